@@ -96,7 +96,7 @@ fn entry(argument: &Path, context: &Context<'_, '_>) -> Option<Arc<ProgramConfig
 
 fn show(found: &Inspection, context: &mut Context<'_, '_>) -> Result<(), CliError> {
     context.output.result(found, |paint| render(found, paint))?;
-    match found.errors.len() {
+    match found.errors() {
         0 => Ok(()),
         errors => Err(CliError::Refused(format!(
             "{}: {}",
@@ -121,6 +121,15 @@ pub(super) fn unconfined(section: &Section) -> Option<String> {
 }
 
 fn render(found: &Inspection, paint: Paint) -> String {
+    let mut text = part(found, paint);
+    for toolbox in &found.toolboxes {
+        text += &format!("\n{}", part(toolbox, paint));
+    }
+    text
+}
+
+/// A file, a program, or one of its toolboxes.
+fn part(found: &Inspection, paint: Paint) -> String {
     let mut text = String::new();
     match &found.manifest {
         Some(manifest) => {
@@ -192,6 +201,15 @@ mod tests {
                 json!({"path": "/p/x.so", "errors": [], "tools": [], "manifest": {"id": "hello"},
                     "warnings": ["it has no tool that can be used"]}),
                 "hello without version · no licence\nNo description.\nwarning: it has no tool that can be used\n",
+            ),
+            (
+                json!({"path": "/p/x.py", "manifest": null, "tools": [], "errors": [], "warnings": [], "toolboxes": [
+                    {"path": "", "manifest": {"id": "a", "version": "1", "licence": "MIT", "description": "A."},
+                        "tools": [], "errors": ["it hangs"], "warnings": []},
+                    {"path": "", "manifest": {"id": "b", "version": "2", "licence": "MIT", "description": "B."},
+                        "tools": [], "errors": [], "warnings": []}]}),
+                "/p/x.py\nnothing to complain about\n\na 1 · MIT\nA.\nerror: it hangs\n\n\
+                 b 2 · MIT\nB.\nnothing to complain about\n",
             ),
         ] {
             let found: Inspection = serde_json::from_value(found).unwrap();

@@ -1,6 +1,7 @@
 //! What the configuration asks of the plugin manager and of the engine.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use config::{CallLimits, Config};
 use engine::Limits;
@@ -54,8 +55,8 @@ pub(super) fn manager_settings(
     })
 }
 
-/// The engine's limits for the calls of a toolbox.
-pub(super) fn engine_limits(limits: &CallLimits, config: &Config) -> Limits {
+/// The engine's limits for the calls of a toolbox, which may take `halt` to answer a halt.
+pub(super) fn engine_limits(limits: &CallLimits, config: &Config, halt: Duration) -> Limits {
     Limits {
         max_waiting: limits.max_waiting,
         max_wait: limits.max_wait,
@@ -64,6 +65,6 @@ pub(super) fn engine_limits(limits: &CallLimits, config: &Config) -> Limits {
         grace: limits.grace,
         settle: limits.settle,
         safe_limit: limits.safe_limit,
-        ..Limits::default()
+        halt,
     }
 }

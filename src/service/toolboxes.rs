@@ -200,7 +200,7 @@ impl Bridge {
                 continue;
             };
             if toolbox.state == State::Ready {
-                let limits = engine_limits(&section.limits.calls, &config);
+                let limits = engine_limits(&section.limits.calls, &config, toolbox.toolbox.halt_limit());
                 let engine = &self.parts.engine;
                 engine.set_step_tools(&toolbox.id, step_tools(toolbox, &section));
                 engine.attach(&toolbox.id, toolbox.generation, toolbox.toolbox.clone(), limits);

@@ -93,7 +93,7 @@ pub enum Cause {
         reason: String,
     },
     /// The call's toolbox is being replaced or removed.
-    #[error("toolbox `{toolbox_id}` was reloaded and the call did not end in time")]
+    #[error("toolbox `{toolbox_id}` was reloaded or removed, and the call did not end in time")]
     Reloaded {
         /// The toolbox.
         toolbox_id: String,

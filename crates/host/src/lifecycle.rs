@@ -2,12 +2,14 @@
 
 pub(crate) mod claims;
 pub(crate) mod code;
+pub(crate) mod common_program;
 pub(crate) mod content;
 pub(crate) mod copies;
 pub(crate) mod examine;
 pub(crate) mod health;
 pub mod inspect;
 pub(crate) mod manager;
+pub(crate) mod offers;
 pub(crate) mod opening;
 pub(crate) mod program;
 pub(crate) mod reload;

@@ -2,14 +2,17 @@
 
 pub(crate) mod channels;
 pub(crate) mod child;
+pub(crate) mod common_process;
 pub(crate) mod frame;
 pub(crate) mod greeting;
+pub(crate) mod halts;
 pub(crate) mod hosted;
 #[cfg(test)]
 mod hosted_tests;
 pub(crate) mod inlet;
 pub(crate) mod keeper;
 pub(crate) mod lanes;
+pub(crate) mod members;
 pub(crate) mod outlet;
 pub(crate) mod process_log;
 pub(crate) mod sent;

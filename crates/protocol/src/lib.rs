@@ -6,15 +6,26 @@
 //! [`Raw`], which the side that needs it reads by itself. Read [`Order`], then [`Notice`].
 #![forbid(unsafe_code)]
 
+mod address;
 mod answer;
 mod notice;
 mod order;
 mod raw;
 
+pub use address::{address, write};
 pub use answer::Answer;
 pub use notice::{Counts, Functions, Hello, Notice, RunEnd};
 pub use order::{Opening, Order};
 pub use raw::Raw;
+
+/// The feature of a program that is several toolboxes.
+pub const TOOLBOXES: &str = "toolboxes";
+
+/// Most toolboxes of one program.
+pub const MAX_TOOLBOXES: usize = 256;
+
+/// The event by which such a program renews the list of its toolboxes.
+pub const OFFERS_CHANGED: &str = "offers_changed";
 
 /// The version of the protocol. Each side refuses the other when theirs differ.
 pub const PROTOCOL: u32 = 2;

@@ -19,7 +19,7 @@ pub struct Hello {
     #[serde(default)]
     pub features: Vec<String>,
     /// The manifest of its toolbox. Missing only where the service knows it already: in its own program, which loads a plugin.
-    /// More than one needs the feature `toolboxes`.
+    /// Another number than one needs the feature `toolboxes`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub toolboxes: Vec<Raw<Manifest>>,
 }
@@ -100,6 +100,9 @@ pub enum RunEnd {
 /// What a toolbox tells the service.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "notice", content = "body", rename_all = "snake_case")]
+#[schemars(extend("properties" = {"toolbox": {
+    "type": "string", "description": "The toolbox that it is about, where a program has several; between `notice` and `body`."
+}}))]
 pub enum Notice {
     /// Who the program is. Data lane, the first notice, once, unasked. Its shape is the same in every version: the service
     /// decides by it whether it can read anything else.

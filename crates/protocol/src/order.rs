@@ -37,6 +37,9 @@ pub struct Opening {
 /// What the service tells a toolbox.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "order", content = "body", rename_all = "snake_case")]
+#[schemars(extend("properties" = {"toolbox": {
+    "type": "string", "description": "The toolbox that it is about, where a program has several; between `order` and `body`."
+}}))]
 pub enum Order {
     /// Opens the toolbox; answered by `opened`. Data lane, the first order, once.
     Open(Opening),
@@ -94,7 +97,8 @@ pub enum Order {
         /// Names this order.
         seq: u64,
     },
-    /// Closes the toolbox and ends the program; answered by `closed`. Data lane, the last order.
+    /// Closes the toolbox and ends the program; answered by `closed`. Data lane, the last order. One that names a toolbox closes
+    /// that, and the program lives on.
     Close {
         /// Names this order.
         seq: u64,
@@ -117,11 +121,15 @@ pub enum Order {
     Halt {
         /// Names this order.
         seq: u64,
+        /// The toolboxes to halt, where it names several.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        toolboxes: Vec<String>,
         /// What to halt; `["all"]` for everything.
         subsystems: Vec<String>,
         /// Whether this is an emergency stop; otherwise the machine holds its position.
         emergency: bool,
-        /// In an emergency: starts with an older `stop_epoch` never begin from now on.
+        /// In an emergency: starts with an older `stop_epoch` never begin from now on. 0 where it names several toolboxes: each
+        /// of them gets an `epoch` of its own before.
         stop_epoch: u64,
     },
     /// Asks whether the latch of an emergency stop may be lifted; answered by `resumed`. Control lane.

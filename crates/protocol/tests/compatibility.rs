@@ -1,7 +1,7 @@
 //! Either side may be newer, and what is passed on unread arrives as it was written.
 #![allow(clippy::unwrap_used, reason = "a failed test panics and prints")]
 
-use ovos_tools_protocol::{Answer, Notice, Order, RunEnd};
+use ovos_tools_protocol::{Answer, Notice, Order, RunEnd, address, write};
 
 #[test]
 fn names_of_a_newer_side_are_passed_over_with_any_body() {
@@ -86,4 +86,32 @@ fn an_answer_has_one_key() {
     let answer: Answer<()> = serde_json::from_str(failed).unwrap();
     assert_eq!(serde_json::to_string(&answer).unwrap(), failed);
     assert!(serde_json::from_str::<Answer<()>>(r#"{"ok":null,"error":null}"#).is_err());
+}
+
+#[test]
+fn the_toolbox_of_a_frame_stands_between_its_name_and_its_body() {
+    let order = Order::Resume { seq: 3 };
+    for (toolbox, expected) in [
+        (None, r#"{"order":"resume","body":{"seq":3}}"#),
+        (
+            Some("a-b"),
+            r#"{"order":"resume","toolbox":"a-b","body":{"seq":3}}"#,
+        ),
+    ] {
+        let mut written = b"before".to_vec();
+        write(&mut written, &order, toolbox).unwrap();
+        let frame = &written[6..];
+        assert_eq!(std::str::from_utf8(frame).unwrap(), expected);
+        assert_eq!(address(frame).unwrap().as_deref(), toolbox);
+        assert!(matches!(
+            serde_json::from_slice(frame),
+            Ok(Order::Resume { seq: 3 })
+        ));
+    }
+    for wrong in [
+        r#"{"notice":"beat","toolbox":7,"body":{"seq":1}}"#,
+        r#"{"notice":"beat","toolbox":"a","toolbox":"b"}"#,
+    ] {
+        assert!(address(wrong.as_bytes()).is_err(), "{wrong}");
+    }
 }

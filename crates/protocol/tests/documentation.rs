@@ -33,7 +33,10 @@ fn check<T: JsonSchema + Serialize + DeserializeOwned>(tag: &str) {
             .collect();
         assert!(wrong.is_empty(), "{line}\n{wrong:?}");
         let read: T = serde_json::from_str(line).unwrap();
-        assert_eq!(serde_json::to_string(&read).unwrap(), line, "as it is written");
+        let mut written = Vec::new();
+        let toolbox = protocol::address(line.as_bytes()).unwrap();
+        protocol::write(&mut written, &read, toolbox.as_deref()).unwrap();
+        assert_eq!(String::from_utf8(written).unwrap(), line, "as it is written");
         shown.insert(value[tag].as_str().unwrap().to_owned());
     }
     assert_eq!(shown, names, "each has an example, and no other");

@@ -80,11 +80,22 @@ struct List {
     tools: Vec<Value>,
 }
 
-/// Reads the list of tools of a toolbox. `halts`: whether the toolbox has a `halt`.
+/// Whether a toolbox may have tools that move something, or end motion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Motion {
+    /// It has a `halt`.
+    Halts,
+    /// It has none.
+    HasNoHalt,
+    /// It shares its process with other toolboxes, which could hold up its `halt`.
+    SharesProcess,
+}
+
+/// Reads the list of tools of a toolbox.
 ///
 /// # Errors
 /// The text is no list of tools.
-pub(crate) fn read(json: &str, halts: bool) -> Result<ToolSet, Failure> {
+pub(crate) fn read(json: &str, motion: Motion) -> Result<ToolSet, Failure> {
     let list: List = json::read(json).map_err(|error| no_list(&error))?;
     let mut set = ToolSet::default();
     let mut seen = HashSet::new();
@@ -100,7 +111,7 @@ pub(crate) fn read(json: &str, halts: bool) -> Result<ToolSet, Failure> {
         }
         let taken = !seen.insert(name.clone());
         let taken = taken.then(|| "its name is taken by an earlier tool of this toolbox".to_owned());
-        match (compile(value, halts), taken) {
+        match (compile(value, motion), taken) {
             (Ok(tool), None) => set.tools.push(Arc::new(tool)),
             (Ok(_), Some(taken)) => set.dropped.push(DroppedTool {
                 name,
@@ -131,7 +142,7 @@ fn unknown_keys(tool: &Value) -> Vec<String> {
 }
 
 /// The tool, or every problem of it.
-fn compile(value: Value, halts: bool) -> Result<CompiledTool, Vec<String>> {
+fn compile(value: Value, motion: Motion) -> Result<CompiledTool, Vec<String>> {
     let Some(tool) = value.as_object() else {
         return Err(vec!["it is not an object".to_owned()]);
     };
@@ -143,7 +154,7 @@ fn compile(value: Value, halts: bool) -> Result<CompiledTool, Vec<String>> {
         )),
         None => wrong.push("it has no name".to_owned()),
     }
-    wrong.extend(wrong_effect(tool.get("effect"), halts));
+    wrong.extend(wrong_effect(tool.get("effect"), motion));
     wrong.extend(wrong_schema(tool, "argument_schema", ArgumentSchema::compile));
     wrong.extend(wrong_schema(tool, "output_schema", object_schema));
     if !wrong.is_empty() {
@@ -176,16 +187,23 @@ fn object_schema(schema: &Value) -> Result<OutputSchema, SchemaError> {
     }
 }
 
-fn wrong_effect(effect: Option<&Value>, halts: bool) -> Option<String> {
+fn wrong_effect(effect: Option<&Value>, motion: Motion) -> Option<String> {
     let Some(effect) = effect else {
         return Some(format!("it has no `effect`; {EFFECTS}"));
     };
     match serde_json::from_value::<Effect>(effect.clone()) {
         Err(_) => Some(format!("its effect is {effect}; {EFFECTS}")),
-        Ok(effect) if effect.needs_halt() && !halts => Some(format!(
-            "its effect is {effect}, and the toolbox has no `halt` that ends its motion; write one (in the SDK: \
-             `Toolbox::halt` instead of `no_motion!`)"
-        )),
+        Ok(effect) if effect.needs_halt() => match motion {
+            Motion::Halts => None,
+            Motion::HasNoHalt => Some(format!(
+                "its effect is {effect}, and the toolbox has no `halt` that ends its motion; write one (in the SDK: \
+                 `Toolbox::halt` instead of `no_motion!`)"
+            )),
+            Motion::SharesProcess => Some(format!(
+                "its effect is {effect}, and its program has several toolboxes, any of which could delay its `halt`; put this \
+                 toolbox into a program of its own"
+            )),
+        },
         Ok(_) => None,
     }
 }
@@ -203,7 +221,7 @@ mod tests {
 
     #[track_caller]
     fn check(tool: &Value, expected: &[&str]) {
-        let set = read(&json!({"tools": [tool]}).to_string(), true).unwrap();
+        let set = read(&json!({"tools": [tool]}).to_string(), Motion::Halts).unwrap();
         let wrong: Vec<String> = set.dropped.into_iter().flat_map(|d| d.wrong).collect();
         assert_eq!(wrong.len(), expected.len(), "{tool}: {wrong:?}");
         for (found, expected) in wrong.iter().zip(expected) {
@@ -250,7 +268,7 @@ mod tests {
     #[test]
     fn the_first_of_two_tools_of_one_name_wins() {
         let tool = json!({"name": "add", "effect": "read", "argument_schema": {}, "output_schema": {}});
-        let set = read(&json!({"tools": [tool, tool]}).to_string(), true).unwrap();
+        let set = read(&json!({"tools": [tool, tool]}).to_string(), Motion::Halts).unwrap();
         assert_eq!((set.tools.len(), set.dropped.len()), (1, 1));
     }
 
@@ -259,9 +277,10 @@ mod tests {
         for effect in Effect::ALL {
             let tool = json!({"name": "t", "effect": effect, "argument_schema": {}, "output_schema": {}});
             let list = json!({"tools": [tool]}).to_string();
-            let taken = |halts| read(&list, halts).unwrap().tools.len();
-            let moves_nothing = matches!(effect, Effect::Read | Effect::Write | Effect::Resume);
-            assert_eq!((taken(true), taken(false)), (1, moves_nothing.into()), "{effect}");
+            let taken = |motion| read(&list, motion).unwrap().tools.len();
+            let moves_nothing = usize::from(matches!(effect, Effect::Read | Effect::Write | Effect::Resume));
+            let taken = [Motion::Halts, Motion::HasNoHalt, Motion::SharesProcess].map(taken);
+            assert_eq!(taken, [1, moves_nothing, moves_nothing], "{effect}");
         }
     }
 
@@ -277,7 +296,7 @@ mod tests {
             .collect();
         assert_eq!(known, KEYS.iter().collect::<Vec<_>>());
         let tool = json!({"name": "t", "efect": "motion", "subsystems": ["arm"]});
-        let set = read(&json!({"tools": [tool, 5]}).to_string(), true).unwrap();
+        let set = read(&json!({"tools": [tool, 5]}).to_string(), Motion::Halts).unwrap();
         let named: Vec<String> = set.unknown.iter().map(ToString::to_string).collect();
         assert_eq!(named.len(), 1, "{named:?}");
         assert!(

@@ -182,6 +182,7 @@ impl Server {
                 subsystems,
                 emergency,
                 stop_epoch,
+                ..
             } => {
                 let halt = Halt {
                     subsystems,

@@ -4,6 +4,8 @@
 //! [`Claims::claim`].
 
 use std::collections::HashMap;
+use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -15,8 +17,27 @@ pub(crate) struct Claims {
     programs: Vec<Arc<ProgramConfig>>,
     /// Whether each of them has claimed its toolbox, or will not.
     decided: Vec<watch::Sender<bool>>,
-    /// Owners by toolbox id, in words.
-    owners: Mutex<HashMap<String, String>>,
+    owners: Mutex<Owners>,
+}
+
+/// Who has which toolbox id.
+pub(crate) type Owners = HashMap<String, Owner>;
+
+/// What has a toolbox id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    File(PathBuf),
+    /// The program of this name.
+    Program(String),
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Program(name) => write!(f, "the program `{name}`"),
+        }
+    }
 }
 
 /// A program that may still claim a toolbox. Dropped, it does so no more.
@@ -26,13 +47,23 @@ pub(crate) struct Claimant<'a> {
 }
 
 impl Claims {
-    /// `owners`: the toolboxes of plugin files, and the file of each.
-    pub(crate) fn new(programs: Vec<Arc<ProgramConfig>>, owners: HashMap<String, String>) -> Self {
+    /// `owners`: what is taken before any of these programs, as the toolboxes of plugin files are.
+    pub(crate) fn new(programs: Vec<Arc<ProgramConfig>>, owners: Owners) -> Self {
         Self {
             decided: programs.iter().map(|_| watch::Sender::new(false)).collect(),
             programs,
             owners: Mutex::new(owners),
         }
+    }
+
+    /// Who has what, in the end.
+    pub(crate) fn into_owners(self) -> Owners {
+        self.owners.into_inner()
+    }
+
+    /// Whether there is a program of this name.
+    pub(crate) fn has_program(&self, name: &str) -> bool {
+        self.programs.iter().any(|program| program.name == name)
     }
 
     /// Every program, in order.
@@ -71,16 +102,10 @@ impl Claimant<'_> {
                 "toolbox id `{id}` is taken by {owner}, which comes first; remove one of the two, or have it offer another id"
             ));
         }
-        let name = self.programs_name();
-        owners.insert(id.to_owned(), format!("the program `{name}`"));
+        if let Some(program) = programs.get(self.place) {
+            owners.insert(id.to_owned(), Owner::Program(program.name.clone()));
+        }
         Ok(())
-    }
-
-    fn programs_name(&self) -> &str {
-        self.claims
-            .programs
-            .get(self.place)
-            .map_or("", |program| &program.name)
     }
 }
 
@@ -111,7 +136,7 @@ mod tests {
             program("rival", &["*"]),
             program("other", &["eye"]),
         ];
-        let owners = HashMap::from([("leg".to_owned(), "/p/leg.so".to_owned())]);
+        let owners = HashMap::from([("leg".to_owned(), Owner::File("/p/leg.so".into()))]);
         let claims = Claims::new(programs, owners);
         let mut claimants = claims.claimants().map(|(claimant, _)| claimant);
         let mut next = || claimants.next().unwrap();

@@ -9,6 +9,7 @@ use ovos_toolbox_wire::Manifest;
 use crate::artifact::file::PluginFile;
 use crate::artifact::program::Executable;
 use crate::ffi::load::Library;
+use crate::lifecycle::common_program::CommonProgram;
 use section::Isolation;
 
 /// The code from which copies of a toolbox are opened.
@@ -19,6 +20,8 @@ pub(crate) enum Code {
         library: Arc<Library>,
         _file: Arc<PluginFile>,
     },
+    /// One of the toolboxes of a program whose process they share.
+    Common(Arc<CommonProgram>, Arc<Manifest>),
     /// A file that every process of the toolbox loads, or a program that each of them becomes.
     Staged(Arc<PluginFile>, Arc<Manifest>),
 }
@@ -27,7 +30,7 @@ impl Code {
     pub(crate) fn manifest(&self) -> &Arc<Manifest> {
         match self {
             Self::Loaded { library, .. } => library.manifest(),
-            Self::Staged(_, manifest) => manifest,
+            Self::Common(_, manifest) | Self::Staged(_, manifest) => manifest,
         }
     }
 
@@ -35,7 +38,16 @@ impl Code {
     pub(crate) fn executable(&self) -> Option<&Executable> {
         match self {
             Self::Loaded { .. } => None,
+            Self::Common(program, _) => program.file.executable(),
             Self::Staged(file, _) => file.executable(),
+        }
+    }
+
+    /// The program whose process it shares with other toolboxes.
+    pub(crate) fn common(&self) -> Option<&Arc<CommonProgram>> {
+        match self {
+            Self::Common(program, _) => Some(program),
+            Self::Loaded { .. } | Self::Staged(..) => None,
         }
     }
 
@@ -43,7 +55,7 @@ impl Code {
     pub(crate) fn isolation(&self) -> Isolation {
         match self {
             Self::Loaded { .. } => Isolation::InProcess,
-            Self::Staged(..) => Isolation::Process,
+            Self::Common(..) | Self::Staged(..) => Isolation::Process,
         }
     }
 }

@@ -12,7 +12,9 @@ use crate::artifact::fingerprint::Fingerprint;
 use crate::artifact::scan::FailedFile;
 use crate::contract::services::Origin;
 use crate::contract::tools::ToolSet;
+use crate::lifecycle::claims::Owners;
 use crate::lifecycle::code::Code;
+use crate::lifecycle::common_program::CommonProgram;
 use crate::lifecycle::health::Health;
 use crate::lifecycle::settings::Configured;
 use crate::lifecycle::status::{Live, LiveToolbox, State};
@@ -35,6 +37,12 @@ pub(crate) struct Copies {
     pub(crate) spares: HashMap<String, Source>,
     /// The number of libraries loaded by this manager.
     pub(crate) loaded: usize,
+    /// The programs that are several toolboxes, by name: one lives on without a toolbox, for its list may change.
+    pub(crate) programs: HashMap<String, Arc<CommonProgram>>,
+    /// What became of the toolboxes that each of these offers and that are not live.
+    pub(crate) refused: BTreeMap<String, Vec<FailedFile>>,
+    /// Who has which toolbox id since the last reload.
+    pub(crate) owners: Owners,
     /// The failures of a toolbox's processes.
     pub(crate) health: HashMap<String, Health>,
     generations: HashMap<String, u64>,
@@ -86,16 +94,35 @@ impl Copies {
 
     /// The toolbox that was loaded from this plugin file.
     pub(crate) fn at(&self, path: &Path) -> Option<(&str, &Slot)> {
-        self.find(|source| source.program().is_none() && source.path == path)
+        self.all(move |source| source.program().is_none() && source.path == path)
+            .next()
     }
 
-    /// The toolbox of the program with this name.
-    pub(crate) fn of_program(&self, name: &str) -> Option<(&str, &Slot)> {
-        self.find(|source| source.program() == Some(name))
+    /// The toolboxes of the program with this name.
+    pub(crate) fn of_program(&self, name: &str) -> impl Iterator<Item = (&str, &Slot)> {
+        self.all(move |source| source.program() == Some(name))
     }
 
-    fn find(&self, fits: impl Fn(&Source) -> bool) -> Option<(&str, &Slot)> {
-        let found = self.slots.iter().find(|(_, slot)| fits(&slot.source));
+    /// The toolboxes that share the process of a program.
+    pub(crate) fn in_common(&self, program: &Arc<CommonProgram>) -> Vec<String> {
+        let of_it = self.all(|source| {
+            source
+                .code
+                .common()
+                .is_some_and(|common| Arc::ptr_eq(common, program))
+        });
+        of_it.map(|(id, _)| id.to_owned()).collect()
+    }
+
+    /// Keeps the code of a toolbox that did not open, for the next time. That of a program with several lives as long as these.
+    pub(crate) fn spare(&mut self, id: &str, source: Source) {
+        if source.code.common().is_none() {
+            self.spares.insert(id.to_owned(), source);
+        }
+    }
+
+    fn all(&self, fits: impl Fn(&Source) -> bool) -> impl Iterator<Item = (&str, &Slot)> {
+        let found = self.slots.iter().filter(move |(_, slot)| fits(&slot.source));
         found.map(|(id, slot)| (id.as_str(), slot))
     }
 
@@ -135,7 +162,12 @@ impl Copies {
         Arc::new(Live {
             toolboxes: self.slots.values().map(|slot| slot.live(&self.health)).collect(),
             starting: self.starting.iter().cloned().collect(),
-            failed: self.failed.clone(),
+            failed: self
+                .failed
+                .iter()
+                .chain(self.refused.values().flatten())
+                .cloned()
+                .collect(),
         })
     }
 }

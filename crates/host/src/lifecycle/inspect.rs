@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ovos_toolbox_wire::{ENTRY_SYMBOL, Event, Failure, Manifest, Object, ToolDefinition};
+use protocol::Raw;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -17,13 +18,15 @@ use crate::artifact::file::PluginFile;
 use crate::artifact::probe::{self, Answer, Probe};
 use crate::artifact::program::Executable;
 use crate::artifact::stage::Stage;
+use crate::contract::manifest;
 use crate::contract::services::{HostServices, Limits, Origin, Request};
 use crate::ffi::load::Library;
 use crate::ffi::plugin::Open;
 use crate::lifecycle::examine::check_config;
 use crate::process::spawner::Program;
 use crate::transport::child::ProcessSettings;
-use crate::transport::greeting;
+use crate::transport::common_process::CommonProcess;
+use crate::transport::greeting::{self, Said};
 use crate::transport::hosted::Hosted;
 use section::ProgramConfig;
 
@@ -43,6 +46,18 @@ pub struct Inspection {
     pub errors: Vec<String>,
     /// Problems that do not prevent its use.
     pub warnings: Vec<String>,
+    /// The toolboxes of a program that is several; the keys above are about the program then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub toolboxes: Vec<Inspection>,
+}
+
+impl Inspection {
+    /// The number of errors, those of its toolboxes among them.
+    #[must_use]
+    pub fn errors(&self) -> usize {
+        let inside = self.toolboxes.iter().map(|toolbox| toolbox.errors.len());
+        self.errors.len() + inside.sum::<usize>()
+    }
 }
 
 /// Inspects a file. `probe` has this program, which is run as `toolbox-host --probe FILE` and
@@ -161,6 +176,7 @@ pub async fn inspect_program(entry: &Arc<ProgramConfig>, probe: &Probe) -> Inspe
             found.tools = inside.tools;
             found.errors.extend(inside.errors);
             found.warnings.extend(inside.warnings);
+            found.toolboxes = inside.toolboxes;
         }
         Err(error) => found.errors.push(error),
     }
@@ -181,15 +197,8 @@ async fn try_program(
         env: entry.env.clone(),
         confine: entry.confine.clone(),
     };
-    let manifest = greeting::ask(&file, &host, probe.limit).await;
-    let manifest = Arc::new(manifest.map_err(|what| format!("it {what}"))?);
-    found.manifest = Some((*manifest).clone());
-    if !entry.may_offer(&manifest.id) {
-        found.errors.push(format!(
-            "it offers toolbox `{}`, which its entry does not allow; add the id to its `toolboxes`",
-            manifest.id
-        ));
-    }
+    let said = greeting::ask(&file, &host, probe.limit).await;
+    let said = said.map_err(|what| format!("it {what}"))?;
     let process = ProcessSettings {
         program: probe.program.clone(),
         file,
@@ -198,8 +207,68 @@ async fn try_program(
         confine: host.confine,
         hello: probe.limit,
     };
-    let opening = Hosted::in_child(process, manifest.clone(), opening(), Arc::new(Silence));
-    let inside = tokio::time::timeout(LIMIT, try_out(&manifest, opening)).await;
+    match said {
+        Said::One(manifest) => {
+            found.manifest = Some((*manifest).clone());
+            found.errors.extend(refusal(entry, &manifest));
+            let manifest = Arc::from(manifest);
+            let opening = Hosted::in_child(process, Arc::clone(&manifest), opening(), Arc::new(Silence));
+            try_in_time(&manifest, opening).await
+        }
+        Said::Several(offers) => try_several(entry, process, &offers).await,
+    }
+}
+
+/// Opens each toolbox of a program, one after the other, in one process.
+async fn try_several(
+    entry: &ProgramConfig,
+    process: ProcessSettings,
+    offers: &[Raw<Manifest>],
+) -> Result<Inspection, String> {
+    let mut found = Inspection::default();
+    if offers.is_empty() {
+        let warning = "it offers no toolbox in its hello; it may do so later";
+        found.warnings.push(warning.to_owned());
+    }
+    let started = CommonProcess::start(process, &entry.name, 1, Arc::new(Silence)).await;
+    let started = started.map_err(|failure| failure.to_string())?;
+    for manifest in offers {
+        let manifest = match manifest::read(manifest.text()) {
+            Ok(manifest) => Arc::new(manifest),
+            Err(wrong) => {
+                let text = format!("it offers a manifest that is none: {}", wrong.join("; "));
+                found.errors.push(text);
+                continue;
+            }
+        };
+        let opening = Hosted::in_common(&started, Arc::clone(&manifest), opening(), Arc::new(Silence));
+        let mut inside = try_in_time(&manifest, opening)
+            .await
+            .unwrap_or_else(|error| Inspection {
+                errors: vec![error],
+                ..Inspection::default()
+            });
+        inside.errors.extend(refusal(entry, &manifest));
+        inside.manifest = Some((*manifest).clone());
+        found.toolboxes.push(inside);
+    }
+    started.close().await;
+    Ok(found)
+}
+
+/// Why a program may not offer a toolbox.
+fn refusal(entry: &ProgramConfig, manifest: &Manifest) -> Option<String> {
+    let id = &manifest.id;
+    let text =
+        format!("it offers toolbox `{id}`, which its entry does not allow; add the id to its `toolboxes`");
+    (!entry.may_offer(id)).then_some(text)
+}
+
+async fn try_in_time(
+    manifest: &Manifest,
+    opening: impl Future<Output = Result<Hosted, Failure>>,
+) -> Result<Inspection, String> {
+    let inside = tokio::time::timeout(LIMIT, try_out(manifest, opening)).await;
     inside.map_err(|_| {
         let limit = LIMIT.as_secs();
         format!("it is not opened, listed and closed within {limit} s")

@@ -78,7 +78,7 @@ pub(crate) async fn load(manager: &Arc<Shared>, candidate: &Candidate) -> Result
         sha256: staged.sha256.clone(),
         fingerprint: staged.fingerprint,
     };
-    manager.copies().spares.insert(id.clone(), source.clone());
+    manager.copies().spare(id, source.clone());
     Ok(source)
 }
 
@@ -100,10 +100,15 @@ pub(crate) async fn open(
         stop_epoch,
         limits: config.limits.clone(),
     };
-    let content = content_folder(manager, &id).await;
+    let content = match source.code.common() {
+        // It was confined before any of its toolboxes was known.
+        Some(program) if program.is_confined() => None,
+        _ => content_folder(manager, &id).await,
+    };
     let services = manager.services.clone();
     let opening = match &source.code {
         Code::Loaded { library, .. } => Hosted::in_process(Arc::clone(library), open, services).boxed(),
+        Code::Common(program, manifest) => program.open(Arc::clone(manifest), open, services).boxed(),
         Code::Staged(file, manifest) => {
             let confine = config.toolbox.confine.as_ref();
             let unconfined = confine.and_then(why_unconfined);

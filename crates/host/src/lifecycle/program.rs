@@ -5,92 +5,205 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use futures_util::future::join_all;
+
 use crate::artifact::check;
 use crate::artifact::file::PluginFile;
 use crate::artifact::program::Executable;
 use crate::artifact::scan::FailedFile;
 use crate::artifact::stage::Staged;
 use crate::lifecycle::claims::Claimant;
+use crate::lifecycle::common_program::{CommonProgram, Known};
 use crate::lifecycle::examine::{Candidate, check_config};
+use crate::lifecycle::offers;
 use crate::lifecycle::shared::Shared;
 use crate::lifecycle::swap::{Swapped, swap};
 use crate::process::confine::why_unconfined;
 use crate::process::spawner::Program;
-use crate::transport::greeting;
+use crate::transport::greeting::{self, Said};
 use section::ProgramConfig;
 
-/// What became of a program in a reload.
+/// What became of a program's toolbox.
 pub(crate) enum Offered {
-    /// Its toolbox was left alone.
+    /// It was left alone.
     Same(String),
-    /// Its toolbox was to be opened.
+    /// It was to be opened.
     Swapped(String, Result<Swapped, FailedFile>),
     /// It cannot be used. Its working copy stays where it has one and no other file or program has the id.
-    Broken {
-        keeps: Option<String>,
-        failed: FailedFile,
-    },
-    /// The section of its toolbox switches it off.
+    Broken { keeps: Vec<String>, failed: FailedFile },
+    /// Its section switches it off.
     Nothing,
 }
 
-enum Finding {
+impl Offered {
+    /// Why it is not as the program says.
+    pub(crate) fn into_failure(self) -> Option<FailedFile> {
+        match self {
+            Self::Swapped(_, Err(failed)) | Self::Broken { failed, .. } => Some(failed),
+            Self::Same(_) | Self::Swapped(_, Ok(_)) | Self::Nothing => None,
+        }
+    }
+}
+
+/// What became of a program in a reload.
+pub(crate) struct Offering {
+    /// It is several toolboxes, whose list it may renew; and its name.
+    pub(crate) several: Option<String>,
+    pub(crate) offered: Vec<Offered>,
+}
+
+/// What a toolbox of a program means for the live ones.
+pub(crate) enum Finding {
     Same { id: String, reading: u64 },
     New(Box<Candidate>),
     Disabled { id: String },
 }
 
-/// What is wrong, and with which toolbox as far as that is known.
-type Broken = (Option<String>, String);
-
-/// Examines a program, takes the id of its toolbox for it, and opens that if it is new or has changed.
-pub(crate) async fn offer(
-    manager: &Arc<Shared>,
-    claimant: Claimant<'_>,
-    entry: &Arc<ProgramConfig>,
-) -> Offered {
-    let finding = examine(manager, entry).await;
-    let finding = finding.and_then(|finding| still(manager, entry, finding));
-    let id = match &finding {
-        Ok(Finding::Same { id, .. } | Finding::Disabled { id }) => Some(id.clone()),
-        Ok(Finding::New(candidate)) => Some(candidate.id.clone()),
-        Err(_) => live(manager, entry).map(|(id, _)| id),
-    };
-    let claimed = match &id {
-        Some(id) => claimant.claim(id).await,
-        None => Ok(()),
-    };
-    // Those after it need not wait until its toolbox is open.
-    drop(claimant);
-    match (finding, claimed) {
-        (Err((wrong, reason)), claimed) => Offered::Broken {
-            keeps: id.clone().filter(|_| claimed.is_ok()),
-            failed: failed(entry, wrong.or(id), &reason),
-        },
-        (Ok(_), Err(taken)) => Offered::Broken {
-            keeps: None,
-            failed: failed(entry, id, &taken),
-        },
-        (Ok(Finding::Disabled { .. }), Ok(())) => Offered::Nothing,
-        (Ok(Finding::Same { id, reading }), Ok(())) => {
-            if let Some(slot) = manager.copies().slots.get_mut(&id) {
-                slot.config.reading = reading;
-            }
-            Offered::Same(id)
-        }
-        (Ok(Finding::New(candidate)), Ok(())) => {
-            let id = candidate.id.clone();
-            let swapped = swap(manager, *candidate).await;
-            Offered::Swapped(
-                id,
-                swapped.map_err(|wrong| failed(entry, wrong.toolbox_id, &wrong.reason)),
-            )
+impl Finding {
+    fn id(&self) -> &str {
+        match self {
+            Self::Same { id, .. } | Self::Disabled { id } => id,
+            Self::New(candidate) => &candidate.id,
         }
     }
 }
 
+/// What is wrong, and with which toolbox as far as that is known.
+pub(crate) type Broken = (Option<String>, String);
+
+/// A finding, after the id was claimed.
+pub(crate) struct Claimed {
+    finding: Result<Finding, Broken>,
+    id: Option<String>,
+    claimed: Result<(), String>,
+}
+
+impl Claimed {
+    /// Claims the id of a finding; `live` is the toolbox that it is about if it does not say so.
+    pub(crate) async fn of(
+        finding: Result<Finding, Broken>,
+        live: Option<String>,
+        claimant: &Claimant<'_>,
+    ) -> Self {
+        let id = match &finding {
+            Ok(finding) => Some(finding.id().to_owned()),
+            Err((wrong, _)) => live.or_else(|| wrong.clone()),
+        };
+        let claimed = match &id {
+            Some(id) => claimant.claim(id).await,
+            None => Ok(()),
+        };
+        Self { finding, id, claimed }
+    }
+
+    /// The toolbox that stays, or comes.
+    pub(crate) fn keeps(&self) -> Option<String> {
+        let stays = self.claimed.is_ok() && !matches!(self.finding, Ok(Finding::Disabled { .. }));
+        self.id.clone().filter(|_| stays)
+    }
+
+    /// Opens the toolbox if it is new or has changed.
+    pub(crate) async fn carry_out(self, manager: &Arc<Shared>, entry: &ProgramConfig) -> Offered {
+        let keeps = self.keeps().into_iter().collect();
+        let Self { finding, id, claimed } = self;
+        match (finding, claimed) {
+            (Err((wrong, reason)), _) => Offered::Broken {
+                keeps,
+                failed: failed(entry, wrong.or(id), &reason),
+            },
+            (Ok(_), Err(taken)) => Offered::Broken {
+                keeps,
+                failed: failed(entry, id, &taken),
+            },
+            (Ok(Finding::Disabled { .. }), Ok(())) => Offered::Nothing,
+            (Ok(Finding::Same { id, reading }), Ok(())) => {
+                if let Some(slot) = manager.copies().slots.get_mut(&id) {
+                    slot.config.reading = reading;
+                }
+                Offered::Same(id)
+            }
+            (Ok(Finding::New(candidate)), Ok(())) => {
+                let id = candidate.id.clone();
+                let swapped = swap(manager, *candidate).await;
+                let swapped = swapped.map_err(|wrong| failed(entry, wrong.toolbox_id, &wrong.reason));
+                Offered::Swapped(id, swapped)
+            }
+        }
+    }
+}
+
+/// What a program is.
+enum Examined {
+    One(Finding),
+    Several(Arc<CommonProgram>),
+}
+
+/// Examines a program, takes the ids of its toolboxes for it, and opens those that are new or have changed.
+pub(crate) async fn offer(
+    manager: &Arc<Shared>,
+    claimant: Claimant<'_>,
+    entry: &Arc<ProgramConfig>,
+) -> Offering {
+    let (finding, several) = match examine(manager, entry).await {
+        Ok(Examined::Several(program)) => {
+            let before = manager
+                .copies()
+                .programs
+                .insert(entry.name.clone(), program.clone());
+            // It may end its process.
+            drop(before);
+            return offer_several(manager, claimant, &program).await;
+        }
+        Ok(Examined::One(finding)) => {
+            let finding = still(manager, entry, finding);
+            if finding.is_ok() {
+                let before = manager.copies().programs.remove(&entry.name);
+                drop(before);
+            }
+            (finding, None)
+        }
+        Err(broken) => (Err(broken), None),
+    };
+    // Those that stay although their program cannot be used.
+    let mut live: Vec<String> = live(manager, entry).into_iter().map(|(id, _)| id).collect();
+    let first = live.pop();
+    let claimed = Claimed::of(finding, first, &claimant).await;
+    let mut kept = Vec::new();
+    for id in live {
+        if claimed.finding.is_err() && claimant.claim(&id).await.is_ok() {
+            kept.push(id);
+        }
+    }
+    // Those after it need not wait until its toolbox is open.
+    drop(claimant);
+    let mut offered = claimed.carry_out(manager, entry).await;
+    if let Offered::Broken { keeps, .. } = &mut offered {
+        keeps.extend(kept);
+    }
+    Offering {
+        several,
+        offered: vec![offered],
+    }
+}
+
+async fn offer_several(
+    manager: &Arc<Shared>,
+    claimant: Claimant<'_>,
+    program: &Arc<CommonProgram>,
+) -> Offering {
+    let found = offers::find(manager, program, &claimant).await;
+    drop(claimant);
+    let opening = found
+        .into_iter()
+        .map(|found| found.carry_out(manager, &program.entry));
+    Offering {
+        several: Some(program.entry.name.clone()),
+        offered: join_all(opening).await,
+    }
+}
+
 /// The failure of a program, as `status` shows it.
-fn failed(entry: &ProgramConfig, toolbox_id: Option<String>, reason: &str) -> FailedFile {
+pub(crate) fn failed(entry: &ProgramConfig, toolbox_id: Option<String>, reason: &str) -> FailedFile {
     // The script of an interpreter says more than the interpreter.
     let mut paths = entry.command.iter().filter(|word| word.starts_with('/'));
     let shown = paths.next_back().or(entry.command.first());
@@ -101,17 +214,29 @@ fn failed(entry: &ProgramConfig, toolbox_id: Option<String>, reason: &str) -> Fa
     }
 }
 
-/// The id of the live toolbox of a program, and whether it serves.
-fn live(manager: &Shared, entry: &ProgramConfig) -> Option<(String, bool)> {
+/// The ids of the live toolboxes of a program, and whether each shares its process.
+fn live(manager: &Shared, entry: &ProgramConfig) -> Vec<(String, bool)> {
     let copies = manager.copies();
-    let (id, slot) = copies.of_program(&entry.name)?;
-    Some((id.to_owned(), slot.serves()))
+    let of_it = copies.of_program(&entry.name);
+    of_it
+        .map(|(id, slot)| (id.to_owned(), slot.source.code.common().is_some()))
+        .collect()
+}
+
+/// The live toolbox of a program that is one, if it serves.
+fn serving(manager: &Shared, entry: &ProgramConfig) -> Option<String> {
+    let copies = manager.copies();
+    let mut of_it = copies.of_program(&entry.name);
+    let found = of_it.find(|(_, slot)| slot.serves() && slot.source.code.common().is_none());
+    found.map(|(id, _)| id.to_owned())
 }
 
 /// A finding, unless the program was another toolbox before: both would drive the same hardware, and an emergency stop of the
-/// one would not hold the other.
+/// one would not hold the other. What shares its process drives none.
 fn still(manager: &Shared, entry: &ProgramConfig, finding: Finding) -> Result<Finding, Broken> {
-    match (&finding, live(manager, entry)) {
+    let live = live(manager, entry);
+    let old = live.into_iter().find(|(_, shares)| !shares);
+    match (&finding, old) {
         (Finding::New(candidate), Some((old, _))) if old != candidate.id => {
             let new = candidate.id.clone();
             let reason = format!(
@@ -123,13 +248,21 @@ fn still(manager: &Shared, entry: &ProgramConfig, finding: Finding) -> Result<Fi
     }
 }
 
+/// What is refused to a program that offers an id which its entry does not allow.
+pub(crate) fn not_allowed(entry: &ProgramConfig, id: &str) -> String {
+    let (name, allowed) = (&entry.name, entry.toolboxes.join("`, `"));
+    format!(
+        "it offers toolbox `{id}`, and may offer `{allowed}`; if it should, add the id to `service.programs.{name}.toolboxes`"
+    )
+}
+
 /// From an entry of the configuration to a decision. Opens nothing.
-async fn examine(manager: &Arc<Shared>, entry: &Arc<ProgramConfig>) -> Result<Finding, Broken> {
+async fn examine(manager: &Arc<Shared>, entry: &Arc<ProgramConfig>) -> Result<Examined, Broken> {
     let unknown = |reason: String| (None, reason);
     let looked = entry.clone();
     let found = manager.blocking(move || Executable::find(&looked)).await;
     let executable = found.map_err(unknown)?;
-    if let Some((id, true)) = live(manager, entry) {
+    if let Some(id) = serving(manager, entry) {
         let config = manager.settings.program(entry, &id);
         let config = config.map_err(|reason| (Some(id.clone()), reason))?;
         let copies = manager.copies();
@@ -139,7 +272,7 @@ async fn examine(manager: &Arc<Shared>, entry: &Arc<ProgramConfig>) -> Result<Fi
         });
         if same && config.toolbox.enabled {
             let reading = config.reading;
-            return Ok(Finding::Same { id, reading });
+            return Ok(Examined::One(Finding::Same { id, reading }));
         }
     }
     // Where it can be only one toolbox, that one's section counts from its first start on.
@@ -148,40 +281,54 @@ async fn examine(manager: &Arc<Shared>, entry: &Arc<ProgramConfig>) -> Result<Fi
         let config = manager.settings.program(entry, id);
         let config = config.map_err(|reason| (Some(id.to_owned()), reason))?.toolbox;
         if !config.enabled {
-            return Ok(Finding::Disabled { id: id.to_owned() });
+            return Ok(Examined::One(Finding::Disabled { id: id.to_owned() }));
         }
         let allowed = check::allowed(executable.shown(), &executable.sha256, &config.allow_sha256);
         allowed.map_err(|error| (Some(id.to_owned()), error.to_string()))?;
         env = config.env;
         confine = config.confine.filter(|confine| why_unconfined(confine).is_none());
     }
-    let (sha256, fingerprint) = (executable.sha256.clone(), executable.fingerprint());
-    let fingerprint = fingerprint.ok_or_else(|| unknown("it has no file".to_owned()))?;
-    let file = Arc::new(PluginFile::program(executable, manager.stage.folder()));
     let probe = &manager.settings.probe;
     let host = Program {
         path: probe.program.clone().into(),
         env,
         confine,
     };
+    let before = manager.copies().programs.get(&entry.name).cloned();
+    if let Some(program) = before.filter(|program| program.is_same(&executable, &host)) {
+        return Ok(Examined::Several(program));
+    }
+    let (sha256, fingerprint) = (executable.sha256.clone(), executable.fingerprint());
+    let fingerprint = fingerprint.ok_or_else(|| unknown("it has no file".to_owned()))?;
+    let file = Arc::new(PluginFile::program(executable, manager.stage.folder()));
     let said = greeting::ask(&file, &host, probe.limit).await;
-    let manifest = Arc::new(said.map_err(|what| unknown(format!("it {what}")))?);
+    let manifest = match said.map_err(|what| unknown(format!("it {what}")))? {
+        Said::One(manifest) => Arc::new(*manifest),
+        Said::Several(offers) => {
+            let known = Known {
+                entry: entry.clone(),
+                file,
+                host,
+                sha256,
+                fingerprint,
+                offers: Arc::new(offers),
+            };
+            return Ok(Examined::Several(CommonProgram::start(manager, known)));
+        }
+    };
     let id = manifest.id.clone();
     if !entry.may_offer(&id) {
-        let (name, allowed) = (&entry.name, entry.toolboxes.join("`, `"));
-        return Err(unknown(format!(
-            "it offers toolbox `{id}`, and may offer `{allowed}`; if it should, add the id to `service.programs.{name}.toolboxes`"
-        )));
+        return Err(unknown(not_allowed(entry, &id)));
     }
     let broken = |reason: String| (Some(id.clone()), reason);
     let config = manager.settings.program(entry, &id).map_err(broken)?;
     if !config.toolbox.enabled {
-        return Ok(Finding::Disabled { id });
+        return Ok(Examined::One(Finding::Disabled { id }));
     }
     let allowed = check::allowed(file.path(), &sha256, &config.toolbox.allow_sha256);
     allowed.map_err(|error| broken(error.to_string()))?;
     check_config(&manifest, &config.toolbox.own).map_err(broken)?;
-    Ok(Finding::New(Box::new(Candidate {
+    Ok(Examined::One(Finding::New(Box::new(Candidate {
         id,
         path: file.path().to_owned(),
         staged: Staged {
@@ -192,5 +339,5 @@ async fn examine(manager: &Arc<Shared>, entry: &Arc<ProgramConfig>) -> Result<Fi
         manifest,
         code: None,
         config,
-    })))
+    }))))
 }

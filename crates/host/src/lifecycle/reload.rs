@@ -2,16 +2,16 @@
 //!
 //! Computes the difference; each swap is carried out by itself, so that no toolbox waits for another. Read [`run`] first.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::{join_all, join3};
 
 use crate::artifact::scan::{FailedFile, scan};
-use crate::lifecycle::claims::Claims;
+use crate::lifecycle::claims::{Claims, Owner, Owners};
 use crate::lifecycle::examine::{Candidate, Finding, examine};
-use crate::lifecycle::program::{Offered, offer};
+use crate::lifecycle::program::{Offered, Offering, offer};
 use crate::lifecycle::shared::Shared;
 use crate::lifecycle::status::ReloadReport;
 use crate::lifecycle::swap::{Swapped, remove, swap};
@@ -59,7 +59,7 @@ pub(crate) async fn run(manager: &Arc<Shared>) -> ReloadReport {
             // No program takes their ids meanwhile.
             owners
                 .entry(id.clone())
-                .or_insert_with(|| slot.source.path.display().to_string());
+                .or_insert_with(|| Owner::File(slot.source.path.clone()));
         }
     }
     let claims = Claims::new((manager.settings.programs)(), owners);
@@ -75,21 +75,29 @@ pub(crate) async fn run(manager: &Arc<Shared>) -> ReloadReport {
     // Programs beside the files: one that does not answer delays none of them.
     let (mut removed, mut swapped, offered) = join3(removals, swaps, offers).await;
     keep.extend(gone);
-    for offer in offered {
-        match offer {
-            Offered::Same(id) => {
-                keep.insert(id.clone());
-                report.unchanged.push(id);
+    let mut refused = BTreeMap::<String, Vec<FailedFile>>::new();
+    for Offering { several, offered } in offered {
+        // What is wrong with the toolboxes of a program of several is so until it renews its list.
+        let mut of_it = several.map(|name| refused.entry(name).or_default());
+        for offer in offered {
+            match offer {
+                Offered::Same(id) => {
+                    keep.insert(id.clone());
+                    report.unchanged.push(id);
+                }
+                Offered::Swapped(id, result) => {
+                    keep.insert(id);
+                    match (result, &mut of_it) {
+                        (Err(failed), Some(of_it)) => of_it.push(failed),
+                        (result, _) => swapped.push(result),
+                    }
+                }
+                Offered::Broken { keeps, failed } => {
+                    keep.extend(keeps);
+                    of_it.as_deref_mut().unwrap_or(&mut report.broken).push(failed);
+                }
+                Offered::Nothing => {}
             }
-            Offered::Swapped(id, result) => {
-                keep.insert(id);
-                swapped.push(result);
-            }
-            Offered::Broken { keeps, failed } => {
-                keep.extend(keeps);
-                report.broken.push(failed);
-            }
-            Offered::Nothing => {}
         }
     }
     let gone = others(manager, &keep, |_| true);
@@ -117,7 +125,14 @@ pub(crate) async fn run(manager: &Arc<Shared>) -> ReloadReport {
     }
     let mut copies = manager.copies();
     copies.failed.clone_from(&report.broken);
+    let gone = copies.programs.extract_if(|name, _| !claims.has_program(name));
+    // Dropped without the lock: it may end their processes.
+    let gone: Vec<_> = gone.collect();
+    copies.owners = claims.into_owners();
+    copies.refused.clone_from(&refused);
     manager.publish(copies);
+    drop(gone);
+    report.broken.extend(refused.into_values().flatten());
     log(&report);
     report
 }
@@ -136,7 +151,7 @@ struct Sorted {
     /// Toolboxes that stay as they are, even if their file is broken.
     keep: HashSet<String>,
     /// The file of each toolbox that has one.
-    owners: HashMap<String, String>,
+    owners: Owners,
 }
 
 /// Assigns each toolbox id to the first file that has it.
@@ -211,9 +226,7 @@ fn sort(manager: &Shared, files: &[PathBuf], findings: Vec<Finding>, report: &mu
     }
     report.broken.append(&mut broken);
     let owners = owners.into_iter();
-    sorted.owners = owners
-        .map(|(id, path)| (id, path.display().to_string()))
-        .collect();
+    sorted.owners = owners.map(|(id, path)| (id, Owner::File(path))).collect();
     sorted
 }
 

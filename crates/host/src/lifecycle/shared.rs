@@ -127,10 +127,10 @@ impl Shared {
         closed.into_iter().all(|closed| closed)
     }
 
-    /// Drains, halts and closes a copy that is out of service.
-    pub(crate) async fn retire(&self, instance: Arc<Hosted>) {
+    /// Drains for as long as that, halts and closes a copy that is out of service.
+    pub(crate) async fn retire(&self, instance: Arc<Hosted>, drain: Duration) {
         tokio::select! {
-            () = self.drained(instance.origin()) => {}
+            () = self.drained(instance.origin(), drain) => {}
             () = self.stop.cancelled() => {}
         }
         rest(&instance).await;
@@ -140,12 +140,11 @@ impl Shared {
     }
 
     /// Waits until no call uses a copy, or the time of the drain is up.
-    async fn drained(&self, origin: &Origin) {
+    async fn drained(&self, origin: &Origin, limit: Duration) {
         let Origin {
             toolbox_id,
             generation,
         } = origin;
-        let limit = self.settings.drain;
         let drain = self.drain.drain(toolbox_id, *generation, limit);
         if timeout(limit + PATIENCE, drain).await.is_err() {
             tracing::error!(

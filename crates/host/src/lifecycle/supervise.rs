@@ -73,7 +73,7 @@ async fn bring_back(manager: &Arc<Shared>, origin: &Origin, death: &Death) {
     let mut too_often = fail(manager, id, &death.reason);
     let mut reason = death.reason.clone();
     // This also waits until the hardware is at rest.
-    manager.retire(instance).await;
+    manager.retire(instance, manager.settings.drain).await;
     loop {
         if too_often {
             return park(manager, origin, &reason);

@@ -2,6 +2,9 @@
 //! and back to the working copy if that fails. Read [`swap`].
 
 use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::OwnedMutexGuard;
 
 use crate::artifact::scan::FailedFile;
 use crate::lifecycle::copies::{Slot, Source};
@@ -34,12 +37,15 @@ pub(crate) async fn swap(manager: &Arc<Shared>, candidate: Candidate) -> Result<
     let _alone = manager.alone(&id).await;
     let old = {
         let copies = manager.copies();
-        copies
-            .slots
-            .get(&id)
-            .map(|slot| (slot.serves(), Arc::clone(&slot.instance)))
+        copies.slots.get(&id).map(|slot| {
+            (
+                slot.serves(),
+                Arc::clone(&slot.instance),
+                slot.source.code.clone(),
+            )
+        })
     };
-    let Some((serves, old)) = old else {
+    let Some((serves, old, old_code)) = old else {
         let slot = open_first(manager, &id, &source, &config).await.map_err(failed)?;
         install(manager, slot);
         return Ok(Swapped::Added(id));
@@ -66,7 +72,13 @@ pub(crate) async fn swap(manager: &Arc<Shared>, candidate: Candidate) -> Result<
             refusal.message
         ))
     })?;
-    if old.manifest().exclusive || source.code.manifest().exclusive {
+    // Frames name a toolbox by its id: a process cannot have two copies of one.
+    let same_process = match (old_code.common(), source.code.common()) {
+        (Some(old), Some(new)) => Arc::ptr_eq(old, new),
+        _ => false,
+    };
+    drop(old_code);
+    if same_process || old.manifest().exclusive || source.code.manifest().exclusive {
         swap_exclusive(manager, &id, source, config, old)
             .await
             .map_err(failed)?;
@@ -77,7 +89,7 @@ pub(crate) async fn swap(manager: &Arc<Shared>, candidate: Candidate) -> Result<
             manager
                 .tracker
                 .clone()
-                .spawn(async move { manager.retire(before.instance).await });
+                .spawn(async move { manager.retire(before.instance, manager.settings.drain).await });
         }
     }
     Ok(Swapped::Replaced(id))
@@ -123,7 +135,7 @@ async fn swap_exclusive(
         before
     };
     let (old_source, old_config) = before;
-    manager.retire(old).await;
+    manager.retire(old, manager.settings.drain).await;
     let reason = match open(manager, &source, &config).await {
         Ok(slot) => {
             install(manager, slot);
@@ -135,7 +147,7 @@ async fn swap_exclusive(
         Ok(slot) => {
             install(manager, slot);
             let mut copies = manager.copies();
-            copies.spares.insert(id.to_owned(), source);
+            copies.spare(id, source);
             Err(format!("{reason}; the version before it was opened again"))
         }
         Err(again) => {
@@ -144,7 +156,7 @@ async fn swap_exclusive(
             if let Some(slot) = copies.slots.get_mut(id) {
                 slot.state = State::Failed(reason.clone());
             }
-            copies.spares.insert(id.to_owned(), source);
+            copies.spare(id, source);
             manager.publish(copies);
             Err(reason)
         }
@@ -153,7 +165,7 @@ async fn swap_exclusive(
 
 /// Removes a toolbox whose file is gone.
 pub(crate) async fn remove(manager: &Arc<Shared>, id: &str) -> Result<String, FailedFile> {
-    let _alone = manager.alone(id).await;
+    let alone = manager.alone(id).await;
     let (instance, path) = {
         let copies = manager.copies();
         let Some(slot) = copies.slots.get(id) else {
@@ -169,14 +181,25 @@ pub(crate) async fn remove(manager: &Arc<Shared>, id: &str) -> Result<String, Fa
             reason,
         });
     }
-    let mut copies = manager.copies();
-    if let Some(slot) = copies.remove(id) {
-        manager.publish(copies);
-        let manager = Arc::clone(manager);
-        manager
-            .tracker
-            .clone()
-            .spawn(async move { manager.retire(slot.instance).await });
-    }
+    take_away(manager, id, alone, manager.settings.drain);
     Ok(id.to_owned())
+}
+
+/// Removes a toolbox that its program does not offer any more: its calls end now, for nothing may answer them.
+pub(crate) async fn withdraw(manager: &Arc<Shared>, id: &str) {
+    let alone = manager.alone(id).await;
+    take_away(manager, id, alone, Duration::ZERO);
+}
+
+fn take_away(manager: &Arc<Shared>, id: &str, alone: OwnedMutexGuard<()>, drain: Duration) {
+    let mut copies = manager.copies();
+    let Some(slot) = copies.remove(id) else { return };
+    manager.publish(copies);
+    // Its process can have the next copy only when this one is closed.
+    let alone = slot.source.code.common().map(|_| alone);
+    let manager = Arc::clone(manager);
+    manager.tracker.clone().spawn(async move {
+        manager.retire(slot.instance, drain).await;
+        drop(alone);
+    });
 }

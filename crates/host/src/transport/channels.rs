@@ -45,7 +45,7 @@ impl Hosted {
             tether: tether.clone(),
             content_dir: None,
         };
-        let is_open = tether.will_open()?;
+        let is_open = tether.will_open(0)?;
         let functions = library.functions();
         let opener = tether.clone();
         let opened = Box::new(move |said: Result<(), Failure>| {

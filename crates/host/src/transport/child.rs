@@ -15,8 +15,10 @@ use crate::artifact::file::{Launch, PluginFile, Task};
 use crate::contract::services::HostServices;
 use crate::ffi::plugin::Open;
 use crate::process::spawner::{self, Program};
+use crate::transport::common_process::{self, CommonProcess};
 use crate::transport::hosted::Hosted;
 use crate::transport::keeper::{Keeper, Keeping};
+use crate::transport::members::Members;
 use crate::transport::sockets::{Pairs, Sockets};
 use crate::transport::tether::Tether;
 use section::Confine;
@@ -63,52 +65,26 @@ impl Hosted {
         open: Open,
         services: Arc<dyn HostServices>,
     ) -> Result<Self, Failure> {
-        let id = manifest.id.clone();
-        let trouble = |error: &dyn std::fmt::Display| {
-            Failure::new(
-                "ToolboxError",
-                format!("start a process for toolbox `{id}`: {error}"),
-            )
-        };
-        let opening = opening(&open).map_err(|e| trouble(&e))?;
-        let program = Program {
-            path: process.program.clone().into(),
-            env: process.env.clone(),
-            confine: process.confine.clone(),
-        };
-        let pairs = Pairs::new().map_err(|e| trouble(&e))?;
-        let Launch { mut command, folder } = process.file.launch(&program, Task::Serve);
-        command
-            .stdin(Stdio::from(OwnedFd::from(pairs.their_data)))
-            .stdout(Stdio::from(OwnedFd::from(pairs.their_control)))
-            .stderr(Stdio::piped());
-        let (tell, told) = oneshot::channel();
-        // If this future is dropped, the sockets close and the process ends by itself.
-        spawner::spawn(command, move |spawned| drop(tell.send(spawned)));
-        let child = told.await.map_err(|e| trouble(&e))?.map_err(|e| trouble(&e))?;
-
-        let sockets = Sockets::new(pairs.data, pairs.control, &id, child.id());
-        let sockets = Arc::new(sockets.map_err(|e| trouble(&e))?);
-        let tether = Arc::new(Tether::new(&open, manifest, services, sockets.clone()));
+        let trouble =
+            |error: &dyn std::fmt::Display| cannot_start(&format!("toolbox `{}`", manifest.id), error);
+        let opening = opening(&open, 0).map_err(|e| trouble(&e))?;
+        let hello = process.hello;
+        let kept = keep(process, &manifest.id, open.config.clone(), |sockets| Served {
+            tether: Arc::new(Tether::new(&open, manifest.clone(), services, sockets)),
+            members: None,
+        });
+        let Kept { tether, sockets, .. } = kept.await.map_err(|e| trouble(&e))?;
         // From here on dropping it ends the process.
         let toolbox = Self {
-            tether: tether.clone(),
+            tether,
             content_dir: None,
         };
-        let keeping = Keeping {
-            program,
-            file: process.file,
-            config: open.config,
-            memory_mb: process.memory_mb,
-            _folder: folder,
-        };
-        Keeper::start(tether.clone(), sockets.clone(), child, keeping).map_err(|e| trouble(&e))?;
-        match toolbox.greet_and_open(&sockets, opening, process.hello).await {
+        match toolbox.greet_and_open(&sockets, opening, hello).await {
             Ok(()) => Ok(toolbox),
             Err(failure) => {
-                tether.begin_close();
+                toolbox.tether.begin_close();
                 // The caller learns of the failure only when the device is free and the hardware at rest.
-                let mut rested = tether.rested.subscribe();
+                let mut rested = toolbox.tether.rested.subscribe();
                 _ = rested.wait_for(|rested| *rested).await;
                 Err(failure)
             }
@@ -122,36 +98,145 @@ impl Hosted {
         hello: Duration,
     ) -> Result<(), Failure> {
         let tether = &self.tether;
-        let is_open = tether.will_open()?;
-        let (mut greeted, mut end) = (sockets.greeted.subscribe(), tether.end.subscribe());
-        tokio::select! {
-            biased;
-            // An error means that the socket's thread is gone, and with it the process.
-            _ = greeted.wait_for(|greeted| *greeted) => {}
-            _ = end.wait_for(Option::is_some) => return Err(tether.gone().into_failure()),
-            () = tokio::time::sleep(hello) => return Err(self.give_up(sockets, "did not say hello", hello)),
-        }
+        let is_open = tether.will_open(opening.seq)?;
+        greeted(tether, sockets, hello).await?;
         tether.lanes.data(Order::Open(opening))?;
         // Whether it lives is not asked here: the dynamic linker may take a processor for a while.
         let limit = tether.limits.open;
         let opened = self.await_open(is_open, limit + LOADING).await;
-        opened.unwrap_or_else(|| Err(self.give_up(sockets, "did not return from open()", limit)))
+        opened.unwrap_or_else(|| Err(give_up(tether, sockets, "did not return from open()", limit)))
     }
 
-    /// Has the keeper end a process that does not do what it is there for.
-    fn give_up(&self, sockets: &Sockets, what: &str, limit: Duration) -> Failure {
-        let id = &self.origin().toolbox_id;
-        let text = format!("its process {what} within {} s", limit.as_secs_f64());
-        self.tether.give_up(text.clone());
-        sockets.bell.ring();
-        Failure::new("TimeoutError", format!("toolbox `{id}`: {text}"))
+    /// Opens one of the toolboxes of a process.
+    ///
+    /// # Errors
+    /// What the toolbox said; or that it took longer than `limits.open`; or that the process cannot have it.
+    ///
+    /// # Cancel safety
+    /// The toolbox is closed.
+    pub(crate) async fn in_common(
+        process: &CommonProcess,
+        manifest: Arc<Manifest>,
+        mut open: Open,
+        services: Arc<dyn HostServices>,
+    ) -> Result<Self, Failure> {
+        open.limits.halt = common_process::HALT;
+        let id = manifest.id.clone();
+        let tether = process
+            .members
+            .join(&id, |lanes| Tether::new(&open, manifest, services, lanes))?;
+        let toolbox = Self {
+            tether,
+            content_dir: None,
+        };
+        let seq = toolbox.tether.next_id();
+        let is_open = toolbox.tether.will_open(seq)?;
+        let opening = opening(&open, seq);
+        let opening = opening.map_err(|error| cannot_start(&format!("toolbox `{id}`"), &error))?;
+        toolbox.tether.lanes.data(Order::Open(opening))?;
+        let limit = open.limits.open;
+        let opened = toolbox.await_open(is_open, limit + LOADING).await;
+        let opened = opened.unwrap_or_else(|| Err(toolbox.late("open()", limit)));
+        if opened.is_err() {
+            // Before it is opened again.
+            toolbox.close().await;
+        }
+        opened.map(|()| toolbox)
     }
 }
 
-fn opening(open: &Open) -> Result<Opening, serde_json::Error> {
+/// What a process serves: one toolbox; or several, and then the tether is what is about all of them.
+pub(super) struct Served {
+    pub(super) tether: Arc<Tether>,
+    pub(super) members: Option<Arc<Members>>,
+}
+
+/// A process that has a keeper.
+pub(super) struct Kept {
+    pub(super) tether: Arc<Tether>,
+    pub(super) members: Option<Arc<Members>>,
+    pub(super) sockets: Arc<Sockets>,
+}
+
+/// Starts a process and the threads that keep it. `config` is for the one that brings its hardware to rest.
+///
+/// # Errors
+/// It cannot be started.
+///
+/// # Cancel safety
+/// The process ends by itself.
+pub(super) async fn keep(
+    process: ProcessSettings,
+    name: &str,
+    config: String,
+    serve: impl FnOnce(Arc<Sockets>) -> Served,
+) -> std::io::Result<Kept> {
+    let program = Program {
+        path: process.program.clone().into(),
+        env: process.env.clone(),
+        confine: process.confine.clone(),
+    };
+    let pairs = Pairs::new()?;
+    let Launch { mut command, folder } = process.file.launch(&program, Task::Serve);
+    command
+        .stdin(Stdio::from(OwnedFd::from(pairs.their_data)))
+        .stdout(Stdio::from(OwnedFd::from(pairs.their_control)))
+        .stderr(Stdio::piped());
+    let (tell, told) = oneshot::channel();
+    // If this future is dropped, the sockets close and the process ends by itself.
+    spawner::spawn(command, move |spawned| drop(tell.send(spawned)));
+    let child = told.await.map_err(std::io::Error::other)??;
+    let sockets = Arc::new(Sockets::new(pairs.data, pairs.control, name, child.id())?);
+    let Served { tether, members } = serve(sockets.clone());
+    let keeping = Keeping {
+        program,
+        file: process.file,
+        config,
+        memory_mb: process.memory_mb,
+        members: members.clone(),
+        _folder: folder,
+    };
+    Keeper::start(tether.clone(), sockets.clone(), child, keeping)?;
+    Ok(Kept {
+        tether,
+        members,
+        sockets,
+    })
+}
+
+/// Waits until a process has said who it is.
+///
+/// # Errors
+/// It died, or did not within `hello`.
+pub(super) async fn greeted(tether: &Tether, sockets: &Sockets, hello: Duration) -> Result<(), Failure> {
+    let (mut greeted, mut end) = (sockets.greeted.subscribe(), tether.end.subscribe());
+    tokio::select! {
+        biased;
+        // An error means that the socket's thread is gone, and with it the process.
+        _ = greeted.wait_for(|greeted| *greeted) => Ok(()),
+        _ = end.wait_for(Option::is_some) => Err(tether.gone().into_failure()),
+        () = tokio::time::sleep(hello) => Err(give_up(tether, sockets, "did not say hello", hello)),
+    }
+}
+
+/// Has the keeper end a process that does not do what it is there for.
+fn give_up(tether: &Tether, sockets: &Sockets, what: &str, limit: Duration) -> Failure {
+    let id = &tether.unasked.origin.toolbox_id;
+    let text = format!("its process {what} within {} s", limit.as_secs_f64());
+    tether.give_up(text.clone());
+    sockets.bell.ring();
+    Failure::new("TimeoutError", format!("toolbox `{id}`: {text}"))
+}
+
+/// The failure of what keeps a process from being started.
+pub(super) fn cannot_start(what: &str, error: &dyn std::fmt::Display) -> Failure {
+    Failure::new("ToolboxError", format!("start a process for {what}: {error}"))
+}
+
+fn opening(open: &Open, seq: u64) -> Result<Opening, serde_json::Error> {
     let limits = &open.limits;
     Ok(Opening {
-        seq: 0,
+        seq,
         generation: open.generation,
         config: Raw::from_text(open.config.clone())?,
         stop_epoch: open.stop_epoch,

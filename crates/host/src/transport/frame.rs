@@ -31,9 +31,14 @@ pub(crate) struct Frame(Vec<u8>);
 
 impl Frame {
     pub(crate) fn of<T: Serialize>(said: &T) -> Self {
+        Self::about(said, None)
+    }
+
+    /// Names the toolbox that it is about, if the other side has several.
+    pub(crate) fn about<T: Serialize>(said: &T, toolbox: Option<&str>) -> Self {
         let mut bytes = vec![0; HEADER];
         // Orders and notices are structs, and what is free in them was written before: nothing here can fail.
-        _ = serde_json::to_writer(&mut bytes, said);
+        _ = protocol::write(&mut bytes, said, toolbox);
         // No body of ours comes near 4 GiB: the other side refuses far less.
         let length = u32::try_from(bytes.len() - HEADER).unwrap_or(u32::MAX);
         bytes[..HEADER].copy_from_slice(&length.to_le_bytes());
@@ -126,6 +131,14 @@ pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, FrameError> {
     serde_json::from_slice(body).map_err(|error| FrameError::Body(error.to_string()))
 }
 
+/// The toolbox that the body of a frame names.
+///
+/// # Errors
+/// [`FrameError::Body`].
+pub(crate) fn address(body: &[u8]) -> Result<Option<String>, FrameError> {
+    protocol::address(body).map_err(|error| FrameError::Body(error.to_string()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -205,6 +218,7 @@ mod tests {
             while let Ok(Some(body)) = cutter.next() {
                 _ = read::<Notice>(&body);
                 _ = read::<Order>(&body);
+                _ = address(&body);
             }
             let text = String::from_utf8_lossy(&bytes).into_owned();
             for tag in ["order", "notice"] {

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use ovos_toolbox_wire::Manifest;
-use protocol::{Hello, MAX_CONTROL, Notice, PROTOCOL};
+use protocol::{Hello, MAX_CONTROL, MAX_TOOLBOXES, Notice, PROTOCOL, Raw, TOOLBOXES};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::AsyncReadExt;
 use tokio::process::ChildStderr;
@@ -27,6 +27,14 @@ const MAX_STDERR_BYTES: u64 = 64 * 1024;
 /// How long a program that has closed its connection has to end, so that its exit code can be told.
 const END: Duration = Duration::from_millis(200);
 
+/// What a program says that it is.
+pub(crate) enum Said {
+    /// One toolbox.
+    One(Box<Manifest>),
+    /// Several, which share one process of it, or none so far.
+    Several(Vec<Raw<Manifest>>),
+}
+
 /// Starts a program, hears who it is, and ends it with everything in its process group.
 ///
 /// # Errors
@@ -34,7 +42,7 @@ const END: Duration = Duration::from_millis(200);
 ///
 /// # Cancel safety
 /// It is ended.
-pub(crate) async fn ask(file: &PluginFile, host: &Program, limit: Duration) -> Result<Manifest, String> {
+pub(crate) async fn ask(file: &PluginFile, host: &Program, limit: Duration) -> Result<Said, String> {
     let trouble = |error: std::io::Error| format!("cannot be started: {error}");
     let Launch {
         mut command,
@@ -76,7 +84,7 @@ pub(crate) async fn ask(file: &PluginFile, host: &Program, limit: Duration) -> R
         }
     };
     let wrong = match heard {
-        Ok(Ok(hello)) => return manifest_of(&hello),
+        Ok(Ok(hello)) => return what(&hello),
         Ok(Err(Unheard::Wrong(what))) => what,
         Ok(Err(Unheard::Ended)) => match started.end().await {
             Some(status) => format!("ended before its hello {}", how(status)),
@@ -111,11 +119,37 @@ pub(crate) fn hello(first: &Notice) -> Result<&Hello, String> {
     }
 }
 
+/// What a hello says that its program is.
+fn what(hello: &Hello) -> Result<Said, String> {
+    if has_several(hello) {
+        return several(hello).map(Said::Several);
+    }
+    manifest_of(hello).map(|manifest| Said::One(Box::new(manifest)))
+}
+
+/// Whether a program says that it may be several toolboxes.
+pub(crate) fn has_several(hello: &Hello) -> bool {
+    hello.features.iter().any(|feature| feature == TOOLBOXES)
+}
+
+/// The manifests of a program that may be several toolboxes; what is in each is another question.
+///
+/// # Errors
+/// It has too many, in words that follow its name.
+pub(crate) fn several(hello: &Hello) -> Result<Vec<Raw<Manifest>>, String> {
+    match hello.toolboxes.len() {
+        0..=MAX_TOOLBOXES => Ok(hello.toolboxes.clone()),
+        many => Err(format!(
+            "names {many} toolboxes in its hello; a program may be at most {MAX_TOOLBOXES}"
+        )),
+    }
+}
+
 /// The manifest of a program's one toolbox.
 fn manifest_of(hello: &Hello) -> Result<Manifest, String> {
     let [manifest] = hello.toolboxes.as_slice() else {
         return Err(format!(
-            "names {} toolboxes in its hello; expected one: \"toolboxes\": [{{\"id\": ...}}]",
+            "names {} toolboxes in its hello; expected one: \"toolboxes\": [{{\"id\": ...}}], or \"features\": [\"{TOOLBOXES}\"]",
             hello.toolboxes.len()
         ));
     };

@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::contract::services::Origin;
-use crate::contract::tools::{self, ToolSet};
+use crate::contract::tools::{self, Motion, ToolSet};
 use crate::ffi::answer;
 use crate::transport::sent::Sent;
 use crate::transport::tether::{Death, End, Tether};
@@ -63,7 +63,13 @@ impl Hosted {
         self.tether.unasked.counters.read() + self.tether.lock().counts
     }
 
-    /// Its process, where it has one of its own.
+    /// How long it may take to answer a halt.
+    #[must_use]
+    pub fn halt_limit(&self) -> Duration {
+        self.tether.limits.halt
+    }
+
+    /// Its process, where it does not run in this one.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
         self.tether.lanes.pid()
@@ -107,7 +113,12 @@ impl Hosted {
         let list = timeout(limit, self.ask(|seq| Order::Tools { seq })).await;
         let list = list.map_err(|_| self.late("tools()", limit))?;
         let list = list.map_err(Unanswered::into_failure)?;
-        tools::read(&list, self.tether.has(|f| f.halt))
+        let motion = match (self.tether.lanes.is_alone(), self.tether.has(|f| f.halt)) {
+            (false, _) => Motion::SharesProcess,
+            (true, false) => Motion::HasNoHalt,
+            (true, true) => Motion::Halts,
+        };
+        tools::read(&list, motion)
     }
 
     /// Asks whether it may be closed now. A toolbox that does not answer within `limits.open` does not refuse.
@@ -184,14 +195,7 @@ impl Hosted {
 
     /// Resolves when it has ended: to what happened, when it died by itself, which only a process of its own can.
     pub fn died(&self) -> BoxFuture<'static, Option<Death>> {
-        let mut end = self.tether.end.subscribe();
-        async move {
-            match end.wait_for(Option::is_some).await.as_deref() {
-                Ok(Some(End::Died(death))) => Some(death.clone()),
-                _ => None,
-            }
-        }
-        .boxed()
+        self.tether.died()
     }
 
     /// How opening it went; none when that is not known within `limit`.
@@ -368,6 +372,7 @@ impl Toolbox for Hosted {
         let limit = (!self.tether.lanes.is_kept()).then_some(self.tether.limits.halt);
         self.command("halt()", limit, Some(Instant::now()), |seq| Order::Halt {
             seq,
+            toolboxes: Vec::new(),
             subsystems,
             emergency,
             stop_epoch,

@@ -88,7 +88,7 @@ fn open(limits: Limits) -> (Hosted, Arc<Kept>) {
         limits,
     };
     let tether = Arc::new(Tether::new(&open, Arc::new(manifest), kept.clone(), kept.clone()));
-    let _opened = tether.will_open().unwrap();
+    let _opened = tether.will_open(0).unwrap();
     let answer = Answer::Ok(Functions {
         plan: true,
         halt: true,

@@ -5,7 +5,6 @@
 use std::io::{ErrorKind, Read};
 
 use protocol::MAX_DATA;
-use serde::de::DeserializeOwned;
 
 use crate::transport::frame::Cutter;
 use crate::transport::outlet::Outlet;
@@ -21,11 +20,11 @@ pub(crate) enum LaneError {
     Nonsense(String),
 }
 
-/// Serves a data lane until it ends; says why that came. `take` says why what came is nonsense; `woken` is called when the
-/// lane's bell may have been rung.
-pub(crate) fn serve<T: DeserializeOwned>(
+/// Serves a data lane until it ends; says why that came. `take` gets the body of each frame, and says why it is nonsense; `woken`
+/// is called when the lane's bell may have been rung.
+pub(crate) fn serve(
     lane: &Outlet,
-    mut take: impl FnMut(T) -> Result<(), String>,
+    mut take: impl FnMut(&[u8]) -> Result<(), String>,
     mut woken: impl FnMut(),
 ) -> LaneError {
     let mut cutter = Cutter::new(MAX_DATA);
@@ -43,9 +42,9 @@ pub(crate) fn serve<T: DeserializeOwned>(
             Err(e) => return LaneError::Broke(e),
         }
         loop {
-            let taken = match cutter.read() {
+            let taken = match cutter.next() {
                 Ok(None) => break,
-                Ok(Some(said)) => take(said),
+                Ok(Some(body)) => take(&body),
                 Err(error) => Err(error.to_string()),
             };
             if let Err(reason) = taken {

@@ -32,8 +32,9 @@ use rustix::process::{
 use crate::artifact::file::PluginFile;
 use crate::process::spawner::{Program, signal_name};
 use crate::process::work_folder::WorkFolder;
-use crate::transport::frame::Cutter;
+use crate::transport::frame::{self, Cutter, FrameError};
 use crate::transport::lanes::Lanes;
+use crate::transport::members::Members;
 use crate::transport::sockets::Sockets;
 use crate::transport::tether::{Death, End, Tether};
 use lines::Lines;
@@ -46,6 +47,8 @@ pub(crate) struct Keeping {
     pub(crate) file: Arc<PluginFile>,
     pub(crate) config: String,
     pub(crate) memory_mb: Option<u64>,
+    /// Its toolboxes, where it has several.
+    pub(crate) members: Option<Arc<Members>>,
     /// Only held: the working directory of a program.
     pub(crate) _folder: Option<WorkFolder>,
 }
@@ -65,6 +68,8 @@ pub(crate) struct Keeper {
     /// The last heartbeat that was sent, and when the oldest without an answer was.
     beat: Option<Instant>,
     unanswered: Option<Instant>,
+    /// It was told that none came for too long.
+    told: bool,
     /// How long the child's threads had waited for a processor when a halt, or a heartbeat, began to be waited for.
     halt_began: Option<Duration>,
     beat_began: Option<Duration>,
@@ -97,9 +102,9 @@ impl Keeper {
         let (ended, reader) = channel();
         let name = &tether.unasked.origin.toolbox_id;
         let names = (format!("tr-{name}"), format!("tk-{name}"));
-        let (listener, lane) = (tether.clone(), sockets.clone());
+        let (listener, lane, members) = (tether.clone(), sockets.clone(), keeping.members.clone());
         thread::Builder::new().name(names.0).spawn(move || {
-            let reason = reader::read(&listener, &lane);
+            let reason = reader::read(&listener, &lane, members.as_deref());
             _ = ended.send(reason);
             lane.bell.ring();
         })?;
@@ -116,6 +121,7 @@ impl Keeper {
             beats: 0,
             beat: None,
             unanswered: None,
+            told: false,
             halt_began: None,
             beat_began: None,
             memory: Instant::now(),
@@ -134,6 +140,9 @@ impl Keeper {
         loop {
             self.wait();
             self.sockets.bell.hush();
+            if let Some(members) = &self.keeping.members {
+                members.send_halts();
+            }
             self.sockets.control.flush();
             // Before anything is judged: what the child said may have waited for this thread rather than the reverse.
             if self.broken.is_none()
@@ -161,6 +170,7 @@ impl Keeper {
                 // Its hardware cannot wait for the kernel.
                 Action::Bury => return self.bury(None),
                 Action::Beat => self.beat(),
+                Action::Tell(reason) => self.tell(&reason),
                 Action::Wait => {}
             }
         }
@@ -177,6 +187,7 @@ impl Keeper {
             silence: limits.silence,
             close: limits.close,
             memory_mb: self.keeping.memory_mb,
+            bears_silence: self.keeping.members.is_some(),
         }
     }
 
@@ -197,6 +208,7 @@ impl Keeper {
             closed: outlook.closed.map(|(_, since)| since.elapsed()),
             armed: self.sockets.armed.load(Ordering::SeqCst),
             beat: self.beat.map(|beat| beat.elapsed()),
+            told: self.told,
             used_mb: self.used,
         }
     }
@@ -250,12 +262,32 @@ impl Keeper {
         })
     }
 
+    /// Whether calls or orders need it to be alive.
+    fn is_busy(&self) -> bool {
+        let members = self.keeping.members.as_ref();
+        self.tether.outlook().busy || members.is_some_and(|members| members.is_busy())
+    }
+
+    /// Says that its toolboxes do not answer. They are not ended for it: nothing of them moves.
+    fn tell(&mut self, reason: &str) {
+        self.told = true;
+        tracing::warn!(program = self.id(), reason, "a program is not reached");
+        for origin in self.keeping.members.iter().flat_map(|members| members.origins()) {
+            let event = Event {
+                kind: "not_reached".to_owned(),
+                severity: Severity::Warning,
+                data: Some(serde_json::json!({ "reason": reason })),
+            };
+            self.tether.unasked.services.event(&origin, event);
+        }
+    }
+
     /// Asks whether the child is alive, while calls or orders need it to be.
     fn beat(&mut self) {
-        if !self.tether.outlook().busy {
+        if !self.is_busy() {
             self.sockets.armed.store(false, Ordering::SeqCst);
             // What began between the look and the store saw `armed` and did not ring.
-            if !self.tether.outlook().busy {
+            if !self.is_busy() {
                 self.beat = None;
                 self.unanswered = None;
                 return;
@@ -290,11 +322,21 @@ impl Keeper {
                 Err(e) => return Err(format!("its control connection broke: {e}")),
             }
             self.unanswered = None;
-            while let Some(notice) = self.cutter.read().map_err(|e| e.to_string())? {
-                // The others mean only that the child was heard.
-                if matches!(notice, Notice::Halted { .. } | Notice::Resumed { .. }) {
-                    self.tether.hear(notice);
-                }
+            self.told = false;
+            while let Some(body) = self.cutter.next().map_err(|e| e.to_string())? {
+                self.hear(&body).map_err(|e| e.to_string())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn hear(&self, body: &[u8]) -> Result<(), FrameError> {
+        let notice = frame::read(body)?;
+        // The others mean only that the child was heard.
+        if matches!(notice, Notice::Halted { .. } | Notice::Resumed { .. }) {
+            match &self.keeping.members {
+                Some(members) => members.hear_control(frame::address(body)?.as_deref(), notice),
+                None => self.tether.hear(notice),
             }
         }
         Ok(())
@@ -342,8 +384,9 @@ impl Keeper {
     fn bury(mut self, status: Option<ExitStatus>) {
         // What moved when it ended; what it completed before that is still in the socket, but better once too often.
         let before = self.last();
-        let fresh = before
-            .needs_safe_stop()
+        // Several toolboxes drive nothing that moves.
+        let needs_safe_stop = self.keeping.members.is_none() && before.needs_safe_stop();
+        let fresh = needs_safe_stop
             .then(|| safe_stop::start(&self.keeping, self.id()))
             .flatten();
         self.lines.read(&self.tether);
@@ -377,6 +420,9 @@ impl Keeper {
         if last.latches() {
             // Latched here and not by the manager: before the end is published and something else could start.
             self.latch(&self.reason(status));
+        }
+        if let Some(members) = &self.keeping.members {
+            members.bury(&end);
         }
         self.tether.bury(end);
         if let Some(fresh) = fresh {

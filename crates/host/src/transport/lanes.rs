@@ -45,7 +45,12 @@ pub(crate) trait Lanes: Send + Sync + 'static {
         false
     }
 
-    /// The toolbox's process, where it has one of its own.
+    /// Whether the toolbox shares its process with no other: only such a one may move something.
+    fn is_alone(&self) -> bool {
+        true
+    }
+
+    /// The toolbox's process, where it does not run in this one.
     fn pid(&self) -> Option<u32> {
         None
     }

@@ -69,17 +69,17 @@ impl Sockets {
         })
     }
 
-    /// The bytes of an order, if the process takes so many: it would take more for nonsense, and end with everything that it
-    /// does.
-    fn frame(&self, order: &Order) -> Result<Frame, Failure> {
-        let frame = Frame::of(order);
+    /// The bytes of an order about `toolbox`, if the process takes so many: it would take more for nonsense, and end with
+    /// everything that it does.
+    pub(crate) fn frame(&self, order: &Order, toolbox: Option<&str>) -> Result<Frame, Failure> {
+        let frame = Frame::about(order, toolbox);
         if !frame.is_too_long() {
             return Ok(frame);
         }
         let text = format!(
             "toolbox `{}` would have to be sent {} bytes at once, and a process of its own is sent at most {MAX_DATA}; \
              let its actions return less, or run it with `\"isolation\": \"in_process\"`",
-            self.toolbox_id,
+            toolbox.unwrap_or(&self.toolbox_id),
             frame.length()
         );
         Err(Failure::new("RuntimeError", text))
@@ -89,7 +89,7 @@ impl Sockets {
 impl Lanes for Sockets {
     fn start(&self, run: u64, start: &Start, progress: bool) -> Result<(), Failure> {
         let start = Raw::of(start);
-        let frame = self.frame(&Order::Start { run, progress, start })?;
+        let frame = self.frame(&Order::Start { run, progress, start }, None)?;
         self.data.start(&frame);
         Ok(())
     }
@@ -103,12 +103,13 @@ impl Lanes for Sockets {
     }
 
     fn data(&self, order: Order) -> Result<(), Failure> {
-        self.data.send(&self.frame(&order)?);
+        self.data.send(&self.frame(&order, None)?);
         Ok(())
     }
 
     fn chatter(&self, order: Order) -> bool {
-        self.frame(&order).is_ok_and(|frame| self.data.chatter(&frame))
+        self.frame(&order, None)
+            .is_ok_and(|frame| self.data.chatter(&frame))
     }
 
     fn control(&self, order: Order) {

@@ -11,6 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use ovos_toolbox_wire::{Completion, Failure, Manifest, Start};
 use parking_lot::{Mutex, MutexGuard};
 use protocol::{Counts, Functions};
@@ -39,7 +41,8 @@ pub(crate) struct Tether {
     pub(crate) planless: Without,
     pub(crate) conclusionless: Without,
     state: Mutex<State>,
-    ids: AtomicU64,
+    /// Names orders; toolboxes that share a process share it, so that no answer to one is taken for that to another.
+    ids: Arc<AtomicU64>,
 }
 
 /// How a toolbox ended.
@@ -65,7 +68,8 @@ pub struct Death {
 pub(crate) struct State {
     /// Known once it is open.
     functions: Option<Functions>,
-    opened: Option<oneshot::Sender<Result<(), Failure>>>,
+    /// The order to open it, and who is told how that went.
+    opened: Option<(u64, oneshot::Sender<Result<(), Failure>>)>,
     pub(crate) asks: HashMap<u64, oneshot::Sender<Result<String, Unanswered>>>,
     pub(crate) commands: HashMap<u64, Command>,
     pub(crate) runs: HashMap<u64, Run>,
@@ -133,8 +137,14 @@ impl Tether {
                 stop_epoch: open.stop_epoch,
                 ..State::default()
             }),
-            ids: AtomicU64::new(1),
+            ids: Arc::new(AtomicU64::new(1)),
         }
+    }
+
+    /// Takes the numbers of its orders from there.
+    #[must_use]
+    pub(crate) fn numbered_by(self, ids: Arc<AtomicU64>) -> Self {
+        Self { ids, ..self }
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
@@ -155,17 +165,17 @@ impl Tether {
         state.stop_epoch = state.stop_epoch.max(to);
     }
 
-    /// What tells how opening it went.
+    /// What tells how opening it by the order `seq` went.
     ///
     /// # Errors
     /// It is gone.
-    pub(crate) fn will_open(&self) -> Result<oneshot::Receiver<Result<(), Failure>>, Failure> {
+    pub(crate) fn will_open(&self, seq: u64) -> Result<oneshot::Receiver<Result<(), Failure>>, Failure> {
         let (told, opened) = oneshot::channel();
         let mut state = self.lock();
         if let Some(refusal) = self.refusal(&state) {
             return Err(refusal.into_failure());
         }
-        state.opened = Some(told);
+        state.opened = Some((seq, told));
         Ok(opened)
     }
 
@@ -289,6 +299,18 @@ impl Tether {
         gone.unwrap_or_else(|| self.is_closed())
     }
 
+    /// Resolves when it has ended: to what happened, when it died by itself.
+    pub(crate) fn died(&self) -> BoxFuture<'static, Option<Death>> {
+        let mut end = self.end.subscribe();
+        async move {
+            match end.wait_for(Option::is_some).await.as_deref() {
+                Ok(Some(End::Died(death))) => Some(death.clone()),
+                _ => None,
+            }
+        }
+        .boxed()
+    }
+
     pub(crate) fn begin_close(&self) {
         {
             let mut state = self.lock();
@@ -310,7 +332,7 @@ impl Tether {
             toolbox = &**toolbox_id,
             generation,
             limit_ms = u64::try_from(self.limits.close.as_millis()).unwrap_or(u64::MAX),
-            "the toolbox does not close; it is abandoned and stays in memory until the service restarts"
+            "the toolbox does not close; it is abandoned and stays until the process that it runs in ends"
         );
         self.bury(End::Abandoned);
     }

@@ -1,25 +1,43 @@
 //! The thread of the data socket. Read [`read`].
 
+use std::sync::Arc;
+
 use ovos_toolbox_wire::Manifest;
-use protocol::Notice;
+use protocol::{Notice, Order};
 
 use crate::contract::json;
-use crate::transport::greeting;
-use crate::transport::inlet;
+use crate::transport::lanes::Lanes as _;
+use crate::transport::members::Members;
 use crate::transport::sockets::Sockets;
 use crate::transport::tether::Tether;
+use crate::transport::{frame, greeting, inlet};
 
 /// Serves the data socket to its end; says why that came.
-pub(super) fn read(tether: &Tether, sockets: &Sockets) -> String {
+pub(super) fn read(tether: &Tether, sockets: &Sockets, members: Option<&Members>) -> String {
     let mut greeted = false;
-    let take = |notice| {
+    let take = |body: &[u8]| {
+        let notice = frame::read(body).map_err(|error| error.to_string())?;
         if !greeted {
-            greet(&notice, &tether.manifest.id)?;
+            match members {
+                Some(members) => greet_several(&notice, members, sockets)?,
+                None => greet(&notice, &tether.manifest.id)?,
+            }
             greeted = true;
             sockets.greeted.send_replace(true);
+            return Ok(());
         }
         let closed = matches!(notice, Notice::Closed { .. });
-        tether.hear(notice);
+        if let Some(members) = members {
+            let toolbox = frame::address(body).map_err(|error| error.to_string())?;
+            if !members.hear(tether, toolbox.as_deref(), notice) {
+                let of = toolbox.map_or_else(|| "no toolbox".to_owned(), |id| format!("toolbox {id:?}"));
+                tether.unasked.complain(&format!(
+                    "it said something of {of}, which is not open or has no such notice"
+                ));
+            }
+        } else {
+            tether.hear(notice);
+        }
         if closed {
             sockets.bell.ring();
         }
@@ -31,6 +49,9 @@ pub(super) fn read(tether: &Tether, sockets: &Sockets) -> String {
 /// Reads the first notice. A program may say something else about its toolbox than when it was examined, but not be another.
 fn greet(notice: &Notice, id: &str) -> Result<(), String> {
     let hello = greeting::hello(notice).map_err(|what| format!("it {what}"))?;
+    if greeting::has_several(hello) {
+        return Err("it says now that it is several toolboxes; reload it".to_owned());
+    }
     let names = |manifest: &protocol::Raw<Manifest>| {
         json::read::<Manifest>(manifest.text()).is_ok_and(|manifest| manifest.id == id)
     };
@@ -38,4 +59,16 @@ fn greet(notice: &Notice, id: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!("it no longer says that it is toolbox `{id}`; reload it"))
+}
+
+/// As `greet`, for a program that is several toolboxes. It may have no toolbox to open yet, so a beat tells it that it stays.
+fn greet_several(notice: &Notice, members: &Members, sockets: &Sockets) -> Result<(), String> {
+    let hello = greeting::hello(notice).map_err(|what| format!("it {what}"))?;
+    if !greeting::has_several(hello) {
+        return Err("it no longer says that it is several toolboxes; reload it".to_owned());
+    }
+    let offers = greeting::several(hello).map_err(|what| format!("it {what}"))?;
+    members.offers.send_replace(Arc::new(offers));
+    sockets.control(Order::Beat { seq: 0 });
+    Ok(())
 }

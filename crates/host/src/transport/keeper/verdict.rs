@@ -9,6 +9,8 @@ use protocol::Functions;
 
 /// How often a child is asked whether it is alive while a caller waits for it.
 const HEARTBEAT: Duration = Duration::from_millis(100);
+/// The same for one of which nothing moves, and which is not ended when it is silent.
+const SLOW_HEARTBEAT: Duration = Duration::from_secs(1);
 /// How often the limits are looked at while a halt is under way.
 const CLOSE_LOOK: Duration = Duration::from_millis(20);
 /// How often the memory of a limited child is looked at.
@@ -29,6 +31,18 @@ pub(super) struct Limits {
     pub(super) silence: Duration,
     pub(super) close: Duration,
     pub(super) memory_mb: Option<u64>,
+    /// Its silence is told, and no reason to end it.
+    pub(super) bears_silence: bool,
+}
+
+impl Limits {
+    fn heartbeat(&self) -> Duration {
+        if self.bears_silence {
+            SLOW_HEARTBEAT
+        } else {
+            HEARTBEAT
+        }
+    }
 }
 
 /// What is known of a process that has not ended. A duration says for how long that has been so.
@@ -52,6 +66,8 @@ pub(super) struct Facts {
     pub(super) armed: bool,
     /// The last heartbeat was sent.
     pub(super) beat: Option<Duration>,
+    /// It was told that heartbeats are not answered.
+    pub(super) told: bool,
     /// Memory that it used when that was last looked at.
     pub(super) used_mb: u64,
 }
@@ -77,6 +93,8 @@ pub(super) enum Action {
     Wait,
     /// It is asked whether it is alive, if anything needs it to be.
     Beat,
+    /// It is told that it is not reached, and why.
+    Tell(String),
     /// It is ended, for this reason.
     Kill(String),
     /// It counts as ended, though the kernel still has it.
@@ -91,7 +109,19 @@ pub(super) fn decide(facts: &Facts, limits: &Limits) -> Action {
     if let Some(reason) = reason_to_kill(facts, limits) {
         return Action::Kill(reason);
     }
-    let beat = facts.armed && facts.closed.is_none() && facts.beat.is_none_or(|since| since >= HEARTBEAT);
+    if limits.bears_silence
+        && let Some(wait) = facts.unanswered
+    {
+        // One heartbeat is enough for one that does not read: nothing ends their number.
+        let tells = !facts.told && wait.is_late(limits.silence);
+        return if tells {
+            Action::Tell(silent(limits))
+        } else {
+            Action::Wait
+        };
+    }
+    let due = |since| since >= limits.heartbeat();
+    let beat = facts.armed && facts.closed.is_none() && facts.beat.is_none_or(due);
     if beat { Action::Beat } else { Action::Wait }
 }
 
@@ -101,6 +131,7 @@ fn reason_to_kill(facts: &Facts, limits: &Limits) -> Option<String> {
         silence,
         close,
         memory_mb,
+        bears_silence,
     } = *limits;
     if let Some((reason, since)) = &facts.broken
         && facts.closed.is_none()
@@ -114,8 +145,8 @@ fn reason_to_kill(facts: &Facts, limits: &Limits) -> Option<String> {
     if facts.halted.is_some_and(|wait| wait.is_late(halt)) {
         return Some(format!("it did not answer a halt within {} ms", halt.as_millis()));
     }
-    if facts.unanswered.is_some_and(|wait| wait.is_late(silence)) {
-        return Some(format!("it was silent for {} ms", silence.as_millis()));
+    if !bears_silence && facts.unanswered.is_some_and(|wait| wait.is_late(silence)) {
+        return Some(silent(limits));
     }
     if let Some(since) = facts.closed {
         return (since > EXIT).then(|| "it did not end after its toolbox was closed".to_owned());
@@ -127,13 +158,21 @@ fn reason_to_kill(facts: &Facts, limits: &Limits) -> Option<String> {
     (used > limit).then(|| format!("it used {used} MiB of memory; {limit} are allowed (limits.memory_mb)"))
 }
 
+fn silent(limits: &Limits) -> String {
+    format!("it was silent for {} ms", limits.silence.as_millis())
+}
+
 /// How long nothing has to be looked at by itself; without an end, where there is none.
 pub(super) fn next_look(facts: &Facts, limits: &Limits) -> Option<Duration> {
     let ends = facts.killed.is_some() || facts.broken.is_some() || facts.closed.is_some();
     if ends || facts.halted.is_some() {
         Some(CLOSE_LOOK)
     } else if facts.armed {
-        Some(HEARTBEAT.saturating_sub(facts.beat.unwrap_or(HEARTBEAT)))
+        let heartbeat = limits.heartbeat();
+        // No other one is due until this one is answered.
+        let waits = limits.bears_silence && facts.unanswered.is_some();
+        let due = heartbeat.saturating_sub(facts.beat.unwrap_or(heartbeat));
+        Some(if waits { heartbeat } else { due })
     } else if facts.closing.is_some() {
         Some(HEARTBEAT)
     } else {
@@ -184,6 +223,7 @@ mod tests {
         silence: ms(500),
         close: ms(10_000),
         memory_mb: Some(64),
+        bears_silence: false,
     };
 
     const UNLIMITED: Limits = Limits {
@@ -280,6 +320,46 @@ mod tests {
             assert_eq!(decided, expected, "{facts:?}");
         }
         assert_eq!(decide(&facts(|f| f.used_mb = 65), &UNLIMITED), Action::Wait);
+    }
+
+    #[test]
+    fn the_silence_of_several_toolboxes_is_told_once_and_no_reason_to_end_them() {
+        let limits = Limits {
+            silence: ms(10_000),
+            bears_silence: true,
+            ..LIMITS
+        };
+        for (facts, expected, look) in [
+            (facts(|f| f.armed = true), Action::Beat, 0),
+            (
+                facts(|f| (f.armed, f.beat) = (true, since(300))),
+                Action::Wait,
+                700,
+            ),
+            (
+                facts(|f| (f.armed, f.beat, f.unanswered) = (true, since(9000), waits(9000, 0))),
+                Action::Wait,
+                1000,
+            ),
+            (
+                facts(|f| (f.armed, f.beat, f.unanswered) = (true, since(10_001), waits(10_001, 0))),
+                Action::Tell("it was silent for 10000 ms".to_owned()),
+                1000,
+            ),
+            (
+                facts(|f| (f.armed, f.unanswered, f.told) = (true, waits(99_000, 0), true)),
+                Action::Wait,
+                1000,
+            ),
+            (
+                facts(|f| (f.unanswered, f.given_up) = (waits(99_000, 0), Some("x".to_owned()))),
+                Action::Kill("x".to_owned()),
+                1000,
+            ),
+        ] {
+            assert_eq!(decide(&facts, &limits), expected, "{facts:?}");
+            assert_eq!(next_look(&facts, &limits), since(look), "{facts:?}");
+        }
     }
 
     #[test]

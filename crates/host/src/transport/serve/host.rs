@@ -17,7 +17,7 @@ use crate::ffi::load::Library;
 use crate::ffi::plugin::Open;
 use crate::ffi::server::{Notices, Server};
 use crate::ffi::wake_lock::WakeLock;
-use crate::transport::inlet;
+use crate::transport::{frame, inlet};
 
 /// How long the service has to take what the process says last.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -60,8 +60,8 @@ impl Host {
 
     /// Serves the data socket until it ends.
     pub(super) fn serve_data(&self) {
-        let take = |order| {
-            match order {
+        let take = |body: &[u8]| {
+            match frame::read(body).map_err(|error| error.to_string())? {
                 Order::Open(opening) => self.open(opening),
                 Order::Close { seq } => self.close(seq),
                 order => self.server.data(order),

@@ -18,11 +18,11 @@ impl Tether {
     /// Takes what the toolbox says.
     pub(crate) fn hear(&self, notice: Notice) {
         match notice {
-            Notice::Opened { answer, .. } => {
+            Notice::Opened { seq, answer } => {
                 let opened = answer::said(brief(answer));
                 let mut state = self.lock();
                 // Once: what it can do does not change afterwards, whatever it says.
-                if let Some(told) = state.opened.take() {
+                if let Some((_, told)) = state.opened.take_if(|(asked, _)| *asked == seq) {
                     state.functions = opened.as_ref().ok().copied();
                     _ = told.send(opened.map(drop).map_err(|unanswered| unanswered.into_failure()));
                 }

@@ -1,0 +1,180 @@
+//! The toolboxes that a program of several offers: which of them are opened, left alone or refused, at a reload and when it renews
+//! its list.
+//!
+//! A refused one costs no other. Read [`find`], then [`renew`].
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use futures_util::future::{join, join_all};
+use ovos_toolbox_wire::Manifest;
+use protocol::Raw;
+
+use crate::artifact::check;
+use crate::artifact::scan::FailedFile;
+use crate::artifact::stage::Staged;
+use crate::contract::manifest;
+use crate::lifecycle::claims::{Claimant, Claims, Owner};
+use crate::lifecycle::code::Code;
+use crate::lifecycle::common_program::CommonProgram;
+use crate::lifecycle::copies::Slot;
+use crate::lifecycle::examine::{Candidate, check_config};
+use crate::lifecycle::program::{Broken, Claimed, Finding, Offered, failed, not_allowed};
+use crate::lifecycle::shared::Shared;
+use crate::lifecycle::status::State;
+use crate::lifecycle::swap::withdraw;
+use crate::transport::members::Offers;
+
+/// What each toolbox of the newest list means, after its id was claimed for the program.
+pub(crate) async fn find(
+    manager: &Shared,
+    program: &Arc<CommonProgram>,
+    claimant: &Claimant<'_>,
+) -> Vec<Claimed> {
+    let offers = program.offers.lock().clone();
+    let (mut seen, mut found) = (HashSet::new(), Vec::new());
+    for manifest in offers.iter() {
+        let finding = judge(manager, program, manifest, &mut seen);
+        found.push(Claimed::of(finding, None, claimant).await);
+    }
+    found
+}
+
+/// From a manifest to a decision. Opens nothing.
+fn judge(
+    manager: &Shared,
+    program: &Arc<CommonProgram>,
+    manifest: &Raw<Manifest>,
+    seen: &mut HashSet<String>,
+) -> Result<Finding, Broken> {
+    let manifest = manifest::read(manifest.text()).map_err(|wrong| {
+        (
+            None,
+            format!("it offers a manifest that is none: {}", wrong.join("; ")),
+        )
+    })?;
+    let id = manifest.id.clone();
+    if !seen.insert(id.clone()) {
+        return Err((None, format!("it offers toolbox `{id}` twice; the first counts")));
+    }
+    if !program.entry.may_offer(&id) {
+        return Err((None, not_allowed(&program.entry, &id)));
+    }
+    let broken = |reason: String| (Some(id.clone()), reason);
+    let mut config = manager.settings.program(&program.entry, &id).map_err(broken)?;
+    if !config.toolbox.enabled {
+        return Ok(Finding::Disabled { id });
+    }
+    // The process is what it is for all of them.
+    config.toolbox.env.clone_from(&program.host.env);
+    config.toolbox.confine.clone_from(&program.host.confine);
+    let path = program.file.path().to_owned();
+    let allowed = check::allowed(&path, &program.sha256, &config.toolbox.allow_sha256);
+    allowed.map_err(|error| broken(error.to_string()))?;
+    check_config(&manifest, &config.toolbox.own).map_err(broken)?;
+    let same = |slot: &Slot| {
+        let common = slot.source.code.common();
+        common.is_some_and(|common| Arc::ptr_eq(common, program))
+            // One that is being brought back is in good hands.
+            && !matches!(slot.state, State::Failed(_))
+            && **slot.source.code.manifest() == manifest
+            && config.keeps(&slot.config)
+    };
+    if manager.copies().slots.get(&id).is_some_and(same) {
+        let reading = config.reading;
+        return Ok(Finding::Same { id, reading });
+    }
+    let manifest = Arc::new(manifest);
+    Ok(Finding::New(Box::new(Candidate {
+        id,
+        path,
+        staged: Staged {
+            file: program.file.clone(),
+            sha256: program.sha256.clone(),
+            fingerprint: program.fingerprint,
+        },
+        code: Some(Code::Common(program.clone(), manifest.clone())),
+        manifest,
+        config,
+    })))
+}
+
+/// Takes a new list of a program: toolboxes that are new are opened, those that are gone are closed, the others stay as they are.
+pub(crate) async fn renew(manager: &Arc<Shared>, program: &Arc<CommonProgram>, offers: Offers) {
+    if are_same(&program.offers.lock(), &offers) {
+        return;
+    }
+    // Not during a reload, which does the same.
+    let _turn = manager.turn.lock().await;
+    let name = &program.entry.name;
+    let Some(others) = owners_beside(manager, program) else {
+        return;
+    };
+    *program.offers.lock() = offers;
+    let claims = Claims::new(vec![program.entry.clone()], others);
+    let found = match claims.claimants().next() {
+        Some((claimant, _)) => find(manager, program, &claimant).await,
+        None => Vec::new(),
+    };
+    let kept: HashSet<String> = found.iter().filter_map(Claimed::keeps).collect();
+    let live = manager.copies().in_common(program);
+    let gone: Vec<&String> = live.iter().filter(|id| !kept.contains(*id)).collect();
+    let gone = join_all(gone.into_iter().map(|id| withdraw(manager, id)));
+    let come = join_all(
+        found
+            .into_iter()
+            .map(|found| found.carry_out(manager, &program.entry)),
+    );
+    let (_, offered) = join(gone, come).await;
+    let refused: Vec<FailedFile> = offered.into_iter().filter_map(Offered::into_failure).collect();
+    for failed in &refused {
+        let reason = &failed.reason;
+        tracing::warn!(
+            program = name,
+            toolbox = failed.toolbox_id,
+            reason,
+            "a toolbox is not loaded"
+        );
+    }
+    let mut copies = manager.copies();
+    copies.owners = claims.into_owners();
+    copies.refused.insert(name.clone(), refused);
+    manager.publish(copies);
+}
+
+/// Who has which id, without this program; none if it was replaced.
+fn owners_beside(manager: &Shared, program: &Arc<CommonProgram>) -> Option<crate::lifecycle::claims::Owners> {
+    let copies = manager.copies();
+    let name = &program.entry.name;
+    let current = copies.programs.get(name)?;
+    let own = Owner::Program(name.clone());
+    let others = copies.owners.iter().filter(|(_, owner)| **owner != own);
+    let others = others.map(|(id, owner)| (id.clone(), owner.clone())).collect();
+    Arc::ptr_eq(current, program).then_some(others)
+}
+
+/// Shows that a program is given up.
+pub(crate) async fn give_up(manager: &Arc<Shared>, program: &Arc<CommonProgram>, reason: &str) {
+    let _turn = manager.turn.lock().await;
+    let mut copies = manager.copies();
+    let name = &program.entry.name;
+    if copies
+        .programs
+        .get(name)
+        .is_some_and(|current| Arc::ptr_eq(current, program))
+    {
+        let failed = failed(&program.entry, None, reason);
+        copies.refused.insert(name.clone(), vec![failed]);
+        manager.publish(copies);
+    }
+}
+
+fn are_same(one: &Offers, other: &Offers) -> bool {
+    let texts = |offers: &Offers| {
+        offers
+            .iter()
+            .map(|manifest| manifest.text().to_owned())
+            .collect::<Vec<_>>()
+    };
+    texts(one) == texts(other)
+}

@@ -1,0 +1,110 @@
+//! A process that is several toolboxes. Read [`CommonProcess::start`]; `Hosted::in_common` opens one of them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use ovos_toolbox_wire::{Failure, Manifest};
+use tokio::sync::watch;
+
+use crate::contract::services::{HostServices, Limits};
+use crate::ffi::plugin::Open;
+use crate::transport::child::{Kept, ProcessSettings, Served, cannot_start, greeted, keep};
+use crate::transport::members::{Members, Offers};
+use crate::transport::tether::{Death, Tether};
+
+/// How long such a toolbox may take to answer a halt: it moves nothing, and its process has no thread for it alone.
+pub(crate) const HALT: Duration = Duration::from_secs(2);
+/// How long such a process may be silent before that is told.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// A process that is several toolboxes, or none yet. Dropping it closes them all in the background.
+pub(crate) struct CommonProcess {
+    tether: Arc<Tether>,
+    pub(crate) members: Arc<Members>,
+}
+
+impl CommonProcess {
+    /// Starts a process and waits until it has said who it is. `name` is its program's.
+    ///
+    /// ```text
+    ///  Tether of a toolbox ─┐
+    ///  Tether of a toolbox ─┼─> Members ──> Sockets ──> the process
+    ///  Tether of the process ───────────────^
+    ///  Tethers <── Members <── reader thread, Keeper thread
+    /// ```
+    ///
+    /// # Errors
+    /// It cannot be started, dies, or is not several toolboxes.
+    ///
+    /// # Cancel safety
+    /// The process ends.
+    pub(crate) async fn start(
+        process: ProcessSettings,
+        name: &str,
+        generation: u64,
+        services: Arc<dyn HostServices>,
+    ) -> Result<Self, Failure> {
+        let open = Open {
+            generation,
+            config: "{}".to_owned(),
+            stop_epoch: 0,
+            limits: Limits {
+                halt: HALT,
+                silence: SILENCE,
+                ..Limits::default()
+            },
+        };
+        let manifest = Arc::new(Manifest {
+            id: name.to_owned(),
+            ..Manifest::default()
+        });
+        let hello = process.hello;
+        let kept = keep(process, name, open.config.clone(), |sockets| Served {
+            tether: Arc::new(Tether::new(&open, manifest, services, sockets.clone())),
+            members: Some(Members::new(sockets)),
+        });
+        let trouble = |error: &dyn std::fmt::Display| cannot_start(&format!("program `{name}`"), error);
+        let Kept {
+            tether,
+            members,
+            sockets,
+        } = kept.await.map_err(|error| trouble(&error))?;
+        let members = members.ok_or_else(|| trouble(&"it has no toolboxes"))?;
+        // From here on dropping it ends the process.
+        let common = Self { tether, members };
+        match greeted(&common.tether, &sockets, hello).await {
+            Ok(()) => Ok(common),
+            Err(failure) => {
+                common.close().await;
+                Err(failure)
+            }
+        }
+    }
+
+    /// The newest list of its toolboxes.
+    pub(crate) fn offers(&self) -> watch::Receiver<Offers> {
+        self.members.offers.subscribe()
+    }
+
+    /// Resolves when it has ended: to what happened, when it died by itself.
+    pub(crate) fn died(&self) -> BoxFuture<'static, Option<Death>> {
+        self.tether.died()
+    }
+
+    /// Closes all its toolboxes and ends it. It is killed when it does not end in time.
+    ///
+    /// # Cancel safety
+    /// The closing goes on.
+    pub(crate) async fn close(&self) {
+        self.tether.begin_close();
+        // An error means that the keeper is gone, best effort.
+        _ = self.tether.rested.subscribe().wait_for(|rested| *rested).await;
+    }
+}
+
+impl Drop for CommonProcess {
+    fn drop(&mut self) {
+        self.tether.begin_close();
+    }
+}

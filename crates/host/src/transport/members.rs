@@ -1,0 +1,289 @@
+//! The toolboxes that have one process in common: what is said about which of them, and one halt for several.
+//!
+//! Each has a [`Tether`] of its own, whose lanes are the two sockets of the process with its id on every frame. The process has
+//! one, too, for what is about no toolbox or about all. Read [`Members::join`], then [`Members::hear`].
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ovos_toolbox_wire::{Failure, Manifest, Start};
+use parking_lot::Mutex;
+use protocol::{MAX_CONTROL, MAX_TOOLBOXES, Notice, OFFERS_CHANGED, Order, Raw};
+use serde::Deserialize;
+use tokio::sync::watch;
+
+use crate::contract::json;
+use crate::transport::frame::Frame;
+use crate::transport::halts::{Halts, Waiting};
+use crate::transport::lanes::Lanes;
+use crate::transport::sockets::Sockets;
+use crate::transport::tether::{End, Tether};
+
+/// The manifests that a program offers.
+pub(crate) type Offers = Arc<Vec<Raw<Manifest>>>;
+
+/// What the toolboxes of one process share.
+pub(crate) struct Members {
+    sockets: Arc<Sockets>,
+    state: Mutex<State>,
+    /// Not under the lock of the state: a halt waits for nothing.
+    halts: Mutex<Halts>,
+    ids: Arc<AtomicU64>,
+    /// The newest list.
+    pub(crate) offers: watch::Sender<Offers>,
+}
+
+#[derive(Default)]
+struct State {
+    /// From before its `open` is sent until it has said `closed`.
+    open: HashMap<String, Arc<Tether>>,
+    /// The process has ended.
+    is_gone: bool,
+}
+
+/// The lanes of one toolbox.
+struct Member {
+    id: String,
+    members: Arc<Members>,
+    /// Raised before a start is sent: what was sent is never more than this.
+    starts: AtomicU64,
+}
+
+/// The event that renews the list.
+#[derive(Deserialize)]
+struct Renewal {
+    kind: String,
+    data: Renewed,
+}
+
+#[derive(Deserialize)]
+struct Renewed {
+    toolboxes: Vec<Raw<Manifest>>,
+}
+
+impl Members {
+    pub(crate) fn new(sockets: Arc<Sockets>) -> Arc<Self> {
+        Arc::new(Self {
+            sockets,
+            state: Mutex::default(),
+            halts: Mutex::default(),
+            ids: Arc::new(AtomicU64::new(1)),
+            offers: watch::Sender::new(Arc::default()),
+        })
+    }
+
+    /// Adds a toolbox, which `make` makes of its lanes.
+    ///
+    /// # Errors
+    /// Another copy of it has not closed, or the process has ended.
+    pub(crate) fn join(
+        self: &Arc<Self>,
+        id: &str,
+        make: impl FnOnce(Arc<dyn Lanes>) -> Tether,
+    ) -> Result<Arc<Tether>, Failure> {
+        let refused = |why: &str| Err(Failure::new("ToolboxError", format!("toolbox `{id}`: {why}")));
+        let mut state = self.state.lock();
+        if state.is_gone {
+            return refused("its program has ended");
+        }
+        if state.open.contains_key(id) {
+            return refused(
+                "its copy before this one has not closed and hangs in the program, which has to be started again",
+            );
+        }
+        let lanes = Arc::new(Member {
+            id: id.to_owned(),
+            members: self.clone(),
+            starts: AtomicU64::new(0),
+        });
+        let tether = Arc::new(make(lanes).numbered_by(self.ids.clone()));
+        state.open.insert(id.to_owned(), tether.clone());
+        Ok(tether)
+    }
+
+    /// Takes what the process says on the data lane; false if it is about nothing that is there.
+    pub(crate) fn hear(&self, process: &Tether, toolbox: Option<&str>, notice: Notice) -> bool {
+        let Some(id) = toolbox else {
+            match notice {
+                Notice::Event(event) => return self.renew(event.text()),
+                Notice::Log { .. } | Notice::Closed { .. } => process.hear(notice),
+                _ => return false,
+            }
+            return true;
+        };
+        let Some(tether) = self.member(id) else {
+            return false;
+        };
+        let closes = matches!(notice, Notice::Closed { .. });
+        tether.hear(notice);
+        let closed = tether.outlook().closed.filter(|_| closes);
+        if let Some((in_time, _)) = closed {
+            self.state.lock().open.remove(id);
+            end(&tether, End::Closed(in_time));
+        }
+        true
+    }
+
+    /// Takes an answer from the control lane.
+    pub(crate) fn hear_control(&self, toolbox: Option<&str>, notice: Notice) {
+        match (toolbox, notice) {
+            (Some(id), notice) => {
+                if let Some(tether) = self.member(id) {
+                    tether.hear(notice);
+                }
+            }
+            (None, Notice::Halted { seq, answer }) => {
+                let answers = self.halts.lock().answered(seq, &answer);
+                for (id, seq, answer) in answers {
+                    if let Some(tether) = self.member(&id) {
+                        tether.hear(Notice::Halted { seq, answer });
+                    }
+                }
+            }
+            (None, _) => {}
+        }
+    }
+
+    /// Keeps the newest list; false if it is none.
+    fn renew(&self, event: &str) -> bool {
+        if event.len() > MAX_CONTROL {
+            return false;
+        }
+        let Ok(renewal) = json::read::<Renewal>(event) else {
+            return false;
+        };
+        let good = renewal.kind == OFFERS_CHANGED && renewal.data.toolboxes.len() <= MAX_TOOLBOXES;
+        if good {
+            self.offers.send_replace(Arc::new(renewal.data.toolboxes));
+        }
+        good
+    }
+
+    fn member(&self, id: &str) -> Option<Arc<Tether>> {
+        self.state.lock().open.get(id).cloned()
+    }
+
+    fn all(&self) -> Vec<Arc<Tether>> {
+        self.state.lock().open.values().cloned().collect()
+    }
+
+    /// Whether a caller waits for any of them.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.all().iter().any(|tether| tether.outlook().busy)
+    }
+
+    /// Waits until each of them has ended, or was given up.
+    pub(crate) async fn settled(&self) {
+        for tether in self.all() {
+            // An error means that it is gone.
+            _ = tether.end.subscribe().wait_for(Option::is_some).await;
+        }
+    }
+
+    /// Those that have not ended.
+    pub(crate) fn origins(&self) -> Vec<crate::contract::services::Origin> {
+        let all = self.all();
+        all.iter().map(|tether| tether.unasked.origin.clone()).collect()
+    }
+
+    /// The process has ended, and so have they.
+    pub(crate) fn bury(&self, how: &End) {
+        let open = {
+            let mut state = self.state.lock();
+            state.is_gone = true;
+            std::mem::take(&mut state.open)
+        };
+        for tether in open.values() {
+            end(tether, how.clone());
+        }
+    }
+
+    /// Sends the halts that wait, those of several toolboxes as one.
+    pub(crate) fn send_halts(&self) {
+        self.send_halts_of(&mut self.halts.lock());
+    }
+
+    fn send_halts_of(&self, halts: &mut Halts) {
+        for (toolbox, order) in halts.take(|| self.ids.fetch_add(1, Ordering::Relaxed)) {
+            self.sockets
+                .control
+                .send(&Frame::about(&order, toolbox.as_deref()));
+        }
+    }
+}
+
+/// Tells who waits for a toolbox that it has ended. It drives nothing that has to come to rest.
+fn end(tether: &Tether, how: End) {
+    tether.bury(how);
+    tether.rested.send_replace(true);
+}
+
+impl Member {
+    fn sockets(&self) -> &Sockets {
+        &self.members.sockets
+    }
+}
+
+impl Lanes for Member {
+    fn start(&self, run: u64, start: &Start, progress: bool) -> Result<(), Failure> {
+        let start = Raw::of(start);
+        let order = Order::Start { run, progress, start };
+        let frame = self.sockets().frame(&order, Some(&self.id))?;
+        self.starts.fetch_add(1, Ordering::SeqCst);
+        self.sockets().data.send(&frame);
+        Ok(())
+    }
+
+    fn starts(&self) -> u64 {
+        self.starts.load(Ordering::SeqCst)
+    }
+
+    fn is_full(&self) -> bool {
+        self.sockets().data.is_full()
+    }
+
+    fn data(&self, order: Order) -> Result<(), Failure> {
+        let frame = self.sockets().frame(&order, Some(&self.id))?;
+        self.sockets().data.send(&frame);
+        Ok(())
+    }
+
+    fn chatter(&self, order: Order) -> bool {
+        let frame = self.sockets().frame(&order, Some(&self.id));
+        frame.is_ok_and(|frame| self.sockets().data.chatter(&frame))
+    }
+
+    /// A halt waits for those of the other toolboxes, until the keeper or the next order sends them.
+    fn control(&self, order: Order) {
+        let mut halts = self.members.halts.lock();
+        match Waiting::of(&self.id, order) {
+            Ok(waiting) => {
+                halts.add(waiting);
+                drop(halts);
+                self.sockets().bell.ring();
+            }
+            Err(order) => {
+                self.members.send_halts_of(&mut halts);
+                self.sockets().control.send(&Frame::about(&order, Some(&self.id)));
+            }
+        }
+    }
+
+    fn close(&self, seq: u64) {
+        let order = Order::Close { seq };
+        self.sockets().data.send(&Frame::about(&order, Some(&self.id)));
+    }
+
+    fn wait(&self) {
+        self.sockets().wait();
+    }
+
+    fn is_alone(&self) -> bool {
+        false
+    }
+
+    fn pid(&self) -> Option<u32> {
+        self.sockets().pid()
+    }
+}
