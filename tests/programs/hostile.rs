@@ -191,6 +191,7 @@ fn a_program_that_misbehaves_costs_itself_only() {
             } else {
                 json!({})
             },
+            ..Entry::of(name)
         })
         .collect();
     let mut scene = Scene::start(&entries);

@@ -19,6 +19,8 @@ mod scene;
 #[path = "../support/service_with_bus.rs"]
 #[allow(dead_code, reason = "each test file uses its part")]
 mod service_with_bus;
+mod several;
+mod several_hostile;
 #[path = "../support/status.rs"]
 #[allow(dead_code, reason = "each test file uses its part")]
 mod status;

@@ -31,6 +31,8 @@ pub(crate) struct Entry {
     pub(crate) args: &'static [&'static str],
     /// More keys.
     pub(crate) more: Value,
+    /// Sections of toolboxes.
+    pub(crate) sections: Value,
 }
 
 impl Entry {
@@ -40,6 +42,7 @@ impl Entry {
             script: name,
             args: &[],
             more: json!({}),
+            sections: json!({}),
         }
     }
 }
@@ -162,6 +165,9 @@ fn sections(scripts: &Path, trace: &Path, entries: &[Entry]) -> Value {
         programs.insert(entry.name.to_owned(), program);
         // One that does not close is not waited for.
         sections[entry.name]["limits"] = json!({ "close_ms": 1000 });
+        for (id, section) in entry.sections.as_object().unwrap() {
+            sections[id] = section.clone();
+        }
     }
     sections["service"] = json!({ "programs": programs, "probe_ms": HELLO_MS, "plan_ms": 10_000 });
     sections

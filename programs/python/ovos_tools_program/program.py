@@ -22,6 +22,8 @@ from .served import Served
 log = logging.getLogger("ovos_tools_program")
 #: What a program that is left alone by the service takes for its end, in seconds.
 LEAVE = 1.2
+#: What the service grants a halt of several toolboxes is 2 s; one that hangs is told before that.
+HALT = 1.5
 #: How long the process may live after its data socket ended.
 GUARD_LATE = 4.0
 
@@ -167,21 +169,35 @@ class Program:
     def _halt_several(self, body: Dict[str, Any]) -> None:
         named = [self._served[one] for one in body["toolboxes"] if one in self._served]
         missed: Dict[str, str] = {}
-        left = len(named)
+        waiting = {served.id for served in named}
         lock = threading.Lock()
 
         def told(served: Served, answer: Dict[str, Any]) -> None:
-            nonlocal left
             with lock:
-                left -= 1
+                if served.id not in waiting:
+                    return  # it was late, and that was told
+                waiting.discard(served.id)
                 if "error" in answer:
                     missed[served.id] = answer["error"]["message"]
-                if left > 0:
+                if waiting:
                     return
+            timer.cancel()
+            self._halted_several(body["seq"], missed)
+
+        def late() -> None:
+            with lock:
+                if not waiting:
+                    return
+                missed.update({one: f"it did not halt within {HALT} s" for one in waiting})
+                waiting.clear()
             self._halted_several(body["seq"], missed)
 
         if not named:
             self._halted_several(body["seq"], missed)
+            return
+        timer = threading.Timer(HALT, late)
+        timer.daemon = True
+        timer.start()
         for served in named:
             served.halt(body, functools.partial(told, served))
 
@@ -189,7 +205,8 @@ class Program:
         answer: Dict[str, Any] = {"ok": None}
         if missed:
             text = "; ".join(f"{one}: {why}" for one, why in missed.items())
-            answer = {"error": {"kind": "ToolboxError", "message": f"not reached: {text}"}}
+            failure = {"kind": "ToolboxError", "message": f"not reached: {text}", "data": {"toolboxes": missed}}
+            answer = {"error": failure}
         self._control.send(frames.encode("notice", "halted", {"seq": seq, "answer": answer}))
 
     # --- the end

@@ -11,8 +11,10 @@ import threading
 MAX_TEXT = 1 << 20
 
 
-def frame(kind, name, body):
-    text = json.dumps({kind: name, "body": body}).encode()
+def frame(kind, name, body, toolbox=None):
+    """`toolbox` is for programs that are several."""
+    head = {kind: name} if toolbox is None else {kind: name, "toolbox": toolbox}
+    text = json.dumps({**head, "body": body}).encode()
     return struct.pack("<I", len(text)) + text
 
 
