@@ -15,12 +15,16 @@ mod life;
 #[path = "../support/process.rs"]
 #[allow(dead_code, reason = "each test file uses its part")]
 mod process;
+#[path = "../support/python.rs"]
+#[allow(dead_code, reason = "each test file uses its part")]
+mod python;
 mod scene;
 #[path = "../support/service_with_bus.rs"]
 #[allow(dead_code, reason = "each test file uses its part")]
 mod service_with_bus;
 mod several;
 mod several_hostile;
+mod several_python;
 #[path = "../support/status.rs"]
 #[allow(dead_code, reason = "each test file uses its part")]
 mod status;

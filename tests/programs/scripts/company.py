@@ -8,14 +8,17 @@ import time
 from program import Program, frame, tool
 
 
+IDS = {"type": "object", "properties": {"ids": {"type": "array"}}, "required": ["ids"]}
+
+
 class Member(Program):
     """One of them. Its tools have the company do things."""
 
     tools = [
         tool("poke", "read"),
         tool("waits", "write"),
-        tool("offer", "write"),
-        tool("flood", "write"),
+        {**tool("offer", "write"), "argument_schema": IDS},
+        {**tool("flood", "write"), "argument_schema": IDS},
         tool("die", "write"),
         tool("halts", "read"),
         tool("jump", "motion"),

@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use crate::artifact::check;
 use crate::artifact::file::PluginFile;
 use crate::artifact::fingerprint::Fingerprint;
 use crate::artifact::program::Executable;
@@ -168,12 +169,7 @@ impl Life {
     async fn live(self) {
         let mut health = Health::default();
         for generation in 1.. {
-            let started = CommonProcess::start(
-                self.process.clone(),
-                &self.name,
-                generation,
-                self.manager.services.clone(),
-            );
+            let started = self.start(generation);
             let Some(started) = self.end.run_until_cancelled(started).await else {
                 return;
             };
@@ -196,6 +192,19 @@ impl Life {
             }
             self.told.send_replace(Phase::Starts);
         }
+    }
+
+    /// Starts the process, if its files may still be executed: they may have changed since they were looked at.
+    async fn start(&self, generation: u64) -> Result<CommonProcess, Failure> {
+        let file = self.process.file.clone();
+        let checked = self.manager.blocking(move || {
+            let mut paths = file.executable().into_iter().flat_map(Executable::paths);
+            paths.try_for_each(|path| check::file(path).map(drop).map_err(|error| error.to_string()))
+        });
+        let checked = checked.await;
+        checked.map_err(|reason| Failure::new("ToolboxError", reason))?;
+        let services = self.manager.services.clone();
+        CommonProcess::start(self.process.clone(), &self.name, generation, services).await
     }
 
     /// Serves one process; says why it died, if it was not to end.

@@ -6,6 +6,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use ovos_toolbox_wire::{Failure, Manifest, Start};
 use parking_lot::Mutex;
@@ -19,6 +21,9 @@ use crate::transport::halts::{Halts, Waiting};
 use crate::transport::lanes::Lanes;
 use crate::transport::sockets::Sockets;
 use crate::transport::tether::{End, Tether};
+
+/// How long the halts of one stop take to come together; nothing to the 2 s that their answer has.
+const SAME_STOP: Duration = Duration::from_millis(3);
 
 /// The manifests that a program offers.
 pub(crate) type Offers = Arc<Vec<Raw<Manifest>>>;
@@ -199,8 +204,13 @@ impl Members {
         }
     }
 
-    /// Sends the halts that wait, those of several toolboxes as one.
+    /// Sends the halts that wait, those of several toolboxes as one. Waits a moment for the others of the same stop. For the keeper,
+    /// which has nothing more urgent to do.
     pub(crate) fn send_halts(&self) {
+        if self.halts.lock().is_empty() {
+            return;
+        }
+        thread::sleep(SAME_STOP);
         self.send_halts_of(&mut self.halts.lock());
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ovos_toolbox_wire::Manifest;
-use protocol::{Notice, Order};
+use protocol::{MAX_CONTROL, Notice, Order};
 
 use crate::contract::json;
 use crate::transport::lanes::Lanes as _;
@@ -18,6 +18,12 @@ pub(super) fn read(tether: &Tether, sockets: &Sockets, members: Option<&Members>
     let take = |body: &[u8]| {
         let notice = frame::read(body).map_err(|error| error.to_string())?;
         if !greeted {
+            if body.len() > MAX_CONTROL {
+                return Err(format!(
+                    "its hello has {} bytes; at most {MAX_CONTROL} are taken",
+                    body.len()
+                ));
+            }
             match members {
                 Some(members) => greet_several(&notice, members, sockets)?,
                 None => greet(&notice, &tether.manifest.id)?,
