@@ -13,6 +13,8 @@ pub(crate) mod inlet;
 pub(crate) mod keeper;
 pub(crate) mod lanes;
 pub(crate) mod members;
+#[cfg(test)]
+mod members_tests;
 pub(crate) mod outlet;
 pub(crate) mod process_log;
 pub(crate) mod sent;

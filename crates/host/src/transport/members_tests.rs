@@ -1,0 +1,295 @@
+//! What the toolboxes of one process promise each other. The process is the other ends of its sockets.
+
+use std::io::Read as _;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use ovos_toolbox_wire::{ActionIdentity, CallIdentity, Effect, Event, Failure, Manifest, Object, Start};
+use protocol::{Answer, Functions, MAX_CONTROL, MAX_TOOLBOXES, Notice, Raw, RunEnd};
+use serde_json::{Value, json};
+
+use crate::contract::services::{HostServices, Limits, Origin, Request};
+use crate::ffi::plugin::Open;
+use crate::transport::frame::Cutter;
+use crate::transport::hosted::Hosted;
+use crate::transport::members::Members;
+use crate::transport::sockets::{Pairs, Sockets};
+use crate::transport::tether::{Death, End, Tether};
+use engine::{Ended, RunId, Toolbox as _};
+
+struct Nothing;
+
+impl HostServices for Nothing {
+    fn event(&self, _: &Origin, _: Event) {}
+
+    fn request(&self, _: &Origin, _: Request) {}
+}
+
+/// A process without a process.
+struct Scene {
+    members: Arc<Members>,
+    process: Arc<Tether>,
+    data: UnixStream,
+    control: UnixStream,
+}
+
+fn tether(id: &str, lanes: Arc<dyn crate::transport::lanes::Lanes>) -> Tether {
+    let open = Open {
+        generation: 1,
+        config: "{}".to_owned(),
+        stop_epoch: 0,
+        limits: Limits::default(),
+    };
+    let manifest = Manifest {
+        id: id.to_owned(),
+        ..Manifest::default()
+    };
+    Tether::new(&open, Arc::new(manifest), Arc::new(Nothing), lanes)
+}
+
+impl Scene {
+    fn new() -> Self {
+        let pairs = Pairs::new().unwrap();
+        for end in [&pairs.their_data, &pairs.their_control] {
+            end.set_nonblocking(true).unwrap();
+        }
+        let sockets = Arc::new(Sockets::new(pairs.data, pairs.control, "p", 0).unwrap());
+        Self {
+            members: Members::new(sockets.clone()),
+            process: Arc::new(tether("p", sockets)),
+            data: pairs.their_data,
+            control: pairs.their_control,
+        }
+    }
+
+    fn join(&self, id: &str) -> Result<Hosted, Failure> {
+        let tether = self.members.join(id, |lanes| tether(id, lanes))?;
+        let seq = tether.next_id();
+        let _opened = tether.will_open(seq).unwrap();
+        let answer = Answer::Ok(Functions::default());
+        assert!(self.hear(Some(id), Notice::Opened { seq, answer }));
+        Ok(Hosted {
+            tether,
+            content_dir: None,
+        })
+    }
+
+    fn hear(&self, toolbox: Option<&str>, notice: Notice) -> bool {
+        self.members.hear(&self.process, toolbox, notice)
+    }
+
+    /// What was sent on the data lane, then on the control lane.
+    fn sent(&mut self) -> Vec<Value> {
+        let mut sent = Vec::new();
+        for lane in [&mut self.data, &mut self.control] {
+            let (mut cutter, mut bytes) = (Cutter::new(MAX_CONTROL), [0; 4096]);
+            while let Ok(count @ 1..) = lane.read(&mut bytes) {
+                cutter.push(&bytes[..count]);
+            }
+            while let Some(value) = cutter.read().unwrap() {
+                sent.push(value);
+            }
+        }
+        sent
+    }
+}
+
+fn start() -> Start {
+    Start {
+        call: CallIdentity::default(),
+        action: ActionIdentity {
+            id: "a".to_owned(),
+            name: "a".to_owned(),
+            subsystems: Vec::new(),
+            params: Object::new(),
+            effect: Effect::Write,
+        },
+        inputs: Object::new(),
+    }
+}
+
+#[tokio::test]
+async fn each_frame_names_its_toolbox_and_starts_are_counted_for_each() {
+    let mut scene = Scene::new();
+    let (a, b) = (scene.join("a").unwrap(), scene.join("b").unwrap());
+    let _runs = [a.start(RunId(1), start(), None), a.start(RunId(2), start(), None)];
+    let run = b.start(RunId(3), start(), None);
+    b.cancel(RunId(3));
+    drop(run);
+    let shown = |frame: &Value| {
+        let body = &frame["body"];
+        (
+            frame["order"].clone(),
+            frame["toolbox"].clone(),
+            body["run"].clone(),
+            body["starts"].clone(),
+        )
+    };
+    let sent: Vec<_> = scene.sent().iter().map(shown).collect();
+    let row = |order: &str, toolbox: &str, run: u64, starts: Value| {
+        (json!(order), json!(toolbox), json!(run), starts)
+    };
+    let none = Value::Null;
+    assert_eq!(
+        sent,
+        [
+            row("start", "a", 1, none.clone()),
+            row("start", "a", 2, none.clone()),
+            row("start", "b", 3, none),
+            row("cancel", "b", 3, json!(1)),
+            row("give_up", "b", 3, json!(1)),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn only_the_toolbox_that_was_asked_answers() {
+    let mut scene = Scene::new();
+    let (a, b) = (scene.join("a").unwrap(), scene.join("b").unwrap());
+    let mut run = a.start(RunId(7), start(), None);
+    let tools = b.tools();
+    tokio::pin!(tools);
+    assert!(tools.as_mut().now_or_never().is_none());
+    let seq = scene
+        .sent()
+        .iter()
+        .find_map(|frame| frame["body"]["seq"].as_u64())
+        .unwrap();
+    let ended = || Notice::Ended {
+        run: 7,
+        end: RunEnd::Output(Raw::of(&json!({}))),
+        content: None,
+    };
+    let list = || Notice::Tools {
+        seq,
+        answer: Answer::Ok(Raw::from_text(r#"{"tools":[]}"#.to_owned()).unwrap()),
+    };
+    for wrong in [Some("b"), Some("c"), None] {
+        scene.hear(wrong, ended());
+    }
+    for wrong in [Some("a"), Some("c"), None] {
+        scene.hear(wrong, list());
+    }
+    assert!((&mut run).now_or_never().is_none() && tools.as_mut().now_or_never().is_none());
+    scene.hear(Some("a"), ended());
+    scene.hear(Some("b"), list());
+    assert!(matches!(run.now_or_never(), Some(Ended::Reported(_))));
+    assert!(tools.now_or_never().unwrap().is_ok());
+}
+
+#[tokio::test]
+async fn a_copy_hears_nothing_that_was_said_to_the_one_before_it() {
+    let mut scene = Scene::new();
+    let before = scene.join("a").unwrap();
+    assert!(scene.join("a").is_err(), "a process has one copy of a toolbox");
+    // It ends only when it was asked to.
+    scene.hear(
+        Some("a"),
+        Notice::Closed {
+            seq: 0,
+            in_time: true,
+        },
+    );
+    assert!(scene.join("a").is_err());
+    let asked = before.tools();
+    tokio::pin!(asked);
+    assert!(asked.as_mut().now_or_never().is_none());
+    let old = scene.sent()[0]["body"]["seq"].as_u64().unwrap();
+    let closed = before.close();
+    scene.hear(
+        Some("a"),
+        Notice::Closed {
+            seq: 9,
+            in_time: true,
+        },
+    );
+    assert!(closed.await);
+    assert!(asked.await.is_err());
+    let after = scene.join("a").unwrap();
+    let asked = after.tools();
+    tokio::pin!(asked);
+    assert!(asked.as_mut().now_or_never().is_none());
+    let answer = Answer::Ok(Raw::from_text(r#"{"tools":[]}"#.to_owned()).unwrap());
+    scene.hear(Some("a"), Notice::Tools { seq: old, answer });
+    assert!(asked.now_or_never().is_none());
+}
+
+#[tokio::test]
+async fn one_that_does_not_close_is_not_opened_again_and_a_dead_process_has_none() {
+    let scene = Scene::new();
+    let (hangs, other) = (scene.join("a").unwrap(), scene.join("b").unwrap());
+    hangs.tether.begin_close();
+    hangs.tether.abandon();
+    let refused = scene.join("a").unwrap_err().message;
+    assert!(
+        refused.contains("has not closed and hangs in the program"),
+        "{refused}"
+    );
+    let run = other.start(RunId(1), start(), None);
+    scene.members.bury(&End::Died(Death {
+        reason: "its process ended with exit code 3".to_owned(),
+        moving: false,
+    }));
+    let Ended::Lost(failure) = run.await else {
+        panic!("the run is lost")
+    };
+    assert_eq!(
+        (failure.kind.as_str(), failure.message.as_str()),
+        (
+            "ToolboxCrashed",
+            "toolbox `b`: its process ended with exit code 3"
+        )
+    );
+    assert!(
+        scene
+            .join("c")
+            .unwrap_err()
+            .message
+            .contains("its program has ended")
+    );
+    scene.members.settled().await;
+}
+
+#[test]
+fn what_is_about_nothing_that_is_there_is_not_taken() {
+    let scene = Scene::new();
+    let event = |text: String| Notice::Event(Raw::from_text(text).unwrap());
+    let offers = |count: usize, more: &str| {
+        let toolboxes = vec![json!({ "id": "a", "description": more }); count];
+        let data = json!({ "toolboxes": toolboxes });
+        event(json!({ "kind": "offers_changed", "severity": "info", "data": data }).to_string())
+    };
+    for (toolbox, notice, taken) in [
+        (None, offers(MAX_TOOLBOXES, ""), true),
+        (None, offers(0, ""), true),
+        (None, offers(MAX_TOOLBOXES + 1, ""), false),
+        (None, offers(1, &"x".repeat(MAX_CONTROL)), false),
+        (
+            None,
+            event(r#"{"kind":"offers_changed","data":{"toolboxes":"a"}}"#.to_owned()),
+            false,
+        ),
+        (
+            None,
+            event(r#"{"kind":"latched","data":{"toolboxes":[]}}"#.to_owned()),
+            false,
+        ),
+        (None, Notice::Hello(protocol::Hello::default()), false),
+        (None, Notice::Counts(protocol::Counts::default()), false),
+        (Some("a"), offers(1, ""), false),
+        (Some(""), Notice::Counts(protocol::Counts::default()), false),
+    ] {
+        let shown = format!("{toolbox:?} {notice:?}")
+            .chars()
+            .take(200)
+            .collect::<String>();
+        assert_eq!(scene.hear(toolbox, notice), taken, "{shown}");
+    }
+    assert_eq!(
+        scene.members.offers.borrow().len(),
+        0,
+        "the last good list counts"
+    );
+    assert_eq!(scene.process.lanes.starts(), 0);
+}
