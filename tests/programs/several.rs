@@ -371,6 +371,31 @@ fn a_program_without_a_toolbox_waits_until_it_has_some() {
 }
 
 #[test]
+fn a_toolbox_may_be_offered_anew_under_another_id_while_it_is_opened() {
+    let mut scene = Scene::start(&[Entry {
+        script: "company_renames",
+        ..company(&["kitchen"])
+    }]);
+    let before = ready(&mut scene, "x-kitchen");
+    assert_eq!(ids(&mut scene), ["good", "x-kitchen"]);
+    assert_eq!(scene.failure("house"), None);
+    let report = scene.reload();
+    assert_eq!(report["unchanged"], json!(["good", "x-kitchen"]), "{report}");
+    // The next process offers it as the first one did.
+    send(&mut scene, "die", "x-kitchen", "die", &json!({}));
+    answer(&mut scene, "die");
+    let after = scene.until("x-kitchen", "a restart", |toolbox| {
+        toolbox["state"] == "ready" && toolbox["pid"] != before["pid"]
+    });
+    assert_eq!(
+        scene.call("x-kitchen", "poke")["result"]["id"],
+        "x-kitchen",
+        "{after}"
+    );
+    assert_eq!(ids(&mut scene), ["good", "x-kitchen"]);
+}
+
+#[test]
 fn a_death_fails_the_calls_of_all_and_all_come_back_until_it_is_too_often() {
     let mut scene = Scene::start(&[company(&["kitchen", "hall"])]);
     ready(&mut scene, "hall");
@@ -418,5 +443,22 @@ fn check_shows_each_toolbox() {
         ("fails-1", "no luck"),
     ] {
         assert!(of(id)["errors"].to_string().contains(error), "{id}: {found}");
+    }
+}
+
+#[test]
+fn it_is_closed_with_the_service() {
+    let mut scene = Scene::start(&[company(&["kitchen", "hall"])]);
+    let kitchen = ready(&mut scene, "kitchen");
+    ready(&mut scene, "hall");
+    scene.service.process.signal(rustix::process::Signal::TERM);
+    scene
+        .service
+        .process
+        .end_within(std::time::Duration::from_secs(10));
+    ended(&mut scene, &kitchen["pid"]);
+    let log = scene.service.process.output();
+    for wrong in ["did not close", "abandoned", "was killed", "a program ended"] {
+        assert!(!log.contains(wrong), "{wrong}: {log}");
     }
 }

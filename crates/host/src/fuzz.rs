@@ -34,6 +34,9 @@ fn understand<T: Serialize + DeserializeOwned>(body: &[u8]) {
     let (bodies, error) = cut(MAX_DATA, &written, usize::MAX);
     assert_eq!((bodies.len(), error), (1, None));
     assert_eq!(Frame::of(&frame::read::<T>(&bodies[0]).unwrap()), written);
+    let (bodies, _) = cut(MAX_DATA, &Frame::about(&said, Some("arm")), usize::MAX);
+    assert_eq!(frame::address(&bodies[0]).unwrap().as_deref(), Some("arm"));
+    assert_eq!(Frame::of(&frame::read::<T>(&bodies[0]).unwrap()), written);
 }
 
 fn cut(limit: usize, bytes: &[u8], piece: usize) -> (Vec<BytesMut>, Option<FrameError>) {

@@ -1,0 +1,111 @@
+//! The end of a toolbox's process: what it means, who is told, and the hardware that is brought to rest. Read [`Keeper::bury`].
+
+use std::net::Shutdown;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
+
+use ovos_toolbox_wire::{Event, Severity};
+
+use super::verdict::Last;
+use super::{Keeper, safe_stop};
+use crate::process::spawner::signal_name;
+use crate::transport::tether::{Death, End};
+
+impl Keeper {
+    /// What is known of the process, which has ended.
+    fn last(&self) -> Last {
+        let outlook = self.tether.outlook();
+        Last {
+            closed: outlook.closed.map(|(in_time, _)| in_time),
+            closing: outlook.closing.is_some(),
+            killed: self.killed.is_some(),
+            moving: self.tether.is_moving(),
+            functions: outlook.functions,
+        }
+    }
+
+    /// The process is gone.
+    pub(super) fn bury(mut self, status: Option<ExitStatus>) {
+        // What moved when it ended; what it completed before that is still in the socket, but better once too often.
+        let before = self.last();
+        // Several toolboxes drive nothing that moves.
+        let needs_safe_stop = self.keeping.members.is_none() && before.needs_safe_stop();
+        let fresh = needs_safe_stop
+            .then(|| safe_stop::start(&self.keeping, self.id()))
+            .flatten();
+        self.lines.read(&self.tether);
+        // Reads what it said before it ended. Another process may hold its end of the socket, so the wait is bounded.
+        let heard = self.reader.recv_timeout(Duration::from_millis(200));
+        if let Err(RecvTimeoutError::Timeout) = heard {
+            _ = self.sockets.data.stream().shutdown(Shutdown::Both);
+            _ = self.reader.recv_timeout(Duration::from_millis(200));
+        }
+        let last = Last {
+            moving: before.moving,
+            ..self.last()
+        };
+        let end = match last.closed_in_time() {
+            Some(in_time) => {
+                if last.closed.is_none() {
+                    tracing::error!(
+                        toolbox = self.id(),
+                        generation = self.tether.unasked.origin.generation,
+                        reason = self.reason(status),
+                        "the toolbox's process ended while it was closed"
+                    );
+                }
+                End::Closed(in_time)
+            }
+            None => End::Died(Death {
+                reason: self.reason(status),
+                moving: last.moving,
+            }),
+        };
+        if last.latches() {
+            // Latched here and not by the manager: before the end is published and something else could start.
+            self.latch(&self.reason(status));
+        }
+        if let Some(members) = &self.keeping.members {
+            members.bury(&end);
+        }
+        self.tether.bury(end);
+        if let Some(fresh) = fresh {
+            safe_stop::wait(fresh, self.id());
+        }
+        self.tether.rested.send_replace(true);
+        if status.is_none() {
+            // Reaped whenever the kernel lets go of it.
+            _ = self.child.wait();
+        }
+    }
+
+    fn latch(&self, reason: &str) {
+        let unasked = &self.tether.unasked;
+        let event = Event {
+            kind: "latched".to_owned(),
+            severity: Severity::Error,
+            data: Some(serde_json::json!({ "reason": format!("it died while something moved: {reason}") })),
+        };
+        unasked.services.event(&unasked.origin, event);
+    }
+
+    fn reason(&self, status: Option<ExitStatus>) -> String {
+        let ended = match (&self.killed, status) {
+            (Some((reason, _)), _) => format!("its process was killed: {reason}"),
+            (None, Some(status)) => match (status.signal(), status.code()) {
+                (Some(signal), _) => {
+                    format!("its process was ended by signal {signal}{}", signal_name(signal))
+                }
+                (None, Some(code)) => format!("its process ended with exit code {code}"),
+                (None, None) => "its process ended".to_owned(),
+            },
+            (None, None) => "its process is gone".to_owned(),
+        };
+        match self.tether.last_lines() {
+            lines if lines.is_empty() => ended,
+            lines => format!("{ended}; its last lines: {lines}"),
+        }
+    }
+}
