@@ -5,6 +5,7 @@ cd "$(dirname "$0")/.."
 
 prefix=$1$2
 lib=$prefix/lib/ovos-tools/plugins
+python=$prefix/lib/ovos-tools/python
 doc=$prefix/share/doc/ovos-tools
 target=${CARGO_TARGET_DIR:-target}
 
@@ -25,6 +26,16 @@ for plugin in plugins/*; do
     install -m 755 "$plugin" "$lib/.$(basename "$plugin").new"
     mv -f "$lib/.$(basename "$plugin").new" "$lib/$(basename "$plugin")"
 done
+# The host of Python toolboxes, where the binary looks for it; and the package that shows our tools to Python, for pip.
+for package in programs/python/ovos_tools_program programs/python/ovos_tools_python; do
+    install -d -m 755 "$python/$(basename "$package")"
+    install -m 644 "$package"/*.py "$python/$(basename "$package")"
+done
+toolbox=$prefix/share/ovos-tools/ovos-tools-toolbox
+install -d -m 755 "$toolbox/ovos_tools_toolbox"
+install -m 644 python/ovos-tools-toolbox/README.md python/ovos-tools-toolbox/pyproject.toml "$toolbox"
+install -m 644 python/ovos-tools-toolbox/ovos_tools_toolbox/*.py "$toolbox/ovos_tools_toolbox"
+install -D -m 644 programs/python/README.md "$doc/python.md"
 for header in toolbox.h toolbox_json.h; do
     install -D -m 644 "toolboxes/abi/$header" "$prefix/include/ovos-tools/$header"
 done

@@ -45,7 +45,8 @@ use bus::{Message, OWN_KEY};
 use engine::Engine;
 
 pub use client::payload::{
-    BusStatus, EventMessage, FailedFile, IsReady, ReloadOutcome, ServiceStatus, StatusResponse, ToolboxStatus,
+    BusStatus, EventMessage, FailedFile, IsReady, PythonStatus, ReloadOutcome, ServiceStatus, StatusResponse,
+    ToolboxStatus,
 };
 pub use error::{KINDS, WireError};
 pub(crate) use refuse::instead;

@@ -242,9 +242,7 @@ impl WireError {
         report: &Report,
     ) -> Result<Value, Self> {
         let failed = |failure: &Failure| match report.outcome {
-            CallOutcome::Failed if failure.kind != "ToolboxCrashed" => {
-                Self::failed(tool, toolbox_id, failure)
-            }
+            CallOutcome::Failed if !says_it_all(tool, failure) => Self::failed(tool, toolbox_id, failure),
             _ => Self::of(failure),
         };
         match verdict {
@@ -271,6 +269,33 @@ impl<T> From<Result<T, WireError>> for OrError<T> {
             Ok(good) => Self::Good(good),
             Err(error) => Self::Bad { error: error.text },
         }
+    }
+}
+
+/// Whether a failure needs no words before it: it says why the tool was not run to its end, or is one of the texts that the
+/// published contract fixes, from a toolbox that has them from OPM itself.
+fn says_it_all(tool: &str, failure: &Failure) -> bool {
+    let Failure { kind, message, .. } = failure;
+    let about = |text: &str| {
+        message
+            .strip_prefix(text)
+            .is_some_and(|rest| rest.starts_with(&format!("'{tool}'")))
+    };
+    match kind.as_str() {
+        "ToolboxCrashed" | "BusyError" => true,
+        "RuntimeError" => [
+            "Tool execution failed for ",
+            "Tool output validation failed for ",
+            "Tool ",
+        ]
+        .into_iter()
+        .any(about),
+        "ValueError" => {
+            about("Tool input validation failed for ")
+                || about("Unknown tool ")
+                || message == "Out of range float values are not JSON compliant"
+        }
+        _ => false,
     }
 }
 

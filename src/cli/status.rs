@@ -5,9 +5,9 @@ use serde_json::Value;
 
 use super::context::Context;
 use super::error::CliError;
-use super::paint::{Cell, Paint, Tone, joined, milliseconds, plain, value};
+use super::paint::{Cell, Paint, Tone, count, joined, milliseconds, plain, value};
 use super::reload::failures;
-use client::payload::{EmptyRequest, StatusResponse, ToolboxStatus};
+use client::payload::{EmptyRequest, PythonStatus, StatusResponse, ToolboxStatus};
 use client::topic;
 
 /// Arguments of `status`.
@@ -58,6 +58,7 @@ fn render(status: &StatusResponse, paint: Paint) -> String {
         );
     }
     text += &toolboxes(&status.toolboxes, paint);
+    text += &pythons(&status.pythons, paint);
     if !status.failed.is_empty() {
         text.push('\n');
         text += &failures(&status.failed, paint);
@@ -140,6 +141,9 @@ fn toolboxes(toolboxes: &[ToolboxStatus], paint: Paint) -> String {
                 )
             );
         }
+        for yielded in &it.yielded_tools {
+            text += &format!("{}: {}\n", plain(&it.toolbox_id), plain(yielded));
+        }
         if let Some(reason) = &it.reason {
             text += &format!(
                 "{}: {} ({})\n",
@@ -147,6 +151,27 @@ fn toolboxes(toolboxes: &[ToolboxStatus], paint: Paint) -> String {
                 plain(reason),
                 plain(&it.path)
             );
+        }
+    }
+    text
+}
+
+fn pythons(pythons: &[PythonStatus], paint: Paint) -> String {
+    let mut text = String::new();
+    for python in pythons {
+        let name = paint.tone(Tone::Strong, &plain(&python.program));
+        let path = python.interpreter.as_deref();
+        text += &match (path, &python.version) {
+            (Some(path), version) => format!(
+                "\n{name}: {} ({}) with {}\n",
+                plain(path),
+                plain(version.as_deref().unwrap_or("unknown version")),
+                count(python.toolboxes.len(), "toolbox", "toolboxes")
+            ),
+            (None, _) => format!("\n{name}: no interpreter with OPM toolboxes\n"),
+        };
+        for left_out in &python.left_out {
+            text += &format!("  not used: {}\n", plain(left_out));
         }
     }
     text

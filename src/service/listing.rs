@@ -1,13 +1,58 @@
 //! What the registry, the engine, the router and the API are told of a loaded toolbox.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::api::FailedFile;
+use ovos_toolbox_wire::Effect;
+
+use crate::api::{FailedFile, PythonStatus};
 use crate::registry::{Tool, ToolboxEntry, ToolboxState};
 use engine::{StepTool, StepTools};
 use host::{Live, LiveToolbox, State};
 use schema::CompiledTool;
+
+/// The tools that toolboxes which yield leave to others.
+#[derive(Debug, Default)]
+pub(super) struct Taken(HashMap<String, String>);
+
+impl Taken {
+    /// The tools of the toolboxes that do not yield, as far as each `permits` them: names, and whose they are. One that is being
+    /// started again keeps its names; one that was given up does not.
+    pub(super) fn new<'a>(live: &'a Live, permits: impl Fn(&LiveToolbox, &str) -> bool) -> Self {
+        let others = live
+            .toolboxes
+            .iter()
+            .filter(|toolbox| !toolbox.manifest.yields && !matches!(toolbox.state, State::Failed(_)));
+        let named = others.flat_map(|toolbox: &'a Arc<LiveToolbox>| {
+            let names = toolbox.tools.tools.iter().map(|tool| &tool.definition.name);
+            names.map(move |name| (toolbox, name))
+        });
+        let named = named.filter(|(toolbox, name)| permits(toolbox, name));
+        Self(
+            named
+                .map(|(toolbox, name)| (name.clone(), toolbox.id.to_string()))
+                .collect(),
+        )
+    }
+
+    /// The toolbox to which this one leaves a tool, if it does. What `tools.allow` names stays.
+    pub(super) fn owner(&self, toolbox: &LiveToolbox, section: &config::Section, tool: &str) -> Option<&str> {
+        let tools = &toolbox.tools.tools;
+        let effect = tools
+            .iter()
+            .find(|listed| listed.definition.name == tool)?
+            .definition
+            .effect;
+        let may_yield = toolbox.manifest.yields && matches!(effect, Effect::Read | Effect::Write);
+        let named = section
+            .tools
+            .allow
+            .as_ref()
+            .is_some_and(|_| section.tools.permits(tool));
+        let owner = self.0.get(tool)?;
+        (may_yield && !named).then_some(owner.as_str())
+    }
+}
 
 /// Builds the registry entry of a toolbox; tools that did not change since the last snapshot are reused.
 pub(super) fn entry(
@@ -88,5 +133,36 @@ pub(super) fn failed_file(failed: &host::FailedFile) -> FailedFile {
         path: failed.path.display().to_string(),
         toolbox_id: failed.toolbox_id.clone(),
         reason: failed.reason.clone(),
+    }
+}
+
+/// A Python interpreter, as the API reports it.
+pub(super) fn python(looked_at: &host::LookedAt) -> PythonStatus {
+    let found = &looked_at.found;
+    let interpreter = found.interpreter.as_ref();
+    let listed = interpreter.iter().flat_map(|interpreter| &interpreter.toolboxes);
+    let (good, bad): (Vec<_>, Vec<_>) = listed.partition(|one| one.problem.is_none());
+    let (hosted, not_allowed): (Vec<_>, Vec<_>) = good
+        .into_iter()
+        .partition(|one| looked_at.entry.may_offer(&one.entry_point));
+    let not_allowed = not_allowed.iter().map(|one| {
+        let (id, name) = (&one.entry_point, &looked_at.entry.name);
+        format!("{id}: `service.programs.{name}.toolboxes` does not name it")
+    });
+    let problems = bad
+        .iter()
+        .filter_map(|one| Some(format!("{}: {}", one.entry_point, one.problem.as_ref()?)));
+    PythonStatus {
+        program: looked_at.entry.name.clone(),
+        interpreter: interpreter.map(|interpreter| interpreter.path.display().to_string()),
+        version: interpreter.map(|interpreter| interpreter.version.clone()),
+        toolboxes: hosted
+            .iter()
+            .map(|one| format!("{} ({} {})", one.entry_point, one.distribution, one.version))
+            .collect(),
+        left_out: problems
+            .chain(not_allowed)
+            .chain(found.passed_over.iter().cloned())
+            .collect(),
     }
 }

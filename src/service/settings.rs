@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use config::{CallLimits, Config};
 use engine::Limits;
-use host::{Configured, Probe, Settings};
+use host::{Configured, Probe, Settings, Switch};
 
 /// The settings of the plugin manager. `newest` returns the configuration for the next toolbox to load, and its number.
 ///
@@ -27,6 +27,14 @@ pub(super) fn manager_settings(
             programs.into_iter().filter(|program| program.enabled).collect()
         }
     };
+    let pythons = {
+        let newest = newest.clone();
+        move || {
+            let pythons = newest().0.pythons.clone();
+            let on = pythons.into_iter().filter(|python| python.enabled != Switch::Off);
+            on.collect()
+        }
+    };
     let section = move |id: &str| {
         let (config, reading) = newest();
         let section = config.toolbox(id).map_err(|errors| errors.to_string())?;
@@ -40,6 +48,7 @@ pub(super) fn manager_settings(
             },
             memory_mb: section.limits.memory_mb,
             reading,
+            needs_process: section.needs_process.as_ref().map(ToString::to_string),
             ..Configured::default()
         })
     };
@@ -51,6 +60,7 @@ pub(super) fn manager_settings(
         drain: service.drain,
         config: Arc::new(section),
         programs: Arc::new(programs),
+        pythons: Arc::new(pythons),
         ..Settings::new(service.plugins_dir.clone(), probe)
     })
 }

@@ -17,7 +17,7 @@ use tokio_util::task::TaskTracker;
 use super::bus_outbox::BusOutbox;
 use super::configuration::Configuration;
 use super::deliveries::Deliveries;
-use super::listing::{entry, failed_file, step_tools, topics};
+use super::listing::{Taken, entry, failed_file, python, step_tools, topics};
 use super::questions::{Question, Questions};
 use super::router::Router;
 use super::settings::{engine_limits, manager_settings};
@@ -188,6 +188,7 @@ impl Bridge {
         let loaded = live.toolboxes.iter().map(|toolbox| &*toolbox.id);
         let starting = live.starting.iter().map(String::as_str);
         self.parts.engine.set_installed(&loaded.chain(starting).collect());
+        let taken = self.taken(live);
         let mut entries = Vec::with_capacity(live.toolboxes.len());
         for toolbox in &live.toolboxes {
             let config = self.readings.lock().get(toolbox.reading);
@@ -206,12 +207,45 @@ impl Bridge {
                 engine.attach(&toolbox.id, toolbox.generation, toolbox.toolbox.clone(), limits);
             }
             let known = before.toolbox(&toolbox.id);
-            entries.push(entry(toolbox, known, |tool| section.tools.permits(tool)));
+            let stays = |tool: &str| taken.owner(toolbox, &section, tool).is_none();
+            entries.push(entry(toolbox, known, |tool| {
+                section.tools.permits(tool) && stays(tool)
+            }));
         }
         self.parts.registry.swap(Snapshot::new(entries));
         if let Some(router) = self.router.get().and_then(Weak::upgrade) {
             router.listen_to(topics(live));
         }
+    }
+
+    /// The tools that toolboxes which yield leave to others.
+    fn taken(&self, live: &Live) -> Taken {
+        Taken::new(live, |toolbox, tool| {
+            let config = self.readings.lock().get(toolbox.reading);
+            config
+                .toolbox(&toolbox.id)
+                .is_ok_and(|section| section.tools.permits(tool))
+        })
+    }
+
+    /// Those of one toolbox, in words.
+    fn yielded(&self, toolbox: &LiveToolbox, taken: &Taken) -> Vec<String> {
+        let config = self.readings.lock().get(toolbox.reading);
+        let Ok(section) = config.toolbox(&toolbox.id) else {
+            return Vec::new();
+        };
+        let names = toolbox
+            .tools
+            .tools
+            .iter()
+            .map(|tool| tool.definition.name.as_str());
+        let yielded = names.filter_map(|name| {
+            let owner = taken.owner(toolbox, &section, name)?;
+            Some(format!(
+                "`{name}` is left to `{owner}`; name it in `tools.allow` to have both"
+            ))
+        });
+        yielded.collect()
     }
 
     fn event(&self, toolbox_id: &str, event: Event) {
@@ -374,6 +408,7 @@ impl Bridge {
             let said = backends.get(&*toolbox.id);
             said.filter(|said| said.generation == toolbox.generation)
         };
+        let taken = self.taken(live);
         let unconfined = |why| format!("runs without its confinement: {why}");
         let status = |toolbox: &Arc<LiveToolbox>| {
             let (state, reason) = match &toolbox.state {
@@ -395,6 +430,7 @@ impl Bridge {
                 sha256: toolbox.sha256.clone(),
                 tools: registry.toolbox(&toolbox.id).map_or(0, |entry| entry.tools.len()),
                 dropped_tools: toolbox.tools.dropped.iter().map(ToString::to_string).collect(),
+                yielded_tools: self.yielded(toolbox, &taken),
                 reason,
                 backend: said.map(|said| said.last.clone()),
                 simulated: said
@@ -447,6 +483,7 @@ impl Toolboxes for Bridge {
             bus: bus_status(self.parts.outbox.client(), url, turned),
             toolboxes: self.toolboxes(&live),
             failed: live.failed.iter().map(failed_file).collect(),
+            pythons: live.pythons.iter().map(python).collect(),
             pending_config: self.pending_config(&live),
             ..StatusResponse::default()
         }

@@ -24,6 +24,7 @@ use ovos_toolbox_wire::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 /// The longest wait of a test, which fails then.
 pub const DEADLINE: Duration = Duration::from_secs(10);
@@ -152,6 +153,8 @@ pub async fn process_of(path: &Path) -> (ProcessSettings, Arc<Manifest>) {
         memory_mb: None,
         confine: None,
         hello: DEADLINE,
+        allow_sha256: Vec::new(),
+        stop: CancellationToken::new(),
     };
     (process, Arc::new(manifest))
 }

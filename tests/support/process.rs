@@ -37,9 +37,18 @@ impl Sandbox {
             .unwrap();
         std::os::unix::fs::symlink(state.path(), dir.path().join("state")).unwrap();
         let sandbox = Self { dir, state };
-        for sub in ["config/mycroft", "data", "cache", "run", "etc"] {
+        for sub in ["config/mycroft", "data", "cache", "run", "etc/mycroft"] {
             fs::create_dir_all(sandbox.path(sub)).unwrap();
         }
+        // Nor any Python toolbox that is installed here; a test's own configuration overrides it.
+        let without_python = serde_json::json!({
+            "PHAL": { "ovos-phal-plugin-tools": { "service": { "programs": { "python": { "enabled": false } } } } },
+        });
+        fs::write(
+            sandbox.path("etc/mycroft/mycroft.conf"),
+            without_python.to_string(),
+        )
+        .unwrap();
         sandbox
     }
 

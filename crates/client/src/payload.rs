@@ -28,8 +28,8 @@ pub use run::{
     RunPlanRequest, RunPlanResponse, RunRequest, RunResponse, RunStatus, RunStep, RunStepPlan, RunStepReport,
 };
 pub use status::{
-    AllLatched, BusStatus, CallStatus, EventMessage, IsReady, ServiceStatus, StatusResponse, StopResponse,
-    StoppedToolbox, ToolboxStatus,
+    AllLatched, BusStatus, CallStatus, EventMessage, IsReady, PythonStatus, ServiceStatus, StatusResponse,
+    StopResponse, StoppedToolbox, ToolboxStatus,
 };
 pub use tool::{
     DiscoverResponse, ExportResponse, FailedFile, ListResponse, ReloadOutcome, ReloadResponse, ToolEntry,

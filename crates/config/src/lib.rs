@@ -42,7 +42,7 @@ pub use origin::{Origin, Setting};
 pub use patch::{Patch, PatchReport};
 pub use paths::{Environment, LayerKind, ProcessEnvironment, Xdg};
 pub use policy::{Backend, Caller, Decide, Rule, Who};
-pub use section::{Confine, Isolation, ProgramConfig, ToolboxConfig, Usual};
+pub use section::{Confine, Isolation, ProgramConfig, PythonConfig, Switch, ToolboxConfig, Usual};
 pub use service::{CallLimits, EmbeddedBus, OnBusLoss, ServiceConfig};
 pub use toolbox::{Section, ToolFilter, ToolboxLimits};
 
@@ -83,6 +83,8 @@ pub struct Config {
     pub logging: LogConfig,
     /// The programs that are toolboxes, in the order of the files.
     pub programs: Vec<Arc<ProgramConfig>>,
+    /// The Python interpreters whose toolboxes are hosted. They come after the programs.
+    pub pythons: Vec<Arc<PythonConfig>>,
     /// The sections of toolboxes by toolbox_id. An error prevents only that toolbox from being loaded.
     pub toolboxes: BTreeMap<String, Result<Arc<Section>, ConfigErrors>>,
     /// Problems to report to the operator; log them once logging has started.
@@ -137,7 +139,10 @@ impl Config {
         let service = ServiceConfig::read(&mut reader, env, overrides, &bus);
         let doors = Doors::read(&mut reader, &service);
         let mut of_programs = Reader::new(&stack, &xdg, None);
-        let programs = programs::read(&mut of_programs);
+        let programs::Programs {
+            commands: programs,
+            pythons,
+        } = programs::read(&mut of_programs);
         for error in of_programs.errors {
             // Both may find that the section around them is none.
             if !reader.errors.contains(&error) {
@@ -157,6 +162,7 @@ impl Config {
             doors,
             logging,
             programs,
+            pythons,
             toolboxes,
             notices,
             settings,
@@ -216,21 +222,27 @@ impl Config {
             .filter(|id| self.changes_toolbox(newer, id))
             .cloned()
             .collect();
-        let named = |config: &Self| -> BTreeMap<String, Arc<ProgramConfig>> {
-            let programs = config.programs.iter();
-            programs
-                .map(|program| (program.name.clone(), program.clone()))
-                .collect()
-        };
-        let (old, new) = (named(self), named(newer));
-        let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
-        let names = names.into_iter().filter(|name| old.get(*name) != new.get(*name));
+        let mut names: BTreeSet<&str> = self.program_names().chain(newer.program_names()).collect();
+        names.retain(|name| self.program(name) != newer.program(name));
+        let names = names.into_iter();
         let programs = names.map(|name| dotted(programs::path(&[name]))).collect();
         Changes {
             keys,
             toolboxes,
             programs,
         }
+    }
+
+    fn program_names(&self) -> impl Iterator<Item = &str> {
+        let programs = self.programs.iter().map(|program| program.name.as_str());
+        programs.chain(self.pythons.iter().map(|python| python.name.as_str()))
+    }
+
+    /// The entry of this name: what it executes, or whose toolboxes it hosts.
+    fn program(&self, name: &str) -> (Option<&ProgramConfig>, Option<&PythonConfig>) {
+        let program = self.programs.iter().find(|program| program.name == name);
+        let python = self.pythons.iter().find(|python| python.name == name);
+        (program.map(|program| &**program), python.map(|python| &**python))
     }
 
     /// Whether the configuration of a toolbox would change if `newer` came into force.

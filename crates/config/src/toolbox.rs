@@ -33,6 +33,8 @@ pub struct Section {
     pub limits: ToolboxLimits,
     /// `tools`: which of its tools are visible on the bus.
     pub tools: ToolFilter,
+    /// Why it must not run inside the service, where the service's `isolation` says that it does: a program does not.
+    pub needs_process: Option<ConfigErrors>,
     /// Host keys in force and the toolbox's own top-level keys, with origins.
     pub settings: Vec<Setting>,
 }
@@ -129,6 +131,7 @@ impl Section {
         // What is absent here is the service's, or a default that the service has no key for.
         let mut reader = Reader::new(stack, xdg, Some(&ServiceConfig::PATH));
         let written = reader.written(&path);
+        let says_where = written.get("isolation").is_some_and(|written| !written.is_null());
         let defaults = ToolboxConfig {
             isolation: service.isolation,
             ..ToolboxConfig::default()
@@ -162,13 +165,17 @@ impl Section {
             (at(&["limits", "memory_mb"]), limits.memory_mb.is_some()),
             (at(&["env"]), !host.env.is_empty()),
         ];
+        let mut of_service = Reader::new(stack, xdg, None);
         for (key, set) in needs_process {
             if set && host.isolation == Isolation::InProcess {
                 let found = stack.get(&key).map_or_else(String::new, describe);
                 let accepted = "nothing unless isolation is \"process\": it needs a process of its own";
-                reader.wrong(&key, found, accepted);
+                // Whether it is a program, which has one, is known when it is loaded.
+                let told = if says_where { &mut reader } else { &mut of_service };
+                told.wrong(&key, found, accepted);
             }
         }
+        let needs_process = ConfigErrors::check((), of_service.errors).err();
         let mut settings = reader.settings;
         settings.extend(own.iter().map(|(key, value)| {
             let path = ["PHAL", OURS, id, key.as_str()];
@@ -193,6 +200,7 @@ impl Section {
             toolbox,
             limits,
             tools,
+            needs_process,
             settings,
         };
         ConfigErrors::check(Arc::new(section), reader.errors)

@@ -6,5 +6,6 @@ pub(crate) mod file;
 pub(crate) mod fingerprint;
 pub mod probe;
 pub(crate) mod program;
+pub mod python;
 pub(crate) mod scan;
 pub(crate) mod stage;

@@ -24,6 +24,7 @@ mod transport;
 
 pub use artifact::file::PluginFile;
 pub use artifact::probe::{self, Probe, section_of};
+pub use artifact::python;
 pub use artifact::scan::{FailedFile, scan};
 pub use contract::services::{HostServices, Limits, Origin, Request};
 pub use contract::tools::{DroppedTool, ToolSet, UnknownKeys};
@@ -31,11 +32,14 @@ pub use ffi::load::{Library, LoadError};
 pub use ffi::plugin::Open;
 pub use lifecycle::inspect::{self, Inspection, inspect, inspect_program};
 pub use lifecycle::manager::Manager;
-pub use lifecycle::settings::{ConfigSource, Configured, Drain, ProgramSource, Publish, Settings};
+pub use lifecycle::python::LookedAt;
+pub use lifecycle::settings::{
+    ConfigSource, Configured, Drain, ProgramSource, Publish, PythonSource, Settings,
+};
 pub use lifecycle::status::{Live, LiveToolbox, ReloadReport, State};
 pub use process::confine::why_unconfined;
 pub use protocol::Counts;
-pub use section::{Confine, Isolation, ProgramConfig, ToolboxConfig};
+pub use section::{Confine, Isolation, ProgramConfig, PythonConfig, Switch, ToolboxConfig};
 pub use transport::child::ProcessSettings;
 pub use transport::hosted::Hosted;
 pub use transport::serve;

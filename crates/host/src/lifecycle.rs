@@ -12,6 +12,7 @@ pub(crate) mod manager;
 pub(crate) mod offers;
 pub(crate) mod opening;
 pub(crate) mod program;
+pub(crate) mod python;
 pub(crate) mod reload;
 pub(crate) mod settings;
 pub(crate) mod shared;

@@ -5,6 +5,7 @@
 
 pub mod fields;
 mod program;
+mod python;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use serde_json::{Map, Value};
 
 use fields::{hashes, paths, variables, word};
 pub use program::ProgramConfig;
+pub use python::{PythonConfig, Switch};
 
 /// How a toolbox is run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

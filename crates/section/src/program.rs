@@ -31,6 +31,9 @@ pub struct ProgramConfig {
     /// `confine`: what it may access. Without it: what the section of its toolbox says.
     #[serde(skip)]
     pub confine: Option<Confine>,
+    /// Set where it hosts OPM toolboxes: the revisions of what is installed for them. Other ones need another process.
+    #[serde(skip)]
+    pub revisions: Option<Vec<String>>,
 }
 
 impl ProgramConfig {
@@ -45,18 +48,14 @@ impl ProgramConfig {
             enabled: true,
             toolboxes: vec![name.to_owned()],
             confine: None,
+            revisions: None,
         }
     }
 
     /// Whether it may offer the toolbox with this id.
     #[must_use]
     pub fn may_offer(&self, id: &str) -> bool {
-        self.toolboxes
-            .iter()
-            .any(|allowed| match allowed.strip_suffix('*') {
-                Some(beginning) => id.starts_with(beginning),
-                None => id == allowed,
-            })
+        is_among(&self.toolboxes, id)
     }
 
     /// The id of its toolbox, where it may offer only one.
@@ -69,13 +68,21 @@ impl ProgramConfig {
     }
 }
 
+/// Whether an id is among ids and the beginnings of ids with `*`.
+pub(crate) fn is_among(allowed: &[String], id: &str) -> bool {
+    allowed.iter().any(|allowed| match allowed.strip_suffix('*') {
+        Some(beginning) => id.starts_with(beginning),
+        None => id == allowed,
+    })
+}
+
 /// A text that can be an argument. The reader of the section replaces `~/`.
 fn is_argument(text: &str) -> bool {
     !text.contains('\0') && !text.starts_with("~/")
 }
 
 /// A path that does not depend on a working directory, or the name of a program.
-fn is_program(text: &str) -> bool {
+pub(crate) fn is_program(text: &str) -> bool {
     let name = !text.is_empty() && !text.contains('/') && !text.contains(char::is_whitespace);
     is_argument(text) && (text.starts_with('/') || name)
 }
@@ -99,7 +106,7 @@ fn arguments<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error
     })
 }
 
-fn offers<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+pub(crate) fn offers<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     let legal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-';
     let good = |written: &String| {
         let beginning = written.strip_suffix('*');

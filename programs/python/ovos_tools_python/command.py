@@ -30,6 +30,7 @@ from ovos_tools_program.program import Program
 from . import entries
 from .entries import Entry
 from .opm_box import OpmBox
+from .ovos_log import OvosLog
 
 log = logging.getLogger("ovos_tools_python")
 #: No toolbox of this name is installed (EX_UNAVAILABLE).
@@ -105,7 +106,7 @@ class Hosted:
 def keep_stdout_away() -> None:
     """Lets what a library prints go to standard error: OVOS's logger writes to standard output when it is imported."""
     os.dup2(2, 1)
-    sys.stdout = sys.stderr
+    sys.stdout = OvosLog(sys.stderr)  # type: ignore[assignment]
 
 
 def run() -> NoReturn:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import importlib.metadata
 import re
 import sys
@@ -12,6 +13,8 @@ from typing import Any, Dict, List, Optional
 GROUP = "opm.agents.toolbox"
 #: Ids that ovos-tools keeps for itself.
 RESERVED = ("service", "all")
+#: The package that shows the tools of ovos-tools to Python: hosted here, it would show the service its own tools.
+OURS = "ovos-tools-toolbox"
 _ID = re.compile(r"[a-z0-9_-]+\Z")
 
 
@@ -69,7 +72,8 @@ def find() -> Dict[str, Entry]:
 
 def listing() -> Dict[str, Any]:
     """What `--list` prints: the interpreter, its toolboxes, and the versions of everything that is installed."""
-    distributions = {distribution_name(one): one.version or "" for one in importlib.metadata.distributions()}
+    installed = {canonical(distribution_name(one)): one for one in reversed(list(importlib.metadata.distributions()))}
+    distributions = {distribution_name(one): one.version or "" for one in installed.values()}
     return {
         "python": {"executable": sys.executable, "version": sys.version.split()[0], "prefix": sys.prefix},
         "plugin_manager": distributions.get("ovos-plugin-manager") or distributions.get("ovos_plugin_manager"),
@@ -79,12 +83,37 @@ def listing() -> Dict[str, Any]:
                 "object": one.target,
                 "distribution": one.distribution,
                 "version": one.version,
+                "revision": revision_of(one, installed),
                 "problem": problem_of(one),
             }
             for one in find().values()
         ],
         "distributions": dict(sorted(distributions.items())),
     }
+
+
+def canonical(name: str) -> str:
+    """A package's name as packaging tools compare it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def revision_of(entry: Entry, installed: Dict[str, importlib.metadata.Distribution]) -> str:
+    """A hash of the interpreter, and of the versions of the package and of all that it needs, as far as that is installed.
+
+    Another one means that a process which has imported the toolbox runs old code.
+    """
+    seen: Dict[str, str] = {}
+    waiting = [canonical(entry.distribution)]
+    while waiting:
+        name = waiting.pop()
+        if name in seen or name not in installed:
+            continue
+        seen[name] = installed[name].version or ""
+        # With every extra: what is installed may be used.
+        named = (re.match(r"[A-Za-z0-9._-]+", text) for text in installed[name].requires or [])
+        waiting.extend(canonical(one[0]) for one in named if one)
+    text = repr((sys.version, entry.name, entry.target, sorted(seen.items())))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def distribution_name(distribution: importlib.metadata.Distribution) -> str:
@@ -95,6 +124,8 @@ def distribution_name(distribution: importlib.metadata.Distribution) -> str:
 
 def problem_of(entry: Entry) -> Optional[str]:
     """Why an entry point cannot be offered; None if it can."""
+    if canonical(entry.distribution) == OURS:
+        return f"the package {OURS} shows the tools of this service to Python; here it would offer the service its own tools"
     if is_id(entry.name):
         return None
     return f"`{entry.name}` is no id for a toolbox: a-z, 0-9, _ and -, and not {' or '.join(RESERVED)}"

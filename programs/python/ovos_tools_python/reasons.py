@@ -11,10 +11,9 @@ MAX_PROBLEMS = 5
 
 
 def explain(error: BaseException) -> ToolError:
-    """The failure for an exception of `call_tool`.
+    """The failure for an exception of `call_tool`: the text of OPM, which the service passes on as it is, and its reason.
 
-    The service writes `RuntimeError: Tool execution failed for ...: ` before the failure of a tool. So for a tool that raised
-    this is what it raised; for everything else it is the text of OPM and its reason. `data.error` is the exact text of OPM.
+    `data.error` is the text of OPM alone.
     """
     if isinstance(error, ToolError):
         return error
@@ -24,9 +23,12 @@ def explain(error: BaseException) -> ToolError:
     problems = _problems(error)
     if problems:
         data["problems"] = problems
+    reason = _listed(problems)
     if cause is not None and text.startswith("Tool execution failed"):
-        return ToolError(type(cause).__name__, str(cause) or "no reason was given", data)
-    reason = _listed(problems) or (str(_root(error)) if cause is not None else "")
+        # What the tool raised, by its class.
+        reason = f"{type(cause).__name__}: {cause}"
+    elif cause is not None and not reason:
+        reason = str(_root(error))
     message = f"{text}: {reason}" if reason and reason != text else text
     return ToolError(type(error).__name__, message or "no reason was given", data)
 

@@ -12,7 +12,7 @@ use super::super::check;
 use super::super::error::CliError;
 use super::super::paint::count;
 use super::Finding;
-use config::{Config, Environment, ProcessEnvironment};
+use config::{Config, Environment, ProcessEnvironment, Switch};
 use host::{FailedFile, Inspection, inspect, section_of};
 
 /// Libraries that a plugin may lack, and the Debian packages that have them.
@@ -102,6 +102,54 @@ pub(super) fn tried(inspection: &Inspection) -> Finding {
         None => format!("`ovos-tools check {path}` tells more"),
     };
     Finding::broken(&part, error, mend)
+}
+
+/// The Python interpreters whose toolboxes are hosted, or would be.
+pub(super) async fn pythons(config: &Config) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let used = config
+        .pythons
+        .iter()
+        .filter(|python| python.enabled != Switch::Off);
+    for python in used {
+        let part = format!("program {}", python.name);
+        let script = match host::python::script() {
+            Ok(script) => script,
+            Err(reason) => {
+                findings.push(Finding::limited(
+                    &part,
+                    reason,
+                    "run `make install`, or the binary of the source tree",
+                ));
+                continue;
+            }
+        };
+        let found = host::python::look(python, &script).await;
+        findings.push(match (&found.interpreter, python.enabled) {
+            (Some(interpreter), _) => {
+                let good = interpreter.toolboxes.iter().filter(|one| one.problem.is_none());
+                let names: Vec<&str> = good.map(|one| one.entry_point.as_str()).collect();
+                let path = interpreter.path.display();
+                Finding::good(&part, format!("{path} ({}) has {}", interpreter.version, names.join(", ")))
+            }
+            (None, Switch::Auto) => {
+                let looked_at = match found.passed_over.as_slice() {
+                    [] => "there is no python3 in PATH".to_owned(),
+                    reasons => reasons.join("; "),
+                };
+                Finding::good(&part, format!("no Python toolboxes: {looked_at}"))
+            }
+            (None, _) => Finding::broken(
+                &part,
+                found.passed_over.join("; "),
+                format!(
+                    "set `interpreter` in `service.programs.{}` to the python3 for which the toolboxes are installed",
+                    python.name
+                ),
+            ),
+        });
+    }
+    findings
 }
 
 /// What toolboxes need by their sections: devices, addresses, programs, a confinement.

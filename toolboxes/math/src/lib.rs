@@ -244,7 +244,11 @@ impl Toolbox for Math {
     type Config = NoConfig;
 
     fn manifest() -> Manifest {
-        manifest!("math")
+        Manifest {
+            // OVOS's own math toolbox has four tools of the same names and results.
+            yields: true,
+            ..manifest!("math")
+        }
     }
 
     async fn open(_: Host, _: NoConfig) -> Result<Self, ToolError> {

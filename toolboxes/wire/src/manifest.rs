@@ -21,6 +21,9 @@ pub struct Manifest {
     /// It holds hardware that can be opened only once: on a reload the old generation closes before the new one opens.
     #[serde(default)]
     pub exclusive: bool,
+    /// Its tools give way: one that reads or writes is not offered while a toolbox that does not yield offers one of its name.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub yields: bool,
     /// JSON Schema of its section in the configuration; any section is valid if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_schema: Option<Value>,

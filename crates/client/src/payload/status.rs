@@ -34,6 +34,9 @@ pub struct StatusResponse {
     pub all_latched: Option<AllLatched>,
     /// Files that could not be loaded.
     pub failed: Vec<FailedFile>,
+    /// The Python interpreters whose toolboxes are hosted, or could be.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub pythons: Vec<PythonStatus>,
     /// Calls under way, oldest first.
     pub calls: Vec<CallStatus>,
     /// The counters since the start.
@@ -73,6 +76,25 @@ pub struct BusStatus {
     pub counters: BTreeMap<String, u64>,
 }
 
+/// A Python interpreter of `service.programs`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(!default)]
+pub struct PythonStatus {
+    /// The name of its entry.
+    pub program: String,
+    /// Its file; absent where there is none whose toolboxes are hosted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interpreter: Option<String>,
+    /// Its version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The toolboxes that are hosted, each with its package.
+    pub toolboxes: Vec<String>,
+    /// Toolboxes and interpreters that are not used, with the reasons.
+    pub left_out: Vec<String>,
+}
+
 /// One toolbox.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -100,6 +122,9 @@ pub struct ToolboxStatus {
     /// Tools that it lists and that cannot be used, with the reasons.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub dropped_tools: Vec<String>,
+    /// Tools that it leaves to other toolboxes, which offer tools of these names.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub yielded_tools: Vec<String>,
     /// Why it does not serve, or that it runs without its confinement, and why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,

@@ -88,6 +88,15 @@ impl PluginFile {
         }
     }
 
+    /// Checks a program again before another of its processes is started; a private copy of a plugin cannot change. Blocks.
+    ///
+    /// # Errors
+    /// What is wrong, and what to do.
+    pub(crate) fn check_again(&self, allow_sha256: &[String]) -> Result<(), String> {
+        let executable = self.executable();
+        executable.map_or(Ok(()), |executable| executable.check_again(allow_sha256))
+    }
+
     /// The process that does a task with it, started by `host`.
     pub(crate) fn launch(&self, host: &Program, task: Task) -> Launch {
         match &self.0 {

@@ -12,6 +12,9 @@ use crate::artifact::check;
 use crate::artifact::fingerprint::{Fingerprint, sha256_of};
 use section::ProgramConfig;
 
+/// The largest script. A larger file among the arguments is data.
+const MAX_SCRIPT: u64 = 16 << 20;
+
 /// What is executed for an entry of the configuration. Two are equal if a program that was started as the one need not be
 /// replaced for the other.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,13 +35,8 @@ impl Executable {
     /// What is wrong, and what to do.
     pub(crate) fn find(entry: &Arc<ProgramConfig>) -> Result<Self, String> {
         let command = command_of(entry)?;
-        let script = entry.command.iter().skip(1).chain(&entry.args).map(PathBuf::from);
-        // The first file among the arguments of an interpreter is the code.
-        let script = script
-            .filter(|path| path.is_absolute())
-            .find(|path| path.is_file());
         let mut files = Vec::new();
-        for path in [Some(command.clone()), script].into_iter().flatten() {
+        for path in [Some(command.clone()), script_of(entry)].into_iter().flatten() {
             let real = check::file(&path).map_err(|error| error.to_string())?;
             let fingerprint = Fingerprint::read(&real);
             files.push((
@@ -58,6 +56,23 @@ impl Executable {
             files,
             sha256,
         })
+    }
+
+    /// Checks once more what was checked when it was found, before another of its processes is started: owner and mode of its
+    /// files; and its hash, if the configuration names the allowed ones. Blocks.
+    ///
+    /// # Errors
+    /// What is wrong, and what to do.
+    pub(crate) fn check_again(&self, allow_sha256: &[String]) -> Result<(), String> {
+        for path in self.paths() {
+            check::file(path).map_err(|error| error.to_string())?;
+        }
+        if allow_sha256.is_empty() {
+            return Ok(());
+        }
+        let shown = self.shown();
+        let sha256 = sha256_of(shown).map_err(|error| format!("{}: {error}", shown.display()))?;
+        check::allowed(shown, &sha256, allow_sha256).map_err(|error| error.to_string())
     }
 
     /// The file that people know it by: its script, or its command.
@@ -82,6 +97,15 @@ impl Executable {
     }
 }
 
+/// The script, if the command is an interpreter: the first argument that is no option, if it is a file by its whole path.
+fn script_of(entry: &ProgramConfig) -> Option<PathBuf> {
+    let mut arguments = entry.command.iter().skip(1).chain(&entry.args);
+    let first = arguments.find(|word| !word.starts_with('-'))?;
+    let path = Some(PathBuf::from(first)).filter(|path| path.is_absolute())?;
+    let found = fs::metadata(&path).ok()?;
+    (found.is_file() && found.len() <= MAX_SCRIPT).then_some(path)
+}
+
 /// Where the command is: where it is written, or in the first folder of the service's `PATH` that has it. A relative folder
 /// is none: the working directory is never searched.
 fn command_of(entry: &ProgramConfig) -> Result<PathBuf, String> {
@@ -104,4 +128,37 @@ fn command_of(entry: &ProgramConfig) -> Result<PathBuf, String> {
 
 fn is_executable(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_script_is_the_first_argument_that_is_no_option_and_no_large_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, bytes: u64| {
+            let path = folder.path().join(name);
+            fs::File::create(&path).unwrap().set_len(bytes).unwrap();
+            path.to_str().unwrap().to_owned()
+        };
+        let (script, data, large) = (file("a.py", 1), file("data", 1), file("large", MAX_SCRIPT + 1));
+        let gone = folder.path().join("gone").to_str().unwrap().to_owned();
+        for (words, expected) in [
+            (vec!["python3", &script, &data], Some(&script)),
+            (vec!["python3", "-u", "-B", &script], Some(&script)),
+            (vec!["python3", "-m", "arm", &data], None),
+            (vec!["arm", "serve", &data], None),
+            (vec!["arm", &large, &script], None),
+            (vec!["python3", &gone, &script], None),
+            (vec!["python3", "a.py"], None),
+            (vec!["arm"], None),
+        ] {
+            let entry = ProgramConfig {
+                command: words.iter().map(|word| (*word).to_owned()).collect(),
+                ..ProgramConfig::new("p")
+            };
+            assert_eq!(script_of(&entry), expected.map(PathBuf::from), "{words:?}");
+        }
+    }
 }

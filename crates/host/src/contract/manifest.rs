@@ -30,8 +30,10 @@ pub(crate) fn read(json: &str) -> Result<Manifest, Vec<String>> {
             wrong.push(format!("`{key}` is not a string"));
         }
     }
-    if object.get("exclusive").is_some_and(|v| !v.is_boolean()) {
-        wrong.push("`exclusive` is neither true nor false".to_owned());
+    for key in ["exclusive", "yields"] {
+        if object.get(key).is_some_and(|v| !v.is_boolean()) {
+            wrong.push(format!("`{key}` is neither true nor false"));
+        }
     }
     let of_service = "outside ovos.tools.*, ovos.persona.tools.* and configuration.*";
     topics(

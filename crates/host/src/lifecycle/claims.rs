@@ -17,7 +17,9 @@ pub(crate) struct Claims {
     programs: Vec<Arc<ProgramConfig>>,
     /// Whether each of them has claimed its toolbox, or will not.
     decided: Vec<watch::Sender<bool>>,
-    owners: Mutex<Owners>,
+    owners: Arc<Mutex<Owners>>,
+    /// The claims of programs that come before all of these.
+    before: Option<Arc<Self>>,
 }
 
 /// Who has which toolbox id.
@@ -52,18 +54,33 @@ impl Claims {
         Self {
             decided: programs.iter().map(|_| watch::Sender::new(false)).collect(),
             programs,
-            owners: Mutex::new(owners),
+            owners: Arc::new(Mutex::new(owners)),
+            before: None,
         }
     }
 
     /// Who has what, in the end.
-    pub(crate) fn into_owners(self) -> Owners {
-        self.owners.into_inner()
+    pub(crate) fn owners(&self) -> Owners {
+        self.owners.lock().clone()
     }
 
     /// Whether there is a program of this name.
     pub(crate) fn has_program(&self, name: &str) -> bool {
         self.programs.iter().any(|program| program.name == name)
+    }
+
+    /// The claims of programs that became known later, and come after those of `before`.
+    pub(crate) fn after(before: &Arc<Self>, programs: Vec<Arc<ProgramConfig>>) -> Self {
+        Self {
+            owners: before.owners.clone(),
+            before: Some(before.clone()),
+            ..Self::new(programs, HashMap::new())
+        }
+    }
+
+    /// Every program, and whether it has claimed its toolbox or will not.
+    fn all(&self) -> impl Iterator<Item = (&Arc<ProgramConfig>, &watch::Sender<bool>)> {
+        self.programs.iter().zip(&self.decided)
     }
 
     /// Every program, in order.
@@ -87,10 +104,12 @@ impl Claimant<'_> {
     pub(crate) async fn claim(&self, id: &str) -> Result<(), String> {
         let Claims {
             programs,
-            decided,
             owners,
+            before,
+            ..
         } = self.claims;
-        for (program, decided) in programs.iter().zip(decided).take(self.place) {
+        let before = before.iter().flat_map(|before| before.all());
+        for (program, decided) in before.chain(self.claims.all().take(self.place)) {
             if program.may_offer(id) {
                 // Its sender lives as long as the claims.
                 _ = decided.subscribe().wait_for(|decided| *decided).await;

@@ -12,7 +12,6 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::artifact::check;
 use crate::artifact::file::PluginFile;
 use crate::artifact::fingerprint::Fingerprint;
 use crate::artifact::program::Executable;
@@ -26,6 +25,7 @@ use crate::transport::child::ProcessSettings;
 use crate::transport::common_process::CommonProcess;
 use crate::transport::hosted::Hosted;
 use crate::transport::members::Offers;
+use crate::transport::tether::Death;
 use section::ProgramConfig;
 
 /// How often a new list of toolboxes is taken: whatever it sends, toolboxes come and go no faster.
@@ -103,6 +103,8 @@ impl CommonProgram {
             memory_mb: None,
             confine: program.host.confine.clone(),
             hello: manager.settings.probe.limit,
+            allow_sha256: Vec::new(),
+            stop: end.clone(),
         };
         let life = Life {
             manager: manager.clone(),
@@ -169,22 +171,38 @@ impl Life {
     async fn live(self) {
         let mut health = Health::default();
         for generation in 1.. {
-            let started = self.start(generation);
-            let Some(started) = self.end.run_until_cancelled(started).await else {
+            let started = CommonProcess::start(
+                self.process.clone(),
+                &self.name,
+                generation,
+                self.manager.services.clone(),
+            );
+            // It ends by itself, and is waited for, when the program is ended.
+            let started = started.await;
+            if self.end.is_cancelled() && started.is_err() {
                 return;
-            };
-            let (why, next) = match started {
+            }
+            let (death, next) = match started {
                 Ok(process) => match self.serve(process).await {
-                    Some(reason) => (reason.clone(), Phase::Starts),
+                    Some(death) => (death, Phase::Starts),
                     None => return,
                 },
-                Err(failure) => (failure.message.clone(), Phase::Down(failure)),
+                Err(failure) => (Death::of(failure.message.clone()), Phase::Down(failure)),
             };
-            let settings = &self.manager.settings;
-            if health.failed(&why, Instant::now(), settings.max_failures) {
-                return self.park(&why).await;
+            let (settings, why) = (&self.manager.settings, &death.reason);
+            if death.asked {
+                tracing::warn!(
+                    program = self.name,
+                    generation,
+                    reason = why,
+                    "a program wants to be started again"
+                );
+                health.asked(why, Instant::now());
+            } else if health.failed(why, Instant::now(), settings.max_failures) {
+                return self.park(why).await;
+            } else {
+                tracing::error!(program = self.name, generation, reason = why, "a program ended");
             }
-            tracing::error!(program = self.name, generation, reason = why, "a program ended");
             self.told.send_replace(next);
             let wait = sleep(health.wait(settings.first_restart, settings.max_restart));
             if self.end.run_until_cancelled(wait).await.is_none() {
@@ -194,21 +212,8 @@ impl Life {
         }
     }
 
-    /// Starts the process, if its files may still be executed: they may have changed since they were looked at.
-    async fn start(&self, generation: u64) -> Result<CommonProcess, Failure> {
-        let file = self.process.file.clone();
-        let checked = self.manager.blocking(move || {
-            let mut paths = file.executable().into_iter().flat_map(Executable::paths);
-            paths.try_for_each(|path| check::file(path).map(drop).map_err(|error| error.to_string()))
-        });
-        let checked = checked.await;
-        checked.map_err(|reason| Failure::new("ToolboxError", reason))?;
-        let services = self.manager.services.clone();
-        CommonProcess::start(self.process.clone(), &self.name, generation, services).await
-    }
-
     /// Serves one process; says why it died, if it was not to end.
-    async fn serve(&self, process: CommonProcess) -> Option<String> {
+    async fn serve(&self, process: CommonProcess) -> Option<Death> {
         let process = Arc::new(process);
         self.told.send_replace(Phase::Serves(process.clone()));
         let died = process.died();
@@ -232,12 +237,12 @@ impl Life {
                 }
                 () = self.end.cancelled() => return self.close(&process).await,
             };
-            return Some(death.map_or_else(|| "its process ended".to_owned(), |death| death.reason));
+            return Some(death.unwrap_or_else(|| Death::of("its process ended".to_owned())));
         }
     }
 
     /// Ends the process when its toolboxes have ended, or it has.
-    async fn close(&self, process: &CommonProcess) -> Option<String> {
+    async fn close(&self, process: &CommonProcess) -> Option<Death> {
         tokio::select! {
             () = process.members.settled() => {}
             _ = process.died() => {}

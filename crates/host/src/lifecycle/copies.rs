@@ -16,6 +16,7 @@ use crate::lifecycle::claims::Owners;
 use crate::lifecycle::code::Code;
 use crate::lifecycle::common_program::CommonProgram;
 use crate::lifecycle::health::Health;
+use crate::lifecycle::python::LookedAt;
 use crate::lifecycle::settings::Configured;
 use crate::lifecycle::status::{Live, LiveToolbox, State};
 use crate::process::confine::why_unconfined;
@@ -28,6 +29,7 @@ pub(crate) struct Copies {
     /// Toolboxes whose first copy is being opened.
     pub(crate) starting: BTreeSet<String>,
     pub(crate) failed: Vec<FailedFile>,
+    pub(crate) pythons: Vec<LookedAt>,
     /// Includes copies that are being drained, whose answers still arrive, and those that are being opened.
     pub(crate) instances: HashMap<Origin, Weak<Hosted>>,
     /// Copies whose tools changed before they had a slot, with the event that said so.
@@ -168,6 +170,7 @@ impl Copies {
                 .chain(self.refused.values().flatten())
                 .cloned()
                 .collect(),
+            pythons: self.pythons.clone(),
         })
     }
 }

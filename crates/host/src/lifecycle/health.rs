@@ -16,23 +16,15 @@ pub(crate) struct Health {
     pub(crate) last: Option<String>,
     /// When processes died or could not be opened; none older than the window, and no more than `max_failures`.
     failures: VecDeque<Instant>,
-    /// The number of failures in a row, which decides the next delay.
+    /// The number of ends in a row, which decides the next delay, and when the last one was.
     streak: u32,
+    last_end: Option<Instant>,
 }
 
 impl Health {
     /// Notes a failure; true when it was one too many.
     pub(crate) fn failed(&mut self, reason: &str, now: Instant, max_failures: u32) -> bool {
-        self.last = Some(reason.to_owned());
-        // After a process that lived as long as the window, the count starts over.
-        if self
-            .failures
-            .back()
-            .is_some_and(|last| now.duration_since(*last) > WINDOW)
-        {
-            self.streak = 0;
-        }
-        self.streak = self.streak.saturating_add(1);
+        self.asked(reason, now);
         self.failures.push_back(now);
         while let Some(oldest) = self.failures.front()
             && (now.duration_since(*oldest) > WINDOW || self.failures.len() > 1001)
@@ -40,6 +32,20 @@ impl Health {
             self.failures.pop_front();
         }
         max_failures > 0 && self.failures.len() >= max_failures as usize
+    }
+
+    /// Notes that a process has ended to be started again: no failure, but one that does so again and again waits longer.
+    pub(crate) fn asked(&mut self, reason: &str, now: Instant) {
+        self.last = Some(reason.to_owned());
+        // After a process that lived as long as the window, the count starts over.
+        if self
+            .last_end
+            .is_some_and(|last| now.duration_since(last) > WINDOW)
+        {
+            self.streak = 0;
+        }
+        self.last_end = Some(now);
+        self.streak = self.streak.saturating_add(1);
     }
 
     /// The delay before the next restart.
@@ -73,6 +79,19 @@ mod tests {
             [200, 400, 800, 1600, 3200, 6400, 12_800, 25_600, 30_000, 30_000]
         );
         health.failed("x", start + Duration::from_secs(100), 0);
+        assert_eq!(health.wait(first, max), first);
+    }
+
+    #[test]
+    fn a_process_that_asks_to_be_started_again_waits_longer_each_time_and_never_fails() {
+        let (mut health, start) = (Health::default(), Instant::now());
+        let (first, max) = (Duration::from_millis(200), Duration::from_secs(30));
+        for second in 0..3 {
+            health.asked("x", start + Duration::from_secs(second));
+        }
+        assert_eq!(health.wait(first, max).as_millis(), 800);
+        assert!(!health.failed("y", start + Duration::from_secs(3), 2));
+        health.asked("x", start + Duration::from_secs(100));
         assert_eq!(health.wait(first, max), first);
     }
 

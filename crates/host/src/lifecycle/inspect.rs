@@ -11,6 +11,7 @@ use ovos_toolbox_wire::{ENTRY_SYMBOL, Event, Failure, Manifest, Object, ToolDefi
 use protocol::Raw;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use crate::artifact::check;
 use crate::artifact::elf;
@@ -206,6 +207,8 @@ async fn try_program(
         memory_mb: None,
         confine: host.confine,
         hello: probe.limit,
+        allow_sha256: Vec::new(),
+        stop: CancellationToken::new(),
     };
     match said {
         Said::One(manifest) => {

@@ -137,7 +137,7 @@ pub(crate) async fn renew(manager: &Arc<Shared>, program: &Arc<CommonProgram>, o
         );
     }
     let mut copies = manager.copies();
-    copies.owners = claims.into_owners();
+    copies.owners = claims.owners();
     copies.refused.insert(name.clone(), refused);
     manager.publish(copies);
 }

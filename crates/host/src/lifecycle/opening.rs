@@ -106,6 +106,7 @@ pub(crate) async fn open(
         _ => content_folder(manager, &id).await,
     };
     let services = manager.services.clone();
+    let has_process = matches!(source.code, Code::Staged(..));
     let opening = match &source.code {
         Code::Loaded { library, .. } => Hosted::in_process(Arc::clone(library), open, services).boxed(),
         Code::Common(program, manifest) => program.open(Arc::clone(manifest), open, services).boxed(),
@@ -128,6 +129,8 @@ pub(crate) async fn open(
                         confine
                     }),
                 hello: manager.settings.probe.limit,
+                allow_sha256: config.toolbox.allow_sha256.clone(),
+                stop: manager.stop.clone(),
             };
             Hosted::in_child(process, Arc::clone(manifest), open, services).boxed()
         }
@@ -141,7 +144,8 @@ pub(crate) async fn open(
     manager.copies().instances.insert(origin.clone(), Weak::new());
     let opened = tokio::select! {
         opened = opening => opened,
-        () = manager.stop.cancelled() => Err(ending()),
+        // A process is waited for, until it has ended.
+        () = manager.stop.cancelled(), if !has_process => Err(ending()),
     };
     let content_dir = content.and_then(|folder| folder.into_os_string().into_string().ok());
     let instance = opened.map_err(|e| {

@@ -301,7 +301,9 @@ async fn examine(manager: &Arc<Shared>, entry: &Arc<ProgramConfig>) -> Result<Ex
     let (sha256, fingerprint) = (executable.sha256.clone(), executable.fingerprint());
     let fingerprint = fingerprint.ok_or_else(|| unknown("it has no file".to_owned()))?;
     let file = Arc::new(PluginFile::program(executable, manager.stage.folder()));
-    let said = greeting::ask(&file, &host, probe.limit).await;
+    let asking = greeting::ask(&file, &host, probe.limit);
+    let asked = manager.stop.run_until_cancelled(asking).await;
+    let said = asked.ok_or_else(|| unknown("it is not started, for the service ends".to_owned()))?;
     let manifest = match said.map_err(|what| unknown(format!("it {what}")))? {
         Said::One(manifest) => Arc::new(*manifest),
         Said::Several(offers) => {

@@ -6,12 +6,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use futures_util::future::{join_all, join3};
+use futures_util::future::{join, join_all, join3};
 
 use crate::artifact::scan::{FailedFile, scan};
 use crate::lifecycle::claims::{Claims, Owner, Owners};
 use crate::lifecycle::examine::{Candidate, Finding, examine};
 use crate::lifecycle::program::{Offered, Offering, offer};
+use crate::lifecycle::python::offer_all;
 use crate::lifecycle::shared::Shared;
 use crate::lifecycle::status::ReloadReport;
 use crate::lifecycle::swap::{Swapped, remove, swap};
@@ -62,9 +63,12 @@ pub(crate) async fn run(manager: &Arc<Shared>) -> ReloadReport {
                 .or_insert_with(|| Owner::File(slot.source.path.clone()));
         }
     }
-    let claims = Claims::new((manager.settings.programs)(), owners);
+    let claims = Arc::new(Claims::new((manager.settings.programs)(), owners));
+    let pythons = (manager.settings.pythons)();
     // What a program may offer is removed only when every program has said what it is: it may be replaced.
-    let gone = others(manager, &keep, |id| !claims.may_be_offered(id));
+    let may_be_offered =
+        |id: &str| claims.may_be_offered(id) || pythons.iter().any(|python| python.may_offer(id));
+    let gone = others(manager, &keep, |id| !may_be_offered(id));
     let removals = join_all(gone.iter().map(|id| remove(manager, id)));
     let swaps = join_all(candidates.into_iter().map(|candidate| swap(manager, candidate)));
     let offers = join_all(
@@ -73,10 +77,13 @@ pub(crate) async fn run(manager: &Arc<Shared>) -> ReloadReport {
             .map(|(claimant, program)| offer(manager, claimant, program)),
     );
     // Programs beside the files: one that does not answer delays none of them.
-    let (mut removed, mut swapped, offered) = join3(removals, swaps, offers).await;
+    let pythons = offer_all(manager, pythons.clone(), &claims);
+    let (mut removed, mut swapped, (offered, pythons)) = join3(removals, swaps, join(offers, pythons)).await;
     keep.extend(gone);
+    keep.extend(pythons.keeps);
+    report.broken.extend(pythons.failed);
     let mut refused = BTreeMap::<String, Vec<FailedFile>>::new();
-    for Offering { several, offered } in offered {
+    for Offering { several, offered } in offered.into_iter().chain(pythons.offered) {
         // What is wrong with the toolboxes of a program of several is so until it renews its list.
         let mut of_it = several.map(|name| refused.entry(name).or_default());
         for offer in offered {
@@ -125,11 +132,14 @@ pub(crate) async fn run(manager: &Arc<Shared>) -> ReloadReport {
     }
     let mut copies = manager.copies();
     copies.failed.clone_from(&report.broken);
-    let gone = copies.programs.extract_if(|name, _| !claims.has_program(name));
+    let gone = copies
+        .programs
+        .extract_if(|name, _| !claims.has_program(name) && !pythons.names.contains(name));
     // Dropped without the lock: it may end their processes.
     let gone: Vec<_> = gone.collect();
-    copies.owners = claims.into_owners();
+    copies.owners = claims.owners();
     copies.refused.clone_from(&refused);
+    copies.pythons = pythons.looked_at;
     manager.publish(copies);
     drop(gone);
     report.broken.extend(refused.into_values().flatten());

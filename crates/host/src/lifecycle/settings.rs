@@ -10,7 +10,10 @@ use crate::artifact::probe::Probe;
 use crate::contract::services::Limits;
 use crate::lifecycle::status::Live;
 use crate::process::usual::seen;
-use section::{Isolation, ProgramConfig, ToolboxConfig};
+use section::{Isolation, ProgramConfig, PythonConfig, ToolboxConfig};
+
+/// How long a toolbox of a Python interpreter may take to open, at least: a dozen of them import their packages one after the other.
+const PYTHON_OPEN: Duration = Duration::from_secs(60);
 
 /// The settings of the manager.
 #[derive(Clone)]
@@ -39,14 +42,24 @@ pub struct Settings {
     pub config: ConfigSource,
     /// Returns the programs that are to be toolboxes, in their order; called again at every reload.
     pub programs: ProgramSource,
+    /// Returns the Python interpreters whose toolboxes are hosted; called again at every reload.
+    pub pythons: PythonSource,
 }
 
 impl Settings {
-    /// The configuration of a toolbox now.
+    /// The configuration of a toolbox that a plugin file is, now.
     ///
     /// # Errors
     /// Why it is wrong.
     pub(crate) fn toolbox(&self, id: &str) -> Result<Configured, String> {
+        let configured = self.section(id)?;
+        match configured.needs_process {
+            Some(why) => Err(why),
+            None => Ok(configured),
+        }
+    }
+
+    fn section(&self, id: &str) -> Result<Configured, String> {
         let mut configured = (self.config)(id)?;
         configured.seen = configured.toolbox.confine.as_ref().map(seen).unwrap_or_default();
         Ok(configured)
@@ -57,14 +70,22 @@ impl Settings {
     /// # Errors
     /// Why it is wrong.
     pub(crate) fn program(&self, entry: &ProgramConfig, id: &str) -> Result<Configured, String> {
-        let mut configured = self.toolbox(id)?;
+        let mut configured = self.section(id)?;
         let ToolboxConfig {
             isolation,
             env,
             confine,
+            own,
             ..
         } = &mut configured.toolbox;
         *isolation = Isolation::Process;
+        if entry.revisions.is_some() {
+            if !env.is_empty() {
+                // The adapters among OPM's toolboxes have a key of this name, too.
+                own.insert("env".to_owned(), serde_json::json!(env));
+            }
+            configured.limits.open = configured.limits.open.max(PYTHON_OPEN);
+        }
         let of_section = std::mem::replace(env, entry.env.clone());
         env.extend(of_section);
         if entry.confine.is_some() {
@@ -88,6 +109,7 @@ impl Settings {
             max_restart: Duration::from_secs(30),
             config: Arc::new(|_| Ok(Configured::default())),
             programs: Arc::new(Vec::new),
+            pythons: Arc::new(Vec::new),
         }
     }
 }
@@ -106,6 +128,9 @@ pub type ConfigSource = Arc<dyn Fn(&str) -> Result<Configured, String> + Send + 
 /// Returns the programs that are switched on.
 pub type ProgramSource = Arc<dyn Fn() -> Vec<Arc<ProgramConfig>> + Send + Sync>;
 
+/// Returns the Python interpreters that are not switched off.
+pub type PythonSource = Arc<dyn Fn() -> Vec<Arc<PythonConfig>> + Send + Sync>;
+
 /// How one toolbox is run. A toolbox is replaced when any of it changed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Configured {
@@ -118,6 +143,8 @@ pub struct Configured {
     /// The number of the reading of the configuration that this belongs to, for the service. A new number alone
     /// replaces no toolbox.
     pub reading: u64,
+    /// Why a plugin file must not be loaded with it: its section asks for what only a process of its own can have.
+    pub needs_process: Option<String>,
     /// The identity of what it is confined to by a confinement that no section asks for; noted by the manager.
     pub seen: Vec<(u64, u64)>,
 }

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::artifact::scan::FailedFile;
 use crate::contract::tools::ToolSet;
+use crate::lifecycle::python::LookedAt;
 use crate::transport::hosted::Hosted;
 use section::Isolation;
 
@@ -23,6 +24,8 @@ pub struct Live {
     /// The files that could not be loaded, in the order of the folders; a toolbox whose replacement failed is in both
     /// lists.
     pub failed: Vec<FailedFile>,
+    /// The Python interpreters whose toolboxes are hosted, or could be.
+    pub pythons: Vec<LookedAt>,
 }
 
 impl Live {

@@ -56,21 +56,38 @@ async fn bring_back(manager: &Arc<Shared>, origin: &Origin, death: &Death) {
         return;
     };
     let id = &*origin.toolbox_id;
-    tracing::error!(
-        toolbox = id,
-        generation = origin.generation,
-        reason = death.reason,
-        moving = death.moving,
-        "the toolbox died"
-    );
-    tell(
-        manager,
-        origin,
-        "toolbox_crashed",
-        Severity::Error,
-        json!({ "reason": death.reason, "moving": death.moving, "generation": origin.generation }),
-    );
-    let mut too_often = fail(manager, id, &death.reason);
+    let mut too_often = if death.asked {
+        let generation = origin.generation;
+        tracing::warn!(
+            toolbox = id,
+            generation,
+            reason = death.reason,
+            "the toolbox wants to be started again"
+        );
+        let mut copies = manager.copies();
+        copies
+            .health
+            .entry(id.to_owned())
+            .or_default()
+            .asked(&death.reason, Instant::now());
+        false
+    } else {
+        tracing::error!(
+            toolbox = id,
+            generation = origin.generation,
+            reason = death.reason,
+            moving = death.moving,
+            "the toolbox died"
+        );
+        tell(
+            manager,
+            origin,
+            "toolbox_crashed",
+            Severity::Error,
+            json!({ "reason": death.reason, "moving": death.moving, "generation": origin.generation }),
+        );
+        fail(manager, id, &death.reason)
+    };
     let mut reason = death.reason.clone();
     // This also waits until the hardware is at rest.
     manager.retire(instance, manager.settings.drain).await;

@@ -1,7 +1,10 @@
 //! The working directory of a program. Read [`WorkFolder`].
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::runtime::Handle;
 
 /// A folder that one process makes for itself, and that is removed with everything in it when this is dropped.
 #[derive(Debug)]
@@ -23,6 +26,12 @@ impl WorkFolder {
 impl Drop for WorkFolder {
     fn drop(&mut self) {
         // What cannot be removed now (a process that the program left behind still writes) goes with the private folder.
-        _ = std::fs::remove_dir_all(&self.0);
+        let folder = std::mem::take(&mut self.0);
+        let remove = move || fs::remove_dir_all(folder);
+        match Handle::try_current() {
+            // Threads of the runtime must not wait for a disk.
+            Ok(runtime) => drop(runtime.spawn_blocking(remove)),
+            Err(_) => _ = remove(),
+        }
     }
 }

@@ -10,6 +10,8 @@ use std::time::Duration;
 use ovos_toolbox_wire::{Failure, Manifest};
 use protocol::{Opening, Order, Raw};
 use tokio::sync::oneshot;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 use crate::artifact::file::{Launch, PluginFile, Task};
 use crate::contract::services::HostServices;
@@ -25,6 +27,9 @@ use section::Confine;
 
 /// Loading the file comes before opening the toolbox, and may take a moment of its own.
 const LOADING: Duration = Duration::from_millis(500);
+
+/// How long a toolbox that is being opened has to close when the service ends.
+const CLOSING: Duration = Duration::from_secs(1);
 
 /// What a toolbox's process is made of.
 #[derive(Clone, Debug)]
@@ -42,6 +47,10 @@ pub struct ProcessSettings {
     pub confine: Option<Confine>,
     /// How long the process may take until it says hello.
     pub hello: Duration,
+    /// If not empty, a program's script needs one of these hashes whenever a process of it is started.
+    pub allow_sha256: Vec<String>,
+    /// The service ends: a process that is being opened is closed, or killed.
+    pub stop: CancellationToken,
 }
 
 impl Hosted {
@@ -68,7 +77,7 @@ impl Hosted {
         let trouble =
             |error: &dyn std::fmt::Display| cannot_start(&format!("toolbox `{}`", manifest.id), error);
         let opening = opening(&open, 0).map_err(|e| trouble(&e))?;
-        let hello = process.hello;
+        let (hello, stop) = (process.hello, process.stop.clone());
         let kept = keep(process, &manifest.id, open.config.clone(), |sockets| Served {
             tether: Arc::new(Tether::new(&open, manifest.clone(), services, sockets)),
             members: None,
@@ -79,16 +88,14 @@ impl Hosted {
             tether,
             content_dir: None,
         };
-        match toolbox.greet_and_open(&sockets, opening, hello).await {
-            Ok(()) => Ok(toolbox),
-            Err(failure) => {
-                toolbox.tether.begin_close();
-                // The caller learns of the failure only when the device is free and the hardware at rest.
-                let mut rested = toolbox.tether.rested.subscribe();
-                _ = rested.wait_for(|rested| *rested).await;
-                Err(failure)
-            }
-        }
+        let opened = tokio::select! {
+            opened = toolbox.greet_and_open(&sockets, opening, hello) => opened,
+            () = stop.cancelled() => Err(Failure::new("ToolboxClosed", "the service ends")),
+        };
+        let Err(failure) = opened else { return Ok(toolbox) };
+        // The caller learns of the failure only when the device is free and the hardware at rest.
+        end(&toolbox.tether, &sockets, &stop).await;
+        Err(failure)
     }
 
     async fn greet_and_open(
@@ -100,6 +107,7 @@ impl Hosted {
         let tether = &self.tether;
         let is_open = tether.will_open(opening.seq)?;
         greeted(tether, sockets, hello).await?;
+        tether.opens();
         tether.lanes.data(Order::Open(opening))?;
         // Whether it lives is not asked here: the dynamic linker may take a processor for a while.
         let limit = tether.limits.open;
@@ -133,6 +141,7 @@ impl Hosted {
         let is_open = toolbox.tether.will_open(seq)?;
         let opening = opening(&open, seq);
         let opening = opening.map_err(|error| cannot_start(&format!("toolbox `{id}`"), &error))?;
+        toolbox.tether.opens();
         toolbox.tether.lanes.data(Order::Open(opening))?;
         let limit = open.limits.open;
         let opened = toolbox.await_open(is_open, limit + LOADING).await;
@@ -176,6 +185,11 @@ pub(super) async fn keep(
         env: process.env.clone(),
         confine: process.confine.clone(),
     };
+    if process.file.executable().is_some() {
+        let (file, allowed) = (process.file.clone(), process.allow_sha256.clone());
+        let checked = tokio::task::spawn_blocking(move || file.check_again(&allowed)).await;
+        checked?.map_err(std::io::Error::other)?;
+    }
     let pairs = Pairs::new()?;
     let Launch { mut command, folder } = process.file.launch(&program, Task::Serve);
     command
@@ -194,6 +208,7 @@ pub(super) async fn keep(
         config,
         memory_mb: process.memory_mb,
         members: members.clone(),
+        allow_sha256: process.allow_sha256,
         _folder: folder,
     };
     Keeper::start(tether.clone(), sockets.clone(), child, keeping)?;
@@ -202,6 +217,18 @@ pub(super) async fn keep(
         members,
         sockets,
     })
+}
+
+/// Closes a process that was not opened, and waits for its end. When the service ends, that takes [`CLOSING`] at most.
+pub(super) async fn end(tether: &Tether, sockets: &Sockets, stop: &CancellationToken) {
+    tether.begin_close();
+    let mut rested = tether.rested.subscribe();
+    let in_time = timeout(CLOSING, rested.wait_for(|rested| *rested)).await.is_ok();
+    if !in_time && stop.is_cancelled() {
+        give_up(tether, sockets, "did not close while it was opened", CLOSING);
+    }
+    // An error means that its keeper is gone.
+    _ = rested.wait_for(|rested| *rested).await;
 }
 
 /// Waits until a process has said who it is.

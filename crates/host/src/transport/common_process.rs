@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use crate::contract::services::{HostServices, Limits};
 use crate::ffi::plugin::Open;
-use crate::transport::child::{Kept, ProcessSettings, Served, cannot_start, greeted, keep};
+use crate::transport::child::{Kept, ProcessSettings, Served, cannot_start, end, greeted, keep};
 use crate::transport::members::{Members, Offers};
 use crate::transport::tether::{Death, Tether};
 
@@ -59,7 +59,7 @@ impl CommonProcess {
             id: name.to_owned(),
             ..Manifest::default()
         });
-        let hello = process.hello;
+        let (hello, stop) = (process.hello, process.stop.clone());
         let kept = keep(process, name, open.config.clone(), |sockets| Served {
             tether: Arc::new(Tether::new(&open, manifest, services, sockets.clone())),
             members: Some(Members::new(sockets)),
@@ -73,13 +73,15 @@ impl CommonProcess {
         let members = members.ok_or_else(|| trouble(&"it has no toolboxes"))?;
         // From here on dropping it ends the process.
         let common = Self { tether, members };
-        match greeted(&common.tether, &sockets, hello).await {
-            Ok(()) => Ok(common),
-            Err(failure) => {
-                common.close().await;
-                Err(failure)
-            }
+        let greeted = tokio::select! {
+            greeted = greeted(&common.tether, &sockets, hello) => greeted,
+            () = stop.cancelled() => Err(Failure::new("ToolboxClosed", "its program was ended")),
+        };
+        if let Err(failure) = greeted {
+            end(&common.tether, &sockets, &stop).await;
+            return Err(failure);
         }
+        Ok(common)
     }
 
     /// The newest list of its toolboxes.

@@ -147,6 +147,7 @@ fn all() -> Halt {
 #[tokio::test]
 async fn every_caller_is_told_once_how_the_toolbox_ended() {
     let died = End::Died(Death {
+        asked: false,
         reason: "its process ended with exit code 3".to_owned(),
         moving: false,
     });

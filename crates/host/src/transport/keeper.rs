@@ -48,6 +48,8 @@ pub(crate) struct Keeping {
     pub(crate) memory_mb: Option<u64>,
     /// Its toolboxes, where it has several.
     pub(crate) members: Option<Arc<Members>>,
+    /// The hashes that a program's script may have; none: any.
+    pub(crate) allow_sha256: Vec<String>,
     /// Only held: the working directory of a program.
     pub(crate) _folder: Option<WorkFolder>,
 }

@@ -62,12 +62,27 @@ pub struct Death {
     pub reason: String,
     /// Whether a motion was under way.
     pub moving: bool,
+    /// It asked to be replaced, by its exit code.
+    pub asked: bool,
+}
+
+impl Death {
+    /// One while nothing moved.
+    pub(crate) fn of(reason: String) -> Self {
+        Self {
+            reason,
+            moving: false,
+            asked: false,
+        }
+    }
 }
 
 #[derive(Default)]
 pub(crate) struct State {
     /// Known once it is open.
     functions: Option<Functions>,
+    /// It was, or is about to be, told to open.
+    opens: bool,
     /// The order to open it, and who is told how that went.
     opened: Option<(u64, oneshot::Sender<Result<(), Failure>>)>,
     pub(crate) asks: HashMap<u64, oneshot::Sender<Result<String, Unanswered>>>,
@@ -163,6 +178,11 @@ impl Tether {
     pub(crate) fn raise_stop_epoch(&self, to: u64) {
         let mut state = self.lock();
         state.stop_epoch = state.stop_epoch.max(to);
+    }
+
+    /// It is about to be told to open: from now on it may use its hardware.
+    pub(crate) fn opens(&self) {
+        self.lock().opens = true;
     }
 
     /// What tells how opening it by the order `seq` went.

@@ -13,6 +13,9 @@ use super::{Keeper, safe_stop};
 use crate::process::spawner::signal_name;
 use crate::transport::tether::{Death, End};
 
+/// The exit code of a program that wants to be started again (EX_TEMPFAIL).
+const REPLACE: i32 = 75;
+
 impl Keeper {
     /// What is known of the process, which has ended.
     fn last(&self) -> Last {
@@ -22,6 +25,7 @@ impl Keeper {
             closing: outlook.closing.is_some(),
             killed: self.killed.is_some(),
             moving: self.tether.is_moving(),
+            opens: outlook.opens,
             functions: outlook.functions,
         }
     }
@@ -61,6 +65,7 @@ impl Keeper {
             None => End::Died(Death {
                 reason: self.reason(status),
                 moving: last.moving,
+                asked: self.asks_to_be_replaced(status),
             }),
         };
         if last.latches() {
@@ -79,6 +84,12 @@ impl Keeper {
             // Reaped whenever the kernel lets go of it.
             _ = self.child.wait();
         }
+    }
+
+    /// Whether a program has ended to be started again, which is no failure of it.
+    fn asks_to_be_replaced(&self, status: Option<ExitStatus>) -> bool {
+        let by_itself = self.killed.is_none() && self.keeping.file.executable().is_some();
+        by_itself && status.and_then(|status| status.code()) == Some(REPLACE)
     }
 
     fn latch(&self, reason: &str) {

@@ -25,8 +25,13 @@ pub(super) fn start(keeping: &Keeping, id: &str) -> Option<Fresh> {
         program,
         file,
         config,
+        allow_sha256,
         ..
     } = keeping;
+    if let Err(why) = file.check_again(allow_sha256) {
+        tracing::error!(toolbox = id, why, "safe_stop is not called");
+        return None;
+    }
     let Launch { mut command, folder } = file.launch(program, Task::SafeStop);
     let spawned = input(config).and_then(|config| {
         command

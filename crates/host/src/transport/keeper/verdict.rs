@@ -191,15 +191,17 @@ pub(super) struct Last {
     pub(super) killed: bool,
     /// Something moved.
     pub(super) moving: bool,
+    /// It was told to open.
+    pub(super) opens: bool,
     /// Known once it was open.
     pub(super) functions: Option<Functions>,
 }
 
 impl Last {
-    /// Whether a fresh process has to bring the hardware to rest. A toolbox that never said which functions it has may have
-    /// been opening its hardware.
+    /// Whether a fresh process has to bring the hardware to rest. A toolbox that was told to open and never said which functions
+    /// it has may have been opening its hardware.
     pub(super) fn needs_safe_stop(self) -> bool {
-        self.closed.is_none() && self.functions.is_none_or(|functions| functions.safe_stop)
+        self.opens && self.closed.is_none() && self.functions.is_none_or(|functions| functions.safe_stop)
     }
 
     /// Whether it closed in time; none where it died.
@@ -388,6 +390,7 @@ mod tests {
         let last = |set: fn(&mut Last)| {
             let mut last = Last {
                 moving: true,
+                opens: true,
                 functions: Some(Functions {
                     safe_stop: true,
                     ..Functions::default()
@@ -403,6 +406,10 @@ mod tests {
             (last(|l| l.moving = false), (None, true, false)),
             (last(|l| l.killed = true), (None, true, true)),
             (last(|l| l.functions = None), (None, true, true)),
+            (
+                last(|l| (l.functions, l.opens, l.moving) = (None, false, false)),
+                (None, false, false),
+            ),
             (
                 last(|l| l.functions = Some(Functions::default())),
                 (None, false, true),

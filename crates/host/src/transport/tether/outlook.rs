@@ -20,6 +20,8 @@ pub(crate) struct Outlook {
     pub(crate) closing: Option<Instant>,
     pub(crate) closed: Option<(bool, Instant)>,
     pub(crate) functions: Option<Functions>,
+    /// It was told to open.
+    pub(crate) opens: bool,
 }
 
 impl Tether {
@@ -37,6 +39,7 @@ impl Tether {
             closing: state.closing,
             closed: state.closed,
             functions: state.functions,
+            opens: state.opens,
         }
     }
 

@@ -1,0 +1,118 @@
+//! The toolboxes of Python interpreters, in a reload: which interpreter an entry means now, and a program for each toolbox.
+//!
+//! An interpreter is asked beside everything else that is loaded, for its answer takes longer than most toolboxes. Read
+//! [`offer_all`].
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+
+use crate::artifact::python::{Found, look, script};
+use crate::artifact::scan::FailedFile;
+use crate::lifecycle::claims::Claims;
+use crate::lifecycle::program::{Offering, offer};
+use crate::lifecycle::shared::Shared;
+use section::{ProgramConfig, PythonConfig, Switch};
+
+/// What separates the name of an entry from that of a toolbox in the name of a program.
+const SEPARATOR: char = ':';
+
+/// What became of the interpreters of a reload.
+#[derive(Default)]
+pub(crate) struct Pythons {
+    pub(crate) offered: Vec<Offering>,
+    /// Their programs, and those whose interpreter could not be asked this time.
+    pub(crate) names: Vec<String>,
+    /// The toolboxes of the latter.
+    pub(crate) keeps: Vec<String>,
+    pub(crate) failed: Vec<FailedFile>,
+    pub(crate) looked_at: Vec<LookedAt>,
+}
+
+/// An entry, and what was found for it.
+#[derive(Clone, Debug)]
+pub struct LookedAt {
+    /// The entry.
+    pub entry: Arc<PythonConfig>,
+    /// What was found.
+    pub found: Found,
+}
+
+/// Finds the interpreters of these entries, and offers their toolboxes.
+pub(crate) async fn offer_all(
+    manager: &Arc<Shared>,
+    entries: Vec<Arc<PythonConfig>>,
+    before: &Arc<Claims>,
+) -> Pythons {
+    let mut pythons = Pythons::default();
+    let host = match script() {
+        Ok(host) => host,
+        Err(reason) => {
+            for entry in entries {
+                pythons.unusable(
+                    manager,
+                    &entry,
+                    &Found {
+                        interpreter: None,
+                        passed_over: vec![reason.clone()],
+                        unanswered: true,
+                    },
+                );
+            }
+            return pythons;
+        }
+    };
+    let looked = join_all(entries.iter().map(|entry| look(entry, &host)));
+    let Some(looked) = manager.stop.run_until_cancelled(looked).await else {
+        return pythons;
+    };
+    let mut programs: Vec<Arc<ProgramConfig>> = Vec::new();
+    for (entry, found) in entries.into_iter().zip(looked) {
+        match &found.interpreter {
+            Some(interpreter) => programs.extend(interpreter.programs(&entry, &host)),
+            None => pythons.unusable(manager, &entry, &found),
+        }
+        pythons.looked_at.push(LookedAt { entry, found });
+    }
+    pythons
+        .names
+        .extend(programs.iter().map(|program| program.name.clone()));
+    let claims = Claims::after(before, programs);
+    let offers = claims
+        .claimants()
+        .map(|(claimant, program)| offer(manager, claimant, program));
+    pythons.offered = join_all(offers).await;
+    pythons
+}
+
+impl Pythons {
+    /// There is nothing to offer for an entry.
+    fn unusable(&mut self, manager: &Shared, entry: &PythonConfig, found: &Found) {
+        if found.unanswered {
+            let copies = manager.copies();
+            for (id, slot) in &copies.slots {
+                let program = slot.source.program().unwrap_or_default();
+                if program.split(SEPARATOR).next() == Some(&entry.name) {
+                    self.keeps.push(id.clone());
+                    self.names.push(program.to_owned());
+                }
+            }
+        }
+        if entry.enabled == Switch::On {
+            let why = match found.passed_over.as_slice() {
+                [] => "there is no python3 in $VIRTUAL_ENV and PATH".to_owned(),
+                reasons => reasons.join("; "),
+            };
+            self.failed.push(FailedFile {
+                path: entry
+                    .interpreter
+                    .as_deref()
+                    .map(PathBuf::from)
+                    .unwrap_or_default(),
+                toolbox_id: None,
+                reason: format!("program `{}`: {why}", entry.name),
+            });
+        }
+    }
+}
