@@ -140,3 +140,72 @@ fn a_confined_program_reaches_its_own_folder_and_what_its_entry_names() {
         assert_eq!(answer["result"], expected, "{answer}");
     }
 }
+
+#[test]
+fn a_script_that_changed_is_not_run_again_where_its_hash_is_pinned() {
+    let mut scene = Scene::ready(&[]);
+    let toolbox = scene.until("good", "a hash", |toolbox| toolbox["sha256"].is_string());
+    scene.set("good", &json!({ "allow_sha256": [toolbox["sha256"]] }));
+    scene.reload();
+    let toolbox = scene.until("good", "the pinned copy", |toolbox| {
+        toolbox["generation"] == 2 && toolbox["state"] == "ready"
+    });
+    let script = scene.script("good");
+    fs::write(&script, fs::read_to_string(&script).unwrap() + "\n").unwrap();
+    status::signal(&toolbox, Signal::KILL);
+    let toolbox = scene.until("good", "its end", |toolbox| toolbox["state"] == "failed");
+    let why = toolbox["last_death"].as_str().unwrap();
+    assert!(why.contains("which is not in `allow_sha256`"), "{why}");
+    assert!(
+        !fs::exists(scene.trace()).unwrap(),
+        "the safe stop ran what is not allowed"
+    );
+}
+
+#[test]
+fn a_program_that_is_being_opened_when_the_service_ends_is_ended_with_all_that_it_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let left = folder.path().join("left");
+    let mut scene = Scene::start(&[Entry {
+        more: json!({ "env": { "LEFT": left } }),
+        ..Entry::of("never_opens")
+    }]);
+    let pid = scene
+        .service
+        .process
+        .until("the process that it leaves", |_| fs::read_to_string(&left).ok());
+    scene.service.process.signal(Signal::TERM);
+    scene.service.process.end_within(crate::process::DEADLINE);
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    assert!(stat.is_empty() || stat.contains(") Z "), "{stat}");
+}
+
+#[test]
+fn a_toolbox_that_yields_leaves_its_tools_to_others_of_the_same_name() {
+    let mut scene = Scene::ready(&[Entry::of("yields")]);
+    let owners = |scene: &mut Scene, tool: &str| -> Vec<String> {
+        let list = scene.client.ask("ovos.tools.list", &json!({}));
+        let tools = list["tools"].as_array().unwrap().iter();
+        let of_name = tools.filter(|listed| listed["name"] == tool);
+        of_name
+            .map(|tool| tool["toolbox_id"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(owners(&mut scene, "poke"), ["good"]);
+    assert_eq!(owners(&mut scene, "own"), ["yields"]);
+    let toolbox = scene.until("yields", "its tools", |_| true);
+    assert_eq!(
+        toolbox["yielded_tools"],
+        json!(["`poke` is left to `good`; name it in `tools.allow` to have both"]),
+        "{toolbox}"
+    );
+
+    scene.set("yields", &json!({ "tools": { "allow": ["poke", "own"] } }));
+    scene.reload();
+    assert_eq!(owners(&mut scene, "poke"), ["good", "yields"]);
+
+    scene.set("yields", &json!({ "tools": null }));
+    scene.set("good", &json!({ "enabled": false }));
+    scene.reload();
+    assert_eq!(owners(&mut scene, "poke"), ["yields"]);
+}

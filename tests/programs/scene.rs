@@ -88,6 +88,16 @@ impl Scene {
         fs::write(file, conf.to_string()).unwrap();
     }
 
+    /// Changes the section of a toolbox from the next reload on.
+    pub(crate) fn set(&self, id: &str, keys: &Value) {
+        let file = self.service.sandbox.path("config/mycroft/mycroft.conf");
+        let mut conf: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+        let section = &mut conf["PHAL"]["ovos-phal-plugin-tools"][id];
+        let keys = keys.as_object().unwrap().clone();
+        section.as_object_mut().unwrap().extend(keys);
+        fs::write(file, conf.to_string()).unwrap();
+    }
+
     /// Where `good` writes that its hardware was brought to rest.
     pub(crate) fn trace(&self) -> PathBuf {
         self.service.sandbox.path("trace")

@@ -19,7 +19,7 @@ fn sorted(list: &Value) -> Vec<&str> {
 
 #[test]
 fn what_is_installed_is_hosted_at_the_next_reload_and_only_what_changed_is_replaced() {
-    let mut scene = Scene::start(&[], &json!({ "enabled": "auto" }), &json!({}));
+    let mut scene = Scene::start(&[], &json!({ "enabled": "auto", "alone": true }), &json!({}));
     let status = scene.status();
     let python = &status["pythons"][0];
     assert_eq!(
@@ -155,12 +155,18 @@ fn a_section_reaches_its_toolbox_whole_and_errors_have_the_texts_of_opm() {
 
 #[test]
 fn calls_that_never_end_are_answered_and_their_process_is_replaced_without_a_failure() {
+    for alone in [true, false] {
+        replaced_without_a_failure(alone);
+    }
+}
+
+fn replaced_without_a_failure(alone: bool) {
     /// As many hang until the process wants to be replaced.
     const HANGING: usize = 8;
     let sections = json!({ "service": { "max_failures": 2 } });
     let mut scene = Scene::start(
         &[SAMPLE],
-        &json!({ "interpreter": PYTHON, "alone": true }),
+        &json!({ "interpreter": PYTHON, "alone": alone }),
         &sections,
     );
     for replaced in 1..=3_u64 {

@@ -14,7 +14,10 @@ from .support import HOST, ProgramTest, eventually, is_alive
 IN = "for '{}' in ToolBox 'sample-tools'"
 #: Tool, arguments, kind and message of the failure, the text of the reference.
 FAILURES = [
-    ("raises", {"text": "moon"}, "LookupError", "there is no moon", f"RuntimeError: Tool execution failed {IN}"),
+    (
+        "raises", {"text": "moon"}, "RuntimeError", f"Tool execution failed {IN}: LookupError: there is no moon",
+        f"RuntimeError: Tool execution failed {IN}",
+    ),
     (
         "add", {"a": "one"}, "ValueError",
         f"Tool input validation failed {IN}: 'a': Input should be a valid integer, unable to parse string as an integer",

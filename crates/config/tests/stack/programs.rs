@@ -1,5 +1,6 @@
 //! The programs that are toolboxes.
 
+use ovos_tools_config::Switch;
 use serde_json::{Value, json};
 
 use crate::machine::{Machine, USER};
@@ -149,6 +150,21 @@ fn a_wrong_entry_is_explained() {
             "programs.p.comand",
             "unknown key (did you mean \"command\"?)",
         ),
+        (
+            json!({"python": {"enabled": "on"}}),
+            "programs.python.enabled",
+            "found \"on\", expected true, false or \"auto\"",
+        ),
+        (
+            json!({"lab": {"interpreter": "venv/bin/python"}}),
+            "programs.lab.interpreter",
+            "the name of a Python interpreter in PATH",
+        ),
+        (
+            json!({"lab": {"interpreter": "python3", "args": []}}),
+            "programs.lab.args",
+            "unknown key",
+        ),
     ] {
         let machine = Machine::with_service(json!({"programs": programs}));
         let told = machine.load().unwrap_err().to_string();
@@ -157,4 +173,60 @@ fn a_wrong_entry_is_explained() {
             assert!(told.contains(part), "no {part:?} in {told}");
         }
     }
+}
+
+#[test]
+fn the_toolboxes_of_python_are_hosted_without_configuration_and_of_other_interpreters_by_name() {
+    let lab = json!({"interpreter": "~/lab/bin/python3", "alone": true, "toolboxes": ["lab-*"]});
+    for (programs, expected) in [
+        (json!({}), vec![("python", Switch::Auto, None)]),
+        (json!({"python": null}), vec![("python", Switch::Auto, None)]),
+        (
+            json!({"python": {"enabled": false}}),
+            vec![("python", Switch::Off, None)],
+        ),
+        (
+            json!({"lab": lab, "arm": {"command": "arm"}}),
+            vec![
+                ("lab", Switch::On, Some("home/lab/bin/python3")),
+                ("python", Switch::Auto, None),
+            ],
+        ),
+        // What is executed is said, so it is as every other program.
+        (json!({"python": {"command": "/bin/p"}}), vec![]),
+    ] {
+        let machine = Machine::with_service(json!({"programs": programs}));
+        let config = machine.load().unwrap();
+        let expected: Vec<_> = expected
+            .into_iter()
+            .map(|(name, enabled, path)| {
+                let path = path.map(|path| machine.path(path).display().to_string());
+                (name.to_owned(), enabled, path)
+            })
+            .collect();
+        let found = config.pythons.iter();
+        let found: Vec<_> = found
+            .map(|python| (python.name.clone(), python.enabled, python.interpreter.clone()))
+            .collect();
+        assert_eq!(found, expected, "{programs}");
+        if let Some(lab) = config.pythons.iter().find(|python| python.name == "lab") {
+            assert!(lab.alone && lab.may_offer("lab-1") && !lab.may_offer("ovos-math-tools"));
+        }
+    }
+}
+
+#[test]
+fn what_only_a_process_can_have_is_no_error_of_a_section_that_may_be_a_program() {
+    let load = |section: Value| {
+        let section = json!({"service": {"isolation": "in_process"}, "box": section});
+        Machine::with_section(section).load().unwrap().toolbox("box")
+    };
+    let section = load(json!({"env": {"A": "1"}})).unwrap();
+    let why = section.needs_process.as_ref().unwrap().to_string();
+    assert!(
+        why.contains(".box.env: found an object, expected nothing unless isolation is"),
+        "{why}"
+    );
+    assert!(load(json!({})).unwrap().needs_process.is_none());
+    assert!(load(json!({"env": {"A": "1"}, "isolation": "in_process"})).is_err());
 }
