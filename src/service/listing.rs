@@ -137,7 +137,7 @@ pub(super) fn failed_file(failed: &host::FailedFile) -> FailedFile {
 }
 
 /// A Python interpreter, as the API reports it.
-pub(super) fn python(looked_at: &host::LookedAt) -> PythonStatus {
+pub(super) fn python(looked_at: &host::python::LookedAt) -> PythonStatus {
     let found = &looked_at.found;
     let interpreter = found.interpreter.as_ref();
     let listed = interpreter.iter().flat_map(|interpreter| &interpreter.toolboxes);

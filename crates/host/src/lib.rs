@@ -32,7 +32,6 @@ pub use ffi::load::{Library, LoadError};
 pub use ffi::plugin::Open;
 pub use lifecycle::inspect::{self, Inspection, inspect, inspect_program};
 pub use lifecycle::manager::Manager;
-pub use lifecycle::python::LookedAt;
 pub use lifecycle::settings::{
     ConfigSource, Configured, Drain, ProgramSource, Publish, PythonSource, Settings,
 };

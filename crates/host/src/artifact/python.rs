@@ -74,6 +74,15 @@ pub struct Found {
     pub unanswered: bool,
 }
 
+/// An entry, and what was found for it.
+#[derive(Clone, Debug)]
+pub struct LookedAt {
+    /// The entry.
+    pub entry: Arc<PythonConfig>,
+    /// What was found.
+    pub found: Found,
+}
+
 impl Interpreter {
     /// Those of its toolboxes that an entry may offer.
     pub(crate) fn offered(&self, entry: &PythonConfig) -> impl Iterator<Item = &Installed> {

@@ -9,6 +9,7 @@ use std::sync::{Arc, Weak};
 use ovos_toolbox_wire::Event;
 
 use crate::artifact::fingerprint::Fingerprint;
+use crate::artifact::python::LookedAt;
 use crate::artifact::scan::FailedFile;
 use crate::contract::services::Origin;
 use crate::contract::tools::ToolSet;
@@ -16,7 +17,6 @@ use crate::lifecycle::claims::Owners;
 use crate::lifecycle::code::Code;
 use crate::lifecycle::common_program::CommonProgram;
 use crate::lifecycle::health::Health;
-use crate::lifecycle::python::LookedAt;
 use crate::lifecycle::settings::Configured;
 use crate::lifecycle::status::{Live, LiveToolbox, State};
 use crate::process::confine::why_unconfined;

@@ -109,7 +109,18 @@ pub(crate) async fn open(
     let has_process = matches!(source.code, Code::Staged(..));
     let opening = match &source.code {
         Code::Loaded { library, .. } => Hosted::in_process(Arc::clone(library), open, services).boxed(),
-        Code::Common(program, manifest) => program.open(Arc::clone(manifest), open, services).boxed(),
+        Code::Common(program, manifest) => {
+            let (program, manifest) = (Arc::clone(program), Arc::clone(manifest));
+            let allowed = config.toolbox.allow_sha256.clone();
+            async move {
+                let file = program.file.clone();
+                // Its process may have been started again since the hash was compared.
+                let checked = manager.blocking(move || file.check_again(&allowed)).await;
+                checked.map_err(|reason| Failure::new("ToolboxError", reason))?;
+                program.open(manifest, open, services).await
+            }
+            .boxed()
+        }
         Code::Staged(file, manifest) => {
             let confine = config.toolbox.confine.as_ref();
             let unconfined = confine.and_then(why_unconfined);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 
-use crate::artifact::python::{Found, look, script};
+use crate::artifact::python::{Found, LookedAt, look, script};
 use crate::artifact::scan::FailedFile;
 use crate::lifecycle::claims::Claims;
 use crate::lifecycle::program::{Offering, offer};
@@ -28,15 +28,6 @@ pub(crate) struct Pythons {
     pub(crate) keeps: Vec<String>,
     pub(crate) failed: Vec<FailedFile>,
     pub(crate) looked_at: Vec<LookedAt>,
-}
-
-/// An entry, and what was found for it.
-#[derive(Clone, Debug)]
-pub struct LookedAt {
-    /// The entry.
-    pub entry: Arc<PythonConfig>,
-    /// What was found.
-    pub found: Found,
 }
 
 /// Finds the interpreters of these entries, and offers their toolboxes.

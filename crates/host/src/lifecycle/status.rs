@@ -8,9 +8,9 @@ use std::sync::Arc;
 use ovos_toolbox_wire::Manifest;
 use serde::Serialize;
 
+use crate::artifact::python::LookedAt;
 use crate::artifact::scan::FailedFile;
 use crate::contract::tools::ToolSet;
-use crate::lifecycle::python::LookedAt;
 use crate::transport::hosted::Hosted;
 use section::Isolation;
 

@@ -228,6 +228,7 @@ async fn one_that_does_not_close_is_not_opened_again_and_a_dead_process_has_none
     );
     let run = other.start(RunId(1), start(), None);
     scene.members.bury(&End::Died(Death {
+        asked: false,
         reason: "its process ended with exit code 3".to_owned(),
         moving: false,
     }));
