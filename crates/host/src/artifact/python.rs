@@ -290,25 +290,34 @@ mod tests {
                 installed("c", None),
             ],
         };
-        let entry = |toolboxes: &[&str]| PythonConfig {
+        let entry = |alone: bool, toolboxes: &[&str]| PythonConfig {
+            alone,
             toolboxes: toolboxes.iter().map(|id| (*id).to_owned()).collect(),
             ..PythonConfig::new("python")
         };
+        let command = "/v/bin/python3 /s";
         for (entry, expected) in [
+            (entry(false, &["*"]), vec![format!("python {command}: a c")]),
             (
-                entry(&["*"]),
+                entry(true, &["*"]),
                 vec![
-                    "python:a /v/bin/python3 /s --alone a",
-                    "python:c /v/bin/python3 /s --alone c",
+                    format!("python:a {command} --alone a: a"),
+                    format!("python:c {command} --alone c: c"),
                 ],
             ),
-            (entry(&["c"]), vec!["python:c /v/bin/python3 /s --alone c"]),
-            (entry(&["b"]), vec![]),
+            (
+                entry(true, &["c"]),
+                vec![format!("python:c {command} --alone c: c")],
+            ),
+            (entry(true, &["b"]), vec![]),
         ] {
             let programs = interpreter.programs(&entry, Path::new("/s"));
             let shown: Vec<String> = programs
                 .iter()
-                .map(|program| format!("{} {}", program.name, program.command.join(" ")))
+                .map(|program| {
+                    let (command, ids) = (program.command.join(" "), program.toolboxes.join(" "));
+                    format!("{} {command}: {ids}", program.name)
+                })
                 .collect();
             assert_eq!(shown, expected);
             assert!(
