@@ -320,11 +320,10 @@ mod tests {
                 })
                 .collect();
             assert_eq!(shown, expected);
-            assert!(
-                programs
-                    .iter()
-                    .all(|program| program.revisions == Some(vec!["r".to_owned()]))
-            );
+            for program in &programs {
+                let revisions = program.toolboxes.iter().map(|_| "r".to_owned());
+                assert_eq!(program.revisions, Some(revisions.collect()));
+            }
         }
     }
 }
