@@ -194,7 +194,8 @@ pub(super) fn read(xdg: &Xdg, stack: &Stack, top: &mut Reader<'_>) -> (Mounts, V
             }
             let mount = mount(&mut reader, &at, &[]);
             if mounts.contains_key(&id) {
-                let accepted = "names that stay different as toolbox ids (lower case, other characters become _)";
+                let accepted =
+                    "names that stay different as toolbox ids (lower case, other characters become _)";
                 top.wrong(&at, format!("a second mount that is toolbox {id:?}"), accepted);
                 continue;
             }
@@ -245,7 +246,11 @@ fn mount(reader: &mut Reader<'_>, at: &[&str], of_the_host: &[&str]) -> MountCon
         && one != other
     {
         let found = reader.stack.get(&key("type")).map_or_else(String::new, describe);
-        reader.wrong(&key("type"), found, "what `transport` says, or one of the two keys alone");
+        reader.wrong(
+            &key("type"),
+            found,
+            "what `transport` says, or one of the two keys alone",
+        );
     }
     let said = mount.transport.or(mount.kind);
     let guessed = match mount.url {
@@ -319,7 +324,14 @@ fn shown(url: &Url) -> String {
 pub(super) fn stray(stack: &Stack, id: &str) -> Option<ConfigError> {
     let path = ["PHAL", OURS, id];
     let written = stack.get(&path)?.as_object()?;
-    let host = ["enabled", "isolation", "limits", "tools", "confine", "allow_sha256"];
+    let host = [
+        "enabled",
+        "isolation",
+        "limits",
+        "tools",
+        "confine",
+        "allow_sha256",
+    ];
     let key = written.keys().find(|key| !host.contains(&key.as_str()))?;
     let at = [&path[..], &[key.as_str()]].concat();
     Some(ConfigError::WrongValue {

@@ -8,7 +8,9 @@ use std::time::Duration;
 use config::{MountConfig, MountTransport};
 use http::{HeaderName, HeaderValue};
 use rmcp::model::{ClientRequest, CustomRequest, ProtocolVersion};
-use rmcp::service::{ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, RunningService, ServiceError};
+use rmcp::service::{
+    ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, RunningService, ServiceError,
+};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::{Peer, RoleClient};
@@ -55,7 +57,10 @@ pub(crate) async fn connect(
     voice: &Voice,
 ) -> Result<Connection, String> {
     let limit = Duration::from_secs_f64(mount.startup_timeout);
-    let late = format!("it did not answer within {} s (startup_timeout)", mount.startup_timeout);
+    let late = format!(
+        "it did not answer within {} s (startup_timeout)",
+        mount.startup_timeout
+    );
     let client = Client(heard);
     let (service, process) = match mount.transport {
         Some(MountTransport::Http) => {
@@ -118,7 +123,10 @@ fn address(mount: &MountConfig, token: Option<&str>) -> Result<StreamableHttpCli
         let wrong = |_| format!("the header `{name}` cannot be sent");
         let mut value = HeaderValue::from_str(value).map_err(|_| wrong(()))?;
         value.set_sensitive(true);
-        headers.insert(HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong(()))?, value);
+        headers.insert(
+            HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong(()))?,
+            value,
+        );
     }
     address = address.custom_headers(headers);
     if let Some(name) = &mount.bearer_env {
@@ -156,11 +164,24 @@ pub(crate) async fn list(peer: &Peer<RoleClient>) -> Result<Vec<Value>, ServiceE
 }
 
 fn told(error: &ClientInitializeError) -> String {
-    format!("it could not be greeted: {}", chain(error))
+    match error {
+        ClientInitializeError::TransportError { error, .. } => {
+            format!("it could not be reached: {}", chain(&*error.error))
+        }
+        error => format!("it could not be greeted: {}", chain(error)),
+    }
+}
+
+/// Why a request failed.
+pub(crate) fn failed(error: &ServiceError) -> String {
+    match error {
+        ServiceError::TransportSend(error) => chain(&*error.error),
+        error => chain(error),
+    }
 }
 
 /// An error with its causes, each said once.
-pub(crate) fn chain(error: &dyn Error) -> String {
+fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {

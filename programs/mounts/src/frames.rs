@@ -65,11 +65,17 @@ mod tests {
         let newer = r#"{"order":"newer","body":{"any":[1]}}"#;
         let bytes = [written(beat), written(newer)].concat();
         let mut from = &bytes[..];
-        assert!(matches!(read(&mut from, 99).unwrap(), Some(Order::Beat { seq: 8 })));
+        assert!(matches!(
+            read(&mut from, 99).unwrap(),
+            Some(Order::Beat { seq: 8 })
+        ));
         assert!(matches!(read(&mut from, 99).unwrap(), Some(Order::Unknown)));
         assert!(read(&mut from, 99).unwrap().is_none());
         let long = read(&mut &written(beat)[..], 8).unwrap_err();
-        assert!(matches!(long, FrameError::TooLong { length: 33, limit: 8 }), "{long}");
+        assert!(
+            matches!(long, FrameError::TooLong { length: 33, limit: 8 }),
+            "{long}"
+        );
         let cut = read(&mut &written(beat)[..9], 99).unwrap_err();
         assert!(matches!(cut, FrameError::Socket(_)), "{cut}");
         let wrong = read(&mut &written(r#"{"order":"beat","body":{}}"#)[..], 99).unwrap_err();

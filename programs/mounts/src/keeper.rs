@@ -11,8 +11,8 @@ use std::process::{ExitCode, ExitStatus};
 use std::time::Duration;
 
 use rustix::process::{
-    Pid, Signal, WaitOptions, getpid, getppid, kill_process, set_child_subreaper, set_parent_process_death_signal,
-    wait,
+    Pid, Signal, WaitOptions, getpid, getppid, kill_process, set_child_subreaper,
+    set_parent_process_death_signal, wait,
 };
 use tokio::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
@@ -118,7 +118,10 @@ fn code(status: ExitStatus) -> u8 {
     u8::try_from(code).unwrap_or(1)
 }
 
-#[allow(clippy::print_stderr, reason = "it is the server's, which the mounts program reads")]
+#[allow(
+    clippy::print_stderr,
+    reason = "it is the server's, which the mounts program reads"
+)]
 fn complain(error: &str) {
     eprintln!("{error}");
 }

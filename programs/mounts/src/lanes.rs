@@ -29,8 +29,8 @@ const FULL: usize = 1 << 20;
 pub(crate) enum Brought {
     /// An order of the data lane, or one of the control lane that is about a run.
     Order(Order),
-    /// A lane has ended, and with it the program.
-    End(String),
+    /// A lane has ended, and with it the program: the service is gone, or what came was no frame.
+    End(Option<String>),
 }
 
 /// The sockets.
@@ -81,7 +81,7 @@ impl Lanes {
                 _ = brings.send(Brought::Order(order));
                 Ok(())
             });
-            _ = brings.send(Brought::End(format!("the data lane: {end}")));
+            _ = brings.send(Brought::End(end.map(|why| format!("the data lane: {why}"))));
         })?;
         Ok((outlet, brought))
     }
@@ -91,7 +91,7 @@ impl Lanes {
 fn serve_control(socket: UnixStream, brings: &mpsc::UnboundedSender<Brought>) {
     let answers = socket.try_clone();
     let end = match answers {
-        Err(error) => error.to_string(),
+        Err(error) => Some(error.to_string()),
         Ok(mut answers) => read(socket, MAX_CONTROL, |order| {
             let answer = match order {
                 Order::Beat { seq } => Notice::Beat { seq },
@@ -121,21 +121,25 @@ fn serve_control(socket: UnixStream, brings: &mpsc::UnboundedSender<Brought>) {
             answers.write_all(&frame(&answer))
         }),
     };
-    _ = brings.send(Brought::End(format!("the control lane: {end}")));
+    _ = brings.send(Brought::End(end.map(|why| format!("the control lane: {why}"))));
 }
 
-/// Reads orders until the end, and says why it ended.
-fn read(socket: UnixStream, limit: usize, mut take: impl FnMut(Order) -> std::io::Result<()>) -> String {
+/// Reads orders until the end, and says what was wrong, if anything was.
+fn read(
+    socket: UnixStream,
+    limit: usize,
+    mut take: impl FnMut(Order) -> std::io::Result<()>,
+) -> Option<String> {
     let mut from = BufReader::new(socket);
     loop {
         match frames::read(&mut from, limit) {
             Ok(Some(order)) => {
                 if let Err(error) = take(order) {
-                    return error.to_string();
+                    return Some(error.to_string());
                 }
             }
-            Ok(None) => return "the service closed it".to_owned(),
-            Err(error) => return error.to_string(),
+            Ok(None) => return None,
+            Err(error) => return Some(error.to_string()),
         }
     }
 }

@@ -7,7 +7,8 @@ use std::time::Duration;
 use config::{MountConfig, MountTransport};
 use ovos_toolbox_wire::{Failure, Object};
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientRequest, ServerNotification, ServerResult, SubscriptionFilter,
+    CallToolRequest, CallToolRequestParams, ClientRequest, ServerNotification, ServerResult,
+    SubscriptionFilter,
 };
 use rmcp::service::{PeerRequestOptions, ServiceError};
 use rmcp::{Peer, RoleClient};
@@ -17,7 +18,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::connect::{Connection, Era, chain, connect, list};
+use crate::connect::{Connection, Era, connect, failed, list};
 use crate::peer::Heard;
 use crate::process::ServerProcess;
 use crate::result::Answered;
@@ -95,7 +96,10 @@ struct Shared {
 impl Mount {
     /// Begins to keep a server connected.
     pub(crate) fn open(id: &str, config: MountConfig, voice: Voice) -> Self {
-        let token = config.bearer_env.as_ref().and_then(|name| std::env::var(name).ok());
+        let token = config
+            .bearer_env
+            .as_ref()
+            .and_then(|name| std::env::var(name).ok());
         let shared = Arc::new(Shared {
             id: id.to_owned(),
             secrets: Secrets::of(&config, token.as_deref()),
@@ -145,7 +149,10 @@ impl Caller {
     /// The tool failed, the server is not there, or the call was cancelled.
     pub(crate) async fn call(mut self, call: Call) -> Result<Answered, NoResult> {
         let Some(remote) = self.shared.tools().remote(&call.tool).map(str::to_owned) else {
-            let why = format!("the server of mount `{}` has no tool `{}` now", self.shared.id, call.tool);
+            let why = format!(
+                "the server of mount `{}` has no tool `{}` now",
+                self.shared.id, call.tool
+            );
             return Err(NoResult::Failed(Failure::new("ToolError", why)));
         };
         let peer = tokio::select! {
@@ -162,7 +169,9 @@ impl Caller {
         // This thread also reads what the server says: nothing can have come yet.
         let _follows = call.wants_progress.then(|| {
             let voice = self.shared.voice.clone();
-            self.shared.heard.follow(sent.progress_token.clone(), call.run, voice)
+            self.shared
+                .heard
+                .follow(sent.progress_token.clone(), call.run, voice)
         });
         let answer = tokio::select! {
             answer = &mut sent.rx => answer.unwrap_or(Err(ServiceError::TransportClosed)),
@@ -182,13 +191,17 @@ impl Caller {
 
     fn read(&self, result: &ServerResult, wants_content: bool) -> Result<Answered, Failure> {
         let result = serde_json::to_value(result);
-        let result = result.map_err(|error| Failure::new("ToolError", format!("its result is no JSON: {error}")))?;
+        let result =
+            result.map_err(|error| Failure::new("ToolError", format!("its result is no JSON: {error}")))?;
         Answered::read(&result, self.shared.config.output, wants_content)
     }
 
     /// Waits while the server starts.
     async fn ready(&mut self) -> Result<Peer<RoleClient>, Failure> {
-        let settled = self.state.wait_for(|state| !matches!(state, State::Starting)).await;
+        let settled = self
+            .state
+            .wait_for(|state| !matches!(state, State::Starting))
+            .await;
         let settled = settled.map(|state| state.clone());
         match settled {
             Ok(State::Ready(peer)) => Ok(peer),
@@ -215,7 +228,7 @@ impl Caller {
                 data: Some(json!({"code": error.code.0, "data": error.data})),
             },
             ServiceError::TransportSend(_) | ServiceError::TransportClosed => {
-                let said = hidden(&chain(&error));
+                let said = hidden(&failed(&error));
                 self.shared.missed.notify_one();
                 let gone = self.state.wait_for(|state| matches!(state, State::Down(_)));
                 let gone = match timeout(WHY, gone).await {
@@ -227,7 +240,7 @@ impl Caller {
                     _ => self.down(&said),
                 }
             }
-            other => Failure::new("ToolError", hidden(&chain(&other))),
+            other => Failure::new("ToolError", hidden(&failed(&other))),
         }
     }
 }
@@ -255,10 +268,10 @@ impl Shared {
         let changed = old.definitions != tools.definitions;
         let tools = Arc::new(tools);
         *self.tools.lock().unwrap_or_else(PoisonError::into_inner) = tools;
-        self.voice.backend(Backend::Ready, &told);
         if changed {
             self.voice.tools_changed();
         }
+        self.voice.backend(Backend::Ready, &told);
     }
 }
 
@@ -266,10 +279,15 @@ impl Shared {
 async fn keep(shared: Arc<Shared>, says: watch::Sender<State>) {
     let mut era = None;
     let mut delay = FIRST_RETRY;
-    shared.voice.backend(Backend::Starting, "its server is being started");
+    let mut said = String::new();
+    shared
+        .voice
+        .backend(Backend::Starting, "its server is being started");
     loop {
         let began = Instant::now();
-        let Some(reason) = once(&shared, &says, &mut era).await else { return };
+        let Some(reason) = once(&shared, &says, &mut era).await else {
+            return;
+        };
         if began.elapsed() > STEADY {
             delay = FIRST_RETRY;
         }
@@ -277,7 +295,10 @@ async fn keep(shared: Arc<Shared>, says: watch::Sender<State>) {
         says.send_replace(State::Down(reason.clone()));
         let told = format!("{reason}; it is tried again in {} s", delay.as_secs_f64());
         shared.voice.backend(Backend::Down, &told);
-        shared.voice.log(Level::Warning, "mounts", &told);
+        if reason != said {
+            shared.voice.log(Level::Warning, "mounts", &told);
+            said = reason;
+        }
         // A call that misses the server has it tried again, but not faster than at first.
         let woken = async {
             sleep(FIRST_RETRY).await;
@@ -356,16 +377,13 @@ async fn serve(shared: &Arc<Shared>, says: &watch::Sender<State>, connection: Co
             loop {
                 let limit = tokio::select! {
                     () = shared.end.cancelled() => break None,
-                    _ = &mut ended => break Some(match timeout(WHY / 2, gone(&mut process)).await {
-                        Ok(reason) => reason,
-                        Err(_) => "it closed the connection".to_owned(),
-                    }),
+                    _ = &mut ended => break Some("it closed the connection".to_owned()),
                     reason = gone(&mut process) => break Some(reason),
                     () = shared.heard.changed.notified() => {
                         sleep(SETTLE).await;
                         limit
                     }
-                    () = shared.missed.notified() => CHECK_LIMIT,
+                    () = shared.missed.notified(), if is_checked => CHECK_LIMIT,
                     () = sleep(CHECK), if is_checked => CHECK_LIMIT,
                 };
                 if let Err(reason) = relist(shared, &peer, &version, limit).await {
@@ -373,6 +391,14 @@ async fn serve(shared: &Arc<Shared>, says: &watch::Sender<State>, connection: Co
                 }
             }
         }
+    };
+    // The end of a process is the reason for all else, and may be noticed last.
+    let why = match why {
+        None => None,
+        Some(reason) => match timeout(WHY / 2, gone(&mut process)).await {
+            Ok(end) => Some(end),
+            Err(_) => Some(reason),
+        },
     };
     drop(watches);
     // Closes its input; then it may end by itself.
@@ -388,18 +414,27 @@ async fn serve(shared: &Arc<Shared>, says: &watch::Sender<State>, connection: Co
 async fn gone(process: &mut Option<ServerProcess>) -> String {
     match process {
         Some(process) => process.ended().await,
+        // It is never known.
         None => std::future::pending().await,
     }
 }
 
-async fn relist(shared: &Shared, peer: &Peer<RoleClient>, version: &str, limit: Duration) -> Result<(), String> {
+async fn relist(
+    shared: &Shared,
+    peer: &Peer<RoleClient>,
+    version: &str,
+    limit: Duration,
+) -> Result<(), String> {
     match timeout(limit, list(peer)).await {
         Ok(Ok(listed)) => {
             shared.publish(&listed, version);
             Ok(())
         }
-        Ok(Err(error)) => Err(format!("it does not say its tools: {}", chain(&error))),
-        Err(_) => Err(format!("it did not say its tools within {} s", limit.as_secs_f64())),
+        Ok(Err(error)) => Err(format!("it does not say its tools: {}", failed(&error))),
+        Err(_) => Err(format!(
+            "it did not say its tools within {} s",
+            limit.as_secs_f64()
+        )),
     }
 }
 

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ovos_toolbox_wire::Progress;
+use rmcp::ClientHandler;
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ErrorCode, ErrorData, Implementation,
-    ProgressNotificationParam, ProgressToken,
+    ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ErrorCode, ErrorData,
+    Implementation, ProgressNotificationParam, ProgressToken, ProtocolVersion,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
-use rmcp::ClientHandler;
 use tokio::sync::Notify;
 
 use crate::voice::Voice;
@@ -57,7 +57,9 @@ pub(crate) struct Client(pub(crate) Arc<Heard>);
 impl ClientHandler for Client {
     fn get_info(&self) -> ClientConfig {
         let name = Implementation::new("ovos-tools-mounts", env!("CARGO_PKG_VERSION"));
+        // What `initialize` asks for; the newer version has no `initialize`.
         ClientConfig::new(ClientCapabilities::default(), name)
+            .with_protocol_version(ProtocolVersion::V_2025_11_25)
     }
 
     async fn on_progress(&self, told: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
@@ -80,7 +82,10 @@ impl ClientHandler for Client {
     }
 
     #[allow(deprecated, reason = "a server may still ask for them")]
-    async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<rmcp::model::ListRootsResult, ErrorData> {
+    async fn list_roots(
+        &self,
+        _: RequestContext<RoleClient>,
+    ) -> Result<rmcp::model::ListRootsResult, ErrorData> {
         Err(cannot("roots/list"))
     }
 }

@@ -105,7 +105,8 @@ async fn serve(id: &str, outlet: &Outlet, mut brought: UnboundedReceiver<Brought
                     },
                 },
                 // The keepers of the servers notice the end of this process.
-                Some(Brought::End(_)) | None => return Ok(()),
+                Some(Brought::End(why)) => return why.map_or(Ok(()), Err),
+                None => return Ok(()),
             },
             end = ended.recv() => {
                 if let (Some(end), Some(served)) = (end, &mut served) {
@@ -118,7 +119,10 @@ async fn serve(id: &str, outlet: &Outlet, mut brought: UnboundedReceiver<Brought
     }
 }
 
-#[allow(clippy::print_stderr, reason = "the service logs it, and a person who starts it by hand reads it")]
+#[allow(
+    clippy::print_stderr,
+    reason = "the service logs it, and a person who starts it by hand reads it"
+)]
 fn complain(error: &str) {
     eprintln!("ovos-tools-mounts: {error}");
 }

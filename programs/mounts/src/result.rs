@@ -37,7 +37,11 @@ impl Answered {
         let blocks = result.get("content").and_then(Value::as_array).unwrap_or(&none);
         let texts: Vec<&str> = blocks.iter().filter_map(text_of).collect();
         let failed = result.get("isError").and_then(Value::as_bool).unwrap_or(false);
-        let content = if wants_content { content(blocks) } else { Vec::new() };
+        let content = if wants_content {
+            content(blocks)
+        } else {
+            Vec::new()
+        };
         if output == MountOutput::Adapter {
             let plain = blocks.iter().filter(|block| kind(block) == "text");
             let plain: Vec<&str> = plain.filter_map(text_of).collect();
@@ -47,7 +51,11 @@ impl Answered {
         let structured = result.get("structuredContent");
         if failed {
             let said = texts.join("\n");
-            let said = if said.trim().is_empty() { "the tool failed and did not say why".to_owned() } else { said };
+            let said = if said.trim().is_empty() {
+                "the tool failed and did not say why".to_owned()
+            } else {
+                said
+            };
             return Err(Failure {
                 data: structured.cloned(),
                 ..Failure::new("ToolError", said)
@@ -118,7 +126,9 @@ fn content(blocks: &[Value]) -> Vec<Content> {
         let data = string(holder, data);
         let mime = Some(string(holder, "mimeType")).filter(|mime| !mime.is_empty());
         // What is no base64 would cost the whole result.
-        let Ok(decoded) = STANDARD.decode(data) else { continue };
+        let Ok(decoded) = STANDARD.decode(data) else {
+            continue;
+        };
         if decoded.is_empty() || decoded.len() > room {
             continue;
         }
@@ -140,8 +150,16 @@ fn content(blocks: &[Value]) -> Vec<Content> {
 
 fn titled(content: Content, block: &Value) -> Content {
     let title = string(block, "title");
-    let title = if title.is_empty() { string(block, "name") } else { title };
-    if title.is_empty() { content } else { content.titled(title) }
+    let title = if title.is_empty() {
+        string(block, "name")
+    } else {
+        title
+    };
+    if title.is_empty() {
+        content
+    } else {
+        content.titled(title)
+    }
 }
 
 #[cfg(test)]
@@ -175,7 +193,14 @@ mod tests {
             ),
         ] {
             let read = Answered::read(&result, MountOutput::Structured, false).unwrap();
-            assert_eq!(read, Answered { output, content: Vec::new() }, "{result}");
+            assert_eq!(
+                read,
+                Answered {
+                    output,
+                    content: Vec::new()
+                },
+                "{result}"
+            );
         }
     }
 
@@ -195,7 +220,10 @@ mod tests {
         let blocks = json!([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]);
         let result = json!({"isError": true, "content": blocks, "structuredContent": {"x": 1}});
         let read = Answered::read(&result, MountOutput::Adapter, false).unwrap();
-        assert_eq!(read.output, json!({"content": "a\nb", "is_error": true, "raw": blocks}));
+        assert_eq!(
+            read.output,
+            json!({"content": "a\nb", "is_error": true, "raw": blocks})
+        );
     }
 
     #[test]

@@ -19,7 +19,11 @@ impl Secrets {
         let user = authority.rsplit_once('@').map(|(user, _)| user);
         let values = mount.headers.values().chain(mount.env.values());
         let parts = [query, user, token].into_iter().flatten();
-        let mut texts: Vec<String> = values.map(String::as_str).chain(parts).map(str::to_owned).collect();
+        let mut texts: Vec<String> = values
+            .map(String::as_str)
+            .chain(parts)
+            .map(str::to_owned)
+            .collect();
         // `Bearer abc`: the second part alone is the secret, too.
         let words: Vec<String> = texts
             .iter()
@@ -56,7 +60,8 @@ mod tests {
         written["env"] = json!({"TOKEN": "e-secret", "DEBUG": "1"});
         let mount = serde_json::from_value(written).unwrap();
         let secrets = Secrets::of(&mount, Some("t-secret"));
-        let told = "1 error for https://me:pass@host.example/mcp?key=q-secret with h-secret, e-secret and t-secret";
+        let told =
+            "1 error for https://me:pass@host.example/mcp?key=q-secret with h-secret, e-secret and t-secret";
         let shown = secrets.hide(told);
         assert!(!shown.contains("secret") && !shown.contains("pass"), "{shown}");
         assert!(shown.starts_with("1 error for https://"), "{shown}");

@@ -52,7 +52,8 @@ impl Served {
                 (Some(mount), Answer::Ok(Functions::default()))
             }
             Err(error) => {
-                let why = format!("this is no configuration of a mount: {error}; mounts stand in service.mounts");
+                let why =
+                    format!("this is no configuration of a mount: {error}; mounts stand in service.mounts");
                 (None, Answer::Error(Raw::of(&Failure::new("ConfigError", why))))
             }
         };
@@ -145,7 +146,11 @@ impl Served {
                 RunEnd::Error(Raw::of(&Failure::new("ValueError", why)))
             }
             _ if self.runs.len() >= self.max_queued => {
-                let why = format!("{} calls of mount `{}` are under way; try again later", self.runs.len(), self.id);
+                let why = format!(
+                    "{} calls of mount `{}` are under way; try again later",
+                    self.runs.len(),
+                    self.id
+                );
                 RunEnd::Error(Raw::of(&Failure::new("BusyError", why)))
             }
             (Ok(start), Some(mount)) => {
@@ -198,7 +203,8 @@ impl Served {
         let length = output.text().len();
         if length > self.max_result_bytes.saturating_add(FRAME) {
             let limit = self.max_result_bytes;
-            let why = format!("the result has {length} bytes; at most {limit} are allowed (max_result_bytes)");
+            let why =
+                format!("the result has {length} bytes; at most {limit} are allowed (max_result_bytes)");
             return (RunEnd::Error(Raw::of(&Failure::new("ResultTooLarge", why))), None);
         }
         let content = (!answered.content.is_empty()).then(|| Raw::of(&answered.content));

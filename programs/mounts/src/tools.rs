@@ -28,7 +28,11 @@ impl Tools {
         let mut tools = Self::default();
         let mut seen = Vec::new();
         for (place, one) in listed.iter().enumerate() {
-            let Some(remote) = one.get("name").and_then(Value::as_str).filter(|name| !name.is_empty()) else {
+            let Some(remote) = one
+                .get("name")
+                .and_then(Value::as_str)
+                .filter(|name| !name.is_empty())
+            else {
                 let problem = format!("tool {} of its list has no name", place + 1);
                 tools.problems.push(problem);
                 continue;
@@ -42,9 +46,7 @@ impl Tools {
                     tools.remote.insert(definition.name.clone(), remote.to_owned());
                     tools.definitions.push(definition);
                 }
-                Err(why) => tools
-                    .problems
-                    .push(format!("tool `{remote}` is left out: {why}")),
+                Err(why) => tools.problems.push(format!("tool `{remote}` is left out: {why}")),
             }
         }
         for name in mount.effects.keys().filter(|name| !seen.contains(&name.as_str())) {
@@ -62,14 +64,17 @@ impl Tools {
     fn define(&self, remote: &str, one: &Value, mount: &MountConfig) -> Result<ToolDefinition, String> {
         let name = local_name(remote);
         if let Some(other) = self.remote(&name) {
-            return Err(format!("its name becomes `{name}`, as that of `{other}` before it does"));
+            return Err(format!(
+                "its name becomes `{name}`, as that of `{other}` before it does"
+            ));
         }
         if one.pointer("/execution/taskSupport").and_then(Value::as_str) == Some("required") {
             return Err("it works as a task only, which mounts do not speak".to_owned());
         }
         let argument_schema = match one.get("inputSchema") {
-            Some(Value::Object(schema)) => object_schema(schema)
-                .ok_or("its inputSchema is of another type than `object`")?,
+            Some(Value::Object(schema)) => {
+                object_schema(schema).ok_or("its inputSchema is of another type than `object`")?
+            }
             _ => return Err("it has no inputSchema that is an object".to_owned()),
         };
         let text = |key: &str| one.get(key).and_then(Value::as_str);
@@ -134,9 +139,9 @@ fn output_schema(one: &Value, output: MountOutput) -> Value {
         });
     }
     match one.get("outputSchema") {
-        Some(Value::Object(schema)) => object_schema(schema).unwrap_or_else(|| {
-            json!({"type": "object", "properties": {"result": schema}, "required": ["result"]})
-        }),
+        Some(Value::Object(schema)) => object_schema(schema).unwrap_or_else(
+            || json!({"type": "object", "properties": {"result": schema}, "required": ["result"]}),
+        ),
         // It may return structured content although it does not say which.
         _ => json!({"type": "object"}),
     }
@@ -150,7 +155,10 @@ mod tests {
 
     fn read(listed: &Value, mount: &Value) -> Tools {
         let mut written = serde_json::to_value(MountConfig::default()).unwrap();
-        written.as_object_mut().unwrap().extend(mount.as_object().unwrap().clone());
+        written
+            .as_object_mut()
+            .unwrap()
+            .extend(mount.as_object().unwrap().clone());
         let mount = serde_json::from_value(written).unwrap();
         Tools::read(listed.as_array().unwrap(), &mount)
     }
@@ -239,6 +247,9 @@ mod tests {
         assert_eq!(schemas[1], &json!({"properties": {"a": {}}, "type": "object"}));
         assert_eq!(schemas[2], &json!({"type": "object"}));
         let old = read(&listed, &json!({"output": "adapter"}));
-        assert_eq!(old.definitions[0].output_schema["required"], json!(["content", "is_error", "raw"]));
+        assert_eq!(
+            old.definitions[0].output_schema["required"],
+            json!(["content", "is_error", "raw"])
+        );
     }
 }
