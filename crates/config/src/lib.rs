@@ -158,7 +158,7 @@ impl Config {
             toolboxes.insert(id.to_owned(), Section::read(&xdg, &stack, id, &service));
         }
         for (id, mount) in &mounts {
-            let section = Section::of_mount(&xdg, &stack, id, &service, mount);
+            let section = mounts::section(&xdg, &stack, id, &service, mount);
             toolboxes.insert(id.clone(), section);
         }
         let config = Self {

@@ -20,9 +20,9 @@ use super::paths::{Environment, Xdg};
 use super::reader::Reader;
 use super::service::ServiceConfig;
 use super::text::describe;
-use super::toolbox::ToolFilter;
-use section::ProgramConfig;
+use super::toolbox::{Section, ToolFilter};
 use section::fields::{checked, optional_path};
+use section::{ProgramConfig, ToolboxConfig};
 
 /// The toolbox of `ovos-tool-adapters`, whose section is a mount where it names a server.
 pub const ADAPTER: &str = "ovos-mcp-toolbox";
@@ -143,7 +143,7 @@ impl MountConfig {
     }
 
     /// What the mounts program gets to know of it, as the section of its toolbox.
-    pub(super) fn own(&self) -> Map<String, Value> {
+    fn own(&self) -> Map<String, Value> {
         match serde_json::to_value(self) {
             Ok(Value::Object(own)) => own,
             // A struct whose keys are strings always is an object.
@@ -291,7 +291,7 @@ fn mount(reader: &mut Reader<'_>, at: &[&str], of_the_host: &[&str]) -> MountCon
 }
 
 /// A setting as it may be shown.
-pub(super) fn without_secrets(mut setting: Setting) -> Setting {
+fn without_secrets(mut setting: Setting) -> Setting {
     let key = setting.key.rsplit('.').next().unwrap_or_default();
     match (&mut setting.value, key) {
         (Value::Object(values), "env" | "headers") => {
@@ -320,8 +320,36 @@ fn shown(url: &Url) -> String {
     url.to_string()
 }
 
+/// Reads the section of a mount: what its host obeys stands where that of any toolbox does, the rest in `service.mounts`.
+pub(super) fn section(
+    xdg: &Xdg,
+    stack: &Stack,
+    id: &str,
+    service: &ServiceConfig,
+    mount: &Result<Arc<MountConfig>, ConfigErrors>,
+) -> Result<Arc<Section>, ConfigErrors> {
+    let mount = mount.as_ref().map_err(Clone::clone)?;
+    if let Some(error) = (id != ADAPTER).then(|| stray(stack, id)).flatten() {
+        return Err(ConfigErrors::from(error));
+    }
+    let section = Section::read(xdg, stack, id, service)?;
+    let toolbox = ToolboxConfig {
+        enabled: section.toolbox.enabled && mount.is_enabled(),
+        // The server's, and not those of the program that starts it.
+        env: BTreeMap::new(),
+        own: mount.own(),
+        ..section.toolbox.clone()
+    };
+    let settings = section.settings.iter().cloned().map(without_secrets).collect();
+    Ok(Arc::new(Section {
+        toolbox,
+        settings,
+        ..Section::clone(&section)
+    }))
+}
+
 /// What stands in the toolbox's section and belongs to the mount.
-pub(super) fn stray(stack: &Stack, id: &str) -> Option<ConfigError> {
+fn stray(stack: &Stack, id: &str) -> Option<ConfigError> {
     let path = ["PHAL", OURS, id];
     let written = stack.get(&path)?.as_object()?;
     let host = [

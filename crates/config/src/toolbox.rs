@@ -2,7 +2,6 @@
 //! passed on unchanged. A wrong section affects only that toolbox. Each field is a key with its unit and range; its
 //! default stands in [`Section::read`] or in a `Default`.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +13,6 @@ use super::OURS;
 use super::confinement;
 use super::error::{ConfigError, ConfigErrors};
 use super::layers::Stack;
-use super::mounts::{self, ADAPTER, MountConfig};
 use super::origin::{Setting, dotted};
 use super::paths::Xdg;
 use super::pattern::matches;
@@ -198,34 +196,6 @@ impl Section {
             settings,
         };
         ConfigErrors::check(Arc::new(section), reader.errors)
-    }
-
-    /// Reads the section of a mount: what its host obeys stands where that of any toolbox does, the rest in `service.mounts`.
-    pub(super) fn of_mount(
-        xdg: &Xdg,
-        stack: &Stack,
-        id: &str,
-        service: &ServiceConfig,
-        mount: &Result<Arc<MountConfig>, ConfigErrors>,
-    ) -> Result<Arc<Self>, ConfigErrors> {
-        let mount = mount.as_ref().map_err(Clone::clone)?;
-        if let Some(error) = (id != ADAPTER).then(|| mounts::stray(stack, id)).flatten() {
-            return Err(ConfigErrors::from(error));
-        }
-        let section = Self::read(xdg, stack, id, service)?;
-        let toolbox = ToolboxConfig {
-            enabled: section.toolbox.enabled && mount.is_enabled(),
-            // The server's, and not those of the program that starts it.
-            env: BTreeMap::new(),
-            own: mount.own(),
-            ..section.toolbox.clone()
-        };
-        let settings = section.settings.iter().cloned();
-        Ok(Arc::new(Self {
-            toolbox,
-            settings: settings.map(mounts::without_secrets).collect(),
-            ..Self::clone(&section)
-        }))
     }
 }
 
