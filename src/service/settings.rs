@@ -3,9 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use config::{CallLimits, Config};
+use config::{CallLimits, Config, ProcessEnvironment};
 use engine::Limits;
 use host::{Configured, Probe, Settings, Switch};
+
+/// The name of the program that mounts servers as toolboxes.
+const MOUNTS: &str = "ovos-tools-mounts";
 
 /// The settings of the plugin manager. `newest` returns the configuration for the next toolbox to load, and its number.
 ///
@@ -20,11 +23,14 @@ pub(super) fn manager_settings(
     probe.limit = service.probe;
     let (max_result_bytes, fallback) = (service.max_result_bytes, config.clone());
     let newest = Arc::new(move || newest().unwrap_or_else(|| (fallback.clone(), 0)));
+    let mounts = mounts_program();
     let programs = {
         let newest = newest.clone();
         move || {
-            let programs = newest().0.programs.clone();
-            programs.into_iter().filter(|program| program.enabled).collect()
+            let config = newest().0;
+            let mounts = config.mount_programs(&mounts, &ProcessEnvironment);
+            let programs = config.programs.iter().cloned().chain(mounts);
+            programs.filter(|program| program.enabled).collect()
         }
     };
     let pythons = {
@@ -63,6 +69,15 @@ pub(super) fn manager_settings(
         pythons: Arc::new(pythons),
         ..Settings::new(service.plugins_dir.clone(), probe)
     })
+}
+
+/// The program that mounts servers: the one beside this program, else the one in `PATH`.
+fn mounts_program() -> String {
+    let own = std::env::current_exe().ok();
+    let beside = own.map(|own| own.with_file_name(MOUNTS));
+    let beside = beside.filter(|beside| beside.is_file());
+    let beside = beside.and_then(|beside| beside.into_os_string().into_string().ok());
+    beside.unwrap_or_else(|| MOUNTS.to_owned())
 }
 
 /// The engine's limits for the calls of a toolbox, which may take `halt` to answer a halt.

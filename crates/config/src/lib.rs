@@ -14,6 +14,7 @@ mod error;
 mod layers;
 mod logging;
 mod merge;
+mod mounts;
 mod origin;
 mod patch;
 mod paths;
@@ -38,6 +39,7 @@ pub use doors::{Doors, McpDoor, Toolset};
 pub use error::{ConfigError, ConfigErrors, Notice};
 pub use layers::{Layer, LayerState, Stack};
 pub use logging::{LogConfig, LogLevel};
+pub use mounts::{ADAPTER, MountConfig, MountOutput, MountTransport};
 pub use origin::{Origin, Setting};
 pub use patch::{Patch, PatchReport};
 pub use paths::{Environment, LayerKind, ProcessEnvironment, Xdg};
@@ -85,6 +87,8 @@ pub struct Config {
     pub programs: Vec<Arc<ProgramConfig>>,
     /// The Python interpreters whose toolboxes are hosted. They come after the programs.
     pub pythons: Vec<Arc<PythonConfig>>,
+    /// The mounted servers by toolbox_id. An error prevents only that mount.
+    pub mounts: BTreeMap<String, Result<Arc<MountConfig>, ConfigErrors>>,
     /// The sections of toolboxes by toolbox_id. An error prevents only that toolbox from being loaded.
     pub toolboxes: BTreeMap<String, Result<Arc<Section>, ConfigErrors>>,
     /// Problems to report to the operator; log them once logging has started.
@@ -143,18 +147,24 @@ impl Config {
             commands: programs,
             pythons,
         } = programs::read(&mut of_programs);
+        let (mounts, of_mounts) = mounts::read(&xdg, &stack, &mut of_programs);
         for error in of_programs.errors {
             // Both may find that the section around them is none.
             if !reader.errors.contains(&error) {
                 reader.errors.push(error);
             }
         }
-        let of_programs = of_programs.settings;
+        let mut of_programs = of_programs.settings;
+        of_programs.extend(of_mounts);
         let Reader { settings, errors, .. } = reader;
 
         let mut toolboxes = BTreeMap::new();
         for id in toolbox_ids(&stack) {
             toolboxes.insert(id.to_owned(), Section::read(&xdg, &stack, id, &service));
+        }
+        for (id, mount) in &mounts {
+            let section = mounts::section(&xdg, &stack, id, &service, mount);
+            toolboxes.insert(id.clone(), section);
         }
         let config = Self {
             bus,
@@ -163,6 +173,7 @@ impl Config {
             logging,
             programs,
             pythons,
+            mounts,
             toolboxes,
             notices,
             settings,
@@ -171,6 +182,19 @@ impl Config {
             stack,
         };
         ConfigErrors::check(Arc::new(config), errors)
+    }
+
+    /// The programs that the mounted servers are as toolboxes. `command` is the mounts program; the tokens of the servers are
+    /// looked up in `env`.
+    #[must_use]
+    pub fn mount_programs(&self, command: &str, env: &dyn Environment) -> Vec<Arc<ProgramConfig>> {
+        let broken = MountConfig::default();
+        let mounts = self.mounts.iter().map(|(id, mount)| {
+            // What is wrong with a mount is told when its section is asked for.
+            let mount = mount.as_ref().map_or(&broken, |mount| &**mount);
+            Arc::new(mounts::program(id, mount, command, env))
+        });
+        mounts.collect()
     }
 
     /// Returns the configuration of one toolbox, also of one without a section.

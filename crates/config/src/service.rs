@@ -232,6 +232,7 @@ impl ServiceConfig {
         // They are read by themselves.
         rest.shift_remove("doors");
         rest.shift_remove("programs");
+        rest.shift_remove("mounts");
         reader.refuse(&Self::PATH, &config, &rest);
 
         if config.reconnect_max < config.reconnect_first {

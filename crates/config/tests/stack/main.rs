@@ -11,6 +11,7 @@ mod example;
 mod layers;
 mod logging;
 mod machine;
+mod mounts;
 mod programs;
 mod service;
 mod toolbox;

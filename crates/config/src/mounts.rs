@@ -1,0 +1,484 @@
+//! The servers of the Model Context Protocol that are mounted as toolboxes, `service.mounts.<name>`.
+//!
+//! A mount is written as other hosts write a server in their `mcpServers`, as `ovos-mcp-toolbox` has it, or with the keys that
+//! both lack. A wrong mount costs only itself. Each field of [`MountConfig`] is a key; the defaults stand in its `Default`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ovos_toolbox_wire::{Effect, is_toolbox_id};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value, json};
+use url::Url;
+
+use super::OURS;
+use super::error::{ConfigError, ConfigErrors};
+use super::layers::Stack;
+use super::origin::{Setting, dotted};
+use super::paths::{Environment, Xdg};
+use super::reader::Reader;
+use super::service::ServiceConfig;
+use super::text::describe;
+use super::toolbox::{Section, ToolFilter};
+use section::fields::{checked, optional_path};
+use section::{ProgramConfig, ToolboxConfig};
+
+/// The toolbox of `ovos-tool-adapters`, whose section is a mount where it names a server.
+pub const ADAPTER: &str = "ovos-mcp-toolbox";
+
+/// Where other hosts have their servers; such an object may be pasted into `mounts` as it is.
+const OTHER_HOSTS: &str = "mcpServers";
+
+/// Keys of other hosts that have no meaning here: whether a call has to be confirmed is the policy's.
+const PASSED_OVER: [&str; 2] = ["autoApprove", "alwaysAllow"];
+
+/// One mounted server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MountConfig {
+    /// How it is reached. Default: `http` with a `url`, else `stdio`.
+    #[serde(deserialize_with = "transport")]
+    pub transport: Option<MountTransport>,
+    /// Another name of `transport`.
+    #[serde(rename = "type", deserialize_with = "transport")]
+    pub kind: Option<MountTransport>,
+    /// What is started: an absolute path, or a name that is searched in `PATH`.
+    #[serde(deserialize_with = "command")]
+    pub command: Option<String>,
+    /// Its arguments.
+    #[serde(deserialize_with = "args")]
+    pub args: Vec<String>,
+    /// Variables added to its environment. They may be secret, and are never shown.
+    #[serde(deserialize_with = "variables")]
+    pub env: BTreeMap<String, String>,
+    /// Its working directory; without one an empty folder.
+    #[serde(deserialize_with = "optional_path")]
+    pub cwd: Option<PathBuf>,
+    /// Where it is reached over HTTP. Its query may be secret, and is never shown.
+    #[serde(deserialize_with = "address")]
+    pub url: Option<String>,
+    /// Headers of every request. Their values may be secret, and are never shown.
+    #[serde(deserialize_with = "headers")]
+    pub headers: BTreeMap<String, String>,
+    /// The variable of the service's environment that holds the bearer token.
+    #[serde(deserialize_with = "variable")]
+    pub bearer_env: Option<String>,
+    /// How long a call may take, in seconds.
+    #[serde(deserialize_with = "seconds")]
+    pub timeout: f64,
+    /// How long the server may take from its start to its list of tools, in seconds.
+    #[serde(deserialize_with = "seconds")]
+    pub startup_timeout: f64,
+    /// Which of its tools are mounted, by the names that the server gives them.
+    #[serde(deserialize_with = "filter")]
+    pub tools: ToolFilter,
+    /// The effects of its tools, by the names that the server gives them; of all others it is `write`.
+    #[serde(deserialize_with = "effects")]
+    pub effects: BTreeMap<String, Effect>,
+    /// Whether a tool of which the server says that it only reads has the effect `read`.
+    pub trust_hints: bool,
+    /// Whether it is mounted.
+    pub enabled: bool,
+    /// The same as `enabled`, the other way round.
+    pub disabled: bool,
+    /// What the toolbox is for.
+    #[serde(deserialize_with = "description")]
+    pub description: Option<String>,
+    /// The shape of results.
+    #[serde(deserialize_with = "section::fields::word")]
+    pub output: MountOutput,
+}
+
+/// How a mounted server is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MountTransport {
+    /// It is a process, which reads and writes lines.
+    Stdio,
+    /// It has a URL.
+    Http,
+}
+
+/// The shape of a mount's results.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MountOutput {
+    /// What the server returns as structured, else `{content: its text}`; an error of the server is an error.
+    #[default]
+    Structured,
+    /// `{content, is_error, raw}`, as `ovos-mcp-toolbox` has it.
+    Adapter,
+}
+
+impl Default for MountConfig {
+    fn default() -> Self {
+        Self {
+            transport: None,
+            kind: None,
+            command: None,
+            args: Vec::new(),
+            env: BTreeMap::new(),
+            cwd: None,
+            url: None,
+            headers: BTreeMap::new(),
+            bearer_env: None,
+            timeout: 30.0,
+            startup_timeout: 60.0,
+            tools: ToolFilter::default(),
+            effects: BTreeMap::new(),
+            trust_hints: false,
+            enabled: true,
+            disabled: false,
+            description: None,
+            output: MountOutput::Structured,
+        }
+    }
+}
+
+impl MountConfig {
+    /// Whether it is switched on.
+    #[must_use]
+    pub fn is_enabled(&self) -> bool {
+        self.enabled && !self.disabled
+    }
+
+    /// What the mounts program gets to know of it, as the section of its toolbox.
+    fn own(&self) -> Map<String, Value> {
+        match serde_json::to_value(self) {
+            Ok(Value::Object(own)) => own,
+            // A struct whose keys are strings always is an object.
+            _ => Map::new(),
+        }
+    }
+}
+
+/// The program that is one mounted server as a toolbox. `command` is the mounts program.
+pub(super) fn program(id: &str, mount: &MountConfig, command: &str, env: &dyn Environment) -> ProgramConfig {
+    let token = mount.bearer_env.as_ref();
+    let token = token.and_then(|name| Some((name.clone(), env.var(name)?)));
+    ProgramConfig {
+        command: vec![command.to_owned()],
+        args: vec!["--alone".to_owned(), id.to_owned()],
+        env: token.into_iter().collect(),
+        enabled: mount.is_enabled(),
+        toolboxes: vec![id.to_owned()],
+        ..ProgramConfig::new(&format!("mounts/{id}"))
+    }
+}
+
+/// A mount by its toolbox's id: what it is, or all that is wrong with it.
+pub(super) type Mounts = BTreeMap<String, Result<Arc<MountConfig>, ConfigErrors>>;
+
+/// Reads every mount. Also returns the values in force, with what may be secret left out.
+pub(super) fn read(xdg: &Xdg, stack: &Stack, top: &mut Reader<'_>) -> (Mounts, Vec<Setting>) {
+    let (mut mounts, mut settings) = (Mounts::new(), Vec::new());
+    let at = [&ServiceConfig::PATH[..], &["mounts"]].concat();
+    let pasted = [&at[..], &[OTHER_HOSTS]].concat();
+    let mut places: Vec<(Vec<&str>, Vec<String>)> = Vec::new();
+    for path in [at.clone(), pasted] {
+        let written = top.written(&path);
+        let names = written.iter().filter(|(_, entry)| !entry.is_null());
+        let names = names.map(|(name, _)| name.clone());
+        let names = names.filter(|name| path != at || name != OTHER_HOSTS).collect();
+        places.push((path, names));
+    }
+    for (path, names) in &places {
+        for name in names {
+            let at = [&path[..], &[name.as_str()]].concat();
+            let mut reader = Reader::new(stack, xdg, None);
+            let id = toolbox_id(name);
+            if !is_toolbox_id(&id) {
+                let accepted = "a name that becomes a toolbox id: 1 to 64 letters, digits, _ and -, and neither `service` nor `all`";
+                top.wrong(&at, format!("the name {name:?}"), accepted);
+                continue;
+            }
+            let mount = mount(&mut reader, &at, &[]);
+            if mounts.contains_key(&id) {
+                let accepted =
+                    "names that stay different as toolbox ids (lower case, other characters become _)";
+                top.wrong(&at, format!("a second mount that is toolbox {id:?}"), accepted);
+                continue;
+            }
+            settings.extend(reader.settings.into_iter().map(without_secrets));
+            mounts.insert(id, ConfigErrors::check(Arc::new(mount), reader.errors));
+        }
+    }
+    let at = ["PHAL", OURS, ADAPTER];
+    let names_server = ["transport", "type", "command", "url"]
+        .iter()
+        .any(|key| stack.get(&[&at[..], &[key]].concat()).is_some());
+    if names_server && !mounts.contains_key(ADAPTER) {
+        let mut reader = Reader::new(stack, xdg, None);
+        let hosts = ["isolation", "allow_sha256", "limits", "confine"];
+        let mut mount = mount(&mut reader, &at, &hosts);
+        if stack.get(&[&at[..], &["output"]].concat()).is_none() {
+            mount.output = MountOutput::Adapter;
+        }
+        mounts.insert(
+            ADAPTER.to_owned(),
+            ConfigErrors::check(Arc::new(mount), reader.errors),
+        );
+    }
+    (mounts, settings)
+}
+
+/// The id of the toolbox that a server of this name becomes. Other hosts allow names that are no ids.
+fn toolbox_id(name: &str) -> String {
+    let legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    name.to_ascii_lowercase()
+        .chars()
+        .map(|c| if legal(c) { c } else { '_' })
+        .collect()
+}
+
+fn mount(reader: &mut Reader<'_>, at: &[&str], of_the_host: &[&str]) -> MountConfig {
+    let written = reader.written(at);
+    let (mut mount, mut rest) = reader.open(at, written, MountConfig::default());
+    for key in PASSED_OVER.iter().chain(of_the_host) {
+        rest.shift_remove(*key);
+    }
+    reader.refuse(at, &mount, &rest);
+    if reader.stack.get(at).is_some_and(|written| !written.is_object()) {
+        return mount;
+    }
+    let key = |key| [at, &[key]].concat();
+    if let (Some(one), Some(other)) = (mount.transport, mount.kind)
+        && one != other
+    {
+        let found = reader.stack.get(&key("type")).map_or_else(String::new, describe);
+        reader.wrong(
+            &key("type"),
+            found,
+            "what `transport` says, or one of the two keys alone",
+        );
+    }
+    let said = mount.transport.or(mount.kind);
+    let guessed = match mount.url {
+        Some(_) => MountTransport::Http,
+        None => MountTransport::Stdio,
+    };
+    let transport = said.unwrap_or(guessed);
+    (mount.transport, mount.kind) = (Some(transport), None);
+    let wrote = |key: &str| {
+        let written = reader.stack.get(&[at, &[key]].concat());
+        written.is_some_and(|written| !written.is_null())
+    };
+    let (needed, what, others): (_, _, &[&str]) = match transport {
+        MountTransport::Stdio => (
+            "command",
+            "what is started: \"command\": \"uvx\", \"args\": [\"a-server\"]; or a \"url\"",
+            &["url", "headers", "bearer_env"],
+        ),
+        MountTransport::Http => (
+            "url",
+            "where the server is: \"url\": \"http://127.0.0.1:8000/mcp\"",
+            &["command", "args", "cwd"],
+        ),
+    };
+    let needs = !wrote(needed);
+    let strange: Vec<&str> = others.iter().copied().filter(|key| wrote(key)).collect();
+    if needs {
+        reader.wrong(at, format!("no {needed}"), what);
+    }
+    for other in strange {
+        let how = match transport {
+            MountTransport::Stdio => "a server that is started (stdio)",
+            MountTransport::Http => "a server with a URL (http)",
+        };
+        reader.wrong(&key(other), "the key", format!("no such key for {how}"));
+    }
+    mount
+}
+
+/// A setting as it may be shown.
+fn without_secrets(mut setting: Setting) -> Setting {
+    let key = setting.key.rsplit('.').next().unwrap_or_default();
+    match (&mut setting.value, key) {
+        (Value::Object(values), "env" | "headers") => {
+            for value in values.values_mut() {
+                *value = json!("(not shown)");
+            }
+        }
+        (Value::String(text), "url") => {
+            if let Ok(url) = Url::parse(text) {
+                *text = shown(&url);
+            }
+        }
+        _ => {}
+    }
+    setting
+}
+
+/// A URL without what may be secret in it.
+fn shown(url: &Url) -> String {
+    let mut url = url.clone();
+    // Both fail only for URLs without a host, which no mount has.
+    _ = url.set_password(None);
+    _ = url.set_username("");
+    url.set_query(None);
+    url.set_fragment(None);
+    url.to_string()
+}
+
+/// Reads the section of a mount: what its host obeys stands where that of any toolbox does, the rest in `service.mounts`.
+pub(super) fn section(
+    xdg: &Xdg,
+    stack: &Stack,
+    id: &str,
+    service: &ServiceConfig,
+    mount: &Result<Arc<MountConfig>, ConfigErrors>,
+) -> Result<Arc<Section>, ConfigErrors> {
+    let mount = mount.as_ref().map_err(Clone::clone)?;
+    if let Some(error) = (id != ADAPTER).then(|| stray(stack, id)).flatten() {
+        return Err(ConfigErrors::from(error));
+    }
+    let section = Section::read(xdg, stack, id, service)?;
+    let toolbox = ToolboxConfig {
+        enabled: section.toolbox.enabled && mount.is_enabled(),
+        // The server's, and not those of the program that starts it.
+        env: BTreeMap::new(),
+        own: mount.own(),
+        ..section.toolbox.clone()
+    };
+    let settings = section.settings.iter().cloned().map(without_secrets).collect();
+    Ok(Arc::new(Section {
+        toolbox,
+        settings,
+        ..Section::clone(&section)
+    }))
+}
+
+/// What stands in the toolbox's section and belongs to the mount.
+fn stray(stack: &Stack, id: &str) -> Option<ConfigError> {
+    let path = ["PHAL", OURS, id];
+    let written = stack.get(&path)?.as_object()?;
+    let host = [
+        "enabled",
+        "isolation",
+        "limits",
+        "tools",
+        "confine",
+        "allow_sha256",
+    ];
+    let key = written.keys().find(|key| !host.contains(&key.as_str()))?;
+    let at = [&path[..], &[key.as_str()]].concat();
+    Some(ConfigError::WrongValue {
+        origin: stack.origin(&at),
+        key: dotted(at),
+        found: "the key".to_owned(),
+        accepted: format!("the keys of the mount in service.mounts.{id}"),
+    })
+}
+
+fn transport<'de, D: Deserializer<'de>>(from: D) -> Result<Option<MountTransport>, D::Error> {
+    let accepted = "\"stdio\" or \"http\"; the old \"sse\" is not spoken: such servers offer streamable HTTP too, mostly at /mcp";
+    checked(from, accepted, |word: Option<String>| {
+        let Some(word) = word else { return Some(None) };
+        match word.to_ascii_lowercase().replace(['-', '_'], "").as_str() {
+            "stdio" => Some(Some(MountTransport::Stdio)),
+            "http" | "streamablehttp" => Some(Some(MountTransport::Http)),
+            _ => None,
+        }
+    })
+}
+
+fn command<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let accepted = "an absolute path, one that starts with ~/ or the name of a program in PATH; arguments stand in `args`";
+    checked(from, accepted, |word: Option<String>| {
+        let Some(word) = word else { return Some(None) };
+        let name = !word.is_empty() && !word.contains('/') && !word.contains(char::is_whitespace);
+        let good = !word.contains('\0') && (word.starts_with('/') || name);
+        good.then_some(Some(word))
+    })
+}
+
+fn args<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    checked(from, "a list of texts", |words: Vec<String>| {
+        words.iter().all(|word| !word.contains('\0')).then_some(words)
+    })
+}
+
+fn variables<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D::Error> {
+    let accepted = "an object of variable names and texts; ${...} is not replaced, so it is not accepted";
+    let good = |(name, text): (&String, &String)| {
+        !name.is_empty() && !name.contains(['=', '\0']) && !text.contains('\0') && !text.contains("${")
+    };
+    checked(from, accepted, |env: BTreeMap<String, String>| {
+        env.iter().all(good).then_some(env)
+    })
+}
+
+fn headers<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D::Error> {
+    let accepted = "an object of header names and texts in ASCII; ${...} is not replaced, so it is not accepted; for a bearer \
+                    token use `bearer_env`";
+    let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+    let good = |(name, text): (&String, &String)| {
+        let visible = text.bytes().all(|b| b == b' ' || b.is_ascii_graphic());
+        !name.is_empty() && name.bytes().all(token) && visible && !text.contains("${")
+    };
+    checked(from, accepted, |headers: BTreeMap<String, String>| {
+        headers.iter().all(good).then_some(headers)
+    })
+}
+
+fn variable<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let accepted = "the name of a variable in the service's environment, such as \"HOME_ASSISTANT_TOKEN\" (not the token)";
+    let letter = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+    checked(from, accepted, |name: Option<String>| match name {
+        None => Some(None),
+        Some(name) => {
+            let good = !name.is_empty() && name.bytes().all(letter) && !name.as_bytes()[0].is_ascii_digit();
+            good.then_some(Some(name))
+        }
+    })
+}
+
+fn address<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let accepted = "a URL that starts with http:// or https://";
+    checked(from, accepted, |text: Option<String>| {
+        let Some(text) = text else { return Some(None) };
+        let url = Url::parse(&text).ok()?;
+        let good = matches!(url.scheme(), "http" | "https") && url.has_host();
+        good.then_some(Some(text))
+    })
+}
+
+fn seconds<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    checked(from, "a number of seconds from 0.1 to 86400", |seconds: f64| {
+        (0.1..=86_400.0).contains(&seconds).then_some(seconds)
+    })
+}
+
+fn filter<'de, D: Deserializer<'de>>(from: D) -> Result<ToolFilter, D::Error> {
+    let accepted = "an object {allow, deny} of lists of tool names, * for any run of characters";
+    let names = |written: Option<&Value>| -> Option<Option<Vec<String>>> {
+        let Some(written) = written.filter(|written| !written.is_null()) else {
+            return Some(None);
+        };
+        let names: Vec<String> = serde_json::from_value(written.clone()).ok()?;
+        names.iter().all(|name| !name.is_empty()).then_some(Some(names))
+    };
+    checked(from, accepted, |written: Map<String, Value>| {
+        let known = written.keys().all(|key| matches!(key.as_str(), "allow" | "deny"));
+        Some(ToolFilter {
+            allow: names(written.get("allow"))?,
+            deny: names(written.get("deny"))?.unwrap_or_default(),
+        })
+        .filter(|_| known)
+    })
+}
+
+fn effects<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, Effect>, D::Error> {
+    let accepted = "an object of tool names and \"read\" or \"write\": a mounted server cannot be halted, so what moves a \
+                    machine is no mount (docs/mounts.md)";
+    checked(from, accepted, |effects: BTreeMap<String, Effect>| {
+        let all = effects
+            .values()
+            .all(|effect| matches!(effect, Effect::Read | Effect::Write));
+        all.then_some(effects)
+    })
+}
+
+fn description<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    checked(from, "a text", |text: Option<String>| Some(text))
+}

@@ -1,0 +1,195 @@
+//! From a mount's configuration to a connection with its server. Read [`connect`].
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use config::{MountConfig, MountTransport};
+use http::{HeaderName, HeaderValue};
+use rmcp::model::{ClientRequest, CustomRequest, ProtocolVersion};
+use rmcp::service::{
+    ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, RunningService, ServiceError,
+};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::{Peer, RoleClient};
+use serde_json::{Value, json};
+
+use crate::peer::{Client, Heard};
+use crate::process::ServerProcess;
+use crate::voice::Voice;
+
+/// How long the end of a process may take after the end of its output.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// The most pages of a list of tools.
+const MAX_PAGES: usize = 100;
+
+/// Which half of the protocol a server speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Era {
+    /// Up to 2025-11-25: `initialize`.
+    Legacy,
+    /// From 2026-07-28 on: `server/discover`.
+    Modern,
+}
+
+/// A server that answers.
+pub(crate) struct Connection {
+    pub(crate) service: RunningService<RoleClient, Client>,
+    /// The server, if it is a process.
+    pub(crate) process: Option<ServerProcess>,
+    pub(crate) era: Era,
+    /// The version of the protocol, for people.
+    pub(crate) version: String,
+}
+
+/// Starts or reaches a server, and greets it. `era` is what is known of it: a probe costs an old server up to 10 s.
+///
+/// # Errors
+/// Why it cannot be used. May hold secrets.
+pub(crate) async fn connect(
+    mount: &MountConfig,
+    token: Option<&str>,
+    era: Option<Era>,
+    heard: Arc<Heard>,
+    voice: &Voice,
+) -> Result<Connection, String> {
+    let limit = Duration::from_secs_f64(mount.startup_timeout);
+    let late = format!(
+        "it did not answer within {} s (startup_timeout)",
+        mount.startup_timeout
+    );
+    let client = Client(heard);
+    let (service, process) = match mount.transport {
+        Some(MountTransport::Http) => {
+            let transport = StreamableHttpClientTransport::from_config(address(mount, token)?);
+            let greeted = tokio::time::timeout(limit, client.serve_with_lifecycle(transport, lifecycle(era)));
+            let greeted = greeted.await.map_err(|_| late)?;
+            (greeted.map_err(|error| told(&error))?, None)
+        }
+        _ => {
+            let (mut process, output, input) = ServerProcess::start(mount, voice)?;
+            let greeted = client.serve_with_lifecycle((output, input), lifecycle(era));
+            let greeted = match tokio::time::timeout(limit, greeted).await {
+                Ok(Ok(service)) => Ok(service),
+                Ok(Err(error)) => match tokio::time::timeout(LAST_WORDS, process.ended()).await {
+                    Ok(end) => Err(end),
+                    Err(_) => Err(format!("{}{}", told(&error), process.last_words())),
+                },
+                Err(_) => Err(format!("{late}{}", process.last_words())),
+            };
+            match greeted {
+                Ok(service) => (service, Some(process)),
+                Err(error) => {
+                    process.end().await;
+                    return Err(error);
+                }
+            }
+        }
+    };
+    let version = service.peer_info().map(|info| info.protocol_version.clone());
+    let era = match &version {
+        Some(version) if !version.has_initialize() => Era::Modern,
+        _ => Era::Legacy,
+    };
+    Ok(Connection {
+        service,
+        process,
+        era,
+        version: version.map(|version| version.to_string()).unwrap_or_default(),
+    })
+}
+
+fn lifecycle(era: Option<Era>) -> ClientLifecycleMode {
+    match era {
+        Some(Era::Legacy) => ClientLifecycleMode::Initialize,
+        Some(Era::Modern) => ClientLifecycleMode::Discover {
+            preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+        },
+        None => ClientLifecycleMode::Auto {
+            preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+            legacy_version: Some(ProtocolVersion::V_2025_11_25),
+        },
+    }
+}
+
+fn address(mount: &MountConfig, token: Option<&str>) -> Result<StreamableHttpClientTransportConfig, String> {
+    let url = mount.url.clone().unwrap_or_default();
+    let mut address = StreamableHttpClientTransportConfig::with_uri(url);
+    let mut headers = HashMap::new();
+    for (name, value) in &mount.headers {
+        let wrong = |_| format!("the header `{name}` cannot be sent");
+        let mut value = HeaderValue::from_str(value).map_err(|_| wrong(()))?;
+        value.set_sensitive(true);
+        headers.insert(
+            HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong(()))?,
+            value,
+        );
+    }
+    address = address.custom_headers(headers);
+    if let Some(name) = &mount.bearer_env {
+        let token = token.ok_or_else(|| {
+            format!("the variable `{name}` (bearer_env) is not in the environment of the service; set it where that is started")
+        })?;
+        address = address.auth_header(token);
+    }
+    Ok(address)
+}
+
+/// Asks for all tools, as they are written: one that is broken costs itself alone.
+///
+/// # Errors
+/// The server does not answer, or with no list.
+pub(crate) async fn list(peer: &Peer<RoleClient>) -> Result<Vec<Value>, ServiceError> {
+    let (mut tools, mut cursor) = (Vec::new(), Value::Null);
+    for _ in 0..MAX_PAGES {
+        let params = (!cursor.is_null()).then(|| json!({"cursor": cursor}));
+        let request = ClientRequest::CustomRequest(CustomRequest::new("tools/list", params));
+        let page = serde_json::to_value(peer.send_request(request).await?);
+        let Ok(Value::Object(mut page)) = page else {
+            return Err(ServiceError::UnexpectedResponse);
+        };
+        let Some(Value::Array(more)) = page.shift_remove("tools") else {
+            return Err(ServiceError::UnexpectedResponse);
+        };
+        tools.extend(more);
+        cursor = page.shift_remove("nextCursor").unwrap_or_default();
+        if cursor.is_null() {
+            break;
+        }
+    }
+    Ok(tools)
+}
+
+fn told(error: &ClientInitializeError) -> String {
+    match error {
+        ClientInitializeError::TransportError { error, .. } => {
+            format!("it could not be reached: {}", chain(&*error.error))
+        }
+        error => format!("it could not be greeted: {}", chain(error)),
+    }
+}
+
+/// Why a request failed.
+pub(crate) fn failed(error: &ServiceError) -> String {
+    match error {
+        ServiceError::TransportSend(error) => chain(&*error.error),
+        error => chain(error),
+    }
+}
+
+/// An error with its causes, each said once.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let said = cause.to_string();
+        if !text.contains(&said) {
+            text = format!("{text}: {said}");
+        }
+        next = cause.source();
+    }
+    text
+}

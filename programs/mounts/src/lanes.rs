@@ -1,0 +1,212 @@
+//! The two sockets, and the threads that read and write them. Read [`Lanes::take`].
+//!
+//! The control lane has a thread that answers `beat`, `halt` and `resume` by itself: nothing that a server does, and nothing
+//! that the rest of this program does, delays it. A mount moves nothing, so a halt has nothing to do.
+
+use std::io::{BufReader, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use protocol::{Answer, MAX_CONTROL, MAX_DATA, Notice, Order};
+use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
+use tokio::sync::mpsc;
+
+use crate::frames::{self, frame};
+
+/// Where the service puts the sockets.
+const DATA: i32 = 3;
+const CONTROL: i32 = 4;
+
+/// When so many bytes wait for the data lane, what may be lost is dropped.
+const FULL: usize = 1 << 20;
+
+/// What the lanes brought.
+pub(crate) enum Brought {
+    /// An order of the data lane, or one of the control lane that is about a run.
+    Order(Order),
+    /// A lane has ended, and with it the program: the service is gone, or what came was no frame.
+    End(Option<String>),
+}
+
+/// The sockets.
+pub(crate) struct Lanes {
+    data: UnixStream,
+    control: UnixStream,
+}
+
+impl Lanes {
+    /// Takes the sockets from descriptors 3 and 4, and keeps them from the processes that this one starts: the service waits
+    /// for the end of both.
+    ///
+    /// # Errors
+    /// The descriptors are no sockets.
+    pub(crate) fn take() -> std::io::Result<Self> {
+        // A descriptor that is only known by its number can be taken safely in this way alone.
+        let own = pidfd_open(getpid(), PidfdFlags::empty())?;
+        let take = |number: i32| -> std::io::Result<UnixStream> {
+            let owned: OwnedFd = pidfd_getfd(&own, number, PidfdGetfdFlags::empty())?;
+            nix::unistd::close(number)?;
+            let socket = UnixStream::from(owned);
+            socket.peer_addr()?;
+            Ok(socket)
+        };
+        Ok(Self {
+            data: take(DATA)?,
+            control: take(CONTROL)?,
+        })
+    }
+
+    /// Says who this is, and starts the threads.
+    ///
+    /// # Errors
+    /// The service is gone.
+    pub(crate) fn serve(self, hello: &Notice) -> std::io::Result<(Outlet, mpsc::UnboundedReceiver<Brought>)> {
+        let Self { data, control } = self;
+        (&data).write_all(&frame(hello))?;
+        // The service bounds what is under way: it waits for answers, and holds back starts past `max_queued`.
+        let (brings, brought) = mpsc::unbounded_channel();
+        let outlet = Outlet::start(data.try_clone()?);
+        let brings_control = brings.clone();
+        thread::Builder::new()
+            .name("control".to_owned())
+            .spawn(move || serve_control(control, &brings_control))?;
+        thread::Builder::new().name("data".to_owned()).spawn(move || {
+            let end = read(data, MAX_DATA, |order| {
+                // Fails only when the program ends.
+                _ = brings.send(Brought::Order(order));
+                Ok(())
+            });
+            _ = brings.send(Brought::End(end.map(|why| format!("the data lane: {why}"))));
+        })?;
+        Ok((outlet, brought))
+    }
+}
+
+/// Serves the control lane, and nothing else.
+fn serve_control(socket: UnixStream, brings: &mpsc::UnboundedSender<Brought>) {
+    let answers = socket.try_clone();
+    let end = match answers {
+        Err(error) => Some(error.to_string()),
+        Ok(mut answers) => read(socket, MAX_CONTROL, |order| {
+            let answer = match order {
+                Order::Beat { seq } => Notice::Beat { seq },
+                Order::Halt {
+                    seq,
+                    emergency,
+                    stop_epoch,
+                    ..
+                } => {
+                    if emergency {
+                        _ = brings.send(Brought::Order(Order::Epoch { stop_epoch }));
+                    }
+                    Notice::Halted {
+                        seq,
+                        answer: Answer::Ok(()),
+                    }
+                }
+                Order::Resume { seq } => Notice::Resumed {
+                    seq,
+                    answer: Answer::Ok(()),
+                },
+                other => {
+                    _ = brings.send(Brought::Order(other));
+                    return Ok(());
+                }
+            };
+            answers.write_all(&frame(&answer))
+        }),
+    };
+    _ = brings.send(Brought::End(end.map(|why| format!("the control lane: {why}"))));
+}
+
+/// Reads orders until the end, and says what was wrong, if anything was.
+fn read(
+    socket: UnixStream,
+    limit: usize,
+    mut take: impl FnMut(Order) -> std::io::Result<()>,
+) -> Option<String> {
+    let mut from = BufReader::new(socket);
+    loop {
+        match frames::read(&mut from, limit) {
+            Ok(Some(order)) => {
+                if let Err(error) = take(order) {
+                    return Some(error.to_string());
+                }
+            }
+            Ok(None) => return None,
+            Err(error) => return Some(error.to_string()),
+        }
+    }
+}
+
+/// Writes notices to the data lane, by a thread of its own: the service may read slowly.
+#[derive(Clone)]
+pub(crate) struct Outlet {
+    frames: Sender<Written>,
+    waiting: Arc<AtomicUsize>,
+}
+
+enum Written {
+    Frame(Vec<u8>),
+    /// Tells when everything before it is written.
+    Flush(Sender<()>),
+}
+
+impl Outlet {
+    fn start(socket: UnixStream) -> Self {
+        // What may be lost is bounded by `waiting`, and of answers there are no more than orders.
+        let (frames, written) = channel();
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let counts = waiting.clone();
+        // If it cannot be started, nothing is written, and the service ends the program.
+        _ = thread::Builder::new()
+            .name("notices".to_owned())
+            .spawn(move || write(socket, &written, &counts));
+        Self { frames, waiting }
+    }
+
+    /// Says something that must arrive.
+    pub(crate) fn say(&self, notice: &Notice) {
+        let frame = frame(notice);
+        self.waiting.fetch_add(frame.len(), Ordering::Relaxed);
+        // Fails only when the program ends.
+        _ = self.frames.send(Written::Frame(frame));
+    }
+
+    /// Says something that may be lost; false if it was.
+    pub(crate) fn say_or_drop(&self, notice: &Notice) -> bool {
+        let room = self.waiting.load(Ordering::Relaxed) < FULL;
+        if room {
+            self.say(notice);
+        }
+        room
+    }
+
+    /// Waits until everything is written, but no longer than `limit`. Blocks.
+    pub(crate) fn flush(&self, limit: Duration) {
+        let (done, is_done) = channel();
+        if self.frames.send(Written::Flush(done)).is_ok() {
+            _ = is_done.recv_timeout(limit);
+        }
+    }
+}
+
+fn write(mut socket: UnixStream, written: &Receiver<Written>, waiting: &AtomicUsize) {
+    for next in written {
+        match next {
+            Written::Frame(frame) => {
+                waiting.fetch_sub(frame.len(), Ordering::Relaxed);
+                if socket.write_all(&frame).is_err() {
+                    // The reader of the lane ends the program.
+                    return;
+                }
+            }
+            Written::Flush(done) => _ = done.send(()),
+        }
+    }
+}

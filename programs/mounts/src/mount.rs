@@ -1,0 +1,470 @@
+//! One mounted server: it is kept connected, its tools are kept up to date, and they are called. Read [`keep`], then
+//! [`Mount::call`].
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use config::{MountConfig, MountTransport};
+use ovos_toolbox_wire::{Failure, Object};
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientRequest, ServerNotification, ServerResult,
+    SubscriptionFilter,
+};
+use rmcp::service::{PeerRequestOptions, ServiceError};
+use rmcp::{Peer, RoleClient};
+use serde_json::{Value, json};
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::connect::{Connection, Era, connect, failed, list};
+use crate::peer::Heard;
+use crate::process::ServerProcess;
+use crate::result::Answered;
+use crate::secrets::Secrets;
+use crate::tools::Tools;
+use crate::voice::{Backend, Level, Voice};
+
+/// The delay before a server is tried again; it doubles up to `LAST_RETRY`.
+const FIRST_RETRY: Duration = Duration::from_millis(500);
+const LAST_RETRY: Duration = Duration::from_secs(60);
+
+/// A server that worked for so long is tried again at once when it ends.
+const STEADY: Duration = Duration::from_secs(30);
+
+/// How often a server with a URL is asked whether it is still there.
+const CHECK: Duration = Duration::from_secs(30);
+
+/// How long such a question may take.
+const CHECK_LIMIT: Duration = Duration::from_secs(10);
+
+/// Several changes of the tools within this time are one.
+const SETTLE: Duration = Duration::from_millis(100);
+
+/// How long a failed call waits to learn why the server is gone.
+const WHY: Duration = Duration::from_secs(1);
+
+/// The longest text about tools that were left out.
+const MAX_TOLD: usize = 2000;
+
+/// How it stands with a server.
+#[derive(Clone)]
+enum State {
+    Starting,
+    Ready(Peer<RoleClient>),
+    Down(String),
+}
+
+/// A call of a tool.
+pub(crate) struct Call {
+    pub(crate) run: u64,
+    pub(crate) tool: String,
+    pub(crate) args: Object,
+    pub(crate) wants_progress: bool,
+    pub(crate) wants_content: bool,
+    /// Told when the call is to end.
+    pub(crate) cancelled: CancellationToken,
+}
+
+/// Why a call has no result.
+pub(crate) enum NoResult {
+    Failed(Failure),
+    Cancelled,
+}
+
+/// One mounted server.
+pub(crate) struct Mount {
+    shared: Arc<Shared>,
+    state: watch::Receiver<State>,
+    task: JoinHandle<()>,
+}
+
+struct Shared {
+    id: String,
+    config: MountConfig,
+    token: Option<String>,
+    secrets: Secrets,
+    voice: Voice,
+    heard: Arc<Heard>,
+    tools: Mutex<Arc<Tools>>,
+    /// Told when a call could not reach the server.
+    missed: Notify,
+    end: CancellationToken,
+}
+
+impl Mount {
+    /// Begins to keep a server connected.
+    pub(crate) fn open(id: &str, config: MountConfig, voice: Voice) -> Self {
+        let token = config
+            .bearer_env
+            .as_ref()
+            .and_then(|name| std::env::var(name).ok());
+        let shared = Arc::new(Shared {
+            id: id.to_owned(),
+            secrets: Secrets::of(&config, token.as_deref()),
+            config,
+            token,
+            voice,
+            heard: Arc::default(),
+            tools: Mutex::default(),
+            missed: Notify::new(),
+            end: CancellationToken::new(),
+        });
+        let (says, state) = watch::channel(State::Starting);
+        let task = tokio::spawn(keep(shared.clone(), says));
+        Self { shared, state, task }
+    }
+
+    /// Its tools; those that it had while it is away.
+    pub(crate) fn tools(&self) -> Arc<Tools> {
+        self.shared.tools()
+    }
+
+    /// Ends the server.
+    pub(crate) async fn close(self) {
+        self.shared.end.cancel();
+        _ = self.task.await;
+    }
+
+    /// A handle for calls, which may outlive a borrow of the mount.
+    pub(crate) fn caller(&self) -> Caller {
+        Caller {
+            shared: self.shared.clone(),
+            state: self.state.clone(),
+        }
+    }
+}
+
+/// Calls the tools of a mount.
+pub(crate) struct Caller {
+    shared: Arc<Shared>,
+    state: watch::Receiver<State>,
+}
+
+impl Caller {
+    /// Calls a tool. A cancelled call is told to the server, and not waited for.
+    ///
+    /// # Errors
+    /// The tool failed, the server is not there, or the call was cancelled.
+    pub(crate) async fn call(mut self, call: Call) -> Result<Answered, NoResult> {
+        let Some(remote) = self.shared.tools().remote(&call.tool).map(str::to_owned) else {
+            let why = format!(
+                "the server of mount `{}` has no tool `{}` now",
+                self.shared.id, call.tool
+            );
+            return Err(NoResult::Failed(Failure::new("ToolError", why)));
+        };
+        let peer = tokio::select! {
+            () = call.cancelled.cancelled() => return Err(NoResult::Cancelled),
+            peer = self.ready() => peer.map_err(NoResult::Failed)?,
+        };
+        let params = CallToolRequestParams::new(remote).with_arguments(call.args);
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let sent = peer.send_request_with_option(request, PeerRequestOptions::no_options());
+        let mut sent = match sent.await {
+            Ok(sent) => sent,
+            Err(error) => return Err(NoResult::Failed(self.failure(error).await)),
+        };
+        // This thread also reads what the server says: nothing can have come yet.
+        let _follows = call.wants_progress.then(|| {
+            let voice = self.shared.voice.clone();
+            self.shared
+                .heard
+                .follow(sent.progress_token.clone(), call.run, voice)
+        });
+        let answer = tokio::select! {
+            answer = &mut sent.rx => answer.unwrap_or(Err(ServiceError::TransportClosed)),
+            () = call.cancelled.cancelled() => {
+                tokio::spawn(async move {
+                    // A server that is gone needs no cancel.
+                    _ = sent.cancel(Some("the caller cancelled it, or its time is over".to_owned())).await;
+                });
+                return Err(NoResult::Cancelled);
+            }
+        };
+        match answer {
+            Ok(result) => self.read(&result, call.wants_content).map_err(NoResult::Failed),
+            Err(error) => Err(NoResult::Failed(self.failure(error).await)),
+        }
+    }
+
+    fn read(&self, result: &ServerResult, wants_content: bool) -> Result<Answered, Failure> {
+        let result = serde_json::to_value(result);
+        let result =
+            result.map_err(|error| Failure::new("ToolError", format!("its result is no JSON: {error}")))?;
+        Answered::read(&result, self.shared.config.output, wants_content)
+    }
+
+    /// Waits while the server starts.
+    async fn ready(&mut self) -> Result<Peer<RoleClient>, Failure> {
+        let settled = self
+            .state
+            .wait_for(|state| !matches!(state, State::Starting))
+            .await;
+        let settled = settled.map(|state| state.clone());
+        match settled {
+            Ok(State::Ready(peer)) => Ok(peer),
+            Ok(State::Down(reason)) => {
+                // The next caller need not wait for the next attempt.
+                self.shared.missed.notify_one();
+                Err(self.down(&reason))
+            }
+            _ => Err(self.down("the mount is closed")),
+        }
+    }
+
+    fn down(&self, reason: &str) -> Failure {
+        let why = format!("the server of mount `{}` is not there: {reason}", self.shared.id);
+        Failure::new("ConnectionError", why)
+    }
+
+    async fn failure(&mut self, error: ServiceError) -> Failure {
+        let hidden = |text: &str| self.shared.secrets.hide(text);
+        match error {
+            ServiceError::McpError(error) => Failure {
+                kind: "McpError".to_owned(),
+                message: hidden(&format!("{} (code {})", error.message, error.code.0)),
+                data: Some(json!({"code": error.code.0, "data": error.data})),
+            },
+            ServiceError::TransportSend(_) | ServiceError::TransportClosed => {
+                let said = hidden(&failed(&error));
+                self.shared.missed.notify_one();
+                let gone = self.state.wait_for(|state| matches!(state, State::Down(_)));
+                let gone = match timeout(WHY, gone).await {
+                    Ok(Ok(state)) => Some(state.clone()),
+                    _ => None,
+                };
+                match gone {
+                    Some(State::Down(reason)) => self.down(&reason),
+                    _ => self.down(&said),
+                }
+            }
+            other => Failure::new("ToolError", hidden(&failed(&other))),
+        }
+    }
+}
+
+impl Shared {
+    fn tools(&self) -> Arc<Tools> {
+        // Whole values only: a panic leaves nothing half done.
+        self.tools.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Takes what the server lists.
+    fn publish(&self, listed: &[Value], version: &str) {
+        let tools = Tools::read(listed, &self.config);
+        let mut told = format!("{} tools, MCP {version}", tools.definitions.len());
+        for problem in &tools.problems {
+            told = format!("{told}; {problem}");
+        }
+        let told: String = told.chars().take(MAX_TOLD).collect();
+        let old = self.tools();
+        if old.problems != tools.problems {
+            for problem in &tools.problems {
+                self.voice.log(Level::Warning, "mounts", problem);
+            }
+        }
+        let changed = old.definitions != tools.definitions;
+        let tools = Arc::new(tools);
+        *self.tools.lock().unwrap_or_else(PoisonError::into_inner) = tools;
+        if changed {
+            self.voice.tools_changed();
+        }
+        self.voice.backend(Backend::Ready, &told);
+    }
+}
+
+/// Keeps a server connected until the mount is closed.
+async fn keep(shared: Arc<Shared>, says: watch::Sender<State>) {
+    let mut era = None;
+    let mut delay = FIRST_RETRY;
+    let mut said = String::new();
+    shared
+        .voice
+        .backend(Backend::Starting, "its server is being started");
+    loop {
+        let began = Instant::now();
+        let Some(reason) = once(&shared, &says, &mut era).await else {
+            return;
+        };
+        if began.elapsed() > STEADY {
+            delay = FIRST_RETRY;
+        }
+        let reason = shared.secrets.hide(&reason);
+        says.send_replace(State::Down(reason.clone()));
+        let told = format!("{reason}; it is tried again in {} s", delay.as_secs_f64());
+        shared.voice.backend(Backend::Down, &told);
+        if reason != said {
+            shared.voice.log(Level::Warning, "mounts", &told);
+            said = reason;
+        }
+        // A call that misses the server has it tried again, but not faster than at first.
+        let woken = async {
+            sleep(FIRST_RETRY).await;
+            shared.missed.notified().await;
+        };
+        tokio::select! {
+            () = shared.end.cancelled() => return,
+            () = sleep(delay) => {}
+            () = woken => {}
+        }
+        delay = (delay * 2).min(LAST_RETRY);
+        says.send_replace(State::Starting);
+    }
+}
+
+/// Connects once, and serves that connection to its end. Returns why it ended; nothing if the mount is closed.
+async fn once(shared: &Arc<Shared>, says: &watch::Sender<State>, era: &mut Option<Era>) -> Option<String> {
+    let heard = shared.heard.clone();
+    let connecting = connect(
+        &shared.config,
+        shared.token.as_deref(),
+        *era,
+        heard,
+        &shared.voice,
+    );
+    let connection = tokio::select! {
+        // Dropped while it connects, a server is ended by its keeper.
+        () = shared.end.cancelled() => return None,
+        connection = connecting => connection,
+    };
+    let connection = match connection {
+        Ok(connection) => connection,
+        Err(reason) => {
+            // It may be another server now; and one that the probe confuses may understand the old greeting.
+            *era = match era {
+                None if shared.config.transport == Some(MountTransport::Http) => Some(Era::Legacy),
+                _ => None,
+            };
+            return Some(reason);
+        }
+    };
+    *era = Some(connection.era);
+    serve(shared, says, connection).await
+}
+
+async fn serve(shared: &Arc<Shared>, says: &watch::Sender<State>, connection: Connection) -> Option<String> {
+    let Connection {
+        service,
+        mut process,
+        era,
+        version,
+    } = connection;
+    let peer = service.peer().clone();
+    let changes = service.peer_info().is_some_and(|info| {
+        let tools = info.capabilities.tools.as_ref();
+        tools.is_some_and(|tools| tools.list_changed == Some(true))
+    });
+    let watches = (era == Era::Modern && changes).then(|| {
+        let watching = tokio::spawn(watch_changes(peer.clone(), shared.heard.clone()));
+        AbortOnDrop(watching)
+    });
+    let mut ended = Box::pin(service.waiting());
+    let limit = Duration::from_secs_f64(shared.config.startup_timeout);
+    // The end of a process is noticed.
+    let is_checked = process.is_none();
+    let first = tokio::select! {
+        () = shared.end.cancelled() => None,
+        listed = relist(shared, &peer, &version, limit) => Some(listed),
+        reason = gone(&mut process) => Some(Err(reason)),
+    };
+    let why = match first {
+        None => None,
+        Some(Err(reason)) => Some(reason),
+        Some(Ok(())) => {
+            says.send_replace(State::Ready(peer.clone()));
+            loop {
+                let limit = tokio::select! {
+                    () = shared.end.cancelled() => break None,
+                    _ = &mut ended => break Some("it closed the connection".to_owned()),
+                    reason = gone(&mut process) => break Some(reason),
+                    () = shared.heard.changed.notified() => {
+                        sleep(SETTLE).await;
+                        limit
+                    }
+                    () = shared.missed.notified(), if is_checked => CHECK_LIMIT,
+                    () = sleep(CHECK), if is_checked => CHECK_LIMIT,
+                };
+                if let Err(reason) = relist(shared, &peer, &version, limit).await {
+                    break Some(reason);
+                }
+            }
+        }
+    };
+    // The end of a process is the reason for all else, and may be noticed last.
+    let why = match why {
+        None => None,
+        Some(reason) => match timeout(WHY / 2, gone(&mut process)).await {
+            Ok(end) => Some(end),
+            Err(_) => Some(reason),
+        },
+    };
+    drop(watches);
+    // Closes its input; then it may end by itself.
+    drop(ended);
+    drop(peer);
+    if let Some(process) = process {
+        process.end().await;
+    }
+    why
+}
+
+/// Waits for the end of a server that is a process.
+async fn gone(process: &mut Option<ServerProcess>) -> String {
+    match process {
+        Some(process) => process.ended().await,
+        // It is never known.
+        None => std::future::pending().await,
+    }
+}
+
+async fn relist(
+    shared: &Shared,
+    peer: &Peer<RoleClient>,
+    version: &str,
+    limit: Duration,
+) -> Result<(), String> {
+    match timeout(limit, list(peer)).await {
+        Ok(Ok(listed)) => {
+            shared.publish(&listed, version);
+            Ok(())
+        }
+        Ok(Err(error)) => Err(format!("it does not say its tools: {}", failed(&error))),
+        Err(_) => Err(format!(
+            "it did not say its tools within {} s",
+            limit.as_secs_f64()
+        )),
+    }
+}
+
+/// Hears of changed tools from a server of the modern era.
+async fn watch_changes(peer: Peer<RoleClient>, heard: Arc<Heard>) {
+    let mut delay = FIRST_RETRY;
+    loop {
+        let filter = SubscriptionFilter::builder().tools_list_changed().build();
+        if let Ok(mut changes) = peer.listen(filter).await {
+            while let Ok(Some(change)) = changes.next().await {
+                delay = FIRST_RETRY;
+                if matches!(change, ServerNotification::ToolListChangedNotification(_)) {
+                    heard.changed.notify_one();
+                }
+            }
+        }
+        if peer.is_transport_closed() {
+            return;
+        }
+        sleep(delay).await;
+        delay = (delay * 2).min(LAST_RETRY);
+        // A change may have been missed meanwhile.
+        heard.changed.notify_one();
+    }
+}
+
+struct AbortOnDrop(JoinHandle<()>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

@@ -1,0 +1,106 @@
+//! This side of the Model Context Protocol: what a server may tell and ask. Read [`Client`].
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ovos_toolbox_wire::Progress;
+use rmcp::ClientHandler;
+use rmcp::model::{
+    ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ErrorCode, ErrorData,
+    Implementation, ProgressNotificationParam, ProgressToken, ProtocolVersion,
+};
+use rmcp::service::{NotificationContext, RequestContext, RoleClient};
+use tokio::sync::Notify;
+
+use crate::voice::Voice;
+
+/// What a server told.
+#[derive(Default)]
+pub(crate) struct Heard {
+    /// Told when its tools are others.
+    pub(crate) changed: Notify,
+    /// The runs whose callers want progress.
+    runs: Mutex<HashMap<ProgressToken, (u64, Voice)>>,
+}
+
+impl Heard {
+    /// Passes progress on, until the value is dropped.
+    pub(crate) fn follow(self: &Arc<Self>, token: ProgressToken, run: u64, voice: Voice) -> Follows {
+        self.lock().insert(token.clone(), (run, voice));
+        Follows {
+            heard: self.clone(),
+            token,
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ProgressToken, (u64, Voice)>> {
+        // Single insertions and removals: a panic leaves nothing half done.
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A run whose progress is passed on.
+pub(crate) struct Follows {
+    heard: Arc<Heard>,
+    token: ProgressToken,
+}
+
+impl Drop for Follows {
+    fn drop(&mut self) {
+        self.heard.lock().remove(&self.token);
+    }
+}
+
+/// The client of one connection. It can do nothing for a server: it declares no elicitation, no sampling and no roots.
+pub(crate) struct Client(pub(crate) Arc<Heard>);
+
+impl ClientHandler for Client {
+    fn get_info(&self) -> ClientConfig {
+        let name = Implementation::new("ovos-tools-mounts", env!("CARGO_PKG_VERSION"));
+        // What `initialize` asks for; the newer version has no `initialize`.
+        ClientConfig::new(ClientCapabilities::default(), name)
+            .with_protocol_version(ProtocolVersion::V_2025_11_25)
+    }
+
+    async fn on_progress(&self, told: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        let follows = self.0.lock().get(&told.progress_token).cloned();
+        if let Some((run, voice)) = follows {
+            voice.progress(run, &progress(&told));
+        }
+    }
+
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.0.changed.notify_one();
+    }
+
+    async fn create_elicitation(
+        &self,
+        _: ElicitRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        Err(cannot("elicitation/create"))
+    }
+
+    #[allow(deprecated, reason = "a server may still ask for them")]
+    async fn list_roots(
+        &self,
+        _: RequestContext<RoleClient>,
+    ) -> Result<rmcp::model::ListRootsResult, ErrorData> {
+        Err(cannot("roots/list"))
+    }
+}
+
+fn cannot(method: &str) -> ErrorData {
+    let why = format!("{method}: not declared by this client");
+    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, why, None)
+}
+
+fn progress(told: &ProgressNotificationParam) -> Progress {
+    let total = told.total.filter(|total| *total > 0.0);
+    let fraction = total.map(|total| (told.progress / total).clamp(0.0, 1.0));
+    Progress {
+        fraction: fraction.filter(|fraction| fraction.is_finite()),
+        message: told.message.clone(),
+        data: None,
+    }
+}

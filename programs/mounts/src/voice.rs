@@ -1,0 +1,211 @@
+//! What a mount tells the service unasked: events, progress and lines for the log. Read [`Voice`].
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use ovos_toolbox_wire::{Event, Progress, Severity};
+use protocol::{Counts, Notice, Raw};
+use serde_json::{Value, json};
+
+use crate::lanes::Outlet;
+
+/// The lines of a log, in the words of the protocol.
+#[derive(Clone, Copy)]
+pub(crate) enum Level {
+    Warning = 2,
+    Info = 3,
+}
+
+/// What state a mount is in, as `status` shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Backend {
+    /// The server is being started, or reached.
+    Starting,
+    /// Its tools can be called.
+    Ready,
+    /// It cannot be reached; it is tried again.
+    Down,
+}
+
+impl Backend {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Ready => "ready",
+            Self::Down => "down",
+        }
+    }
+
+    fn severity(self) -> Severity {
+        match self {
+            Self::Starting | Self::Ready => Severity::Info,
+            Self::Down => Severity::Warning,
+        }
+    }
+}
+
+/// Speaks for one toolbox.
+#[derive(Clone)]
+pub(crate) struct Voice {
+    outlet: Outlet,
+    limits: Arc<Mutex<Limits>>,
+}
+
+/// What the protocol allows a program, and what was dropped.
+struct Limits {
+    logs: Rate,
+    progress: Rate,
+    events: Rate,
+    dropped: Counts,
+    told: Counts,
+}
+
+impl Voice {
+    pub(crate) fn new(outlet: Outlet) -> Self {
+        let limits = Limits {
+            logs: Rate::new(500.0, 1000.0),
+            progress: Rate::new(500.0, 1000.0),
+            events: Rate::new(100.0, 200.0),
+            dropped: Counts::default(),
+            told: Counts::default(),
+        };
+        Self {
+            outlet,
+            limits: Arc::new(Mutex::new(limits)),
+        }
+    }
+
+    /// Says something that must arrive.
+    pub(crate) fn say(&self, notice: &Notice) {
+        self.outlet.say(notice);
+    }
+
+    /// Says how a run ended.
+    pub(crate) fn ended(&self, notice: &Notice) {
+        self.tell_counts();
+        self.outlet.say(notice);
+    }
+
+    /// Says how the server is. The reason is for people.
+    pub(crate) fn backend(&self, backend: Backend, reason: &str) {
+        let data = json!({"state": backend.word(), "reason": reason});
+        self.event("backend", backend.severity(), Some(data));
+    }
+
+    /// Says that the tools are others.
+    pub(crate) fn tools_changed(&self) {
+        self.event("tools_changed", Severity::Info, None);
+    }
+
+    /// A line for the log; may be lost.
+    pub(crate) fn log(&self, level: Level, target: &str, message: &str) {
+        let notice = Notice::Log {
+            level: level as u32,
+            target: target.to_owned(),
+            message: message.to_owned(),
+        };
+        let said = self.limited(|limits| &mut limits.logs) && self.outlet.say_or_drop(&notice);
+        if !said {
+            self.drops(|dropped| &mut dropped.dropped_logs);
+        }
+    }
+
+    /// Progress of a run; may be lost.
+    pub(crate) fn progress(&self, run: u64, progress: &Progress) {
+        let notice = Notice::Progress {
+            run,
+            progress: Raw::of(progress),
+        };
+        let said = self.limited(|limits| &mut limits.progress) && self.outlet.say_or_drop(&notice);
+        if !said {
+            self.drops(|dropped| &mut dropped.dropped_progress);
+        }
+    }
+
+    /// A start that was planned before an emergency stop was dropped.
+    pub(crate) fn dropped_stale_start(&self) {
+        self.drops(|dropped| &mut dropped.stale_starts);
+    }
+
+    fn event(&self, kind: &str, severity: Severity, data: Option<Value>) {
+        if !self.limited(|limits| &mut limits.events) {
+            return self.drops(|dropped| &mut dropped.dropped_events);
+        }
+        self.tell_counts();
+        let event = Event {
+            kind: kind.to_owned(),
+            severity,
+            data,
+        };
+        self.outlet.say(&Notice::Event(Raw::of(&event)));
+    }
+
+    fn limited(&self, rate: impl FnOnce(&mut Limits) -> &mut Rate) -> bool {
+        rate(&mut self.limits()).allows(Instant::now())
+    }
+
+    fn drops(&self, count: impl FnOnce(&mut Counts) -> &mut u64) {
+        *count(&mut self.limits().dropped) += 1;
+    }
+
+    fn tell_counts(&self) {
+        let mut limits = self.limits();
+        if limits.dropped != limits.told {
+            limits.told = limits.dropped;
+            self.outlet.say(&Notice::Counts(limits.dropped));
+        }
+    }
+
+    fn limits(&self) -> std::sync::MutexGuard<'_, Limits> {
+        // Numbers only: a panic leaves nothing half done.
+        self.limits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// So many a second, and so many at once.
+struct Rate {
+    each_second: f64,
+    at_once: f64,
+    left: f64,
+    since: Option<Instant>,
+}
+
+impl Rate {
+    fn new(each_second: f64, at_once: f64) -> Self {
+        Self {
+            each_second,
+            at_once,
+            left: at_once,
+            since: None,
+        }
+    }
+
+    fn allows(&mut self, now: Instant) -> bool {
+        let passed = self.since.map_or(0.0, |since| (now - since).as_secs_f64());
+        self.since = Some(now);
+        self.left = (self.left + passed * self.each_second).min(self.at_once);
+        let allowed = self.left >= 1.0;
+        if allowed {
+            self.left -= 1.0;
+        }
+        allowed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_rate_allows_some_at_once_and_then_its_pace() {
+        let mut rate = Rate::new(10.0, 3.0);
+        let start = Instant::now();
+        let at_once = (0..9).filter(|_| rate.allows(start)).count();
+        assert_eq!(at_once, 3);
+        let later = start + Duration::from_millis(200);
+        let after = (0..9).filter(|_| rate.allows(later)).count();
+        assert_eq!(after, 2);
+    }
+}

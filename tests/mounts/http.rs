@@ -1,0 +1,97 @@
+//! Servers with a URL: a token, one that vanishes and returns, and one of the old era.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::scene::{Scene, script};
+use crate::support::process::{Process, Sandbox, free_port};
+use crate::support::python::{mcp_python, node};
+
+/// A server made with `fastmcp`.
+fn fast(python: &Path, sandbox: &Sandbox, name: &str, port: u16) -> Process {
+    let mut command: Command = sandbox.command(python);
+    command
+        .arg(script("fast.py"))
+        .arg(port.to_string())
+        .arg("t-secret");
+    Process::start(name, sandbox, command)
+}
+
+#[test]
+fn a_server_with_a_url_may_vanish_and_return() {
+    let Some(python) = mcp_python() else { return };
+    let port = free_port();
+    let url = format!("http://127.0.0.1:{port}/mcp?key=q-secret");
+    let servers = Sandbox::new();
+    let server = fast(python, &servers, "first", port);
+    let mut scene = Scene::with(&[("FAST_TOKEN", "t-secret")], |_| {
+        let mounts = json!({
+            "fast": { "type": "streamable-http", "url": url, "bearer_env": "FAST_TOKEN" },
+            "stranger": { "url": url, "headers": { "Authorization": "Bearer w-secret" } },
+            "unset": { "url": url, "bearer_env": "NOT_SET" },
+        });
+        (mounts, json!({}))
+    });
+    scene.until("fast", "ready");
+    scene.until_tools("fast", 5);
+    let answer = scene.call("fast", "add", &json!({ "a": 2, "b": 3 }));
+    assert_eq!(answer["result"], json!({ "result": 5 }), "{answer}");
+    let stranger = scene.until("stranger", "down")["backend"]["reason"].to_string();
+    assert!(stranger.contains("401"), "{stranger}");
+    let unset = scene.until("unset", "down")["backend"]["reason"].to_string();
+    assert!(unset.contains("`NOT_SET`"), "{unset}");
+
+    drop(server);
+    let answer = scene.call("fast", "add", &json!({ "a": 2, "b": 3 }))["error"].to_string();
+    assert!(
+        answer.contains("ConnectionError: the server of mount `fast` is not there"),
+        "{answer}"
+    );
+    scene.until("fast", "down");
+    let _server = fast(python, &servers, "second", port);
+    scene.until("fast", "ready");
+    let answer = scene.call("fast", "add", &json!({ "a": 1, "b": 1 }));
+    assert_eq!(answer["result"], json!({ "result": 2 }), "{answer}");
+
+    let status = scene.client.ask("ovos.tools.status", &json!({})).to_string();
+    let told = format!("{status}{}", scene.service.output());
+    assert!(!told.contains("-secret"), "{told}");
+}
+
+#[test]
+fn a_call_over_http_is_cancelled_at_the_server() {
+    let Some(python) = mcp_python() else { return };
+    let port = free_port();
+    let servers = Sandbox::new();
+    let mut server = fast(python, &servers, "fast", port);
+    let url = format!("http://127.0.0.1:{port}/mcp");
+    let headers = json!({ "Authorization": "Bearer t-secret" });
+    let mut scene = Scene::start(&json!({ "fast": { "url": url, "headers": headers } }), &json!({}));
+    scene.until_tools("fast", 5);
+    let short: Value = json!({ "timeout_ms": 500 });
+    let answer = scene.ask("fast", "slow", &json!({ "steps": 600 }), &short)["error"].to_string();
+    assert!(answer.contains("TimeoutError"), "{answer}");
+    server.until("the cancel", |server| {
+        server.output().contains("slow was cancelled").then_some(())
+    });
+}
+
+#[test]
+fn an_old_server_is_mounted_over_http_too() {
+    let servers = Sandbox::new();
+    let Some(mut command) = node("@modelcontextprotocol/server-everything/dist/index.js", &servers) else {
+        return;
+    };
+    let port = free_port();
+    command.arg("streamableHttp").env("PORT", port.to_string());
+    let _server = Process::start("everything", &servers, command);
+    let url = format!("http://127.0.0.1:{port}/mcp");
+    let mut scene = Scene::start(&json!({ "Every.Thing": { "url": url } }), &json!({}));
+    let toolbox = scene.until("every_thing", "ready");
+    let told = toolbox["backend"]["reason"].as_str().unwrap();
+    assert!(told.contains("MCP 2025-11-25"), "{told}");
+    let answer = scene.call("every_thing", "echo", &json!({ "message": "hi" }));
+    assert_eq!(answer["result"], json!({ "content": "Echo: hi" }), "{answer}");
+}

@@ -1,0 +1,118 @@
+//! Servers that hang, die, print junk or list broken tools: each costs only itself, and the status says why.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::scene::{Scene, fake};
+
+#[test]
+fn a_server_that_misbehaves_costs_only_itself() {
+    // words, state, part of the reason, tools
+    let cases: &[(&str, &[&str], &str, &str, usize)] = &[
+        ("good", &[], "ready", "10 tools", 10),
+        (
+            "hangs",
+            &["hangs"],
+            "down",
+            "did not answer within 2 s (startup_timeout)",
+            0,
+        ),
+        (
+            "dies",
+            &["dies"],
+            "down",
+            "ended with status 4; its last lines: the licence has run out",
+            0,
+        ),
+        ("junk", &["junk"], "ready", "10 tools", 10),
+        (
+            "broken",
+            &["broken_tool"],
+            "ready",
+            "tool `broken` is left out: it has no inputSchema",
+            10,
+        ),
+        (
+            "collides",
+            &["collides"],
+            "ready",
+            "`two/parts` is left out: its name becomes `two_parts`",
+            11,
+        ),
+    ];
+    let began = Instant::now();
+    let mut scene = Scene::of(|sandbox| {
+        let mounts = cases.iter().map(|(name, words, ..)| {
+            let mut mount = fake(sandbox, name, words);
+            mount["startup_timeout"] = json!(if *name == "hangs" { 2 } else { 60 });
+            ((*name).to_owned(), mount)
+        });
+        let mut mounts: serde_json::Map<String, Value> = mounts.collect();
+        mounts.insert("missing".to_owned(), json!({ "command": "no-such-server" }));
+        mounts.insert("wrong".to_owned(), json!({ "command": "x", "timeot": 1 }));
+        Value::Object(mounts)
+    });
+    let ready = began.elapsed();
+    let status = scene.client.ask("ovos.tools.status", &json!({}));
+    let hangs = status["toolboxes"].as_array().unwrap().iter();
+    let hangs = hangs.filter(|toolbox| toolbox["toolbox_id"] == "hangs");
+    assert!(
+        hangs
+            .clone()
+            .any(|toolbox| toolbox["backend"]["state"] == "starting")
+            || ready > Duration::from_secs(2),
+        "no server delays readiness ({ready:?}): {status}"
+    );
+    for (name, _, state, reason, tools) in cases {
+        let toolbox = scene.until(name, state);
+        let told = toolbox["backend"]["reason"].as_str().unwrap();
+        assert!(told.contains(reason), "{name}: {told}");
+        scene.until_tools(name, *tools);
+        if *tools > 0 {
+            let answer = scene.call(name, "echo", &json!({ "text": name }));
+            assert_eq!(answer["result"]["content"], *name, "{answer}");
+        }
+    }
+    let missing = scene.until("missing", "down")["backend"]["reason"].to_string();
+    assert!(
+        missing.contains("`no-such-server` cannot be started"),
+        "{missing}"
+    );
+    let failed = scene.client.ask("ovos.tools.status", &json!({}))["failed"].to_string();
+    assert!(
+        failed.contains("mounts.wrong.timeot: unknown key (did you mean \\\"timeout\\\"?)"),
+        "{failed}"
+    );
+}
+
+#[test]
+fn a_server_that_died_says_why_and_comes_back() {
+    let mut scene = Scene::of(|sandbox| json!({ "fake": fake(sandbox, "fake", &[]) }));
+    scene.until_tools("fake", 10);
+    let answer = scene.call("fake", "die", &json!({}))["error"].to_string();
+    assert!(
+        answer.contains("ConnectionError")
+            && answer.contains("ended with status 3; its last lines: it dies as it was told"),
+        "{answer}"
+    );
+    scene.until("fake", "ready");
+    let answer = scene.call("fake", "echo", &json!({ "text": "again" }));
+    assert_eq!(answer["result"]["content"], "again", "{answer}");
+    let toolbox = scene.until_tools("fake", 10);
+    assert_eq!(toolbox["restarts"], 0, "the toolbox has stayed: {toolbox}");
+}
+
+#[test]
+fn a_server_of_the_old_era_is_probed_once() {
+    let mut scene = Scene::of(|sandbox| json!({ "fake": fake(sandbox, "fake", &["silent"]) }));
+    // The probe takes 10 s.
+    scene.until_tools("fake", 10);
+    scene.call("fake", "die", &json!({}));
+    scene.until("fake", "down");
+    let back = Instant::now();
+    scene.until("fake", "ready");
+    assert!(back.elapsed() < Duration::from_secs(9), "{:?}", back.elapsed());
+    let probes = scene.trace("fake").matches("unknown server/discover").count();
+    assert_eq!(probes, 1, "{}", scene.trace("fake"));
+}

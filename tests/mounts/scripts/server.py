@@ -1,0 +1,179 @@
+"""A small MCP server of the legacy era on standard input and output, which misbehaves as its arguments say.
+
+    server.py TRACE [WORD...]
+
+It writes what happens to it to the file TRACE. The words:
+
+    hangs          never answers anything
+    dies           says why on stderr and ends at once
+    junk           writes lines that are no JSON between its answers
+    silent         does not answer requests that it does not know
+    broken_tool    lists a tool without a schema, and one without a name
+    collides       lists two tools whose names become one
+    stays          ignores the end of its input and SIGTERM
+    launcher       starts itself without this word, and waits; as npx and uvx do
+    grandchild     starts a process of a session of its own, which would live on
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+TRACE, WORDS = sys.argv[1], sys.argv[2:]
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+lock = threading.Lock()
+renewed = threading.Event()
+cancelled = {}
+
+
+def trace(line):
+    with open(TRACE, "a", encoding="utf-8") as file:
+        file.write(line + "\n")
+
+
+def say(message):
+    text = json.dumps({"jsonrpc": "2.0", **message})
+    with lock:
+        if "junk" in WORDS:
+            sys.stdout.write("this is no JSON: {\n\n")
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+
+
+def tool(name, properties=None, **more):
+    return {"name": name, "description": f"The tool {name}.",
+            "inputSchema": {"type": "object", "properties": properties or {}}, **more}
+
+
+def tools():
+    count = {"type": "integer"}
+    listed = [
+        tool("echo", {"text": {"type": "string"}}, annotations={"readOnlyHint": True}),
+        tool("add", {"a": count, "b": count}, outputSchema={
+            "type": "object", "properties": {"sum": count}, "required": ["sum"]}),
+        tool("slow", {"steps": count}),
+        tool("picture"),
+        tool("fail"),
+        tool("refuse"),
+        tool("die"),
+        tool("environment"),
+        tool("renew"),
+        tool("ask"),
+    ]
+    if renewed.is_set():
+        listed.append(tool("new"))
+    if "broken_tool" in WORDS:
+        listed[1:1] = [{"name": "broken"}, {"inputSchema": {"type": "object"}}]
+    if "collides" in WORDS:
+        listed += [tool("two.parts"), tool("two/parts")]
+    return listed
+
+
+def text(said, **more):
+    return {"content": [{"type": "text", "text": said}], **more}
+
+
+def call(number, params):
+    name, args = params["name"], params.get("arguments") or {}
+    trace(f"call {name}")
+    if name == "echo":
+        result = text(args.get("text", ""))
+    elif name == "add":
+        result = text("", structuredContent={"sum": args["a"] + args["b"]})
+    elif name == "slow":
+        result = slow(number, args.get("steps", 3), params.get("_meta", {}).get("progressToken"))
+        if result is None:
+            return
+    elif name == "picture":
+        result = {"content": [{"type": "image", "data": PNG, "mimeType": "image/png"}]}
+    elif name == "fail":
+        result = text("there is no such city", isError=True)
+    elif name == "refuse":
+        say({"id": number, "error": {"code": -32602, "message": "not with these arguments"}})
+        return
+    elif name == "die":
+        print("it dies as it was told", file=sys.stderr, flush=True)
+        os._exit(3)
+    elif name == "environment":
+        result = text("", structuredContent=dict(os.environ))
+    elif name == "renew":
+        renewed.set()
+        say({"method": "notifications/tools/list_changed"})
+        result = text("renewed")
+    elif name == "ask":
+        say({"id": "q1", "method": "elicitation/create", "params": {"message": "?", "requestedSchema": {}}})
+        result = text("asked")
+    else:
+        say({"id": number, "error": {"code": -32602, "message": f"unknown tool {name}"}})
+        return
+    say({"id": number, "result": result})
+
+
+def slow(number, steps, token):
+    event = cancelled[number] = threading.Event()
+    for step in range(steps):
+        if token is not None:
+            say({"method": "notifications/progress", "params": {
+                "progressToken": token, "progress": step + 1, "total": steps, "message": f"step {step + 1}"}})
+        if event.wait(0.1):
+            trace("cancelled")
+            return None
+    return text("done")
+
+
+def answer(message):
+    number, method = message.get("id"), message.get("method")
+    if method == "initialize":
+        trace("initialize " + json.dumps(message["params"]["capabilities"]))
+        say({"id": number, "result": {
+            "protocolVersion": message["params"]["protocolVersion"],
+            "capabilities": {"tools": {"listChanged": True}}, "serverInfo": {"name": "fake", "version": "1"}}})
+    elif method == "tools/list":
+        # In two pages.
+        listed, second = tools(), (message.get("params") or {}).get("cursor")
+        page = {"tools": listed[3:]} if second else {"tools": listed[:3], "nextCursor": "more"}
+        say({"id": number, "result": page})
+    elif method == "tools/call":
+        threading.Thread(target=call, args=(number, message["params"]), daemon=True).start()
+    elif method == "notifications/cancelled":
+        event = cancelled.get(message["params"].get("requestId"))
+        if event is not None:
+            event.set()
+    elif method is None:
+        trace("answer " + json.dumps(message.get("error") or message.get("result")))
+    elif number is not None:
+        trace(f"unknown {method}")
+        if "silent" not in WORDS:
+            say({"id": number, "error": {"code": -32601, "message": f"no method {method}"}})
+
+
+def main():
+    if "launcher" in WORDS:
+        words = [word for word in WORDS if word != "launcher"]
+        server = subprocess.Popen([sys.executable, os.path.abspath(__file__), TRACE, *words])
+        trace(f"pid {os.getpid()}")
+        sys.exit(server.wait())
+    trace(f"pid {os.getpid()}")
+    if "grandchild" in WORDS:
+        child = subprocess.Popen(["sleep", "600"], start_new_session=True, stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        trace(f"pid {child.pid}")
+    if "dies" in WORDS:
+        print("the licence has run out", file=sys.stderr, flush=True)
+        sys.exit(4)
+    if "stays" in WORDS:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if "hangs" in WORDS:
+        time.sleep(600)
+    for line in sys.stdin:
+        answer(json.loads(line))
+    trace("eof")
+    if "stays" in WORDS:
+        time.sleep(600)
+
+
+main()
