@@ -200,10 +200,16 @@ mod tests {
                 json!({"choices": [{"message": {"tool_calls": [{"name": "flat", "arguments": {}}]}}]}),
                 Ok(("", 1, None)),
             ),
-            (json!({"choices": [{"message": {"tool_calls": null}}]}), Ok(("", 0, None))),
+            (
+                json!({"choices": [{"message": {"tool_calls": null}}]}),
+                Ok(("", 0, None)),
+            ),
             (json!({"choices": []}), Err("it has no choices")),
             (json!("hello"), Err("it has no choices")),
-            (json!({"error": {"message": "no such model"}}), Err("no such model")),
+            (
+                json!({"error": {"message": "no such model"}}),
+                Err("no such model"),
+            ),
         ] {
             let read = read(&completion, &mut ids, 1);
             let told = read

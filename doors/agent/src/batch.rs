@@ -82,7 +82,10 @@ mod tests {
                 vec![vec![0], vec![1], vec![2]],
             ),
             (
-                vec![claim("a", Effect::Motion, &["x"]), claim("b", Effect::Safe, &["x"])],
+                vec![
+                    claim("a", Effect::Motion, &["x"]),
+                    claim("b", Effect::Safe, &["x"]),
+                ],
                 vec![vec![0, 1]],
             ),
         ] {

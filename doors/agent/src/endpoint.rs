@@ -196,9 +196,10 @@ impl Endpoint {
         let url = &self.url;
         match failure {
             Failure::Connection(why) => End::ModelUnreachable(format!("{url}: {why} ({tries} tries)")),
-            Failure::Late => {
-                End::ModelTimeout(format!("{url}: no answer within {} s", self.timeout.as_secs_f64()))
-            }
+            Failure::Late => End::ModelTimeout(format!(
+                "{url}: no answer within {} s",
+                self.timeout.as_secs_f64()
+            )),
             Failure::Status(status, told, _)
                 if status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() =>
             {

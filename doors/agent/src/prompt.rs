@@ -17,7 +17,8 @@ When anybody could be hurt, call emergency_stop. You cannot lift a stop: only a 
 When the goal is reached, or cannot be, call finish. Do not answer with text alone.";
 
 /// What a model that answers without a call is told.
-pub(crate) const NO_CALL: &str = "Your answer has no call. Call a tool, or call finish when there is nothing left to do.";
+pub(crate) const NO_CALL: &str =
+    "Your answer has no call. Call a tool, or call finish when there is nothing left to do.";
 
 /// What is removed from old results when the conversation is too long.
 const LEFT_OUT: &str = "(an old result, left out)";
@@ -91,7 +92,9 @@ pub(crate) fn shorten(messages: &mut [Value], most: usize) {
         let content = &message["content"];
         let is_result = message["role"] == "tool"
             || content.is_array()
-            || content.as_str().is_some_and(|text| text.starts_with("Observation:"));
+            || content
+                .as_str()
+                .is_some_and(|text| text.starts_with("Observation:"));
         let length = content.to_string().len();
         if is_result && length > LEFT_OUT.len() {
             message["content"] = json!(LEFT_OUT);

@@ -41,7 +41,12 @@ pub(crate) fn read(answer: Answer, ids: &mut Ids, step: u32) -> Answer {
         .lines()
         .take_while(|line| !starts("Observation:")(line))
         .collect();
-    let after = |line: &str| line.split_once(':').map_or("", |(_, rest)| rest).trim().to_owned();
+    let after = |line: &str| {
+        line.split_once(':')
+            .map_or("", |(_, rest)| rest)
+            .trim()
+            .to_owned()
+    };
     let actions: Vec<String> = own
         .iter()
         .filter(|line| starts("Action:")(line))
@@ -60,7 +65,11 @@ pub(crate) fn read(answer: Answer, ids: &mut Ids, step: u32) -> Answer {
                 lines.extend(own[at + 1..].iter().map(|line| (*line).to_owned()));
                 lines.join("\n")
             });
-            let input = input.trim().trim_start_matches("```json").trim_matches('`').trim();
+            let input = input
+                .trim()
+                .trim_start_matches("```json")
+                .trim_matches('`')
+                .trim();
             vec![Asked {
                 id: ids.of(None, step, 1),
                 name: name.trim_matches(['`', '"', '*', ' ']).to_owned(),
@@ -106,7 +115,10 @@ mod tests {
                 Some(("wave", Some(json!({})))),
             ),
             ("Action: wave\nAction Input: {bad", Some(("wave", None))),
-            ("Action: a\nAction Input: {}\nAction: b\nAction Input: {}", Some(("a", None))),
+            (
+                "Action: a\nAction Input: {}\nAction: b\nAction Input: {}",
+                Some(("a", None)),
+            ),
             ("I am done.", None),
             ("", None),
         ] {

@@ -36,8 +36,8 @@ pub(crate) enum Line {
 pub(crate) struct Start {
     pub(crate) version: u32,
     pub(crate) run_id: String,
-    /// RFC 3339, UTC.
-    pub(crate) began: String,
+    /// Seconds since 1970, UTC.
+    pub(crate) began: f64,
     pub(crate) goal: String,
     pub(crate) model: String,
     pub(crate) dry_run: bool,

@@ -94,7 +94,9 @@ impl State {
         let (Some(deg), Some(forward_m)) = (number("flight_rotation_deg"), number("flight_forward_m")) else {
             return Grown::default();
         };
-        let vehicle = result.get("vehicle").or_else(|| result.get("state")?.get("vehicle"));
+        let vehicle = result
+            .get("vehicle")
+            .or_else(|| result.get("state")?.get("vehicle"));
         let vehicle = vehicle.and_then(Value::as_str).unwrap_or_default().to_owned();
         let now = Totals { deg, forward_m };
         let before = match self.totals.iter_mut().find(|(known, _)| *known == vehicle) {
@@ -194,8 +196,16 @@ mod tests {
             &json!({"ok": true, "x": 0.58, "y": 0.52, "dist_m": 1.4, "conf": 0.81}),
         );
         state.see("battery_status", &json!({}), &json!({"ok": true, "pct": 62}));
-        state.see("vehicle_health", &json!({}), &json!({"gps_ok": true, "ekf_ok": true}));
-        state.see("scene_free_ahead", &json!({}), &json!({"free": true, "min_dist_m": 9.0}));
+        state.see(
+            "vehicle_health",
+            &json!({}),
+            &json!({"gps_ok": true, "ekf_ok": true}),
+        );
+        state.see(
+            "scene_free_ahead",
+            &json!({}),
+            &json!({"free": true, "min_dist_m": 9.0}),
+        );
         let object = state.object(&Used::default(), &AgentBudgets::default(), &[]);
         assert_eq!(
             object["last_detection"],

@@ -183,7 +183,9 @@ fn http_url<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
 fn variable<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     let accepted = "the name of an environment variable, such as OPENAI_API_KEY, not the key itself";
     checked(from, accepted, |name: String| {
-        let good = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        let good = name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
         good.then_some(name)
     })
 }
@@ -203,7 +205,9 @@ fn headers<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String
 
 fn temperature<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
     checked(from, "a number from 0 to 2, or null", |number: Option<f64>| {
-        number.is_none_or(|number| (0.0..=2.0).contains(&number)).then_some(number)
+        number
+            .is_none_or(|number| (0.0..=2.0).contains(&number))
+            .then_some(number)
     })
 }
 
