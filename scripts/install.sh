@@ -15,7 +15,7 @@ if ! mkdir -p "$prefix" 2>/dev/null || [ ! -w "$prefix" ]; then
     exit 1
 fi
 
-for program in ovos-tools ovos-tools-mcp; do
+for program in ovos-tools ovos-tools-agent ovos-tools-mcp; do
     install -D -m 755 "$target/release/$program" "$prefix/bin/$program"
 done
 install -d -m 755 "$lib"
@@ -33,7 +33,9 @@ install -D -m 644 LICENSE "$doc/LICENSE"
 for toolbox in robot drone gstreamer; do
     install -m 644 "toolboxes/$toolbox/README.md" "$doc/$toolbox.md"
 done
-install -m 644 docs/mcp.md "$doc/mcp.md"
+for door in agent mcp; do
+    install -m 644 "docs/$door.md" "$doc/$door.md"
+done
 
 # A user unit; it names the binary by its final path, without DESTDIR.
 install -d -m 755 "$prefix/lib/systemd/user"

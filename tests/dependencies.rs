@@ -33,7 +33,10 @@ const EDGES: &[(&str, &[&str])] = &[
 ];
 
 /// The same for the doors, on which nothing depends.
-const DOORS: &[(&str, &[&str])] = &[("mcp", &["client", "config", "door", "ovos-toolbox-wire"])];
+const DOORS: &[(&str, &[&str])] = &[
+    ("agent", &["client", "config", "door", "ovos-toolbox-wire"]),
+    ("mcp", &["client", "config", "door", "ovos-toolbox-wire"]),
+];
 
 /// What the doors are made of and the service is not.
 const OF_DOORS: &[&str] = &["rmcp", "hyper", "http"];

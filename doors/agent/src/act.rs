@@ -7,7 +7,7 @@ use client::payload::{
 };
 use client::{ClientError, Received, Step};
 use door::{Answer, Door, Lost, Registered};
-use ovos_toolbox_wire::{Content, Effect, Object};
+use ovos_toolbox_wire::{Content, Effect, Object, Outcome};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -51,11 +51,6 @@ pub(crate) struct Came {
 }
 
 impl Came {
-    /// A call that is not made, and why.
-    pub(crate) fn refused(why: &str) -> Self {
-        Self::said(Status::Refused, why)
-    }
-
     pub(crate) fn said(status: Status, text: &str) -> Self {
         Self {
             status,
@@ -74,6 +69,14 @@ impl Came {
             Status::Failed | Status::Refused | Status::WaitsForConfirmation
         )
     }
+}
+
+/// A call that was answered.
+struct Answered {
+    answer: Received<InvokeResponse>,
+    call_id: String,
+    /// An action of it was cancelled, and not by this run.
+    cut_short: bool,
 }
 
 impl Hands<'_> {
@@ -98,9 +101,9 @@ impl Hands<'_> {
     pub(crate) async fn make(&self, tool: &Registered, arguments: &Object) -> Came {
         let began = Instant::now();
         let mut said = CallOptions::default();
-        let (answer, call_id) = match self.call(tool, arguments, &said).await {
-            Ok((answer, call_id)) => match (door::confirm(&answer), self.person) {
-                (None, _) => (answer, call_id),
+        let answered = match self.call(tool, arguments, &said).await {
+            Ok(answered) => match (door::confirm(&answered.answer), self.person) {
+                (None, _) => answered,
                 (Some(confirm), None) => return self.waits(tool, &confirm, "nobody is asked here", began),
                 (Some(confirm), Some(person)) => {
                     (self.audience)(&Tell::Ask { text: &confirm.text });
@@ -121,8 +124,8 @@ impl Hands<'_> {
             },
             Err(came) => return *came,
         };
-        let mut came = self.read(tool, &answer).await;
-        came.call_id = Some(call_id);
+        let mut came = self.read(tool, &answered).await;
+        came.call_id = Some(answered.call_id);
         came.ms = millis(began.elapsed());
         came
     }
@@ -146,7 +149,7 @@ impl Hands<'_> {
         tool: &Registered,
         arguments: &Object,
         said: &CallOptions,
-    ) -> Result<(Received<InvokeResponse>, String), Box<Came>> {
+    ) -> Result<Answered, Box<Came>> {
         let call_id = door::own_id("agent");
         let request = InvokeRequest {
             name: tool.name.clone(),
@@ -172,6 +175,7 @@ impl Hands<'_> {
             failed(Answer::refused(tool, &error))
         })?;
         let mut ended: Option<End> = None;
+        let mut cut_short = false;
         loop {
             let interrupted = async {
                 match &ended {
@@ -186,10 +190,17 @@ impl Hands<'_> {
                 step = carried.next() => match step {
                     Ok(Step::Progress(progress)) => {
                         if let Ok(progress) = progress.read() {
+                            cut_short |= ended.is_none() && progress.outcome == Some(Outcome::Cancelled);
                             (self.audience)(&Tell::Progress(&progress));
                         }
                     }
-                    Ok(Step::Answer(answer)) => return Ok((answer, call_id)),
+                    Ok(Step::Answer(answer)) => {
+                        return Ok(Answered {
+                            answer,
+                            call_id,
+                            cut_short,
+                        });
+                    }
                     Err(lost) => {
                         if let Lost::Client(error) = &lost {
                             self.gone(error);
@@ -216,7 +227,8 @@ impl Hands<'_> {
     }
 
     /// What came of a call; also looks whether people or a stop ended it.
-    async fn read(&self, tool: &Registered, answer: &Received<InvokeResponse>) -> Came {
+    async fn read(&self, tool: &Registered, answered: &Answered) -> Came {
+        let answer = &answered.answer;
         let told = Answer::of(tool, answer);
         let result = answer.data.get("result").cloned();
         let mut came = Came::said(
@@ -228,7 +240,7 @@ impl Hands<'_> {
             &told.text,
         );
         if told.failed {
-            self.why(&told.data).await;
+            self.why(&told.data, answered.cut_short).await;
         }
         if self.settings.door.vision {
             let content = answer.data.get("content").cloned().unwrap_or_default();
@@ -240,7 +252,7 @@ impl Hands<'_> {
     }
 
     /// Looks what a failure means for the run.
-    async fn why(&self, data: &Value) {
+    async fn why(&self, data: &Value, cut_short: bool) {
         let kind = data["error"]["kind"].as_str().unwrap_or_default();
         let told = data["error"]["message"].as_str().unwrap_or_default();
         if data["code"] == TAKEOVER || told.contains(TAKEOVER) {
@@ -252,7 +264,7 @@ impl Hands<'_> {
         }
         // Stops that came before the answer have arrived when this returns.
         let ended = self.watch.check().await;
-        if ended.is_none() && kind == "CancelledError" {
+        if ended.is_none() && (cut_short || kind == "CancelledError") {
             self.interrupt
                 .raise(End::Operator("a call of the run was cancelled".to_owned()));
         }

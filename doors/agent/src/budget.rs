@@ -147,18 +147,24 @@ pub(crate) enum Verdict {
 }
 
 impl Charge {
-    /// What the arguments of a call ask for. They are read by their names and units: `deg` and `degrees` turn, `cm` is forward
-    /// distance where the tool moves forward. What a tool does on top of that is charged from its result.
-    pub(crate) fn asked(tool: &str, arguments: &Value) -> Self {
-        let number = |keys: &[&str]| {
-            keys.iter()
-                .find_map(|key| arguments.get(*key)?.as_f64())
-                .map_or(0.0, f64::abs)
+    /// What the arguments of a call ask for at most; `schema` has their defaults. They are read by their names and units: `deg`
+    /// and `degrees` turn, `step_deg` does so `max_steps` times, `cm` is forward distance where the tool moves forward. What a
+    /// tool does on top of that is charged from its result.
+    pub(crate) fn asked(tool: &str, arguments: &Value, schema: &Value) -> Self {
+        let one = |key: &str| {
+            let default = || schema.get("properties")?.get(key)?.get("default");
+            arguments.get(key).or_else(default)?.as_f64()
         };
+        let number = |keys: &[&str]| keys.iter().find_map(|key| one(key)).map_or(0.0, f64::abs);
+        let search = number(&["step_deg"]) * number(&["max_steps"]);
         let turns = !tool.contains("set_yaw");
         let forward = tool.contains("forward");
         Self {
-            deg: if turns { number(&["deg", "degrees"]) } else { 0.0 },
+            deg: if turns {
+                number(&["deg", "degrees"]) + search
+            } else {
+                0.0
+            },
             forward_m: if forward {
                 number(&["cm"]) / 100.0 + number(&["m", "metres"])
             } else {
@@ -266,8 +272,10 @@ mod tests {
             forward_m: 4.0,
             ..Used::default()
         };
+        let schema = json!({"properties": {"step_deg": {"default": 30}, "max_steps": {"default": 12}}});
         let ask = |tool: &str, arguments: Value, battery| {
-            used.motion(&budgets(), Charge::asked(tool, &arguments), battery)
+            let schema = if tool == "scan" { schema.clone() } else { json!({}) };
+            used.motion(&budgets(), Charge::asked(tool, &arguments, &schema), battery)
         };
         for (tool, arguments) in [
             ("turn_cw", json!({"deg": 60})),
@@ -275,13 +283,14 @@ mod tests {
             ("set_yaw", json!({"deg": 180})),
             ("move_forward", json!({"cm": 100})),
             ("move_left", json!({"cm": 300})),
-            ("scan", json!({})),
+            ("scan", json!({"max_steps": 2})),
         ] {
             assert_eq!(ask(tool, arguments, Some(80.0)), Verdict::Go, "{tool}");
         }
         for (tool, arguments, why) in [
             ("turn_cw", json!({"deg": 61}), "60 of 360"),
             ("spin", json!({"degrees": 90}), "60 of 360"),
+            ("scan", json!({"step_deg": 30}), "asks for 360"),
             ("move_forward", json!({"cm": 110}), "1 of 5"),
         ] {
             assert!(
@@ -294,7 +303,8 @@ mod tests {
             ..used
         };
         let ask = |tool: &str, arguments: Value, battery| {
-            used.motion(&budgets(), Charge::asked(tool, &arguments), battery)
+            let schema = json!({});
+            used.motion(&budgets(), Charge::asked(tool, &arguments, &schema), battery)
         };
         assert_eq!(
             ask("move_forward", json!({"cm": 10}), None),

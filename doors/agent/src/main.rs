@@ -18,6 +18,7 @@ mod prompt;
 mod react;
 mod record;
 mod run;
+mod serve;
 mod session;
 mod settings;
 mod source;
@@ -44,7 +45,7 @@ use crate::end::End;
 use crate::endpoint::{Endpoint, EndpointError};
 use crate::interrupt::Interrupt;
 use crate::person::Source as KeySource;
-use crate::record::{Ended, Record, RecordError, differs};
+use crate::record::{Record, RecordError, differs};
 use crate::session::{Begun, Session};
 use crate::source::Source;
 use crate::tell::{Audience, Tell};
@@ -150,11 +151,24 @@ async fn begin(arguments: &Arguments) -> Result<u8, AgentError> {
     );
     // Where the bus is away again: each beat says as much.
     _ = client.hello("agent");
-    let ran = goal(arguments, &config, &door).await;
+    let ran = if arguments.serve {
+        wait(arguments, &config, &door).await
+    } else {
+        goal(arguments, &config, &door).await
+    };
     shutdown.cancel();
     signals.abort();
     client.close().await;
     ran
+}
+
+/// Waits for goals on the bus.
+async fn wait(arguments: &Arguments, config: &Config, door: &Arc<Door>) -> Result<u8, AgentError> {
+    let view = View::new(false);
+    let audience: Audience = Arc::new(move |tell: &Tell<'_>| view.show(tell));
+    say("ovos-tools agent waits for ovos.tools.agent.run");
+    serve::serve(door, || arguments.settings(&config.doors.agent, None), audience).await?;
+    Ok(0)
 }
 
 /// Pursues the goal of the command line.
@@ -208,11 +222,7 @@ async fn goal(arguments: &Arguments, config: &Config, door: &Arc<Door>) -> Resul
     if arguments.json {
         say(&serde_json::to_string(&ended).unwrap_or_default());
     }
-    Ok(code(&ended))
-}
-
-fn code(ended: &Ended) -> u8 {
-    ended.exit_code
+    Ok(ended.exit_code)
 }
 
 /// Says whether a replay made the calls of its record.

@@ -33,7 +33,11 @@ impl Drop for Keys {
 /// Where keys come from.
 pub(crate) enum Source {
     /// A terminal, with a person who can be asked.
-    Terminal(Keys, Person),
+    Terminal {
+        person: Person,
+        /// Held for as long as keys are read.
+        _keys: Keys,
+    },
     /// A program at stdin, which can stop the run with the same keys.
     Pipe,
     /// Nothing.
@@ -50,7 +54,7 @@ impl Source {
                     return Self::Nowhere;
                 };
                 read_in_thread(reader, interrupt.clone(), person.clone());
-                Self::Terminal(keys, person)
+                Self::Terminal { person, _keys: keys }
             }
             Err(_) if !io::stdin().is_terminal() => {
                 read_in_thread(io::stdin(), interrupt.clone(), person);
@@ -65,7 +69,7 @@ impl Source {
 
     pub(crate) fn person(&self) -> Option<&Person> {
         match self {
-            Self::Terminal(_, person) => Some(person),
+            Self::Terminal { person, .. } => Some(person),
             Self::Pipe | Self::Nowhere => None,
         }
     }

@@ -53,6 +53,15 @@ struct Ready {
     plan: Option<PlanResponse>,
 }
 
+impl Ready {
+    /// What it asks of the physical budgets.
+    fn charge(&self) -> Charge {
+        let arguments = Value::Object(self.arguments.clone());
+        let schema = Value::Object((*self.tool.arguments).clone());
+        Charge::asked(&self.tool.name, &arguments, &schema)
+    }
+}
+
 impl<'a> Run<'a> {
     pub(crate) fn new(hands: Hands<'a>, belt: &'a Toolbelt) -> Self {
         let settings = hands.settings;
@@ -320,7 +329,6 @@ impl<'a> Run<'a> {
         let arguments = json!({});
         self.used.call(name, &arguments);
         (self.hands.audience)(&Tell::Call {
-            id: &asked.id,
             name,
             arguments: &arguments,
             waves: &[],
@@ -344,7 +352,6 @@ impl<'a> Run<'a> {
         line.observation = json!(text);
         self.used.came(failed);
         (self.hands.audience)(&Tell::Came {
-            id: &asked.id,
             name,
             status: line.status,
             text: &text,
@@ -441,7 +448,6 @@ impl<'a> Run<'a> {
         line.observation = json!(why);
         self.used.came(true);
         (self.hands.audience)(&Tell::Came {
-            id: &line.id,
             name: &line.name,
             status: Status::Refused,
             text: why,
@@ -564,7 +570,7 @@ impl<'a> Run<'a> {
                 continue;
             }
             let moving = allowed.iter().any(|call| call.tool.effect == Effect::Motion);
-            let came = join_all(allowed.iter().map(|call| self.one(call, &lines[call.at].id))).await;
+            let came = join_all(allowed.iter().map(|call| self.one(call))).await;
             self.moved |= moving && !self.settings.dry_run;
             for (call, mut came) in allowed.into_iter().zip(came) {
                 if came.failed() {
@@ -599,16 +605,15 @@ impl<'a> Run<'a> {
         if let Some(end) = self.hands.watch.check().await {
             return Verdict::End(end);
         }
-        let asked = Charge::asked(&call.tool.name, &Value::Object(call.arguments.clone()));
+        let asked = call.charge();
         self.used
             .motion(self.settings.budgets(), asked, self.state.battery_pct())
     }
 
-    async fn one(&self, call: &Ready, id: &str) -> Came {
+    async fn one(&self, call: &Ready) -> Came {
         let arguments = Value::Object(call.arguments.clone());
         let waves = call.plan.as_ref().map(waves).unwrap_or_default();
         (self.hands.audience)(&Tell::Call {
-            id,
             name: &call.tool.name,
             arguments: &arguments,
             waves: &waves,
@@ -626,7 +631,6 @@ impl<'a> Run<'a> {
             came.text = shown.to_string();
         }
         (self.hands.audience)(&Tell::Came {
-            id,
             name: &call.tool.name,
             status: came.status,
             text: &came.text,
@@ -647,7 +651,7 @@ impl<'a> Run<'a> {
         // A vehicle that counts its own turning and distance is believed; of another one the arguments are. A call that failed
         // may have moved all the same.
         if call.tool.effect == Effect::Motion && came.call_id.is_some() && !self.state.is_measured() {
-            let charge = Charge::asked(&call.tool.name, &arguments);
+            let charge = call.charge();
             self.used.rotation_deg += charge.deg;
             self.used.forward_m += charge.forward_m;
         }

@@ -23,7 +23,6 @@ pub(crate) enum Tell<'a> {
     Thought(&'a str),
     /// A call is made, or only planned; `waves` are the actions of its plan.
     Call {
-        id: &'a str,
         name: &'a str,
         arguments: &'a Value,
         waves: &'a [Vec<String>],
@@ -32,7 +31,6 @@ pub(crate) enum Tell<'a> {
     Progress(&'a ProgressMessage),
     /// What became of a call.
     Came {
-        id: &'a str,
         name: &'a str,
         status: Status,
         text: &'a str,
