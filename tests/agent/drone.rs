@@ -5,7 +5,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use crate::model::{Model, call, finish};
-use crate::stage::{end, start};
+use crate::stage::{end, made, start};
 use crate::support::client::Client;
 use crate::support::process::{DEADLINE, Process};
 use crate::support::python::mavsdk_server;

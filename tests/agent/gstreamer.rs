@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::model::{Model, call, calls, finish};
-use crate::stage::{end, start};
+use crate::stage::{end, made, start};
 use crate::support::client::Client;
 use crate::support::process::DEADLINE;
 use crate::support::scene::{Scene, ready};
@@ -48,8 +48,10 @@ fn it_records_the_camera_for_five_seconds() {
     fs::copy(&library, plugins.join("gstreamer.so")).unwrap();
     // To scan all plugins of a machine takes longer than a toolbox usually may take to open.
     let section = json!({"write_roots": [&recordings], "state_dir": scene.sandbox.path("gst"), "limits": {"open_ms": 60_000}});
+    // To write a file is a `write` on a toolbox that is no simulator, which a door has to confirm unless a rule allows it.
+    let rule = json!({"who": "door:agent", "tools": ["start_pipeline"], "decide": "allow"});
     scene.configure(
-        &json!({}),
+        &json!({ "policy": [rule] }),
         &json!({"PHAL": {"ovos-phal-plugin-tools": {"gstreamer": section}}}),
     );
     let _bus = scene.bus(BusKind::Embedded);
@@ -60,7 +62,7 @@ fn it_records_the_camera_for_five_seconds() {
     // No camera is here: a live test source stands for it, 150 pictures at 30 a second.
     let file = recordings.join("camera.ogg");
     let pipeline = format!(
-        "videotestsrc is-live=true num-buffers=150 ! video/x-raw,width=320,height=240,framerate=30/1 ! theoraenc ! oggmux ! \
+        "videotestsrc is-live=true num-buffers=150 ! video/x-raw,width=320,height=240,framerate=30/1 ! queue ! theoraenc ! oggmux ! \
          filesink location={}",
         file.display()
     );
@@ -82,13 +84,17 @@ fn it_records_the_camera_for_five_seconds() {
         call("get_running_instances", json!({})),
         finish(),
     ]);
+    let record = scene.sandbox.path("run.jsonl");
     let ended = end(start(
         &scene,
         &model,
         "record the camera for five seconds",
-        &["--tools", TOOLS],
+        &["--tools", TOOLS, "--record", record.to_str().unwrap()],
     ));
     assert_eq!(ended.reason(), "done", "{}\n{}", ended.output, service.log());
+    for call in made(&record) {
+        assert_eq!(call["status"], "completed", "{call:#}");
+    }
     let shown = model.asked()[0]["tools"].as_array().unwrap().len();
     assert_eq!(shown, 3 + 8);
     let until = Instant::now() + DEADLINE;

@@ -1,9 +1,9 @@
 //! A goal on the simulated robot.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::model::{Model, call, calls, finish};
-use crate::stage::{end, start};
+use crate::stage::{end, made, start};
 use crate::support::robot::RobotScene;
 
 #[test]
@@ -36,16 +36,7 @@ fn it_waves_at_ada_and_brings_her_the_cup() {
         ended.output,
         scene.service.log()
     );
-    let text = std::fs::read_to_string(record).unwrap();
-    let lines: Vec<Value> = text
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    let calls: Vec<Value> = lines
-        .iter()
-        .filter(|line| line["kind"] == "step")
-        .flat_map(|step| step["calls"].as_array().unwrap().clone())
-        .collect();
+    let calls = made(&record);
     for call in &calls {
         assert_eq!(call["status"], "completed", "{call:#}");
     }

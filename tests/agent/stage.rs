@@ -14,7 +14,7 @@ use crate::support::service::BusKind;
 
 pub(crate) struct Stage {
     pub(crate) client: Client,
-    pub(crate) service: Process,
+    _service: Process,
     _bus: Process,
     pub(crate) scene: Scene,
 }
@@ -51,7 +51,7 @@ impl Stage {
         ready(&mut service, &mut client);
         Self {
             client,
-            service,
+            _service: service,
             _bus: bus,
             scene,
         }
@@ -116,6 +116,23 @@ impl Ended {
     pub(crate) fn reason(&self) -> &str {
         self.json["end"]["reason"].as_str().unwrap_or_default()
     }
+}
+
+/// The lines of a record.
+pub(crate) fn lines(record: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(record).unwrap();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+/// The calls of a record.
+pub(crate) fn made(record: &Path) -> Vec<Value> {
+    let lines = lines(record);
+    let steps = lines.iter().filter(|line| line["kind"] == "step");
+    steps
+        .flat_map(|step| step["calls"].as_array().unwrap().clone())
+        .collect()
 }
 
 /// The agent's program, beside the service's.

@@ -161,9 +161,11 @@ impl End {
         )
     }
 
-    /// Whether calls that still run are cancelled. Where the service or a pilot ends them, nothing is asked for.
+    /// Whether calls that still run are cancelled. After an emergency stop and a takeover the service and the toolbox have ended
+    /// them, and nothing is asked for; the user's stop may be one of the session that asked for the run, which the service does
+    /// not know these calls by.
     pub(crate) fn cancels_calls(&self) -> bool {
-        !matches!(self, Self::Latched(_) | Self::UserStop | Self::Takeover(_))
+        !matches!(self, Self::Latched(_) | Self::Takeover(_))
     }
 }
 

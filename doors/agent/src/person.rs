@@ -89,15 +89,16 @@ fn terminal() -> io::Result<Keys> {
     Ok(Keys { terminal, before })
 }
 
-fn read_in_thread(reader: impl Read + Send + 'static, interrupt: Interrupt, person: Person) {
+fn read_in_thread(mut reader: impl Read + Send + 'static, interrupt: Interrupt, person: Person) {
     let read = move || {
-        for key in reader.bytes() {
-            match key {
-                Ok(b' ' | b's' | b'S') => interrupt.raise(End::Operator("a key was pressed".to_owned())),
-                Ok(b'y' | b'Y') => person.says(true),
-                Ok(b'n' | b'N') => person.says(false),
-                Ok(_) => {}
-                Err(error) => return tracing::debug!(%error, "no more keys"),
+        // One at a time: a key has its effect when it is pressed.
+        let mut key = [0];
+        while matches!(reader.read(&mut key), Ok(1)) {
+            match key[0] {
+                b' ' | b's' | b'S' => interrupt.raise(End::Operator("a key was pressed".to_owned())),
+                b'y' | b'Y' => person.says(true),
+                b'n' | b'N' => person.says(false),
+                _ => {}
             }
         }
     };

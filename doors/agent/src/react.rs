@@ -52,7 +52,7 @@ pub(crate) fn read(answer: Answer, ids: &mut Ids, step: u32) -> Answer {
         .filter(|line| starts("Action:")(line))
         .map(|line| after(line))
         .collect();
-    let input_at = own.iter().position(|line| starts("Action Input:")(&line));
+    let input_at = own.iter().position(|line| starts("Action Input:")(line));
     let text = own
         .iter()
         .find(|line| starts("Thought:")(line))
