@@ -91,6 +91,9 @@ fn it_goes_to_the_red_cup_takes_a_photo_and_returns_within_its_budgets() {
         ended.output,
         stage.service.log()
     );
+    for call in made(&record) {
+        assert_eq!(call["status"], "completed", "{call:#}");
+    }
     let used = |key: &str| ended.json["used"][key].as_f64().unwrap();
     assert!(
         used("rotation_deg") > 0.0 && used("rotation_deg") <= 360.0,
