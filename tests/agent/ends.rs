@@ -19,7 +19,7 @@ fn long() -> Value {
 #[test]
 fn people_and_stops_end_a_run_that_moves_something_and_nothing_is_commanded_afterwards() {
     type Act = fn(&mut Stage, &Process);
-    let rows: [(&str, &str, i32, Act); 6] = [
+    let rows: [(&str, &str, i32, Act); 7] = [
         ("the user says stop", "user_stop", 21, |stage, _| {
             stage.client.send("ovos.stop", &json!({}));
         }),
@@ -38,6 +38,11 @@ fn people_and_stops_end_a_run_that_moves_something_and_nothing_is_commanded_afte
                 .ask("ovos.tools.cancel", &json!({ "call_id": call_id }));
         }),
         ("its time", "time", 12, |_, _| {}),
+        // Testbed is no vehicle that ends its calls then; they are cancelled after a while.
+        ("a person who takes over", "takeover", 23, |stage, _| {
+            let event = json!({"name": "emit_event", "args": {"kind": "pilot_override"}});
+            stage.client.ask("ovos.tools.invoke", &event);
+        }),
     ];
     for (name, reason, code, act) in rows {
         let mut stage = Stage::new(&json!({"budgets": {"time_ms": 8000}}));
@@ -189,6 +194,23 @@ fn a_call_on_hardware_waits_for_a_person_and_the_model_is_told_how() {
     assert!(told.contains("`ovos-tools approve "), "{told}");
     assert!(!told.contains("token"), "{told}");
     assert!(stage.scene.motors().is_empty());
+}
+
+#[test]
+fn pictures_of_tools_go_to_models_that_take_them() {
+    let items = json!([{"type": "image", "mime_type": "image/png", "data": "aGVsbG8="}]);
+    for vision in [true, false] {
+        let stage = Stage::new(&json!({ "vision": vision }));
+        let model = Model::new(vec![call("show", json!({ "items": items })), finish()]);
+        let ended = stage.run(&model, &[]);
+        assert_eq!(ended.reason(), "done", "{}", ended.output);
+        let asked = model.asked();
+        let messages = asked[1]["messages"].as_array().unwrap();
+        let shown = messages.iter().find(|message| message["content"].is_array());
+        let url = shown.map(|message| message["content"][1]["image_url"]["url"].clone());
+        let expected = vision.then(|| json!("data:image/png;base64,aGVsbG8="));
+        assert_eq!(url, expected, "{messages:#?}");
+    }
 }
 
 #[test]
