@@ -9,7 +9,7 @@ use client::{ClientError, Received, Step};
 use door::{Answer, Door, Lost, Registered};
 use ovos_toolbox_wire::{Content, Effect, Object, Outcome};
 use serde_json::{Value, json};
-use tokio::time::sleep;
+use tokio::time::sleep_until;
 
 use crate::budget::millis;
 use crate::end::End;
@@ -20,8 +20,9 @@ use crate::settings::Settings;
 use crate::tell::{Audience, Tell};
 use crate::watch::Watch;
 
-/// How long calls that the service ends are waited for; what moves comes to rest first.
-const END_WAIT: Duration = Duration::from_secs(10);
+/// How long calls that the service or a toolbox ends by itself are waited for before they are cancelled all the same; what moves
+/// comes to rest first.
+const END_WAIT: Duration = Duration::from_secs(5);
 
 /// The codes of results by which a drone says that a person flies.
 const TAKEOVER: &str = "pilot_override";
@@ -174,15 +175,17 @@ impl Hands<'_> {
             self.gone(&error);
             failed(Answer::refused(tool, &error))
         })?;
-        let mut ended: Option<End> = None;
+        // Why the run ends, and until when the call may end by itself.
+        let mut ended: Option<(End, tokio::time::Instant)> = None;
+        let mut cancelled = false;
         let mut cut_short = false;
         loop {
             let interrupted = async {
                 match &ended {
-                    None => self.interrupt.wait().await,
-                    Some(_) => {
-                        sleep(END_WAIT).await;
-                        End::Operator("it did not end in time".to_owned())
+                    None => Some(self.interrupt.wait().await),
+                    Some((_, until)) => {
+                        sleep_until(*until).await;
+                        None
                     }
                 }
             };
@@ -205,15 +208,17 @@ impl Hands<'_> {
                         if let Lost::Client(error) = &lost {
                             self.gone(error);
                         }
-                        let left = ended.map_or_else(String::new, |end| end.text());
+                        let left = ended.map_or_else(String::new, |(end, _)| end.text());
                         return Err(failed(Answer::lost(tool, &lost, &left)));
                     }
                 },
-                end = interrupted => {
-                    if ended.is_some() || end.cancels_calls() {
-                        carried.cancel(end.word());
+                end = interrupted, if !cancelled => {
+                    if end.as_ref().is_none_or(End::cancels_calls) {
+                        carried.cancel(end.as_ref().map_or("it did not end by itself", End::word));
+                        cancelled = true;
                     }
-                    ended = Some(end);
+                    let until = tokio::time::Instant::now() + END_WAIT;
+                    ended = end.map(|end| (end, until)).or(ended);
                 }
             }
         }
