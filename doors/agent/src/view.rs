@@ -231,7 +231,9 @@ impl View {
 }
 
 fn width() -> usize {
-    rustix::termios::tcgetwinsize(io::stdout()).map_or(80, |size| usize::from(size.ws_col).max(20))
+    let columns = rustix::termios::tcgetwinsize(io::stdout()).map_or(0, |size| usize::from(size.ws_col));
+    // Some terminals do not say.
+    if columns == 0 { 80 } else { columns.max(20) }
 }
 
 fn write(text: &str) {
