@@ -16,7 +16,7 @@ if ! mkdir -p "$prefix" 2>/dev/null || [ ! -w "$prefix" ]; then
     exit 1
 fi
 
-for program in ovos-tools ovos-tools-mcp ovos-tools-mounts; do
+for program in ovos-tools ovos-tools-agent ovos-tools-mcp ovos-tools-mounts; do
     install -D -m 755 "$target/release/$program" "$prefix/bin/$program"
 done
 install -d -m 755 "$lib"
@@ -44,8 +44,9 @@ install -D -m 644 LICENSE "$doc/LICENSE"
 for toolbox in robot drone gstreamer; do
     install -m 644 "toolboxes/$toolbox/README.md" "$doc/$toolbox.md"
 done
-install -m 644 docs/mcp.md "$doc/mcp.md"
-install -m 644 docs/mounts.md "$doc/mounts.md"
+for page in agent mcp mounts; do
+    install -m 644 "docs/$page.md" "$doc/$page.md"
+done
 
 # A user unit; it names the binary by its final path, without DESTDIR.
 install -d -m 755 "$prefix/lib/systemd/user"

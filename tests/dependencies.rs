@@ -33,7 +33,10 @@ const EDGES: &[(&str, &[&str])] = &[
 ];
 
 /// The same for the doors, on which nothing depends.
-const DOORS: &[(&str, &[&str])] = &[("mcp", &["client", "config", "door", "ovos-toolbox-wire"])];
+const DOORS: &[(&str, &[&str])] = &[
+    ("agent", &["client", "config", "door", "ovos-toolbox-wire"]),
+    ("mcp", &["client", "config", "door", "ovos-toolbox-wire"]),
+];
 
 /// The same for the programs that are crates. One has the configuration's types, because the service reads its mounts for it.
 const PROGRAMS: &[(&str, &[&str])] = &[("mounts", &["config", "ovos-toolbox-wire", "protocol"])];

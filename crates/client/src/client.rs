@@ -22,6 +22,7 @@ use crate::payload::{
     StopRequest, StopResponse, ToolEntry,
 };
 use crate::received::Received;
+use crate::requests::{self, Request, Requests};
 use crate::routes::{Heard, IDENT, Route, Routes};
 use crate::statuses::{Said, Statuses, Word};
 use crate::topic::{self, Topic};
@@ -105,7 +106,8 @@ impl Client {
             extra_ca: address.certificate.clone(),
             ..ClientConfig::new(address.url.clone())
         };
-        let routes = Routes::new();
+        let ident = uuid::Uuid::new_v4().to_string();
+        let routes = Routes::new(ident.clone());
         let (tasks, shutdown) = (TaskTracker::new(), CancellationToken::new());
         let end = shutdown.clone().drop_guard();
         let handler: Arc<dyn BusHandler> = routes.clone();
@@ -124,7 +126,7 @@ impl Client {
             address,
             source: source.to_owned(),
             session_id,
-            ident: uuid::Uuid::new_v4().to_string(),
+            ident,
             wait,
             asked: AtomicU64::new(0),
             tasks,
@@ -350,6 +352,43 @@ impl Client {
     #[must_use]
     pub fn events(&self) -> Events {
         Events(self.0.routes.follow())
+    }
+
+    /// Takes the requests under these topics from now on, to answer them; other clients of the bus hear them, too.
+    #[must_use]
+    pub fn serve(&self, topics: &'static [&'static str]) -> Requests {
+        let (served, requests) = requests::serve(topics);
+        self.0.routes.serve(served);
+        requests
+    }
+
+    /// Answers a request under `<its topic>.response`, in its context.
+    ///
+    /// # Errors
+    /// [`ClientError::NotSent`], [`ClientError::Unwritable`]: nothing was sent.
+    pub fn answer(&self, request: &Request, answer: &impl Serialize) -> Result<(), ClientError> {
+        self.reply(request, &format!("{}.response", request.topic()), answer)
+    }
+
+    /// Sends a message to the sender of a request, in its context.
+    ///
+    /// # Errors
+    /// [`ClientError::NotSent`], [`ClientError::Unwritable`]: nothing was sent.
+    pub fn reply(&self, request: &Request, topic: &str, data: &impl Serialize) -> Result<(), ClientError> {
+        let unwritable = |cause| ClientError::Unwritable {
+            topic: "an answer",
+            cause,
+        };
+        let data = match serde_json::to_value(data).map_err(unwritable)? {
+            Value::Object(data) => data,
+            _ => return Err(unwritable(serde::ser::Error::custom("it is no object"))),
+        };
+        let text = request.reply(topic, data, &self.0.source).to_text();
+        if self.0.bus.notify(text) {
+            return Ok(());
+        }
+        let url = self.0.address.url.clone();
+        Err(ClientError::NotSent { url })
     }
 
     /// Closes the connection for all clones after the bus has taken all messages. Otherwise the connection ends with

@@ -1,7 +1,7 @@
 //! News from the bus that answer no request.
 
 use tokio::sync::broadcast;
-use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
 use crate::payload::EventMessage;
 
@@ -14,6 +14,15 @@ pub(crate) const EVENTS: usize = 1024;
 pub enum News {
     /// An event of a toolbox.
     Event(EventMessage),
+    /// The user said "stop" (`ovos.stop`, `mycroft.stop`), to another client than this one. The service ends the calls of the
+    /// session, and all calls where there is none.
+    UserStop {
+        /// The session; none where the message has none or the default one.
+        session_id: Option<String>,
+    },
+    /// An emergency stop was asked for on the bus, by whichever client. (Tools that stop, the control socket and toolboxes
+    /// that latch themselves are seen in the status.)
+    EmergencyStop,
     /// A reload ended, whichever client asked for it: ask for the list again.
     Reloaded,
     /// The bus is connected again. Older answers may be out of date: ask for the list again.
@@ -41,6 +50,15 @@ impl Events {
             Ok(news) => Some(news),
             Err(RecvError::Lagged(missed)) => Some(News::Missed(missed)),
             Err(RecvError::Closed) => None,
+        }
+    }
+
+    /// The next news that has arrived already.
+    pub fn arrived(&mut self) -> Option<News> {
+        match self.0.try_recv() {
+            Ok(news) => Some(news),
+            Err(TryRecvError::Lagged(missed)) => Some(News::Missed(missed)),
+            Err(TryRecvError::Empty | TryRecvError::Closed) => None,
         }
     }
 }

@@ -4,6 +4,7 @@
 //! other words, so reading fills in what is missing (`#[serde(default)]`); the schemas say what this service always sends
 //! (`#[schemars(!default)]`).
 
+mod agent;
 mod call;
 mod control;
 mod request;
@@ -15,6 +16,10 @@ use std::collections::BTreeMap;
 
 use schemars::{JsonSchema, Schema, schema_for};
 
+pub use agent::{
+    AgentCancelRequest, AgentCancelResponse, AgentProgress, AgentProgressKind, AgentRunBudgets,
+    AgentRunRequest, AgentRunResponse,
+};
 pub use call::{
     CallResponse, CancelResponse, Confirm, ErrorDetail, InvokeResponse, PlanErrorResponse, PlanResponse,
     PlannedActionEntry, ProgressKind, ProgressMessage, failure_key,
@@ -88,6 +93,14 @@ pub fn schemas() -> BTreeMap<String, Schema> {
         (
             "ovos.tools.status.response",
             schema_for!(Either<StatusResponse, ErrorResponse>),
+        ),
+        ("ovos.tools.agent.run", schema_for!(AgentRunRequest)),
+        ("ovos.tools.agent.run.response", schema_for!(AgentRunResponse)),
+        ("ovos.tools.agent.progress", schema_for!(AgentProgress)),
+        ("ovos.tools.agent.cancel", schema_for!(AgentCancelRequest)),
+        (
+            "ovos.tools.agent.cancel.response",
+            schema_for!(AgentCancelResponse),
         ),
         ("ovos.tools.door.hello", schema_for!(DoorHello)),
         ("ovos.tools.door.beat", schema_for!(EmptyRequest)),

@@ -15,7 +15,8 @@ use tokio::sync::{broadcast, mpsc};
 
 use crate::events::{EVENTS, News};
 use crate::payload::EventMessage;
-use crate::topic::{EVENT, INVOKE, PREFIX, PROGRESS, RELOADED, RUN};
+use crate::requests::{Request, Served};
+use crate::topic::{EVENT, INVOKE, OLD_USER_STOP, PREFIX, PROGRESS, RELOADED, RUN, STOP, USER_STOP};
 
 /// The context key of a request's id.
 pub(crate) const IDENT: &str = "ident";
@@ -36,7 +37,10 @@ pub(crate) enum Heard {
 
 /// The requests that wait for an answer, and the readers of events.
 pub(crate) struct Routes {
+    /// Begins the ids of this client's requests.
+    own: String,
     requests: Mutex<HashMap<String, Pending>>,
+    served: Mutex<Vec<Served>>,
     news: broadcast::Sender<News>,
 }
 
@@ -46,9 +50,11 @@ struct Pending {
 }
 
 impl Routes {
-    pub(crate) fn new() -> Arc<Self> {
+    pub(crate) fn new(own: String) -> Arc<Self> {
         Arc::new(Self {
+            own,
             requests: Mutex::default(),
+            served: Mutex::default(),
             news: broadcast::Sender::new(EVENTS),
         })
     }
@@ -64,6 +70,11 @@ impl Routes {
             ident,
             hearing,
         }
+    }
+
+    /// Collects the requests under topics that this client answers.
+    pub(crate) fn serve(&self, served: Served) {
+        self.served.lock().push(served);
     }
 
     pub(crate) fn follow(&self) -> broadcast::Receiver<News> {
@@ -110,16 +121,59 @@ impl Routes {
     }
 }
 
+fn is_user_stop(kind: &str) -> bool {
+    [USER_STOP, OLD_USER_STOP].contains(&kind)
+}
+
+impl Routes {
+    /// The bus sends each message to its sender, too.
+    fn user_stop(&self, envelope: &Envelope<'_>) {
+        let head = envelope.head().ok();
+        let ident = head.as_ref().and_then(|head| head.context.get(IDENT)?.as_str());
+        if ident.is_some_and(|ident| ident.starts_with(&self.own)) {
+            return;
+        }
+        let session_id = head.as_ref().and_then(|head| head.session_id());
+        self.tell(News::UserStop {
+            session_id: session_id.map(str::to_owned),
+        });
+    }
+
+    /// Whether a message is a request that this client answers.
+    fn offer(&self, kind: &str, envelope: &Envelope<'_>) -> bool {
+        let mut served = self.served.lock();
+        served.retain(Served::is_open);
+        let Some(served) = served.iter().find(|served| served.has(kind)) else {
+            return false;
+        };
+        match envelope.message() {
+            Ok(message) => served.offer(Request::new(message)),
+            Err(error) => tracing::warn!(kind, %error, "dropped a request that cannot be read"),
+        }
+        true
+    }
+}
+
 impl BusHandler for Routes {
     fn frame(&self, text: Utf8Bytes) {
-        let is_ours = Envelope::kind_of(&text).is_some_and(|kind| kind.starts_with(PREFIX));
-        if !is_ours {
+        let is_ours = |kind: &str| kind.starts_with(PREFIX) || is_user_stop(kind);
+        if !Envelope::kind_of(&text).is_some_and(|kind| is_ours(&kind)) {
             return;
         }
         let Ok(envelope) = Envelope::parse(&text) else {
             return;
         };
         let kind = envelope.kind.as_ref();
+        if is_user_stop(kind) {
+            return self.user_stop(&envelope);
+        }
+        if kind == STOP.name() {
+            self.tell(News::EmergencyStop);
+            return;
+        }
+        if self.offer(kind, &envelope) {
+            return;
+        }
         if kind == EVENT {
             let data = envelope.data_map().unwrap_or_default();
             match serde_json::from_value::<EventMessage>(Value::Object(data)) {

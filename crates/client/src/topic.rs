@@ -62,6 +62,8 @@ pub(crate) const DOOR_HELLO: &str = "ovos.tools.door.hello";
 pub(crate) const DOOR_BEAT: &str = "ovos.tools.door.beat";
 /// The user says "stop".
 pub(crate) const USER_STOP: &str = "ovos.stop";
+/// The same, as older programs say it.
+pub(crate) const OLD_USER_STOP: &str = "mycroft.stop";
 
 /// The prefix of all topics, and of messages that answer no request.
 pub(crate) const PREFIX: &str = "ovos.tools.";

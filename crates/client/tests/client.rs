@@ -395,6 +395,46 @@ async fn the_users_stop_names_the_session() {
     assert_eq!(session.as_deref(), Some(client.session_id()));
 }
 
+/// A program that acts for somebody has to end then; its own stops are no news to it.
+#[tokio::test]
+async fn the_stops_of_others_are_news() {
+    let bus = Bus::start(0).await;
+    let (client, other) = (bus.client().await, bus.client().await);
+    let mut events = client.events();
+    client.user_stop().unwrap();
+    other.user_stop().unwrap();
+    let Some(News::UserStop { session_id }) = soon("the user's stop", events.next()).await else {
+        panic!("another one first");
+    };
+    assert_eq!(session_id.as_deref(), Some(other.session_id()));
+    assert!(events.arrived().is_none());
+    let asked = tokio::spawn(async move { other.stop(None).await });
+    assert!(matches!(
+        soon("the emergency stop", events.next()).await,
+        Some(News::EmergencyStop)
+    ));
+    asked.abort();
+}
+
+/// A request is answered in its own context, and whoever does not serve its topic hears nothing of it.
+#[tokio::test]
+async fn a_client_answers_the_topics_that_it_serves() {
+    let bus = Bus::start(0).await;
+    let (server, client) = (bus.client().await, bus.client().await);
+    let mut requests = server.serve(&["ovos.tools.get"]);
+    let serving = tokio::spawn(async move {
+        let request = requests.next().await.unwrap();
+        assert_eq!(request.data()["name"], "add");
+        let answer = json!({"name": "add", "description": request.session_id()});
+        server.answer(&request, &answer).unwrap();
+        server
+    });
+    let entry = soon("the answer", client.get("add")).await.unwrap();
+    assert_eq!(entry.description, client.session_id());
+    let server = serving.await.unwrap();
+    assert!(!server.session_id().is_empty());
+}
+
 #[tokio::test]
 async fn calls_without_an_id_get_one_of_their_own() {
     let bus = Bus::start(0).await;

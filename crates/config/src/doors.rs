@@ -7,13 +7,17 @@ use super::reader::Reader;
 use super::service::ServiceConfig;
 use super::toolbox::ToolFilter;
 
+mod agent;
 mod mcp;
 
+pub use agent::{AgentBudgets, AgentDoor, CallStyle};
 pub use mcp::McpDoor;
 
 /// `service.doors`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Doors {
+    /// `agent`: a language model that pursues a goal.
+    pub agent: AgentDoor,
     /// `mcp`: clients of the Model Context Protocol.
     pub mcp: McpDoor,
 }
@@ -42,9 +46,12 @@ impl Toolset {
 impl Doors {
     pub(super) fn read(reader: &mut Reader<'_>, service: &ServiceConfig) -> Self {
         let mut unknown = reader.written(&at(&[]));
-        unknown.shift_remove("mcp");
-        reader.refuse(&at(&[]), &json!({"mcp": null}), &unknown);
+        for door in ["agent", "mcp"] {
+            unknown.shift_remove(door);
+        }
+        reader.refuse(&at(&[]), &json!({"agent": null, "mcp": null}), &unknown);
         Self {
+            agent: AgentDoor::read(reader),
             mcp: McpDoor::read(reader, service),
         }
     }

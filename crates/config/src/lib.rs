@@ -35,7 +35,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub use address::BusConfig;
-pub use doors::{Doors, McpDoor, Toolset};
+pub use doors::{AgentBudgets, AgentDoor, CallStyle, Doors, McpDoor, Toolset};
 pub use error::{ConfigError, ConfigErrors, Notice};
 pub use layers::{Layer, LayerState, Stack};
 pub use logging::{LogConfig, LogLevel};

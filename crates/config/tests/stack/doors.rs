@@ -44,6 +44,33 @@ fn a_tool_is_shown_where_all_filters_permit_it() {
 }
 
 #[test]
+fn the_agent_has_the_budgets_of_the_drone_document_and_those_that_are_written() {
+    let machine = Machine::new(&[], &[]);
+    let agent = machine.load().unwrap().doors.agent.clone();
+    let budgets = &agent.budgets;
+    assert_eq!(
+        (budgets.rotation_deg, budgets.forward_m, budgets.battery_pct),
+        (360.0, 5.0, 25.0)
+    );
+    let written = json!({"key_env": "MY_KEY", "temperature": 0.2, "budgets": {"steps": 7, "time_ms": 9000, "forward_m": 2},
+        "tools": {"deny": ["arm"]}});
+    let config = Machine::with_service(json!({"doors": {"agent": written}}))
+        .load()
+        .unwrap();
+    let agent = &config.doors.agent;
+    assert_eq!((agent.key_env.as_str(), agent.temperature), ("MY_KEY", Some(0.2)));
+    assert_eq!(
+        (
+            agent.budgets.steps,
+            agent.budgets.time.as_secs(),
+            agent.budgets.forward_m
+        ),
+        (7, 9, 2.0)
+    );
+    assert!(!agent.toolset.permits("arm", "drone", Effect::Motion));
+}
+
+#[test]
 fn a_wrong_key_of_a_door_is_explained() {
     for (doors, expected) in [
         (
@@ -69,6 +96,34 @@ fn a_wrong_key_of_a_door_is_explained() {
         (
             json!({"mcp": {"warn_list_bytes": 1}}),
             "doors.mcp.warn_list_bytes: found 1, expected a whole number from 1024",
+        ),
+        (
+            json!({"agent": {"url": "localhost:8080"}}),
+            "doors.agent.url: found \"localhost:8080\", expected a URL such as",
+        ),
+        (
+            json!({"agent": {"key_env": "sk-123"}}),
+            "doors.agent.key_env: found \"sk-123\", expected the name of an environment variable",
+        ),
+        (
+            json!({"agent": {"headers": {"x y": "z"}}}),
+            "doors.agent.headers: found an object, expected an object of header names and texts",
+        ),
+        (
+            json!({"agent": {"calls": "both"}}),
+            "doors.agent.calls: found \"both\", expected \"native\" or \"text\"",
+        ),
+        (
+            json!({"agent": {"max_steps": 3}}),
+            "doors.agent.max_steps: unknown key",
+        ),
+        (
+            json!({"agent": {"budgets": {"forward_m": -1}}}),
+            "doors.agent.budgets.forward_m: found -1, expected a number of metres from 0",
+        ),
+        (
+            json!({"agent": {"budgets": {"rotation": 3}}}),
+            "doors.agent.budgets.rotation: unknown key (did you mean \"rotation_deg\"?)",
         ),
     ] {
         let machine = Machine::with_service(json!({"doors": doors}));

@@ -1,0 +1,235 @@
+//! What a model answered: its words and its calls. Servers differ in what they write, so reading is lenient about shape and
+//! strict about calls: what is not clearly a call with arguments never becomes one. Pure.
+
+use std::collections::HashSet;
+
+use ovos_toolbox_wire::Object;
+use serde_json::{Value, json};
+
+/// An answer of the model.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Answer {
+    /// What it says.
+    pub(crate) text: String,
+    /// What it calls, in order.
+    pub(crate) calls: Vec<Asked>,
+    /// The tokens of request and answer, where the endpoint counts them.
+    pub(crate) tokens: Option<u64>,
+}
+
+/// A call that the model asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Asked {
+    /// Unique in the run.
+    pub(crate) id: String,
+    /// The tool, as the model names it.
+    pub(crate) name: String,
+    /// Its arguments, or why there are none.
+    pub(crate) arguments: Result<Object, String>,
+}
+
+/// Gives calls ids of their own where the model's are missing or repeated.
+#[derive(Debug, Default)]
+pub(crate) struct Ids(HashSet<String>);
+
+impl Ids {
+    pub(crate) fn of(&mut self, given: Option<&str>, step: u32, number: usize) -> String {
+        let given = given.filter(|id| !id.is_empty() && id.len() <= 256 && !self.0.contains(*id));
+        let mut id = given.map_or_else(|| format!("call_{step}_{number}"), str::to_owned);
+        while !self.0.insert(id.clone()) {
+            id.push('x');
+        }
+        id
+    }
+}
+
+/// Reads a chat completion.
+///
+/// # Errors
+/// It is none.
+pub(crate) fn read(completion: &Value, ids: &mut Ids, step: u32) -> Result<Answer, String> {
+    if let Some(error) = completion.get("error").filter(|error| !error.is_null()) {
+        let told = error.get("message").and_then(Value::as_str);
+        return Err(told.map_or_else(|| error.to_string(), str::to_owned));
+    }
+    let choice = completion
+        .get("choices")
+        .and_then(|choices| choices.get(0))
+        .ok_or("it has no choices")?;
+    let message = choice.get("message").ok_or("its first choice has no message")?;
+    // A call that was cut off may be complete JSON by chance.
+    let cut = choice.get("finish_reason").and_then(Value::as_str) == Some("length");
+    let mut calls = Vec::new();
+    let listed = message.get("tool_calls").and_then(Value::as_array);
+    for (number, call) in listed.into_iter().flatten().enumerate() {
+        let function = call.get("function").unwrap_or(call);
+        let name = function.get("name").and_then(Value::as_str).unwrap_or_default();
+        let given = call.get("id").and_then(Value::as_str);
+        calls.push(Asked {
+            id: ids.of(given, step, number + 1),
+            name: name.trim().to_owned(),
+            arguments: arguments(function.get("arguments"), cut),
+        });
+    }
+    Ok(Answer {
+        text: text_of(message.get("content")),
+        calls,
+        tokens: completion
+            .get("usage")
+            .and_then(|usage| usage.get("total_tokens"))
+            .and_then(Value::as_u64),
+    })
+}
+
+/// The text of a message: a string, parts of text, or nothing.
+pub(crate) fn text_of(content: Option<&Value>) -> String {
+    match content {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(parts)) => {
+            let texts = parts.iter().filter_map(|part| part.get("text")?.as_str());
+            texts.collect::<Vec<_>>().join("")
+        }
+        _ => String::new(),
+    }
+}
+
+fn arguments(given: Option<&Value>, cut: bool) -> Result<Object, String> {
+    if cut {
+        return Err("the answer was cut off at its longest length: make it shorter".to_owned());
+    }
+    match given {
+        None | Some(Value::Null) => Ok(Object::new()),
+        Some(Value::Object(object)) => Ok(object.clone()),
+        Some(Value::String(text)) => of_text(text),
+        Some(other) => Err(format!("expected a JSON object, found {other}")),
+    }
+}
+
+/// Arguments that are text; no text at all means that there are none.
+pub(crate) fn of_text(text: &str) -> Result<Object, String> {
+    if text.trim().is_empty() {
+        return Ok(Object::new());
+    }
+    match serde_json::from_str(text) {
+        Ok(Value::Object(object)) => Ok(object),
+        Ok(other) => Err(format!("expected a JSON object, found {other}")),
+        Err(error) => Err(format!("they are no JSON: {error}")),
+    }
+}
+
+/// The answer as the message that stands in the conversation from now on: with the ids that its results will have, and with
+/// arguments that every server can read.
+pub(crate) fn message(answer: &Answer) -> Value {
+    let mut message = json!({ "role": "assistant", "content": answer.text });
+    if !answer.calls.is_empty() {
+        let calls = answer.calls.iter().map(|call| {
+            let arguments = match &call.arguments {
+                Ok(arguments) => Value::Object(arguments.clone()),
+                Err(why) => json!({ "malformed": why }),
+            };
+            json!({
+                "id": call.id,
+                "type": "function",
+                "function": { "name": call.name, "arguments": arguments.to_string() },
+            })
+        });
+        message["tool_calls"] = calls.collect();
+    }
+    message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_one(arguments: Value, finish: &str) -> Result<Object, String> {
+        let completion = json!({"choices": [{"finish_reason": finish, "message": {"content": null, "tool_calls": [
+            {"id": "a", "type": "function", "function": {"name": "move", "arguments": arguments}},
+        ]}}]});
+        let answer = read(&completion, &mut Ids::default(), 1).expect("an answer");
+        answer.calls[0].arguments.clone()
+    }
+
+    #[test]
+    fn arguments_are_an_object_as_such_or_as_text_and_nothing_else() {
+        let object = |value: Value| value.as_object().cloned().expect("an object");
+        for (written, expected) in [
+            (json!({"a": 1}), json!({"a": 1})),
+            (json!("{\"a\": 1}"), json!({"a": 1})),
+            (json!(""), json!({})),
+            (json!(null), json!({})),
+        ] {
+            assert_eq!(read_one(written.clone(), "tool_calls"), Ok(object(expected)));
+            assert!(read_one(written, "length").is_err());
+        }
+        for wrong in [
+            json!("{bad json"),
+            json!("[1]"),
+            json!("null"),
+            json!([1]),
+            json!(7),
+            json!("{\"a\": 1} and more"),
+        ] {
+            assert!(read_one(wrong.clone(), "tool_calls").is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn ids_that_are_missing_or_repeated_are_replaced() {
+        let mut ids = Ids::default();
+        assert_eq!(ids.of(Some("a"), 1, 1), "a");
+        assert_eq!(ids.of(Some("a"), 1, 2), "call_1_2");
+        assert_eq!(ids.of(None, 1, 3), "call_1_3");
+        assert_eq!(ids.of(Some(""), 1, 3), "call_1_3x");
+        assert_eq!(ids.of(Some("a"), 2, 1), "call_2_1");
+    }
+
+    #[test]
+    fn answers_are_read_in_the_shapes_that_servers_write() {
+        let mut ids = Ids::default();
+        for (completion, expected) in [
+            (
+                json!({"choices": [{"message": {"content": "hello"}}], "usage": {"total_tokens": 12}}),
+                Ok(("hello", 0, Some(12))),
+            ),
+            (
+                json!({"choices": [{"message": {"content": [{"type": "text", "text": "a"}, {"text": "b"}]}}]}),
+                Ok(("ab", 0, None)),
+            ),
+            (
+                json!({"choices": [{"message": {"tool_calls": [{"name": "flat", "arguments": {}}]}}]}),
+                Ok(("", 1, None)),
+            ),
+            (
+                json!({"choices": [{"message": {"tool_calls": null}}]}),
+                Ok(("", 0, None)),
+            ),
+            (json!({"choices": []}), Err("it has no choices")),
+            (json!("hello"), Err("it has no choices")),
+            (
+                json!({"error": {"message": "no such model"}}),
+                Err("no such model"),
+            ),
+        ] {
+            let read = read(&completion, &mut ids, 1);
+            let told = read
+                .as_ref()
+                .map(|answer| (answer.text.as_str(), answer.calls.len(), answer.tokens))
+                .map_err(String::as_str);
+            assert_eq!(told, expected, "{completion}");
+        }
+    }
+
+    #[test]
+    fn what_stands_in_the_conversation_is_json_whatever_the_model_wrote() {
+        let completion = json!({"choices": [{"message": {"tool_calls": [
+            {"function": {"name": "move", "arguments": "{bad"}},
+        ]}}]});
+        let answer = read(&completion, &mut Ids::default(), 4).expect("an answer");
+        let message = message(&answer);
+        let call = &message["tool_calls"][0];
+        assert_eq!(call["id"], "call_4_1");
+        let arguments = call["function"]["arguments"].as_str().expect("text");
+        assert!(serde_json::from_str::<Object>(arguments).is_ok(), "{arguments}");
+    }
+}

@@ -1,0 +1,154 @@
+//! The options of the command line.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Parser;
+use config::{AgentDoor, CallStyle, ToolFilter};
+
+use crate::record::Record;
+use crate::settings::{Narrower, Settings};
+
+/// A language model that pursues a goal with the tools of a running ovos-tools
+#[derive(Debug, Parser)]
+#[command(
+    name = "ovos-tools-agent",
+    bin_name = "ovos-tools agent",
+    version,
+    after_help = "The model is any OpenAI-compatible endpoint: --url and --model, or service.doors.agent in mycroft.conf. It needs a \
+                  bus and a service: `ovos-tools serve --embedded-bus auto` starts both. docs/agent.md has examples.\n\nExit codes: \
+                  0 done, 1 given up, 2 wrong options or configuration, 3 no bus or service, 5 the record or the machine, 10 to 18 a \
+                  budget is spent (steps, calls, time, tokens, failures, repeats, rotation, distance, battery), 20 emergency stop, 21 \
+                  the user said stop, 22 a person ended it, 23 a person has taken over, 30 to 33 the model (unreachable, timeout, \
+                  refused, unreadable)."
+)]
+pub(crate) struct Arguments {
+    /// What to reach, in words
+    #[arg(long, value_name = "TEXT", required_unless_present_any = ["replay", "serve"])]
+    pub(crate) goal: Option<String>,
+    /// Wait for goals on the bus (ovos.tools.agent.run) instead
+    #[arg(long, conflicts_with_all = ["goal", "replay", "record"])]
+    pub(crate) serve: bool,
+    /// Base URL of an OpenAI-compatible API [such as http://127.0.0.1:8080/v1]
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// Name of the model
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+    /// Run nothing but tools that only read; every other call is planned, and the model gets its plan. Stops are real
+    #[arg(long)]
+    dry_run: bool,
+    /// Write the record of the run to a new file, as lines of JSON
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Take the model's answers from a record, without a model; the calls are made again
+    #[arg(long, value_name = "FILE")]
+    pub(crate) replay: Option<PathBuf>,
+    /// Most answers of the model
+    #[arg(long, value_name = "N")]
+    max_steps: Option<u32>,
+    /// Most calls of tools
+    #[arg(long, value_name = "N")]
+    max_calls: Option<u32>,
+    /// Longest time, in seconds
+    #[arg(long, value_name = "S")]
+    max_seconds: Option<u32>,
+    /// Most tokens of the model
+    #[arg(long, value_name = "N")]
+    max_tokens: Option<u64>,
+    /// Most failures in a row
+    #[arg(long, value_name = "N")]
+    max_failures: Option<u32>,
+    /// Most times that the same call is made in a row
+    #[arg(long, value_name = "N")]
+    max_repeats: Option<u32>,
+    /// Most degrees of turning
+    #[arg(long, value_name = "DEG")]
+    max_rotation_deg: Option<f64>,
+    /// Most metres of moving forward
+    #[arg(long, value_name = "M")]
+    max_forward_m: Option<f64>,
+    /// Percent of the battery below which nothing is moved
+    #[arg(long, value_name = "PCT")]
+    min_battery_pct: Option<f64>,
+    /// Only these tools, by name or `prefix*`
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    tools: Vec<String>,
+    /// Without these tools, by name or `prefix*`
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    without: Vec<String>,
+    /// Blank these fields of results and of the state object, such as dist_m
+    #[arg(long, value_name = "FIELD", value_delimiter = ',')]
+    blank: Vec<String>,
+    /// Let the model see the plan of a call before it makes it
+    #[arg(long)]
+    plan_preview: bool,
+    /// Calls as lines of text (ReAct) instead of the API's tool calls
+    #[arg(long)]
+    text_calls: bool,
+    /// Print the end of the run as a line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Address of the messagebus, instead of mycroft.conf's `websocket` [such as ws://127.0.0.1:8181/core]
+    #[arg(long, value_name = "URL")]
+    pub(crate) bus: Option<String>,
+    /// Configuration on top of the mycroft.conf stack, in the place of the user's file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Log more to stderr: -v debug, -vv trace
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+}
+
+impl Arguments {
+    /// The settings of the run: the options before the configuration. A replay has the goal and the switches of its record.
+    pub(crate) fn settings(&self, door: &AgentDoor, replayed: Option<&Record>) -> Settings {
+        let mut settings = Settings {
+            run_id: door::own_id("run"),
+            goal: self.goal.clone().unwrap_or_default(),
+            door: door.clone(),
+            filter: ToolFilter {
+                allow: Some(self.tools.clone()).filter(|tools| !tools.is_empty()),
+                deny: self.without.clone(),
+            },
+            blank: self.blank.clone(),
+            dry_run: self.dry_run,
+            record: self.record.clone(),
+        };
+        if let Some(url) = &self.url {
+            settings.door.url.clone_from(url);
+        }
+        if let Some(model) = &self.model {
+            settings.door.model.clone_from(model);
+        }
+        if self.plan_preview {
+            settings.door.plan_preview = true;
+        }
+        if self.text_calls {
+            settings.door.calls = CallStyle::Text;
+        }
+        if let Some(record) = replayed {
+            let start = &record.start;
+            settings.goal.clone_from(&start.goal);
+            settings.door.budgets = start.budgets.clone();
+            settings.dry_run |= start.dry_run;
+            settings.switch(&start.ablations);
+        }
+        let seconds = self
+            .max_seconds
+            .map(|seconds| Duration::from_secs(u64::from(seconds)));
+        let budgets = Narrower {
+            steps: self.max_steps,
+            calls: self.max_calls,
+            time: seconds,
+            tokens: self.max_tokens,
+            failures: self.max_failures,
+            repeats: self.max_repeats,
+            rotation_deg: self.max_rotation_deg,
+            forward_m: self.max_forward_m,
+            battery_pct: self.min_battery_pct,
+        };
+        budgets.set(&mut settings.door.budgets);
+        settings
+    }
+}

@@ -1,0 +1,345 @@
+//! What a run may use and what it has used. Pure.
+
+use std::time::Duration;
+
+use config::AgentBudgets;
+use serde_json::{Value, json};
+
+use crate::end::{End, Spent};
+
+/// What a run has used.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Used {
+    pub(crate) steps: u32,
+    pub(crate) calls: u32,
+    pub(crate) tokens: u64,
+    /// In a row.
+    pub(crate) failures: u32,
+    /// How often the last call was made in a row.
+    pub(crate) repeats: u32,
+    last_call: Option<(String, String)>,
+    pub(crate) rotation_deg: f64,
+    pub(crate) forward_m: f64,
+}
+
+impl Used {
+    /// A call, before it is made: the same one as the last, or another.
+    pub(crate) fn call(&mut self, tool: &str, arguments: &Value) {
+        self.calls += 1;
+        // Keys in the order of the schema or in another one are the same call.
+        let call = (tool.to_owned(), canonical(arguments));
+        if self.last_call.as_ref() == Some(&call) {
+            self.repeats += 1;
+        } else {
+            self.repeats = 1;
+            self.last_call = Some(call);
+        }
+    }
+
+    /// How often the call would have been made in a row if it were made now.
+    pub(crate) fn would_repeat(&self, tool: &str, arguments: &Value) -> u32 {
+        let same = self
+            .last_call
+            .as_ref()
+            .is_some_and(|(last, with)| last == tool && *with == canonical(arguments));
+        if same { self.repeats + 1 } else { 1 }
+    }
+
+    /// What came of a call or of an answer.
+    pub(crate) fn came(&mut self, failed: bool) {
+        self.failures = if failed { self.failures + 1 } else { 0 };
+    }
+
+    /// Which budget has no room for another step.
+    pub(crate) fn spent(&self, budgets: &AgentBudgets, elapsed: Duration) -> Option<End> {
+        let spent = if elapsed >= budgets.time {
+            Spent::Time
+        } else if self.failures >= budgets.failures {
+            Spent::Failures
+        } else if self.steps >= budgets.steps {
+            Spent::Steps
+        } else if self.calls >= budgets.calls {
+            Spent::Calls
+        } else if self.tokens >= budgets.tokens {
+            Spent::Tokens
+        } else {
+            return None;
+        };
+        Some(End::Budget(spent))
+    }
+
+    /// Which physical budget forbids a call that moves something, and asks for this much.
+    pub(crate) fn motion(&self, budgets: &AgentBudgets, asked: Charge, battery_pct: Option<f64>) -> Verdict {
+        if battery_pct.is_some_and(|pct| pct < budgets.battery_pct) {
+            return Verdict::End(End::Budget(Spent::Battery));
+        }
+        for (asked, used, most, unit, spent) in [
+            (
+                asked.deg,
+                self.rotation_deg,
+                budgets.rotation_deg,
+                "degrees",
+                Spent::Rotation,
+            ),
+            (
+                asked.forward_m,
+                self.forward_m,
+                budgets.forward_m,
+                "metres forward",
+                Spent::Distance,
+            ),
+        ] {
+            let left = most - used;
+            // How far a tool turns or goes is not always in its arguments: once a budget is used up, nothing moves.
+            if left <= 1e-6 && (asked > 0.0 || used > 0.0) {
+                return Verdict::End(End::Budget(spent));
+            }
+            if asked > left + 1e-6 {
+                return Verdict::Refuse(format!(
+                    "it asks for {} {unit}, and {} of {} are left in this run",
+                    short(asked),
+                    short(left),
+                    short(most)
+                ));
+            }
+        }
+        Verdict::Go
+    }
+
+    /// Which physical budget is overdrawn by what was measured.
+    pub(crate) fn overdrawn(&self, budgets: &AgentBudgets) -> Option<End> {
+        if self.rotation_deg > budgets.rotation_deg + 1e-6 {
+            return Some(End::Budget(Spent::Rotation));
+        }
+        (self.forward_m > budgets.forward_m + 1e-6).then_some(End::Budget(Spent::Distance))
+    }
+
+    /// What is left, for the record.
+    pub(crate) fn left(&self, budgets: &AgentBudgets, elapsed: Duration) -> Value {
+        json!({
+            "steps": budgets.steps.saturating_sub(self.steps),
+            "calls": budgets.calls.saturating_sub(self.calls),
+            "time_ms": millis(budgets.time.saturating_sub(elapsed)),
+            "tokens": budgets.tokens.saturating_sub(self.tokens),
+            "failures": budgets.failures.saturating_sub(self.failures),
+            "rotation_deg": rounded(budgets.rotation_deg - self.rotation_deg),
+            "forward_m": rounded(budgets.forward_m - self.forward_m),
+        })
+    }
+}
+
+/// What a call asks of the physical budgets, or used of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Charge {
+    pub(crate) deg: f64,
+    pub(crate) forward_m: f64,
+}
+
+/// Whether a call that moves something may be made.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Verdict {
+    /// It may.
+    Go,
+    /// It asks for more than is left; the model is told.
+    Refuse(String),
+    /// Nothing is left: the run ends.
+    End(End),
+}
+
+impl Charge {
+    /// What the arguments of a call ask for at most; `schema` has their defaults. They are read by their names and units: `deg`
+    /// and `degrees` turn, `step_deg` does so `max_steps` times, `cm` is forward distance where the tool moves forward. What a
+    /// tool does on top of that is charged from its result.
+    pub(crate) fn asked(tool: &str, arguments: &Value, schema: &Value) -> Self {
+        let one = |key: &str| {
+            let default = || schema.get("properties")?.get(key)?.get("default");
+            arguments.get(key).or_else(default)?.as_f64()
+        };
+        let number = |keys: &[&str]| keys.iter().find_map(|key| one(key)).map_or(0.0, f64::abs);
+        let search = number(&["step_deg"]) * number(&["max_steps"]);
+        let turns = !tool.contains("set_yaw");
+        let forward = tool.contains("forward");
+        Self {
+            deg: if turns {
+                number(&["deg", "degrees"]) + search
+            } else {
+                0.0
+            },
+            forward_m: if forward {
+                number(&["cm"]) / 100.0 + number(&["m", "metres"])
+            } else {
+                0.0
+            },
+        }
+    }
+}
+
+/// JSON with sorted keys.
+pub(crate) fn canonical(value: &Value) -> String {
+    fn sorted(value: &Value) -> Value {
+        match value {
+            Value::Object(object) => {
+                let mut keys: Vec<&String> = object.keys().collect();
+                keys.sort_unstable();
+                keys.into_iter()
+                    .map(|key| (key.clone(), sorted(&object[key.as_str()])))
+                    .collect()
+            }
+            Value::Array(items) => items.iter().map(sorted).collect(),
+            other => other.clone(),
+        }
+    }
+    sorted(value).to_string()
+}
+
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+pub(crate) fn rounded(number: f64) -> f64 {
+    (number * 100.0).round() / 100.0
+}
+
+fn short(number: f64) -> String {
+    rounded(number).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn budgets() -> AgentBudgets {
+        AgentBudgets {
+            steps: 3,
+            calls: 4,
+            tokens: 100,
+            failures: 2,
+            ..AgentBudgets::default()
+        }
+    }
+
+    #[test]
+    fn each_budget_ends_a_run_by_its_own_name() {
+        let minute = Duration::from_secs(60);
+        for (used, elapsed, expected) in [
+            (Used::default(), minute, None),
+            (
+                Used {
+                    steps: 3,
+                    ..Used::default()
+                },
+                minute,
+                Some(Spent::Steps),
+            ),
+            (
+                Used {
+                    calls: 4,
+                    ..Used::default()
+                },
+                minute,
+                Some(Spent::Calls),
+            ),
+            (
+                Used {
+                    tokens: 100,
+                    ..Used::default()
+                },
+                minute,
+                Some(Spent::Tokens),
+            ),
+            (
+                Used {
+                    failures: 2,
+                    ..Used::default()
+                },
+                minute,
+                Some(Spent::Failures),
+            ),
+            (Used::default(), 10 * minute, Some(Spent::Time)),
+        ] {
+            assert_eq!(
+                used.spent(&budgets(), elapsed),
+                expected.map(End::Budget),
+                "{used:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn motion_is_checked_against_what_is_left_before_it_begins() {
+        let used = Used {
+            rotation_deg: 300.0,
+            forward_m: 4.0,
+            ..Used::default()
+        };
+        let schema = json!({"properties": {"step_deg": {"default": 30}, "max_steps": {"default": 12}}});
+        let ask = |tool: &str, arguments: Value, battery| {
+            let schema = if tool == "scan" { schema.clone() } else { json!({}) };
+            used.motion(&budgets(), Charge::asked(tool, &arguments, &schema), battery)
+        };
+        for (tool, arguments) in [
+            ("turn_cw", json!({"deg": 60})),
+            ("turn_ccw", json!({"deg": -60})),
+            ("set_yaw", json!({"deg": 180})),
+            ("move_forward", json!({"cm": 100})),
+            ("move_left", json!({"cm": 300})),
+            ("scan", json!({"max_steps": 2})),
+        ] {
+            assert_eq!(ask(tool, arguments, Some(80.0)), Verdict::Go, "{tool}");
+        }
+        for (tool, arguments, why) in [
+            ("turn_cw", json!({"deg": 61}), "60 of 360"),
+            ("spin", json!({"degrees": 90}), "60 of 360"),
+            ("scan", json!({"step_deg": 30}), "asks for 360"),
+            ("move_forward", json!({"cm": 110}), "1 of 5"),
+        ] {
+            assert!(
+                matches!(ask(tool, arguments, None), Verdict::Refuse(told) if told.contains(why)),
+                "{tool}"
+            );
+        }
+        let used = Used {
+            forward_m: 5.0,
+            ..used
+        };
+        let ask = |tool: &str, arguments: Value, battery| {
+            let schema = json!({});
+            used.motion(&budgets(), Charge::asked(tool, &arguments, &schema), battery)
+        };
+        assert_eq!(
+            ask("move_forward", json!({"cm": 10}), None),
+            Verdict::End(End::Budget(Spent::Distance))
+        );
+        assert_eq!(
+            ask("scan", json!({}), None),
+            Verdict::End(End::Budget(Spent::Distance))
+        );
+        assert_eq!(
+            ask("wave", json!({}), Some(24.9)),
+            Verdict::End(End::Budget(Spent::Battery))
+        );
+    }
+
+    #[test]
+    fn the_same_call_counts_whatever_the_order_of_its_keys() {
+        let mut used = Used::default();
+        used.call("move", &json!({"a": 1, "b": {"c": 2, "d": 3}}));
+        assert_eq!(
+            used.would_repeat("move", &json!({"b": {"d": 3, "c": 2}, "a": 1})),
+            2
+        );
+        used.call("move", &json!({"b": {"d": 3, "c": 2}, "a": 1}));
+        assert_eq!(used.repeats, 2);
+        used.call("move", &json!({"a": 2}));
+        assert_eq!((used.repeats, used.calls), (1, 3));
+    }
+
+    #[test]
+    fn failures_count_in_a_row() {
+        let mut used = Used::default();
+        for (failed, expected) in [(true, 1), (true, 2), (false, 0), (true, 1)] {
+            used.came(failed);
+            assert_eq!(used.failures, expected);
+        }
+    }
+}

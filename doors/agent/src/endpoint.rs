@@ -1,0 +1,231 @@
+//! The endpoint of a model: one request, one answer.
+
+use std::io;
+use std::time::Duration;
+
+use config::AgentDoor;
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Bytes;
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT};
+use hyper::{Method, Request, StatusCode};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use rustls::{ClientConfig, RootCertStore};
+use serde_json::Value;
+use tokio::time::{sleep, timeout};
+
+use crate::end::End;
+
+/// The largest answer that is read, in bytes.
+const LARGEST: usize = 8 << 20;
+
+/// The wait before the first repetition; it doubles.
+const FIRST_WAIT: Duration = Duration::from_millis(500);
+
+/// The longest wait before a repetition, also where the endpoint asks for a longer one.
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+
+/// How much of an endpoint's error is told.
+const TOLD: usize = 300;
+
+/// Why the endpoint cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum EndpointError {
+    #[error("service.doors.agent.key_env names {0}, which is not set: export it, or remove the key")]
+    NoKey(String),
+    #[error("the key in {0} has characters that no header can have")]
+    BadKey(String),
+    #[error("service.doors.agent.headers: '{0}' is no header")]
+    BadHeader(String),
+    #[error("the certificates of this machine cannot be read: {0}")]
+    NoCertificates(io::Error),
+}
+
+/// The endpoint of a model.
+pub(crate) struct Endpoint {
+    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    url: String,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    timeout: Duration,
+    retries: u32,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+enum Failure {
+    /// No connection, or one that broke.
+    Connection(String),
+    /// Too late.
+    Late,
+    /// A status that is none of success, and how long to wait.
+    Status(StatusCode, String, Option<Duration>),
+    /// Not JSON.
+    Unreadable(String),
+}
+
+impl Endpoint {
+    /// As the configuration has it; `variable` looks up the key.
+    ///
+    /// # Errors
+    /// [`EndpointError`].
+    pub(crate) fn new(
+        config: &AgentDoor,
+        variable: impl FnOnce(&str) -> Option<String>,
+    ) -> Result<Self, EndpointError> {
+        let mut headers = vec![
+            (CONTENT_TYPE, HeaderValue::from_static("application/json")),
+            (
+                USER_AGENT,
+                HeaderValue::from_static(concat!("ovos-tools-agent/", env!("CARGO_PKG_VERSION"))),
+            ),
+        ];
+        if !config.key_env.is_empty() {
+            let name = &config.key_env;
+            let key = variable(name).filter(|key| !key.trim().is_empty());
+            let key = key.ok_or_else(|| EndpointError::NoKey(name.clone()))?;
+            let mut value = HeaderValue::from_str(&format!("Bearer {}", key.trim()))
+                .map_err(|_| EndpointError::BadKey(name.clone()))?;
+            value.set_sensitive(true);
+            headers.push((AUTHORIZATION, value));
+        }
+        for (name, text) in &config.headers {
+            let bad = || EndpointError::BadHeader(name.clone());
+            let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
+            let mut value = HeaderValue::from_str(text).map_err(|_| bad())?;
+            // Some endpoints take their key here.
+            value.set_sensitive(true);
+            headers.push((header, value));
+        }
+        let connector = if config.url.starts_with("https:") {
+            HttpsConnectorBuilder::new()
+                .with_native_roots()
+                .map_err(EndpointError::NoCertificates)?
+        } else {
+            // A machine may have no certificates, and needs none for an endpoint of its own.
+            let nobody = ClientConfig::builder()
+                .with_root_certificates(RootCertStore::empty())
+                .with_no_client_auth();
+            HttpsConnectorBuilder::new().with_tls_config(nobody)
+        };
+        let mut http = HttpConnector::new();
+        http.enforce_http(false);
+        // A request is small, and nothing follows it: waiting for more would cost 40 ms.
+        http.set_nodelay(true);
+        let connector = connector.https_or_http().enable_http1().wrap_connector(http);
+        Ok(Self {
+            client: Client::builder(TokioExecutor::new()).build(connector),
+            url: format!("{}/chat/completions", config.url.trim_end_matches('/')),
+            headers,
+            timeout: config.timeout,
+            retries: config.retries,
+        })
+    }
+
+    /// Sends a request, again where that may help.
+    ///
+    /// # Errors
+    /// The end of the run.
+    ///
+    /// # Cancel safety
+    /// If dropped, the endpoint may go on for nothing.
+    pub(crate) async fn ask(&self, request: &Value) -> Result<Value, End> {
+        let body = Bytes::from(request.to_string());
+        let mut wait = FIRST_WAIT;
+        let mut tries = 0;
+        loop {
+            let failure = match timeout(self.timeout, self.once(body.clone())).await {
+                Ok(Ok(answer)) => return Ok(answer),
+                Ok(Err(failure)) => failure,
+                Err(_) => Failure::Late,
+            };
+            tries += 1;
+            let asked = match &failure {
+                Failure::Connection(_) => None,
+                Failure::Status(status, _, asked)
+                    if *status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() =>
+                {
+                    *asked
+                }
+                // Nothing suggests that the next one comes sooner, or is another one.
+                Failure::Late | Failure::Status(..) | Failure::Unreadable(_) => {
+                    return Err(self.end(failure, tries));
+                }
+            };
+            if tries > self.retries {
+                return Err(self.end(failure, tries));
+            }
+            let pause = asked.unwrap_or(wait).min(LONGEST_WAIT);
+            tracing::warn!(?failure, ?pause, "asking the model again");
+            sleep(pause).await;
+            wait *= 2;
+        }
+    }
+
+    async fn once(&self, body: Bytes) -> Result<Value, Failure> {
+        let connection = |error: &dyn std::error::Error| Failure::Connection(chain(error));
+        let mut request = Request::builder().method(Method::POST).uri(&self.url);
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        let request = request
+            .body(Full::new(body))
+            .map_err(|error| connection(&error))?;
+        let response = self
+            .client
+            .request(request)
+            .await
+            .map_err(|error| connection(&error))?;
+        let status = response.status();
+        let asked = response
+            .headers()
+            .get(RETRY_AFTER)
+            .and_then(|value| value.to_str().ok()?.trim().parse().ok())
+            .map(Duration::from_secs);
+        let body = Limited::new(response.into_body(), LARGEST)
+            .collect()
+            .await
+            .map_err(|error| connection(error.as_ref()))?
+            .to_bytes();
+        if !status.is_success() {
+            let told = String::from_utf8_lossy(&body);
+            let told = crate::prompt::cut(told.trim(), TOLD);
+            return Err(Failure::Status(status, told, asked));
+        }
+        serde_json::from_slice(&body).map_err(|error| Failure::Unreadable(format!("it is no JSON: {error}")))
+    }
+
+    fn end(&self, failure: Failure, tries: u32) -> End {
+        let url = &self.url;
+        match failure {
+            Failure::Connection(why) => End::ModelUnreachable(format!("{url}: {why} ({tries} tries)")),
+            Failure::Late => End::ModelTimeout(format!(
+                "{url}: no answer within {} s",
+                self.timeout.as_secs_f64()
+            )),
+            Failure::Status(status, told, _)
+                if status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() =>
+            {
+                End::ModelUnreachable(format!("{url}: HTTP {status} ({tries} tries): {told}"))
+            }
+            Failure::Status(status, told, _) => End::ModelRefused(format!("{url}: HTTP {status}: {told}")),
+            Failure::Unreadable(why) => End::ModelUnreadable(format!("{url}: {why}")),
+        }
+    }
+}
+
+/// An error with its causes.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let told = inner.to_string();
+        if !text.ends_with(&told) {
+            text.push_str(": ");
+            text.push_str(&told);
+        }
+        cause = inner.source();
+    }
+    text
+}

@@ -1,0 +1,129 @@
+//! The person at the terminal: a key stops the run, and questions are answered with y and n.
+
+use std::fs::File;
+use std::io::{self, IsTerminal as _, Read};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::getpgrp;
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use crate::end::End;
+use crate::interrupt::Interrupt;
+
+/// The person at the terminal.
+#[derive(Clone, Default)]
+pub(crate) struct Person(Arc<Mutex<Option<oneshot::Sender<bool>>>>);
+
+/// The terminal, which gives keys as they are pressed. Dropped, it is as it was before.
+pub(crate) struct Keys {
+    terminal: File,
+    before: Termios,
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        _ = tcsetattr(&self.terminal, OptionalActions::Now, &self.before);
+    }
+}
+
+/// Where keys come from.
+pub(crate) enum Source {
+    /// A terminal, with a person who can be asked.
+    Terminal {
+        person: Person,
+        /// Held for as long as keys are read.
+        _keys: Keys,
+    },
+    /// A program at stdin, which can stop the run with the same keys.
+    Pipe,
+    /// Nothing.
+    Nowhere,
+}
+
+impl Source {
+    /// Listens from now on; a key for a stop interrupts the run. The thread that reads lives as long as the program.
+    pub(crate) fn listen(interrupt: &Interrupt) -> Self {
+        let person = Person::default();
+        match terminal() {
+            Ok(keys) => {
+                let Ok(reader) = keys.terminal.try_clone() else {
+                    return Self::Nowhere;
+                };
+                read_in_thread(reader, interrupt.clone(), person.clone());
+                Self::Terminal { person, _keys: keys }
+            }
+            Err(_) if !io::stdin().is_terminal() => {
+                read_in_thread(io::stdin(), interrupt.clone(), person);
+                Self::Pipe
+            }
+            Err(error) => {
+                tracing::debug!(%error, "no keys");
+                Self::Nowhere
+            }
+        }
+    }
+
+    pub(crate) fn person(&self) -> Option<&Person> {
+        match self {
+            Self::Terminal { person, .. } => Some(person),
+            Self::Pipe | Self::Nowhere => None,
+        }
+    }
+}
+
+/// The terminal of this program, also where its stdin is something else.
+fn terminal() -> io::Result<Keys> {
+    let terminal = File::open("/dev/tty")?;
+    // A program in the background would be stopped for touching it.
+    if tcgetpgrp(&terminal)? != getpgrp() {
+        return Err(io::Error::other("this program is in the background"));
+    }
+    let before = tcgetattr(&terminal)?;
+    let mut keys = before.clone();
+    keys.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
+    tcsetattr(&terminal, OptionalActions::Now, &keys)?;
+    Ok(Keys { terminal, before })
+}
+
+fn read_in_thread(mut reader: impl Read + Send + 'static, interrupt: Interrupt, person: Person) {
+    let read = move || {
+        // One at a time: a key has its effect when it is pressed.
+        let mut key = [0];
+        while matches!(reader.read(&mut key), Ok(1)) {
+            match key[0] {
+                b' ' | b's' | b'S' => interrupt.raise(End::Operator("a key was pressed".to_owned())),
+                b'y' | b'Y' => person.says(true),
+                b'n' | b'N' => person.says(false),
+                _ => {}
+            }
+        }
+    };
+    // Without a thread there are no keys; Ctrl-C still works.
+    _ = thread::Builder::new().name("keys".to_owned()).spawn(read);
+}
+
+impl Person {
+    fn waiting(&self) -> std::sync::MutexGuard<'_, Option<oneshot::Sender<bool>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn says(&self, yes: bool) {
+        if let Some(waiting) = self.waiting().take() {
+            _ = waiting.send(yes);
+        }
+    }
+
+    /// Waits for y or n, at most this long. What is to be confirmed has been shown.
+    ///
+    /// # Cancel safety
+    /// Safe: the question is forgotten.
+    pub(crate) async fn confirms(&self, longest: Duration) -> Option<bool> {
+        let (sender, answer) = oneshot::channel();
+        *self.waiting() = Some(sender);
+        timeout(longest, answer).await.ok()?.ok()
+    }
+}

@@ -1,0 +1,137 @@
+//! Calls as lines of text, for models without tool calls: `Thought:`, `Action:`, `Action Input:`, as ReAct has them. Pure.
+
+use serde_json::Value;
+
+use crate::answer::{Answer, Asked, Ids, of_text};
+
+/// What the model is told about the form of its answers.
+pub(crate) const FORM: &str = "Answer with exactly these three lines and nothing after them:
+Thought: what you know and what to do next
+Action: the name of one tool
+Action Input: its arguments as one JSON object on one line
+The result follows as `Observation:`. Never write an observation yourself.";
+
+/// The tools as text.
+pub(crate) fn tools(tools: &[Value]) -> String {
+    let mut text = String::from("The tools:\n");
+    for tool in tools {
+        let function = &tool["function"];
+        text.push_str(&format!(
+            "- {}: {} Arguments: {}\n",
+            function["name"].as_str().unwrap_or_default(),
+            function["description"].as_str().unwrap_or_default(),
+            function["parameters"]
+        ));
+    }
+    text
+}
+
+/// Reads the call out of an answer's text. A text with several actions has none: which of them was meant is not known.
+pub(crate) fn read(answer: Answer, ids: &mut Ids, step: u32) -> Answer {
+    let starts = |prefix: &'static str| {
+        move |line: &&str| {
+            let line = line.trim_start();
+            line.get(..prefix.len())
+                .is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+        }
+    };
+    // What a model writes after an observation of its own is made up.
+    let own: Vec<&str> = answer
+        .text
+        .lines()
+        .take_while(|line| !starts("Observation:")(line))
+        .collect();
+    let after = |line: &str| {
+        line.split_once(':')
+            .map_or("", |(_, rest)| rest)
+            .trim()
+            .to_owned()
+    };
+    let actions: Vec<String> = own
+        .iter()
+        .filter(|line| starts("Action:")(line))
+        .map(|line| after(line))
+        .collect();
+    let input_at = own.iter().position(|line| starts("Action Input:")(line));
+    let text = own
+        .iter()
+        .find(|line| starts("Thought:")(line))
+        .map_or_else(|| own.join("\n").trim().to_owned(), |line| after(line));
+    let calls = match (actions.as_slice(), input_at) {
+        ([], _) => Vec::new(),
+        ([name], input) => {
+            let input = input.map_or_else(String::new, |at| {
+                let mut lines = vec![after(own[at])];
+                lines.extend(own[at + 1..].iter().map(|line| (*line).to_owned()));
+                lines.join("\n")
+            });
+            let input = input
+                .trim()
+                .trim_start_matches("```json")
+                .trim_matches('`')
+                .trim();
+            vec![Asked {
+                id: ids.of(None, step, 1),
+                name: name.trim_matches(['`', '"', '*', ' ']).to_owned(),
+                arguments: of_text(input),
+            }]
+        }
+        (several, _) => vec![Asked {
+            id: ids.of(None, step, 1),
+            name: several[0].clone(),
+            arguments: Err(format!(
+                "the answer has {} actions: write one at a time",
+                several.len()
+            )),
+        }],
+    };
+    Answer {
+        text,
+        calls,
+        ..answer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn one_action_is_a_call_and_anything_else_is_not() {
+        for (text, expected) in [
+            (
+                "Thought: near\nAction: move_forward\nAction Input: {\"cm\": 50}",
+                Some(("move_forward", Some(json!({"cm": 50})))),
+            ),
+            (
+                "thought: x\naction: `wave`\naction input: ```json\n{}\n```",
+                Some(("wave", Some(json!({})))),
+            ),
+            ("Action: land", Some(("land", Some(json!({}))))),
+            (
+                "Action: wave\nAction Input: {}\nObservation: done\nAction: land\nAction Input: {}",
+                Some(("wave", Some(json!({})))),
+            ),
+            ("Action: wave\nAction Input: {bad", Some(("wave", None))),
+            (
+                "Action: a\nAction Input: {}\nAction: b\nAction Input: {}",
+                Some(("a", None)),
+            ),
+            ("I am done.", None),
+            ("", None),
+        ] {
+            let answer = Answer {
+                text: text.to_owned(),
+                ..Answer::default()
+            };
+            let read = read(answer, &mut Ids::default(), 1);
+            let call = read.calls.first().map(|call| {
+                let arguments = call.arguments.clone().ok().map(Value::Object);
+                (call.name.as_str(), arguments)
+            });
+            assert_eq!(call, expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! The record of a run: lines of JSON, one for its start, one for each step, one for its end. A run can be replayed from it
+//! without a model.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use config::AgentBudgets;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use crate::end::End;
+
+/// The version of the form of records.
+pub(crate) const VERSION: u32 = 1;
+
+/// The longest line that is read, in bytes.
+const LONGEST: u64 = 64 << 20;
+
+/// A line of a record, as it is written.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(crate) enum Line {
+    /// The first.
+    Start(Box<Start>),
+    /// One answer of the model and what came of it.
+    Step(Box<Step>),
+    /// The last.
+    End(Box<Ended>),
+}
+
+/// What a run began with.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Start {
+    pub(crate) version: u32,
+    pub(crate) run_id: String,
+    /// Seconds since 1970, UTC.
+    pub(crate) began: f64,
+    pub(crate) goal: String,
+    pub(crate) model: String,
+    pub(crate) dry_run: bool,
+    /// Switches of the run: what the model does not have.
+    pub(crate) ablations: Value,
+    pub(crate) budgets: AgentBudgets,
+    /// SHA-256 of the first message.
+    pub(crate) prompt_sha256: String,
+    /// SHA-256 of the list of tools as it is sent.
+    pub(crate) tools_sha256: String,
+    pub(crate) tools: Vec<String>,
+}
+
+/// A step.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Step {
+    pub(crate) step: u32,
+    /// The messages that were added to the conversation since the last step.
+    pub(crate) sent: Vec<Value>,
+    pub(crate) state: Value,
+    /// SHA-256 of the whole request.
+    pub(crate) request_sha256: String,
+    /// What the endpoint answered, as it came.
+    pub(crate) answer: Value,
+    pub(crate) answer_ms: u64,
+    pub(crate) thought: String,
+    pub(crate) calls: Vec<Call>,
+    pub(crate) used: Value,
+    pub(crate) left: Value,
+}
+
+/// A call of a step.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Call {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    /// Missing where they are malformed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) arguments: Option<Value>,
+    /// What it would hold and do, where it was planned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) plan: Option<Value>,
+    /// The id of the call in the service; missing where it was not made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) call_id: Option<String>,
+    pub(crate) status: Status,
+    /// What the model is told.
+    pub(crate) observation: Value,
+    pub(crate) ms: u64,
+}
+
+/// What became of a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Status {
+    /// It was not made.
+    #[default]
+    NotMade,
+    /// It was refused before it was made: malformed, unknown, over a budget.
+    Refused,
+    /// The service refused it or it failed.
+    Failed,
+    /// It waits for a person.
+    WaitsForConfirmation,
+    /// It was planned only.
+    Planned,
+    /// It was done.
+    Completed,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Ended {
+    pub(crate) end: End,
+    pub(crate) text: String,
+    pub(crate) exit_code: u8,
+    pub(crate) used: Value,
+    pub(crate) elapsed_ms: u64,
+    /// What was done about what the run moved.
+    pub(crate) halted: Option<Value>,
+}
+
+/// Why a record cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RecordError {
+    #[error("the record {path}: {cause}")]
+    File { path: PathBuf, cause: io::Error },
+    #[error("line {line} of the record {path} cannot be read: {cause}")]
+    Line {
+        path: PathBuf,
+        line: usize,
+        cause: serde_json::Error,
+    },
+    #[error("the record {0} does not begin with the line of a start: it is no record of a run")]
+    NoStart(PathBuf),
+    #[error("the record {path} has version {found}; this program reads {VERSION}")]
+    Version { path: PathBuf, found: u32 },
+}
+
+/// Writes a record. A disk that is full costs the record, not the run.
+pub(crate) struct Recorder {
+    file: Option<File>,
+    path: PathBuf,
+}
+
+impl Recorder {
+    /// A new file that only its owner reads: conversations and pictures may be private. `None`: nothing is recorded.
+    ///
+    /// # Errors
+    /// The file cannot be made, or is there already.
+    pub(crate) fn new(path: Option<&Path>) -> Result<Self, RecordError> {
+        let Some(path) = path else {
+            return Ok(Self {
+                file: None,
+                path: PathBuf::new(),
+            });
+        };
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path);
+        let file = file.map_err(|cause| RecordError::File {
+            path: path.to_owned(),
+            cause,
+        })?;
+        Ok(Self {
+            file: Some(file),
+            path: path.to_owned(),
+        })
+    }
+
+    pub(crate) fn write(&mut self, line: &Line) {
+        let Some(file) = &mut self.file else { return };
+        let written = serde_json::to_string(line)
+            .map_err(io::Error::from)
+            .and_then(|text| file.write_all(format!("{text}\n").as_bytes()));
+        if let Err(error) = written {
+            tracing::error!(%error, path = %self.path.display(), "the record ends here: it cannot be written");
+            self.file = None;
+        }
+    }
+}
+
+/// A record that was read.
+pub(crate) struct Record {
+    pub(crate) start: Start,
+    pub(crate) steps: Vec<Step>,
+}
+
+impl Record {
+    /// Reads it. A last line that was cut off, as by a kill, is left out.
+    ///
+    /// # Errors
+    /// [`RecordError`].
+    pub(crate) fn read(path: &Path) -> Result<Self, RecordError> {
+        let failed = |cause| RecordError::File {
+            path: path.to_owned(),
+            cause,
+        };
+        let file = File::open(path).map_err(failed)?;
+        let mut reader = BufReader::new(io::Read::take(file, LONGEST));
+        let (mut start, mut steps) = (None, Vec::new());
+        let mut number = 0;
+        loop {
+            let mut text = String::new();
+            if reader.read_line(&mut text).map_err(failed)? == 0 {
+                break;
+            }
+            number += 1;
+            if text.trim().is_empty() {
+                continue;
+            }
+            let unreadable = |cause| RecordError::Line {
+                path: path.to_owned(),
+                line: number,
+                cause,
+            };
+            // Not as an enum with a tag: serde would hand on the numbers of this build of serde_json as maps.
+            let line: Value = match serde_json::from_str(&text) {
+                Ok(line) => line,
+                Err(_) if !text.ends_with('\n') => break,
+                Err(cause) => return Err(unreadable(cause)),
+            };
+            let kind = line.get("kind").and_then(Value::as_str).map(str::to_owned);
+            match (kind.as_deref(), &start) {
+                (Some("start"), None) => {
+                    let found = line.get("version").and_then(Value::as_u64);
+                    let found = found.and_then(|found| u32::try_from(found).ok()).unwrap_or(0);
+                    if found != VERSION {
+                        return Err(RecordError::Version {
+                            path: path.to_owned(),
+                            found,
+                        });
+                    }
+                    start = Some(serde_json::from_value(line).map_err(unreadable)?);
+                }
+                (Some("step"), Some(_)) => steps.push(serde_json::from_value(line).map_err(unreadable)?),
+                (Some("end"), Some(_)) => break,
+                _ => return Err(RecordError::NoStart(path.to_owned())),
+            }
+        }
+        let start = start.ok_or_else(|| RecordError::NoStart(path.to_owned()))?;
+        Ok(Self { start, steps })
+    }
+}
+
+/// SHA-256 of JSON, in hexadecimal.
+pub(crate) fn sha256(value: &Value) -> String {
+    let digest = Sha256::digest(value.to_string());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The first step of which the calls differ from those of a record, as `(step, now, then)`.
+pub(crate) fn differs(then: &[Step], now: &[Step]) -> Option<(u32, String, String)> {
+    let calls = |step: Option<&Step>| {
+        let calls = step.map_or(&[][..], |step| &step.calls);
+        let calls = calls.iter().map(|call| {
+            let arguments = call.arguments.as_ref().map_or_else(String::new, Value::to_string);
+            format!("{}({arguments})", call.name)
+        });
+        calls.collect::<Vec<_>>().join(", ")
+    };
+    (0..then.len().max(now.len())).find_map(|at| {
+        let (then, now) = (calls(then.get(at)), calls(now.get(at)));
+        let number = u32::try_from(at + 1).unwrap_or(u32::MAX);
+        (then != now).then_some((number, now, then))
+    })
+}

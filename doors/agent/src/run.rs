@@ -1,0 +1,266 @@
+//! One run: observe, reason, act, until something ends it.
+
+mod own;
+mod turn;
+
+use std::time::SystemTime;
+
+use door::{StopTool, stop};
+use ovos_toolbox_wire::Object;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::act::Hands;
+use crate::answer::{self, Ids};
+use crate::budget::{Used, millis};
+use crate::end::End;
+use crate::prompt;
+use crate::react;
+use crate::record::{Ended, Line, Recorder, Start, Step, VERSION, sha256};
+use crate::settings::Settings;
+use crate::source::Source;
+use crate::state::State;
+use crate::tell::Tell;
+use crate::toolbelt::Toolbelt;
+
+/// A run under way.
+pub(crate) struct Run<'a> {
+    hands: Hands<'a>,
+    settings: &'a Settings,
+    belt: &'a Toolbelt,
+    state: State,
+    used: Used,
+    ids: Ids,
+    began: Instant,
+    /// The conversation.
+    messages: Vec<Value>,
+    /// How much of it the record has.
+    recorded: usize,
+    /// Those of results, for the conversation.
+    pictures: Vec<Value>,
+    /// A call that moves something was made.
+    moved: bool,
+    pub(crate) steps: Vec<Step>,
+}
+
+impl<'a> Run<'a> {
+    pub(crate) fn new(hands: Hands<'a>, belt: &'a Toolbelt) -> Self {
+        let settings = hands.settings;
+        let text_tools = settings.as_text().then(|| belt.shown());
+        let messages = vec![
+            prompt::system(&settings.door.instructions, text_tools),
+            prompt::goal(&settings.goal),
+        ];
+        Self {
+            hands,
+            settings,
+            belt,
+            state: State::new(&settings.goal),
+            used: Used::default(),
+            ids: Ids::default(),
+            began: Instant::now(),
+            messages,
+            recorded: 0,
+            pictures: Vec::new(),
+            moved: false,
+            steps: Vec::new(),
+        }
+    }
+
+    /// The first line of the record.
+    pub(crate) fn start(&self) -> Start {
+        Start {
+            version: VERSION,
+            run_id: self.settings.run_id.clone(),
+            began: now(),
+            goal: self.settings.goal.clone(),
+            model: self.settings.door.model.clone(),
+            dry_run: self.settings.dry_run,
+            ablations: self.settings.ablations(),
+            budgets: self.settings.budgets().clone(),
+            prompt_sha256: sha256(&self.messages[0]),
+            tools_sha256: sha256(&json!(self.belt.shown())),
+            tools: self.belt.names().into_iter().map(str::to_owned).collect(),
+        }
+    }
+
+    /// Goes on until the run ends, and sees to it that nothing goes on then.
+    ///
+    /// # Cancel safety
+    /// Dropping it asks the service to end its calls.
+    pub(crate) async fn drive(&mut self, source: &mut Source, recorder: &mut Recorder) -> Ended {
+        (self.hands.audience)(&Tell::Began {
+            goal: &self.settings.goal,
+            tools: self.belt.names().len(),
+            dry_run: self.settings.dry_run,
+        });
+        let end = loop {
+            if let Some(end) = self.step(source, recorder).await {
+                break end;
+            }
+        };
+        let left = self.left();
+        (self.hands.audience)(&Tell::Ended {
+            end: &end,
+            left: &left,
+        });
+        let halted = if self.moved && !end.is_of_people() && !matches!(end, End::Done(_)) {
+            let stopped = stop(StopTool::StopMoving, self.hands.door).await;
+            Some(json!({"text": stopped.text, "confirmed": !stopped.failed}))
+        } else {
+            None
+        };
+        let ended = Ended {
+            text: end.text(),
+            exit_code: end.exit_code(),
+            end,
+            used: self.used_object(),
+            elapsed_ms: millis(self.began.elapsed()),
+            halted,
+        };
+        recorder.write(&Line::End(Box::new(ended.clone())));
+        ended
+    }
+
+    fn left(&self) -> Value {
+        self.used.left(self.settings.budgets(), self.began.elapsed())
+    }
+
+    fn used_object(&self) -> Value {
+        json!({
+            "steps": self.used.steps,
+            "calls": self.used.calls,
+            "tokens": self.used.tokens,
+            "rotation_deg": self.used.rotation_deg,
+            "forward_m": self.used.forward_m,
+        })
+    }
+
+    /// One step; the end of the run, where it is one.
+    async fn step(&mut self, source: &mut Source, recorder: &mut Recorder) -> Option<End> {
+        let interrupt = self.hands.interrupt.clone();
+        let budgets = self.settings.budgets();
+        if let Some(end) = interrupt.raised() {
+            return Some(end);
+        }
+        if let Some(end) = self.used.spent(budgets, self.began.elapsed()) {
+            return Some(end);
+        }
+        self.observe().await;
+        if let Some(end) = self.physical() {
+            return Some(end);
+        }
+        self.used.steps += 1;
+        prompt::shorten(&mut self.messages, self.settings.door.history_bytes);
+        let state = self.state.object(&self.used, budgets, &self.settings.blank);
+        let request = self.request(&state);
+        (self.hands.audience)(&Tell::Asking {
+            step: self.used.steps,
+            left: &self.left(),
+        });
+        let asked = Instant::now();
+        let answered = tokio::select! {
+            biased;
+            end = interrupt.wait() => return Some(end),
+            answered = source.ask(&request) => answered,
+        };
+        let raw = match answered {
+            Ok(raw) => raw,
+            Err(end) => return Some(end),
+        };
+        let answer_ms = millis(asked.elapsed());
+        let answer = match answer::read(&raw, &mut self.ids, self.used.steps) {
+            Ok(answer) => answer,
+            Err(why) => return Some(End::ModelUnreadable(why)),
+        };
+        let counted = (request.to_string().len() + raw.to_string().len()) / 4;
+        self.used.tokens += answer
+            .tokens
+            .unwrap_or_else(|| u64::try_from(counted).unwrap_or(u64::MAX));
+        let said = answer.text.clone();
+        let answer = if self.settings.as_text() && answer.calls.is_empty() {
+            react::read(answer, &mut self.ids, self.used.steps)
+        } else {
+            answer
+        };
+        if !answer.text.trim().is_empty() {
+            (self.hands.audience)(&Tell::Thought(answer.text.trim()));
+        }
+        let sent = self.messages[self.recorded..].to_vec();
+        if self.settings.as_text() {
+            self.messages
+                .push(json!({ "role": "assistant", "content": said }));
+        } else {
+            self.messages.push(answer::message(&answer));
+        }
+        self.recorded = self.messages.len();
+        let (calls, end) = self.act(&answer).await;
+        let step = Step {
+            step: self.used.steps,
+            sent,
+            state,
+            request_sha256: sha256(&request),
+            answer: raw,
+            answer_ms,
+            thought: answer.text,
+            calls,
+            used: self.used_object(),
+            left: self.left(),
+        };
+        recorder.write(&Line::Step(Box::new(step.clone())));
+        self.steps.push(step);
+        // A stop during the calls stands, whatever the model said.
+        interrupt.raised().or(end)
+    }
+
+    fn request(&self, state: &Value) -> Value {
+        let mut messages = self.messages.clone();
+        messages.push(prompt::state(state));
+        let door = &self.settings.door;
+        let mut request = json!({ "model": door.model, "messages": messages, "stream": false });
+        if self.settings.as_text() {
+            request["stop"] = json!(["Observation:"]);
+        } else {
+            request["tools"] = json!(self.belt.shown());
+        }
+        if door.answer_tokens > 0 {
+            request["max_tokens"] = json!(door.answer_tokens);
+        }
+        if let Some(temperature) = door.temperature {
+            request["temperature"] = json!(temperature);
+        }
+        request
+    }
+
+    /// Looks at the state, where there are tools for that.
+    async fn observe(&mut self) {
+        for name in &self.settings.door.state_tools {
+            let Some(tool) = self.belt.reader(name) else {
+                continue;
+            };
+            let came = self.hands.make(tool, &Object::new()).await;
+            if let Some(result) = &came.result {
+                let grown = self.state.see(&tool.name, &json!({}), result);
+                self.used.rotation_deg += grown.deg;
+                self.used.forward_m += grown.forward_m;
+            }
+        }
+    }
+
+    /// The end that the state of the machine means.
+    fn physical(&self) -> Option<End> {
+        if let Some(end) = self.hands.interrupt.raised() {
+            return Some(end);
+        }
+        if self.state.taken_over() {
+            return Some(End::Takeover("the vehicle says so".to_owned()));
+        }
+        self.used.overdrawn(self.settings.budgets())
+    }
+}
+
+/// Seconds since 1970, UTC.
+fn now() -> f64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0.0, |since| since.as_secs_f64())
+}

@@ -1,0 +1,127 @@
+//! Calls of the agent's own tools, and of everything that stops.
+
+use door::{StopTool, stop};
+use ovos_toolbox_wire::{Effect, Object};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::Run;
+use crate::act::planned;
+use crate::answer::Asked;
+use crate::budget::millis;
+use crate::end::End;
+use crate::record::{self, Status};
+use crate::tell::Tell;
+use crate::toolbelt::{Own, Target};
+
+impl Run<'_> {
+    /// The first call that stops something.
+    pub(super) fn first_stop(&self, calls: &[Asked]) -> Option<usize> {
+        calls.iter().position(|call| match self.belt.target(&call.name) {
+            Some(Target::Own(Own::Stop(_))) => true,
+            Some(Target::Tool(tool)) => tool.effect == Effect::Stop,
+            _ => false,
+        })
+    }
+
+    /// Stops. An emergency stop ends the run; after `stop_moving` the model goes on.
+    pub(super) async fn stop(&mut self, asked: &Asked, line: &mut record::Call) -> Option<End> {
+        let name = asked.name.as_str();
+        let arguments = json!({});
+        self.used.call(name, &arguments);
+        (self.hands.audience)(&Tell::Call {
+            name,
+            arguments: &arguments,
+            waves: &[],
+        });
+        let began = Instant::now();
+        let (text, failed, latches) = match self.belt.target(name) {
+            Some(Target::Own(Own::Stop(tool))) => {
+                let stopped = stop(*tool, self.hands.door).await;
+                (stopped.text, stopped.failed, *tool == StopTool::EmergencyStop)
+            }
+            Some(Target::Tool(tool)) => {
+                // Whatever its arguments are: a stop is never validated away.
+                let given = asked.arguments.clone().unwrap_or_default();
+                let came = self.hands.make(tool, &given).await;
+                (came.text.clone(), came.failed(), true)
+            }
+            _ => return None,
+        };
+        line.ms = millis(began.elapsed());
+        line.status = if failed { Status::Failed } else { Status::Completed };
+        line.observation = json!(text);
+        self.used.came(failed);
+        (self.hands.audience)(&Tell::Came {
+            name,
+            status: line.status,
+            text: &text,
+            ms: line.ms,
+        });
+        latches.then(|| End::Latched(format!("the model called {name}")))
+    }
+
+    /// A tool of the agent itself.
+    pub(super) async fn own(
+        &mut self,
+        own: Own,
+        arguments: &Object,
+        calls: usize,
+        line: &mut record::Call,
+    ) -> Option<End> {
+        let text = |key: &str| arguments.get(key).and_then(Value::as_str).unwrap_or_default();
+        match own {
+            Own::Finish => {
+                let reached = arguments.get("reached").and_then(Value::as_bool);
+                let summary = text("summary").trim().to_owned();
+                let Some(reached) = reached.filter(|_| calls == 1) else {
+                    let why = if calls == 1 {
+                        "ValueError: finish needs `reached`, true or false"
+                    } else {
+                        "not done: call finish by itself, after you have read the results"
+                    };
+                    self.refuse(line, why);
+                    return None;
+                };
+                line.status = Status::Completed;
+                line.observation = json!("the run ends");
+                Some(if reached {
+                    End::Done(summary)
+                } else {
+                    End::GaveUp(summary)
+                })
+            }
+            Own::FindTools => {
+                self.used.call("find_tools", &Value::Object(arguments.clone()));
+                let found = self.belt.find(text("query"));
+                line.status = Status::Completed;
+                line.observation = json!(found.to_string());
+                self.used.came(false);
+                None
+            }
+            Own::PreviewPlan => {
+                self.used.call("preview_plan", &Value::Object(arguments.clone()));
+                let name = text("name");
+                let Some(Target::Tool(tool)) = self.belt.target(name).cloned() else {
+                    self.refuse(line, &format!("UnknownTool: {}.", self.belt.unknown(name)));
+                    return None;
+                };
+                let inner = match arguments.get("arguments") {
+                    Some(Value::Object(object)) => object.clone(),
+                    _ => Object::new(),
+                };
+                match self.hands.plan(&tool, &inner).await {
+                    Ok(plan) => {
+                        line.status = Status::Completed;
+                        line.observation = json!(planned(&plan).to_string());
+                        self.used.came(false);
+                    }
+                    Err(why) => self.refuse(line, &why.text),
+                }
+                None
+            }
+            // Both were handled before.
+            Own::CallTool | Own::Stop(_) => None,
+        }
+    }
+}

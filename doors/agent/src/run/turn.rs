@@ -1,0 +1,322 @@
+//! What is done about one answer of the model: its calls are sorted out, planned, and made in batches.
+
+use std::sync::Arc;
+
+use client::payload::PlanResponse;
+use door::Registered;
+use futures_util::future::join_all;
+use ovos_toolbox_wire::{Effect, Object};
+use serde_json::{Value, json};
+
+use super::Run;
+use crate::act::{Came, planned, waves};
+use crate::answer::{self, Answer, Asked};
+use crate::batch::{Claim, batches};
+use crate::budget::{Charge, Verdict};
+use crate::end::{End, Spent};
+use crate::prompt;
+use crate::record::{self, Status};
+use crate::state::blanked;
+use crate::tell::Tell;
+use crate::toolbelt::{Own, Target};
+
+/// A call that is ready to be made.
+struct Ready {
+    /// Its place in the answer.
+    at: usize,
+    tool: Arc<Registered>,
+    arguments: Object,
+    plan: Option<PlanResponse>,
+}
+
+impl Ready {
+    /// What it asks of the physical budgets.
+    fn charge(&self) -> Charge {
+        let arguments = Value::Object(self.arguments.clone());
+        let schema = Value::Object((*self.tool.arguments).clone());
+        Charge::asked(&self.tool.name, &arguments, &schema)
+    }
+}
+
+impl Run<'_> {
+    /// Does what an answer asks for, as far as that is allowed.
+    pub(super) async fn act(&mut self, answer: &Answer) -> (Vec<record::Call>, Option<End>) {
+        if answer.calls.is_empty() {
+            self.used.came(true);
+            self.messages.push(prompt::user(prompt::NO_CALL));
+            return (Vec::new(), None);
+        }
+        let mut lines: Vec<record::Call> = answer.calls.iter().map(line).collect();
+        // A stop is never behind anything, and nothing of the same answer follows it.
+        if let Some(at) = self.first_stop(&answer.calls) {
+            let end = self.stop(&answer.calls[at], &mut lines[at]).await;
+            for (other, line) in lines.iter_mut().enumerate() {
+                if other != at {
+                    line.observation = json!("not made: there was a stop in the same answer");
+                }
+            }
+            self.tell_model(&lines);
+            return (lines, end);
+        }
+        let (ready, mut end) = self.prepare(answer, &mut lines).await;
+        if end.is_none() {
+            end = self.make(ready, &mut lines).await;
+        }
+        self.tell_model(&lines);
+        (lines, end)
+    }
+
+    /// The results into the conversation, one for each call.
+    fn tell_model(&mut self, lines: &[record::Call]) {
+        for line in lines {
+            let text = line.observation.as_str().unwrap_or_default();
+            let message = prompt::observation(&line.id, text, self.settings.as_text());
+            self.messages.push(message);
+        }
+        // After the results: nothing may stand between calls and their results.
+        self.messages.append(&mut self.pictures);
+    }
+
+    /// Sorts out what cannot be made, does what the agent itself does, and plans the rest.
+    async fn prepare(&mut self, answer: &Answer, lines: &mut [record::Call]) -> (Vec<Ready>, Option<End>) {
+        let budgets = self.settings.budgets();
+        let most = usize::try_from(budgets.calls_at_once).unwrap_or(usize::MAX);
+        let mut ready = Vec::new();
+        for (at, asked) in answer.calls.iter().enumerate() {
+            let line = &mut lines[at];
+            if at >= most {
+                line.observation = json!(format!("not made: an answer may have at most {most} calls"));
+                continue;
+            }
+            let (name, arguments) = match self.unwrapped(asked) {
+                Ok(call) => call,
+                Err(why) => {
+                    self.refuse(line, &format!("MalformedCall: {why}. Nothing was done."));
+                    continue;
+                }
+            };
+            let given = Value::Object(arguments.clone());
+            let Some(target) = self.belt.target(&name).cloned() else {
+                self.refuse(line, &format!("UnknownTool: {}.", self.belt.unknown(&name)));
+                continue;
+            };
+            if self.used.calls >= budgets.calls {
+                line.observation = json!("not made: no calls are left in this run");
+                continue;
+            }
+            if self.used.would_repeat(&name, &given) > budgets.repeats {
+                self.refuse(line, "the same call was made too often");
+                return (ready, Some(End::Budget(Spent::Repeats)));
+            }
+            match target {
+                Target::Own(own) => {
+                    if let Some(end) = self.own(own, &arguments, answer.calls.len(), line).await {
+                        return (ready, Some(end));
+                    }
+                }
+                Target::Tool(tool) => {
+                    self.used.call(&name, &given);
+                    let plan = if tool.effect == Effect::Read {
+                        None
+                    } else {
+                        match self.hands.plan(&tool, &arguments).await {
+                            Ok(plan) => Some(plan),
+                            Err(why) => {
+                                self.refuse(line, &why.text);
+                                continue;
+                            }
+                        }
+                    };
+                    line.plan = plan.as_ref().map(planned);
+                    ready.push(Ready {
+                        at,
+                        tool,
+                        arguments,
+                        plan,
+                    });
+                }
+            }
+        }
+        (ready, None)
+    }
+
+    /// The tool and the arguments that are meant: `call_tool` stands for another one.
+    fn unwrapped(&self, asked: &Asked) -> Result<(String, Object), String> {
+        let arguments = asked.arguments.clone()?;
+        if !matches!(self.belt.target(&asked.name), Some(Target::Own(Own::CallTool))) {
+            return Ok((asked.name.clone(), arguments));
+        }
+        let name = arguments.get("name").and_then(Value::as_str);
+        let name = name.ok_or("call_tool needs the name of a tool")?;
+        if matches!(self.belt.target(name), Some(Target::Own(_))) {
+            return Err(format!("{name} is called by its own name, without call_tool"));
+        }
+        let inner = match arguments.get("arguments") {
+            None | Some(Value::Null) => Object::new(),
+            Some(Value::Object(object)) => object.clone(),
+            Some(Value::String(text)) => answer::of_text(text)?,
+            Some(other) => return Err(format!("arguments: expected an object, found {other}")),
+        };
+        Ok((name.to_owned(), inner))
+    }
+
+    pub(super) fn refuse(&mut self, line: &mut record::Call, why: &str) {
+        line.status = Status::Refused;
+        line.observation = json!(why);
+        self.used.came(true);
+        (self.hands.audience)(&Tell::Came {
+            name: &line.name,
+            status: Status::Refused,
+            text: why,
+            ms: 0,
+        });
+    }
+
+    /// Makes the calls that are ready: in batches of those that share nothing. After one that fails no further batch begins.
+    async fn make(&mut self, ready: Vec<Ready>, lines: &mut [record::Call]) -> Option<End> {
+        let claims: Vec<Claim> = ready
+            .iter()
+            .map(|call| Claim {
+                toolbox_id: call.tool.toolbox_id.clone(),
+                effect: call.tool.effect,
+                subsystems: call
+                    .plan
+                    .as_ref()
+                    .map_or_else(Vec::new, |plan| plan.subsystems.clone()),
+            })
+            .collect();
+        let mut failed = None;
+        let mut end = None;
+        for batch in batches(&claims) {
+            let batch: Vec<&Ready> = batch.into_iter().map(|at| &ready[at]).collect();
+            if end.is_none() {
+                end = self.hands.interrupt.raised();
+            }
+            if let Some(why) = end
+                .as_ref()
+                .map(End::text)
+                .or_else(|| failed.as_ref().map(|name| format!("'{name}' failed")))
+            {
+                for call in batch {
+                    lines[call.at].observation = json!(format!("not made: {why}"));
+                }
+                continue;
+            }
+            let mut allowed = Vec::new();
+            for call in batch {
+                match self.permitted(call).await {
+                    Verdict::Go => allowed.push(call),
+                    Verdict::Refuse(why) => {
+                        self.refuse(&mut lines[call.at], &format!("BudgetError: {why}"));
+                        failed = Some(call.tool.name.clone());
+                    }
+                    Verdict::End(reason) => {
+                        lines[call.at].observation = json!(format!("not made: {}", reason.text()));
+                        end = Some(reason);
+                    }
+                }
+            }
+            if end.is_some() {
+                for call in allowed {
+                    lines[call.at].observation = json!("not made: the run ends");
+                }
+                continue;
+            }
+            let moving = allowed.iter().any(|call| call.tool.effect == Effect::Motion);
+            let came = join_all(allowed.iter().map(|call| self.one(call))).await;
+            self.moved |= moving && !self.settings.dry_run;
+            for (call, mut came) in allowed.into_iter().zip(came) {
+                if came.failed() {
+                    failed = Some(call.tool.name.clone());
+                }
+                self.note(call, &came);
+                if !came.pictures.is_empty() {
+                    self.pictures.push(prompt::pictures(
+                        &call.tool.name,
+                        &std::mem::take(&mut came.pictures),
+                    ));
+                }
+                let line = &mut lines[call.at];
+                line.status = came.status;
+                line.call_id = came.call_id;
+                line.ms = came.ms;
+                line.observation = json!(prompt::cut(&came.text, self.settings.door.result_bytes));
+            }
+            if moving && end.is_none() {
+                self.observe().await;
+                end = self.physical();
+            }
+        }
+        end
+    }
+
+    /// Whether a call may be made now.
+    async fn permitted(&self, call: &Ready) -> Verdict {
+        if call.tool.effect != Effect::Motion || self.settings.dry_run {
+            return Verdict::Go;
+        }
+        if let Some(end) = self.hands.watch.check().await {
+            return Verdict::End(end);
+        }
+        let asked = call.charge();
+        self.used
+            .motion(self.settings.budgets(), asked, self.state.battery_pct())
+    }
+
+    async fn one(&self, call: &Ready) -> Came {
+        let arguments = Value::Object(call.arguments.clone());
+        let waves = call.plan.as_ref().map(waves).unwrap_or_default();
+        (self.hands.audience)(&Tell::Call {
+            name: &call.tool.name,
+            arguments: &arguments,
+            waves: &waves,
+        });
+        let mut came = match &call.plan {
+            Some(plan) if self.settings.dry_run => {
+                let text = json!({"dry_run": true, "would": planned(plan)}).to_string();
+                Came::said(Status::Planned, &text)
+            }
+            _ => self.hands.make(&call.tool, &call.arguments).await,
+        };
+        if let Some(result) = came.result.as_ref().filter(|_| !self.settings.blank.is_empty()) {
+            let mut shown = result.clone();
+            blanked(&mut shown, &self.settings.blank);
+            came.text = shown.to_string();
+        }
+        (self.hands.audience)(&Tell::Came {
+            name: &call.tool.name,
+            status: came.status,
+            text: &came.text,
+            ms: came.ms,
+        });
+        came
+    }
+
+    /// Charges a call and takes what its result says about the world.
+    fn note(&mut self, call: &Ready, came: &Came) {
+        self.used.came(came.failed());
+        let arguments = Value::Object(call.arguments.clone());
+        if let Some(result) = &came.result {
+            let grown = self.state.see(&call.tool.name, &arguments, result);
+            self.used.rotation_deg += grown.deg;
+            self.used.forward_m += grown.forward_m;
+        }
+        // A vehicle that counts its own turning and distance is believed; of another one the arguments are. A call that failed
+        // may have moved all the same.
+        if call.tool.effect == Effect::Motion && came.call_id.is_some() && !self.state.is_measured() {
+            let charge = call.charge();
+            self.used.rotation_deg += charge.deg;
+            self.used.forward_m += charge.forward_m;
+        }
+    }
+}
+
+fn line(asked: &Asked) -> record::Call {
+    record::Call {
+        id: asked.id.clone(),
+        name: asked.name.clone(),
+        arguments: asked.arguments.clone().ok().map(Value::Object),
+        observation: json!("not made"),
+        ..record::Call::default()
+    }
+}

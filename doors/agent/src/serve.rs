@@ -1,0 +1,311 @@
+//! A door that waits for goals on the bus: `ovos.tools.agent.run`, one at a time, and `.cancel`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use client::payload::{
+    AgentCancelRequest, AgentCancelResponse, AgentProgress, AgentProgressKind, AgentRunRequest,
+    AgentRunResponse,
+};
+use client::{Client, Request};
+use config::AgentDoor;
+use door::Door;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::end::End;
+use crate::endpoint::{Endpoint, EndpointError};
+use crate::interrupt::Interrupt;
+use crate::prompt::cut;
+use crate::session::Session;
+use crate::settings::{Narrower, Settings};
+use crate::source::Source;
+use crate::tell::{Audience, Tell};
+
+const RUN: &str = "ovos.tools.agent.run";
+const CANCEL: &str = "ovos.tools.agent.cancel";
+const PROGRESS: &str = "ovos.tools.agent.progress";
+
+/// The longest goal, in characters.
+const LONGEST: usize = 4096;
+
+/// How much of a text progress carries, in bytes.
+const SHOWN: usize = 2000;
+
+/// The run under way.
+struct Current {
+    run_id: String,
+    interrupt: Interrupt,
+    ended: tokio::task::JoinHandle<()>,
+}
+
+/// Serves until the door closes. A run that is under way then is ended and answered.
+///
+/// # Errors
+/// The endpoint cannot be used; it is looked at before the first goal.
+///
+/// # Cancel safety
+/// Dropping it asks the service to end the calls of a run.
+pub(crate) async fn serve(
+    door: &Arc<Door>,
+    settings: impl Fn() -> Settings,
+    view: Audience,
+) -> Result<(), EndpointError> {
+    endpoint(&settings().door)?;
+    let mut requests = door.client.serve(&[RUN, CANCEL]);
+    let mut current: Option<Current> = None;
+    loop {
+        let request = tokio::select! {
+            request = requests.next() => request,
+            () = door.shutdown.cancelled() => None,
+        };
+        let Some(request) = request else { break };
+        if current.as_ref().is_some_and(|run| run.ended.is_finished()) {
+            current = None;
+        }
+        match request.topic() {
+            CANCEL => cancel(&door.client, &request, current.as_ref()),
+            _ => match begin(door, &settings, &view, &request, current.as_ref()) {
+                Ok(begun) => current = Some(begun),
+                Err((run_id, error)) => {
+                    let refused = AgentRunResponse {
+                        run_id,
+                        error: Some(error),
+                        ..AgentRunResponse::default()
+                    };
+                    answer(&door.client, &request, &refused);
+                }
+            },
+        }
+    }
+    if let Some(run) = current {
+        run.interrupt
+            .raise(End::Operator("the agent was told to end".to_owned()));
+        _ = run.ended.await;
+    }
+    Ok(())
+}
+
+fn endpoint(door: &AgentDoor) -> Result<Endpoint, EndpointError> {
+    Endpoint::new(door, |name| std::env::var(name).ok())
+}
+
+fn read<T: DeserializeOwned>(request: &Request) -> Result<T, String> {
+    let data = Value::Object(request.data().clone());
+    serde_json::from_value(data).map_err(|error| format!("ValueError: {error}"))
+}
+
+fn answer(client: &Client, request: &Request, answer: &impl Serialize) {
+    if let Err(error) = client.answer(request, answer) {
+        tracing::warn!(%error, topic = request.topic(), "an answer was not sent");
+    }
+}
+
+fn cancel(client: &Client, request: &Request, current: Option<&Current>) {
+    let asked: Result<AgentCancelRequest, String> = read(request);
+    let (run_id, error) = match asked {
+        Err(error) => (String::new(), Some(error)),
+        Ok(AgentCancelRequest { run_id }) => match current.filter(|run| run.run_id == run_id) {
+            Some(run) => {
+                run.interrupt
+                    .raise(End::Operator("ovos.tools.agent.cancel".to_owned()));
+                (run_id, None)
+            }
+            None => {
+                let error = format!("ValueError: no run '{run_id}' is under way");
+                (run_id, Some(error))
+            }
+        },
+    };
+    let cancelled = error.is_none();
+    let told = AgentCancelResponse {
+        run_id,
+        cancelled,
+        error,
+    };
+    answer(client, request, &told);
+}
+
+/// Begins the run that a request asks for; the error has its run_id.
+fn begin(
+    door: &Arc<Door>,
+    settings: &impl Fn() -> Settings,
+    view: &Audience,
+    request: &Request,
+    current: Option<&Current>,
+) -> Result<Current, (String, String)> {
+    let asked: AgentRunRequest = read(request).map_err(|error| (String::new(), error))?;
+    let mut settings = settings();
+    if let Some(run_id) = asked.run_id {
+        settings.run_id = run_id;
+    }
+    let run_id = settings.run_id.clone();
+    let refuse = |why: &str| Err((run_id.clone(), why.to_owned()));
+    let good = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
+    if run_id.is_empty() || run_id.len() > 128 || !run_id.bytes().all(good) {
+        return refuse("ValueError: run_id: expected 1 to 128 of [A-Za-z0-9._:-]");
+    }
+    let goal = asked.goal.trim();
+    if goal.is_empty() || goal.chars().count() > LONGEST {
+        return refuse("ValueError: goal: expected 1 to 4096 characters");
+    }
+    if let Some(current) = current {
+        let busy = format!(
+            "BusyError: run '{}' is under way; one goal is pursued at a time",
+            current.run_id
+        );
+        return refuse(&busy);
+    }
+    goal.clone_into(&mut settings.goal);
+    settings.dry_run |= asked.dry_run;
+    let budgets = asked.budgets.unwrap_or_default();
+    let numbers = [budgets.rotation_deg, budgets.forward_m, budgets.battery_pct];
+    if numbers
+        .into_iter()
+        .flatten()
+        .any(|number| !(0.0..).contains(&number))
+    {
+        return refuse("ValueError: budgets: expected numbers of 0 or more");
+    }
+    let narrower = Narrower {
+        steps: budgets.steps,
+        calls: budgets.calls,
+        time: budgets.time_ms.map(Duration::from_millis),
+        tokens: budgets.tokens,
+        rotation_deg: budgets.rotation_deg,
+        forward_m: budgets.forward_m,
+        battery_pct: budgets.battery_pct,
+        ..Narrower::default()
+    };
+    narrower.narrow(&mut settings.door.budgets);
+    let endpoint =
+        endpoint(&settings.door).map_err(|error| (run_id.clone(), format!("ConfigError: {error}")))?;
+    let interrupt = Interrupt::new();
+    let audience = if asked.progress {
+        told_on_bus(&door.client, request, &run_id, view)
+    } else {
+        Arc::clone(view)
+    };
+    let run = {
+        let (door, interrupt, request) = (Arc::clone(door), interrupt.clone(), request.clone());
+        async move {
+            let session = Session {
+                door: &door,
+                settings: &settings,
+                interrupt: &interrupt,
+                audience: &audience,
+                person: None,
+                session_id: request.session_id().map(str::to_owned),
+            };
+            let mut source = Source::Model(Box::new(endpoint));
+            let response = match session.run(&mut source).await {
+                Ok(begun) => {
+                    let ended = begun.ended;
+                    let ok = matches!(ended.end, End::Done(_));
+                    AgentRunResponse {
+                        run_id: settings.run_id.clone(),
+                        ok,
+                        reason: Some(ended.end.word().to_owned()),
+                        error: (!ok).then(|| format!("AgentError: {}", ended.text)),
+                        text: Some(ended.text),
+                        used: ended.used,
+                        elapsed_ms: ended.elapsed_ms,
+                    }
+                }
+                Err(error) => AgentRunResponse {
+                    run_id: settings.run_id.clone(),
+                    error: Some(format!("RuntimeError: {error}")),
+                    ..AgentRunResponse::default()
+                },
+            };
+            answer(&door.client, &request, &response);
+        }
+    };
+    Ok(Current {
+        run_id,
+        interrupt,
+        ended: door.tasks.spawn(run),
+    })
+}
+
+/// The view, and the client that asked for progress.
+fn told_on_bus(client: &Client, request: &Request, run_id: &str, view: &Audience) -> Audience {
+    let (client, request, run_id, view) = (
+        client.clone(),
+        request.clone(),
+        run_id.to_owned(),
+        Arc::clone(view),
+    );
+    let seq = AtomicU64::new(0);
+    Arc::new(move |tell: &Tell<'_>| {
+        view(tell);
+        let progress = AgentProgress {
+            run_id: run_id.clone(),
+            seq: seq.fetch_add(1, Ordering::Relaxed) + 1,
+            ..progress(tell)
+        };
+        // Where the bus is away, progress is lost, as that of calls is.
+        _ = client.reply(&request, PROGRESS, &progress);
+    })
+}
+
+fn progress(tell: &Tell<'_>) -> AgentProgress {
+    let text = |text: &str| Some(cut(text, SHOWN));
+    let empty = AgentProgress::default();
+    match tell {
+        Tell::Began { goal, .. } => AgentProgress {
+            kind: AgentProgressKind::Began,
+            text: text(goal),
+            ..empty
+        },
+        Tell::Asking { step, left } => AgentProgress {
+            kind: AgentProgressKind::Asking,
+            step: Some(*step),
+            left: Some((*left).clone()),
+            ..empty
+        },
+        Tell::Thought(thought) => AgentProgress {
+            kind: AgentProgressKind::Thought,
+            text: text(thought),
+            ..empty
+        },
+        Tell::Call { name, arguments, .. } => AgentProgress {
+            kind: AgentProgressKind::Call,
+            name: Some((*name).to_owned()),
+            arguments: Some((*arguments).clone()),
+            ..empty
+        },
+        Tell::Progress(of_call) => AgentProgress {
+            kind: AgentProgressKind::CallProgress,
+            name: Some(of_call.name.clone()),
+            text: of_call.message.clone().or_else(|| of_call.action.clone()),
+            ..empty
+        },
+        Tell::Came {
+            name,
+            status,
+            text: told,
+            ..
+        } => AgentProgress {
+            kind: AgentProgressKind::Came,
+            name: Some((*name).to_owned()),
+            status: serde_json::to_value(status)
+                .ok()
+                .and_then(|word| word.as_str().map(str::to_owned)),
+            text: text(told),
+            ..empty
+        },
+        Tell::Ask { text: asked } | Tell::Confirm { text: asked, .. } => AgentProgress {
+            kind: AgentProgressKind::Confirm,
+            text: text(asked),
+            ..empty
+        },
+        Tell::Ended { end, .. } => AgentProgress {
+            kind: AgentProgressKind::Ended,
+            text: text(&end.text()),
+            ..empty
+        },
+    }
+}

@@ -1,0 +1,122 @@
+//! A run from its tools to its record, whichever way it was asked for.
+
+use door::Door;
+use tokio::time::Instant;
+
+use crate::act::Hands;
+use crate::end::End;
+use crate::interrupt::Interrupt;
+use crate::person::Person;
+use crate::record::{Ended, Line, RecordError, Recorder, Start, Step};
+use crate::run::Run;
+use crate::settings::Settings;
+use crate::source::Source;
+use crate::tell::{Audience, Tell};
+use crate::toolbelt::{Choice, Toolbelt};
+use crate::watch::Watch;
+
+/// What a run is made with.
+pub(crate) struct Session<'a> {
+    pub(crate) door: &'a Door,
+    pub(crate) settings: &'a Settings,
+    pub(crate) interrupt: &'a Interrupt,
+    pub(crate) audience: &'a Audience,
+    /// Who is asked where a call has to be confirmed.
+    pub(crate) person: Option<&'a Person>,
+    /// The session of the client that asked for the run, whose stops end it.
+    pub(crate) session_id: Option<String>,
+}
+
+/// A run that has ended.
+pub(crate) struct Begun {
+    pub(crate) ended: Ended,
+    pub(crate) steps: Vec<Step>,
+    pub(crate) start: Start,
+}
+
+impl Session<'_> {
+    /// Runs to the end.
+    ///
+    /// # Errors
+    /// The record cannot be written: nothing was run.
+    ///
+    /// # Cancel safety
+    /// Dropping it asks the service to end the calls of the run.
+    pub(crate) async fn run(&self, source: &mut Source) -> Result<Begun, RecordError> {
+        let settings = self.settings;
+        let mut recorder = Recorder::new(settings.record.as_deref())?;
+        let listing = self.door.refreshed().await;
+        let belt = Toolbelt::new(
+            &listing,
+            &Choice {
+                filter: &settings.filter,
+                budget_bytes: settings.door.tools_budget_bytes,
+                plan_preview: settings.door.plan_preview,
+            },
+        );
+        if belt.is_searched() {
+            tracing::info!(
+                tools = belt.names().len(),
+                "the model searches the tools: their list is larger than tools_budget_bytes"
+            );
+        }
+        let watch = Watch::new(&self.door.client, self.interrupt, self.session_id.clone()).await;
+        let watch = match watch {
+            Ok(watch) => watch,
+            Err(end) => return Ok(self.failed(end)),
+        };
+        let hands = Hands {
+            door: self.door,
+            settings,
+            interrupt: self.interrupt,
+            watch: &watch,
+            audience: self.audience,
+            person: self.person,
+        };
+        let mut run = Run::new(hands, &belt);
+        let start = run.start();
+        recorder.write(&Line::Start(Box::new(start.clone())));
+        let deadline = Instant::now() + settings.budgets().time;
+        let ended = tokio::select! {
+            ended = run.drive(source, &mut recorder) => ended,
+            // It watches until it is dropped.
+            never = watch.follow(deadline) => match never {},
+        };
+        let steps = std::mem::take(&mut run.steps);
+        Ok(Begun { ended, steps, start })
+    }
+
+    /// A run that did not begin.
+    fn failed(&self, end: End) -> Begun {
+        let left = serde_json::Value::Null;
+        (self.audience)(&Tell::Ended {
+            end: &end,
+            left: &left,
+        });
+        let settings = self.settings;
+        Begun {
+            ended: Ended {
+                text: end.text(),
+                exit_code: end.exit_code(),
+                end,
+                used: serde_json::Value::Null,
+                elapsed_ms: 0,
+                halted: None,
+            },
+            steps: Vec::new(),
+            start: Start {
+                version: crate::record::VERSION,
+                run_id: settings.run_id.clone(),
+                began: 0.0,
+                goal: settings.goal.clone(),
+                model: settings.door.model.clone(),
+                dry_run: settings.dry_run,
+                ablations: settings.ablations(),
+                budgets: settings.budgets().clone(),
+                prompt_sha256: String::new(),
+                tools_sha256: String::new(),
+                tools: Vec::new(),
+            },
+        }
+    }
+}

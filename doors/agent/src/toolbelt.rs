@@ -1,0 +1,252 @@
+//! The tools that the model has in a run, in the format of the API, and whose tool each name is. Pure.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use config::ToolFilter;
+use door::{Listing, Registered, StopTool};
+use serde_json::{Value, json};
+
+/// How many tools `find_tools` shows at most.
+const FOUND: usize = 8;
+
+/// How many names are suggested for one that is unknown.
+const SUGGESTED: usize = 5;
+
+/// A tool of the agent itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Own {
+    /// Ends the run.
+    Finish,
+    /// Searches the tools.
+    FindTools,
+    /// Calls a tool that was found.
+    CallTool,
+    /// Shows the plan of a call.
+    PreviewPlan,
+    /// Stops.
+    Stop(StopTool),
+}
+
+/// Whose tool a name is.
+#[derive(Clone, Debug)]
+pub(crate) enum Target {
+    /// The agent's.
+    Own(Own),
+    /// A toolbox's.
+    Tool(Arc<Registered>),
+}
+
+/// The tools of a run.
+pub(crate) struct Toolbelt {
+    shown: Vec<Value>,
+    targets: HashMap<String, Target>,
+    /// The tools of toolboxes, by the names that the model uses.
+    registered: Vec<(String, Arc<Registered>)>,
+    searched: bool,
+}
+
+/// What decides which tools a run has.
+pub(crate) struct Choice<'a> {
+    /// Beside the toolset of the door.
+    pub(crate) filter: &'a ToolFilter,
+    /// Above this size of the list the model searches.
+    pub(crate) budget_bytes: usize,
+    pub(crate) plan_preview: bool,
+}
+
+/// The names of the agent's own tools, beside the stops.
+pub(crate) const OWN: &[&str] = &["finish", "find_tools", "call_tool", "preview_plan"];
+
+impl Own {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Finish => "finish",
+            Self::FindTools => "find_tools",
+            Self::CallTool => "call_tool",
+            Self::PreviewPlan => "preview_plan",
+            Self::Stop(stop) => stop.name(),
+        }
+    }
+
+    fn shown(self) -> Value {
+        let named = |more: Value| {
+            json!({
+                "type": "object",
+                "properties": {
+                    "name": {"type": "string", "description": "The tool."},
+                    "arguments": {"type": "object", "description": "Its arguments."},
+                },
+                "required": more,
+            })
+        };
+        let (description, parameters) = match self {
+            Self::Finish => (
+                "End the run: the goal is reached, or cannot be reached. Call it once nothing is left to do.",
+                json!({
+                    "type": "object",
+                    "properties": {
+                        "reached": {"type": "boolean", "description": "Whether the goal is reached, as results show."},
+                        "summary": {"type": "string", "description": "What was done, or why it cannot be done, in one sentence."},
+                    },
+                    "required": ["reached", "summary"],
+                }),
+            ),
+            Self::FindTools => (
+                "Search the tools by words of what they do. Returns their names, what they do and their arguments; call them with \
+                 call_tool.",
+                json!({
+                    "type": "object",
+                    "properties": {"query": {"type": "string", "description": "Words, such as `wave arm`."}},
+                    "required": ["query"],
+                }),
+            ),
+            Self::CallTool => ("Call a tool that find_tools has shown.", named(json!(["name"]))),
+            Self::PreviewPlan => (
+                "Show what a call would do: its actions in waves, and what they hold. Runs nothing.",
+                named(json!(["name"])),
+            ),
+            Self::Stop(stop) => (stop.description(), Value::Object(StopTool::arguments())),
+        };
+        function(self.name(), description, &parameters)
+    }
+}
+
+fn function(name: &str, description: &str, parameters: &Value) -> Value {
+    json!({
+        "type": "function",
+        "function": { "name": name, "description": description, "parameters": parameters },
+    })
+}
+
+impl Toolbelt {
+    pub(crate) fn new(listing: &Listing, choice: &Choice<'_>) -> Self {
+        let mut own = vec![Own::Finish];
+        own.extend(StopTool::ALL.map(Own::Stop));
+        if choice.plan_preview {
+            own.push(Own::PreviewPlan);
+        }
+        let registered: Vec<(String, Arc<Registered>)> = listing
+            .tools()
+            .iter()
+            .filter(|tool| choice.filter.permits(&tool.name))
+            .map(|tool| (tool.exported.clone(), Arc::clone(tool)))
+            .collect();
+        let mut tools: Vec<Value> = registered
+            .iter()
+            .map(|(name, tool)| {
+                let parameters = Value::Object((*tool.arguments).clone());
+                function(name, &tool.description, &parameters)
+            })
+            .collect();
+        let size: usize = tools.iter().map(|tool| tool.to_string().len()).sum();
+        let searched = size > choice.budget_bytes;
+        if searched {
+            own.extend([Own::FindTools, Own::CallTool]);
+            tools.clear();
+        }
+        let mut targets: HashMap<String, Target> = registered
+            .iter()
+            .map(|(name, tool)| (name.clone(), Target::Tool(Arc::clone(tool))))
+            .collect();
+        let mut shown = Vec::new();
+        for own in own {
+            targets.insert(own.name().to_owned(), Target::Own(own));
+            shown.push(own.shown());
+        }
+        shown.append(&mut tools);
+        Self {
+            shown,
+            targets,
+            registered,
+            searched,
+        }
+    }
+
+    /// In the format of the API, in an order that does not change while the tools do not.
+    pub(crate) fn shown(&self) -> &[Value] {
+        &self.shown
+    }
+
+    /// The names of the toolboxes' tools.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        self.registered.iter().map(|(name, _)| name.as_str()).collect()
+    }
+
+    /// Whether the model has to search the tools.
+    pub(crate) fn is_searched(&self) -> bool {
+        self.searched
+    }
+
+    pub(crate) fn target(&self, name: &str) -> Option<&Target> {
+        self.targets.get(name)
+    }
+
+    /// A tool of a toolbox that reads and has this name; for the state object.
+    pub(crate) fn reader(&self, name: &str) -> Option<&Arc<Registered>> {
+        let (_, tool) = self.registered.iter().find(|(_, tool)| tool.name == name)?;
+        (tool.effect == ovos_toolbox_wire::Effect::Read).then_some(tool)
+    }
+
+    /// The tools that fit a query best.
+    pub(crate) fn find(&self, query: &str) -> Value {
+        let found: Vec<Value> = self
+            .ranked(query)
+            .into_iter()
+            .take(FOUND)
+            .map(|(name, tool)| {
+                json!({
+                    "name": name,
+                    "description": tool.description,
+                    "arguments": Value::Object((*tool.arguments).clone()),
+                })
+            })
+            .collect();
+        if found.is_empty() {
+            return json!({ "tools": [], "names_of_all": self.names() });
+        }
+        json!({ "tools": found })
+    }
+
+    /// What is said about a name that no tool has.
+    pub(crate) fn unknown(&self, name: &str) -> String {
+        let like: Vec<&str> = self
+            .ranked(name)
+            .into_iter()
+            .take(SUGGESTED)
+            .map(|(name, _)| name)
+            .collect();
+        let advice = match like.as_slice() {
+            [] if self.searched => "search with find_tools".to_owned(),
+            [] => "call a tool of the list".to_owned(),
+            like => format!("similar ones: {}", like.join(", ")),
+        };
+        format!("there is no tool '{name}'; {advice}")
+    }
+
+    /// By how many words of the query a tool has, those of its name first.
+    fn ranked(&self, query: &str) -> Vec<(&str, &Arc<Registered>)> {
+        let words: Vec<String> = words(query);
+        let mut ranked: Vec<(usize, &str, &Arc<Registered>)> = self
+            .registered
+            .iter()
+            .filter_map(|(name, tool)| {
+                let (in_name, in_text) = (name.to_lowercase(), tool.description.to_lowercase());
+                let score: usize = words
+                    .iter()
+                    .map(|word| 3 * usize::from(in_name.contains(word)) + usize::from(in_text.contains(word)))
+                    .sum();
+                (score > 0).then_some((score, name.as_str(), tool))
+            })
+            .collect();
+        ranked.sort_by_key(|(score, _, _)| std::cmp::Reverse(*score));
+        ranked.into_iter().map(|(_, name, tool)| (name, tool)).collect()
+    }
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split(|c: char| !c.is_alphanumeric())
+        .filter(|word| word.len() > 2)
+        .map(str::to_lowercase)
+        .collect()
+}

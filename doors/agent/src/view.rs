@@ -1,0 +1,289 @@
+//! What a person sees of a run: lines of text, and at a terminal colours and a line that moves.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use client::payload::ProgressKind;
+use serde_json::Value;
+
+use crate::prompt::cut;
+use crate::record::Status;
+use crate::tell::Tell;
+
+/// How much of arguments and results is shown, in bytes.
+const SHOWN: usize = 200;
+
+/// The line that moves.
+const FRAMES: [&str; 8] = ["⠋", "⠙", "⠸", "⠴", "⠦", "⠧", "⠇", "⠏"];
+
+/// A view of a run.
+pub(crate) struct View {
+    colour: bool,
+    /// Whether a person can press a key.
+    keys: bool,
+    live: Mutex<Live>,
+}
+
+/// The line that moves.
+struct Live {
+    began: Instant,
+    doing: String,
+    left: String,
+    frame: usize,
+    shown: bool,
+}
+
+#[derive(Clone, Copy)]
+enum Tone {
+    Good,
+    Bad,
+    Warning,
+    Dim,
+    Strong,
+}
+
+impl View {
+    pub(crate) fn new(keys: bool) -> Self {
+        Self {
+            colour: io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty()),
+            keys,
+            live: Mutex::new(Live {
+                began: Instant::now(),
+                doing: String::new(),
+                left: String::new(),
+                frame: 0,
+                shown: false,
+            }),
+        }
+    }
+
+    /// Whether there is a line that moves.
+    pub(crate) fn is_live(&self) -> bool {
+        io::stdout().is_terminal()
+    }
+
+    fn tone(&self, tone: Tone, text: &str) -> String {
+        if !self.colour {
+            return text.to_owned();
+        }
+        let code = match tone {
+            Tone::Good => 32,
+            Tone::Bad => 31,
+            Tone::Warning => 33,
+            Tone::Dim => 2,
+            Tone::Strong => 1,
+        };
+        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+    }
+
+    /// Shows a piece of news.
+    pub(crate) fn show(&self, tell: &Tell<'_>) {
+        match tell {
+            Tell::Began { goal, tools, dry_run } => {
+                let mut line = format!(
+                    "{} {}",
+                    self.tone(Tone::Strong, "goal"),
+                    self.tone(Tone::Strong, &plain(goal))
+                );
+                line.push_str(&self.tone(Tone::Dim, &format!("  ({tools} tools)")));
+                if *dry_run {
+                    line.push_str(&self.tone(Tone::Warning, "  dry run: nothing is moved"));
+                }
+                if self.keys {
+                    line.push_str(&self.tone(Tone::Dim, "  space or s stops"));
+                }
+                self.line(&line);
+            }
+            Tell::Asking { step, left } => {
+                self.set(&format!("step {step}: the model thinks"), Some(&budgets(left)));
+                if !self.is_live() {
+                    self.line(&format!("step {step}  left: {}", budgets(left)));
+                } else {
+                    self.line(&self.tone(Tone::Dim, &format!("step {step}")));
+                }
+            }
+            Tell::Thought(text) => {
+                self.line(&format!("  {}", self.tone(Tone::Dim, &plain(&cut(text, 2000)))));
+            }
+            Tell::Call {
+                name,
+                arguments,
+                waves,
+                ..
+            } => {
+                let arguments = match arguments {
+                    Value::Object(object) if object.is_empty() => String::new(),
+                    other => plain(&cut(&other.to_string(), SHOWN)),
+                };
+                self.line(&format!("  {} {arguments}", self.tone(Tone::Strong, name)));
+                if waves.len() > 1 || waves.first().is_some_and(|wave| wave.len() > 1) {
+                    let waves: Vec<String> = waves.iter().map(|wave| wave.join(" + ")).collect();
+                    let waves = plain(&cut(&waves.join(" > "), SHOWN));
+                    self.line(&format!("    {}", self.tone(Tone::Dim, &waves)));
+                }
+                self.set(name, None);
+            }
+            Tell::Progress(progress) => {
+                let what = match (&progress.kind, &progress.message) {
+                    (ProgressKind::Queued, _) => "waits".to_owned(),
+                    (_, Some(message)) => plain(message),
+                    (_, None) => progress.action.clone().unwrap_or_default(),
+                };
+                let wave = match progress.waves {
+                    0 | 1 => String::new(),
+                    waves => format!(" wave {}/{waves}", progress.wave),
+                };
+                let part = progress
+                    .fraction
+                    .map_or_else(String::new, |part| format!(" {:.0} %", part * 100.0));
+                let doing = format!("{}{wave} {}{part}", progress.name, cut(&what, 60));
+                self.set(&doing, None);
+            }
+            Tell::Came {
+                name,
+                status,
+                text,
+                ms,
+                ..
+            } => {
+                let (mark, tone) = match status {
+                    Status::Completed => ("done", Tone::Good),
+                    Status::Planned => ("planned", Tone::Warning),
+                    Status::NotMade => ("not made", Tone::Dim),
+                    Status::Refused => ("refused", Tone::Bad),
+                    Status::Failed => ("failed", Tone::Bad),
+                    Status::WaitsForConfirmation => ("waits for a person", Tone::Warning),
+                };
+                let time = if *ms > 0 {
+                    format!(" {}", seconds(*ms))
+                } else {
+                    String::new()
+                };
+                self.line(&format!(
+                    "  {} {name}{} {}",
+                    self.tone(tone, mark),
+                    self.tone(Tone::Dim, &time),
+                    self.tone(Tone::Dim, &plain(&cut(text, SHOWN)))
+                ));
+            }
+            Tell::Ask { text } => {
+                let text = plain(text);
+                self.line(&format!(
+                    "  {} {text}\n  y runs it, n refuses it",
+                    self.tone(Tone::Warning, "confirm?")
+                ));
+            }
+            Tell::Confirm { text, id } => {
+                let text = plain(text);
+                let advice = self.tone(Tone::Warning, &format!("ovos-tools approve {id}"));
+                self.line(&format!("  {advice} lets it run: {text}"));
+            }
+            Tell::Ended { end, left } => {
+                let tone = match end.exit_code() {
+                    0 => Tone::Good,
+                    _ => Tone::Bad,
+                };
+                self.line(&format!("{} {}", self.tone(tone, end.word()), plain(&end.text())));
+                self.line(&self.tone(Tone::Dim, &format!("left: {}", budgets(left))));
+                self.set("", None);
+            }
+        }
+    }
+
+    fn live(&self) -> std::sync::MutexGuard<'_, Live> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(&self, doing: &str, left: Option<&str>) {
+        let mut live = self.live();
+        doing.clone_into(&mut live.doing);
+        if let Some(left) = left {
+            left.clone_into(&mut live.left);
+        }
+    }
+
+    /// Moves the line; to be called a few times in a second.
+    pub(crate) fn tick(&self) {
+        let mut live = self.live();
+        if live.doing.is_empty() {
+            return;
+        }
+        live.frame = (live.frame + 1) % FRAMES.len();
+        let elapsed = live.began.elapsed().as_secs();
+        let text = format!(
+            "{} {} · {elapsed} s · {}",
+            FRAMES[live.frame], live.doing, live.left
+        );
+        // A line that is broken cannot be taken back.
+        let width = width();
+        let text: String = text.chars().take(width.saturating_sub(1)).collect();
+        write(&format!("\r\u{1b}[K{}", self.tone(Tone::Dim, &text)));
+        live.shown = true;
+    }
+
+    fn line(&self, text: &str) {
+        let mut live = self.live();
+        let clear = if live.shown { "\r\u{1b}[K" } else { "" };
+        live.shown = false;
+        write(&format!("{clear}{text}\n"));
+    }
+}
+
+fn width() -> usize {
+    let columns = rustix::termios::tcgetwinsize(io::stdout()).map_or(0, |size| usize::from(size.ws_col));
+    // Some terminals do not say.
+    if columns == 0 { 80 } else { columns.max(20) }
+}
+
+fn write(text: &str) {
+    let mut out = io::stdout().lock();
+    // Where nobody reads, there is nobody to tell.
+    _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+fn seconds(ms: u64) -> String {
+    format!("{}.{} s", ms / 1000, ms % 1000 / 100)
+}
+
+/// What is left, in a line.
+fn budgets(left: &Value) -> String {
+    let number = |key: &str| left[key].as_f64().unwrap_or_default();
+    format!(
+        "{} steps, {} calls, {:.0} s, {} tokens, {:.0}°, {:.1} m",
+        left["steps"],
+        left["calls"],
+        number("time_ms") / 1000.0,
+        left["tokens"],
+        number("rotation_deg"),
+        number("forward_m"),
+    )
+}
+
+/// The text without characters that a terminal obeys: it comes from a model, or from a toolbox.
+fn plain(text: &str) -> String {
+    let harmful = |c: char| {
+        (c.is_control() && c != '\n' && c != '\t')
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    };
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if harmful(c) {
+            shown.extend(c.escape_unicode());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_obeys_nothing_of_what_models_say() {
+        assert_eq!(plain("a\u{1b}[2Jb\r\n"), "a\\u{1b}[2Jb\\u{d}\n");
+        assert_eq!(plain("x\u{202e}y"), "x\\u{202e}y");
+    }
+}
