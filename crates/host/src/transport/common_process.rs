@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use ovos_toolbox_wire::{Failure, Manifest};
+use protocol::Order;
 use tokio::sync::watch;
 
 use crate::contract::services::{HostServices, Limits};
 use crate::ffi::plugin::Open;
-use crate::transport::child::{Kept, ProcessSettings, Served, cannot_start, greeted, keep};
+use crate::transport::child::{Kept, LOADING, ProcessSettings, Served, cannot_start, greeted, keep, opening};
+use crate::transport::hosted::Hosted;
 use crate::transport::members::{Members, Offers};
 use crate::transport::tether::{Death, Tether};
 
@@ -106,5 +108,44 @@ impl CommonProcess {
 impl Drop for CommonProcess {
     fn drop(&mut self) {
         self.tether.begin_close();
+    }
+}
+
+impl Hosted {
+    /// Opens one of the toolboxes of a process.
+    ///
+    /// # Errors
+    /// What the toolbox said; or that it took longer than `limits.open`; or that the process cannot have it.
+    ///
+    /// # Cancel safety
+    /// The toolbox is closed.
+    pub(crate) async fn in_common(
+        process: &CommonProcess,
+        manifest: Arc<Manifest>,
+        mut open: Open,
+        services: Arc<dyn HostServices>,
+    ) -> Result<Self, Failure> {
+        open.limits.halt = HALT;
+        let id = manifest.id.clone();
+        let tether = process
+            .members
+            .join(&id, |lanes| Tether::new(&open, manifest, services, lanes))?;
+        let toolbox = Self {
+            tether,
+            content_dir: None,
+        };
+        let seq = toolbox.tether.next_id();
+        let is_open = toolbox.tether.will_open(seq)?;
+        let opening = opening(&open, seq);
+        let opening = opening.map_err(|error| cannot_start(&format!("toolbox `{id}`"), &error))?;
+        toolbox.tether.lanes.data(Order::Open(opening))?;
+        let limit = open.limits.open;
+        let opened = toolbox.await_open(is_open, limit + LOADING).await;
+        let opened = opened.unwrap_or_else(|| Err(toolbox.late("open()", limit)));
+        if opened.is_err() {
+            // Before it is opened again.
+            toolbox.close().await;
+        }
+        opened.map(|()| toolbox)
     }
 }
