@@ -10,7 +10,11 @@ use crate::lifecycle::claims::Claimant;
 use crate::lifecycle::examine::Candidate;
 use crate::lifecycle::shared::Shared;
 use crate::lifecycle::swap::{Swapped, swap};
+use schema::shorten_text;
 use section::ProgramConfig;
+
+/// The longest reason in bytes: what a program says is part of it, and `status` shows it until the next list or reload.
+const MAX_REASON: usize = 4096;
 
 /// What became of a program's toolbox.
 pub(crate) enum Offered {
@@ -119,6 +123,7 @@ pub(crate) fn failed(entry: &ProgramConfig, toolbox_id: Option<String>, reason: 
     // The script of an interpreter says more than the interpreter.
     let mut paths = entry.command.iter().filter(|word| word.starts_with('/'));
     let shown = paths.next_back().or(entry.command.first());
+    let reason = shorten_text(reason, MAX_REASON);
     FailedFile {
         path: shown.map(PathBuf::from).unwrap_or_default(),
         toolbox_id: toolbox_id.or_else(|| entry.only_toolbox().map(str::to_owned)),
