@@ -3,13 +3,15 @@
 //! Owns the process: starts it again when it has ended, and gives it up when that happens too often. Each toolbox is brought back by
 //! its own supervisor, as others are. Read [`CommonProgram::start`], then [`Life::live`].
 
+use std::convert::Infallible;
+use std::future::pending;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use ovos_toolbox_wire::Failure;
 use parking_lot::Mutex;
-use tokio::sync::watch;
-use tokio::time::{Instant, sleep};
+use tokio::sync::{RwLock, watch};
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::artifact::check;
@@ -28,6 +30,11 @@ use section::ProgramConfig;
 
 /// How often a new list of toolboxes is taken: whatever it sends, toolboxes come and go no faster.
 const PACE: Duration = Duration::from_secs(1);
+/// How long a process that follows a death has to offer what the one before it offered. Until then, or its first new list, its
+/// toolboxes stay: a program that connects to servers knows none of them in its hello, and a stop has to hold them meanwhile.
+const REOFFER: Duration = Duration::from_secs(30);
+/// How long before the service stops waiting for it the process is killed: nothing would end it afterwards.
+const KILLING: Duration = Duration::from_millis(200);
 
 /// What is known of a program before its process is started to stay.
 pub(crate) struct Known {
@@ -59,7 +66,10 @@ impl CommonProgram {
             sha256,
             fingerprint,
             offers: Mutex::new(offers),
+            admitted: Mutex::default(),
             phase,
+            suspects: Mutex::default(),
+            openings: RwLock::default(),
             _end: end.clone().drop_guard(),
         });
         let process = ProcessSettings {
@@ -103,7 +113,7 @@ impl Life {
                 return;
             };
             let (why, next) = match started {
-                Ok(process) => match self.serve(process).await {
+                Ok(process) => match self.serve(process, generation > 1).await {
                     Some(reason) => (reason.clone(), Phase::Starts),
                     None => return,
                 },
@@ -137,42 +147,77 @@ impl Life {
     }
 
     /// Serves one process; says why it died, if it was not to end.
-    async fn serve(&self, process: CommonProcess) -> Option<String> {
+    async fn serve(&self, process: CommonProcess, follows_a_death: bool) -> Option<String> {
         let process = Arc::new(process);
-        self.told.send_replace(Phase::Serves(process.clone()));
-        let died = process.died();
-        tokio::pin!(died);
+        let until = follows_a_death.then(|| Instant::now() + REOFFER);
+        self.told.send_replace(Phase::Serves(process.clone(), until));
+        let death = tokio::select! {
+            death = process.died() => death,
+            never = self.follow(&process, until) => match never {},
+            () = self.end.cancelled() => {
+                self.close(&process).await;
+                return None;
+            }
+        };
+        Some(death.map_or_else(|| "its process ended".to_owned(), |death| death.reason))
+    }
+
+    /// Takes the lists of a process. Until a time, if there is one, that of its hello takes no toolbox away.
+    async fn follow(&self, process: &CommonProcess, until: Option<Instant>) -> Infallible {
         let mut lists = process.offers();
         // It says its list first in its hello.
         lists.mark_changed();
+        let mut keeps = until.is_some();
         loop {
-            let death = tokio::select! {
-                death = &mut died => death,
-                Ok(()) = lists.changed() => {
-                    let offers = lists.borrow_and_update().clone();
-                    if let Some(program) = self.program.upgrade() {
-                        offers::renew(&self.manager, &program, offers).await;
-                    }
-                    tokio::select! {
-                        death = &mut died => death,
-                        () = sleep(PACE) => continue,
-                        () = self.end.cancelled() => return self.close(&process).await,
-                    }
+            let is_over = async move {
+                match until.filter(|_| keeps) {
+                    Some(until) => sleep_until(until).await,
+                    None => pending().await,
                 }
-                () = self.end.cancelled() => return self.close(&process).await,
             };
-            return Some(death.map_or_else(|| "its process ended".to_owned(), |death| death.reason));
+            tokio::select! {
+                changed = lists.changed() => if changed.is_err() {
+                    return pending().await;
+                },
+                () = is_over => keeps = false,
+            }
+            keeps &= lists.borrow_and_update().number <= 1;
+            let Some(program) = self.program.upgrade() else {
+                return pending().await;
+            };
+            let (manager, members) = (self.manager.clone(), process.members.clone());
+            // By itself: what is opened may wait for the next process, which this task starts.
+            let renewal = async move { offers::renew(&manager, &program, &members, keeps).await };
+            if let Err(error) = self.manager.tracker.spawn(renewal).await {
+                tracing::error!(program = self.name, %error, "bug in the service: a list was not taken");
+            }
+            sleep(PACE).await;
         }
     }
 
-    /// Ends the process when its toolboxes have ended, or it has.
-    async fn close(&self, process: &CommonProcess) -> Option<String> {
+    /// Ends the process when its toolboxes have ended, or it has. It is killed when the service ends before that.
+    async fn close(&self, process: &CommonProcess) {
+        let ends = async {
+            tokio::select! {
+                () = process.members.settled() => {}
+                _ = process.died() => {}
+            }
+            process.close().await;
+        };
+        let is_late = async {
+            self.manager.stop.cancelled().await;
+            // Unknown where the service does not wait at all.
+            let end = self.manager.deadline.get().copied();
+            sleep_until(
+                end.and_then(|end| end.checked_sub(KILLING))
+                    .unwrap_or_else(Instant::now),
+            )
+            .await;
+        };
         tokio::select! {
-            () = process.members.settled() => {}
-            _ = process.died() => {}
+            () = ends => {}
+            () = is_late => process.end_now("it did not close before the service ended").await,
         }
-        process.close().await;
-        None
     }
 
     /// Gives it up until a reload.

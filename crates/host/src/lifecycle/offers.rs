@@ -23,7 +23,7 @@ use crate::lifecycle::examine::{Candidate, check_config};
 use crate::lifecycle::shared::Shared;
 use crate::lifecycle::status::State;
 use crate::lifecycle::swap::withdraw;
-use crate::transport::members::Offers;
+use crate::transport::members::{Members, Offers, id_of};
 
 /// What each toolbox of the newest list means, after its id was claimed for the program.
 pub(crate) async fn find(
@@ -99,16 +99,28 @@ fn judge(
     })))
 }
 
-/// Takes a new list of a program: toolboxes that are new are opened, those that are gone are closed, the others stay as they are.
-pub(crate) async fn renew(manager: &Arc<Shared>, program: &Arc<CommonProgram>, offers: Offers) {
-    if are_same(&program.offers.lock(), &offers) {
-        return;
-    }
+/// Takes the newest list of a program's process: toolboxes that are not live are opened, those that are gone are closed, the others stay as they are.
+/// With `keeps` none is gone, if it is the list of the hello.
+pub(crate) async fn renew(
+    manager: &Arc<Shared>,
+    program: &Arc<CommonProgram>,
+    members: &Members,
+    keeps: bool,
+) {
     // Not during a reload, which does the same.
     let _turn = manager.turn.lock().await;
     let name = &program.entry.name;
     let Some(others) = owners_beside(manager, program) else {
         return;
+    };
+    let (offers, is_first) = {
+        let listed = members.offers.borrow();
+        (listed.offers.clone(), listed.number <= 1)
+    };
+    let offers = if keeps && is_first {
+        with_live(manager, program, &offers)
+    } else {
+        offers
     };
     *program.offers.lock() = offers;
     let claims = Claims::new(vec![program.entry.clone()], others);
@@ -127,7 +139,9 @@ pub(crate) async fn renew(manager: &Arc<Shared>, program: &Arc<CommonProgram>, o
     );
     let (_, offered) = join(gone, come).await;
     let refused: Vec<FailedFile> = offered.into_iter().filter_map(Offered::into_failure).collect();
-    for failed in &refused {
+    // A list may come every second.
+    let known = manager.copies().refused.get(name).cloned().unwrap_or_default();
+    for failed in refused.iter().filter(|failed| !known.contains(failed)) {
         let reason = &failed.reason;
         tracing::warn!(
             program = name,
@@ -169,12 +183,15 @@ pub(crate) async fn give_up(manager: &Arc<Shared>, program: &Arc<CommonProgram>,
     }
 }
 
-fn are_same(one: &Offers, other: &Offers) -> bool {
-    let texts = |offers: &Offers| {
-        offers
-            .iter()
-            .map(|manifest| manifest.text().to_owned())
-            .collect::<Vec<_>>()
+/// A list, and what it lacks of the live toolboxes.
+fn with_live(manager: &Shared, program: &Arc<CommonProgram>, offers: &Offers) -> Offers {
+    let offered: HashSet<String> = offers.iter().filter_map(id_of).collect();
+    let live: HashSet<String> = manager.copies().in_common(program).into_iter().collect();
+    let before = program.offers.lock().clone();
+    let is_kept = |manifest: &&Raw<Manifest>| {
+        let id = id_of(manifest);
+        id.is_some_and(|id| live.contains(&id) && !offered.contains(&id))
     };
-    texts(one) == texts(other)
+    let kept = before.iter().filter(is_kept);
+    Arc::new(offers.iter().chain(kept).cloned().collect())
 }

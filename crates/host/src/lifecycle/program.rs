@@ -88,6 +88,7 @@ async fn offer_several(
     claimant: Claimant<'_>,
     program: &Arc<CommonProgram>,
 ) -> Offering {
+    program.forgive();
     let found = offers::find(manager, program, &claimant).await;
     drop(claimant);
     let opening = found

@@ -12,7 +12,8 @@ use crate::contract::services::{HostServices, Limits};
 use crate::ffi::plugin::Open;
 use crate::transport::child::{Kept, LOADING, ProcessSettings, Served, cannot_start, greeted, keep, opening};
 use crate::transport::hosted::Hosted;
-use crate::transport::members::{Members, Offers};
+use crate::transport::members::{Listed, Members};
+use crate::transport::sockets::Sockets;
 use crate::transport::tether::{Death, Tether};
 
 /// How long such a toolbox may take to answer a halt: it moves nothing, and its process has no thread for it alone.
@@ -23,6 +24,7 @@ const SILENCE: Duration = Duration::from_secs(10);
 /// A process that is several toolboxes, or none yet. Dropping it closes them all in the background.
 pub(crate) struct CommonProcess {
     tether: Arc<Tether>,
+    sockets: Arc<Sockets>,
     pub(crate) members: Arc<Members>,
 }
 
@@ -74,8 +76,12 @@ impl CommonProcess {
         } = kept.await.map_err(|error| trouble(&error))?;
         let members = members.ok_or_else(|| trouble(&"it has no toolboxes"))?;
         // From here on dropping it ends the process.
-        let common = Self { tether, members };
-        match greeted(&common.tether, &sockets, hello).await {
+        let common = Self {
+            tether,
+            sockets,
+            members,
+        };
+        match greeted(&common.tether, &common.sockets, hello).await {
             Ok(()) => Ok(common),
             Err(failure) => {
                 common.close().await;
@@ -85,13 +91,28 @@ impl CommonProcess {
     }
 
     /// The newest list of its toolboxes.
-    pub(crate) fn offers(&self) -> watch::Receiver<Offers> {
+    pub(crate) fn offers(&self) -> watch::Receiver<Listed> {
         self.members.offers.subscribe()
     }
 
     /// Resolves when it has ended: to what happened, when it died by itself.
     pub(crate) fn died(&self) -> BoxFuture<'static, Option<Death>> {
         self.tether.died()
+    }
+
+    /// Has it killed, and waits for that.
+    ///
+    /// # Cancel safety
+    /// It is killed.
+    pub(crate) async fn end_now(&self, why: &str) {
+        self.kill(why);
+        // As in `close`.
+        _ = self.tether.rested.subscribe().wait_for(|rested| *rested).await;
+    }
+
+    fn kill(&self, why: &str) {
+        self.tether.give_up(why.to_owned());
+        self.sockets.bell.ring();
     }
 
     /// Closes all its toolboxes and ends it. It is killed when it does not end in time.
@@ -108,6 +129,10 @@ impl CommonProcess {
 impl Drop for CommonProcess {
     fn drop(&mut self) {
         self.tether.begin_close();
+        if !*self.sockets.greeted.borrow() {
+            // It has nothing to close, and may hang.
+            self.kill("nothing waits for its hello any more");
+        }
     }
 }
 

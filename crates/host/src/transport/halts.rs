@@ -66,10 +66,6 @@ impl Waiting {
 }
 
 impl Halts {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
-    }
-
     pub(crate) fn add(&mut self, waiting: Waiting) {
         self.waiting.push(waiting);
     }
