@@ -84,6 +84,7 @@ fn judge(
         let reading = config.reading;
         return Ok(Finding::Same { id, reading });
     }
+    program.admit(&id).map_err(broken)?;
     let manifest = Arc::new(manifest);
     Ok(Finding::New(Box::new(Candidate {
         id,
