@@ -23,6 +23,7 @@ use crate::lifecycle::examine::{Candidate, check_config};
 use crate::lifecycle::shared::Shared;
 use crate::lifecycle::status::State;
 use crate::lifecycle::swap::withdraw;
+use crate::process::confine::why_unconfined;
 use crate::transport::members::{Members, Offers, id_of};
 
 /// What each toolbox of the newest list means, after its id was claimed for the program.
@@ -65,7 +66,21 @@ fn judge(
     if !config.toolbox.enabled {
         return Ok(Finding::Disabled { id });
     }
-    // The process is what it is for all of them.
+    // The process is what it is for all of them: what a section asks for beyond that would silently not hold.
+    let asked = config.toolbox.confine.as_ref();
+    let asked = asked.filter(|confine| why_unconfined(confine).is_none());
+    let key = if asked.is_some() && asked != program.host.confine.as_ref() {
+        Some("confine")
+    } else {
+        config.memory_mb.map(|_| "limits.memory_mb")
+    };
+    if let Some(key) = key {
+        let name = &program.entry.name;
+        return Err(broken(format!(
+            "toolbox `{id}` shares its process with others, so its own `{key}` cannot hold; put `confine` into \
+             `service.programs.{name}` and remove it from the section, or give the toolbox a program of its own"
+        )));
+    }
     config.toolbox.env.clone_from(&program.host.env);
     config.toolbox.confine.clone_from(&program.host.confine);
     let path = program.file.path().to_owned();
