@@ -2,9 +2,12 @@
 //!
 //! As `examine` for plugin files; but whose a toolbox is can be said only when the program has said its id. Read [`offer`].
 
+use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
+use ovos_toolbox_wire::Manifest;
+use protocol::Raw;
 
 use crate::artifact::check;
 use crate::artifact::file::PluginFile;
@@ -20,6 +23,7 @@ use crate::lifecycle::shared::Shared;
 use crate::process::confine::why_unconfined;
 use crate::process::spawner::Program;
 use crate::transport::greeting::{self, Said};
+use crate::transport::members::id_of;
 use section::ProgramConfig;
 
 /// What became of a program in a reload.
@@ -134,6 +138,30 @@ fn still(manager: &Shared, entry: &ProgramConfig, finding: Finding) -> Result<Fi
     }
 }
 
+/// Checks the hash of a program that is several toolboxes before it is started to stay.
+///
+/// # Errors
+/// None of those that it offers may come from this file.
+fn allows_one(
+    manager: &Shared,
+    entry: &ProgramConfig,
+    offers: &[Raw<Manifest>],
+    path: &Path,
+    sha256: &str,
+) -> Result<(), Broken> {
+    let mut refused = None;
+    for id in offers.iter().filter_map(id_of).filter(|id| entry.may_offer(id)) {
+        let Ok(config) = manager.settings.program(entry, &id) else {
+            continue;
+        };
+        match check::allowed(path, sha256, &config.toolbox.allow_sha256) {
+            Ok(()) => return Ok(()),
+            Err(error) => refused = Some((Some(id), error.to_string())),
+        }
+    }
+    refused.map_or(Ok(()), Err)
+}
+
 /// From an entry of the configuration to a decision. Opens nothing.
 async fn examine(manager: &Arc<Shared>, entry: &Arc<ProgramConfig>) -> Result<Examined, Broken> {
     let unknown = |reason: String| (None, reason);
@@ -183,6 +211,7 @@ async fn examine(manager: &Arc<Shared>, entry: &Arc<ProgramConfig>) -> Result<Ex
     let manifest = match said.map_err(|what| unknown(format!("it {what}")))? {
         Said::One(manifest) => Arc::new(*manifest),
         Said::Several(offers) => {
+            allows_one(manager, entry, &offers, file.path(), &sha256)?;
             let known = Known {
                 entry: entry.clone(),
                 file,
