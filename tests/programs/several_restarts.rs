@@ -55,12 +55,12 @@ fn a_program_that_hangs_does_not_outlive_the_service() {
     let slow = json!({ "hangs-1": { "limits": { "open_ms": 60_000 } } });
     for args in [&["kitchen", "hall"] as &[&str], &["kitchen", "hangs-1"]] {
         let mut scene = Scene::start(&[Entry {
+            script: "company_hung",
             sections: slow.clone(),
             ..company(args)
         }]);
         let kitchen = ready(&mut scene, "kitchen");
         assert!(lives(&kitchen["pid"]));
-        status::signal(&kitchen, Signal::STOP);
         scene.service.process.signal(Signal::TERM);
         scene.service.process.end_within(Duration::from_secs(20));
         let end = Instant::now() + Duration::from_secs(2);
