@@ -25,6 +25,7 @@ mod service_with_bus;
 mod several;
 mod several_hostile;
 mod several_python;
+mod several_restarts;
 #[path = "../support/status.rs"]
 #[allow(dead_code, reason = "each test file uses its part")]
 mod status;

@@ -9,7 +9,7 @@ pub(crate) fn company(args: &'static [&'static str]) -> Entry {
     Entry {
         script: "company",
         args,
-        more: json!({ "toolboxes": ["kitchen", "hall", "attic", "x-*", "fails-*", "hangs-*"] }),
+        more: json!({ "toolboxes": ["kitchen", "hall", "attic", "x-*", "fails-*", "hangs-*", "crashes-*"] }),
         ..Entry::of("house")
     }
 }
@@ -129,7 +129,7 @@ fn each_toolbox_is_one_of_its_own_and_a_reload_replaces_what_changed() {
 }
 
 /// Waits until a process is gone.
-fn ended(scene: &mut Scene, pid: &Value) {
+pub(crate) fn ended(scene: &mut Scene, pid: &Value) {
     let pid = rustix::process::Pid::from_raw(pid.as_i64().unwrap().try_into().unwrap()).unwrap();
     scene.service.process.until("the end of the program", |_| {
         rustix::process::test_kill_process(pid).err().map(drop)

@@ -38,21 +38,30 @@ fn a_toolbox_that_does_not_open_costs_itself_only() {
 }
 
 #[test]
-fn what_is_said_in_the_name_of_another_is_dropped() {
-    let mut scene = Scene::start(&[Entry {
+fn what_is_said_in_the_name_of_another_program_or_of_none_is_dropped() {
+    let neighbour = Entry {
+        script: "company",
+        args: &["next-door"],
+        more: json!({ "toolboxes": ["next-door"] }),
+        ..Entry::of("neighbour")
+    };
+    let forger = Entry {
         script: "company_forger",
         ..company(&["all", "kitchen", "hall"])
-    }]);
-    let before = ["kitchen", "hall", "good"].map(|id| ready(&mut scene, id));
-    send(&mut scene, "waits", "hall", "waits", &json!({}));
-    scene.client.until_call("waits", "running");
+    };
+    let mut scene = Scene::start(&[forger, neighbour]);
+    let before = ["kitchen", "hall", "good", "next-door"].map(|id| ready(&mut scene, id));
+    for (call, id) in [("waits", "hall"), ("waits-next-door", "next-door")] {
+        send(&mut scene, call, id, "waits", &json!({}));
+        scene.client.until_call(call, "running");
+    }
     assert_eq!(scene.call("kitchen", "poke")["result"]["id"], "kitchen");
     // What it said after that was read, too.
     assert_eq!(scene.call("hall", "poke")["result"]["id"], "hall");
-    assert!(
-        scene.client.answer_of("waits").is_none(),
-        "another toolbox ended its run"
-    );
+    for call in ["waits", "waits-next-door"] {
+        let answer = scene.client.answer_of(call);
+        assert!(answer.is_none(), "another toolbox ended its run: {answer:?}");
+    }
     for before in before {
         let after = ready(&mut scene, before["toolbox_id"].as_str().unwrap());
         for key in ["pid", "generation", "restarts", "latched"] {

@@ -1,7 +1,10 @@
 //! The live copies of toolboxes: finding, opening, replacing and restarting them.
 
+pub(crate) mod admitted;
+pub(crate) mod claimed;
 pub(crate) mod claims;
 pub(crate) mod code;
+pub(crate) mod common;
 pub(crate) mod common_program;
 pub(crate) mod content;
 pub(crate) mod copies;

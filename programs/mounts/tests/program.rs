@@ -28,7 +28,11 @@ fn by_hand_it_says_what_it_is_for() {
         (&["--alone", "No Id"], 2, "ovos-tools starts this program"),
         (&["--alone", "fake"], 70, "descriptors 3 and 4 are no sockets"),
         (&["--alone", "fake", "--safe-stop"], 0, ""),
-        (&["--keep", "1", "--", "/bin/true"], 127, "the program that started this one is gone"),
+        (
+            &["--keep", "1", "--", "/bin/true"],
+            127,
+            "the program that started this one is gone",
+        ),
     ] {
         let (status, said) = run(arguments);
         assert_eq!(status, Some(code), "{arguments:?}: {said}");

@@ -100,6 +100,11 @@ class Program:
                     take(frame)
                 except (KeyError, TypeError, AttributeError) as error:
                     raise frames.FrameError(f"the order `{frame.name}` has a wrong body: {error!r}") from error
+                except frames.FrameError:
+                    raise
+                except Exception as error:
+                    # Such as no thread to be had. The lane lives on: a halt must still be read.
+                    print(f"the order `{frame.name}` was not carried out: {error!r}", file=sys.stderr, flush=True)
             return f"the {lane} socket ended"
         except (frames.FrameError, OSError) as error:
             if not self._ending:
@@ -167,7 +172,9 @@ class Program:
                 _Lanes(self, self._own_id or frame.toolbox).control(notice, {"seq": body["seq"], "answer": {"ok": None}})
 
     def _halt_several(self, body: Dict[str, Any]) -> None:
-        named = [self._served[one] for one in body["toolboxes"] if one in self._served]
+        # A copy: another thread may close one of them meanwhile.
+        open_now = self.served
+        named = [open_now[one] for one in body["toolboxes"] if one in open_now]
         missed: Dict[str, str] = {}
         waiting = {served.id for served in named}
         lock = threading.Lock()
@@ -197,9 +204,13 @@ class Program:
             return
         timer = threading.Timer(HALT, late)
         timer.daemon = True
-        timer.start()
         for served in named:
             served.halt(body, functools.partial(told, served))
+        # After the halts: where no thread can be had, they are under way all the same.
+        try:
+            timer.start()
+        except RuntimeError:
+            late()
 
     def _halted_several(self, seq: int, missed: Dict[str, str]) -> None:
         answer: Dict[str, Any] = {"ok": None}

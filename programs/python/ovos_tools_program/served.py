@@ -45,7 +45,8 @@ class Served:
         self._close_lock = threading.Lock()
         self._is_open = False
         self._messages: Deque[Dict[str, Any]] = deque(maxlen=opening.get("max_messages", 64))
-        self._work: queue.Queue[Callable[[], None]] = queue.Queue()
+        #: None ends the thread that serves it.
+        self._work: queue.Queue[Optional[Callable[[], None]]] = queue.Queue()
         threading.Thread(target=self._serve_work, name=f"box-{self.id}", daemon=True).start()
         lanes.opening(opening)
         self._work.put(self._open)
@@ -108,7 +109,10 @@ class Served:
 
     def _serve_work(self) -> None:
         while True:
-            self._work.get()()
+            work = self._work.get()
+            if work is None:
+                return
+            work()
 
     def _open(self) -> None:
         try:
@@ -177,8 +181,13 @@ class Served:
             self._halts += 0 if full else 1
         if full:
             answer({"error": failure("BusyError", f"{MAX_HALTS} halts hang in toolbox `{self.id}`")})
-        else:
+            return
+        try:
             threading.Thread(target=job, name=f"halt-{self.id}", daemon=True).start()
+        except RuntimeError as error:
+            with self._lock:
+                self._halts -= 1
+            answer({"error": failure_of(error)})
 
     # --- the end
 
@@ -201,6 +210,7 @@ class Served:
             closed = threading.Event()
             self._work.put(functools.partial(self._close, closed))
             in_time = closed.wait(max(0.05, until - time.monotonic() + 0.2)) and in_time
+        self._work.put(None)
         return in_time
 
     def cancel_all(self) -> None:

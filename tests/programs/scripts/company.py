@@ -38,6 +38,8 @@ class Member(Program):
             return self.say("opened", seq=order["seq"], answer={"error": {"kind": "HardwareError", "message": "no luck"}})
         if self.id.startswith("hangs"):
             return None
+        if self.id.startswith("crashes"):
+            os._exit(4)
         return super().on_open(order)
 
     def on_start(self, order):
@@ -60,6 +62,8 @@ class Member(Program):
             self.ended(run, halts=self.company.halts)
 
     def on_close(self, order):
+        if self.id.startswith("hangs"):
+            return
         self.company.members.pop(self.id, None)
         self.say("closed", seq=order["seq"], in_time=True)
 

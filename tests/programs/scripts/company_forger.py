@@ -23,9 +23,9 @@ class Forging(Company):
         if HOW == "nonsense":
             return self.send("ended", {"run": "x", "end": {}}, first)
         self.hello()
-        for toolbox in [first, "nowhere", "good", None, ""]:
+        for toolbox in [first, "nowhere", "good", "next-door", None, ""]:
             for forged in range(run + 100):
-                if forged != run:
+                if forged != run or toolbox != first:
                     self.send("ended", {"run": forged, "end": {"output": {"forged": True}}}, toolbox)
             for seq in range(200):
                 if toolbox != first:

@@ -9,7 +9,7 @@ use ovos_toolbox_wire::Manifest;
 use crate::artifact::file::PluginFile;
 use crate::artifact::program::Executable;
 use crate::ffi::load::Library;
-use crate::lifecycle::common_program::CommonProgram;
+use crate::lifecycle::common::CommonProgram;
 use section::Isolation;
 
 /// The code from which copies of a toolbox are opened.

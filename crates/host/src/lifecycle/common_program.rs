@@ -1,67 +1,39 @@
-//! A program that is several toolboxes: its one process, from the reload that found it until no toolbox of it is live.
+//! The one process of a program that is several toolboxes, from the reload that found it until no toolbox of it is live.
 //!
 //! Owns the process: starts it again when it has ended, and gives it up when that happens too often. Each toolbox is brought back by
 //! its own supervisor, as others are. Read [`CommonProgram::start`], then [`Life::live`].
 
+use std::convert::Infallible;
+use std::future::pending;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use ovos_toolbox_wire::{Failure, Manifest};
+use ovos_toolbox_wire::Failure;
 use parking_lot::Mutex;
-use tokio::sync::watch;
-use tokio::time::{Instant, sleep};
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio::sync::{RwLock, watch};
+use tokio::time::{Instant, sleep, sleep_until};
+use tokio_util::sync::CancellationToken;
 
 use crate::artifact::file::PluginFile;
 use crate::artifact::fingerprint::Fingerprint;
-use crate::artifact::program::Executable;
-use crate::contract::services::HostServices;
-use crate::ffi::plugin::Open;
+use crate::lifecycle::common::{CommonProgram, Phase};
 use crate::lifecycle::health::Health;
 use crate::lifecycle::offers;
 use crate::lifecycle::shared::Shared;
 use crate::process::spawner::Program;
 use crate::transport::child::ProcessSettings;
 use crate::transport::common_process::CommonProcess;
-use crate::transport::hosted::Hosted;
 use crate::transport::members::Offers;
 use crate::transport::tether::Death;
 use section::ProgramConfig;
 
 /// How often a new list of toolboxes is taken: whatever it sends, toolboxes come and go no faster.
 const PACE: Duration = Duration::from_secs(1);
-
-/// A program that is several toolboxes. Dropping it ends its process once its toolboxes are closed.
-pub(crate) struct CommonProgram {
-    pub(crate) entry: Arc<ProgramConfig>,
-    pub(crate) file: Arc<PluginFile>,
-    /// What the process was started with.
-    pub(crate) host: Program,
-    pub(crate) sha256: String,
-    pub(crate) fingerprint: Fingerprint,
-    /// The list that was taken last.
-    pub(crate) offers: Mutex<Offers>,
-    phase: watch::Receiver<Phase>,
-    _end: DropGuard,
-}
-
-/// What its process does.
-#[derive(Clone)]
-enum Phase {
-    /// It is being started, at once or in a moment.
-    Starts,
-    Serves(Arc<CommonProcess>),
-    /// It did not start, or is given up, for this reason.
-    Down(Failure),
-}
-
-impl std::fmt::Debug for CommonProgram {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CommonProgram")
-            .field("entry", &self.entry.name)
-            .finish_non_exhaustive()
-    }
-}
+/// How long a process that follows a death has to offer what the one before it offered. Until then, or its first new list, its
+/// toolboxes stay: a program that connects to servers knows none of them in its hello, and a stop has to hold them meanwhile.
+const REOFFER: Duration = Duration::from_secs(30);
+/// How long before the service stops waiting for it the process is killed: nothing would end it afterwards.
+const KILLING: Duration = Duration::from_millis(200);
 
 /// What is known of a program before its process is started to stay.
 pub(crate) struct Known {
@@ -93,7 +65,10 @@ impl CommonProgram {
             sha256,
             fingerprint,
             offers: Mutex::new(offers),
+            admitted: Mutex::default(),
             phase,
+            suspects: Mutex::default(),
+            openings: RwLock::default(),
             _end: end.clone().drop_guard(),
         });
         let process = ProcessSettings {
@@ -116,43 +91,6 @@ impl CommonProgram {
         };
         manager.tracker.spawn(life.live());
         program
-    }
-
-    /// Whether it need not be replaced for this.
-    pub(crate) fn is_same(&self, executable: &Executable, host: &Program) -> bool {
-        let is_up = !matches!(&*self.phase.borrow(), Phase::Down(_));
-        let Program { env, confine, .. } = &self.host;
-        is_up && self.file.executable() == Some(executable) && (env, confine) == (&host.env, &host.confine)
-    }
-
-    pub(crate) fn is_confined(&self) -> bool {
-        self.host.confine.is_some()
-    }
-
-    /// Opens one of its toolboxes, once its process is there.
-    ///
-    /// # Errors
-    /// As `Hosted::in_common`; or the process does not start.
-    ///
-    /// # Cancel safety
-    /// As `Hosted::in_common`.
-    pub(crate) async fn open(
-        &self,
-        manifest: Arc<Manifest>,
-        open: Open,
-        services: Arc<dyn HostServices>,
-    ) -> Result<Hosted, Failure> {
-        let mut phase = self.phase.clone();
-        let phase = phase.wait_for(|phase| !matches!(phase, Phase::Starts)).await;
-        let phase = phase.map(|phase| phase.clone());
-        let process = match phase {
-            Ok(Phase::Serves(process)) => process,
-            Ok(Phase::Down(failure)) => return Err(failure),
-            Ok(Phase::Starts) | Err(_) => {
-                return Err(Failure::new("ToolboxClosed", "its program was ended"));
-            }
-        };
-        Hosted::in_common(&process, manifest, open, services).await
     }
 }
 
@@ -183,7 +121,7 @@ impl Life {
                 return;
             }
             let (death, next) = match started {
-                Ok(process) => match self.serve(process).await {
+                Ok(process) => match self.serve(process, generation > 1).await {
                     Some(death) => (death, Phase::Starts),
                     None => return,
                 },
@@ -213,42 +151,77 @@ impl Life {
     }
 
     /// Serves one process; says why it died, if it was not to end.
-    async fn serve(&self, process: CommonProcess) -> Option<Death> {
+    async fn serve(&self, process: CommonProcess, follows_a_death: bool) -> Option<Death> {
         let process = Arc::new(process);
-        self.told.send_replace(Phase::Serves(process.clone()));
-        let died = process.died();
-        tokio::pin!(died);
+        let until = follows_a_death.then(|| Instant::now() + REOFFER);
+        self.told.send_replace(Phase::Serves(process.clone(), until));
+        let death = tokio::select! {
+            death = process.died() => death,
+            never = self.follow(&process, until) => match never {},
+            () = self.end.cancelled() => {
+                self.close(&process).await;
+                return None;
+            }
+        };
+        Some(death.unwrap_or_else(|| Death::of("its process ended".to_owned())))
+    }
+
+    /// Takes the lists of a process. Until a time, if there is one, that of its hello takes no toolbox away.
+    async fn follow(&self, process: &CommonProcess, until: Option<Instant>) -> Infallible {
         let mut lists = process.offers();
         // It says its list first in its hello.
         lists.mark_changed();
+        let mut keeps = until.is_some();
         loop {
-            let death = tokio::select! {
-                death = &mut died => death,
-                Ok(()) = lists.changed() => {
-                    let offers = lists.borrow_and_update().clone();
-                    if let Some(program) = self.program.upgrade() {
-                        offers::renew(&self.manager, &program, offers).await;
-                    }
-                    tokio::select! {
-                        death = &mut died => death,
-                        () = sleep(PACE) => continue,
-                        () = self.end.cancelled() => return self.close(&process).await,
-                    }
+            let is_over = async move {
+                match until.filter(|_| keeps) {
+                    Some(until) => sleep_until(until).await,
+                    None => pending().await,
                 }
-                () = self.end.cancelled() => return self.close(&process).await,
             };
-            return Some(death.unwrap_or_else(|| Death::of("its process ended".to_owned())));
+            tokio::select! {
+                changed = lists.changed() => if changed.is_err() {
+                    return pending().await;
+                },
+                () = is_over => keeps = false,
+            }
+            keeps &= lists.borrow_and_update().number <= 1;
+            let Some(program) = self.program.upgrade() else {
+                return pending().await;
+            };
+            let (manager, members) = (self.manager.clone(), process.members.clone());
+            // By itself: what is opened may wait for the next process, which this task starts.
+            let renewal = async move { offers::renew(&manager, &program, &members, keeps).await };
+            if let Err(error) = self.manager.tracker.spawn(renewal).await {
+                tracing::error!(program = self.name, %error, "bug in the service: a list was not taken");
+            }
+            sleep(PACE).await;
         }
     }
 
-    /// Ends the process when its toolboxes have ended, or it has.
-    async fn close(&self, process: &CommonProcess) -> Option<Death> {
+    /// Ends the process when its toolboxes have ended, or it has. It is killed when the service ends before that.
+    async fn close(&self, process: &CommonProcess) {
+        let ends = async {
+            tokio::select! {
+                () = process.members.settled() => {}
+                _ = process.died() => {}
+            }
+            process.close().await;
+        };
+        let is_late = async {
+            self.manager.stop.cancelled().await;
+            // Unknown where the service does not wait at all.
+            let end = self.manager.deadline.get().copied();
+            sleep_until(
+                end.and_then(|end| end.checked_sub(KILLING))
+                    .unwrap_or_else(Instant::now),
+            )
+            .await;
+        };
         tokio::select! {
-            () = process.members.settled() => {}
-            _ = process.died() => {}
+            () = ends => {}
+            () = is_late => process.end_now("it did not close before the service ended").await,
         }
-        process.close().await;
-        None
     }
 
     /// Gives it up until a reload.

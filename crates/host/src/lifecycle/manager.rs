@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use ovos_toolbox_wire::{Event, Failure};
 use serde_json::Value;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::artifact::scan::FailedFile;
 use crate::artifact::stage::StageError;
@@ -110,6 +110,10 @@ impl Manager {
     /// # Cancel safety
     /// The closes that have begun continue; the other toolboxes are closed when the manager is dropped.
     pub async fn shutdown(&self, deadline: Duration) -> bool {
+        if let Some(end) = Instant::now().checked_add(deadline) {
+            // Only once: a second shutdown waits for what the first one began.
+            _ = self.shared.deadline.set(end);
+        }
         self.shared.stop.cancel();
         let all = async {
             // Before the lock of the reload, which may wait for hardware that does not answer.

@@ -14,16 +14,17 @@ use crate::artifact::check;
 use crate::artifact::scan::FailedFile;
 use crate::artifact::stage::Staged;
 use crate::contract::manifest;
+use crate::lifecycle::claimed::{Broken, Claimed, Finding, Offered, failed, not_allowed};
 use crate::lifecycle::claims::{Claimant, Claims, Owner};
 use crate::lifecycle::code::Code;
-use crate::lifecycle::common_program::CommonProgram;
+use crate::lifecycle::common::CommonProgram;
 use crate::lifecycle::copies::Slot;
 use crate::lifecycle::examine::{Candidate, check_config};
-use crate::lifecycle::program::{Broken, Claimed, Finding, Offered, failed, not_allowed};
 use crate::lifecycle::shared::Shared;
 use crate::lifecycle::status::State;
 use crate::lifecycle::swap::withdraw;
-use crate::transport::members::Offers;
+use crate::process::confine::why_unconfined;
+use crate::transport::members::{Members, Offers, id_of};
 
 /// What each toolbox of the newest list means, after its id was claimed for the program.
 pub(crate) async fn find(
@@ -65,7 +66,21 @@ fn judge(
     if !config.toolbox.enabled {
         return Ok(Finding::Disabled { id });
     }
-    // The process is what it is for all of them.
+    // The process is what it is for all of them: what a section asks for beyond that would silently not hold.
+    let asked = config.toolbox.confine.as_ref();
+    let asked = asked.filter(|confine| why_unconfined(confine).is_none());
+    let key = if asked.is_some() && asked != program.host.confine.as_ref() {
+        Some("confine")
+    } else {
+        config.memory_mb.map(|_| "limits.memory_mb")
+    };
+    if let Some(key) = key {
+        let name = &program.entry.name;
+        return Err(broken(format!(
+            "toolbox `{id}` shares its process with others, so its own `{key}` cannot hold; put `confine` into \
+             `service.programs.{name}` and remove it from the section, or give the toolbox a program of its own"
+        )));
+    }
     config.toolbox.env.clone_from(&program.host.env);
     config.toolbox.confine.clone_from(&program.host.confine);
     let path = program.file.path().to_owned();
@@ -84,6 +99,7 @@ fn judge(
         let reading = config.reading;
         return Ok(Finding::Same { id, reading });
     }
+    program.admit(&id).map_err(broken)?;
     let manifest = Arc::new(manifest);
     Ok(Finding::New(Box::new(Candidate {
         id,
@@ -99,16 +115,28 @@ fn judge(
     })))
 }
 
-/// Takes a new list of a program: toolboxes that are new are opened, those that are gone are closed, the others stay as they are.
-pub(crate) async fn renew(manager: &Arc<Shared>, program: &Arc<CommonProgram>, offers: Offers) {
-    if are_same(&program.offers.lock(), &offers) {
-        return;
-    }
+/// Takes the newest list of a program's process: toolboxes that are not live are opened, those that are gone are closed, the others stay as they are.
+/// With `keeps` none is gone, if it is the list of the hello.
+pub(crate) async fn renew(
+    manager: &Arc<Shared>,
+    program: &Arc<CommonProgram>,
+    members: &Members,
+    keeps: bool,
+) {
     // Not during a reload, which does the same.
     let _turn = manager.turn.lock().await;
     let name = &program.entry.name;
     let Some(others) = owners_beside(manager, program) else {
         return;
+    };
+    let (offers, is_first) = {
+        let listed = members.offers.borrow();
+        (listed.offers.clone(), listed.number <= 1)
+    };
+    let offers = if keeps && is_first {
+        with_live(manager, program, &offers)
+    } else {
+        offers
     };
     *program.offers.lock() = offers;
     let claims = Claims::new(vec![program.entry.clone()], others);
@@ -127,7 +155,9 @@ pub(crate) async fn renew(manager: &Arc<Shared>, program: &Arc<CommonProgram>, o
     );
     let (_, offered) = join(gone, come).await;
     let refused: Vec<FailedFile> = offered.into_iter().filter_map(Offered::into_failure).collect();
-    for failed in &refused {
+    // A list may come every second.
+    let known = manager.copies().refused.get(name).cloned().unwrap_or_default();
+    for failed in refused.iter().filter(|failed| !known.contains(failed)) {
         let reason = &failed.reason;
         tracing::warn!(
             program = name,
@@ -169,12 +199,15 @@ pub(crate) async fn give_up(manager: &Arc<Shared>, program: &Arc<CommonProgram>,
     }
 }
 
-fn are_same(one: &Offers, other: &Offers) -> bool {
-    let texts = |offers: &Offers| {
-        offers
-            .iter()
-            .map(|manifest| manifest.text().to_owned())
-            .collect::<Vec<_>>()
+/// A list, and what it lacks of the live toolboxes.
+fn with_live(manager: &Shared, program: &Arc<CommonProgram>, offers: &Offers) -> Offers {
+    let offered: HashSet<String> = offers.iter().filter_map(id_of).collect();
+    let live: HashSet<String> = manager.copies().in_common(program).into_iter().collect();
+    let before = program.offers.lock().clone();
+    let is_kept = |manifest: &&Raw<Manifest>| {
+        let id = id_of(manifest);
+        id.is_some_and(|id| live.contains(&id) && !offered.contains(&id))
     };
-    texts(one) == texts(other)
+    let kept = before.iter().filter(is_kept);
+    Arc::new(offers.iter().chain(kept).cloned().collect())
 }

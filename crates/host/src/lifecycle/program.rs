@@ -2,134 +2,35 @@
 //!
 //! As `examine` for plugin files; but whose a toolbox is can be said only when the program has said its id. Read [`offer`].
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
+use ovos_toolbox_wire::Manifest;
+use protocol::Raw;
 
 use crate::artifact::check;
 use crate::artifact::file::PluginFile;
 use crate::artifact::program::Executable;
-use crate::artifact::scan::FailedFile;
 use crate::artifact::stage::Staged;
+use crate::lifecycle::claimed::{Broken, Claimed, Finding, Offered, not_allowed};
 use crate::lifecycle::claims::Claimant;
-use crate::lifecycle::common_program::{CommonProgram, Known};
+use crate::lifecycle::common::CommonProgram;
+use crate::lifecycle::common_program::Known;
 use crate::lifecycle::examine::{Candidate, check_config};
 use crate::lifecycle::offers;
 use crate::lifecycle::shared::Shared;
-use crate::lifecycle::swap::{Swapped, swap};
 use crate::process::confine::why_unconfined;
 use crate::process::spawner::Program;
 use crate::transport::greeting::{self, Said};
+use crate::transport::members::id_of;
 use section::ProgramConfig;
-
-/// What became of a program's toolbox.
-pub(crate) enum Offered {
-    /// It was left alone.
-    Same(String),
-    /// It was to be opened.
-    Swapped(String, Result<Swapped, FailedFile>),
-    /// It cannot be used. Its working copy stays where it has one and no other file or program has the id.
-    Broken { keeps: Vec<String>, failed: FailedFile },
-    /// Its section switches it off.
-    Nothing,
-}
-
-impl Offered {
-    /// Why it is not as the program says.
-    pub(crate) fn into_failure(self) -> Option<FailedFile> {
-        match self {
-            Self::Swapped(_, Err(failed)) | Self::Broken { failed, .. } => Some(failed),
-            Self::Same(_) | Self::Swapped(_, Ok(_)) | Self::Nothing => None,
-        }
-    }
-}
 
 /// What became of a program in a reload.
 pub(crate) struct Offering {
     /// It is several toolboxes, whose list it may renew; and its name.
     pub(crate) several: Option<String>,
     pub(crate) offered: Vec<Offered>,
-}
-
-/// What a toolbox of a program means for the live ones.
-pub(crate) enum Finding {
-    Same { id: String, reading: u64 },
-    New(Box<Candidate>),
-    Disabled { id: String },
-}
-
-impl Finding {
-    fn id(&self) -> &str {
-        match self {
-            Self::Same { id, .. } | Self::Disabled { id } => id,
-            Self::New(candidate) => &candidate.id,
-        }
-    }
-}
-
-/// What is wrong, and with which toolbox as far as that is known.
-pub(crate) type Broken = (Option<String>, String);
-
-/// A finding, after the id was claimed.
-pub(crate) struct Claimed {
-    finding: Result<Finding, Broken>,
-    id: Option<String>,
-    claimed: Result<(), String>,
-}
-
-impl Claimed {
-    /// Claims the id of a finding; `live` is the toolbox that it is about if it does not say so.
-    pub(crate) async fn of(
-        finding: Result<Finding, Broken>,
-        live: Option<String>,
-        claimant: &Claimant<'_>,
-    ) -> Self {
-        let id = match &finding {
-            Ok(finding) => Some(finding.id().to_owned()),
-            Err((wrong, _)) => live.or_else(|| wrong.clone()),
-        };
-        let claimed = match &id {
-            Some(id) => claimant.claim(id).await,
-            None => Ok(()),
-        };
-        Self { finding, id, claimed }
-    }
-
-    /// The toolbox that stays, or comes.
-    pub(crate) fn keeps(&self) -> Option<String> {
-        let stays = self.claimed.is_ok() && !matches!(self.finding, Ok(Finding::Disabled { .. }));
-        self.id.clone().filter(|_| stays)
-    }
-
-    /// Opens the toolbox if it is new or has changed.
-    pub(crate) async fn carry_out(self, manager: &Arc<Shared>, entry: &ProgramConfig) -> Offered {
-        let keeps = self.keeps().into_iter().collect();
-        let Self { finding, id, claimed } = self;
-        match (finding, claimed) {
-            (Err((wrong, reason)), _) => Offered::Broken {
-                keeps,
-                failed: failed(entry, wrong.or(id), &reason),
-            },
-            (Ok(_), Err(taken)) => Offered::Broken {
-                keeps,
-                failed: failed(entry, id, &taken),
-            },
-            (Ok(Finding::Disabled { .. }), Ok(())) => Offered::Nothing,
-            (Ok(Finding::Same { id, reading }), Ok(())) => {
-                if let Some(slot) = manager.copies().slots.get_mut(&id) {
-                    slot.config.reading = reading;
-                }
-                Offered::Same(id)
-            }
-            (Ok(Finding::New(candidate)), Ok(())) => {
-                let id = candidate.id.clone();
-                let swapped = swap(manager, *candidate).await;
-                let swapped = swapped.map_err(|wrong| failed(entry, wrong.toolbox_id, &wrong.reason));
-                Offered::Swapped(id, swapped)
-            }
-        }
-    }
 }
 
 /// What a program is.
@@ -191,6 +92,7 @@ async fn offer_several(
     claimant: Claimant<'_>,
     program: &Arc<CommonProgram>,
 ) -> Offering {
+    program.forgive();
     let found = offers::find(manager, program, &claimant).await;
     drop(claimant);
     let opening = found
@@ -199,18 +101,6 @@ async fn offer_several(
     Offering {
         several: Some(program.entry.name.clone()),
         offered: join_all(opening).await,
-    }
-}
-
-/// The failure of a program, as `status` shows it.
-pub(crate) fn failed(entry: &ProgramConfig, toolbox_id: Option<String>, reason: &str) -> FailedFile {
-    // The script of an interpreter says more than the interpreter.
-    let mut paths = entry.command.iter().filter(|word| word.starts_with('/'));
-    let shown = paths.next_back().or(entry.command.first());
-    FailedFile {
-        path: shown.map(PathBuf::from).unwrap_or_default(),
-        toolbox_id: toolbox_id.or_else(|| entry.only_toolbox().map(str::to_owned)),
-        reason: format!("program `{}`: {reason}", entry.name),
     }
 }
 
@@ -248,12 +138,28 @@ fn still(manager: &Shared, entry: &ProgramConfig, finding: Finding) -> Result<Fi
     }
 }
 
-/// What is refused to a program that offers an id which its entry does not allow.
-pub(crate) fn not_allowed(entry: &ProgramConfig, id: &str) -> String {
-    let (name, allowed) = (&entry.name, entry.toolboxes.join("`, `"));
-    format!(
-        "it offers toolbox `{id}`, and may offer `{allowed}`; if it should, add the id to `service.programs.{name}.toolboxes`"
-    )
+/// Checks the hash of a program that is several toolboxes before it is started to stay.
+///
+/// # Errors
+/// None of those that it offers may come from this file.
+fn allows_one(
+    manager: &Shared,
+    entry: &ProgramConfig,
+    offers: &[Raw<Manifest>],
+    path: &Path,
+    sha256: &str,
+) -> Result<(), Broken> {
+    let mut refused = None;
+    for id in offers.iter().filter_map(id_of).filter(|id| entry.may_offer(id)) {
+        let Ok(config) = manager.settings.program(entry, &id) else {
+            continue;
+        };
+        match check::allowed(path, sha256, &config.toolbox.allow_sha256) {
+            Ok(()) => return Ok(()),
+            Err(error) => refused = Some((Some(id), error.to_string())),
+        }
+    }
+    refused.map_or(Ok(()), Err)
 }
 
 /// From an entry of the configuration to a decision. Opens nothing.
@@ -307,6 +213,7 @@ async fn examine(manager: &Arc<Shared>, entry: &Arc<ProgramConfig>) -> Result<Ex
     let manifest = match said.map_err(|what| unknown(format!("it {what}")))? {
         Said::One(manifest) => Arc::new(*manifest),
         Said::Several(offers) => {
+            allows_one(manager, entry, &offers, file.path(), &sha256)?;
             let known = Known {
                 entry: entry.clone(),
                 file,

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use futures_util::future::{join, join_all, join3};
 
 use crate::artifact::scan::{FailedFile, scan};
+use crate::lifecycle::claimed::Offered;
 use crate::lifecycle::claims::{Claims, Owner, Owners};
 use crate::lifecycle::examine::{Candidate, Finding, examine};
-use crate::lifecycle::program::{Offered, Offering, offer};
+use crate::lifecycle::program::{Offering, offer};
 use crate::lifecycle::python::offer_all;
 use crate::lifecycle::shared::Shared;
 use crate::lifecycle::status::ReloadReport;

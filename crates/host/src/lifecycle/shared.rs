@@ -3,15 +3,15 @@
 //! Publishes a snapshot after each change, and brings copies to rest. Decides nothing. Read [`Shared`].
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use ovos_toolbox_wire::Event;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, OwnedMutexGuard};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -35,6 +35,8 @@ pub(crate) struct Shared {
     pub(crate) drain: Arc<dyn Drain>,
     pub(crate) tracker: TaskTracker,
     pub(crate) stop: CancellationToken,
+    /// Until when the service waits for its toolboxes after that.
+    pub(crate) deadline: OnceLock<Instant>,
     publish: Publish,
     copies: Mutex<Copies>,
     /// The number of snapshots that were taken.
@@ -73,6 +75,7 @@ impl Shared {
             drain,
             tracker: TaskTracker::new(),
             stop: CancellationToken::new(),
+            deadline: OnceLock::new(),
             publish,
             copies: Mutex::default(),
             snapshots: AtomicU64::new(0),

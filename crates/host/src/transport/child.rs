@@ -17,7 +17,6 @@ use crate::artifact::file::{Launch, PluginFile, Task};
 use crate::contract::services::HostServices;
 use crate::ffi::plugin::Open;
 use crate::process::spawner::{self, Program};
-use crate::transport::common_process::{self, CommonProcess};
 use crate::transport::hosted::Hosted;
 use crate::transport::keeper::{Keeper, Keeping};
 use crate::transport::members::Members;
@@ -26,7 +25,7 @@ use crate::transport::tether::Tether;
 use section::Confine;
 
 /// Loading the file comes before opening the toolbox, and may take a moment of its own.
-const LOADING: Duration = Duration::from_millis(500);
+pub(super) const LOADING: Duration = Duration::from_millis(500);
 
 /// How long a toolbox that is being opened has to close when the service ends.
 const CLOSING: Duration = Duration::from_secs(1);
@@ -113,44 +112,6 @@ impl Hosted {
         let limit = tether.limits.open;
         let opened = self.await_open(is_open, limit + LOADING).await;
         opened.unwrap_or_else(|| Err(give_up(tether, sockets, "did not return from open()", limit)))
-    }
-
-    /// Opens one of the toolboxes of a process.
-    ///
-    /// # Errors
-    /// What the toolbox said; or that it took longer than `limits.open`; or that the process cannot have it.
-    ///
-    /// # Cancel safety
-    /// The toolbox is closed.
-    pub(crate) async fn in_common(
-        process: &CommonProcess,
-        manifest: Arc<Manifest>,
-        mut open: Open,
-        services: Arc<dyn HostServices>,
-    ) -> Result<Self, Failure> {
-        open.limits.halt = common_process::HALT;
-        let id = manifest.id.clone();
-        let tether = process
-            .members
-            .join(&id, |lanes| Tether::new(&open, manifest, services, lanes))?;
-        let toolbox = Self {
-            tether,
-            content_dir: None,
-        };
-        let seq = toolbox.tether.next_id();
-        let is_open = toolbox.tether.will_open(seq)?;
-        let opening = opening(&open, seq);
-        let opening = opening.map_err(|error| cannot_start(&format!("toolbox `{id}`"), &error))?;
-        toolbox.tether.opens();
-        toolbox.tether.lanes.data(Order::Open(opening))?;
-        let limit = open.limits.open;
-        let opened = toolbox.await_open(is_open, limit + LOADING).await;
-        let opened = opened.unwrap_or_else(|| Err(toolbox.late("open()", limit)));
-        if opened.is_err() {
-            // Before it is opened again.
-            toolbox.close().await;
-        }
-        opened.map(|()| toolbox)
     }
 }
 
@@ -260,7 +221,7 @@ pub(super) fn cannot_start(what: &str, error: &dyn std::fmt::Display) -> Failure
     Failure::new("ToolboxError", format!("start a process for {what}: {error}"))
 }
 
-fn opening(open: &Open, seq: u64) -> Result<Opening, serde_json::Error> {
+pub(super) fn opening(open: &Open, seq: u64) -> Result<Opening, serde_json::Error> {
     let limits = &open.limits;
     Ok(Opening {
         seq,

@@ -5,12 +5,17 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use ovos_toolbox_wire::{Failure, Manifest};
+use protocol::Order;
 use tokio::sync::watch;
 
 use crate::contract::services::{HostServices, Limits};
 use crate::ffi::plugin::Open;
-use crate::transport::child::{Kept, ProcessSettings, Served, cannot_start, end, greeted, keep};
-use crate::transport::members::{Members, Offers};
+use crate::transport::child::{
+    Kept, LOADING, ProcessSettings, Served, cannot_start, end, greeted, keep, opening,
+};
+use crate::transport::hosted::Hosted;
+use crate::transport::members::{Listed, Members};
+use crate::transport::sockets::Sockets;
 use crate::transport::tether::{Death, Tether};
 
 /// How long such a toolbox may take to answer a halt: it moves nothing, and its process has no thread for it alone.
@@ -21,6 +26,7 @@ const SILENCE: Duration = Duration::from_secs(10);
 /// A process that is several toolboxes, or none yet. Dropping it closes them all in the background.
 pub(crate) struct CommonProcess {
     tether: Arc<Tether>,
+    sockets: Arc<Sockets>,
     pub(crate) members: Arc<Members>,
 }
 
@@ -72,26 +78,45 @@ impl CommonProcess {
         } = kept.await.map_err(|error| trouble(&error))?;
         let members = members.ok_or_else(|| trouble(&"it has no toolboxes"))?;
         // From here on dropping it ends the process.
-        let common = Self { tether, members };
+        let common = Self {
+            tether,
+            sockets,
+            members,
+        };
         let greeted = tokio::select! {
-            greeted = greeted(&common.tether, &sockets, hello) => greeted,
+            greeted = greeted(&common.tether, &common.sockets, hello) => greeted,
             () = stop.cancelled() => Err(Failure::new("ToolboxClosed", "its program was ended")),
         };
         if let Err(failure) = greeted {
-            end(&common.tether, &sockets, &stop).await;
+            end(&common.tether, &common.sockets, &stop).await;
             return Err(failure);
         }
         Ok(common)
     }
 
     /// The newest list of its toolboxes.
-    pub(crate) fn offers(&self) -> watch::Receiver<Offers> {
+    pub(crate) fn offers(&self) -> watch::Receiver<Listed> {
         self.members.offers.subscribe()
     }
 
     /// Resolves when it has ended: to what happened, when it died by itself.
     pub(crate) fn died(&self) -> BoxFuture<'static, Option<Death>> {
         self.tether.died()
+    }
+
+    /// Has it killed, and waits for that.
+    ///
+    /// # Cancel safety
+    /// It is killed.
+    pub(crate) async fn end_now(&self, why: &str) {
+        self.kill(why);
+        // As in `close`.
+        _ = self.tether.rested.subscribe().wait_for(|rested| *rested).await;
+    }
+
+    fn kill(&self, why: &str) {
+        self.tether.give_up(why.to_owned());
+        self.sockets.bell.ring();
     }
 
     /// Closes all its toolboxes and ends it. It is killed when it does not end in time.
@@ -108,5 +133,49 @@ impl CommonProcess {
 impl Drop for CommonProcess {
     fn drop(&mut self) {
         self.tether.begin_close();
+        if !*self.sockets.greeted.borrow() {
+            // It has nothing to close, and may hang.
+            self.kill("nothing waits for its hello any more");
+        }
+    }
+}
+
+impl Hosted {
+    /// Opens one of the toolboxes of a process.
+    ///
+    /// # Errors
+    /// What the toolbox said; or that it took longer than `limits.open`; or that the process cannot have it.
+    ///
+    /// # Cancel safety
+    /// The toolbox is closed.
+    pub(crate) async fn in_common(
+        process: &CommonProcess,
+        manifest: Arc<Manifest>,
+        mut open: Open,
+        services: Arc<dyn HostServices>,
+    ) -> Result<Self, Failure> {
+        open.limits.halt = HALT;
+        let id = manifest.id.clone();
+        let tether = process
+            .members
+            .join(&id, |lanes| Tether::new(&open, manifest, services, lanes))?;
+        let toolbox = Self {
+            tether,
+            content_dir: None,
+        };
+        let seq = toolbox.tether.next_id();
+        let is_open = toolbox.tether.will_open(seq)?;
+        let opening = opening(&open, seq);
+        let opening = opening.map_err(|error| cannot_start(&format!("toolbox `{id}`"), &error))?;
+        toolbox.tether.opens();
+        toolbox.tether.lanes.data(Order::Open(opening))?;
+        let limit = open.limits.open;
+        let opened = toolbox.await_open(is_open, limit + LOADING).await;
+        let opened = opened.unwrap_or_else(|| Err(toolbox.late("open()", limit)));
+        if opened.is_err() {
+            // Before it is opened again.
+            toolbox.close().await;
+        }
+        opened.map(|()| toolbox)
     }
 }

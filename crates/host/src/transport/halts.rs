@@ -66,10 +66,6 @@ impl Waiting {
 }
 
 impl Halts {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
-    }
-
     pub(crate) fn add(&mut self, waiting: Waiting) {
         self.waiting.push(waiting);
     }
@@ -126,7 +122,13 @@ impl Halts {
         let named = self.sent.remove(&seq).unwrap_or_default();
         let missed = match answer {
             Answer::Ok(()) => None,
-            Answer::Error(failure) | Answer::Lost(failure) => Some(missed(failure)),
+            Answer::Error(failure) | Answer::Lost(failure) => {
+                // An error that names none of them says of none that it was reached.
+                let names_one = |missed: &serde_json::Map<String, Value>| {
+                    named.iter().any(|(id, _)| missed.contains_key(id))
+                };
+                Some(missed(failure).filter(names_one))
+            }
         };
         let of = |(id, seq): (String, u64)| {
             let reached = match &missed {
@@ -249,6 +251,14 @@ mod tests {
             ),
             (
                 failure(json!(null)),
+                [(1, Some("not reached: b")), (2, Some("not reached: b"))],
+            ),
+            (
+                failure(json!({"toolboxes": {}})),
+                [(1, Some("not reached: b")), (2, Some("not reached: b"))],
+            ),
+            (
+                failure(json!({"toolboxes": {"c": "it hangs"}})),
                 [(1, Some("not reached: b")), (2, Some("not reached: b"))],
             ),
         ] {

@@ -255,6 +255,8 @@ impl Hosted {
         self.tether.lanes.wait();
         let tether = self.tether.clone();
         async move {
+            // Those of the same stop were all asked for before the first of them is waited for.
+            tether.lanes.hurry();
             if let Some(answer) = within(limit, answer).await {
                 return match answer {
                     Ok(said) => said,

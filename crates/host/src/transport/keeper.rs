@@ -272,6 +272,7 @@ impl Keeper {
     /// Says that its toolboxes do not answer. They are not ended for it: nothing of them moves.
     fn tell(&mut self, reason: &str) {
         self.told = true;
+        self.silence(true);
         tracing::warn!(program = self.id(), reason, "a program is not reached");
         for origin in self.keeping.members.iter().flat_map(|members| members.origins()) {
             let event = Event {
@@ -280,6 +281,12 @@ impl Keeper {
                 data: Some(serde_json::json!({ "reason": reason })),
             };
             self.tether.unasked.services.event(&origin, event);
+        }
+    }
+
+    fn silence(&self, silent: bool) {
+        if let Some(members) = &self.keeping.members {
+            members.silent.store(silent, Ordering::SeqCst);
         }
     }
 
@@ -323,7 +330,9 @@ impl Keeper {
                 Err(e) => return Err(format!("its control connection broke: {e}")),
             }
             self.unanswered = None;
-            self.told = false;
+            if std::mem::take(&mut self.told) {
+                self.silence(false);
+            }
             while let Some(body) = self.cutter.next().map_err(|e| e.to_string())? {
                 self.hear(&body).map_err(|e| e.to_string())?;
             }

@@ -34,6 +34,9 @@ pub(crate) trait Lanes: Send + Sync + 'static {
     /// Sends an order on the control lane.
     fn control(&self, order: Order);
 
+    /// Sends now what [`Lanes::control`] keeps for a moment.
+    fn hurry(&self) {}
+
     /// Has the toolbox closed.
     fn close(&self, seq: u64);
 

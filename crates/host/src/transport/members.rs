@@ -3,15 +3,13 @@
 //! Each has a [`Tether`] of its own, whose lanes are the two sockets of the process with its id on every frame. The process has
 //! one, too, for what is about no toolbox or about all. Read [`Members::join`], then [`Members::hear`].
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use ovos_toolbox_wire::{Failure, Manifest, Start};
 use parking_lot::Mutex;
-use protocol::{MAX_CONTROL, MAX_TOOLBOXES, Notice, OFFERS_CHANGED, Order, Raw};
+use protocol::{Answer, MAX_CONTROL, MAX_TOOLBOXES, Notice, OFFERS_CHANGED, Order, Raw};
 use serde::Deserialize;
 use tokio::sync::watch;
 
@@ -22,11 +20,21 @@ use crate::transport::lanes::Lanes;
 use crate::transport::sockets::Sockets;
 use crate::transport::tether::{End, Tether};
 
-/// How long the halts of one stop take to come together; nothing to the 2 s that their answer has.
-const SAME_STOP: Duration = Duration::from_millis(3);
+/// What a process may leave unread on its control lane. Past it no order is sent there: nothing ends such a process for it.
+const MAX_UNREAD: usize = 1 << 20;
 
 /// The manifests that a program offers.
 pub(crate) type Offers = Arc<Vec<Raw<Manifest>>>;
+
+/// The newest list of a process.
+#[derive(Debug, Default)]
+pub(crate) struct Listed {
+    pub(crate) offers: Offers,
+    /// The ids in it.
+    pub(crate) ids: HashSet<String>,
+    /// How many it has said: the first is that of its hello.
+    pub(crate) number: u64,
+}
 
 /// What the toolboxes of one process share.
 pub(crate) struct Members {
@@ -35,8 +43,12 @@ pub(crate) struct Members {
     /// Not under the lock of the state: a halt waits for nothing.
     halts: Mutex<Halts>,
     ids: Arc<AtomicU64>,
+    /// The newest epochs that were not sent, because the process reads no orders. Taken after the lock of the halts.
+    epochs: Mutex<HashMap<String, u64>>,
     /// The newest list.
-    pub(crate) offers: watch::Sender<Offers>,
+    pub(crate) offers: watch::Sender<Listed>,
+    /// It was told that the process is silent, and nothing was heard since.
+    pub(crate) silent: AtomicBool,
 }
 
 #[derive(Default)]
@@ -53,6 +65,12 @@ struct Member {
     members: Arc<Members>,
     /// Raised before a start is sent: what was sent is never more than this.
     starts: AtomicU64,
+}
+
+/// What names an offered toolbox.
+#[derive(Deserialize)]
+struct Named {
+    id: String,
 }
 
 /// The event that renews the list.
@@ -74,7 +92,9 @@ impl Members {
             state: Mutex::default(),
             halts: Mutex::default(),
             ids: Arc::new(AtomicU64::new(1)),
-            offers: watch::Sender::new(Arc::default()),
+            epochs: Mutex::default(),
+            offers: watch::Sender::new(Listed::default()),
+            silent: AtomicBool::new(false),
         })
     }
 
@@ -160,9 +180,60 @@ impl Members {
         };
         let good = renewal.kind == OFFERS_CHANGED && renewal.data.toolboxes.len() <= MAX_TOOLBOXES;
         if good {
-            self.offers.send_replace(Arc::new(renewal.data.toolboxes));
+            self.list(renewal.data.toolboxes);
         }
         good
+    }
+
+    /// Keeps a list that the process has said.
+    pub(crate) fn list(&self, offers: Vec<Raw<Manifest>>) {
+        let ids = offers.iter().filter_map(id_of).collect();
+        self.offers.send_modify(|listed| {
+            let number = listed.number + 1;
+            let offers = Arc::new(offers);
+            *listed = Listed { offers, ids, number };
+        });
+    }
+
+    /// Whether so many orders wait for the process that no more are sent.
+    fn is_deaf(&self) -> bool {
+        self.sockets.control.unsent() >= MAX_UNREAD
+    }
+
+    /// Answers an order that is not sent. The newest epoch is kept; a cancel is lost, and its run, which moves nothing, goes on.
+    fn refuse(&self, id: &str, order: Order) {
+        let not_reached = Failure::new("ToolboxError", "its program does not read its orders");
+        let answer = || Answer::Error(Raw::of(&not_reached));
+        let (epoch, notice) = match order {
+            Order::Halt {
+                seq,
+                emergency,
+                stop_epoch,
+                ..
+            } => {
+                let answer = answer();
+                (
+                    emergency.then_some(stop_epoch),
+                    Some(Notice::Halted { seq, answer }),
+                )
+            }
+            Order::Resume { seq } => {
+                let answer = answer();
+                (None, Some(Notice::Resumed { seq, answer }))
+            }
+            Order::Epoch { stop_epoch } => (Some(stop_epoch), None),
+            _ => (None, None),
+        };
+        if let Some(epoch) = epoch {
+            let mut epochs = self.epochs.lock();
+            let newest = epochs.entry(id.to_owned()).or_default();
+            *newest = epoch.max(*newest);
+        }
+        // It may have read meanwhile.
+        self.sockets.bell.ring();
+        if let (Some(notice), Some(tether)) = (notice, self.member(id)) {
+            tether.hear(notice);
+        }
     }
 
     fn member(&self, id: &str) -> Option<Arc<Tether>> {
@@ -176,6 +247,17 @@ impl Members {
     /// Whether a caller waits for any of them.
     pub(crate) fn is_busy(&self) -> bool {
         self.all().iter().any(|tether| tether.outlook().busy)
+    }
+
+    /// The process has ended.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.state.lock().is_gone
+    }
+
+    /// Whether the process has to be started again before all of its toolboxes can be used.
+    pub(crate) fn is_stuck(&self) -> bool {
+        let abandoned = |tether: Arc<Tether>| matches!(*tether.end.borrow(), Some(End::Abandoned));
+        self.silent.load(Ordering::SeqCst) || self.all().into_iter().any(abandoned)
     }
 
     /// Waits until each of them has ended, or was given up.
@@ -204,23 +286,32 @@ impl Members {
         }
     }
 
-    /// Sends the halts that wait, those of several toolboxes as one. Waits a moment for the others of the same stop. For the keeper,
-    /// which has nothing more urgent to do.
+    /// Sends the halts that wait, those of several toolboxes as one; and the epochs that were not sent, if the process reads again.
     pub(crate) fn send_halts(&self) {
-        if self.halts.lock().is_empty() {
-            return;
-        }
-        thread::sleep(SAME_STOP);
-        self.send_halts_of(&mut self.halts.lock());
+        let mut halts = self.halts.lock();
+        self.sockets.control.flush();
+        self.send_halts_of(&mut halts);
     }
 
     fn send_halts_of(&self, halts: &mut Halts) {
+        if !self.is_deaf() {
+            for (id, stop_epoch) in self.epochs.lock().drain() {
+                let order = Order::Epoch { stop_epoch };
+                self.sockets.control.send(&Frame::about(&order, Some(&id)));
+            }
+        }
         for (toolbox, order) in halts.take(|| self.ids.fetch_add(1, Ordering::Relaxed)) {
             self.sockets
                 .control
                 .send(&Frame::about(&order, toolbox.as_deref()));
         }
     }
+}
+
+/// The id in a manifest, which may be none.
+pub(crate) fn id_of(manifest: &Raw<Manifest>) -> Option<String> {
+    let named: Named = json::read(manifest.text()).ok()?;
+    Some(named.id)
 }
 
 /// Tells who waits for a toolbox that it has ended. It drives nothing that has to come to rest.
@@ -264,8 +355,11 @@ impl Lanes for Member {
         frame.is_ok_and(|frame| self.sockets().data.chatter(&frame))
     }
 
-    /// A halt waits for those of the other toolboxes, until the keeper or the next order sends them.
+    /// A halt waits for those of the other toolboxes, until the keeper, its caller or the next order sends them.
     fn control(&self, order: Order) {
+        if self.members.is_deaf() {
+            return self.members.refuse(&self.id, order);
+        }
         let mut halts = self.members.halts.lock();
         match Waiting::of(&self.id, order) {
             Ok(waiting) => {
@@ -278,6 +372,10 @@ impl Lanes for Member {
                 self.sockets().control.send(&Frame::about(&order, Some(&self.id)));
             }
         }
+    }
+
+    fn hurry(&self) {
+        self.members.send_halts();
     }
 
     fn close(&self, seq: u64) {

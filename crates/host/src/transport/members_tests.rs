@@ -16,7 +16,7 @@ use crate::transport::hosted::Hosted;
 use crate::transport::members::Members;
 use crate::transport::sockets::{Pairs, Sockets};
 use crate::transport::tether::{Death, End, Tether};
-use engine::{Ended, RunId, Toolbox as _};
+use engine::{Ended, Halt, RunId, Toolbox as _, Unanswered};
 
 struct Nothing;
 
@@ -288,9 +288,62 @@ fn what_is_about_nothing_that_is_there_is_not_taken() {
         assert_eq!(scene.hear(toolbox, notice), taken, "{shown}");
     }
     assert_eq!(
-        scene.members.offers.borrow().len(),
+        scene.members.offers.borrow().offers.len(),
         0,
         "the last good list counts"
     );
     assert_eq!(scene.process.lanes.starts(), 0);
+}
+
+#[tokio::test]
+async fn a_process_that_reads_no_orders_is_sent_no_more_and_told_the_newest_epoch_when_it_does() {
+    let mut scene = Scene::new();
+    let a = scene.join("a").unwrap();
+    let halt = |stop_epoch| {
+        let halt = Halt {
+            subsystems: vec!["all".to_owned()],
+            emergency: true,
+            stop_epoch,
+        };
+        a.halt(halt).now_or_never()
+    };
+    let mut epoch = 1;
+    let refused = loop {
+        if let Some(answer) = halt(epoch) {
+            break answer;
+        }
+        epoch += 1;
+        assert!(epoch < 50_000, "every halt is kept");
+    };
+    let Err(Unanswered::Failed(failure)) = refused else {
+        panic!("{refused:?}")
+    };
+    assert_eq!(failure.message, "its program does not read its orders");
+    for newer in epoch..epoch + 20_000 {
+        a.cancel(RunId(newer));
+    }
+    assert!(halt(epoch + 7).is_some() && halt(epoch + 6).is_some());
+    let (mut bytes, mut piece) = (Vec::new(), vec![0; 1 << 16]);
+    loop {
+        scene.members.send_halts();
+        let before = bytes.len();
+        while let Ok(count @ 1..) = scene.control.read(&mut piece) {
+            bytes.extend_from_slice(&piece[..count]);
+        }
+        if bytes.len() == before {
+            break;
+        }
+    }
+    assert!(bytes.len() < 2 << 20, "{} bytes were kept", bytes.len());
+    let mut cutter = Cutter::new(MAX_CONTROL);
+    cutter.push(&bytes);
+    let mut last = Value::Null;
+    while let Some(frame) = cutter.read().unwrap() {
+        last = frame;
+    }
+    assert_eq!(
+        last,
+        json!({ "order": "epoch", "toolbox": "a", "body": { "stop_epoch": epoch + 7 } })
+    );
+    assert!(halt(epoch + 8).is_none(), "it is sent again");
 }

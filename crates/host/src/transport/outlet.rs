@@ -69,8 +69,9 @@ pub(crate) struct Outlet {
 
 #[derive(Debug, Default)]
 struct State {
-    /// What the socket did not take yet. Bounded by its senders: starts and questions by `MAX_BACKLOG`, the rest by
-    /// `MAX_CHATTER`.
+    /// What the socket did not take yet. Bounded by its senders: starts and questions by `MAX_BACKLOG`, what may be lost by
+    /// `MAX_CHATTER`, orders on a control lane by the end of a process that does not answer them, or by `Members` for one that
+    /// is not ended for that.
     backlog: Vec<u8>,
     sent: usize,
     broken: bool,
@@ -111,13 +112,18 @@ impl Outlet {
 
     /// Whether so much waits for the socket that nothing new should be begun.
     pub(crate) fn is_full(&self) -> bool {
-        let state = self.state.lock();
-        state.backlog.len() - state.sent >= MAX_BACKLOG
+        self.unsent() >= MAX_BACKLOG
     }
 
     /// Starts sent so far.
     pub(crate) fn starts(&self) -> u64 {
         self.starts.load(Ordering::SeqCst)
+    }
+
+    /// The bytes that wait for the socket.
+    pub(crate) fn unsent(&self) -> usize {
+        let state = self.state.lock();
+        state.backlog.len() - state.sent
     }
 
     /// Whether something waits for the socket.

@@ -49,14 +49,18 @@ impl Lines {
                 Err(_) => break,
             }
         }
-        while let Some(end) = self.line.iter().position(|byte| *byte == b'\n').or_else(|| {
-            let rest = !self.line.is_empty() && (self.line.len() > MAX_LINE || self.stderr.is_none());
-            rest.then(|| self.line.len().min(MAX_LINE) - 1)
-        }) {
-            let line: Vec<u8> = self.line.drain(..=end).collect();
-            let line = String::from_utf8_lossy(&line);
+        let mut begin = 0;
+        while let Some(rest) = self.line.get(begin..).filter(|rest| !rest.is_empty()) {
+            let is_cut = rest.len() > MAX_LINE || self.stderr.is_none();
+            let end = rest.iter().position(|byte| *byte == b'\n');
+            let Some(end) = end.or_else(|| is_cut.then(|| rest.len().min(MAX_LINE) - 1)) else {
+                break;
+            };
+            let line = String::from_utf8_lossy(&rest[..=end]);
             tether.keep_line(&line);
             tether.unasked.log(level::INFO, "stderr", Ok(&line));
+            begin += end + 1;
         }
+        self.line.drain(..begin);
     }
 }

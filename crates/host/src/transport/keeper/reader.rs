@@ -1,7 +1,5 @@
 //! The thread of the data socket. Read [`read`].
 
-use std::sync::Arc;
-
 use ovos_toolbox_wire::Manifest;
 use protocol::{MAX_CONTROL, Notice, Order};
 
@@ -74,7 +72,7 @@ fn greet_several(notice: &Notice, members: &Members, sockets: &Sockets) -> Resul
         return Err("it no longer says that it is several toolboxes; reload it".to_owned());
     }
     let offers = greeting::several(hello).map_err(|what| format!("it {what}"))?;
-    members.offers.send_replace(Arc::new(offers));
+    members.list(offers);
     sockets.control(Order::Beat { seq: 0 });
     Ok(())
 }

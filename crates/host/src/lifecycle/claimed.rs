@@ -1,0 +1,140 @@
+//! What a toolbox that a program offers means for the live ones, once its id was claimed, and what is done about it.
+//!
+//! Read [`Claimed::of`], then [`Claimed::carry_out`].
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::artifact::scan::FailedFile;
+use crate::lifecycle::claims::Claimant;
+use crate::lifecycle::examine::Candidate;
+use crate::lifecycle::shared::Shared;
+use crate::lifecycle::swap::{Swapped, swap};
+use schema::shorten_text;
+use section::ProgramConfig;
+
+/// The longest reason in bytes: what a program says is part of it, and `status` shows it until the next list or reload.
+const MAX_REASON: usize = 4096;
+
+/// What became of a program's toolbox.
+pub(crate) enum Offered {
+    /// It was left alone.
+    Same(String),
+    /// It was to be opened.
+    Swapped(String, Result<Swapped, FailedFile>),
+    /// It cannot be used. Its working copy stays where it has one and no other file or program has the id.
+    Broken { keeps: Vec<String>, failed: FailedFile },
+    /// Its section switches it off.
+    Nothing,
+}
+
+impl Offered {
+    /// Why it is not as the program says.
+    pub(crate) fn into_failure(self) -> Option<FailedFile> {
+        match self {
+            Self::Swapped(_, Err(failed)) | Self::Broken { failed, .. } => Some(failed),
+            Self::Same(_) | Self::Swapped(_, Ok(_)) | Self::Nothing => None,
+        }
+    }
+}
+
+/// What a toolbox of a program means for the live ones.
+pub(crate) enum Finding {
+    Same { id: String, reading: u64 },
+    New(Box<Candidate>),
+    Disabled { id: String },
+}
+
+impl Finding {
+    fn id(&self) -> &str {
+        match self {
+            Self::Same { id, .. } | Self::Disabled { id } => id,
+            Self::New(candidate) => &candidate.id,
+        }
+    }
+}
+
+/// What is wrong, and with which toolbox as far as that is known.
+pub(crate) type Broken = (Option<String>, String);
+
+/// A finding, after the id was claimed.
+pub(crate) struct Claimed {
+    pub(crate) finding: Result<Finding, Broken>,
+    id: Option<String>,
+    claimed: Result<(), String>,
+}
+
+impl Claimed {
+    /// Claims the id of a finding; `live` is the toolbox that it is about if it does not say so.
+    pub(crate) async fn of(
+        finding: Result<Finding, Broken>,
+        live: Option<String>,
+        claimant: &Claimant<'_>,
+    ) -> Self {
+        let id = match &finding {
+            Ok(finding) => Some(finding.id().to_owned()),
+            Err((wrong, _)) => live.or_else(|| wrong.clone()),
+        };
+        let claimed = match &id {
+            Some(id) => claimant.claim(id).await,
+            None => Ok(()),
+        };
+        Self { finding, id, claimed }
+    }
+
+    /// The toolbox that stays, or comes.
+    pub(crate) fn keeps(&self) -> Option<String> {
+        let stays = self.claimed.is_ok() && !matches!(self.finding, Ok(Finding::Disabled { .. }));
+        self.id.clone().filter(|_| stays)
+    }
+
+    /// Opens the toolbox if it is new or has changed.
+    pub(crate) async fn carry_out(self, manager: &Arc<Shared>, entry: &ProgramConfig) -> Offered {
+        let keeps = self.keeps().into_iter().collect();
+        let Self { finding, id, claimed } = self;
+        match (finding, claimed) {
+            (Err((wrong, reason)), _) => Offered::Broken {
+                keeps,
+                failed: failed(entry, wrong.or(id), &reason),
+            },
+            (Ok(_), Err(taken)) => Offered::Broken {
+                keeps,
+                failed: failed(entry, id, &taken),
+            },
+            (Ok(Finding::Disabled { .. }), Ok(())) => Offered::Nothing,
+            (Ok(Finding::Same { id, reading }), Ok(())) => {
+                if let Some(slot) = manager.copies().slots.get_mut(&id) {
+                    slot.config.reading = reading;
+                }
+                Offered::Same(id)
+            }
+            (Ok(Finding::New(candidate)), Ok(())) => {
+                let id = candidate.id.clone();
+                let swapped = swap(manager, *candidate).await;
+                let swapped = swapped.map_err(|wrong| failed(entry, wrong.toolbox_id, &wrong.reason));
+                Offered::Swapped(id, swapped)
+            }
+        }
+    }
+}
+
+/// The failure of a program, as `status` shows it.
+pub(crate) fn failed(entry: &ProgramConfig, toolbox_id: Option<String>, reason: &str) -> FailedFile {
+    // The script of an interpreter says more than the interpreter.
+    let mut paths = entry.command.iter().filter(|word| word.starts_with('/'));
+    let shown = paths.next_back().or(entry.command.first());
+    let reason = shorten_text(reason, MAX_REASON);
+    FailedFile {
+        path: shown.map(PathBuf::from).unwrap_or_default(),
+        toolbox_id: toolbox_id.or_else(|| entry.only_toolbox().map(str::to_owned)),
+        reason: format!("program `{}`: {reason}", entry.name),
+    }
+}
+
+/// What is refused to a program that offers an id which its entry does not allow.
+pub(crate) fn not_allowed(entry: &ProgramConfig, id: &str) -> String {
+    let (name, allowed) = (&entry.name, entry.toolboxes.join("`, `"));
+    format!(
+        "it offers toolbox `{id}`, and may offer `{allowed}`; if it should, add the id to `service.programs.{name}.toolboxes`"
+    )
+}

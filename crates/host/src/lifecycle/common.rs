@@ -1,0 +1,175 @@
+//! A program that is several toolboxes, as the code of each of them refers to it. Read [`CommonProgram::open`]; its process is
+//! `common_program`'s.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures_util::future::Either;
+use ovos_toolbox_wire::{Failure, Manifest};
+use parking_lot::Mutex;
+use tokio::sync::{RwLock, watch};
+use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::DropGuard;
+
+use crate::artifact::file::PluginFile;
+use crate::artifact::fingerprint::Fingerprint;
+use crate::artifact::program::Executable;
+use crate::contract::services::HostServices;
+use crate::ffi::plugin::Open;
+use crate::lifecycle::admitted::Admitted;
+use crate::process::spawner::Program;
+use crate::transport::common_process::CommonProcess;
+use crate::transport::hosted::Hosted;
+use crate::transport::members::Offers;
+use section::ProgramConfig;
+
+/// A program that is several toolboxes. Dropping it ends its process once its toolboxes are closed.
+pub(crate) struct CommonProgram {
+    pub(crate) entry: Arc<ProgramConfig>,
+    pub(crate) file: Arc<PluginFile>,
+    /// What the process was started with.
+    pub(crate) host: Program,
+    pub(crate) sha256: String,
+    pub(crate) fingerprint: Fingerprint,
+    /// The list that was taken last.
+    pub(crate) offers: Mutex<Offers>,
+    pub(crate) admitted: Mutex<Admitted>,
+    pub(crate) phase: watch::Receiver<Phase>,
+    /// Toolboxes whose opening the process did not survive; they are opened alone.
+    pub(crate) suspects: Mutex<HashMap<String, Suspicion>>,
+    pub(crate) openings: RwLock<()>,
+    pub(crate) _end: DropGuard,
+}
+
+/// What its process does.
+#[derive(Clone)]
+pub(crate) enum Phase {
+    /// It is being started, at once or in a moment.
+    Starts,
+    /// It follows a death if it has a time until which it may offer its toolboxes again.
+    Serves(Arc<CommonProcess>, Option<Instant>),
+    /// It did not start, or is given up, for this reason.
+    Down(Failure),
+}
+
+/// Why a toolbox is opened alone.
+#[derive(Clone, Copy)]
+pub(crate) enum Suspicion {
+    /// The process ended while this toolbox and others were opened.
+    Possible,
+    /// It ended while only this one was.
+    Certain,
+}
+
+impl std::fmt::Debug for CommonProgram {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CommonProgram")
+            .field("entry", &self.entry.name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl CommonProgram {
+    /// Whether it need not be replaced for this.
+    pub(crate) fn is_same(&self, executable: &Executable, host: &Program) -> bool {
+        let is_up = match &*self.phase.borrow() {
+            Phase::Starts => true,
+            // A reload mends one that hangs.
+            Phase::Serves(process, _) => !process.members.is_stuck(),
+            Phase::Down(_) => false,
+        };
+        let Program { env, confine, .. } = &self.host;
+        is_up && self.file.executable() == Some(executable) && (env, confine) == (&host.env, &host.confine)
+    }
+
+    pub(crate) fn is_confined(&self) -> bool {
+        self.host.confine.is_some()
+    }
+
+    /// Takes one more id, unless it is one too many.
+    ///
+    /// # Errors
+    /// Why it is.
+    pub(crate) fn admit(&self, id: &str) -> Result<(), String> {
+        self.admitted.lock().admit(id)
+    }
+
+    /// Has toolboxes tried again that ended the process: a reload asks for it.
+    pub(crate) fn forgive(&self) {
+        for suspicion in self.suspects.lock().values_mut() {
+            *suspicion = Suspicion::Possible;
+        }
+    }
+
+    /// Opens one of its toolboxes, once its process is there and offers it.
+    ///
+    /// # Errors
+    /// As `Hosted::in_common`; or the process does not start, does not offer it any more, or ended when it opened it before.
+    ///
+    /// # Cancel safety
+    /// As `Hosted::in_common`.
+    pub(crate) async fn open(
+        &self,
+        manifest: Arc<Manifest>,
+        open: Open,
+        services: Arc<dyn HostServices>,
+    ) -> Result<Hosted, Failure> {
+        let id = manifest.id.clone();
+        let suspicion = self.suspects.lock().get(&id).copied();
+        if let Some(Suspicion::Certain) = suspicion {
+            let text = "its program ended while it opened this toolbox; reload it to try again";
+            return Err(Failure::new("ToolboxCrashed", text));
+        }
+        let (process, _turn) = loop {
+            let process = self.process(&id).await?;
+            let turn = match suspicion {
+                None => Either::Left(self.openings.read().await),
+                Some(_) => Either::Right(self.openings.write().await),
+            };
+            if !process.members.is_gone() {
+                break (process, turn);
+            }
+        };
+        let opened = Hosted::in_common(&process, manifest, open, services).await;
+        let mut suspects = self.suspects.lock();
+        if opened.is_ok() {
+            suspects.remove(&id);
+        } else if process.members.is_gone() {
+            suspects.insert(id, suspicion.map_or(Suspicion::Possible, |_| Suspicion::Certain));
+        }
+        opened
+    }
+
+    /// Its process, once that is there and offers a toolbox.
+    async fn process(&self, id: &str) -> Result<Arc<CommonProcess>, Failure> {
+        let mut phase = self.phase.clone();
+        let is_decided = |phase: &Phase| match phase {
+            Phase::Starts => false,
+            // One that has ended is about to be started again.
+            Phase::Serves(process, _) => !process.members.is_gone(),
+            Phase::Down(_) => true,
+        };
+        let decided = phase.wait_for(is_decided).await.map(|phase| phase.clone());
+        let (process, until) = match decided {
+            Ok(Phase::Serves(process, until)) => (process, until),
+            Ok(Phase::Down(failure)) => return Err(failure),
+            Ok(Phase::Starts) | Err(_) => {
+                return Err(Failure::new("ToolboxClosed", "its program was ended"));
+            }
+        };
+        if let Some(until) = until {
+            let mut lists = process.offers();
+            let mut died = process.died();
+            let listed = lists.wait_for(|listed| listed.number > 1 || listed.ids.contains(id));
+            let listed = tokio::select! {
+                listed = timeout_at(until, listed) => listed.is_ok_and(|listed| listed.is_ok_and(|listed| listed.ids.contains(id))),
+                _ = &mut died => true,
+            };
+            if !listed {
+                let text = format!("its program does not offer toolbox `{id}` since it was started again");
+                return Err(Failure::new("ToolboxError", text));
+            }
+        }
+        Ok(process)
+    }
+}

@@ -1,0 +1,238 @@
+//! Programs of several toolboxes that die, hang or offer too much: what becomes of their toolboxes, and of their process.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::process::DEADLINE;
+use crate::scene::{Entry, Scene};
+use crate::several::{answer, company, ended, ids, offer, ready, send};
+use crate::status;
+
+/// Whether a process runs or is stopped; a zombie is neither.
+fn lives(pid: &Value) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    state.is_some_and(|state| state != 'Z')
+}
+
+/// Waits until `status` shows a failure with this text.
+#[track_caller]
+fn until_failed(scene: &mut Scene, text: &str) -> String {
+    let end = Instant::now() + DEADLINE;
+    loop {
+        let status = scene.client.ask("ovos.tools.status", &json!({}));
+        let failed = status["failed"].to_string();
+        if failed.contains(text) {
+            return failed;
+        }
+        assert!(Instant::now() < end, "no {text:?}: {failed}");
+    }
+}
+
+/// Ends the process of the program, and waits until the next one has been told that it stays.
+fn die(scene: &mut Scene, call: &str) {
+    let sandbox = scene.service.sandbox.path("");
+    let starts = |folder: &Path| {
+        let names = fs::read_dir(folder).unwrap().flatten();
+        let names = names.filter(|file| file.file_name().to_string_lossy().starts_with("company_stays_"));
+        names.count()
+    };
+    let before = starts(&sandbox);
+    send(scene, call, "kitchen", "die", &json!({}));
+    answer(scene, call);
+    scene
+        .service
+        .process
+        .until("the next process", |_| (starts(&sandbox) > before).then_some(()));
+}
+
+#[test]
+fn a_program_that_hangs_does_not_outlive_the_service() {
+    let slow = json!({ "hangs-1": { "limits": { "open_ms": 60_000 } } });
+    for args in [&["kitchen", "hall"] as &[&str], &["kitchen", "hangs-1"]] {
+        let mut scene = Scene::start(&[Entry {
+            script: "company_hung",
+            sections: slow.clone(),
+            ..company(args)
+        }]);
+        let kitchen = ready(&mut scene, "kitchen");
+        assert!(lives(&kitchen["pid"]));
+        scene.service.process.signal(Signal::TERM);
+        scene.service.process.end_within(Duration::from_secs(20));
+        let end = Instant::now() + Duration::from_secs(2);
+        while lives(&kitchen["pid"]) {
+            if Instant::now() > end {
+                status::signal(&kitchen, Signal::KILL);
+                panic!("{args:?}: its process lives on");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_toolboxes_of_a_program_that_is_started_again_stay_until_its_first_new_list() {
+    let mut scene = Scene::start(&[Entry {
+        script: "company_returns",
+        ..company(&["kitchen", "hall"])
+    }]);
+    let allowed = scene.service.sandbox.path("company_may_offer");
+    fs::write(&allowed, "").unwrap();
+    for id in ["kitchen", "hall"] {
+        ready(&mut scene, id);
+    }
+    // A call waits for its toolbox.
+    fs::remove_file(&allowed).unwrap();
+    die(&mut scene, "first");
+    let report = scene.reload();
+    assert_eq!(
+        report["unchanged"],
+        json!(["good", "hall", "kitchen"]),
+        "{report}"
+    );
+    send(&mut scene, "waits", "hall", "poke", &json!({}));
+    assert_eq!(ids(&mut scene), ["good", "hall", "kitchen"]);
+    assert!(scene.client.answer_of("waits").is_none());
+    fs::write(&allowed, "").unwrap();
+    let poked = answer(&mut scene, "waits");
+    assert_eq!(poked["result"]["id"], "hall", "{poked}");
+    for id in ["kitchen", "hall"] {
+        scene.until(id, "a restart", |toolbox| {
+            toolbox["state"] == "ready" && toolbox["generation"] == 2
+        });
+    }
+    // A stop of everything holds them.
+    fs::remove_file(&allowed).unwrap();
+    die(&mut scene, "second");
+    scene.reload();
+    let stopped = scene.client.ask("ovos.tools.stop", &json!({}));
+    let mut named: Vec<&str> = stopped["toolboxes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|toolbox| toolbox["toolbox_id"].as_str().unwrap())
+        .collect();
+    named.sort_unstable();
+    assert_eq!(named, ["good", "hall", "kitchen"], "{stopped}");
+    fs::write(&allowed, "").unwrap();
+    for id in ["kitchen", "hall"] {
+        let after = scene.until(id, "a restart", |toolbox| {
+            toolbox["state"] == "ready" && toolbox["generation"] == 3
+        });
+        assert_eq!(after["latched"], true, "{after}");
+    }
+}
+
+#[test]
+fn a_process_that_dies_before_its_list_is_taken_is_started_again_at_once() {
+    // The first load waits 10 s for the silent one, and new lists wait for the load.
+    let silent = Entry::of("silent");
+    let mut scene = Scene::start(&[company(&["kitchen", "hall"]), silent]);
+    for id in ["kitchen", "hall"] {
+        ready(&mut scene, id);
+    }
+    offer(&mut scene, &["kitchen", "hall", "x-1"]);
+    send(&mut scene, "die", "kitchen", "die", &json!({}));
+    answer(&mut scene, "die");
+    for id in ["kitchen", "hall"] {
+        scene.until(id, "a restart", |toolbox| {
+            assert_ne!(toolbox["state"], "failed", "{toolbox}");
+            toolbox["state"] == "ready" && toolbox["generation"].as_u64() > Some(1)
+        });
+    }
+    assert_eq!(
+        scene.failure("silent"),
+        None,
+        "it was not started again before the load had ended"
+    );
+}
+
+#[test]
+fn a_toolbox_whose_opening_ends_the_process_costs_itself_only() {
+    let mut scene = Scene::start(&[company(&["kitchen", "crashes-1", "hall"])]);
+    until_failed(&mut scene, "its program ended while it opened this toolbox");
+    for id in ["kitchen", "hall"] {
+        ready(&mut scene, id);
+        assert_eq!(scene.call(id, "poke")["result"]["id"], id);
+    }
+    assert_eq!(ids(&mut scene), ["good", "hall", "kitchen"]);
+}
+
+#[test]
+fn what_a_program_offers_is_opened_although_its_first_start_failed() {
+    let mut scene = Scene::start(&[Entry {
+        script: "company_stumbles",
+        ..company(&["kitchen", "hall"])
+    }]);
+    for id in ["kitchen", "hall"] {
+        ready(&mut scene, id);
+    }
+    assert_eq!(scene.failure("house"), None);
+}
+
+#[test]
+fn a_reload_starts_a_program_again_that_hangs() {
+    let limits = json!({ "hangs-1": { "limits": { "open_ms": 500, "close_ms": 500 } } });
+    let entry = || Entry {
+        sections: limits.clone(),
+        ..company(&["kitchen", "hangs-1"])
+    };
+    let mut scene = Scene::start(&[entry()]);
+    let kitchen = ready(&mut scene, "kitchen");
+    until_failed(&mut scene, "hangs-1");
+    let report = scene.reload();
+    assert_eq!(report["replaced"], json!(["kitchen"]), "{report}");
+    assert_ne!(ready(&mut scene, "kitchen")["pid"], kitchen["pid"]);
+    ended(&mut scene, &kitchen["pid"]);
+}
+
+#[test]
+fn a_program_offers_no_more_ids_than_the_service_keeps() {
+    let mut scene = Scene::start(&[Entry {
+        script: "company_parade",
+        ..company(&["kitchen"])
+    }]);
+    let kitchen = ready(&mut scene, "kitchen");
+    let failed = until_failed(&mut scene, "1024 different toolboxes");
+    assert!(!failed.contains("`kitchen`"), "{failed}");
+    let after = ready(&mut scene, "kitchen");
+    assert_eq!(
+        (&after["pid"], &after["generation"]),
+        (&kitchen["pid"], &kitchen["generation"])
+    );
+}
+
+#[test]
+fn what_a_section_asks_for_and_its_process_cannot_give_is_refused() {
+    let pinned = json!({ "allow_sha256": ["0".repeat(64)] });
+    let sections = json!({
+        "hall": { "limits": { "memory_mb": 64 } },
+        "attic": { "confine": { "network": false } },
+        "next-1": pinned,
+        "next-2": pinned,
+    });
+    let pinned = Entry {
+        script: "company_stumbles",
+        args: &["next-1", "next-2"],
+        more: json!({ "toolboxes": ["next-1", "next-2"] }),
+        ..Entry::of("pinned")
+    };
+    let house = Entry {
+        sections,
+        ..company(&["kitchen", "hall", "attic"])
+    };
+    let mut scene = Scene::start(&[house, pinned]);
+    ready(&mut scene, "kitchen");
+    let failed = until_failed(&mut scene, "limits.memory_mb");
+    assert!(failed.contains("its own `confine` cannot hold"), "{failed}");
+    until_failed(&mut scene, "allow_sha256");
+    assert_eq!(ids(&mut scene), ["good", "kitchen"]);
+    let starts = [1, 2].map(|number| {
+        let mark = format!("company_start_{number}");
+        scene.service.sandbox.path(&mark).exists()
+    });
+    assert_eq!(starts, [true, false], "it was started to stay");
+}
