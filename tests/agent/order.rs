@@ -66,10 +66,7 @@ fn what_follows_a_refusal_or_asks_for_more_than_is_left_is_not_made() {
         ),
         (
             "a plan that is refused before a motion",
-            vec![
-                ("assemble", json!({"subsystems": ["wing"]})),
-                moves(left, &json!({})),
-            ],
+            vec![("assemble", json!({"steps": "many"})), moves(left, &json!({}))],
             &["refused", "not_made"],
         ),
         (
