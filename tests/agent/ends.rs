@@ -63,7 +63,7 @@ fn people_and_stops_end_a_run_that_moves_something_and_nothing_is_commanded_afte
 fn a_machine_that_a_person_has_is_not_commanded_also_when_other_ends_follow() {
     // The time of the run is up while the person flies, and testbed is no vehicle that ends its calls by itself.
     let mut stage = Stage::new(&json!({"budgets": {"time_ms": 4000}}));
-    let brief = json!({"step_ms": 100, "steps": 120, "subsystems": ["base"], "timeout_ms": 60_000});
+    let brief = json!({"step_ms": 100, "steps": 30, "subsystems": ["base"], "timeout_ms": 60_000});
     let model = Model::new(vec![call("assemble", brief.clone()), call("assemble", brief)]);
     let agent = stage.agent(&model, "move", &[]);
     stage.scene.until_moving("agent-");
