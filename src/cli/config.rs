@@ -184,11 +184,25 @@ fn state(state: LayerState) -> &'static str {
 /// Hides the value if its key names a secret, and such values inside it.
 fn hide(key: &str, value: &mut Value) {
     let key = key.to_ascii_lowercase();
-    let secret = ["password", "passwd", "secret", "token", "api_key", "apikey"]
-        .iter()
-        .any(|word| key.contains(word));
+    let names = |words: &[&str]| words.iter().any(|word| key.contains(word));
+    let secret = names(&[
+        "password",
+        "passwd",
+        "secret",
+        "token",
+        "api_key",
+        "apikey",
+        "api-key",
+        "authorization",
+    ]);
     match value {
         Value::Null | Value::Bool(_) => {}
+        // A count of tokens.
+        Value::Number(_) if secret && names(&["tokens"]) => {}
+        // Endpoints take their keys in headers of any name.
+        Value::Object(headers) if key == "headers" => {
+            headers.values_mut().for_each(|text| *text = HIDDEN.into());
+        }
         value if secret => *value = HIDDEN.into(),
         Value::Object(map) => map.iter_mut().for_each(|(key, value)| hide(key, value)),
         Value::Array(list) => list.iter_mut().for_each(|value| hide("", value)),
@@ -217,6 +231,16 @@ mod tests {
                 json!([{"token": HIDDEN, "port": 1}]),
             ),
             ("token", json!(null), json!(null)),
+            ("tokens", json!(200_000), json!(200_000)),
+            ("answer_tokens", json!(0), json!(0)),
+            ("tokens", json!("x"), json!(HIDDEN)),
+            (
+                "headers",
+                json!({"x-team": "a", "Cookie": "b"}),
+                json!({"x-team": HIDDEN, "Cookie": HIDDEN}),
+            ),
+            ("authorization", json!("Bearer x"), json!(HIDDEN)),
+            ("x-api-key", json!("x"), json!(HIDDEN)),
             ("port", json!(14540), json!(14540)),
         ] {
             let mut found = value;

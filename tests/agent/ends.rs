@@ -38,10 +38,10 @@ fn people_and_stops_end_a_run_that_moves_something_and_nothing_is_commanded_afte
                 .ask("ovos.tools.cancel", &json!({ "call_id": call_id }));
         }),
         ("its time", "time", 12, |_, _| {}),
-        // Testbed is no vehicle that ends its calls then; they are cancelled after a while.
-        ("a person who takes over", "takeover", 23, |stage, _| {
-            let event = json!({"name": "emit_event", "args": {"kind": "pilot_override"}});
-            stage.client.ask("ovos.tools.invoke", &event);
+        // Its calls are on another toolbox, which knows nothing of that stop.
+        ("a stop of another toolbox", "latched", 20, |stage, _| {
+            let other = json!({"toolbox_id": "testbed_dup"});
+            stage.client.ask("ovos.tools.stop", &other);
         }),
     ];
     for (name, reason, code, act) in rows {
@@ -57,6 +57,35 @@ fn people_and_stops_end_a_run_that_moves_something_and_nothing_is_commanded_afte
         assert_eq!(model.asked().len(), 1, "{name}: the model was asked again");
         stage.assert_at_rest();
     }
+}
+
+#[test]
+fn a_machine_that_a_person_has_is_not_commanded_also_when_other_ends_follow() {
+    // The time of the run is up while the person flies, and testbed is no vehicle that ends its calls by itself.
+    let mut stage = Stage::new(&json!({"budgets": {"time_ms": 4000}}));
+    let brief = json!({"step_ms": 100, "steps": 30, "subsystems": ["base"], "timeout_ms": 60_000});
+    let model = Model::new(vec![call("assemble", brief.clone()), call("assemble", brief)]);
+    let agent = stage.agent(&model, "move", &[]);
+    stage.scene.until_moving("agent-");
+    let event = json!({"name": "emit_event", "args": {"kind": "pilot_override"}});
+    stage.client.ask("ovos.tools.invoke", &event);
+    let ended = end(agent);
+    assert_eq!(
+        (ended.reason(), ended.status.code()),
+        ("takeover", Some(23)),
+        "{}",
+        ended.output
+    );
+    assert_eq!(ended.json["halted"], Value::Null);
+    assert_eq!(model.asked().len(), 1, "the model was asked again");
+    let motors = stage.scene.motors();
+    let halts: Vec<&str> = motors
+        .iter()
+        .map(|motor| motor.kind.as_str())
+        .filter(|kind| ["halt", "emergency"].contains(kind))
+        .collect();
+    assert!(halts.is_empty(), "it was commanded: {halts:?}");
+    stage.assert_at_rest();
 }
 
 #[test]
@@ -134,6 +163,11 @@ fn a_stop_of_the_model_is_carried_out_first_and_ends_the_run() {
     ])]);
     let ended = stage.run(&model, &[]);
     assert_eq!(ended.reason(), "latched", "{}", ended.output);
+    let why = ended.json["end"]["why"].as_str().unwrap();
+    assert!(
+        why.starts_with("the model called emergency_stop: Everything is stopped"),
+        "{why}"
+    );
     let status = stage.client.ask("ovos.tools.status", &json!({}));
     assert_eq!(status["toolboxes"][0]["latched"], true);
     assert!(

@@ -26,6 +26,7 @@ mod ends;
 mod gstreamer;
 mod misbehaving;
 mod model;
+mod order;
 mod records;
 mod robot;
 mod stage;

@@ -169,6 +169,32 @@ fn rows() -> Vec<Row> {
             "failures",
             0,
         ),
+        row(
+            "text that was cut off, and looks whole",
+            vec![Reply::Raw(
+                200,
+                json!({"choices": [{"finish_reason": "length", "message": {
+                    "content": "Thought: go\nAction: assemble\nAction Input: {}"}}]})
+                .to_string(),
+            )],
+            &["--text-calls"],
+            "failures",
+            0,
+        ),
+        row(
+            "text that ends before its input",
+            vec![say("Thought: go\nAction: assemble")],
+            &["--text-calls"],
+            "failures",
+            0,
+        ),
+        row(
+            "an answer that is too large",
+            vec![Reply::Raw(200, "x".repeat(9 << 20))],
+            &[],
+            "model_unreadable",
+            0,
+        ),
     ]
 }
 

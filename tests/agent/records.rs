@@ -80,6 +80,29 @@ fn a_replay_makes_the_calls_of_its_record_without_a_model() {
 }
 
 #[test]
+fn a_replay_that_differs_says_so_and_has_no_tool_that_it_was_not_given() {
+    let stage = Stage::new(&json!({}));
+    let model = Model::new(vec![call("add", json!({"a": 1, "b": 2})), finish()]);
+    let first = stage.scene.sandbox.path("first.jsonl");
+    let ended = stage.run(&model, &["--record", first.to_str().unwrap()]);
+    assert_eq!(ended.reason(), "done", "{}", ended.output);
+    let mut again = command(&stage.scene);
+    again.args(["--replay", first.to_str().unwrap(), "--without", "add", "--json"]);
+    let replayed = end(Process::start("replay", &stage.scene.sandbox, again));
+    assert_eq!(
+        (replayed.reason(), replayed.status.code()),
+        ("done", Some(6)),
+        "{}",
+        replayed.output
+    );
+    assert!(
+        replayed.output.contains("replay: step 1 differs"),
+        "{}",
+        replayed.output
+    );
+}
+
+#[test]
 fn switches_of_a_run_take_tools_perception_and_the_form_of_calls_away() {
     let stage = Stage::new(&json!({}));
     let shown = |model: &Model| -> Vec<String> {

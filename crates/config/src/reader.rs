@@ -84,6 +84,10 @@ impl<'a> Reader<'a> {
             if let Some(found) = written.shift_remove(key).filter(|found| !found.is_null()) {
                 match replaced(&section, key, &found, &self.readings(&at, &found)) {
                     Ok(with_it) => (section, origin) = (with_it, self.origin(&at)),
+                    // What does not belong there may be a key, and this text goes to logs.
+                    Err(accepted) if SECRETS.contains(&key.as_str()) => {
+                        self.wrong(&at, "a value that is not shown", accepted);
+                    }
                     Err(accepted) => self.wrong(&at, describe(&found), accepted),
                 }
             }
@@ -160,6 +164,9 @@ impl<'a> Reader<'a> {
         }
     }
 }
+
+/// Fields into which a secret may be written by mistake.
+const SECRETS: &[&str] = &["key_env"];
 
 /// Returns the fields of a section as they are written in a file.
 fn fields<T: Serialize>(section: &T) -> Map<String, Value> {

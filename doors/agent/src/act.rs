@@ -1,15 +1,7 @@
 //! Carries calls out: plans them, asks people about them, makes them, and reads what came of them.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-
-use client::payload::{
-    CallOptions, Confirm, ContentMode, InvokeRequest, InvokeResponse, PlanRequest, PlanResponse,
-};
-use client::{ClientError, Received, Step};
-use door::{Answer, Door, Lost, Registered};
-use ovos_toolbox_wire::{Content, Effect, Object, Outcome};
-use serde_json::{Value, json};
-use tokio::time::sleep_until;
 
 use crate::budget::millis;
 use crate::end::End;
@@ -19,10 +11,13 @@ use crate::record::Status;
 use crate::settings::Settings;
 use crate::tell::{Audience, Tell};
 use crate::watch::Watch;
-
-/// How long calls that the service or a toolbox ends by itself are waited for before they are cancelled all the same; what moves
-/// comes to rest first.
-const END_WAIT: Duration = Duration::from_secs(5);
+use client::payload::{
+    CallOptions, Confirm, ContentMode, InvokeRequest, InvokeResponse, PlanRequest, PlanResponse,
+};
+use client::{ClientError, Received, Step};
+use door::{Answer, Door, Lost, Registered};
+use ovos_toolbox_wire::{Content, Effect, Object, Outcome};
+use serde_json::{Value, json};
 
 /// The codes of results by which a drone says that a person flies.
 const TAKEOVER: &str = "pilot_override";
@@ -35,6 +30,8 @@ pub(crate) struct Hands<'a> {
     pub(crate) watch: &'a Watch<'a>,
     pub(crate) audience: &'a Audience,
     pub(crate) person: Option<&'a Person>,
+    /// A call had no answer: it may still run.
+    pub(crate) lost: AtomicBool,
 }
 
 /// What became of a call.
@@ -107,10 +104,12 @@ impl Hands<'_> {
                 (None, _) => answered,
                 (Some(confirm), None) => return self.waits(tool, &confirm, "nobody is asked here", began),
                 (Some(confirm), Some(person)) => {
-                    (self.audience)(&Tell::Ask { text: &confirm.text });
+                    let ask = || (self.audience)(&Tell::Ask { text: &confirm.text });
+                    // A stop that comes together with a yes is a stop.
                     let yes = tokio::select! {
-                        yes = person.confirms(Duration::from_millis(confirm.expires_ms)) => yes,
+                        biased;
                         _ = self.interrupt.wait() => None,
+                        yes = person.confirms(Duration::from_millis(confirm.expires_ms), ask) => yes,
                     };
                     match yes {
                         None => return self.waits(tool, &confirm, "there was no answer here", began),
@@ -151,6 +150,11 @@ impl Hands<'_> {
         arguments: &Object,
         said: &CallOptions,
     ) -> Result<Answered, Box<Came>> {
+        let is_stop = tool.effect == Effect::Stop;
+        if let Some(end) = self.interrupt.raised().filter(|_| !is_stop) {
+            let why = format!("not made: {}", end.text());
+            return Err(Box::new(Came::said(Status::NotMade, &why)));
+        }
         let call_id = door::own_id("agent");
         let request = InvokeRequest {
             name: tool.name.clone(),
@@ -175,18 +179,13 @@ impl Hands<'_> {
             self.gone(&error);
             failed(Answer::refused(tool, &error))
         })?;
-        // Why the run ends, and until when the call may end by itself.
-        let mut ended: Option<(End, tokio::time::Instant)> = None;
-        let mut cancelled = false;
+        let mut ended: Option<End> = None;
         let mut cut_short = false;
         loop {
             let interrupted = async {
                 match &ended {
-                    None => Some(self.interrupt.wait().await),
-                    Some((_, until)) => {
-                        sleep_until(*until).await;
-                        None
-                    }
+                    None if !is_stop => self.interrupt.wait().await,
+                    _ => std::future::pending().await,
                 }
             };
             tokio::select! {
@@ -205,20 +204,21 @@ impl Hands<'_> {
                         });
                     }
                     Err(lost) => {
+                        self.lost.store(true, Ordering::Relaxed);
                         if let Lost::Client(error) = &lost {
                             self.gone(error);
                         }
-                        let left = ended.map_or_else(String::new, |(end, _)| end.text());
+                        let left = ended.map_or_else(String::new, |end| end.text());
                         return Err(failed(Answer::lost(tool, &lost, &left)));
                     }
                 },
-                end = interrupted, if !cancelled => {
-                    if end.as_ref().is_none_or(End::cancels_calls) {
-                        carried.cancel(end.as_ref().map_or("it did not end by itself", End::word));
-                        cancelled = true;
+                end = interrupted => {
+                    // What a person has is never commanded: its toolbox ends the call, at the latest when its time is up.
+                    // Every other call ends now, whichever toolbox was stopped or taken over.
+                    if !self.interrupt.is_taken(&tool.toolbox_id) {
+                        carried.cancel(end.word());
                     }
-                    let until = tokio::time::Instant::now() + END_WAIT;
-                    ended = end.map(|end| (end, until)).or(ended);
+                    ended = Some(end);
                 }
             }
         }
@@ -245,7 +245,7 @@ impl Hands<'_> {
             &told.text,
         );
         if told.failed {
-            self.why(&told.data, answered.cut_short).await;
+            self.why(tool, &told.data, answered.cut_short).await;
         }
         if self.settings.door.vision {
             let content = answer.data.get("content").cloned().unwrap_or_default();
@@ -257,12 +257,11 @@ impl Hands<'_> {
     }
 
     /// Looks what a failure means for the run.
-    async fn why(&self, data: &Value, cut_short: bool) {
+    async fn why(&self, tool: &Registered, data: &Value, cut_short: bool) {
         let kind = data["error"]["kind"].as_str().unwrap_or_default();
         let told = data["error"]["message"].as_str().unwrap_or_default();
         if data["code"] == TAKEOVER || told.contains(TAKEOVER) {
-            self.interrupt
-                .raise(End::Takeover("the vehicle says so".to_owned()));
+            self.interrupt.take(&tool.toolbox_id, "the vehicle says so");
         }
         if kind == "EmergencyStop" {
             self.interrupt.raise(End::Latched(told.to_owned()));

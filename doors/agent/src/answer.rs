@@ -15,6 +15,8 @@ pub(crate) struct Answer {
     pub(crate) calls: Vec<Asked>,
     /// The tokens of request and answer, where the endpoint counts them.
     pub(crate) tokens: Option<u64>,
+    /// It was cut off at its longest length: nothing tells what the rest would have been.
+    pub(crate) cut: bool,
 }
 
 /// A call that the model asks for.
@@ -26,7 +28,41 @@ pub(crate) struct Asked {
     pub(crate) name: String,
     /// Its arguments, or why there are none.
     pub(crate) arguments: Result<Object, String>,
+    /// The tool that a call of `call_tool` is for, also where its arguments are malformed: a stop is looked for there.
+    pub(crate) inner: Option<String>,
 }
+
+impl Asked {
+    pub(crate) fn new(id: String, name: &str, arguments: Result<Object, String>, written: &str) -> Self {
+        let name = name.trim();
+        let inner = (name == CALL_TOOL).then(|| match &arguments {
+            Ok(arguments) => arguments.get("name")?.as_str().map(str::trim),
+            Err(_) => inner(written),
+        });
+        let inner = inner.flatten().map(str::to_owned);
+        Self {
+            id,
+            name: name.to_owned(),
+            arguments,
+            inner,
+        }
+    }
+}
+
+/// The tool that malformed arguments of `call_tool` name, as far as their text shows it.
+fn inner(written: &str) -> Option<&str> {
+    written.split("\"name\"").skip(1).find_map(|rest| {
+        let value = rest.trim_start().strip_prefix(':')?;
+        let (name, _) = value.trim_start().strip_prefix('"')?.split_once('"')?;
+        Some(name.trim())
+    })
+}
+
+/// The tool that calls another one.
+pub(crate) const CALL_TOOL: &str = "call_tool";
+
+/// Why an answer that was cut off has no calls.
+pub(crate) const CUT: &str = "the answer was cut off at its longest length: make it shorter";
 
 /// Gives calls ids of their own where the model's are missing or repeated.
 #[derive(Debug, Default)]
@@ -65,11 +101,14 @@ pub(crate) fn read(completion: &Value, ids: &mut Ids, step: u32) -> Result<Answe
         let function = call.get("function").unwrap_or(call);
         let name = function.get("name").and_then(Value::as_str).unwrap_or_default();
         let given = call.get("id").and_then(Value::as_str);
-        calls.push(Asked {
-            id: ids.of(given, step, number + 1),
-            name: name.trim().to_owned(),
-            arguments: arguments(function.get("arguments"), cut),
-        });
+        let written = match function.get("arguments") {
+            Some(Value::String(text)) => text.clone(),
+            Some(other) => other.to_string(),
+            None => String::new(),
+        };
+        let arguments = arguments(function.get("arguments"), cut);
+        let id = ids.of(given, step, number + 1);
+        calls.push(Asked::new(id, name, arguments, &written));
     }
     Ok(Answer {
         text: text_of(message.get("content")),
@@ -78,6 +117,7 @@ pub(crate) fn read(completion: &Value, ids: &mut Ids, step: u32) -> Result<Answe
             .get("usage")
             .and_then(|usage| usage.get("total_tokens"))
             .and_then(Value::as_u64),
+        cut,
     })
 }
 
@@ -95,7 +135,7 @@ pub(crate) fn text_of(content: Option<&Value>) -> String {
 
 fn arguments(given: Option<&Value>, cut: bool) -> Result<Object, String> {
     if cut {
-        return Err("the answer was cut off at its longest length: make it shorter".to_owned());
+        return Err(CUT.to_owned());
     }
     match given {
         None | Some(Value::Null) => Ok(Object::new()),
@@ -171,6 +211,30 @@ mod tests {
             json!("{\"a\": 1} and more"),
         ] {
             assert!(read_one(wrong.clone(), "tool_calls").is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_tool_behind_call_tool_is_known_also_where_its_arguments_are_malformed() {
+        for (name, written, expected) in [
+            (CALL_TOOL, "{\"name\": \"stop\"}", Some("stop")),
+            (
+                CALL_TOOL,
+                "{\"arguments\": {\"name\": \"x\"}, \"name\": \"stop\"}",
+                Some("stop"),
+            ),
+            (
+                CALL_TOOL,
+                "{\"name\" : \"stop\", \"arguments\": {bad",
+                Some("stop"),
+            ),
+            (CALL_TOOL, "{\"name\": \"stop\", \"argu", Some("stop")),
+            (CALL_TOOL, "{\"name\": 7}", None),
+            (CALL_TOOL, "stop", None),
+            ("move", "{\"name\": \"stop\"}", None),
+        ] {
+            let asked = Asked::new("a".to_owned(), name, of_text(written), written);
+            assert_eq!(asked.inner.as_deref(), expected, "{written}");
         }
     }
 

@@ -17,7 +17,7 @@ use crate::settings::{Narrower, Settings};
     version,
     after_help = "The model is any OpenAI-compatible endpoint: --url and --model, or service.doors.agent in mycroft.conf. It needs a \
                   bus and a service: `ovos-tools serve --embedded-bus auto` starts both. docs/agent.md has examples.\n\nExit codes: \
-                  0 done, 1 given up, 2 wrong options or configuration, 3 no bus or service, 5 the record or the machine, 10 to 18 a \
+                  0 done, 1 given up, 2 wrong options or configuration, 3 no bus or service, 5 the record or the machine, 6 a replay differs from its record, 10 to 18 a \
                   budget is spent (steps, calls, time, tokens, failures, repeats, rotation, distance, battery), 20 emergency stop, 21 \
                   the user said stop, 22 a person ended it, 23 a person has taken over, 30 to 33 the model (unreachable, timeout, \
                   refused, unreadable)."
@@ -63,13 +63,13 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N")]
     max_repeats: Option<u32>,
     /// Most degrees of turning
-    #[arg(long, value_name = "DEG")]
+    #[arg(long, value_name = "DEG", value_parser = size)]
     max_rotation_deg: Option<f64>,
     /// Most metres of moving forward
-    #[arg(long, value_name = "M")]
+    #[arg(long, value_name = "M", value_parser = size)]
     max_forward_m: Option<f64>,
     /// Percent of the battery below which nothing is moved
-    #[arg(long, value_name = "PCT")]
+    #[arg(long, value_name = "PCT", value_parser = size)]
     min_battery_pct: Option<f64>,
     /// Only these tools, by name or `prefix*`
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
@@ -100,6 +100,13 @@ pub(crate) struct Arguments {
     pub(crate) verbose: u8,
 }
 
+/// A number that can limit something.
+fn size(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok();
+    let number = number.filter(|number| number.is_finite() && *number >= 0.0);
+    number.ok_or_else(|| "expected a number of 0 or more".to_owned())
+}
+
 impl Arguments {
     /// The settings of the run: the options before the configuration. A replay has the goal and the switches of its record.
     pub(crate) fn settings(&self, door: &AgentDoor, replayed: Option<&Record>) -> Settings {
@@ -107,10 +114,10 @@ impl Arguments {
             run_id: door::own_id("run"),
             goal: self.goal.clone().unwrap_or_default(),
             door: door.clone(),
-            filter: ToolFilter {
+            filters: vec![ToolFilter {
                 allow: Some(self.tools.clone()).filter(|tools| !tools.is_empty()),
                 deny: self.without.clone(),
-            },
+            }],
             blank: self.blank.clone(),
             dry_run: self.dry_run,
             record: self.record.clone(),
@@ -130,7 +137,8 @@ impl Arguments {
         if let Some(record) = replayed {
             let start = &record.start;
             settings.goal.clone_from(&start.goal);
-            settings.door.budgets = start.budgets.clone();
+            // A record may be of another machine: its budgets narrow those of this one.
+            Narrower::of(&start.budgets).narrow(&mut settings.door.budgets);
             settings.dry_run |= start.dry_run;
             settings.switch(&start.ablations);
         }

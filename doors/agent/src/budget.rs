@@ -1,5 +1,6 @@
 //! What a run may use and what it has used. Pure.
 
+use std::ops::AddAssign;
 use std::time::Duration;
 
 use config::AgentBudgets;
@@ -69,8 +70,13 @@ impl Used {
     }
 
     /// Which physical budget forbids a call that moves something, and asks for this much.
-    pub(crate) fn motion(&self, budgets: &AgentBudgets, asked: Charge, battery_pct: Option<f64>) -> Verdict {
-        if battery_pct.is_some_and(|pct| pct < budgets.battery_pct) {
+    pub(crate) fn motion(&self, budgets: &AgentBudgets, asked: Charge, battery: Battery) -> Verdict {
+        let is_low = match battery {
+            Battery::NeverKnown => false,
+            Battery::Pct(pct) => pct < budgets.battery_pct,
+            Battery::Lost => true,
+        };
+        if is_low {
             return Verdict::End(End::Budget(Spent::Battery));
         }
         for (asked, used, most, unit, spent) in [
@@ -128,6 +134,18 @@ impl Used {
     }
 }
 
+/// What is known of a battery.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) enum Battery {
+    /// The machine has said nothing about one; it may have none.
+    #[default]
+    NeverKnown,
+    /// Its charge, in percent.
+    Pct(f64),
+    /// It was known, and is not any more.
+    Lost,
+}
+
 /// What a call asks of the physical budgets, or used of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Charge {
@@ -148,30 +166,64 @@ pub(crate) enum Verdict {
 
 impl Charge {
     /// What the arguments of a call ask for at most; `schema` has their defaults. They are read by their names and units: `deg`
-    /// and `degrees` turn, `step_deg` does so `max_steps` times, `cm` is forward distance where the tool moves forward. What a
-    /// tool does on top of that is charged from its result.
-    pub(crate) fn asked(tool: &str, arguments: &Value, schema: &Value) -> Self {
-        let one = |key: &str| {
+    /// and `degrees` turn, `step_deg` does so `max_steps` times, `cm` is forward distance where the tool moves forward. With a
+    /// `direction`, `distance` is metres, or radians where it rotates, and `speed` times `duration` is metres, or half a radian
+    /// a second. What a tool does on top of that is charged from its result.
+    ///
+    /// # Errors
+    /// An argument that is charged is no number: what the service would make of it is not known.
+    pub(crate) fn asked(tool: &str, arguments: &Value, schema: &Value) -> Result<Self, String> {
+        let given = |key: &str| {
             let default = || schema.get("properties")?.get(key)?.get("default");
-            arguments.get(key).or_else(default)?.as_f64()
+            arguments.get(key).or_else(default)
         };
-        let number = |keys: &[&str]| keys.iter().find_map(|key| one(key)).map_or(0.0, f64::abs);
-        let search = number(&["step_deg"]) * number(&["max_steps"]);
-        let turns = !tool.contains("set_yaw");
-        let forward = tool.contains("forward");
-        Self {
-            deg: if turns {
-                number(&["deg", "degrees"]) + search
-            } else {
-                0.0
-            },
-            forward_m: if forward {
-                number(&["cm"]) / 100.0 + number(&["m", "metres"])
-            } else {
-                0.0
-            },
+        let number = |key: &str| given(key).map_or(Ok(0.0), |value| size(key, value));
+        let mut charge = Self::default();
+        if !tool.contains("set_yaw") {
+            charge.deg = number("deg")? + number("degrees")? + number("step_deg")? * number("max_steps")?;
         }
+        if tool.contains("forward") {
+            charge.forward_m = number("cm")? / 100.0 + number("m")? + number("metres")?;
+        }
+        if let Some(direction) = given("direction") {
+            let direction = direction.as_str().unwrap_or_default().trim().to_ascii_lowercase();
+            match direction.as_str() {
+                "backward" | "left" | "right" | "up" | "down" => {}
+                // Which way round something turns.
+                "clockwise" | "counterclockwise" | "cw" | "ccw" => {}
+                "rotate_left" | "rotate_right" => {
+                    let radians = number("distance")? + TURNING * number("duration")?;
+                    charge.deg += radians.to_degrees();
+                }
+                // Forward, and what is not known.
+                _ => charge.forward_m += number("distance")? + number("speed")? * number("duration")?,
+            }
+        }
+        Ok(charge)
     }
+}
+
+impl AddAssign<Charge> for Used {
+    fn add_assign(&mut self, charge: Charge) {
+        self.rotation_deg += charge.deg;
+        self.forward_m += charge.forward_m;
+    }
+}
+
+/// How fast the robot toolbox turns for `walk`, in radians a second (its `toolboxes/robot/src/tools/locomotion.rs`).
+const TURNING: f64 = 0.5;
+
+/// How large a number is, also one that is text: services read those as numbers.
+fn size(key: &str, value: &Value) -> Result<f64, String> {
+    let number = match value {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    };
+    let number = number.filter(|number: &f64| number.is_finite());
+    number
+        .map(f64::abs)
+        .ok_or_else(|| format!("`{key}` is charged to a budget: expected a number, found {value}"))
 }
 
 /// JSON with sorted keys.
@@ -275,7 +327,8 @@ mod tests {
         let schema = json!({"properties": {"step_deg": {"default": 30}, "max_steps": {"default": 12}}});
         let ask = |tool: &str, arguments: Value, battery| {
             let schema = if tool == "scan" { schema.clone() } else { json!({}) };
-            used.motion(&budgets(), Charge::asked(tool, &arguments, &schema), battery)
+            let asked = Charge::asked(tool, &arguments, &schema).expect("numbers");
+            used.motion(&budgets(), asked, battery)
         };
         for (tool, arguments) in [
             ("turn_cw", json!({"deg": 60})),
@@ -283,18 +336,53 @@ mod tests {
             ("set_yaw", json!({"deg": 180})),
             ("move_forward", json!({"cm": 100})),
             ("move_left", json!({"cm": 300})),
+            ("move_base", json!({"direction": "left", "distance": 2.0})),
+            ("move_base", json!({"direction": "forward", "distance": 1.0})),
+            (
+                "walk",
+                json!({"direction": "backward", "speed": 1.0, "duration": 30}),
+            ),
+            ("turn_cw", json!({"deg": "60"})),
             ("scan", json!({"max_steps": 2})),
         ] {
-            assert_eq!(ask(tool, arguments, Some(80.0)), Verdict::Go, "{tool}");
+            assert_eq!(ask(tool, arguments, Battery::Pct(80.0)), Verdict::Go, "{tool}");
         }
         for (tool, arguments, why) in [
             ("turn_cw", json!({"deg": 61}), "60 of 360"),
             ("spin", json!({"degrees": 90}), "60 of 360"),
             ("scan", json!({"step_deg": 30}), "asks for 360"),
             ("move_forward", json!({"cm": 110}), "1 of 5"),
+            ("move_forward", json!({"cm": " 110 "}), "1 of 5"),
+            ("turn_cw", json!({"deg": "300"}), "60 of 360"),
+            ("turn_cw", json!({"deg": "-3e2"}), "asks for 300"),
+            (
+                "move_base",
+                json!({"direction": "forward", "distance": 1.1}),
+                "1 of 5",
+            ),
+            (
+                "move_base",
+                json!({"direction": " Forward", "distance": 1.1}),
+                "1 of 5",
+            ),
+            (
+                "move_base",
+                json!({"direction": "rotate_left", "distance": 2.0}),
+                "asks for 114.59",
+            ),
+            (
+                "walk",
+                json!({"direction": "forward", "speed": 0.5, "duration": 3}),
+                "asks for 1.5",
+            ),
+            (
+                "walk",
+                json!({"direction": "rotate_right", "duration": 3}),
+                "asks for 85.94",
+            ),
         ] {
             assert!(
-                matches!(ask(tool, arguments, None), Verdict::Refuse(told) if told.contains(why)),
+                matches!(ask(tool, arguments, Battery::NeverKnown), Verdict::Refuse(told) if told.contains(why)),
                 "{tool}"
             );
         }
@@ -302,22 +390,39 @@ mod tests {
             forward_m: 5.0,
             ..used
         };
-        let ask = |tool: &str, arguments: Value, battery| {
-            let schema = json!({});
-            used.motion(&budgets(), Charge::asked(tool, &arguments, &schema), battery)
-        };
-        assert_eq!(
-            ask("move_forward", json!({"cm": 10}), None),
-            Verdict::End(End::Budget(Spent::Distance))
-        );
-        assert_eq!(
-            ask("scan", json!({}), None),
-            Verdict::End(End::Budget(Spent::Distance))
-        );
-        assert_eq!(
-            ask("wave", json!({}), Some(24.9)),
-            Verdict::End(End::Budget(Spent::Battery))
-        );
+        for (tool, arguments, battery, spent) in [
+            (
+                "move_forward",
+                json!({"cm": 10}),
+                Battery::NeverKnown,
+                Spent::Distance,
+            ),
+            ("scan", json!({}), Battery::NeverKnown, Spent::Distance),
+            ("wave", json!({}), Battery::Pct(24.9), Spent::Battery),
+            ("wave", json!({}), Battery::Lost, Spent::Battery),
+        ] {
+            let asked = Charge::asked(tool, &arguments, &json!({})).expect("numbers");
+            let verdict = used.motion(&budgets(), asked, battery);
+            assert_eq!(verdict, Verdict::End(End::Budget(spent)), "{tool}");
+        }
+    }
+
+    #[test]
+    fn what_is_charged_is_a_number_or_the_call_is_refused() {
+        for (tool, arguments) in [
+            ("turn_cw", json!({"deg": "many"})),
+            ("turn_cw", json!({"deg": "nan"})),
+            ("turn_cw", json!({"deg": "1_0"})),
+            ("turn_cw", json!({"deg": [90]})),
+            ("turn_cw", json!({"deg": true})),
+            ("turn_cw", json!({"deg": null})),
+            ("move_forward", json!({"cm": "inf"})),
+            ("scan", json!({"step_deg": 30, "max_steps": {}})),
+            ("move_base", json!({"direction": "forward", "distance": "far"})),
+        ] {
+            let asked = Charge::asked(tool, &arguments, &json!({}));
+            assert!(asked.is_err(), "{tool} {arguments}: {asked:?}");
+        }
     }
 
     #[test]

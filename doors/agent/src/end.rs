@@ -160,13 +160,6 @@ impl End {
             Self::Latched(_) | Self::UserStop | Self::Operator(_) | Self::Takeover(_)
         )
     }
-
-    /// Whether calls that still run are cancelled. After an emergency stop and a takeover the service and the toolbox have ended
-    /// them, and nothing is asked for; the user's stop may be one of the session that asked for the run, which the service does
-    /// not know these calls by.
-    pub(crate) fn cancels_calls(&self) -> bool {
-        !matches!(self, Self::Latched(_) | Self::Takeover(_))
-    }
 }
 
 #[cfg(test)]

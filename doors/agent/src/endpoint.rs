@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use config::AgentDoor;
-use http_body_util::{BodyExt as _, Full, Limited};
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::Bytes;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT};
 use hyper::{Method, Request, StatusCode};
@@ -33,10 +33,15 @@ const TOLD: usize = 300;
 /// Why the endpoint cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EndpointError {
-    #[error("service.doors.agent.key_env names {0}, which is not set: export it, or remove the key")]
-    NoKey(String),
-    #[error("the key in {0} has characters that no header can have")]
-    BadKey(String),
+    // Their name is not told: it may be the key itself, written in the wrong place.
+    #[error(
+        "the environment variable that service.doors.agent.key_env names is not set: export it, or remove the key"
+    )]
+    NoKey,
+    #[error(
+        "the environment variable that service.doors.agent.key_env names has characters that no header can have"
+    )]
+    BadKey,
     #[error("service.doors.agent.headers: '{0}' is no header")]
     BadHeader(String),
     #[error("the certificates of this machine cannot be read: {0}")]
@@ -84,9 +89,9 @@ impl Endpoint {
         if !config.key_env.is_empty() {
             let name = &config.key_env;
             let key = variable(name).filter(|key| !key.trim().is_empty());
-            let key = key.ok_or_else(|| EndpointError::NoKey(name.clone()))?;
+            let key = key.ok_or(EndpointError::NoKey)?;
             let mut value = HeaderValue::from_str(&format!("Bearer {}", key.trim()))
-                .map_err(|_| EndpointError::BadKey(name.clone()))?;
+                .map_err(|_| EndpointError::BadKey)?;
             value.set_sensitive(true);
             headers.push((AUTHORIZATION, value));
         }
@@ -186,7 +191,10 @@ impl Endpoint {
         let body = Limited::new(response.into_body(), LARGEST)
             .collect()
             .await
-            .map_err(|error| connection(error.as_ref()))?
+            .map_err(|error| match error.downcast_ref::<LengthLimitError>() {
+                Some(_) => Failure::Unreadable(format!("it is larger than {LARGEST} bytes")),
+                None => connection(error.as_ref()),
+            })?
             .to_bytes();
         if !status.is_success() {
             let told = String::from_utf8_lossy(&body);

@@ -1,4 +1,6 @@
-//! What ends a run from outside. The first reason stands.
+//! What ends a run from outside. The first reason stands; one of people or of a stop takes the place of any other.
+
+use std::collections::BTreeSet;
 
 use tokio::sync::watch;
 
@@ -6,26 +8,51 @@ use crate::end::End;
 
 /// The reason, once there is one.
 #[derive(Clone)]
-pub(crate) struct Interrupt(watch::Sender<Option<End>>);
+pub(crate) struct Interrupt(watch::Sender<Raised>);
+
+#[derive(Debug, Default)]
+struct Raised {
+    end: Option<End>,
+    /// The toolboxes whose machines people have taken over.
+    taken: BTreeSet<String>,
+}
+
+impl Raised {
+    fn end(&mut self, end: End) -> bool {
+        let outranked = |raised: &End| end.is_of_people() && !raised.is_of_people();
+        let stands = self.end.as_ref().is_some_and(|raised| !outranked(raised));
+        if !stands {
+            self.end = Some(end);
+        }
+        !stands
+    }
+}
 
 impl Interrupt {
     pub(crate) fn new() -> Self {
-        Self(watch::Sender::new(None))
+        Self(watch::Sender::default())
     }
 
     /// Ends the run.
     pub(crate) fn raise(&self, end: End) {
+        self.0.send_if_modified(|raised| raised.end(end));
+    }
+
+    /// Ends the run, because a person has a machine of this toolbox.
+    pub(crate) fn take(&self, toolbox_id: &str, how: &str) {
         self.0.send_if_modified(|raised| {
-            let first = raised.is_none();
-            if first {
-                *raised = Some(end);
-            }
-            first
+            let new = raised.taken.insert(toolbox_id.to_owned());
+            raised.end(End::Takeover(how.to_owned())) || new
         });
     }
 
+    /// Whether a person has a machine of this toolbox.
+    pub(crate) fn is_taken(&self, toolbox_id: &str) -> bool {
+        self.0.borrow().taken.contains(toolbox_id)
+    }
+
     pub(crate) fn raised(&self) -> Option<End> {
-        self.0.borrow().clone()
+        self.0.borrow().end.clone()
     }
 
     /// Waits for the reason.
@@ -35,11 +62,42 @@ impl Interrupt {
     pub(crate) async fn wait(&self) -> End {
         let mut raised = self.0.subscribe();
         loop {
-            if let Some(end) = raised.borrow_and_update().clone() {
+            if let Some(end) = raised.borrow_and_update().end.clone() {
                 return end;
             }
             // The sender is a field: it does not go away.
             _ = raised.changed().await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::end::Spent;
+
+    #[test]
+    fn an_end_of_people_takes_the_place_of_any_other_and_stands() {
+        let time = || End::Budget(Spent::Time);
+        let gone = || End::Service("gone".to_owned());
+        let operator = || End::Operator("a key".to_owned());
+        for (ends, expected) in [
+            (vec![time(), gone()], time()),
+            (vec![time(), End::UserStop], End::UserStop),
+            (vec![gone(), operator(), End::UserStop], operator()),
+            (vec![operator(), time()], operator()),
+        ] {
+            let interrupt = Interrupt::new();
+            ends.iter().cloned().for_each(|end| interrupt.raise(end));
+            assert_eq!(interrupt.raised(), Some(expected), "{ends:?}");
+        }
+        let interrupt = Interrupt::new();
+        interrupt.raise(time());
+        interrupt.take("drone", "drone says so");
+        assert_eq!(
+            interrupt.raised(),
+            Some(End::Takeover("drone says so".to_owned()))
+        );
+        assert!(interrupt.is_taken("drone") && !interrupt.is_taken("robot"));
     }
 }

@@ -58,6 +58,9 @@ const SOURCE: &str = "ovos-tools-agent";
 /// How often the line that moves does.
 const TICK: Duration = Duration::from_millis(150);
 
+/// The exit code of a replay that differs from its record.
+const DIFFERS: u8 = 6;
+
 /// Why there is no run.
 #[derive(Debug, thiserror::Error)]
 enum AgentError {
@@ -164,7 +167,7 @@ async fn begin(arguments: &Arguments) -> Result<u8, AgentError> {
 
 /// Waits for goals on the bus.
 async fn wait(arguments: &Arguments, config: &Config, door: &Arc<Door>) -> Result<u8, AgentError> {
-    let view = View::new(false);
+    let view = View::new(false).map_err(thread)?;
     let audience: Audience = Arc::new(move |tell: &Tell<'_>| view.show(tell));
     say("ovos-tools agent waits for ovos.tools.agent.run");
     serve::serve(door, || arguments.settings(&config.doors.agent, None), audience).await?;
@@ -183,7 +186,7 @@ async fn goal(arguments: &Arguments, config: &Config, door: &Arc<Door>) -> Resul
     };
     let interrupt = Interrupt::new();
     let keys = KeySource::listen(&interrupt);
-    let view = Arc::new(View::new(keys.person().is_some()));
+    let view = Arc::new(View::new(keys.person().is_some()).map_err(thread)?);
     let audience: Audience = {
         let view = Arc::clone(&view);
         Arc::new(move |tell: &Tell<'_>| view.show(tell))
@@ -216,17 +219,21 @@ async fn goal(arguments: &Arguments, config: &Config, door: &Arc<Door>) -> Resul
         () = tick => return Ok(5),
         () = signalled => return Ok(5),
     };
-    if let Some(record) = &replayed {
-        compare(record, &steps, &start);
-    }
+    view.flush().await;
+    let same = replayed
+        .as_ref()
+        .is_none_or(|record| compare(record, &steps, &start));
     if arguments.json {
         say(&serde_json::to_string(&ended).unwrap_or_default());
     }
-    Ok(ended.exit_code)
+    Ok(match ended.exit_code {
+        0 if !same => DIFFERS,
+        code => code,
+    })
 }
 
-/// Says whether a replay made the calls of its record.
-fn compare(record: &Record, steps: &[record::Step], start: &record::Start) {
+/// Says whether a replay made the calls of its record, and the same came of them.
+fn compare(record: &Record, steps: &[record::Step], start: &record::Start) -> bool {
     if record.start.tools_sha256 != start.tools_sha256 {
         say("replay: the tools are not those of the record");
     }
@@ -234,10 +241,21 @@ fn compare(record: &Record, steps: &[record::Step], start: &record::Start) {
         say("replay: the instructions are not those of the record");
     }
     match differs(&record.steps, steps) {
-        None => say(&format!("replay: the same calls in {} steps", steps.len())),
+        None => {
+            say(&format!("replay: the same calls in {} steps", steps.len()));
+            true
+        }
         Some((step, now, then)) => {
             say(&format!("replay: step {step} differs: {now} instead of {then}"));
+            false
         }
+    }
+}
+
+fn thread(cause: std::io::Error) -> AgentError {
+    AgentError::Machine {
+        what: "start a thread",
+        cause,
     }
 }
 

@@ -16,7 +16,15 @@ use crate::interrupt::Interrupt;
 
 /// The person at the terminal.
 #[derive(Clone, Default)]
-pub(crate) struct Person(Arc<Mutex<Option<oneshot::Sender<bool>>>>);
+pub(crate) struct Person(Arc<Asked>);
+
+#[derive(Default)]
+struct Asked {
+    /// The question that a key answers.
+    waiting: Mutex<Option<oneshot::Sender<bool>>>,
+    /// One question at a time: a key answers the one that was shown last.
+    turn: tokio::sync::Mutex<()>,
+}
 
 /// The terminal, which gives keys as they are pressed. Dropped, it is as it was before.
 pub(crate) struct Keys {
@@ -108,7 +116,7 @@ fn read_in_thread(mut reader: impl Read + Send + 'static, interrupt: Interrupt, 
 
 impl Person {
     fn waiting(&self) -> std::sync::MutexGuard<'_, Option<oneshot::Sender<bool>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn says(&self, yes: bool) {
@@ -117,13 +125,49 @@ impl Person {
         }
     }
 
-    /// Waits for y or n, at most this long. What is to be confirmed has been shown.
+    /// Asks once no other question waits, and waits for y or n, at most this long in all. `ask` shows what is to be confirmed.
     ///
     /// # Cancel safety
     /// Safe: the question is forgotten.
-    pub(crate) async fn confirms(&self, longest: Duration) -> Option<bool> {
-        let (sender, answer) = oneshot::channel();
-        *self.waiting() = Some(sender);
-        timeout(longest, answer).await.ok()?.ok()
+    pub(crate) async fn confirms(&self, longest: Duration, ask: impl FnOnce()) -> Option<bool> {
+        let asked = async {
+            let _turn = self.0.turn.lock().await;
+            let (sender, answer) = oneshot::channel();
+            *self.waiting() = Some(sender);
+            ask();
+            answer.await.ok()
+        };
+        timeout(longest, asked).await.ok().flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::future::join;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_key_answers_the_question_that_was_shown_last_and_no_other() {
+        let person = Person::default();
+        let shown = Mutex::new(Vec::new());
+        let longest = Duration::from_secs(60);
+        let ask = |question: &'static str, answer: bool| {
+            let (person, shown) = (&person, &shown);
+            let show = move || {
+                shown.lock().expect("no panic").push(question);
+                // The key is pressed when the question is there.
+                let person = person.clone();
+                tokio::spawn(async move { person.says(answer) });
+            };
+            async move { person.confirms(longest, show).await }
+        };
+        let answers = join(ask("arm", true), ask("drone", false)).await;
+        assert_eq!(answers, (Some(true), Some(false)));
+        assert_eq!(*shown.lock().expect("no panic"), ["arm", "drone"]);
+        // A key without a question is none for the next one.
+        person.says(true);
+        let late = person.confirms(Duration::ZERO, || {}).await;
+        assert_eq!(late, None);
     }
 }

@@ -20,8 +20,8 @@ When the goal is reached, or cannot be, call finish. Do not answer with text alo
 pub(crate) const NO_CALL: &str =
     "Your answer has no call. Call a tool, or call finish when there is nothing left to do.";
 
-/// What is removed from old results when the conversation is too long.
-const LEFT_OUT: &str = "(an old result, left out)";
+/// What stands for old results and words when the conversation is too long.
+const LEFT_OUT: &str = "(old, left out)";
 
 /// The first message.
 pub(crate) fn system(own: &str, text_tools: Option<&[Value]>) -> Value {
@@ -82,25 +82,36 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
     format!("{} ... (cut: {} bytes in all)", &text[..end], text.len())
 }
 
-/// Leaves out the oldest results of a conversation that is longer than `most` bytes.
-pub(crate) fn shorten(messages: &mut [Value], most: usize) {
-    let mut size: usize = messages.iter().map(|message| message.to_string().len()).sum();
-    for message in messages.iter_mut().skip(2) {
-        if size <= most {
-            return;
-        }
-        let content = &message["content"];
-        let is_result = message["role"] == "tool"
-            || content.is_array()
-            || content
-                .as_str()
-                .is_some_and(|text| text.starts_with("Observation:"));
-        let length = content.to_string().len();
-        if is_result && length > LEFT_OUT.len() {
-            message["content"] = json!(LEFT_OUT);
-            size = size.saturating_sub(length - LEFT_OUT.len());
+/// Leaves out the oldest results of a conversation that is longer than `most` bytes, and then the oldest words of the model. Of its
+/// `sent` first messages only: the model has not seen the others. Pictures that it has not seen do not count.
+pub(crate) fn shorten(messages: &mut [Value], sent: usize, most: usize) {
+    let sent = sent.min(messages.len());
+    let (old, new) = messages.split_at_mut(sent);
+    let length = |message: &Value| message.to_string().len();
+    let new = new.iter().filter(|message| !message["content"].is_array());
+    let mut size: usize = old.iter().map(length).chain(new.map(length)).sum();
+    for leave in [is_result as fn(&Value) -> bool, is_said] {
+        for message in old.iter_mut().skip(2) {
+            if size <= most {
+                return;
+            }
+            let length = message["content"].to_string().len();
+            if leave(message) && length > LEFT_OUT.len() {
+                message["content"] = json!(LEFT_OUT);
+                size = size.saturating_sub(length - LEFT_OUT.len());
+            }
         }
     }
+}
+
+fn is_result(message: &Value) -> bool {
+    let content = &message["content"];
+    let is_observed = |text: &str| text.starts_with("Observation:");
+    message["role"] == "tool" || content.is_array() || content.as_str().is_some_and(is_observed)
+}
+
+fn is_said(message: &Value) -> bool {
+    message["role"] == "assistant"
 }
 
 #[cfg(test)]
@@ -117,12 +128,33 @@ mod tests {
         }
         let size = |messages: &[Value]| messages.iter().map(|m| m.to_string().len()).sum::<usize>();
         let limit = size(&messages) - 2500;
-        shorten(&mut messages, limit);
+        let left_out = |messages: &[Value]| -> Vec<usize> {
+            let at = (0..messages.len()).filter(|at| messages[*at]["content"] == LEFT_OUT);
+            at.collect()
+        };
+        let all = messages.len();
+        shorten(&mut messages, all, limit);
         assert!(size(&messages) <= limit);
-        let left_out: Vec<usize> = (0..messages.len())
-            .filter(|at| messages[*at]["content"] == LEFT_OUT)
-            .collect();
-        assert_eq!(left_out, [3, 5, 7]);
+        assert_eq!(left_out(&messages), [3, 5, 7]);
+        // When no result is left, the model's own words are left out.
+        shorten(&mut messages, all, 0);
+        assert_eq!(left_out(&messages), (2..22).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_picture_stays_until_the_model_has_seen_it_and_costs_no_other_result() {
+        let url = "x".repeat(10_000);
+        let mut messages = vec![system("", None), goal("g")];
+        messages.push(observation("1", &"y".repeat(1000), false));
+        messages.push(pictures("camera", &[url]));
+        let whole = messages.clone();
+        shorten(&mut messages, 3, 5000);
+        assert_eq!(messages, whole);
+        shorten(&mut messages, 4, 5000);
+        assert_eq!(
+            (&messages[2]["content"], &messages[3]["content"]),
+            (&json!(LEFT_OUT), &json!(LEFT_OUT))
+        );
     }
 
     #[test]

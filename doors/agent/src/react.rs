@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::answer::{Answer, Asked, Ids, of_text};
+use crate::answer::{Answer, Asked, CUT, Ids, of_text};
 
 /// What the model is told about the form of its answers.
 pub(crate) const FORM: &str = "Answer with exactly these three lines and nothing after them:
@@ -26,8 +26,9 @@ pub(crate) fn tools(tools: &[Value]) -> String {
     text
 }
 
-/// Reads the call out of an answer's text. A text with several actions has none: which of them was meant is not known.
-pub(crate) fn read(answer: Answer, ids: &mut Ids, step: u32) -> Answer {
+/// Reads the call out of an answer's text. A text with several actions has none, because which of them was meant is not known; but
+/// a stop among them is called.
+pub(crate) fn read(answer: Answer, ids: &mut Ids, step: u32, is_stop: impl Fn(&str) -> bool) -> Answer {
     let starts = |prefix: &'static str| {
         move |line: &&str| {
             let line = line.trim_start();
@@ -50,41 +51,43 @@ pub(crate) fn read(answer: Answer, ids: &mut Ids, step: u32) -> Answer {
     let actions: Vec<String> = own
         .iter()
         .filter(|line| starts("Action:")(line))
-        .map(|line| after(line))
+        .map(|line| {
+            after(line)
+                .trim_matches(['`', '"', '*', '(', ')', '.', ' '])
+                .to_owned()
+        })
         .collect();
     let input_at = own.iter().position(|line| starts("Action Input:")(line));
     let text = own
         .iter()
         .find(|line| starts("Thought:")(line))
         .map_or_else(|| own.join("\n").trim().to_owned(), |line| after(line));
-    let calls = match (actions.as_slice(), input_at) {
-        ([], _) => Vec::new(),
-        ([name], input) => {
-            let input = input.map_or_else(String::new, |at| {
-                let mut lines = vec![after(own[at])];
-                lines.extend(own[at + 1..].iter().map(|line| (*line).to_owned()));
-                lines.join("\n")
-            });
-            let input = input
-                .trim()
-                .trim_start_matches("```json")
-                .trim_matches('`')
-                .trim();
-            vec![Asked {
-                id: ids.of(None, step, 1),
-                name: name.trim_matches(['`', '"', '*', ' ']).to_owned(),
-                arguments: of_text(input),
-            }]
-        }
-        (several, _) => vec![Asked {
-            id: ids.of(None, step, 1),
-            name: several[0].clone(),
-            arguments: Err(format!(
+    let input = input_at.map(|at| {
+        let mut lines = vec![after(own[at])];
+        lines.extend(own[at + 1..].iter().map(|line| (*line).to_owned()));
+        let input = lines.join("\n");
+        let input = input.trim().trim_start_matches("```json").trim_matches('`');
+        input.trim().to_owned()
+    });
+    // A stop is one wherever it stands.
+    let named = actions.iter().find(|name| is_stop(name)).or(actions.first());
+    let calls = named.map(|name| {
+        let arguments = match input.as_deref() {
+            _ if actions.len() > 1 => Err(format!(
                 "the answer has {} actions: write one at a time",
-                several.len()
+                actions.len()
             )),
-        }],
-    };
+            _ if answer.cut => Err(CUT.to_owned()),
+            // Without this line nothing tells that the answer is whole.
+            None | Some("") => {
+                Err("`Action Input:` has no JSON; write {} where there are no arguments".to_owned())
+            }
+            Some(input) => of_text(input),
+        };
+        let written = input.as_deref().unwrap_or_default();
+        Asked::new(ids.of(None, step, 1), name, arguments, written)
+    });
+    let calls = calls.into_iter().collect();
     Answer {
         text,
         calls,
@@ -109,7 +112,8 @@ mod tests {
                 "thought: x\naction: `wave`\naction input: ```json\n{}\n```",
                 Some(("wave", Some(json!({})))),
             ),
-            ("Action: land", Some(("land", Some(json!({}))))),
+            ("Action: land", Some(("land", None))),
+            ("Action: land\nAction Input:", Some(("land", None))),
             (
                 "Action: wave\nAction Input: {}\nObservation: done\nAction: land\nAction Input: {}",
                 Some(("wave", Some(json!({})))),
@@ -119,19 +123,31 @@ mod tests {
                 "Action: a\nAction Input: {}\nAction: b\nAction Input: {}",
                 Some(("a", None)),
             ),
+            (
+                "Action: a\nAction Input: {}\nAction: emergency_stop\nAction Input: {}",
+                Some(("emergency_stop", None)),
+            ),
+            ("Action: emergency_stop()", Some(("emergency_stop", None))),
             ("I am done.", None),
             ("", None),
         ] {
-            let answer = Answer {
-                text: text.to_owned(),
-                ..Answer::default()
-            };
-            let read = read(answer, &mut Ids::default(), 1);
-            let call = read.calls.first().map(|call| {
-                let arguments = call.arguments.clone().ok().map(Value::Object);
-                (call.name.as_str(), arguments)
-            });
-            assert_eq!(call, expected, "{text}");
+            for cut in [false, true] {
+                let answer = Answer {
+                    text: text.to_owned(),
+                    cut,
+                    ..Answer::default()
+                };
+                let read = read(answer, &mut Ids::default(), 1, |name| name == "emergency_stop");
+                let call = read.calls.first().map(|call| {
+                    let arguments = call.arguments.clone().ok().map(Value::Object);
+                    (call.name.as_str(), arguments)
+                });
+                // What was cut off is no call, however whole it looks.
+                let expected = expected
+                    .clone()
+                    .map(|(name, arguments)| (name, arguments.filter(|_| !cut)));
+                assert_eq!(call, expected, "{text}");
+            }
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::end::End;
 /// The version of the form of records.
 pub(crate) const VERSION: u32 = 1;
 
-/// The longest line that is read, in bytes.
+/// The longest line that is read, in bytes: an answer and its state are far below, and memory is not filled by a file that is no record.
 const LONGEST: u64 = 64 << 20;
 
 /// A line of a record, as it is written.
@@ -131,6 +131,8 @@ pub(crate) enum RecordError {
         line: usize,
         cause: serde_json::Error,
     },
+    #[error("line {line} of the record {path} is longer than {LONGEST} bytes")]
+    Long { path: PathBuf, line: usize },
     #[error("the record {0} does not begin with the line of a start: it is no record of a run")]
     NoStart(PathBuf),
     #[error("the record {path} has version {found}; this program reads {VERSION}")]
@@ -199,15 +201,22 @@ impl Record {
             cause,
         };
         let file = File::open(path).map_err(failed)?;
-        let mut reader = BufReader::new(io::Read::take(file, LONGEST));
+        let mut reader = BufReader::new(file);
         let (mut start, mut steps) = (None, Vec::new());
         let mut number = 0;
         loop {
             let mut text = String::new();
-            if reader.read_line(&mut text).map_err(failed)? == 0 {
+            let mut line = io::Read::take(&mut reader, LONGEST);
+            if line.read_line(&mut text).map_err(failed)? == 0 {
                 break;
             }
             number += 1;
+            if line.limit() == 0 && !text.ends_with('\n') {
+                return Err(RecordError::Long {
+                    path: path.to_owned(),
+                    line: number,
+                });
+            }
             if text.trim().is_empty() {
                 continue;
             }
@@ -251,13 +260,15 @@ pub(crate) fn sha256(value: &Value) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The first step of which the calls differ from those of a record, as `(step, now, then)`.
+/// The first step of which the calls differ from those of a record, as `(step, now, then)`: another tool, other arguments, made or
+/// not, another outcome.
 pub(crate) fn differs(then: &[Step], now: &[Step]) -> Option<(u32, String, String)> {
     let calls = |step: Option<&Step>| {
         let calls = step.map_or(&[][..], |step| &step.calls);
         let calls = calls.iter().map(|call| {
             let arguments = call.arguments.as_ref().map_or_else(String::new, Value::to_string);
-            format!("{}({arguments})", call.name)
+            let made = if call.call_id.is_some() { "" } else { ", not sent" };
+            format!("{}({arguments}): {:?}{made}", call.name, call.status)
         });
         calls.collect::<Vec<_>>().join(", ")
     };
@@ -266,4 +277,65 @@ pub(crate) fn differs(then: &[Step], now: &[Step]) -> Option<(u32, String, Strin
         let number = u32::try_from(at + 1).unwrap_or(u32::MAX);
         (then != now).then_some((number, now, then))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn step(name: &str, status: Status, call_id: Option<&str>) -> Step {
+        let call = Call {
+            name: name.to_owned(),
+            arguments: Some(json!({})),
+            status,
+            call_id: call_id.map(str::to_owned),
+            ..Call::default()
+        };
+        Step {
+            step: 1,
+            sent: Vec::new(),
+            state: Value::Null,
+            request_sha256: String::new(),
+            answer: Value::Null,
+            answer_ms: 0,
+            thought: String::new(),
+            calls: vec![call],
+            used: Value::Null,
+            left: Value::Null,
+        }
+    }
+
+    #[test]
+    fn a_replay_differs_where_another_thing_was_asked_for_or_came_of_it() {
+        let then = || [step("move", Status::Completed, Some("a"))];
+        for (now, differ) in [
+            (vec![step("move", Status::Completed, Some("another id"))], false),
+            (vec![step("turn", Status::Completed, Some("b"))], true),
+            (vec![step("move", Status::Failed, Some("b"))], true),
+            (vec![step("move", Status::Completed, None)], true),
+            (vec![], true),
+        ] {
+            assert_eq!(differs(&then(), &now).is_some(), differ, "{now:?}");
+        }
+    }
+
+    #[test]
+    fn a_record_is_read_whole_however_long_it_is() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("run.jsonl");
+        let mut file = File::create(&path).expect("a file");
+        let start = json!({"kind": "start", "version": VERSION, "run_id": "r", "began": 0.0, "goal": "g", "model": "m", "dry_run": false,
+            "ablations": {}, "budgets": AgentBudgets::default(), "prompt_sha256": "", "tools_sha256": "", "tools": []});
+        writeln!(file, "{start}").expect("room");
+        let mut long = step("move", Status::Completed, None);
+        long.thought = "x".repeat(24 << 20);
+        for _ in 0..3 {
+            let line = serde_json::to_string(&Line::Step(Box::new(long.clone()))).expect("JSON");
+            writeln!(file, "{line}").expect("room");
+        }
+        let read = Record::read(&path).expect("a record");
+        assert_eq!(read.steps.len(), 3);
+    }
 }

@@ -3,6 +3,7 @@
 mod own;
 mod turn;
 
+use std::sync::atomic::Ordering;
 use std::time::SystemTime;
 
 use door::{StopTool, stop};
@@ -94,17 +95,27 @@ impl<'a> Run<'a> {
             tools: self.belt.names().len(),
             dry_run: self.settings.dry_run,
         });
-        let end = loop {
+        let mut end = loop {
             if let Some(end) = self.step(source, recorder).await {
                 break end;
             }
         };
+        // A call without an answer may still run; otherwise a run that is done leaves nothing under way.
+        let open = self.hands.lost.load(Ordering::Relaxed);
+        let halts = open || self.moved && !matches!(end, End::Done(_));
+        if halts
+            && !end.is_of_people()
+            && let Some(by) = self.hands.watch.check().await.filter(End::is_of_people)
+        {
+            // People who stop or take over at the last moment are not commanded against.
+            end = by;
+        }
         let left = self.left();
         (self.hands.audience)(&Tell::Ended {
             end: &end,
             left: &left,
         });
-        let halted = if self.moved && !end.is_of_people() && !matches!(end, End::Done(_)) {
+        let halted = if halts && !end.is_of_people() {
             let stopped = stop(StopTool::StopMoving, self.hands.door).await;
             Some(json!({"text": stopped.text, "confirmed": !stopped.failed}))
         } else {
@@ -151,7 +162,11 @@ impl<'a> Run<'a> {
             return Some(end);
         }
         self.used.steps += 1;
-        prompt::shorten(&mut self.messages, self.settings.door.history_bytes);
+        prompt::shorten(
+            &mut self.messages,
+            self.recorded,
+            self.settings.door.history_bytes,
+        );
         let state = self.state.object(&self.used, budgets, &self.settings.blank);
         let request = self.request(&state);
         (self.hands.audience)(&Tell::Asking {
@@ -174,12 +189,14 @@ impl<'a> Run<'a> {
             Err(why) => return Some(End::ModelUnreadable(why)),
         };
         let counted = (request.to_string().len() + raw.to_string().len()) / 4;
-        self.used.tokens += answer
+        let tokens = answer
             .tokens
             .unwrap_or_else(|| u64::try_from(counted).unwrap_or(u64::MAX));
+        self.used.tokens = self.used.tokens.saturating_add(tokens);
         let said = answer.text.clone();
         let answer = if self.settings.as_text() && answer.calls.is_empty() {
-            react::read(answer, &mut self.ids, self.used.steps)
+            let is_stop = |name: &str| self.belt.is_stop(name);
+            react::read(answer, &mut self.ids, self.used.steps, is_stop)
         } else {
             answer
         };
@@ -208,9 +225,18 @@ impl<'a> Run<'a> {
             left: self.left(),
         };
         recorder.write(&Line::Step(Box::new(step.clone())));
-        self.steps.push(step);
-        // A stop during the calls stands, whatever the model said.
-        interrupt.raised().or(end)
+        // The record has these, and they may be large.
+        self.steps.push(Step {
+            sent: Vec::new(),
+            answer: Value::Null,
+            ..step
+        });
+        // A stop during the calls stands, whatever the model said; the model's own is told by what became of it.
+        let raised = interrupt.raised();
+        match (&raised, &end) {
+            (Some(End::Latched(_)), Some(End::Latched(_))) => end,
+            _ => raised.or(end),
+        }
     }
 
     fn request(&self, state: &Value) -> Value {
@@ -239,21 +265,18 @@ impl<'a> Run<'a> {
                 continue;
             };
             let came = self.hands.make(tool, &Object::new()).await;
-            if let Some(result) = &came.result {
-                let grown = self.state.see(&tool.name, &json!({}), result);
-                self.used.rotation_deg += grown.deg;
-                self.used.forward_m += grown.forward_m;
-            }
+            let result = came.result.as_ref();
+            self.used += self.state.look(&tool.toolbox_id, &tool.name, result);
         }
     }
 
     /// The end that the state of the machine means.
     fn physical(&self) -> Option<End> {
+        for toolbox_id in self.state.taken_over() {
+            self.hands.interrupt.take(toolbox_id, "the vehicle says so");
+        }
         if let Some(end) = self.hands.interrupt.raised() {
             return Some(end);
-        }
-        if self.state.taken_over() {
-            return Some(End::Takeover("the vehicle says so".to_owned()));
         }
         self.used.overdrawn(self.settings.budgets())
     }

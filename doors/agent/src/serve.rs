@@ -1,5 +1,6 @@
 //! A door that waits for goals on the bus: `ovos.tools.agent.run`, one at a time, and `.cancel`.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -11,9 +12,11 @@ use client::payload::{
 use client::{Client, Request};
 use config::AgentDoor;
 use door::Door;
+use futures_util::FutureExt as _;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio::time::{sleep, timeout};
 
 use crate::end::End;
 use crate::endpoint::{Endpoint, EndpointError};
@@ -30,6 +33,12 @@ const PROGRESS: &str = "ovos.tools.agent.progress";
 
 /// The longest goal, in characters.
 const LONGEST: usize = 4096;
+
+/// How long the answer of a run is kept for a bus that is away.
+const KEPT: Duration = Duration::from_secs(60);
+
+/// How often it is tried.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// How much of a text progress carries, in bytes.
 const SHOWN: usize = 2000;
@@ -80,6 +89,24 @@ pub(crate) async fn serve(
             },
         }
     }
+    // What came before the end is answered, too.
+    while let Some(Some(request)) = requests.next().now_or_never() {
+        let error = Some("BusyError: the agent ends".to_owned());
+        match request.topic() {
+            CANCEL => cancel(&door.client, &request, current.as_ref()),
+            _ => {
+                let refused = AgentRunResponse {
+                    run_id: read::<AgentRunRequest>(&request)
+                        .ok()
+                        .and_then(|asked| asked.run_id)
+                        .unwrap_or_default(),
+                    error,
+                    ..AgentRunResponse::default()
+                };
+                answer(&door.client, &request, &refused);
+            }
+        }
+    }
     if let Some(run) = current {
         run.interrupt
             .raise(End::Operator("the agent was told to end".to_owned()));
@@ -100,6 +127,30 @@ fn read<T: DeserializeOwned>(request: &Request) -> Result<T, String> {
 fn answer(client: &Client, request: &Request, answer: &impl Serialize) {
     if let Err(error) = client.answer(request, answer) {
         tracing::warn!(%error, topic = request.topic(), "an answer was not sent");
+    }
+}
+
+/// Answers a run, also where the bus comes back only later.
+async fn answer_at_last(door: &Door, request: &Request, answer: &impl Serialize) {
+    let client = &door.client;
+    let mut news = client.events();
+    let sent = async {
+        while let Err(error) = client.answer(request, answer) {
+            tracing::warn!(%error, "the answer of a run waits for the bus");
+            // Also asks again where that news is lost.
+            _ = timeout(AGAIN, news.next()).await;
+        }
+    };
+    let given_up = async {
+        tokio::select! {
+            () = sleep(KEPT) => {}
+            () = async { door.shutdown.cancelled().await; sleep(AGAIN).await } => {}
+        }
+    };
+    tokio::select! {
+        biased;
+        () = sent => {}
+        () = given_up => tracing::error!("the answer of a run is lost: the bus did not come back"),
     }
 }
 
@@ -200,8 +251,15 @@ fn begin(
                 session_id: request.session_id().map(str::to_owned),
             };
             let mut source = Source::Model(Box::new(endpoint));
-            let response = match session.run(&mut source).await {
-                Ok(begun) => {
+            let failed = |error: String| AgentRunResponse {
+                run_id: settings.run_id.clone(),
+                error: Some(error),
+                ..AgentRunResponse::default()
+            };
+            // A fault of the agent's own costs the run, not its answer; its calls end as it is dropped.
+            let response = match AssertUnwindSafe(session.run(&mut source)).catch_unwind().await {
+                Err(_) => failed("RuntimeError: the agent failed; its log has the reason".to_owned()),
+                Ok(Ok(begun)) => {
                     let ended = begun.ended;
                     let ok = matches!(ended.end, End::Done(_));
                     AgentRunResponse {
@@ -214,13 +272,9 @@ fn begin(
                         elapsed_ms: ended.elapsed_ms,
                     }
                 }
-                Err(error) => AgentRunResponse {
-                    run_id: settings.run_id.clone(),
-                    error: Some(format!("RuntimeError: {error}")),
-                    ..AgentRunResponse::default()
-                },
+                Ok(Err(error)) => failed(format!("RuntimeError: {error}")),
             };
-            answer(&door.client, &request, &response);
+            answer_at_last(&door, &request, &response).await;
         }
     };
     Ok(Current {

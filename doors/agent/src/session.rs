@@ -1,5 +1,7 @@
 //! A run from its tools to its record, whichever way it was asked for.
 
+use std::sync::atomic::AtomicBool;
+
 use door::Door;
 use tokio::time::Instant;
 
@@ -49,7 +51,7 @@ impl Session<'_> {
         let belt = Toolbelt::new(
             &listing,
             &Choice {
-                filter: &settings.filter,
+                filters: &settings.filters,
                 budget_bytes: settings.door.tools_budget_bytes,
                 plan_preview: settings.door.plan_preview,
             },
@@ -63,7 +65,12 @@ impl Session<'_> {
         let watch = Watch::new(&self.door.client, self.interrupt, self.session_id.clone()).await;
         let watch = match watch {
             Ok(watch) => watch,
-            Err(end) => return Ok(self.failed(end)),
+            Err(end) => {
+                let failed = self.failed(end);
+                recorder.write(&Line::Start(Box::new(failed.start.clone())));
+                recorder.write(&Line::End(Box::new(failed.ended.clone())));
+                return Ok(failed);
+            }
         };
         let hands = Hands {
             door: self.door,
@@ -72,6 +79,7 @@ impl Session<'_> {
             watch: &watch,
             audience: self.audience,
             person: self.person,
+            lost: AtomicBool::new(false),
         };
         let mut run = Run::new(hands, &belt);
         let start = run.start();

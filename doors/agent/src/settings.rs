@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use config::{AgentBudgets, AgentDoor, CallStyle, ToolFilter};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// The settings of a run.
@@ -12,13 +14,20 @@ pub(crate) struct Settings {
     pub(crate) run_id: String,
     pub(crate) goal: String,
     pub(crate) door: AgentDoor,
-    /// Tools that the model does not have in this run.
-    pub(crate) filter: ToolFilter,
+    /// Tools that the model does not have in this run: each of these has to permit a tool.
+    pub(crate) filters: Vec<ToolFilter>,
     /// Fields of results and of the state object that the model does not see.
     pub(crate) blank: Vec<String>,
     /// Nothing but `read` tools is run.
     pub(crate) dry_run: bool,
     pub(crate) record: Option<PathBuf>,
+}
+
+/// A filter as records have it.
+#[derive(Serialize, Deserialize)]
+struct Filter {
+    allow: Option<Vec<String>>,
+    deny: Vec<String>,
 }
 
 /// Budgets that one run has instead of those of the configuration.
@@ -36,6 +45,20 @@ pub(crate) struct Narrower {
 }
 
 impl Narrower {
+    pub(crate) fn of(budgets: &AgentBudgets) -> Self {
+        Self {
+            steps: Some(budgets.steps),
+            calls: Some(budgets.calls),
+            time: Some(budgets.time),
+            tokens: Some(budgets.tokens),
+            failures: Some(budgets.failures),
+            repeats: Some(budgets.repeats),
+            rotation_deg: Some(budgets.rotation_deg),
+            forward_m: Some(budgets.forward_m),
+            battery_pct: Some(budgets.battery_pct),
+        }
+    }
+
     /// The budgets of a run that a person at the terminal starts, who may set any.
     pub(crate) fn set(self, budgets: &mut AgentBudgets) {
         let Self {
@@ -92,29 +115,55 @@ impl Settings {
         self.door.calls == CallStyle::Text
     }
 
-    /// Takes the switches of a record.
+    /// Takes the switches of a record. Tools that this run does not have stay away, whatever the record says.
     pub(crate) fn switch(&mut self, ablations: &Value) {
-        let texts =
-            |key: &str| -> Option<Vec<String>> { serde_json::from_value(ablations.get(key)?.clone()).ok() };
-        let is_on = |key: &str| ablations.get(key).and_then(Value::as_bool);
-        self.filter.allow = texts("tools_allowed");
-        self.filter.deny = texts("tools_removed").unwrap_or_default();
-        self.blank = texts("blanked").unwrap_or_default();
-        self.door.plan_preview = is_on("plan_preview").unwrap_or(self.door.plan_preview);
-        if ablations["calls"] == "text" {
-            self.door.calls = CallStyle::Text;
+        fn take<T: DeserializeOwned>(ablations: &Value, key: &str, into: &mut T) {
+            let value = ablations.get(key).cloned();
+            if let Some(value) = value.and_then(|value| serde_json::from_value(value).ok()) {
+                *into = value;
+            }
         }
+        let mut filters: Vec<Filter> = Vec::new();
+        take(ablations, "tools", &mut filters);
+        self.filters.extend(
+            filters
+                .into_iter()
+                .map(|Filter { allow, deny }| ToolFilter { allow, deny }),
+        );
+        take(ablations, "blanked", &mut self.blank);
+        let door = &mut self.door;
+        take(ablations, "calls", &mut door.calls);
+        take(ablations, "plan_preview", &mut door.plan_preview);
+        take(ablations, "vision", &mut door.vision);
+        take(ablations, "instructions", &mut door.instructions);
+        take(ablations, "tools_budget_bytes", &mut door.tools_budget_bytes);
+        take(ablations, "result_bytes", &mut door.result_bytes);
+        take(ablations, "history_bytes", &mut door.history_bytes);
     }
 
-    /// For the record: what differs from a full run.
+    /// For the record: what decides what the model sees and how it answers. `state_tools` are told only: they guard budgets, and
+    /// a record does not choose them.
     pub(crate) fn ablations(&self) -> Value {
+        let filters: Vec<Filter> = self
+            .filters
+            .iter()
+            .map(|filter| Filter {
+                allow: filter.allow.clone(),
+                deny: filter.deny.clone(),
+            })
+            .collect();
+        let door = &self.door;
         json!({
-            "calls": self.door.calls,
-            "tools_allowed": self.filter.allow,
-            "tools_removed": self.filter.deny,
+            "calls": door.calls,
+            "tools": filters,
             "blanked": self.blank,
-            "plan_preview": self.door.plan_preview,
-            "vision": self.door.vision,
+            "plan_preview": door.plan_preview,
+            "vision": door.vision,
+            "instructions": door.instructions,
+            "tools_budget_bytes": door.tools_budget_bytes,
+            "result_bytes": door.result_bytes,
+            "history_bytes": door.history_bytes,
+            "state_tools": door.state_tools,
         })
     }
 }
@@ -147,5 +196,43 @@ mod tests {
         let mut set = own.clone();
         wide.set(&mut set);
         assert_eq!((set.steps, set.battery_pct), (9_999, 0.0));
+    }
+
+    fn settings() -> Settings {
+        Settings {
+            run_id: "r".to_owned(),
+            goal: "g".to_owned(),
+            door: AgentDoor::default(),
+            filters: Vec::new(),
+            blank: Vec::new(),
+            dry_run: false,
+            record: None,
+        }
+    }
+
+    #[test]
+    fn a_replay_has_the_switches_of_its_record_and_no_tool_that_this_run_does_not_have() {
+        let deny = |name: &str| ToolFilter {
+            allow: None,
+            deny: vec![name.to_owned()],
+        };
+        for style in [CallStyle::Native, CallStyle::Text] {
+            let mut recorded = settings();
+            recorded.door.calls = style;
+            recorded.door.result_bytes = 300;
+            recorded.door.vision = true;
+            recorded.filters = vec![deny("arm")];
+            recorded.blank = vec!["dist_m".to_owned()];
+            let mut replayed = settings();
+            replayed.door.calls = CallStyle::Text;
+            replayed.filters = vec![deny("takeoff")];
+            replayed.switch(&recorded.ablations());
+            assert_eq!(replayed.door, recorded.door);
+            assert_eq!(replayed.blank, recorded.blank);
+            for (tool, permitted) in [("arm", false), ("takeoff", false), ("wave", true)] {
+                let all = replayed.filters.iter().all(|filter| filter.permits(tool));
+                assert_eq!(all, permitted, "{tool}");
+            }
+        }
     }
 }

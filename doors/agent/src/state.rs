@@ -1,43 +1,47 @@
 //! The state object that the model sees at each step, made from results of tools. Pure.
 
+use std::collections::BTreeMap;
+
 use config::AgentBudgets;
 use serde_json::{Map, Value, json};
 
-use crate::budget::{Used, rounded};
+use crate::budget::{Battery, Charge, Used, rounded};
 
-/// What is known of the world: the state object of the drone document.
+/// What is known of the world: the state object of the drone document. What decides about budgets comes from the state tools of
+/// the configuration alone, and says something about machines of their own toolbox alone.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct State {
     goal: String,
     last_detection: Value,
     safety: Map<String, Value>,
-    /// Turning and forward distance of the flight as it was seen last, by vehicle.
-    totals: Vec<(String, Totals)>,
+    /// By toolbox and vehicle.
+    machines: BTreeMap<(String, String), Machine>,
+    /// The vehicle of each toolbox that is meant where none is named.
+    default: BTreeMap<String, String>,
 }
 
-/// Totals that a vehicle counts itself. They begin anew with each flight.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Totals {
-    deg: f64,
-    forward_m: f64,
+/// What a machine says about itself.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Machine {
+    /// Turning and forward distance of its flight as it counts them; they begin anew with each flight.
+    totals: Option<Charge>,
+    /// The last look was answered.
+    fresh: bool,
+    battery: Battery,
+    /// The tool that tells it.
+    battery_by: String,
+    taken_over: bool,
 }
 
-/// How much a vehicle's totals grew.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Grown {
-    pub(crate) deg: f64,
-    pub(crate) forward_m: f64,
-}
-
-/// The keys of results that belong to `safety`, and how the state object calls them.
-const SAFETY: [(&str, &str); 7] = [
-    ("battery_pct", "battery_pct"),
-    ("gps_ok", "gps_ok"),
-    ("ekf_ok", "ekf_ok"),
-    ("free_ahead", "free_ahead"),
-    ("link_ok", "link_ok"),
-    ("pilot_override", "pilot_override"),
-    ("flight_mode", "flight_mode"),
+/// The keys of results that belong to `safety`.
+const SAFETY: [&str; 7] = [
+    "battery_pct",
+    "gps_ok",
+    "ekf_ok",
+    "free_ahead",
+    "link_ok",
+    "pilot_override",
+    "flight_mode",
 ];
 
 impl State {
@@ -46,23 +50,13 @@ impl State {
             goal: goal.to_owned(),
             last_detection: Value::Null,
             safety: Map::new(),
-            totals: Vec::new(),
+            machines: BTreeMap::new(),
+            default: BTreeMap::new(),
         }
     }
 
-    /// Takes from a result what the state object has. Returns how much the vehicle turned and moved forward since it was seen
-    /// last.
-    pub(crate) fn see(&mut self, tool: &str, arguments: &Value, result: &Value) -> Grown {
-        if let Some(safety) = result.get("safety") {
-            self.safety(safety);
-        }
-        self.safety(result);
-        if tool.contains("battery_status") {
-            self.put("battery_pct", result.get("pct"));
-        }
-        if tool.contains("scene_free_ahead") {
-            self.put("free_ahead", result.get("free"));
-        }
+    /// Takes from the result of a call what the model sees of it at each step: what was detected.
+    pub(crate) fn see(&mut self, arguments: &Value, result: &Value) {
         let seen = |key: &str| result.get(key).filter(|value| !value.is_null()).cloned();
         if let Some(detection) = seen("last_detection") {
             self.last_detection = detection;
@@ -74,58 +68,72 @@ impl State {
                 "object": object, "x": x, "y": y, "dist_m": seen("dist_m"), "conf": seen("conf"),
             });
         }
-        self.totals_of(result)
     }
 
-    fn safety(&mut self, from: &Value) {
-        for (theirs, ours) in SAFETY {
-            self.put(ours, from.get(theirs));
-        }
-    }
-
-    fn put(&mut self, key: &str, value: Option<&Value>) {
-        if let Some(value) = value.filter(|value| !value.is_object() && !value.is_array()) {
-            self.safety.insert(key.to_owned(), value.clone());
-        }
-    }
-
-    fn totals_of(&mut self, result: &Value) -> Grown {
-        let number = |key: &str| result.get(key).and_then(Value::as_f64);
-        let (Some(deg), Some(forward_m)) = (number("flight_rotation_deg"), number("flight_forward_m")) else {
-            return Grown::default();
+    /// Takes in what a state tool returned; `None` where it failed. Returns how much its vehicle turned and moved forward since
+    /// it was looked at last.
+    pub(crate) fn look(&mut self, toolbox_id: &str, tool: &str, result: Option<&Value>) -> Charge {
+        let Some(result) = result else {
+            let machines = self.machines.iter_mut().filter(|((of, _), _)| of == toolbox_id);
+            for (_, machine) in machines {
+                machine.fresh = false;
+                if machine.battery_by == tool && machine.battery != Battery::NeverKnown {
+                    machine.battery = Battery::Lost;
+                }
+            }
+            return Charge::default();
         };
+        self.see(&json!({}), result);
+        let mut safety = Map::new();
+        for from in [result.get("safety").unwrap_or(&Value::Null), result] {
+            let said = SAFETY.iter().filter_map(|key| Some((*key, from.get(*key)?)));
+            safety.extend(said.map(|(key, value)| (key.to_owned(), value.clone())));
+        }
+        for (of, theirs, ours) in [
+            ("battery_status", "pct", "battery_pct"),
+            ("scene_free_ahead", "free", "free_ahead"),
+        ] {
+            if let Some(value) = result.get(theirs).filter(|_| tool.contains(of)) {
+                safety.insert(ours.to_owned(), value.clone());
+            }
+        }
+        safety.retain(|_, value| !value.is_object() && !value.is_array());
         let vehicle = result
             .get("vehicle")
             .or_else(|| result.get("state")?.get("vehicle"));
         let vehicle = vehicle.and_then(Value::as_str).unwrap_or_default().to_owned();
-        let now = Totals { deg, forward_m };
-        let before = match self.totals.iter_mut().find(|(known, _)| *known == vehicle) {
-            Some((_, totals)) => std::mem::replace(totals, now),
-            None => {
-                // What was flown before the run is not charged to it.
-                self.totals.push((vehicle, now));
-                return Grown::default();
-            }
+        self.default.insert(toolbox_id.to_owned(), vehicle.clone());
+        let machine = self.machines.entry((toolbox_id.to_owned(), vehicle)).or_default();
+        let grown = machine.look(tool, result, &safety);
+        self.safety.append(&mut safety);
+        grown
+    }
+
+    /// The machine that a call is for.
+    fn machine(&self, toolbox_id: &str, arguments: &Value) -> Option<&Machine> {
+        let vehicle = match arguments.get("vehicle") {
+            None | Some(Value::Null) => self.default.get(toolbox_id)?,
+            Some(named) => named.as_str()?,
         };
-        // Smaller than before: a new flight has begun since.
-        let since = |now: f64, before: f64| if now + 1e-6 < before { now } else { now - before };
-        Grown {
-            deg: since(deg, before.deg),
-            forward_m: since(forward_m, before.forward_m),
-        }
+        self.machines.get(&(toolbox_id.to_owned(), vehicle.to_owned()))
     }
 
-    /// Whether a vehicle counts its turning and distance itself, so that arguments need not be believed.
-    pub(crate) fn is_measured(&self) -> bool {
-        !self.totals.is_empty()
+    /// Whether the machine that a call is for counts its turning and distance itself, so that arguments need not be believed.
+    pub(crate) fn is_measured(&self, toolbox_id: &str, arguments: &Value) -> bool {
+        let machine = self.machine(toolbox_id, arguments);
+        machine.is_some_and(|machine| machine.fresh && machine.totals.is_some())
     }
 
-    pub(crate) fn battery_pct(&self) -> Option<f64> {
-        self.safety.get("battery_pct").and_then(Value::as_f64)
+    /// The battery of the machine that a call is for.
+    pub(crate) fn battery(&self, toolbox_id: &str, arguments: &Value) -> Battery {
+        let machine = self.machine(toolbox_id, arguments);
+        machine.map_or(Battery::NeverKnown, |machine| machine.battery)
     }
 
-    pub(crate) fn taken_over(&self) -> bool {
-        self.safety.get("pilot_override") == Some(&Value::Bool(true))
+    /// The toolboxes of which a person has a machine.
+    pub(crate) fn taken_over(&self) -> impl Iterator<Item = &str> {
+        let taken = self.machines.iter().filter(|(_, machine)| machine.taken_over);
+        taken.map(|((toolbox_id, _), _)| toolbox_id.as_str())
     }
 
     /// As the model sees it. `blank` are fields that it does not see.
@@ -146,6 +154,38 @@ impl State {
         });
         blanked(&mut object, blank);
         object
+    }
+}
+
+impl Machine {
+    fn look(&mut self, tool: &str, result: &Value, safety: &Map<String, Value>) -> Charge {
+        if let Some(said) = safety.get("battery_pct") {
+            self.battery = match (said.as_f64(), self.battery) {
+                (Some(pct), _) => Battery::Pct(pct),
+                (None, Battery::NeverKnown) => Battery::NeverKnown,
+                (None, _) => Battery::Lost,
+            };
+            tool.clone_into(&mut self.battery_by);
+        }
+        if let Some(said) = safety.get("pilot_override") {
+            // A drone says who flies.
+            self.taken_over = !matches!(said, Value::Null | Value::Bool(false));
+        }
+        let number = |key: &str| result.get(key).and_then(Value::as_f64);
+        let (Some(deg), Some(forward_m)) = (number("flight_rotation_deg"), number("flight_forward_m")) else {
+            return Charge::default();
+        };
+        self.fresh = true;
+        // What was flown before the run is not charged to it.
+        let Some(before) = self.totals.replace(Charge { deg, forward_m }) else {
+            return Charge::default();
+        };
+        // Smaller than before: a new flight has begun since.
+        let since = |now: f64, before: f64| if now + 1e-6 < before { now } else { now - before };
+        Charge {
+            deg: since(deg, before.deg),
+            forward_m: since(forward_m, before.forward_m),
+        }
     }
 }
 
@@ -171,12 +211,15 @@ pub(crate) fn blanked(value: &mut Value, blank: &[String]) {
 mod tests {
     use super::*;
 
+    fn flight(deg: f64, forward_m: f64) -> Value {
+        json!({"vehicle": "quad", "flight_rotation_deg": deg, "flight_forward_m": forward_m})
+    }
+
     #[test]
     fn turning_and_distance_are_charged_as_the_vehicle_counts_them() {
         let mut state = State::new("find the cup");
         let mut see = |deg: f64, forward_m: f64| {
-            let result = json!({"flight_rotation_deg": deg, "flight_forward_m": forward_m});
-            let grown = state.see("vehicle_state", &json!({}), &result);
+            let grown = state.look("drone", "vehicle_state", Some(&flight(deg, forward_m)));
             (grown.deg, grown.forward_m)
         };
         // An earlier run flew these.
@@ -188,24 +231,86 @@ mod tests {
     }
 
     #[test]
+    fn a_vehicle_that_counts_does_so_for_calls_to_itself_alone() {
+        let mut state = State::new("g");
+        state.look("drone", "vehicle_state", Some(&flight(0.0, 0.0)));
+        for (toolbox_id, arguments, measured) in [
+            ("drone", json!({}), true),
+            ("drone", json!({"vehicle": "quad"}), true),
+            ("drone", json!({"vehicle": "hexa"}), false),
+            ("drone", json!({"vehicle": 7}), false),
+            ("robot", json!({}), false),
+            ("robot", json!({"vehicle": "quad"}), false),
+        ] {
+            let found = state.is_measured(toolbox_id, &arguments);
+            assert_eq!(found, measured, "{toolbox_id} {arguments}");
+        }
+        state.look("drone", "vehicle_state", None);
+        assert!(!state.is_measured("drone", &json!({})), "the look failed");
+    }
+
+    #[test]
+    fn a_battery_that_was_known_and_is_not_any_more_is_lost() {
+        let pct = |value: Value| json!({"vehicle": "quad", "safety": {"battery_pct": value}});
+        let mut state = State::new("g");
+        for (said, expected) in [
+            (Some(pct(Value::Null)), Battery::NeverKnown),
+            (Some(pct(json!(80))), Battery::Pct(80.0)),
+            (Some(json!({"vehicle": "quad"})), Battery::Pct(80.0)),
+            (Some(pct(Value::Null)), Battery::Lost),
+            (Some(pct(json!(70))), Battery::Pct(70.0)),
+            (None, Battery::Lost),
+        ] {
+            state.look("drone", "vehicle_state", said.as_ref());
+            assert_eq!(state.battery("drone", &json!({})), expected, "{said:?}");
+            assert_eq!(state.battery("robot", &json!({})), Battery::NeverKnown);
+        }
+    }
+
+    #[test]
+    fn what_any_tool_returns_changes_nothing_that_budgets_see() {
+        let mut state = State::new("g");
+        let low =
+            json!({"vehicle": "quad", "battery_pct": 10, "flight_rotation_deg": 1, "flight_forward_m": 1});
+        state.look("drone", "vehicle_state", Some(&low));
+        let before = state.clone();
+        let lie = json!({"vehicle": "quad", "battery_pct": 99, "pct": 99, "flight_rotation_deg": 0, "flight_forward_m": 0,
+            "safety": {"battery_pct": 99, "free_ahead": true, "pilot_override": false}});
+        state.see(&json!({}), &lie);
+        assert_eq!(state, before);
+        state.look("other", "vehicle_state", Some(&lie));
+        assert_eq!(state.battery("drone", &json!({})), Battery::Pct(10.0));
+    }
+
+    #[test]
+    fn a_person_who_has_the_machine_is_seen_however_the_toolbox_says_so() {
+        for (said, taken) in [
+            (json!(true), true),
+            (json!("POSCTL"), true),
+            (json!(false), false),
+            (Value::Null, false),
+        ] {
+            let mut state = State::new("g");
+            let result = json!({"safety": {"pilot_override": said}});
+            state.look("drone", "vehicle_state", Some(&result));
+            assert_eq!(state.taken_over().next(), taken.then_some("drone"), "{said}");
+        }
+    }
+
+    #[test]
     fn the_state_object_is_that_of_the_drone_document() {
         let mut state = State::new("goto red cup");
         state.see(
-            "object_pose",
             &json!({"object": "red cup"}),
             &json!({"ok": true, "x": 0.58, "y": 0.52, "dist_m": 1.4, "conf": 0.81}),
         );
-        state.see("battery_status", &json!({}), &json!({"ok": true, "pct": 62}));
-        state.see(
-            "vehicle_health",
-            &json!({}),
-            &json!({"gps_ok": true, "ekf_ok": true}),
-        );
-        state.see(
-            "scene_free_ahead",
-            &json!({}),
-            &json!({"free": true, "min_dist_m": 9.0}),
-        );
+        for (tool, result) in [
+            ("battery_status", json!({"ok": true, "pct": 62})),
+            ("vehicle_health", json!({"gps_ok": true, "ekf_ok": true})),
+            ("scene_free_ahead", json!({"free": true, "min_dist_m": 9.0})),
+        ] {
+            state.look("drone", tool, Some(&result));
+        }
         let object = state.object(&Used::default(), &AgentBudgets::default(), &[]);
         assert_eq!(
             object["last_detection"],
@@ -222,6 +327,6 @@ mod tests {
             &["last_detection".to_owned()],
         );
         assert_eq!(blank["last_detection"], Value::Null);
-        assert_eq!(state.battery_pct(), Some(62.0));
+        assert_eq!(state.battery("drone", &json!({})), Battery::Pct(62.0));
     }
 }

@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use config::ToolFilter;
 use door::{Listing, Registered, StopTool};
+use ovos_toolbox_wire::Effect;
 use serde_json::{Value, json};
+
+use crate::answer::CALL_TOOL;
 
 /// How many tools `find_tools` shows at most.
 const FOUND: usize = 8;
@@ -49,21 +52,21 @@ pub(crate) struct Toolbelt {
 /// What decides which tools a run has.
 pub(crate) struct Choice<'a> {
     /// Beside the toolset of the door.
-    pub(crate) filter: &'a ToolFilter,
+    pub(crate) filters: &'a [ToolFilter],
     /// Above this size of the list the model searches.
     pub(crate) budget_bytes: usize,
     pub(crate) plan_preview: bool,
 }
 
 /// The names of the agent's own tools, beside the stops.
-pub(crate) const OWN: &[&str] = &["finish", "find_tools", "call_tool", "preview_plan"];
+pub(crate) const OWN: &[&str] = &["finish", "find_tools", CALL_TOOL, "preview_plan"];
 
 impl Own {
     fn name(self) -> &'static str {
         match self {
             Self::Finish => "finish",
             Self::FindTools => "find_tools",
-            Self::CallTool => "call_tool",
+            Self::CallTool => CALL_TOOL,
             Self::PreviewPlan => "preview_plan",
             Self::Stop(stop) => stop.name(),
         }
@@ -129,7 +132,7 @@ impl Toolbelt {
         let registered: Vec<(String, Arc<Registered>)> = listing
             .tools()
             .iter()
-            .filter(|tool| choice.filter.permits(&tool.name))
+            .filter(|tool| choice.filters.iter().all(|filter| filter.permits(&tool.name)))
             .map(|tool| (tool.exported.clone(), Arc::clone(tool)))
             .collect();
         let mut tools: Vec<Value> = registered
@@ -182,10 +185,19 @@ impl Toolbelt {
         self.targets.get(name)
     }
 
+    /// Whether this stops something.
+    pub(crate) fn is_stop(&self, name: &str) -> bool {
+        match self.target(name) {
+            Some(Target::Own(Own::Stop(_))) => true,
+            Some(Target::Tool(tool)) => tool.effect == Effect::Stop,
+            _ => false,
+        }
+    }
+
     /// A tool of a toolbox that reads and has this name; for the state object.
     pub(crate) fn reader(&self, name: &str) -> Option<&Arc<Registered>> {
         let (_, tool) = self.registered.iter().find(|(_, tool)| tool.name == name)?;
-        (tool.effect == ovos_toolbox_wire::Effect::Read).then_some(tool)
+        (tool.effect == Effect::Read).then_some(tool)
     }
 
     /// The tools that fit a query best.

@@ -1,11 +1,15 @@
 //! What a person sees of a run: lines of text, and at a terminal colours and a line that moves.
 
 use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::mpsc::{self, SyncSender};
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use client::payload::ProgressKind;
 use serde_json::Value;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 use crate::prompt::cut;
 use crate::record::Status;
@@ -17,8 +21,21 @@ const SHOWN: usize = 200;
 /// The line that moves.
 const FRAMES: [&str; 8] = ["⠋", "⠙", "⠸", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
-/// A view of a run.
+/// How many texts wait to be written.
+const WAITING: usize = 1024;
+
+/// How long the end of a run waits for them.
+const FLUSH: Duration = Duration::from_secs(2);
+
+/// What the thread that writes does.
+enum Out {
+    Text(String),
+    Flush(oneshot::Sender<()>),
+}
+
+/// A view of a run. A thread of its own writes, which may be held up by what reads it.
 pub(crate) struct View {
+    out: SyncSender<Out>,
     colour: bool,
     /// Whether a person can press a key.
     keys: bool,
@@ -44,8 +61,22 @@ enum Tone {
 }
 
 impl View {
-    pub(crate) fn new(keys: bool) -> Self {
-        Self {
+    /// # Errors
+    /// No thread can be started.
+    pub(crate) fn new(keys: bool) -> io::Result<Self> {
+        let (sender, lines) = mpsc::sync_channel::<Out>(WAITING);
+        let write = move || {
+            for out in lines {
+                match out {
+                    Out::Text(text) => write(&text),
+                    // The other side may wait no more.
+                    Out::Flush(done) => _ = done.send(()),
+                }
+            }
+        };
+        thread::Builder::new().name("view".to_owned()).spawn(write)?;
+        Ok(Self {
+            out: sender,
             colour: io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty()),
             keys,
             live: Mutex::new(Live {
@@ -55,7 +86,23 @@ impl View {
                 frame: 0,
                 shown: false,
             }),
+        })
+    }
+
+    /// Waits until everything is written, for a moment.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub(crate) async fn flush(&self) {
+        let (done, written) = oneshot::channel();
+        if self.out.try_send(Out::Flush(done)).is_ok() {
+            _ = timeout(FLUSH, written).await;
         }
+    }
+
+    fn write(&self, text: String) {
+        // Where stdout is not read, what does not fit is left out: a run and its stops do not wait for a terminal.
+        _ = self.out.try_send(Out::Text(text));
     }
 
     /// Whether there is a line that moves.
@@ -218,7 +265,7 @@ impl View {
         // A line that is broken cannot be taken back.
         let width = width();
         let text: String = text.chars().take(width.saturating_sub(1)).collect();
-        write(&format!("\r\u{1b}[K{}", self.tone(Tone::Dim, &text)));
+        self.write(format!("\r\u{1b}[K{}", self.tone(Tone::Dim, &text)));
         live.shown = true;
     }
 
@@ -226,7 +273,7 @@ impl View {
         let mut live = self.live();
         let clear = if live.shown { "\r\u{1b}[K" } else { "" };
         live.shown = false;
-        write(&format!("{clear}{text}\n"));
+        self.write(format!("{clear}{text}\n"));
     }
 }
 

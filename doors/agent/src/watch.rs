@@ -74,25 +74,27 @@ impl<'a> Watch<'a> {
         let mut events = self.client.events();
         let mut look = interval(LOOK);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut in_time = true;
+        // Also after an end: a person who takes over, or a stop, changes what is done about the calls.
         loop {
             tokio::select! {
                 news = events.next() => match news {
                     Some(news) => self.note(&news),
-                    None => self.interrupt.raise(End::Service("the connection to the bus is closed".to_owned())),
+                    None => {
+                        self.interrupt.raise(End::Service("the connection to the bus is closed".to_owned()));
+                        // Nothing more is heard.
+                        std::future::pending().await
+                    }
                 },
                 _ = look.tick() => {
                     if let Some(status) = self.client.recent_status(LOOK / 2).await {
                         self.see(&status);
                     }
                 }
-                () = sleep_until(deadline) => {
+                () = sleep_until(deadline), if in_time => {
                     self.interrupt.raise(End::Budget(Spent::Time));
-                    std::future::pending().await
+                    in_time = false;
                 }
-            }
-            if self.interrupt.raised().is_some() {
-                // Nothing more to find out.
-                std::future::pending().await
             }
         }
     }
@@ -128,25 +130,89 @@ impl<'a> Watch<'a> {
     }
 
     fn note(&self, news: &News) {
-        match news {
-            News::UserStop { session_id } => {
-                let ours = [Some(self.client.session_id()), self.session_id.as_deref()];
-                if session_id.is_none() || ours.contains(&session_id.as_deref()) {
-                    self.interrupt.raise(End::UserStop);
+        let ours = [Some(self.client.session_id()), self.session_id.as_deref()];
+        match meaning(news, &ours) {
+            None => {}
+            Some(Meaning::End(end)) => self.interrupt.raise(end),
+            Some(Meaning::Taken { toolbox_id, how }) => self.interrupt.take(toolbox_id, &how),
+        }
+    }
+}
+
+/// What a piece of news means for a run.
+#[derive(Debug, PartialEq)]
+enum Meaning<'a> {
+    End(End),
+    /// A person has a machine of this toolbox.
+    Taken {
+        toolbox_id: &'a str,
+        how: String,
+    },
+}
+
+/// `ours` are the sessions whose stops end the run.
+fn meaning<'a>(news: &'a News, ours: &[Option<&str>]) -> Option<Meaning<'a>> {
+    let end = match news {
+        News::UserStop { session_id } if session_id.is_none() || ours.contains(&session_id.as_deref()) => {
+            End::UserStop
+        }
+        News::EmergencyStop => End::Latched("it was asked for on the bus".to_owned()),
+        News::Event(event) if event.kind == TAKEOVER => {
+            return Some(Meaning::Taken {
+                toolbox_id: &event.toolbox_id,
+                how: format!("{} says {TAKEOVER}", event.toolbox_id),
+            });
+        }
+        News::Event(event) if event.kind == LATCHED => {
+            End::Latched(format!("{} has stopped itself", event.toolbox_id))
+        }
+        // What is lost may be the user's stop, which no status shows.
+        News::Missed(lost) => End::Service(format!(
+            "{lost} messages of the bus were lost, and a stop may be among them"
+        )),
+        _ => return None,
+    };
+    Some(Meaning::End(end))
+}
+
+#[cfg(test)]
+mod tests {
+    use client::payload::EventMessage;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn news_end_a_run_where_they_are_or_may_be_a_stop() {
+        let event = |kind: &str| -> News {
+            let event =
+                json!({"toolbox_id": "drone", "kind": kind, "severity": "info", "data": null, "ts": 1.0});
+            News::Event(serde_json::from_value::<EventMessage>(event).expect("an event"))
+        };
+        let stop = |session: Option<&str>| News::UserStop {
+            session_id: session.map(str::to_owned),
+        };
+        for (news, expected) in [
+            (stop(None), Some("user_stop")),
+            (stop(Some("own")), Some("user_stop")),
+            (stop(Some("asker")), Some("user_stop")),
+            (stop(Some("other")), None),
+            (News::EmergencyStop, Some("latched")),
+            (event("latched"), Some("latched")),
+            (event("pilot_override"), Some("takeover")),
+            (event("backend"), None),
+            (News::Missed(3), Some("service")),
+            (News::Reloaded, None),
+        ] {
+            let meant = meaning(&news, &[Some("own"), Some("asker")]);
+            let word = meant.map(|meant| match meant {
+                Meaning::End(end) => end.word(),
+                Meaning::Taken { toolbox_id, .. } => {
+                    assert_eq!(toolbox_id, "drone");
+                    "takeover"
                 }
-            }
-            News::EmergencyStop => self
-                .interrupt
-                .raise(End::Latched("it was asked for on the bus".to_owned())),
-            News::Event(event) if event.kind == TAKEOVER => {
-                let what = format!("{} says {TAKEOVER}", event.toolbox_id);
-                self.interrupt.raise(End::Takeover(what));
-            }
-            News::Event(event) if event.kind == LATCHED => {
-                let what = format!("{} has stopped itself", event.toolbox_id);
-                self.interrupt.raise(End::Latched(what));
-            }
-            _ => {}
+            });
+            assert_eq!(word, expected, "{news:?}");
         }
     }
 }

@@ -68,3 +68,16 @@ fn what_is_wrong_goes_to_stderr_and_into_the_exit_code() {
         assert!(out.is_empty(), "{out}");
     }
 }
+
+#[test]
+fn a_limit_is_a_number() {
+    let home = tempfile::tempdir().unwrap();
+    for option in ["--max-rotation-deg", "--max-forward-m", "--min-battery-pct"] {
+        for wrong in ["nan", "inf", "-1"] {
+            let arguments = ["--goal", "x", &format!("{option}={wrong}")];
+            let (code, _, err) = run(home.path(), &arguments);
+            assert_eq!(code, Some(2), "{arguments:?}: {err}");
+            assert!(err.contains("expected a number of 0 or more"), "{err}");
+        }
+    }
+}

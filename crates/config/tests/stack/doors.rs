@@ -103,7 +103,7 @@ fn a_wrong_key_of_a_door_is_explained() {
         ),
         (
             json!({"agent": {"key_env": "sk-123"}}),
-            "doors.agent.key_env: found \"sk-123\", expected the name of an environment variable",
+            "doors.agent.key_env: found a value that is not shown, expected the name of an environment variable",
         ),
         (
             json!({"agent": {"headers": {"x y": "z"}}}),
@@ -129,5 +129,6 @@ fn a_wrong_key_of_a_door_is_explained() {
         let machine = Machine::with_service(json!({"doors": doors}));
         let told = machine.load().unwrap_err().to_string();
         assert!(told.contains(expected), "no {expected:?} in {told}");
+        assert!(!told.contains("sk-123"), "a secret is shown: {told}");
     }
 }

@@ -1,7 +1,7 @@
 //! Calls of the agent's own tools, and of everything that stops.
 
-use door::{StopTool, stop};
-use ovos_toolbox_wire::{Effect, Object};
+use door::{Answer, StopTool, stop};
+use ovos_toolbox_wire::Object;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -14,19 +14,23 @@ use crate::record::{self, Status};
 use crate::tell::Tell;
 use crate::toolbelt::{Own, Target};
 
+/// How often an emergency stop is sent that is not confirmed.
+const STOPS: u32 = 3;
+
+/// The tool that a call is for, also through `call_tool`.
+fn meant(asked: &Asked) -> &str {
+    asked.inner.as_deref().unwrap_or(&asked.name)
+}
+
 impl Run<'_> {
     /// The first call that stops something.
     pub(super) fn first_stop(&self, calls: &[Asked]) -> Option<usize> {
-        calls.iter().position(|call| match self.belt.target(&call.name) {
-            Some(Target::Own(Own::Stop(_))) => true,
-            Some(Target::Tool(tool)) => tool.effect == Effect::Stop,
-            _ => false,
-        })
+        calls.iter().position(|call| self.belt.is_stop(meant(call)))
     }
 
     /// Stops. An emergency stop ends the run; after `stop_moving` the model goes on.
     pub(super) async fn stop(&mut self, asked: &Asked, line: &mut record::Call) -> Option<End> {
-        let name = asked.name.as_str();
+        let name = meant(asked);
         let arguments = json!({});
         self.used.call(name, &arguments);
         (self.hands.audience)(&Tell::Call {
@@ -37,14 +41,20 @@ impl Run<'_> {
         let began = Instant::now();
         let (text, failed, latches) = match self.belt.target(name) {
             Some(Target::Own(Own::Stop(tool))) => {
-                let stopped = stop(*tool, self.hands.door).await;
+                let stopped = self.stopped(*tool).await;
                 (stopped.text, stopped.failed, *tool == StopTool::EmergencyStop)
             }
             Some(Target::Tool(tool)) => {
                 // Whatever its arguments are: a stop is never validated away.
-                let given = asked.arguments.clone().unwrap_or_default();
-                let came = self.hands.make(tool, &given).await;
-                (came.text.clone(), came.failed(), true)
+                let is_inner = asked.inner.is_some();
+                let given = asked.arguments.clone().ok().filter(|_| !is_inner);
+                let came = self.hands.make(tool, &given.unwrap_or_default()).await;
+                if came.failed() {
+                    let stopped = self.stopped(StopTool::EmergencyStop).await;
+                    (format!("{} {}", came.text, stopped.text), stopped.failed, true)
+                } else {
+                    (came.text, false, true)
+                }
             }
             _ => return None,
         };
@@ -58,7 +68,19 @@ impl Run<'_> {
             text: &text,
             ms: line.ms,
         });
-        latches.then(|| End::Latched(format!("the model called {name}")))
+        latches.then(|| End::Latched(format!("the model called {name}: {text}")))
+    }
+
+    /// Stops, again where that is not confirmed.
+    async fn stopped(&self, tool: StopTool) -> Answer {
+        let mut stopped = stop(tool, self.hands.door).await;
+        for _ in 1..STOPS {
+            if !stopped.failed || tool != StopTool::EmergencyStop {
+                break;
+            }
+            stopped = stop(tool, self.hands.door).await;
+        }
+        stopped
     }
 
     /// A tool of the agent itself.

@@ -12,7 +12,7 @@ use super::Run;
 use crate::act::{Came, planned, waves};
 use crate::answer::{self, Answer, Asked};
 use crate::batch::{Claim, batches};
-use crate::budget::{Charge, Verdict};
+use crate::budget::{Charge, Used, Verdict};
 use crate::end::{End, Spent};
 use crate::prompt;
 use crate::record::{self, Status};
@@ -30,12 +30,25 @@ struct Ready {
 }
 
 impl Ready {
-    /// What it asks of the physical budgets.
-    fn charge(&self) -> Charge {
-        let arguments = Value::Object(self.arguments.clone());
-        let schema = Value::Object((*self.tool.arguments).clone());
-        Charge::asked(&self.tool.name, &arguments, &schema)
+    fn given(&self) -> Value {
+        Value::Object(self.arguments.clone())
     }
+
+    /// What it asks of the physical budgets.
+    ///
+    /// # Errors
+    /// That cannot be told.
+    fn charge(&self) -> Result<Charge, String> {
+        let schema = Value::Object((*self.tool.arguments).clone());
+        Charge::asked(&self.tool.name, &self.given(), &schema)
+    }
+}
+
+/// The calls of an answer that are to be made, and the tool whose call was refused before: nothing follows it.
+#[derive(Default)]
+struct Prepared {
+    ready: Vec<Ready>,
+    refused: Option<String>,
 }
 
 impl Run<'_> {
@@ -58,9 +71,9 @@ impl Run<'_> {
             self.tell_model(&lines);
             return (lines, end);
         }
-        let (ready, mut end) = self.prepare(answer, &mut lines).await;
+        let (prepared, mut end) = self.prepare(answer, &mut lines).await;
         if end.is_none() {
-            end = self.make(ready, &mut lines).await;
+            end = self.make(prepared.ready, &mut lines).await;
         }
         self.tell_model(&lines);
         (lines, end)
@@ -77,13 +90,23 @@ impl Run<'_> {
         self.messages.append(&mut self.pictures);
     }
 
-    /// Sorts out what cannot be made, does what the agent itself does, and plans the rest.
-    async fn prepare(&mut self, answer: &Answer, lines: &mut [record::Call]) -> (Vec<Ready>, Option<End>) {
+    /// Sorts out what cannot be made, does what the agent itself does, and plans the rest. What follows a call that is refused
+    /// is not made: it was meant to come after it.
+    async fn prepare(&mut self, answer: &Answer, lines: &mut [record::Call]) -> (Prepared, Option<End>) {
         let budgets = self.settings.budgets();
         let most = usize::try_from(budgets.calls_at_once).unwrap_or(usize::MAX);
-        let mut ready = Vec::new();
+        let mut prepared = Prepared::default();
         for (at, asked) in answer.calls.iter().enumerate() {
+            if let Some(before) = at.checked_sub(1).map(|before| &lines[before])
+                && before.status == Status::Refused
+            {
+                prepared.refused = Some(before.name.clone());
+            }
             let line = &mut lines[at];
+            if let Some(refused) = &prepared.refused {
+                line.observation = json!(format!("not made: '{refused}' was refused"));
+                continue;
+            }
             if at >= most {
                 line.observation = json!(format!("not made: an answer may have at most {most} calls"));
                 continue;
@@ -100,18 +123,19 @@ impl Run<'_> {
                 self.refuse(line, &format!("UnknownTool: {}.", self.belt.unknown(&name)));
                 continue;
             };
-            if self.used.calls >= budgets.calls {
+            let is_end = matches!(target, Target::Own(Own::Finish));
+            if self.used.calls >= budgets.calls && !is_end {
                 line.observation = json!("not made: no calls are left in this run");
                 continue;
             }
             if self.used.would_repeat(&name, &given) > budgets.repeats {
                 self.refuse(line, "the same call was made too often");
-                return (ready, Some(End::Budget(Spent::Repeats)));
+                return (prepared, Some(End::Budget(Spent::Repeats)));
             }
             match target {
                 Target::Own(own) => {
                     if let Some(end) = self.own(own, &arguments, answer.calls.len(), line).await {
-                        return (ready, Some(end));
+                        return (prepared, Some(end));
                     }
                 }
                 Target::Tool(tool) => {
@@ -128,7 +152,7 @@ impl Run<'_> {
                         }
                     };
                     line.plan = plan.as_ref().map(planned);
-                    ready.push(Ready {
+                    prepared.ready.push(Ready {
                         at,
                         tool,
                         arguments,
@@ -137,7 +161,7 @@ impl Run<'_> {
                 }
             }
         }
-        (ready, None)
+        (prepared, None)
     }
 
     /// The tool and the arguments that are meant: `call_tool` stands for another one.
@@ -203,8 +227,14 @@ impl Run<'_> {
                 continue;
             }
             let mut allowed = Vec::new();
+            // With what the calls of this batch ask for, too.
+            let mut used = self.used.clone();
             for call in batch {
-                match self.permitted(call).await {
+                if let Some(refused) = &failed {
+                    lines[call.at].observation = json!(format!("not made: '{refused}' was refused"));
+                    continue;
+                }
+                match self.permitted(call, &mut used).await {
                     Verdict::Go => allowed.push(call),
                     Verdict::Refuse(why) => {
                         self.refuse(&mut lines[call.at], &format!("BudgetError: {why}"));
@@ -250,17 +280,24 @@ impl Run<'_> {
         end
     }
 
-    /// Whether a call may be made now.
-    async fn permitted(&self, call: &Ready) -> Verdict {
+    /// Whether a call may be made now, after what is used; what it asks for is added to that.
+    async fn permitted(&self, call: &Ready, used: &mut Used) -> Verdict {
         if call.tool.effect != Effect::Motion || self.settings.dry_run {
             return Verdict::Go;
         }
         if let Some(end) = self.hands.watch.check().await {
             return Verdict::End(end);
         }
-        let asked = call.charge();
-        self.used
-            .motion(self.settings.budgets(), asked, self.state.battery_pct())
+        let asked = match call.charge() {
+            Ok(asked) => asked,
+            Err(why) => return Verdict::Refuse(why),
+        };
+        let battery = self.state.battery(&call.tool.toolbox_id, &call.given());
+        let verdict = used.motion(self.settings.budgets(), asked, battery);
+        if verdict == Verdict::Go {
+            *used += asked;
+        }
+        verdict
     }
 
     async fn one(&self, call: &Ready) -> Came {
@@ -295,18 +332,16 @@ impl Run<'_> {
     /// Charges a call and takes what its result says about the world.
     fn note(&mut self, call: &Ready, came: &Came) {
         self.used.came(came.failed());
-        let arguments = Value::Object(call.arguments.clone());
+        let arguments = call.given();
         if let Some(result) = &came.result {
-            let grown = self.state.see(&call.tool.name, &arguments, result);
-            self.used.rotation_deg += grown.deg;
-            self.used.forward_m += grown.forward_m;
+            self.state.see(&arguments, result);
         }
         // A vehicle that counts its own turning and distance is believed; of another one the arguments are. A call that failed
         // may have moved all the same.
-        if call.tool.effect == Effect::Motion && came.call_id.is_some() && !self.state.is_measured() {
-            let charge = call.charge();
-            self.used.rotation_deg += charge.deg;
-            self.used.forward_m += charge.forward_m;
+        let is_measured = self.state.is_measured(&call.tool.toolbox_id, &arguments);
+        if call.tool.effect == Effect::Motion && came.call_id.is_some() && !is_measured {
+            // Where it cannot be told, the call was refused.
+            self.used += call.charge().unwrap_or_default();
         }
     }
 }
