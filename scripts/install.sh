@@ -15,7 +15,7 @@ if ! mkdir -p "$prefix" 2>/dev/null || [ ! -w "$prefix" ]; then
     exit 1
 fi
 
-for program in ovos-tools ovos-tools-agent ovos-tools-mcp; do
+for program in ovos-tools ovos-tools-agent ovos-tools-mcp ovos-tools-voice; do
     install -D -m 755 "$target/release/$program" "$prefix/bin/$program"
 done
 install -d -m 755 "$lib"
@@ -33,7 +33,7 @@ install -D -m 644 LICENSE "$doc/LICENSE"
 for toolbox in robot drone gstreamer; do
     install -m 644 "toolboxes/$toolbox/README.md" "$doc/$toolbox.md"
 done
-for door in agent mcp; do
+for door in agent mcp voice; do
     install -m 644 "docs/$door.md" "$doc/$door.md"
 done
 

@@ -36,10 +36,11 @@ const EDGES: &[(&str, &[&str])] = &[
 const DOORS: &[(&str, &[&str])] = &[
     ("agent", &["client", "config", "door", "ovos-toolbox-wire"]),
     ("mcp", &["client", "config", "door", "ovos-toolbox-wire"]),
+    ("voice", &["client", "config", "door", "ovos-toolbox-wire"]),
 ];
 
 /// What the doors are made of and the service is not.
-const OF_DOORS: &[&str] = &["rmcp", "hyper", "http"];
+const OF_DOORS: &[&str] = &["rmcp", "hyper", "http", "tokio-tungstenite"];
 
 /// The folders of the host, and those that each may use.
 const FOLDERS: &[(&str, &[&str])] = &[

@@ -1,0 +1,421 @@
+//! The calls of one chat: which are new, which one has to end, and which answer goes where. Pure.
+//!
+//! A chat can have several sockets, one after the other. A call is known by the id of its chat and its own id; it runs once,
+//! whatever sockets bring it how often. An answer goes to the socket that asked for it, or nowhere.
+
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::dialect::Asked;
+use crate::outcome::Outcome;
+
+/// How many calls of a chat may run at the same time, beside stops.
+pub(crate) const MAX_RUNNING: usize = 64;
+
+/// How many calls a chat may make. None is forgotten, so that none runs twice.
+pub(crate) const MAX_CALLS: usize = 65_536;
+
+/// How many outcomes are kept that no socket could be told.
+const MAX_UNTOLD: usize = 64;
+
+/// What a call is known by.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct CallKey {
+    pub(crate) chat: String,
+    pub(crate) id: String,
+}
+
+/// What a call is, for the rules about ending it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// It moves a machine.
+    Motion,
+    /// It moves nothing, or brings a machine to safety.
+    Other,
+    /// One of the two stops: never refused.
+    Stop,
+}
+
+/// What to do about a call that is asked for.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Verdict {
+    /// It is new: run it.
+    Run(CallKey),
+    /// It runs, or was answered: do nothing.
+    Known,
+    /// It ran, and its socket was lost before it could be told: tell this now.
+    Untold(Box<Saying>),
+    /// It is new and must not run.
+    Refuse(CallKey, Outcome),
+}
+
+/// An answer or a report that is due.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Saying {
+    pub(crate) asked: Asked,
+    pub(crate) outcome: Outcome,
+    pub(crate) how: How,
+}
+
+/// How an outcome is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    /// As the answer to the call. `is_last`: no other call of its turn waits for one.
+    Answer { is_last: bool },
+    /// As news about a call that was answered before it had ended.
+    Report,
+}
+
+/// The calls of one chat.
+pub(crate) struct Ledger {
+    announce_after: Option<Duration>,
+    chat: String,
+    socket: u64,
+    /// All that were ever asked for.
+    known: HashSet<CallKey>,
+    running: BTreeMap<CallKey, Running>,
+    /// Those that ended while their socket was gone.
+    untold: VecDeque<(CallKey, Outcome)>,
+}
+
+struct Running {
+    asked: Asked,
+    kind: Kind,
+    socket: u64,
+    /// When it is answered although it goes on.
+    announce_at: Option<Instant>,
+    was_announced: bool,
+    was_cancelled: bool,
+}
+
+impl Ledger {
+    /// `announce_after`: a call that takes longer is answered before it has ended.
+    pub(crate) fn new(chat: &str, announce_after: Option<Duration>) -> Self {
+        Self {
+            announce_after,
+            chat: chat.to_owned(),
+            socket: 0,
+            known: HashSet::new(),
+            running: BTreeMap::new(),
+            untold: VecDeque::new(),
+        }
+    }
+
+    /// A socket is open; what was asked on another one is not answered on it.
+    pub(crate) fn opened(&mut self) {
+        self.socket += 1;
+    }
+
+    /// The chat's id, when it is told.
+    pub(crate) fn named(&mut self, chat: &str) {
+        chat.clone_into(&mut self.chat);
+    }
+
+    /// The chat's id.
+    pub(crate) fn chat(&self) -> &str {
+        &self.chat
+    }
+
+    /// A call is asked for.
+    pub(crate) fn asked(&mut self, asked: Asked, kind: Kind, now: Instant) -> Verdict {
+        let key = CallKey {
+            chat: self.chat.clone(),
+            id: asked.id.clone(),
+        };
+        if self.known.contains(&key) {
+            return self.asked_again(asked, &key);
+        }
+        let busy = |message: String| Some(Outcome::failure("BusyError", message));
+        let refusal = match kind {
+            Kind::Stop => None,
+            _ if self.known.len() >= MAX_CALLS => busy(format!(
+                "This chat has made {MAX_CALLS} calls, and may make no more: begin a new one."
+            )),
+            _ if self.running.len() >= MAX_RUNNING => busy(format!(
+                "{MAX_RUNNING} calls of this chat run already: wait until one of them has ended."
+            )),
+            _ => None,
+        };
+        let announce_at = match kind {
+            Kind::Stop => None,
+            _ => self.announce_after.map(|after| now + after),
+        };
+        let running = Running {
+            asked,
+            kind,
+            socket: self.socket,
+            announce_at,
+            was_announced: false,
+            was_cancelled: false,
+        };
+        self.known.insert(key.clone());
+        self.running.insert(key.clone(), running);
+        match refusal {
+            Some(outcome) => Verdict::Refuse(key, outcome),
+            None => Verdict::Run(key),
+        }
+    }
+
+    fn asked_again(&mut self, asked: Asked, key: &CallKey) -> Verdict {
+        let at = self.untold.iter().position(|(untold, _)| untold == key);
+        match at.and_then(|at| self.untold.remove(at)) {
+            Some((_, outcome)) if asked.wants_answer => {
+                let how = How::Answer { is_last: true };
+                Verdict::Untold(Box::new(Saying { asked, outcome, how }))
+            }
+            _ => Verdict::Known,
+        }
+    }
+
+    /// A call has ended. What is to be told to the socket that is open, if anything is.
+    pub(crate) fn ended(&mut self, key: &CallKey, outcome: Outcome, is_open: bool) -> Option<Saying> {
+        let Running {
+            asked,
+            socket,
+            was_announced,
+            ..
+        } = self.running.remove(key)?;
+        let is_here = is_open && socket == self.socket;
+        if was_announced {
+            let how = How::Report;
+            return is_here.then_some(Saying { asked, outcome, how });
+        }
+        if !asked.wants_answer {
+            return None;
+        }
+        if is_here {
+            let is_last = !self.waits(asked.turn.as_deref());
+            let how = How::Answer { is_last };
+            return Some(Saying { asked, outcome, how });
+        }
+        self.untold.push_back((key.clone(), outcome));
+        if self.untold.len() > MAX_UNTOLD {
+            self.untold.pop_front();
+        }
+        None
+    }
+
+    /// The calls that go on for longer than a voice waits: each is answered now, and its end is reported.
+    pub(crate) fn announced(&mut self, now: Instant) -> Vec<Saying> {
+        let mut due = Vec::new();
+        for running in self.running.values_mut() {
+            if running.announce_at.is_none_or(|at| at > now) {
+                continue;
+            }
+            running.announce_at = None;
+            // One that waits for no answer, or was asked for on a socket that is gone, is told nothing.
+            if running.asked.wants_answer && running.socket == self.socket {
+                running.was_announced = true;
+                due.push(running.asked.clone());
+            }
+        }
+        let say = |asked: Asked| {
+            let outcome = Outcome::goes_on(&asked.name);
+            let is_last = !self.waits(asked.turn.as_deref());
+            let how = How::Answer { is_last };
+            Saying { asked, outcome, how }
+        };
+        due.into_iter().map(say).collect()
+    }
+
+    /// When [`announced`](Self::announced) has something to tell.
+    pub(crate) fn next_announcement(&self) -> Option<Instant> {
+        self.running
+            .values()
+            .filter_map(|running| running.announce_at)
+            .min()
+    }
+
+    /// What moves something and was not cancelled yet: to be cancelled now, because its socket is gone, or the user
+    /// interrupted.
+    pub(crate) fn to_halt(&mut self) -> Vec<CallKey> {
+        self.cancel_where(|running| running.kind == Kind::Motion)
+    }
+
+    /// The same for the calls that the service takes back.
+    pub(crate) fn taken_back(&mut self, ids: &[String]) -> Vec<CallKey> {
+        self.cancel_where(|running| running.kind != Kind::Stop && ids.contains(&running.asked.id))
+    }
+
+    fn cancel_where(&mut self, applies: impl Fn(&Running) -> bool) -> Vec<CallKey> {
+        let mut keys = Vec::new();
+        for (key, running) in &mut self.running {
+            if !running.was_cancelled && applies(running) {
+                running.was_cancelled = true;
+                keys.push(key.clone());
+            }
+        }
+        keys
+    }
+
+    /// Whether something moves for this chat.
+    pub(crate) fn moves(&self) -> bool {
+        self.running.values().any(|running| running.kind == Kind::Motion)
+    }
+
+    /// Whether a call of this turn waits for its answer.
+    fn waits(&self, turn: Option<&str>) -> bool {
+        turn.is_some()
+            && self.running.values().any(|running| {
+                running.asked.turn.as_deref() == turn
+                    && running.asked.wants_answer
+                    && !running.was_announced
+                    && running.socket == self.socket
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AFTER: Duration = Duration::from_secs(4);
+
+    fn asked(id: &str) -> Asked {
+        Asked {
+            id: id.to_owned(),
+            name: "wave".to_owned(),
+            arguments: Ok(ovos_toolbox_wire::Object::new()),
+            wants_answer: true,
+            turn: None,
+        }
+    }
+
+    fn of_turn(id: &str, turn: &str) -> Asked {
+        Asked {
+            turn: Some(turn.to_owned()),
+            ..asked(id)
+        }
+    }
+
+    fn ledger() -> Ledger {
+        let mut ledger = Ledger::new("chat", None);
+        ledger.opened();
+        ledger
+    }
+
+    #[track_caller]
+    fn run(ledger: &mut Ledger, asked: Asked, kind: Kind) -> CallKey {
+        match ledger.asked(asked, kind, Instant::now()) {
+            Verdict::Run(key) => key,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn done() -> Outcome {
+        Outcome::failure("X", "x")
+    }
+
+    #[tokio::test]
+    async fn a_call_runs_once_whatever_brings_it_again() {
+        let mut ledger = ledger();
+        let key = run(&mut ledger, asked("a"), Kind::Motion);
+        let again = |ledger: &mut Ledger| ledger.asked(asked("a"), Kind::Motion, Instant::now());
+        assert_eq!(again(&mut ledger), Verdict::Known);
+        ledger.opened();
+        assert_eq!(again(&mut ledger), Verdict::Known, "on another socket");
+        assert_eq!(ledger.ended(&key, done(), true), None, "its socket is gone");
+        match again(&mut ledger) {
+            Verdict::Untold(saying) => assert_eq!(saying.outcome, done()),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(again(&mut ledger), Verdict::Known);
+        ledger.named("other");
+        run(&mut ledger, asked("a"), Kind::Motion);
+    }
+
+    #[tokio::test]
+    async fn an_answer_goes_to_the_socket_that_asked() {
+        let mut ledger = ledger();
+        let key = run(&mut ledger, asked("a"), Kind::Other);
+        let saying = ledger.ended(&key, done(), true).expect("an answer");
+        assert_eq!(saying.how, How::Answer { is_last: true });
+        assert_eq!(ledger.ended(&key, done(), true), None, "once");
+
+        let silent = Asked {
+            wants_answer: false,
+            ..asked("b")
+        };
+        let key = run(&mut ledger, silent, Kind::Other);
+        assert_eq!(ledger.ended(&key, done(), true), None, "no answer is wanted");
+
+        let key = run(&mut ledger, asked("c"), Kind::Other);
+        assert_eq!(ledger.ended(&key, done(), false), None, "no socket is open");
+    }
+
+    #[tokio::test]
+    async fn the_last_answer_of_a_turn_is_known() {
+        let mut ledger = ledger();
+        let first = run(&mut ledger, of_turn("a", "t"), Kind::Other);
+        let second = run(&mut ledger, of_turn("b", "t"), Kind::Other);
+        let other = run(&mut ledger, of_turn("c", "u"), Kind::Other);
+        for (key, is_last) in [(second, false), (other, true), (first, true)] {
+            let saying = ledger.ended(&key, done(), true).expect("an answer");
+            assert_eq!(saying.how, How::Answer { is_last }, "{key:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn only_motion_is_halted_and_once() {
+        let mut ledger = ledger();
+        let moving = run(&mut ledger, asked("a"), Kind::Motion);
+        run(&mut ledger, asked("b"), Kind::Other);
+        run(&mut ledger, asked("c"), Kind::Stop);
+        assert!(ledger.moves());
+        assert_eq!(ledger.to_halt(), [moving.clone()]);
+        assert_eq!(ledger.to_halt(), []);
+        let back = ledger.taken_back(&["a".to_owned(), "b".to_owned(), "c".to_owned()]);
+        assert_eq!(
+            back.len(),
+            1,
+            "neither what is cancelled already nor a stop: {back:?}"
+        );
+        ledger.ended(&moving, done(), true);
+        assert!(!ledger.moves());
+    }
+
+    #[tokio::test]
+    async fn a_stop_is_never_refused() {
+        let mut ledger = ledger();
+        for number in 0..MAX_RUNNING {
+            run(&mut ledger, asked(&number.to_string()), Kind::Motion);
+        }
+        for (id, kind, runs) in [("x", Kind::Motion, false), ("y", Kind::Stop, true)] {
+            let verdict = ledger.asked(asked(id), kind, Instant::now());
+            assert_eq!(matches!(verdict, Verdict::Run(_)), runs, "{verdict:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_long_call_is_announced_and_its_end_reported() {
+        let mut ledger = Ledger::new("chat", Some(AFTER));
+        ledger.opened();
+        let now = Instant::now();
+        let short = run(&mut ledger, asked("short"), Kind::Other);
+        let long = run(&mut ledger, asked("long"), Kind::Motion);
+        run(&mut ledger, asked("stop"), Kind::Stop);
+        assert_eq!(ledger.announced(now), []);
+        ledger.ended(&short, done(), true);
+        assert_eq!(ledger.next_announcement(), Some(now + AFTER));
+        let announced = ledger.announced(now + AFTER);
+        assert_eq!(announced.len(), 1);
+        assert_eq!(announced[0].asked.id, "long");
+        assert_eq!(ledger.next_announcement(), None);
+        assert_eq!(ledger.announced(now + AFTER), []);
+        assert!(ledger.moves(), "it goes on");
+        let end = ledger.ended(&long, done(), true).expect("a report");
+        assert_eq!(end.how, How::Report);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_announced_on_a_lost_socket_is_reported_nowhere() {
+        let mut ledger = Ledger::new("chat", Some(AFTER));
+        ledger.opened();
+        let key = run(&mut ledger, asked("long"), Kind::Motion);
+        ledger.announced(Instant::now() + AFTER);
+        ledger.opened();
+        assert_eq!(ledger.ended(&key, done(), true), None);
+    }
+}
