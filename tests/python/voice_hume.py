@@ -74,7 +74,7 @@ async def talks(line):
         assert answer["content"] and answer["error"], answer
 
     # A long call is announced, and its end told.
-    await line.say(call(7, "assemble", {"subsystems": ["base"], "steps": 40, "step_ms": 60}))
+    await line.say(call(7, "assemble", {"subsystems": ["base"], "steps": 12, "step_ms": 60}))
     answer = await line.until(answer_to(7))
     assert json.loads(answer["content"])["data"] == {"state": "under_way"}, answer
     told = await line.until(lambda message: message["type"] == "assistant_input")

@@ -91,7 +91,7 @@ async def main(program, bus):
             assert (await line.next())["type"] == "response.create"
 
             # A long call is announced, and its end told.
-            arguments = {"subsystems": ["base"], "steps": 40, "step_ms": 60}
+            arguments = {"subsystems": ["base"], "steps": 12, "step_ms": 60}
             await line.say(done(3, "completed", ("call_4", "assemble", arguments)))
             answer = await line.next()
             assert output(answer)["data"] == {"state": "under_way"}, answer

@@ -1,6 +1,7 @@
 //! A bus, a service with testbed, and doors.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
@@ -64,7 +65,10 @@ impl Stage {
         for service in ["hume", "openai"] {
             command.env(format!("KEY_OF_{service}"), KEY);
         }
-        Process::start("door", &self.scene.sandbox, command)
+        // Each has a log of its own.
+        static DOORS: AtomicUsize = AtomicUsize::new(0);
+        let name = format!("door-{}", DOORS.fetch_add(1, Ordering::Relaxed));
+        Process::start(&name, &self.scene.sandbox, command)
     }
 
     /// A door that has joined the chat `c1`, after it has told its tools.

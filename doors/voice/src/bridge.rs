@@ -43,14 +43,25 @@ pub(crate) struct Bridge {
 /// Why a conversation is not served.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum JoinError {
-    #[error("ValueError: {0}")]
+    #[error("{0}")]
     Request(String),
-    #[error("BusyError: {MAX_CHATS} conversations are served already")]
+    #[error("{MAX_CHATS} conversations are served already")]
     Full,
-    #[error("RuntimeError: the environment variable {0} does not hold a key")]
+    #[error("the environment variable {0} does not hold a key")]
     Key(String),
-    #[error("RuntimeError: {0}")]
+    #[error("{0}")]
     Chat(#[from] ChatError),
+}
+
+impl JoinError {
+    /// The word before the colon of an answer's `error`.
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Request(_) | Self::Chat(ChatError::Target(_)) => "ValueError",
+            Self::Full => "BusyError",
+            Self::Key(_) | Self::Chat(_) => "RuntimeError",
+        }
+    }
 }
 
 impl Bridge {
@@ -144,7 +155,7 @@ impl Bridge {
             Ok(answer) => answer,
             Err(error) => {
                 tracing::warn!(%error, "no conversation is joined");
-                json!({"error": error.to_string()})
+                json!({"error": format!("{}: {error}", error.kind())})
             }
         };
         if let Err(error) = request.answer(&answer).await {

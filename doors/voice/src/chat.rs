@@ -172,7 +172,6 @@ impl Chat {
     /// Serves one socket to its end.
     async fn talk(&mut self, socket: &mut Socket) -> Over {
         self.ledger.opened();
-        self.changes.mark_unchanged();
         if !self.tell_tools(socket) {
             return Over::Lost(TOO_SLOW.to_owned());
         }
