@@ -1,6 +1,6 @@
 """Drives the voice door as Hume's service does, with the types of Hume's own SDK in both directions.
 
-Arguments: the door, the bus. Everything that the door says is read with the class of its type and must have no other keys.
+Arguments: the door, the bus, the name of the variable for the key. Everything that the door says is read with the class of its type and must have no other keys.
 """
 
 import asyncio
@@ -86,7 +86,7 @@ async def talks(line):
     assert json.loads(answer["content"])["success"] is True, answer
 
 
-async def main(program, bus):
+async def main(program, bus, variable):
     refuses(
         check,
         {"type": "audio_input", "data": ""},
@@ -97,7 +97,7 @@ async def main(program, bus):
     )
     service = Service(check)
     async with service.listening() as url:
-        async with door(program, bus, "HUME_API_KEY", "hume", "--url", url, "--chat", "chat-1"):
+        async with door(program, bus, variable, "hume", "--url", url, "--chat", "chat-1"):
             line = await service.line()
             assert line.path == "/v0/evi/chat/chat-1/connect", line.path
             assert line.headers["X-Hume-Api-Key"] == KEY
@@ -109,7 +109,7 @@ async def main(program, bus):
             await line.socket.close()
         print(f"joined through the control plane: {line.said}")
 
-        async with door(program, bus, "HUME_API_KEY", "hume", "--url", url):
+        async with door(program, bus, variable, "hume", "--url", url):
             line = await service.line()
             assert line.path == "/v0/evi/chat?allow_connection=true", line.path
             await line.say(says(ChatMetadata(chat_id="chat-2", chat_group_id="group-2")))

@@ -1,6 +1,6 @@
 """Drives the voice door as OpenAI's Realtime API does, with the types of OpenAI's own SDK in both directions.
 
-Arguments: the door, the bus. Everything that the door says is read as the SDK's client event and must have no other keys.
+Arguments: the door, the bus, the name of the variable for the key. Everything that the door says is read as the SDK's client event and must have no other keys.
 """
 
 import asyncio
@@ -63,7 +63,7 @@ def output(message):
     return json.loads(message["item"]["output"])
 
 
-async def main(program, bus):
+async def main(program, bus, variable):
     refuses(
         check,
         {"type": "response.cancel"},
@@ -73,7 +73,7 @@ async def main(program, bus):
     )
     service = Service(check)
     async with service.listening() as url:
-        async with door(program, bus, "OPENAI_API_KEY", "openai", "--url", url, "--call", "rtc_1"):
+        async with door(program, bus, variable, "openai", "--url", url, "--call", "rtc_1"):
             line = await service.line()
             assert line.path == "/v1/realtime?call_id=rtc_1", line.path
             assert line.headers["Authorization"] == f"Bearer {KEY}"

@@ -30,7 +30,7 @@ fn motion_ends_with_its_socket() {
     let stage = Stage::new(&json!({}));
     let (_door, line) = stage.joined();
     line.call("move", "assemble", &moves("left_arm"));
-    line.call("read", "slow", &json!({"ms": 400}));
+    line.call("read", "slow", &json!({"seconds": 0.4}));
     stage.scene.until_moving("voice-hume-");
     let since = monotonic_ns();
     line.cut();

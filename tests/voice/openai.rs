@@ -78,7 +78,7 @@ fn only_calls_of_complete_responses_run() {
         &[
             ["sum", "add", r#"{"a": 1, "b": 2}"#],
             ["bad", "add", "{"],
-            ["slow", "slow", r#"{"ms": 100}"#],
+            ["slow", "slow", r#"{"seconds": 0.1}"#],
         ],
     );
     // The voice speaks once, after the last answer.

@@ -6,7 +6,7 @@ use crate::stage::{Stage, binary};
 use crate::support::process::Process;
 use crate::support::python::voice_python;
 
-fn driven(script: &str) {
+fn driven(script: &str, service: &str) {
     let Some(python) = voice_python() else { return };
     let stage = Stage::new(&json!({"long_calls": "announce", "announce_after_ms": 1500}));
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -14,7 +14,12 @@ fn driven(script: &str) {
         .join(script);
     let mut command = stage.scene.sandbox.command(python);
     let door = binary();
-    command.arg("-u").arg(path).arg(door).arg(stage.scene.url());
+    command
+        .arg("-u")
+        .arg(path)
+        .arg(door)
+        .arg(stage.scene.url())
+        .arg(format!("KEY_OF_{service}"));
     let said = Process::start(script, &stage.scene.sandbox, command).finish();
     println!("{said}");
     assert!(said.contains("everything is as promised"), "{said}");
@@ -22,10 +27,10 @@ fn driven(script: &str) {
 
 #[test]
 fn hume_types_accept_what_the_door_says() {
-    driven("voice_hume.py");
+    driven("voice_hume.py", "hume");
 }
 
 #[test]
 fn openai_types_accept_what_the_door_says() {
-    driven("voice_openai.py");
+    driven("voice_openai.py", "openai");
 }

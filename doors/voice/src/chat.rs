@@ -274,7 +274,7 @@ impl Chat {
                     Asking::Told(saying) => sayings.push(*saying),
                 },
                 Heard::Cancel(ids) => {
-                    let keys = self.ledger.taken_back(&ids);
+                    let keys = self.ledger.take_back(&ids);
                     self.end(&keys, "its voice took it back");
                 }
                 Heard::Interrupted if self.line.config.interrupt == Interrupt::CancelMotion => {
@@ -337,7 +337,7 @@ impl Chat {
                 tracing::debug!(tool = name, "a call came again, and does not run again");
                 return Asking::Runs;
             }
-            Verdict::Untold(saying) => return Asking::Told(saying),
+            Verdict::Again(saying) => return Asking::Told(saying),
             Verdict::Refuse(key, outcome) => return Asking::Refused(key, outcome),
         };
         let door = Arc::clone(&self.line.door);
@@ -411,7 +411,7 @@ impl Chat {
 
     /// Cancels what moves.
     fn halt(&mut self, reason: &str) {
-        let keys = self.ledger.to_halt();
+        let keys = self.ledger.cancel_motion();
         self.end(&keys, reason);
     }
 
@@ -444,7 +444,7 @@ enum Asking {
     Runs,
     /// It does not.
     Refused(CallKey, Outcome),
-    /// It ran, and its outcome could not be told before.
+    /// It ran, and this is told again.
     Told(Box<Saying>),
 }
 

@@ -1,9 +1,10 @@
 //! The calls of one chat: which are new, which one has to end, and which answer goes where. Pure.
 //!
 //! A chat can have several sockets, one after the other. A call is known by the id of its chat and its own id; it runs once,
-//! whatever sockets bring it how often. An answer goes to the socket that asked for it, or nowhere.
+//! whatever sockets bring it how often. An answer goes to the last socket that asked for it, or nowhere: one that was said on a
+//! lost socket may not have arrived, so a call that comes again on the next one is answered again.
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -17,8 +18,8 @@ pub(crate) const MAX_RUNNING: usize = 64;
 /// How many calls a chat may make. None is forgotten, so that none runs twice.
 pub(crate) const MAX_CALLS: usize = 65_536;
 
-/// How many outcomes are kept that no socket could be told.
-const MAX_UNTOLD: usize = 64;
+/// How many outcomes are kept for calls that come again.
+const MAX_KEPT: usize = 64;
 
 /// What a call is known by.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -43,10 +44,10 @@ pub(crate) enum Kind {
 pub(crate) enum Verdict {
     /// It is new: run it.
     Run(CallKey),
-    /// It runs, or was answered: do nothing.
+    /// It runs, or was answered on this socket: do nothing.
     Known,
-    /// It ran, and its socket was lost before it could be told: tell this now.
-    Untold(Box<Saying>),
+    /// It ran, and was asked for on a socket that is lost: tell this now.
+    Again(Box<Saying>),
     /// It is new and must not run.
     Refuse(CallKey, Outcome),
 }
@@ -73,11 +74,11 @@ pub(crate) struct Ledger {
     announce_after: Option<Duration>,
     chat: String,
     socket: u64,
-    /// All that were ever asked for.
-    known: HashSet<CallKey>,
+    /// All that were ever asked for, and on which socket last.
+    known: HashMap<CallKey, u64>,
     running: BTreeMap<CallKey, Running>,
-    /// Those that ended while their socket was gone.
-    untold: VecDeque<(CallKey, Outcome)>,
+    /// The outcomes of those that ended last.
+    kept: VecDeque<(CallKey, Outcome)>,
 }
 
 struct Running {
@@ -97,9 +98,9 @@ impl Ledger {
             announce_after,
             chat: chat.to_owned(),
             socket: 0,
-            known: HashSet::new(),
+            known: HashMap::new(),
             running: BTreeMap::new(),
-            untold: VecDeque::new(),
+            kept: VecDeque::new(),
         }
     }
 
@@ -124,13 +125,16 @@ impl Ledger {
             chat: self.chat.clone(),
             id: asked.id.clone(),
         };
-        if self.known.contains(&key) {
-            return self.asked_again(asked, &key);
+        if let Some(socket) = self.known.insert(key.clone(), self.socket) {
+            return match socket == self.socket {
+                true => Verdict::Known,
+                false => self.asked_again(asked, &key, now),
+            };
         }
         let busy = |message: String| Some(Outcome::failure("BusyError", message));
         let refusal = match kind {
             Kind::Stop => None,
-            _ if self.known.len() >= MAX_CALLS => busy(format!(
+            _ if self.known.len() > MAX_CALLS => busy(format!(
                 "This chat has made {MAX_CALLS} calls, and may make no more: begin a new one."
             )),
             _ if self.running.len() >= MAX_RUNNING => busy(format!(
@@ -150,7 +154,6 @@ impl Ledger {
             was_announced: false,
             was_cancelled: false,
         };
-        self.known.insert(key.clone());
         self.running.insert(key.clone(), running);
         match refusal {
             Some(outcome) => Verdict::Refuse(key, outcome),
@@ -158,15 +161,34 @@ impl Ledger {
         }
     }
 
-    fn asked_again(&mut self, asked: Asked, key: &CallKey) -> Verdict {
-        let at = self.untold.iter().position(|(untold, _)| untold == key);
-        match at.and_then(|at| self.untold.remove(at)) {
-            Some((_, outcome)) if asked.wants_answer => {
-                let how = How::Answer { is_last: true };
-                Verdict::Untold(Box::new(Saying { asked, outcome, how }))
+    /// A call that is known comes again on another socket.
+    fn asked_again(&mut self, asked: Asked, key: &CallKey, now: Instant) -> Verdict {
+        if let Some(running) = self.running.get_mut(key) {
+            // Its answer goes to this socket. What the lost one was told does not count.
+            running.asked = asked;
+            running.socket = self.socket;
+            if running.was_announced {
+                running.was_announced = false;
+                running.announce_at = self.announce_after.map(|after| now + after);
             }
-            _ => Verdict::Known,
+            return Verdict::Known;
         }
+        if !asked.wants_answer {
+            return Verdict::Known;
+        }
+        let kept = self.kept.iter().find(|(kept, _)| kept == key);
+        let outcome = kept.map_or_else(
+            || {
+                let name = &asked.name;
+                let message = format!(
+                    "{name} was carried out before, and is not again. How it ended is not known any more."
+                );
+                Outcome::failure("RepeatedCall", message)
+            },
+            |(_, outcome)| outcome.clone(),
+        );
+        let how = How::Answer { is_last: true };
+        Verdict::Again(Box::new(Saying { asked, outcome, how }))
     }
 
     /// A call has ended. What is to be told to the socket that is open, if anything is.
@@ -177,24 +199,18 @@ impl Ledger {
             was_announced,
             ..
         } = self.running.remove(key)?;
+        self.kept.push_back((key.clone(), outcome.clone()));
+        if self.kept.len() > MAX_KEPT {
+            self.kept.pop_front();
+        }
         let is_here = is_open && socket == self.socket;
-        if was_announced {
-            let how = How::Report;
-            return is_here.then_some(Saying { asked, outcome, how });
-        }
-        if !asked.wants_answer {
-            return None;
-        }
-        if is_here {
-            let is_last = !self.waits(asked.turn.as_deref());
-            let how = How::Answer { is_last };
-            return Some(Saying { asked, outcome, how });
-        }
-        self.untold.push_back((key.clone(), outcome));
-        if self.untold.len() > MAX_UNTOLD {
-            self.untold.pop_front();
-        }
-        None
+        let how = match was_announced {
+            true => How::Report,
+            false => How::Answer {
+                is_last: !self.waits(asked.turn.as_deref()),
+            },
+        };
+        (is_here && asked.wants_answer).then_some(Saying { asked, outcome, how })
     }
 
     /// The calls that go on for longer than a voice waits: each is answered now, and its end is reported.
@@ -230,12 +246,12 @@ impl Ledger {
 
     /// What moves something and was not cancelled yet: to be cancelled now, because its socket is gone, or the user
     /// interrupted.
-    pub(crate) fn to_halt(&mut self) -> Vec<CallKey> {
+    pub(crate) fn cancel_motion(&mut self) -> Vec<CallKey> {
         self.cancel_where(|running| running.kind == Kind::Motion)
     }
 
     /// The same for the calls that the service takes back.
-    pub(crate) fn taken_back(&mut self, ids: &[String]) -> Vec<CallKey> {
+    pub(crate) fn take_back(&mut self, ids: &[String]) -> Vec<CallKey> {
         self.cancel_where(|running| running.kind != Kind::Stop && ids.contains(&running.asked.id))
     }
 
@@ -313,17 +329,42 @@ mod tests {
         let mut ledger = ledger();
         let key = run(&mut ledger, asked("a"), Kind::Motion);
         let again = |ledger: &mut Ledger| ledger.asked(asked("a"), Kind::Motion, Instant::now());
-        assert_eq!(again(&mut ledger), Verdict::Known);
+        assert_eq!(again(&mut ledger), Verdict::Known, "it runs");
         ledger.opened();
-        assert_eq!(again(&mut ledger), Verdict::Known, "on another socket");
-        assert_eq!(ledger.ended(&key, done(), true), None, "its socket is gone");
-        match again(&mut ledger) {
-            Verdict::Untold(saying) => assert_eq!(saying.outcome, done()),
-            other => panic!("{other:?}"),
+        assert_eq!(again(&mut ledger), Verdict::Known, "it runs, on another socket");
+        let saying = ledger
+            .ended(&key, done(), true)
+            .expect("an answer for the socket that asked last");
+        assert_eq!(saying.outcome, done());
+        assert_eq!(again(&mut ledger), Verdict::Known, "it was answered");
+        // That answer may not have arrived.
+        for _ in 0..2 {
+            ledger.opened();
+            match again(&mut ledger) {
+                Verdict::Again(saying) => assert_eq!(saying.outcome, done()),
+                other => panic!("{other:?}"),
+            }
+            assert_eq!(again(&mut ledger), Verdict::Known);
         }
-        assert_eq!(again(&mut ledger), Verdict::Known);
         ledger.named("other");
         run(&mut ledger, asked("a"), Kind::Motion);
+    }
+
+    #[tokio::test]
+    async fn a_call_whose_outcome_is_forgotten_does_not_run_again_either() {
+        let mut ledger = ledger();
+        for number in 0..=MAX_KEPT {
+            let key = run(&mut ledger, asked(&number.to_string()), Kind::Other);
+            ledger.ended(&key, done(), true);
+        }
+        ledger.opened();
+        match ledger.asked(asked("0"), Kind::Other, Instant::now()) {
+            Verdict::Again(saying) => assert!(matches!(
+                &saying.outcome,
+                Outcome::Failure { kind, .. } if kind == "RepeatedCall"
+            )),
+            other => panic!("{other:?}"),
+        }
     }
 
     #[tokio::test]
@@ -364,9 +405,9 @@ mod tests {
         run(&mut ledger, asked("b"), Kind::Other);
         run(&mut ledger, asked("c"), Kind::Stop);
         assert!(ledger.moves());
-        assert_eq!(ledger.to_halt(), [moving.clone()]);
-        assert_eq!(ledger.to_halt(), []);
-        let back = ledger.taken_back(&["a".to_owned(), "b".to_owned(), "c".to_owned()]);
+        assert_eq!(ledger.cancel_motion(), [moving.clone()]);
+        assert_eq!(ledger.cancel_motion(), []);
+        let back = ledger.take_back(&["a".to_owned(), "b".to_owned(), "c".to_owned()]);
         assert_eq!(
             back.len(),
             1,
@@ -417,5 +458,19 @@ mod tests {
         ledger.announced(Instant::now() + AFTER);
         ledger.opened();
         assert_eq!(ledger.ended(&key, done(), true), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_announced_on_a_lost_socket_is_announced_again_where_it_is_asked_for_again() {
+        let mut ledger = Ledger::new("chat", Some(AFTER));
+        ledger.opened();
+        let key = run(&mut ledger, asked("long"), Kind::Other);
+        ledger.announced(Instant::now() + AFTER);
+        ledger.opened();
+        let again = ledger.asked(asked("long"), Kind::Other, Instant::now());
+        assert_eq!(again, Verdict::Known);
+        assert_eq!(ledger.announced(Instant::now() + AFTER).len(), 1);
+        let end = ledger.ended(&key, done(), true).expect("a report");
+        assert_eq!(end.how, How::Report);
     }
 }
