@@ -405,7 +405,7 @@ mod tests {
         run(&mut ledger, asked("b"), Kind::Other);
         run(&mut ledger, asked("c"), Kind::Stop);
         assert!(ledger.moves());
-        assert_eq!(ledger.cancel_motion(), [moving.clone()]);
+        assert_eq!(ledger.cancel_motion(), std::slice::from_ref(&moving));
         assert_eq!(ledger.cancel_motion(), []);
         let back = ledger.take_back(&["a".to_owned(), "b".to_owned(), "c".to_owned()]);
         assert_eq!(

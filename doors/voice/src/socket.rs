@@ -160,9 +160,10 @@ impl Socket {
             Some(Ok(Message::Close(frame))) => {
                 let said = frame.map(|frame| (frame.code, frame.reason.to_string()));
                 match said {
-                    Some((code @ (CloseCode::Away | CloseCode::Restart | CloseCode::Again), reason)) => {
-                        Came::Lost(format!("it closed the connection: {code} {reason}"))
-                    }
+                    Some((
+                        code @ (CloseCode::Away | CloseCode::Error | CloseCode::Restart | CloseCode::Again),
+                        reason,
+                    )) => Came::Lost(format!("it closed the connection: {code} {reason}")),
                     Some((code, reason)) => Came::Closed(format!("{code} {reason}")),
                     None => Came::Closed("without a reason".to_owned()),
                 }
