@@ -12,10 +12,11 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use url::{Host, Url};
 
-use crate::chat::{Chat, ChatError, Line};
+use crate::chat::Chat;
 use crate::claim::ClaimError;
 use crate::dialect::{Dialect, Key, Target};
 use crate::hume::Hume;
+use crate::line::{ChatError, Line};
 use crate::openai::OpenAi;
 
 /// How many conversations are served at the same time.

@@ -7,10 +7,9 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use config::{Interrupt, LongCalls, VoiceDoor};
-use door::{Door, Listing, StopTool};
+use config::{Interrupt, LongCalls};
+use door::{Listing, StopTool};
 use ovos_toolbox_wire::Effect;
-use rustls::ClientConfig;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::{Id, JoinError, JoinSet};
@@ -20,9 +19,11 @@ use tokio_util::sync::CancellationToken;
 use crate::backoff::Backoff;
 use crate::call::{call, call_id};
 use crate::claim::{Claim, ClaimError};
-use crate::dialect::{Asked, Dialect, Heard, Key, Opening, Shown, Target};
+use crate::dialect::{Asked, Heard, Target};
 use crate::kind::kind_of;
 use crate::ledger::{CallKey, How, Kind, Ledger, Saying, Verdict};
+use crate::line::{ChatError, Line};
+use crate::list::{shown, too_large};
 use crate::outcome::Outcome;
 use crate::silence::{Need, Silence};
 use crate::socket::{Came, DialError, Socket, dial};
@@ -32,31 +33,6 @@ const RECONNECT_FOR: Duration = Duration::from_secs(120);
 
 /// How long the calls of a conversation that ends may take to come to rest.
 const REST_WAIT: Duration = Duration::from_secs(3);
-
-/// How many of the largest tools a warning names.
-const LARGEST: usize = 5;
-
-/// What conversations of one dialect have in common.
-pub(crate) struct Line {
-    pub(crate) door: Arc<Door>,
-    pub(crate) dialect: Box<dyn Dialect>,
-    pub(crate) key: Option<Key>,
-    pub(crate) trust: Arc<ClientConfig>,
-    pub(crate) config: VoiceDoor,
-    /// Where claims are kept.
-    pub(crate) claims: std::path::PathBuf,
-}
-
-/// Why a conversation did not begin, or ended otherwise than by its end.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ChatError {
-    #[error("{0}")]
-    Target(String),
-    #[error("{0}")]
-    Claim(#[from] ClaimError),
-    #[error("{0}")]
-    Dial(#[from] DialError),
-}
 
 /// How a socket came to its end.
 enum Over {
@@ -97,7 +73,7 @@ impl Chat {
             Target::Joined(chat) => chat.clone(),
             Target::Own { .. } => String::new(),
         };
-        let opening = opening(&line, &target)?;
+        let opening = line.opening(&target)?;
         let claim = match &target {
             Target::Joined(chat) => Some(Claim::new(&line.claims, line.dialect.name(), chat)?),
             Target::Own { .. } => None,
@@ -134,7 +110,7 @@ impl Chat {
         loop {
             tracing::info!(dialect, chat = self.ledger.chat(), "the conversation is open");
             let over = self.talk(&mut socket).await;
-            // Before anything else: what moves has nobody to stop it by voice any more.
+            // Before anything else: no voice can stop what moves any more.
             self.halt("the socket of its voice is closed");
             let chat = self.ledger.chat().to_owned();
             match over {
@@ -219,7 +195,7 @@ impl Chat {
     async fn reopened(&mut self) -> Result<Option<Socket>, ChatError> {
         let give_up = Instant::now() + RECONNECT_FOR;
         loop {
-            let opening = opening(&self.line, &self.target)?;
+            let opening = self.line.opening(&self.target)?;
             let (wait, trust) = (self.backoff.wait(), Arc::clone(&self.line.trust));
             let attempt = async {
                 sleep(wait).await;
@@ -446,45 +422,4 @@ enum Asking {
     Refused(CallKey, Outcome),
     /// It ran, and this is told again.
     Told(Box<Saying>),
-}
-
-fn opening(line: &Line, target: &Target) -> Result<Opening, ChatError> {
-    let opening = line.dialect.open(target, line.key.as_ref());
-    opening.map_err(ChatError::Target)
-}
-
-/// The two stops, and what the door shows.
-fn shown(listing: &Listing) -> Vec<Shown> {
-    let stops = StopTool::ALL.into_iter().map(|stop| Shown {
-        name: stop.name().to_owned(),
-        description: stop.description().to_owned(),
-        arguments: Value::Object(StopTool::arguments()),
-    });
-    let tools = listing.tools().iter().map(|tool| Shown {
-        name: tool.exported.clone(),
-        description: tool.description.clone(),
-        arguments: Value::Object((*tool.arguments).clone()),
-    });
-    stops.chain(tools).collect()
-}
-
-/// What to say where the list of tools is larger than `limit` bytes.
-fn too_large(tools: &[Shown], total: usize, limit: usize) -> String {
-    let size = |tool: &Shown| tool.description.len() + tool.arguments.to_string().len();
-    let mut sizes: Vec<(usize, &str)> = tools
-        .iter()
-        .map(|tool| (size(tool), tool.name.as_str()))
-        .collect();
-    sizes.sort_unstable_by(|a, b| b.cmp(a));
-    let largest: Vec<String> = sizes
-        .iter()
-        .take(LARGEST)
-        .map(|(size, name)| format!("{name} ({size})"))
-        .collect();
-    format!(
-        "the list of {} tools has {total} bytes, more than warn_list_bytes ({limit}); the largest are {}; leave some out with \
-         service.doors.voice.tools, toolboxes or effects",
-        sizes.len(),
-        largest.join(", ")
-    )
 }

@@ -13,6 +13,8 @@ mod dialect;
 mod hume;
 mod kind;
 mod ledger;
+mod line;
+mod list;
 mod openai;
 mod outcome;
 #[cfg(test)]
@@ -37,8 +39,8 @@ use tracing_subscriber::EnvFilter;
 use url::Url;
 
 use crate::bridge::{Bridge, JoinError, Service};
-use crate::chat::ChatError;
 use crate::dialect::Target;
+use crate::line::ChatError;
 
 /// How the door names itself on the bus.
 const SOURCE: &str = "ovos-tools-voice";
