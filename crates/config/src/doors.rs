@@ -13,7 +13,7 @@ mod voice;
 
 pub use agent::{AgentBudgets, AgentDoor, CallStyle};
 pub use mcp::McpDoor;
-pub use voice::{HumeVoice, Interrupt, LongCalls, OpenAiVoice, VoiceDoor, speech_service};
+pub use voice::{HumeVoice, Interrupt, LongCalls, OpenAiVoice, VoiceDoor, is_this_machine, speech_service};
 
 /// `service.doors`.
 #[derive(Debug, Clone, PartialEq)]

@@ -10,6 +10,7 @@ mod call;
 mod chat;
 mod claim;
 mod dialect;
+mod floor;
 mod hume;
 mod kind;
 mod ledger;
