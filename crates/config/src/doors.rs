@@ -53,7 +53,11 @@ impl Doors {
         for door in ["agent", "mcp", "voice"] {
             unknown.shift_remove(door);
         }
-        reader.refuse(&at(&[]), &json!({"agent": null, "mcp": null, "voice": null}), &unknown);
+        reader.refuse(
+            &at(&[]),
+            &json!({"agent": null, "mcp": null, "voice": null}),
+            &unknown,
+        );
         Self {
             agent: AgentDoor::read(reader),
             mcp: McpDoor::read(reader, service),

@@ -7,7 +7,9 @@ use ovos_toolbox_wire::Object;
 use serde_json::{Value, json};
 use url::Url;
 
-use crate::dialect::{Asked, Dialect, Heard, Key, Opening, Shown, Target, arguments, id, is_plain, tool_name};
+use crate::dialect::{
+    Asked, Dialect, Heard, Key, Opening, Shown, Target, arguments, id, is_plain, tool_name,
+};
 use crate::outcome::Outcome;
 
 /// `dialect: "hume"`.

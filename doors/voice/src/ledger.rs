@@ -151,7 +151,12 @@ impl Ledger {
             };
         }
         let busy = |message: String| Some(Outcome::failure("BusyError", message));
-        let count = |stop: bool| self.running.values().filter(|running| (running.kind == Kind::Stop) == stop).count();
+        let count = |stop: bool| {
+            self.running
+                .values()
+                .filter(|running| (running.kind == Kind::Stop) == stop)
+                .count()
+        };
         let is_full = self.known.len() >= MAX_CALLS;
         let refusal = match kind {
             Kind::Stop if count(true) >= MAX_STOPPING => busy(format!(
@@ -197,7 +202,11 @@ impl Ledger {
     /// On which socket a call was asked for last; from now on it is this one.
     fn seen(&mut self, key: &CallKey, kind: Kind) -> Option<u64> {
         let socket = match kind {
-            Kind::Stop => self.stops.iter_mut().find(|(stop, _)| stop == key).map(|(_, socket)| socket),
+            Kind::Stop => self
+                .stops
+                .iter_mut()
+                .find(|(stop, _)| stop == key)
+                .map(|(_, socket)| socket),
             _ => self.known.get_mut(key),
         };
         socket.map(|socket| std::mem::replace(socket, self.socket))

@@ -236,7 +236,10 @@ async fn what_is_known_is_bounded_and_never_runs_twice() {
         }
     }
     assert_eq!(ledger.known.len(), MAX_CALLS);
-    assert_eq!(ledger.asked(asked("0"), Kind::Other, Instant::now()), Verdict::Known);
+    assert_eq!(
+        ledger.asked(asked("0"), Kind::Other, Instant::now()),
+        Verdict::Known
+    );
     run(&mut ledger, asked("stop"), Kind::Stop);
 }
 

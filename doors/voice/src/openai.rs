@@ -7,7 +7,9 @@
 use serde_json::{Value, json};
 use url::Url;
 
-use crate::dialect::{Asked, Dialect, Heard, Key, Opening, Shown, Target, arguments, id, is_plain, tool_name};
+use crate::dialect::{
+    Asked, Dialect, Heard, Key, Opening, Shown, Target, arguments, id, is_plain, tool_name,
+};
 use crate::outcome::Outcome;
 
 /// `dialect: "openai"`.
@@ -58,7 +60,9 @@ impl Dialect for OpenAi {
             Some("response.output_item.done") => {
                 let turn = frame.get("response_id").and_then(Value::as_str);
                 let item = frame.get("item").filter(|item| is_complete_call(item));
-                item.map(|item| Heard::IfStop(asked(item, turn))).into_iter().collect()
+                item.map(|item| Heard::IfStop(asked(item, turn)))
+                    .into_iter()
+                    .collect()
             }
             Some("response.done") => frame.get("response").map(done).unwrap_or_default(),
             Some("conversation.item.truncated" | "output_audio_buffer.cleared") => vec![Heard::Interrupted],

@@ -61,5 +61,8 @@ fn an_answer_is_the_output_of_the_call() {
     ] {
         assert_eq!(openai().answer(&call, &outcome), [frame]);
     }
-    assert_eq!(openai().speak(), Some(json!({"type": "response.create"}).to_string()));
+    assert_eq!(
+        openai().speak(),
+        Some(json!({"type": "response.create"}).to_string())
+    );
 }

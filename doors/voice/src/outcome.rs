@@ -171,7 +171,10 @@ mod tests {
         let long = "ä".repeat(MAX_RESULT);
         let answer = Answer::failure(&long, json!({"error": {"kind": "K", "message": long}}));
         for outcome in [Outcome::failure("K", long.clone()), Outcome::refused(&answer)] {
-            let Outcome::Failure { message, sentence, .. } = outcome else {
+            let Outcome::Failure {
+                message, sentence, ..
+            } = outcome
+            else {
                 panic!("a failure")
             };
             for text in [message, sentence] {

@@ -197,11 +197,7 @@ impl Chat {
     }
 
     /// A call has ended. False: nothing can be said any more.
-    pub(super) fn told(
-        &mut self,
-        done: Result<(Id, Outcome), JoinError>,
-        socket: Option<&Socket>,
-    ) -> bool {
+    pub(super) fn told(&mut self, done: Result<(Id, Outcome), JoinError>, socket: Option<&Socket>) -> bool {
         let (task, outcome) = match done {
             Ok(done) => done,
             Err(error) => {
