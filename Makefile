@@ -61,5 +61,5 @@ setup:
 	@scripts/setup.sh
 
 install: plugins  ## PREFIX and DESTDIR as usual
-	cargo build --release --locked --package ovos-tools --package ovos-tools-agent --package ovos-tools-mcp --package ovos-tools-mounts
+	cargo build --release --locked --package ovos-tools --package ovos-tools-agent --package ovos-tools-mcp --package ovos-tools-voice --package ovos-tools-mounts
 	scripts/install.sh "$(DESTDIR)" "$(PREFIX)"

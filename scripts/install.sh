@@ -16,7 +16,7 @@ if ! mkdir -p "$prefix" 2>/dev/null || [ ! -w "$prefix" ]; then
     exit 1
 fi
 
-for program in ovos-tools ovos-tools-agent ovos-tools-mcp ovos-tools-mounts; do
+for program in ovos-tools ovos-tools-agent ovos-tools-mcp ovos-tools-voice ovos-tools-mounts; do
     install -D -m 755 "$target/release/$program" "$prefix/bin/$program"
 done
 install -d -m 755 "$lib"
@@ -44,7 +44,7 @@ install -D -m 644 LICENSE "$doc/LICENSE"
 for toolbox in robot drone gstreamer; do
     install -m 644 "toolboxes/$toolbox/README.md" "$doc/$toolbox.md"
 done
-for page in agent mcp mounts; do
+for page in agent mcp mounts voice; do
     install -m 644 "docs/$page.md" "$doc/$page.md"
 done
 

@@ -1,9 +1,10 @@
 #!/bin/sh
-# venv.sh [mavsdk|mcp|skills|opm|node]: fills .venv with the Python packages that the interop tests use, .venv-vendors with the
-# vendors' types that exports are compared with, .venv-mavsdk with mavsdk_server, .venv-mcp with MCP clients, .venv-skills
-# with ovos-workshop, ovos-core and OVOS's agents, .venv-opm with the published OPM toolboxes, .venv-node with Node and the
-# programs that test an MCP server, and .venv-robots with the clients of robots' vendors (separately, because their
-# dependencies may conflict); with an argument only that one. Does nothing if nothing changed.
+# venv.sh [mavsdk|mcp|skills|opm|voice|node]: fills .venv with the Python packages that the interop tests use, .venv-vendors
+# with the vendors' types that exports are compared with, .venv-mavsdk with mavsdk_server, .venv-mcp with MCP clients,
+# .venv-voice with the SDKs of speech services, .venv-skills with ovos-workshop, ovos-core and OVOS's agents, .venv-opm with
+# the published OPM toolboxes, .venv-node with Node and the programs that test an MCP server, and .venv-robots with the clients
+# of robots' vendors (separately, because their dependencies may conflict); with an argument only that one. Does nothing if
+# nothing changed.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -48,7 +49,7 @@ mkdir -p .cache
 exec 9>.cache/venv.lock
 if command -v flock >/dev/null; then flock 9; fi
 
-for only in mavsdk mcp opm; do
+for only in mavsdk mcp opm voice; do
     case ${1:-$only} in "$only") ;; *) continue ;; esac
     fill ".venv-$only" "tests/python/requirements-$only.txt" <<END
 -r tests/python/requirements-$only.txt

@@ -36,13 +36,14 @@ const EDGES: &[(&str, &[&str])] = &[
 const DOORS: &[(&str, &[&str])] = &[
     ("agent", &["client", "config", "door", "ovos-toolbox-wire"]),
     ("mcp", &["client", "config", "door", "ovos-toolbox-wire"]),
+    ("voice", &["client", "config", "door", "ovos-toolbox-wire"]),
 ];
 
 /// The same for the programs that are crates. One has the configuration's types, because the service reads its mounts for it.
 const PROGRAMS: &[(&str, &[&str])] = &[("mounts", &["config", "ovos-toolbox-wire", "protocol"])];
 
 /// What the doors are made of and the service is not.
-const OF_DOORS: &[&str] = &["rmcp", "hyper", "http"];
+const OF_DOORS: &[&str] = &["rmcp", "hyper", "http", "tokio-tungstenite"];
 
 /// The folders of the host, and those that each may use.
 const FOLDERS: &[(&str, &[&str])] = &[

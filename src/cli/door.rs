@@ -11,7 +11,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use super::error::CliError;
 
 /// The doors that come with the service.
-const DOORS: [&str; 2] = ["agent", "mcp"];
+const DOORS: [&str; 3] = ["agent", "mcp", "voice"];
 
 /// Becomes the door that the arguments name, where they name no subcommand of this program. Returns only where that fails:
 /// `None` where they name no door either.

@@ -1,6 +1,7 @@
 //! The published Python packages: the bus, the reference service, and scripts that use the bus client.
 //!
-//! They live in `.venv`, the MCP clients in `.venv-mcp`, the OPM toolboxes in `.venv-opm`, ovos-workshop, ovos-core and OVOS's agents in `.venv-skills`, and
+//! They live in `.venv`, the MCP clients in `.venv-mcp`, the SDKs of speech services in `.venv-voice`, the OPM toolboxes in
+//! `.venv-opm`, ovos-workshop, ovos-core and OVOS's agents in `.venv-skills`, and
 //! the programs that need Node in `.venv-node`; `scripts/venv.sh` fills all of them, and versions are pinned in `tests/python`
 //! and `tests/node`.
 
@@ -28,6 +29,12 @@ pub(crate) fn mcp_python() -> Option<&'static Path> {
 pub(crate) fn opm_python() -> Option<&'static Path> {
     static PYTHON: OnceLock<PathBuf> = OnceLock::new();
     is_wanted().then(|| PYTHON.get_or_init(|| find(".venv-opm", &["opm"])).as_path())
+}
+
+/// The same for the interpreter with the SDKs of speech services.
+pub(crate) fn voice_python() -> Option<&'static Path> {
+    static PYTHON: OnceLock<PathBuf> = OnceLock::new();
+    is_wanted().then(|| PYTHON.get_or_init(|| find(".venv-voice", &["voice"])).as_path())
 }
 
 /// A command that runs a program of `tests/node/package.json`, which names its file below `node_modules`.

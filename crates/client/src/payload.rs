@@ -11,6 +11,7 @@ mod request;
 mod run;
 mod status;
 mod tool;
+mod voice;
 
 use std::collections::BTreeMap;
 
@@ -40,6 +41,7 @@ pub use tool::{
     DiscoverResponse, ExportResponse, FailedFile, ListResponse, ReloadOutcome, ReloadResponse, ToolEntry,
     ToolMeta,
 };
+pub use voice::{VoiceJoinRequest, VoiceJoinResponse};
 
 /// An answer that is nothing but an error.
 #[derive(JsonSchema)]
@@ -104,6 +106,11 @@ pub fn schemas() -> BTreeMap<String, Schema> {
         ),
         ("ovos.tools.door.hello", schema_for!(DoorHello)),
         ("ovos.tools.door.beat", schema_for!(EmptyRequest)),
+        ("ovos.tools.voice.join", schema_for!(VoiceJoinRequest)),
+        (
+            "ovos.tools.voice.join.response",
+            schema_for!(Either<VoiceJoinResponse, ErrorResponse>),
+        ),
         ("ovos.tools.event", schema_for!(EventMessage)),
         ("ovos.persona.tools.discover", schema_for!(EmptyRequest)),
         (

@@ -6,7 +6,7 @@ use crate::payload::{
     CancelRequest, CancelResponse, EmptyRequest, ExportRequest, ExportResponse, GetRequest, InvokeRequest,
     InvokeResponse, ListRequest, ListResponse, PlanRequest, PlanResponse, ReloadRequest, ReloadResponse,
     ResumeRequest, RunPlanRequest, RunPlanResponse, RunRequest, RunResponse, StatusResponse, StopRequest,
-    StopResponse, ToolEntry,
+    StopResponse, ToolEntry, VoiceJoinRequest, VoiceJoinResponse,
 };
 
 /// A topic whose requests are a `Q` and whose answers are an `A`.
@@ -55,6 +55,9 @@ pub const RESUME: Topic<ResumeRequest, StopResponse> = Topic::new("ovos.tools.re
 pub const STATUS: Topic<EmptyRequest, StatusResponse> = Topic::new("ovos.tools.status");
 /// Loads added and changed plugins, drops removed ones.
 pub const RELOAD: Topic<ReloadRequest, ReloadResponse> = Topic::new("ovos.tools.reload");
+
+/// The voice door joins a conversation; [`Client::serve`](crate::Client::serve) reads such requests.
+pub const VOICE_JOIN: Topic<VoiceJoinRequest, VoiceJoinResponse> = Topic::new("ovos.tools.voice.join");
 
 /// A door is there.
 pub(crate) const DOOR_HELLO: &str = "ovos.tools.door.hello";

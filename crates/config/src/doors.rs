@@ -9,9 +9,11 @@ use super::toolbox::ToolFilter;
 
 mod agent;
 mod mcp;
+mod voice;
 
 pub use agent::{AgentBudgets, AgentDoor, CallStyle};
 pub use mcp::McpDoor;
+pub use voice::{HumeVoice, Interrupt, LongCalls, OpenAiVoice, VoiceDoor, is_this_machine, speech_service};
 
 /// `service.doors`.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,6 +22,8 @@ pub struct Doors {
     pub agent: AgentDoor,
     /// `mcp`: clients of the Model Context Protocol.
     pub mcp: McpDoor,
+    /// `voice`: live speech services.
+    pub voice: VoiceDoor,
 }
 
 /// Which tools a door shows: those that all three filters permit.
@@ -46,13 +50,18 @@ impl Toolset {
 impl Doors {
     pub(super) fn read(reader: &mut Reader<'_>, service: &ServiceConfig) -> Self {
         let mut unknown = reader.written(&at(&[]));
-        for door in ["agent", "mcp"] {
+        for door in ["agent", "mcp", "voice"] {
             unknown.shift_remove(door);
         }
-        reader.refuse(&at(&[]), &json!({"agent": null, "mcp": null}), &unknown);
+        reader.refuse(
+            &at(&[]),
+            &json!({"agent": null, "mcp": null, "voice": null}),
+            &unknown,
+        );
         Self {
             agent: AgentDoor::read(reader),
             mcp: McpDoor::read(reader, service),
+            voice: VoiceDoor::read(reader),
         }
     }
 }

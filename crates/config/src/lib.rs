@@ -35,7 +35,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub use address::BusConfig;
-pub use doors::{AgentBudgets, AgentDoor, CallStyle, Doors, McpDoor, Toolset};
+pub use doors::{
+    AgentBudgets, AgentDoor, CallStyle, Doors, HumeVoice, Interrupt, LongCalls, McpDoor, OpenAiVoice,
+    Toolset, VoiceDoor, is_this_machine, speech_service,
+};
 pub use error::{ConfigError, ConfigErrors, Notice};
 pub use layers::{Layer, LayerState, Stack};
 pub use logging::{LogConfig, LogLevel};

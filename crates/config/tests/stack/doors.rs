@@ -1,6 +1,9 @@
 //! The keys of the doors.
 
+use std::time::Duration;
+
 use ovos_toolbox_wire::Effect;
+use ovos_tools_config::{Interrupt, LongCalls};
 use serde_json::json;
 
 use crate::machine::Machine;
@@ -71,6 +74,51 @@ fn the_agent_has_the_budgets_of_the_drone_document_and_those_that_are_written() 
 }
 
 #[test]
+fn a_voice_has_defaults_and_keys_of_its_own() {
+    let voice = Machine::new(&[], &[]).load().unwrap().doors.voice.clone();
+    assert_eq!(
+        (voice.interrupt, voice.long_calls, voice.announce_after),
+        (Interrupt::Ignore, LongCalls::Wait, Duration::from_secs(4))
+    );
+    assert_eq!(
+        (
+            voice.hume.url.as_str(),
+            voice.hume.key_env.as_str(),
+            voice.hume.config_id
+        ),
+        ("wss://api.hume.ai/", "HUME_API_KEY", None)
+    );
+    assert_eq!(
+        (voice.openai.url.as_str(), voice.openai.key_env.as_str()),
+        ("wss://api.openai.com/", "OPENAI_API_KEY")
+    );
+
+    let written = json!({
+        "effects": {"deny": ["write"]}, "interrupt": "cancel_motion", "long_calls": "announce", "announce_after_ms": 500,
+        "hume": {"url": "ws://127.0.0.1:8790", "key_env": "MY_KEY", "config_id": "c"},
+    });
+    let machine = Machine::with_service(json!({"doors": {"voice": written}}));
+    let voice = machine.load().unwrap().doors.voice.clone();
+    assert!(!voice.toolset.permits("any", "box", Effect::Write));
+    assert_eq!(
+        (voice.interrupt, voice.long_calls, voice.announce_after),
+        (
+            Interrupt::CancelMotion,
+            LongCalls::Announce,
+            Duration::from_millis(500)
+        )
+    );
+    assert_eq!(
+        (
+            voice.hume.url.as_str(),
+            voice.hume.key_env.as_str(),
+            voice.hume.config_id
+        ),
+        ("ws://127.0.0.1:8790/", "MY_KEY", Some("c".to_owned()))
+    );
+}
+
+#[test]
 fn a_wrong_key_of_a_door_is_explained() {
     for (doors, expected) in [
         (
@@ -92,6 +140,30 @@ fn a_wrong_key_of_a_door_is_explained() {
         (
             json!({"mcp": {"http_hosts": [" "]}}),
             "doors.mcp.http_hosts: found a list, expected a list of texts",
+        ),
+        (
+            json!({"voice": {"interrupt": "stop"}}),
+            "doors.voice.interrupt: found \"stop\", expected \"ignore\" or \"cancel_motion\"",
+        ),
+        (
+            json!({"voice": {"announce_after_ms": 1}}),
+            "doors.voice.announce_after_ms: found 1, expected a whole number of milliseconds from 100",
+        ),
+        (
+            json!({"voice": {"hume": {"url": "wss://:secret@api.hume.ai"}}}),
+            "doors.voice.hume.url: found",
+        ),
+        (
+            json!({"voice": {"hume": {"url": "ws://api.hume.ai"}}}),
+            "doors.voice.hume.url: found \"ws://api.hume.ai\", expected an address like wss://host",
+        ),
+        (
+            json!({"voice": {"hume": {"api_key": "secret"}}}),
+            "doors.voice.hume.api_key: unknown key",
+        ),
+        (
+            json!({"voice": {"openai": {"key_env": "sk-proj-x"}}}),
+            "doors.voice.openai.key_env: found something else, expected the name of an environment variable",
         ),
         (
             json!({"mcp": {"warn_list_bytes": 1}}),

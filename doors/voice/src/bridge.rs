@@ -1,0 +1,245 @@
+//! The conversations of this program, and the requests on the bus to join more of them.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use client::payload::{VoiceJoinRequest, VoiceJoinResponse};
+use client::{Request, Requests};
+use config::{VoiceDoor, is_this_machine};
+use door::Door;
+use futures_util::FutureExt as _;
+use parking_lot::Mutex;
+use rustls::ClientConfig;
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+use url::Url;
+
+use crate::chat::Chat;
+use crate::claim::ClaimError;
+use crate::dialect::{Dialect, Key, Target};
+use crate::hume::Hume;
+use crate::line::{ChatError, Line};
+use crate::openai::OpenAi;
+
+/// How many conversations are served at the same time.
+const MAX_CHATS: usize = 8;
+
+/// How many requests to join are looked at at the same time: each may dial for 10 s.
+const MAX_ASKING: usize = 32;
+
+/// The names of the dialects.
+const DIALECTS: &str = "\"hume\" or \"openai\"";
+
+/// A speech service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Service {
+    Hume,
+    OpenAi,
+}
+
+/// The conversations of this program.
+pub(crate) struct Bridge {
+    pub(crate) door: Arc<Door>,
+    pub(crate) config: VoiceDoor,
+    pub(crate) trust: Arc<ClientConfig>,
+    pub(crate) claims: PathBuf,
+    places: Arc<Semaphore>,
+    asking: Arc<Semaphore>,
+    /// Held while a conversation is joined.
+    joining: Mutex<HashMap<(Service, String), Arc<tokio::sync::Mutex<()>>>>,
+}
+
+/// Why a conversation is not served.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum JoinError {
+    #[error("{0}")]
+    Request(String),
+    /// With its kind.
+    #[error("{0}")]
+    Read(String),
+    #[error("{MAX_ASKING} requests to join wait already: ask again later")]
+    Asked,
+    #[error("the voice door closes: ask again when it runs")]
+    Closes,
+    #[error("{MAX_CHATS} conversations are served already")]
+    Full,
+    #[error("the environment variable {0} does not hold a key")]
+    Key(String),
+    #[error("{0}")]
+    Chat(#[from] ChatError),
+}
+
+impl JoinError {
+    /// The word before the colon of an answer's `error`.
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Request(_) | Self::Read(_) | Self::Chat(ChatError::Target(_)) => "ValueError",
+            Self::Full | Self::Asked | Self::Closes => "BusyError",
+            Self::Key(_) | Self::Chat(_) => "RuntimeError",
+        }
+    }
+}
+
+impl Bridge {
+    pub(crate) fn new(
+        door: Arc<Door>,
+        config: VoiceDoor,
+        trust: Arc<ClientConfig>,
+        claims: PathBuf,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            door,
+            config,
+            trust,
+            claims,
+            places: Arc::new(Semaphore::new(MAX_CHATS)),
+            asking: Arc::new(Semaphore::new(MAX_ASKING)),
+            joining: Mutex::default(),
+        })
+    }
+
+    fn line(&self, service: Service) -> Result<Arc<Line>, JoinError> {
+        let (dialect, url, variable): (Box<dyn Dialect>, &Url, &str) = match service {
+            Service::Hume => {
+                let hume = &self.config.hume;
+                let dialect = Hume {
+                    url: hume.url.clone(),
+                    config_id: hume.config_id.clone(),
+                };
+                (Box::new(dialect), &hume.url, &hume.key_env)
+            }
+            Service::OpenAi => {
+                let openai = &self.config.openai;
+                let url = openai.url.clone();
+                (Box::new(OpenAi { url }), &openai.url, &openai.key_env)
+            }
+        };
+        let key = std::env::var(variable).ok();
+        let key = key.map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
+        // A service on this machine is a test's.
+        if key.is_none() && !is_this_machine(url) {
+            return Err(JoinError::Key(variable.to_owned()));
+        }
+        Ok(Arc::new(Line {
+            door: Arc::clone(&self.door),
+            dialect,
+            key: key.map(Key),
+            trust: Arc::clone(&self.trust),
+            config: self.config.clone(),
+            claims: self.claims.clone(),
+        }))
+    }
+
+    /// Opens a conversation; what it returns serves it to its end.
+    ///
+    /// # Cancel safety
+    /// Safe: a dropped attempt leaves nothing behind.
+    pub(crate) async fn open(
+        &self,
+        service: Service,
+        target: Target,
+    ) -> Result<impl Future<Output = Result<(), ChatError>> + Send + use<>, JoinError> {
+        let line = self.line(service)?;
+        let place = Arc::clone(&self.places).try_acquire_owned();
+        let place = place.map_err(|_| JoinError::Full)?;
+        let leave = self.door.shutdown.clone();
+        let (chat, socket) = Chat::open(line, target, leave).await?;
+        Ok(async move {
+            let _place = place;
+            chat.serve(socket).await
+        })
+    }
+
+    /// Answers requests to join conversations until the door closes, and then those that wait.
+    ///
+    /// # Cancel safety
+    /// If dropped, requests that are under way are answered all the same.
+    pub(crate) async fn answer_joins(self: Arc<Self>, mut requests: Requests) {
+        loop {
+            let request = tokio::select! {
+                () = self.door.shutdown.cancelled() => break,
+                request = requests.next() => request,
+            };
+            let Some(request) = request else { return };
+            let Ok(place) = Arc::clone(&self.asking).try_acquire_owned() else {
+                self.answer(&request, Err(JoinError::Asked));
+                continue;
+            };
+            let bridge = Arc::clone(&self);
+            self.door.tasks.spawn(async move {
+                let _place = place;
+                let joined = tokio::select! {
+                    joined = bridge.join(&request) => joined,
+                    () = bridge.door.shutdown.cancelled() => Err(JoinError::Closes),
+                };
+                bridge.answer(&request, joined);
+            });
+        }
+        while let Some(Some(request)) = requests.next().now_or_never() {
+            self.answer(&request, Err(JoinError::Closes));
+        }
+    }
+
+    fn answer(&self, request: &Request, joined: Result<Value, JoinError>) {
+        let answer = joined.unwrap_or_else(|error| {
+            tracing::warn!(%error, "no conversation is joined");
+            match error {
+                JoinError::Read(error) => json!({ "error": error }),
+                error => json!({"error": format!("{}: {error}", error.kind())}),
+            }
+        });
+        if let Err(error) = self.door.client.answer(request, &answer) {
+            tracing::warn!(%error, "a request to join got no answer");
+        }
+    }
+
+    async fn join(self: &Arc<Self>, request: &Request) -> Result<Value, JoinError> {
+        if let Some(error) = request.refused() {
+            return Err(JoinError::Read(error.to_owned()));
+        }
+        let asked: VoiceJoinRequest =
+            serde_json::from_value(Value::Object(request.data().clone())).map_err(|error| {
+                JoinError::Request(format!(
+                    "expected dialect and the id of the conversation: {error}"
+                ))
+            })?;
+        let (service, chat) = wanted(&asked).map_err(JoinError::Request)?;
+        // Of requests for one conversation the later ones wait for what becomes of the first.
+        let turn = Arc::clone(self.joining.lock().entry((service, chat.clone())).or_default());
+        let joined = {
+            let _turn = turn.lock().await;
+            self.open(service, Target::Joined(chat.clone())).await
+        };
+        let mut joining = self.joining.lock();
+        // This one's, and the table's.
+        if Arc::strong_count(&turn) <= 2 {
+            joining.remove(&(service, chat));
+        }
+        drop(joining);
+        match joined {
+            Ok(serving) => _ = self.door.tasks.spawn(serving),
+            // Asked for twice, as by an app that asks at its every start.
+            Err(JoinError::Chat(ChatError::Claim(ClaimError::Taken))) => {}
+            Err(error) => return Err(error),
+        }
+        let answer = VoiceJoinResponse {
+            request: asked,
+            joined: true,
+        };
+        Ok(json!(answer))
+    }
+}
+
+/// Which conversation a request means.
+fn wanted(asked: &VoiceJoinRequest) -> Result<(Service, String), String> {
+    let (service, key, chat) = match asked.dialect.as_str() {
+        "hume" => (Service::Hume, "chat_id", &asked.chat_id),
+        "openai" => (Service::OpenAi, "call_id", &asked.call_id),
+        other => return Err(format!("dialect: expected {DIALECTS}, found {other:?}")),
+    };
+    match chat {
+        Some(chat) => Ok((service, chat.clone())),
+        None => Err(format!("{key} is missing: {} needs it", asked.dialect)),
+    }
+}

@@ -1,0 +1,127 @@
+//! One call of a tool, from the voice's request to its outcome.
+
+use std::sync::Arc;
+
+use client::Step;
+use client::payload::{CallOptions, InvokeRequest};
+use door::{Answer, Door, Registered};
+use ovos_toolbox_wire::Object;
+use sha2::{Digest as _, Sha256};
+use tokio_util::sync::CancellationToken;
+
+use crate::ledger::CallKey;
+use crate::outcome::Outcome;
+
+/// Calls a tool of a toolbox. Always comes to something.
+///
+/// # Cancel safety
+/// Dropping it asks the service to end the call.
+pub(crate) async fn call(
+    door: Arc<Door>,
+    tool: Arc<Registered>,
+    call_id: String,
+    args: Object,
+    end: CancellationToken,
+) -> Outcome {
+    // The voice may be gone before this runs for the first time.
+    if end.is_cancelled() {
+        return Outcome::refused(&Answer::cancelled(&tool, "it was taken back before it began"));
+    }
+    let request = InvokeRequest {
+        name: tool.name.clone(),
+        args,
+        toolbox_id: Some(tool.toolbox_id.clone()),
+        options: CallOptions {
+            call_id: Some(call_id.clone()),
+            detail: true,
+            ..CallOptions::default()
+        },
+    };
+    let send = |patience| door.client.invoke(request, patience);
+    let mut carried = match door.carry(&tool, &call_id, send) {
+        Ok(carried) => carried,
+        Err(error) => return Outcome::refused(&Answer::refused(&tool, &error)),
+    };
+    let mut is_cancelled = false;
+    loop {
+        tokio::select! {
+            biased;
+            () = end.cancelled(), if !is_cancelled => {
+                is_cancelled = true;
+                carried.cancel("its voice is gone, was interrupted, or took it back");
+            }
+            step = carried.next() => match step {
+                Ok(Step::Answer(answer)) => return Outcome::of(&tool, &answer),
+                Ok(Step::Progress(_)) => {}
+                Err(lost) => return Outcome::refused(&Answer::lost(&tool, &lost, "the conversation asked for that")),
+            },
+        }
+    }
+}
+
+/// The id of a call on the bus. Another program that hears the same call gives it the same id, and the service refuses one that
+/// is in flight.
+pub(crate) fn call_id(dialect: &str, key: &CallKey) -> String {
+    let mut digest = Sha256::new();
+    for part in [dialect, &key.chat, &key.id] {
+        digest.update(part.len().to_le_bytes());
+        digest.update(part);
+    }
+    let digest = digest.finalize();
+    let hex: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    format!("voice-{dialect}-{hex}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use client::{Address, Client};
+    use config::Toolset;
+    use futures_util::StreamExt as _;
+    use ovos_toolbox_wire::Effect;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// A call and the end of its conversation can come in one read.
+    #[tokio::test]
+    async fn a_call_that_was_cancelled_before_it_began_is_not_sent() {
+        let bus = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = Address {
+            url: format!("ws://{}", bus.local_addr().expect("it"))
+                .parse()
+                .expect("a URL"),
+            certificate: None,
+        };
+        let accepting = async {
+            let (stream, _) = bus.accept().await.expect("the client");
+            tokio_tungstenite::accept_async(stream)
+                .await
+                .expect("a websocket")
+        };
+        let connecting = Client::connect(address, "test", Duration::from_secs(5));
+        let (client, mut heard) = tokio::join!(connecting, accepting);
+        let client = client.expect("a connection");
+        let door = Door::new(client.clone(), Toolset::default(), &[], CancellationToken::new());
+        let tool = Registered {
+            exported: "wave".to_owned(),
+            toolbox_id: "arm".to_owned(),
+            name: "wave".to_owned(),
+            effect: Effect::Motion,
+            description: String::new(),
+            arguments: Arc::new(Object::new()),
+            output: None,
+        };
+        let end = CancellationToken::new();
+        end.cancel();
+        let outcome = call(door, Arc::new(tool), "c".to_owned(), Object::new(), end).await;
+        assert!(
+            matches!(&outcome, Outcome::Failure { kind, .. } if kind == "CancelledError"),
+            "{outcome:?}"
+        );
+        client.user_stop().expect("it is sent");
+        let first = heard.next().await.expect("a frame").expect("a text");
+        assert!(first.to_string().contains("ovos.stop"), "{first}");
+    }
+}

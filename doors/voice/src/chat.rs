@@ -1,0 +1,294 @@
+//! One conversation: its sockets, one after the other, and the calls that they bring.
+//!
+//! What a call, a lost socket or an interruption means is decided in `ledger`, `silence`, `floor` and `backoff`; this carries it
+//! out. What a frame asks for is carried out in `hearing`.
+
+mod hearing;
+
+use std::collections::HashMap;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use config::LongCalls;
+use door::Listing;
+use tokio::sync::watch;
+use tokio::task::{Id, JoinSet};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::backoff::Backoff;
+use crate::claim::Claim;
+use crate::dialect::Target;
+use crate::floor::Floor;
+use crate::ledger::{CallKey, Ledger};
+use crate::line::{ChatError, Line};
+use crate::list::{shown, too_large};
+use crate::outcome::Outcome;
+use crate::silence::{Need, Silence};
+use crate::socket::{Came, DialError, Socket, dial};
+
+/// How long the end of a conversation waits for its calls. Those that go on then have another owner.
+const REST_WAIT: Duration = Duration::from_secs(3);
+
+/// How a socket came to its end.
+enum Over {
+    /// The conversation is over.
+    Closed(String),
+    /// The socket alone.
+    Lost(String),
+    /// The door closes.
+    Leaves,
+}
+
+/// A conversation.
+pub(crate) struct Chat {
+    line: Arc<Line>,
+    target: Target,
+    ledger: Ledger,
+    calls: JoinSet<Outcome>,
+    /// Which call each task of `calls` is, and how it is ended.
+    keys: HashMap<Id, CallKey>,
+    ends: HashMap<CallKey, CancellationToken>,
+    changes: watch::Receiver<Arc<Listing>>,
+    leave: CancellationToken,
+    backoff: Backoff,
+    floor: Floor,
+    claim: Option<Claim>,
+}
+
+impl Chat {
+    /// Claims a conversation and opens its first socket. It ends when `leave` is cancelled.
+    ///
+    /// # Cancel safety
+    /// Safe: a dropped attempt leaves nothing behind.
+    pub(crate) async fn open(
+        line: Arc<Line>,
+        target: Target,
+        leave: CancellationToken,
+    ) -> Result<(Self, Socket), ChatError> {
+        let name = match &target {
+            Target::Joined(chat) => chat.clone(),
+            Target::Own { .. } => String::new(),
+        };
+        let opening = line.opening(&target)?;
+        let claim = match &target {
+            Target::Joined(chat) => Some(Claim::new(&line.claims, line.dialect.name(), chat)?),
+            Target::Own { .. } => None,
+        };
+        let socket = dial(&opening, Arc::clone(&line.trust)).await?;
+        let announce_after = match line.config.long_calls {
+            LongCalls::Wait => None,
+            LongCalls::Announce => Some(line.config.announce_after),
+        };
+        let chat = Self {
+            ledger: Ledger::new(&name, announce_after),
+            calls: JoinSet::new(),
+            keys: HashMap::new(),
+            ends: HashMap::new(),
+            changes: line.door.changes(),
+            backoff: Backoff::new(Instant::now()),
+            floor: Floor::default(),
+            line,
+            target,
+            leave,
+            claim,
+        };
+        Ok((chat, socket))
+    }
+
+    /// Serves the conversation to its end.
+    ///
+    /// # Errors
+    /// It did not end by itself: no socket could be opened again.
+    ///
+    /// # Cancel safety
+    /// If dropped, its calls are cancelled.
+    pub(crate) async fn serve(mut self, mut socket: Socket) -> Result<(), ChatError> {
+        let dialect = self.line.dialect.name();
+        loop {
+            tracing::info!(dialect, chat = self.ledger.chat(), "the conversation is open");
+            let over = self.talk(&mut socket).await;
+            // Before anything else: no voice can stop what moves any more.
+            self.halt("the socket of its voice is closed");
+            let chat = self.ledger.chat().to_owned();
+            match over {
+                Over::Closed(reason) => {
+                    tracing::info!(dialect, chat, reason, "the conversation is over");
+                    self.rest(None).await;
+                    self.leave_calls();
+                    return Ok(());
+                }
+                Over::Leaves => {
+                    self.end_all();
+                    self.rest(Some(&socket)).await;
+                    socket.close().await;
+                    return Ok(());
+                }
+                Over::Lost(reason) => tracing::warn!(dialect, chat, reason, "the socket is lost"),
+            }
+            drop(socket);
+            self.backoff.lost(Instant::now());
+            match self.reopened().await {
+                Ok(Some(reopened)) => socket = reopened,
+                Ok(None) => {
+                    self.end_all();
+                    self.rest(None).await;
+                    return Ok(());
+                }
+                Err(error) => {
+                    tracing::warn!(dialect, chat, %error, "the conversation is given up");
+                    self.rest(None).await;
+                    self.leave_calls();
+                    return Err(error);
+                }
+            }
+            self.backoff.opened(Instant::now());
+        }
+    }
+
+    /// Serves one socket to its end.
+    async fn talk(&mut self, socket: &mut Socket) -> Over {
+        self.ledger.opened();
+        self.floor = Floor::default();
+        if !self.tell_tools(socket) {
+            return Over::Lost(TOO_SLOW.to_owned());
+        }
+        let mut silence = Silence::new(Instant::now());
+        loop {
+            let until = match silence.need(self.ledger.moves(), Instant::now()) {
+                Need::Lost => return Over::Lost("it gives no sign of life".to_owned()),
+                Need::Ping => {
+                    socket.ping();
+                    continue;
+                }
+                Need::Nothing(until) => until,
+            };
+            let until = self.ledger.next_announcement().map_or(until, |at| at.min(until));
+            let is_said = tokio::select! {
+                () = self.leave.cancelled() => return Over::Leaves,
+                came = socket.next() => {
+                    silence.heard(Instant::now());
+                    match came {
+                        Came::Text(text) => match self.hear(&text, socket) {
+                            Ok(is_said) => is_said,
+                            Err(reason) => return Over::Closed(reason),
+                        },
+                        Came::Sign => true,
+                        Came::Closed(reason) => return Over::Closed(reason),
+                        Came::Lost(reason) => return Over::Lost(reason),
+                    }
+                }
+                Some(done) = self.calls.join_next_with_id() => self.told(done, Some(socket)),
+                // The sender is part of the door, which outlives this.
+                _ = self.changes.changed() => self.tell_tools(socket),
+                () = sleep_until(until) => true,
+            };
+            let mut is_said = is_said;
+            let announced = self.ledger.announced(Instant::now());
+            is_said &= self.say(&announced, socket);
+            if !is_said {
+                return Over::Lost(TOO_SLOW.to_owned());
+            }
+        }
+    }
+
+    /// Opens the socket again. `None`: the door closes.
+    async fn reopened(&mut self) -> Result<Option<Socket>, ChatError> {
+        loop {
+            let opening = self.line.opening(&self.target)?;
+            let Some(wait) = self.backoff.wait(Instant::now()) else {
+                return Err(ChatError::GivenUp);
+            };
+            let trust = Arc::clone(&self.line.trust);
+            let attempt = async {
+                sleep(wait).await;
+                dial(&opening, trust).await
+            };
+            let mut attempt = pin!(attempt);
+            let dialled = loop {
+                tokio::select! {
+                    () = self.leave.cancelled() => return Ok(None),
+                    dialled = &mut attempt => break dialled,
+                    Some(done) = self.calls.join_next_with_id() => {
+                        self.told(done, None);
+                    }
+                }
+            };
+            match dialled {
+                Ok(socket) => return Ok(Some(socket)),
+                Err(DialError::Failed(reason)) => {
+                    tracing::debug!(dialect = self.line.dialect.name(), reason, "not open again yet");
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn tell_tools(&mut self, socket: &Socket) -> bool {
+        let listing = Arc::clone(&self.changes.borrow_and_update());
+        let tools = shown(&listing);
+        let frames = self.line.dialect.tools_changed(&tools);
+        let size: usize = frames.iter().map(String::len).sum();
+        if size > self.line.config.warn_list_bytes {
+            tracing::warn!("{}", too_large(&tools, size, self.line.config.warn_list_bytes));
+        }
+        frames.into_iter().all(|frame| socket.say(frame))
+    }
+
+    /// Cancels what moves.
+    fn halt(&mut self, reason: &str) {
+        let keys = self.ledger.cancel_motion();
+        self.end(&keys, reason);
+    }
+
+    fn end(&self, keys: &[CallKey], reason: &str) {
+        for key in keys {
+            tracing::info!(tool_call_id = key.id, reason, "cancelling a call");
+            if let Some(end) = self.ends.get(key) {
+                end.cancel();
+            }
+        }
+    }
+
+    fn end_all(&self) {
+        for end in self.ends.values() {
+            end.cancel();
+        }
+    }
+
+    /// Lets the door finish the calls that go on after the conversation. What moves was cancelled before.
+    fn leave_calls(&mut self) {
+        let mut calls = std::mem::take(&mut self.calls);
+        if calls.is_empty() {
+            return;
+        }
+        let ends = std::mem::take(&mut self.ends);
+        let leave = self.leave.clone();
+        self.line.door.tasks.spawn(async move {
+            let mut is_left = false;
+            loop {
+                tokio::select! {
+                    ended = calls.join_next() => if ended.is_none() { return },
+                    () = leave.cancelled(), if !is_left => {
+                        is_left = true;
+                        ends.values().for_each(CancellationToken::cancel);
+                    }
+                }
+            }
+        });
+    }
+
+    /// Waits for the end of the calls, for a while.
+    async fn rest(&mut self, socket: Option<&Socket>) {
+        let ending = async {
+            while let Some(done) = self.calls.join_next_with_id().await {
+                self.told(done, socket);
+            }
+        };
+        _ = timeout(REST_WAIT, ending).await;
+    }
+}
+
+/// Why a socket counts as lost that is open.
+const TOO_SLOW: &str = "too much waits to be written";

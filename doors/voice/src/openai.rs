@@ -1,0 +1,177 @@
+//! OpenAI's Realtime API, as the types of its SDK 3.54.0 describe it. Pure.
+//!
+//! A WebRTC or SIP call that runs elsewhere is joined by its id. A function call is run only when the response that it is part
+//! of is complete: the events before that also come for responses that the user interrupted. A stop is run as soon as its item is
+//! complete, whatever becomes of its response.
+
+use serde_json::{Value, json};
+use url::Url;
+
+use crate::dialect::{
+    Asked, Dialect, Heard, Key, Opening, Shown, Target, arguments, id, is_plain, tool_name,
+};
+use crate::outcome::Outcome;
+
+/// `dialect: "openai"`.
+pub(crate) struct OpenAi {
+    /// Such as `wss://api.openai.com`.
+    pub(crate) url: Url,
+}
+
+impl Dialect for OpenAi {
+    fn name(&self) -> &'static str {
+        "openai"
+    }
+
+    fn open(&self, target: &Target, key: Option<&Key>) -> Result<Opening, String> {
+        let Target::Joined(call) = target else {
+            return Err("this door opens no Realtime session of its own: name a call with --call".to_owned());
+        };
+        if !is_plain(call) {
+            return Err(format!(
+                "{call:?} is no call_id: expected letters, digits, - and _"
+            ));
+        }
+        let mut url = self.url.clone();
+        url.set_path("/v1/realtime");
+        url.query_pairs_mut().append_pair("call_id", call);
+        let headers = key.map(|Key(key)| ("Authorization", Key(format!("Bearer {key}"))));
+        Ok(Opening {
+            url,
+            headers: headers.into_iter().collect(),
+        })
+    }
+
+    fn reads(&self, kind: &str) -> bool {
+        matches!(
+            kind,
+            "response.created"
+                | "response.output_item.done"
+                | "response.done"
+                | "conversation.item.truncated"
+                | "output_audio_buffer.cleared"
+                | "error"
+        )
+    }
+
+    fn parse(&self, frame: &Value) -> Vec<Heard> {
+        match frame.get("type").and_then(Value::as_str) {
+            Some("response.created") => vec![Heard::Floor { taken: true }],
+            Some("response.output_item.done") => {
+                let turn = frame.get("response_id").and_then(Value::as_str);
+                let item = frame.get("item").filter(|item| is_complete_call(item));
+                item.map(|item| Heard::IfStop(asked(item, turn)))
+                    .into_iter()
+                    .collect()
+            }
+            Some("response.done") => frame.get("response").map(done).unwrap_or_default(),
+            Some("conversation.item.truncated" | "output_audio_buffer.cleared") => vec![Heard::Interrupted],
+            Some("error") => {
+                let error = |key: &str| frame.pointer(&format!("/error/{key}")).and_then(Value::as_str);
+                if error("code") == Some("conversation_already_has_active_response") {
+                    return vec![Heard::SpokeTooSoon];
+                }
+                let message = error("message").unwrap_or("an error without a message");
+                vec![Heard::Complaint(message.to_owned())]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn answer(&self, call: &Asked, outcome: &Outcome) -> Vec<String> {
+        let output = match outcome {
+            Outcome::Result(result) => result.to_string(),
+            Outcome::Failure {
+                kind,
+                message,
+                sentence,
+            } => json!({
+                "success": false,
+                "message": sentence,
+                "data": {"error": {"kind": kind, "message": message}},
+            })
+            .to_string(),
+        };
+        let item = json!({"type": "function_call_output", "call_id": call.id, "output": output});
+        vec![json!({"type": "conversation.item.create", "item": item}).to_string()]
+    }
+
+    fn report(&self, call: &Asked, outcome: &Outcome) -> Vec<String> {
+        let told = format!("Tell the user: {}", outcome.told(&call.name));
+        let item =
+            json!({"type": "message", "role": "system", "content": [{"type": "input_text", "text": told}]});
+        vec![json!({"type": "conversation.item.create", "item": item}).to_string()]
+    }
+
+    fn speak(&self) -> Option<String> {
+        Some(json!({"type": "response.create"}).to_string())
+    }
+
+    fn tools_changed(&self, tools: &[Shown]) -> Vec<String> {
+        let tools = tools.iter().map(|tool| {
+            json!({
+                "type": "function",
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": tool.arguments,
+            })
+        });
+        let tools: Vec<Value> = tools.collect();
+        vec![json!({"type": "session.update", "session": {"type": "realtime", "tools": tools}}).to_string()]
+    }
+}
+
+/// What the end of a response says.
+fn done(response: &Value) -> Vec<Heard> {
+    let text = |key: &str| response.get(key).and_then(Value::as_str);
+    let turn = text("id");
+    let items = response.get("output").and_then(Value::as_array);
+    let calls: Vec<&Value> = items.into_iter().flatten().filter(|item| is_call(item)).collect();
+    let complete = calls.iter().copied().filter(|item| is_complete_call(item));
+    let mut heard = vec![Heard::Floor { taken: false }];
+    if text("status") == Some("completed") {
+        heard.extend(complete.flat_map(|item| called(item, turn)));
+        return heard;
+    }
+    // A stop does not have to be said to its end.
+    heard.extend(complete.map(|item| Heard::IfStop(asked(item, turn))));
+    let reason = response.pointer("/status_details/reason").and_then(Value::as_str);
+    heard.extend((reason == Some("turn_detected")).then_some(Heard::Interrupted));
+    let ids: Vec<String> = calls.iter().filter_map(|item| id(item.get("call_id"))).collect();
+    heard.extend((!ids.is_empty()).then_some(Heard::Cancel(ids)));
+    heard
+}
+
+fn is_call(item: &Value) -> bool {
+    item.get("type").and_then(Value::as_str) == Some("function_call")
+}
+
+/// An item without a status is part of a response that has one.
+fn is_complete_call(item: &Value) -> bool {
+    let status = item.get("status").and_then(Value::as_str);
+    is_call(item) && matches!(status, None | Some("completed"))
+}
+
+fn called(item: &Value, turn: Option<&str>) -> Vec<Heard> {
+    let asked = asked(item, turn);
+    if !asked.id.is_empty() {
+        return vec![Heard::Call(asked)];
+    }
+    let complaint = "a function_call without a usable call_id cannot be answered".to_owned();
+    vec![Heard::IfStop(asked), Heard::Complaint(complaint)]
+}
+
+fn asked(item: &Value, turn: Option<&str>) -> Asked {
+    let id = id(item.get("call_id"));
+    Asked {
+        wants_answer: id.is_some(),
+        id: id.unwrap_or_default(),
+        name: tool_name(item.get("name")),
+        arguments: arguments(item.get("arguments")).map_err(|expected| format!("arguments: {expected}")),
+        turn: turn.map(str::to_owned),
+    }
+}
+
+#[cfg(test)]
+#[path = "openai_tests.rs"]
+mod tests;

@@ -1,0 +1,201 @@
+//! What a call comes to, as a voice is told. Pure.
+
+use client::Received;
+use client::payload::{InvokeResponse, failure_key};
+use door::{Answer, Registered};
+use serde_json::{Value, json};
+
+/// The longest result that is told, in bytes of JSON, and the longest text of a failure: models read no more, and forget what was
+/// before.
+const MAX_RESULT: usize = 64 << 10;
+
+/// What a call came to.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Outcome {
+    /// What the tool returned, as `{success, message, data}`.
+    Result(Value),
+    /// It returned nothing.
+    Failure {
+        /// The word that programs know the error by.
+        kind: String,
+        /// What happened, for a log.
+        message: String,
+        /// What the voice can say and do about it.
+        sentence: String,
+    },
+}
+
+impl Outcome {
+    /// A failure whose message says what to do, too.
+    pub(crate) fn failure(kind: &str, message: impl Into<String>) -> Self {
+        let message = cut(message.into());
+        Self::Failure {
+            kind: kind.to_owned(),
+            sentence: message.clone(),
+            message,
+        }
+    }
+
+    /// The service's answer to a call.
+    pub(crate) fn of(tool: &Registered, answer: &Received<InvokeResponse>) -> Self {
+        if let Some(confirm) = door::confirm(answer) {
+            return Self::refused(&door::waits(tool, &confirm, "no voice can"));
+        }
+        match answer.accepted() {
+            Ok(()) => {
+                let result = answer.data.get("result").cloned().unwrap_or_default();
+                Self::Result(shaped(&tool.exported, result))
+            }
+            Err(error) => Self::refused(&Answer::refused(tool, &error)),
+        }
+    }
+
+    /// A call that has no result, as a door says it to a model.
+    pub(crate) fn refused(answer: &Answer) -> Self {
+        let text = |key: &str| answer.data["error"][key].as_str().map(str::to_owned);
+        Self::Failure {
+            kind: text("kind").unwrap_or_else(|| "RuntimeError".to_owned()),
+            message: cut(text("message").unwrap_or_else(|| answer.text.clone())),
+            sentence: cut(answer.text.clone()),
+        }
+    }
+
+    /// What one of the two stops came to.
+    pub(crate) fn stopped(answer: Answer) -> Self {
+        Self::Result(json!({"success": !answer.failed, "message": answer.text, "data": answer.data}))
+    }
+
+    /// The answer to a call that goes on: its end is reported.
+    pub(crate) fn goes_on(tool: &str) -> Self {
+        Self::Result(json!({
+            "success": true,
+            "message": format!("{tool} is under way and not done yet. You are told how it ends."),
+            "data": {"state": "under_way"},
+        }))
+    }
+
+    /// In one sentence, for a call whose end is reported.
+    pub(crate) fn told(&self, tool: &str) -> String {
+        match self {
+            Self::Result(result) => {
+                let ended = match failure_key(result) {
+                    None => "is done",
+                    Some(_) => "did not succeed",
+                };
+                match result.get("message").and_then(Value::as_str) {
+                    Some(message) => format!("{tool} {ended}: {message}."),
+                    None => format!("{tool} {ended}."),
+                }
+            }
+            Self::Failure { sentence, .. } => format!("{tool} did not succeed: {sentence}"),
+        }
+    }
+}
+
+/// The beginning of a text that is too long.
+fn cut(text: String) -> String {
+    if text.len() <= MAX_RESULT {
+        return text;
+    }
+    let end = text.floor_char_boundary(MAX_RESULT);
+    format!("{} ... (of {} bytes)", &text[..end], text.len())
+}
+
+/// A result in the form that voices are given, `{success, message, data}`; one that has this form stays as it is.
+fn shaped(tool: &str, result: Value) -> Value {
+    let has_form = result.get("success").is_some_and(Value::is_boolean)
+        && result.get("message").is_some_and(Value::is_string);
+    let failed = failure_key(&result).is_some();
+    let ended = if failed { "did not succeed" } else { "is done" };
+    let said = ["message", "error"]
+        .iter()
+        .find_map(|key| result.get(*key)?.as_str().map(str::to_owned));
+    let message = said
+        .filter(|_| failed)
+        .unwrap_or_else(|| format!("{tool} {ended}"));
+    let shaped = match has_form {
+        true => result,
+        false => json!({"success": !failed, "message": message, "data": result}),
+    };
+    let size = shaped.to_string().len();
+    if size <= MAX_RESULT {
+        return shaped;
+    }
+    json!({
+        "success": !failed,
+        "message": format!("{tool} {ended}. Its result is left out: it has {size} bytes, and at most {MAX_RESULT} are told."),
+        "data": null,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_have_the_form_that_voices_know() {
+        let robot = json!({"success": true, "message": "Completed wave", "data": {"duration_ms": 1523}});
+        let broken = json!({"success": false, "message": "arm: stuck", "data": {}});
+        let large = json!({"text": "x".repeat(MAX_RESULT)});
+        for (result, shaped_as) in [
+            (robot.clone(), robot),
+            (broken.clone(), broken),
+            (
+                json!({"result": 3}),
+                json!({"success": true, "message": "wave is done", "data": {"result": 3}}),
+            ),
+            (
+                json!(null),
+                json!({"success": true, "message": "wave is done", "data": null}),
+            ),
+            (
+                json!({"ok": false, "error": "no cup"}),
+                json!({"success": false, "message": "no cup", "data": {"ok": false, "error": "no cup"}}),
+            ),
+            (
+                json!({"success": true}),
+                json!({"success": true, "message": "wave is done", "data": {"success": true}}),
+            ),
+            (
+                large,
+                json!({"success": true, "data": null, "message": "wave is done. Its result is left out: it has 65596 bytes, \
+                    and at most 65536 are told."}),
+            ),
+        ] {
+            assert_eq!(shaped("wave", result), shaped_as);
+        }
+    }
+
+    #[test]
+    fn failures_are_bounded() {
+        let long = "ä".repeat(MAX_RESULT);
+        let answer = Answer::failure(&long, json!({"error": {"kind": "K", "message": long}}));
+        for outcome in [Outcome::failure("K", long.clone()), Outcome::refused(&answer)] {
+            let Outcome::Failure {
+                message, sentence, ..
+            } = outcome
+            else {
+                panic!("a failure")
+            };
+            for text in [message, sentence] {
+                assert!(text.len() < MAX_RESULT + 64, "{}", text.len());
+                assert!(text.ends_with("(of 131072 bytes)"), "{}", text.len());
+            }
+        }
+    }
+
+    #[test]
+    fn an_end_is_told_in_a_sentence() {
+        let result = |success| Outcome::Result(json!({"success": success, "message": "m"}));
+        for (outcome, told) in [
+            (result(true), "wave is done: m."),
+            (result(false), "wave did not succeed: m."),
+            (
+                Outcome::failure("X", "X: broken"),
+                "wave did not succeed: X: broken",
+            ),
+        ] {
+            assert_eq!(outcome.told("wave"), told);
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Recorded frames of a dialect, held against what they are taken for.
+
+use ovos_toolbox_wire::Object;
+use serde_json::{Value, json};
+
+use crate::dialect::{Asked, Dialect, Heard};
+use crate::kind::kind_of;
+
+/// Checks each line of a recording, `{"frame": ..., "heard": [...]}`; `"heard": null`: dropped before it is parsed.
+#[track_caller]
+pub(crate) fn check(dialect: &dyn Dialect, recording: &str) {
+    let mut checked = 0;
+    for line in recording.lines() {
+        let row: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        let frame = &row["frame"];
+        let text = frame.to_string();
+        let is_read = kind_of(&text).is_some_and(|kind| dialect.reads(kind));
+        let heard = match is_read {
+            true => Value::from_iter(dialect.parse(frame).iter().map(said)),
+            false => Value::Null,
+        };
+        assert_eq!(heard, row["heard"], "{text}");
+        checked += 1;
+    }
+    assert!(checked > 10, "only {checked} frames were found");
+}
+
+fn said(heard: &Heard) -> Value {
+    match heard {
+        Heard::IfStop(asked) => json!({ "if_stop": said(&Heard::Call(asked.clone())) }),
+        Heard::Floor { taken } => json!({ "floor": taken }),
+        Heard::SpokeTooSoon => json!("spoke too soon"),
+        Heard::Chat { id, group } => json!({"chat": id, "group": group}),
+        Heard::Call(Asked {
+            id,
+            name,
+            arguments,
+            wants_answer,
+            turn,
+        }) => {
+            let arguments: Result<&Object, &String> = arguments.as_ref();
+            let mut call = json!({"call": id, "name": name, "wants_answer": wants_answer});
+            match arguments {
+                Ok(object) => call["arguments"] = Value::Object(object.clone()),
+                // The rest is the parser's words.
+                Err(error) => call["wrong"] = json!(error.split(';').next()),
+            }
+            if let Some(turn) = turn {
+                call["turn"] = json!(turn);
+            }
+            call
+        }
+        Heard::Cancel(ids) => json!({ "cancel": ids }),
+        Heard::Interrupted => json!("interrupted"),
+        Heard::Complaint(complaint) => json!({ "complaint": complaint }),
+    }
+}
