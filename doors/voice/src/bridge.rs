@@ -46,9 +46,11 @@ pub(crate) struct Bridge {
     pub(crate) claims: PathBuf,
     places: Arc<Semaphore>,
     asking: Arc<Semaphore>,
-    /// Held while a conversation is joined.
-    joining: Mutex<HashMap<(Service, String), Arc<tokio::sync::Mutex<()>>>>,
+    joining: Mutex<HashMap<(Service, String), Joining>>,
 }
+
+/// Held while a conversation is joined.
+type Joining = Arc<tokio::sync::Mutex<()>>;
 
 /// Why a conversation is not served.
 #[derive(Debug, thiserror::Error)]
