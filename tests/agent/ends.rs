@@ -11,6 +11,9 @@ use crate::stage::{Stage, command, end};
 use crate::support::process::Process;
 use crate::support::scene::{assert_halted, monotonic_ns};
 
+/// By when a run has ended its calls after a stop, on a machine that is busy with tests.
+const PROMPT: Duration = Duration::from_secs(4);
+
 /// A minute of motion, in steps of 20 ms.
 fn long() -> Value {
     json!({"step_ms": 20, "steps": 3000, "timeout_ms": 60_000})
@@ -50,7 +53,13 @@ fn people_and_stops_end_a_run_that_moves_something_and_nothing_is_commanded_afte
         let agent = stage.agent(&model, "move", &[]);
         stage.scene.until_moving("agent-");
         act(&mut stage, &agent);
+        let acted = Instant::now();
         let ended = end(agent);
+        let within = acted.elapsed();
+        assert!(
+            reason == "time" || within < PROMPT,
+            "{name}: only after {within:?}"
+        );
         assert_eq!(ended.reason(), reason, "{name}: {}", ended.output);
         assert_eq!(ended.status.code(), Some(code), "{name}: {}", ended.output);
         assert_halted(&stage.scene.motors());
