@@ -4,39 +4,64 @@ use bus::Message;
 use ovos_toolbox_wire::Object;
 use serde_json::Value;
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
 
-/// How many requests may wait to be read; further ones are dropped, and their senders hear nothing.
+/// How many requests may wait to be read with their data.
 const WAITING: usize = 64;
+
+/// How many more may wait for the answer that there are too many. Further ones are dropped, and their senders hear nothing.
+const TURNED_AWAY: usize = 1024;
 
 /// A request.
 #[derive(Clone, Debug)]
-pub struct Request(Message);
+pub struct Request {
+    message: Message,
+    refused: Option<String>,
+}
 
 impl Request {
     pub(crate) fn new(message: Message) -> Self {
-        Self(message)
+        Self {
+            message,
+            refused: None,
+        }
+    }
+
+    /// Without its data, because of this error.
+    pub(crate) fn refused_for(message: Message, error: String) -> Self {
+        Self {
+            message,
+            refused: Some(error),
+        }
+    }
+
+    /// The error to answer it with, `Kind: message`, where its data cannot be read or too many requests wait. There is no data
+    /// then.
+    #[must_use]
+    pub fn refused(&self) -> Option<&str> {
+        self.refused.as_deref()
     }
 
     /// Its topic.
     #[must_use]
     pub fn topic(&self) -> &str {
-        &self.0.kind
+        &self.message.kind
     }
 
     /// Its data.
     #[must_use]
     pub fn data(&self) -> &Object {
-        &self.0.data
+        &self.message.data
     }
 
     /// The session that it names; none if there is none or it is the default one.
     #[must_use]
     pub fn session_id(&self) -> Option<&str> {
-        self.0.session_id()
+        self.message.session_id()
     }
 
     pub(crate) fn reply(&self, topic: &str, data: Object, source: &str) -> Message {
-        let mut reply = self.0.reply(topic, data);
+        let mut reply = self.message.reply(topic, data);
         reply.context.insert("source".to_owned(), Value::from(source));
         reply
     }
@@ -44,7 +69,10 @@ impl Request {
 
 /// The requests since the call of [`Client::serve`](crate::Client::serve).
 #[derive(Debug)]
-pub struct Requests(mpsc::Receiver<Request>);
+pub struct Requests {
+    waiting: mpsc::Receiver<Request>,
+    turned_away: mpsc::Receiver<Request>,
+}
 
 impl Requests {
     /// Waits for the next request; `None` when the client is gone.
@@ -52,19 +80,30 @@ impl Requests {
     /// # Cancel safety
     /// Safe: nothing is lost.
     pub async fn next(&mut self) -> Option<Request> {
-        self.0.recv().await
+        tokio::select! {
+            biased;
+            Some(request) = self.turned_away.recv() => Some(request),
+            request = self.waiting.recv() => request,
+        }
     }
 }
 
 /// Topics that are served.
 pub(crate) struct Served {
     topics: &'static [&'static str],
-    sender: mpsc::Sender<Request>,
+    waiting: mpsc::Sender<Request>,
+    turned_away: mpsc::Sender<Request>,
 }
 
 pub(crate) fn serve(topics: &'static [&'static str]) -> (Served, Requests) {
-    let (sender, receiver) = mpsc::channel(WAITING);
-    (Served { topics, sender }, Requests(receiver))
+    let (to_wait, waiting) = mpsc::channel(WAITING);
+    let (to_turn_away, turned_away) = mpsc::channel(TURNED_AWAY);
+    let served = Served {
+        topics,
+        waiting: to_wait,
+        turned_away: to_turn_away,
+    };
+    (served, Requests { waiting, turned_away })
 }
 
 impl Served {
@@ -73,11 +112,17 @@ impl Served {
     }
 
     pub(crate) fn is_open(&self) -> bool {
-        !self.sender.is_closed()
+        !self.waiting.is_closed()
     }
 
     pub(crate) fn offer(&self, request: Request) {
-        if self.sender.try_send(request).is_err() {
+        let Err(TrySendError::Full(mut request)) = self.waiting.try_send(request) else {
+            return;
+        };
+        request.message.data = Object::new();
+        let error = format!("BusyError: {WAITING} requests wait already");
+        request.refused.get_or_insert(error);
+        if self.turned_away.try_send(request).is_err() {
             tracing::warn!("dropped a request: too many wait");
         }
     }

@@ -146,9 +146,12 @@ impl Routes {
         let Some(served) = served.iter().find(|served| served.has(kind)) else {
             return false;
         };
-        match envelope.message() {
-            Ok(message) => served.offer(Request::new(message)),
-            Err(error) => tracing::warn!(kind, %error, "dropped a request that cannot be read"),
+        match (envelope.message(), envelope.head()) {
+            (Ok(message), _) => served.offer(Request::new(message)),
+            (Err(error), Ok(head)) => {
+                served.offer(Request::refused_for(head, format!("ValueError: {error}")))
+            }
+            (Err(error), Err(_)) => tracing::warn!(kind, %error, "dropped a request that cannot be read"),
         }
         true
     }

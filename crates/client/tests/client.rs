@@ -435,6 +435,41 @@ async fn a_client_answers_the_topics_that_it_serves() {
     assert!(!server.session_id().is_empty());
 }
 
+/// Also one of more than can wait.
+#[tokio::test]
+async fn every_request_for_a_served_topic_is_answered() {
+    const ASKED: usize = 100;
+    let bus = Bus::start(0).await;
+    let (server, client) = (bus.client().await, bus.client().await);
+    let mut requests = server.serve(&["ovos.tools.get"]);
+    let mut news = server.events();
+    let mut asking = tokio::task::JoinSet::new();
+    for _ in 0..ASKED {
+        let client = client.clone();
+        asking.spawn(async move { client.get("add").await });
+    }
+    tokio::task::yield_now().await;
+    client.user_stop().unwrap();
+    // They are all here, and none is read yet.
+    soon("the stop behind them", news.next()).await.unwrap();
+    for _ in 0..ASKED {
+        let request = soon("a request", requests.next()).await.unwrap();
+        let answer = match request.refused() {
+            Some(error) => json!({ "error": error }),
+            None => json!({"name": "add"}),
+        };
+        server.answer(&request, &answer).unwrap();
+    }
+    let answers = soon("the answers", asking.join_all()).await;
+    let refused = answers.iter().filter_map(|answer| answer.as_ref().err());
+    let refused: Vec<String> = refused.map(ToString::to_string).collect();
+    assert_eq!(refused.len(), ASKED - 64, "{refused:?}");
+    assert!(
+        refused.iter().all(|error| error.contains("BusyError")),
+        "{refused:?}"
+    );
+}
+
 #[tokio::test]
 async fn calls_without_an_id_get_one_of_their_own() {
     let bus = Bus::start(0).await;

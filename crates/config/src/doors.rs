@@ -13,7 +13,7 @@ mod voice;
 
 pub use agent::{AgentBudgets, AgentDoor, CallStyle};
 pub use mcp::McpDoor;
-pub use voice::{HumeVoice, Interrupt, LongCalls, OpenAiVoice, VoiceDoor, speech_service};
+pub use voice::{HumeVoice, Interrupt, LongCalls, OpenAiVoice, VoiceDoor, is_this_machine, speech_service};
 
 /// `service.doors`.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,7 +53,11 @@ impl Doors {
         for door in ["agent", "mcp", "voice"] {
             unknown.shift_remove(door);
         }
-        reader.refuse(&at(&[]), &json!({"agent": null, "mcp": null, "voice": null}), &unknown);
+        reader.refuse(
+            &at(&[]),
+            &json!({"agent": null, "mcp": null, "voice": null}),
+            &unknown,
+        );
         Self {
             agent: AgentDoor::read(reader),
             mcp: McpDoor::read(reader, service),

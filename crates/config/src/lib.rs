@@ -35,8 +35,8 @@ use serde_json::Value;
 
 pub use address::BusConfig;
 pub use doors::{
-    AgentBudgets, AgentDoor, CallStyle, Doors, HumeVoice, Interrupt, LongCalls, McpDoor, OpenAiVoice, Toolset,
-    VoiceDoor, speech_service,
+    AgentBudgets, AgentDoor, CallStyle, Doors, HumeVoice, Interrupt, LongCalls, McpDoor, OpenAiVoice,
+    Toolset, VoiceDoor, is_this_machine, speech_service,
 };
 pub use error::{ConfigError, ConfigErrors, Notice};
 pub use layers::{Layer, LayerState, Stack};

@@ -120,6 +120,9 @@ fn endpoint(door: &AgentDoor) -> Result<Endpoint, EndpointError> {
 }
 
 fn read<T: DeserializeOwned>(request: &Request) -> Result<T, String> {
+    if let Some(error) = request.refused() {
+        return Err(error.to_owned());
+    }
     let data = Value::Object(request.data().clone());
     serde_json::from_value(data).map_err(|error| format!("ValueError: {error}"))
 }

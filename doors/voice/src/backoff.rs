@@ -1,28 +1,57 @@
-//! How long to wait before a lost socket is opened again.
+//! How long to wait before a lost socket is opened again, and when that is given up. Pure.
 
 use std::time::Duration;
+
+use tokio::time::Instant;
 
 const FIRST: Duration = Duration::from_millis(250);
 const LONGEST: Duration = Duration::from_secs(10);
 
+/// How long a lost socket is opened again for.
+const GIVE_UP: Duration = Duration::from_secs(120);
+
+/// A socket that lived this long works. One that is lost earlier goes on with the waits, and the end, of the one before it:
+/// else a service that takes each socket and drops it would be dialled for ever.
+const WORKS: Duration = Duration::from_secs(30);
+
 /// The waits double, and each is shortened by up to its half at random, so that many doors do not come back at once.
-pub(crate) struct Backoff(Duration);
+pub(crate) struct Backoff {
+    wait: Duration,
+    opened: Instant,
+    give_up: Option<Instant>,
+}
 
 impl Backoff {
-    pub(crate) fn new() -> Self {
-        Self(FIRST)
+    /// A socket is open for the first time.
+    pub(crate) fn new(now: Instant) -> Self {
+        Self {
+            wait: FIRST,
+            opened: now,
+            give_up: None,
+        }
     }
 
-    /// The next wait.
-    pub(crate) fn wait(&mut self) -> Duration {
-        let whole = self.0;
-        self.0 = (whole * 2).min(LONGEST);
-        whole.mul_f64(1.0 - fastrand::f64() / 2.0)
+    /// A socket is open again.
+    pub(crate) fn opened(&mut self, now: Instant) {
+        self.opened = now;
     }
 
-    /// The socket works: the waits begin anew.
-    pub(crate) fn reset(&mut self) {
-        self.0 = FIRST;
+    /// The socket is lost.
+    pub(crate) fn lost(&mut self, now: Instant) {
+        if now.duration_since(self.opened) >= WORKS {
+            self.wait = FIRST;
+            self.give_up = None;
+        }
+        self.give_up.get_or_insert(now + GIVE_UP);
+    }
+
+    /// The next wait; none where it is given up.
+    pub(crate) fn wait(&mut self, now: Instant) -> Option<Duration> {
+        let whole = self.wait;
+        self.wait = (whole * 2).min(LONGEST);
+        let wait = whole.mul_f64(1.0 - fastrand::f64() / 2.0);
+        let in_time = self.give_up.is_none_or(|end| now + wait < end);
+        in_time.then_some(wait)
     }
 }
 
@@ -30,14 +59,36 @@ impl Backoff {
 mod tests {
     use super::*;
 
-    #[test]
-    fn waits_double_up_to_a_bound_and_begin_anew() {
-        let mut backoff = Backoff::new();
+    #[tokio::test(start_paused = true)]
+    async fn waits_double_up_to_a_bound_and_begin_anew_after_a_socket_that_worked() {
+        let start = Instant::now();
+        let mut backoff = Backoff::new(start);
+        backoff.lost(start);
         for whole in [250, 500, 1000, 2000, 4000, 8000, 10_000, 10_000] {
-            let wait = backoff.wait().as_millis();
+            let wait = backoff.wait(start).expect("a wait").as_millis();
             assert!((whole / 2..=whole).contains(&wait), "{wait} of {whole}");
         }
-        backoff.reset();
-        assert!(backoff.wait() <= FIRST);
+        backoff.opened(start);
+        backoff.lost(start + WORKS);
+        assert!(backoff.wait(start + WORKS).expect("a wait") <= FIRST);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn sockets_that_are_taken_and_dropped_are_given_up() {
+        let start = Instant::now();
+        let mut backoff = Backoff::new(start);
+        let mut now = start;
+        let mut dials = 0;
+        loop {
+            backoff.lost(now);
+            let Some(wait) = backoff.wait(now) else { break };
+            now += wait;
+            backoff.opened(now);
+            now += Duration::from_secs(1);
+            dials += 1;
+            assert!(dials < 100, "it never ends");
+        }
+        assert!(now - start <= GIVE_UP, "{:?}", now - start);
+        assert!(dials > 5, "{dials}");
     }
 }

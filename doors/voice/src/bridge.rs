@@ -1,16 +1,19 @@
 //! The conversations of this program, and the requests on the bus to join more of them.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use client::payload::{VoiceJoinRequest, VoiceJoinResponse};
 use client::{Request, Requests};
-use config::VoiceDoor;
+use config::{VoiceDoor, is_this_machine};
 use door::Door;
+use futures_util::FutureExt as _;
+use parking_lot::Mutex;
 use rustls::ClientConfig;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
-use url::{Host, Url};
+use url::Url;
 
 use crate::chat::Chat;
 use crate::claim::ClaimError;
@@ -22,11 +25,14 @@ use crate::openai::OpenAi;
 /// How many conversations are served at the same time.
 const MAX_CHATS: usize = 8;
 
+/// How many requests to join are looked at at the same time: each may dial for 10 s.
+const MAX_ASKING: usize = 32;
+
 /// The names of the dialects.
 const DIALECTS: &str = "\"hume\" or \"openai\"";
 
 /// A speech service.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Service {
     Hume,
     OpenAi,
@@ -39,6 +45,9 @@ pub(crate) struct Bridge {
     pub(crate) trust: Arc<ClientConfig>,
     pub(crate) claims: PathBuf,
     places: Arc<Semaphore>,
+    asking: Arc<Semaphore>,
+    /// Held while a conversation is joined.
+    joining: Mutex<HashMap<(Service, String), Arc<tokio::sync::Mutex<()>>>>,
 }
 
 /// Why a conversation is not served.
@@ -46,6 +55,13 @@ pub(crate) struct Bridge {
 pub(crate) enum JoinError {
     #[error("{0}")]
     Request(String),
+    /// With its kind.
+    #[error("{0}")]
+    Read(String),
+    #[error("{MAX_ASKING} requests to join wait already: ask again later")]
+    Asked,
+    #[error("the voice door closes: ask again when it runs")]
+    Closes,
     #[error("{MAX_CHATS} conversations are served already")]
     Full,
     #[error("the environment variable {0} does not hold a key")]
@@ -58,8 +74,8 @@ impl JoinError {
     /// The word before the colon of an answer's `error`.
     fn kind(&self) -> &'static str {
         match self {
-            Self::Request(_) | Self::Chat(ChatError::Target(_)) => "ValueError",
-            Self::Full => "BusyError",
+            Self::Request(_) | Self::Read(_) | Self::Chat(ChatError::Target(_)) => "ValueError",
+            Self::Full | Self::Asked | Self::Closes => "BusyError",
             Self::Key(_) | Self::Chat(_) => "RuntimeError",
         }
     }
@@ -78,6 +94,8 @@ impl Bridge {
             trust,
             claims,
             places: Arc::new(Semaphore::new(MAX_CHATS)),
+            asking: Arc::new(Semaphore::new(MAX_ASKING)),
+            joining: Mutex::default(),
         })
     }
 
@@ -100,7 +118,7 @@ impl Bridge {
         let key = std::env::var(variable).ok();
         let key = key.map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
         // A service on this machine is a test's.
-        if key.is_none() && !is_here(url) {
+        if key.is_none() && !is_this_machine(url) {
             return Err(JoinError::Key(variable.to_owned()));
         }
         Ok(Arc::new(Line {
@@ -133,46 +151,73 @@ impl Bridge {
         })
     }
 
-    /// Answers requests to join conversations until the door closes.
+    /// Answers requests to join conversations until the door closes, and then those that wait.
     ///
     /// # Cancel safety
     /// If dropped, requests that are under way are answered all the same.
     pub(crate) async fn answer_joins(self: Arc<Self>, mut requests: Requests) {
         loop {
             let request = tokio::select! {
-                () = self.door.shutdown.cancelled() => return,
+                () = self.door.shutdown.cancelled() => break,
                 request = requests.next() => request,
             };
             let Some(request) = request else { return };
+            let Ok(place) = Arc::clone(&self.asking).try_acquire_owned() else {
+                self.answer(&request, Err(JoinError::Asked));
+                continue;
+            };
             let bridge = Arc::clone(&self);
-            self.door
-                .tasks
-                .spawn(async move { bridge.answer_join(request).await });
+            self.door.tasks.spawn(async move {
+                let _place = place;
+                let joined = tokio::select! {
+                    joined = bridge.join(&request) => joined,
+                    () = bridge.door.shutdown.cancelled() => Err(JoinError::Closes),
+                };
+                bridge.answer(&request, joined);
+            });
+        }
+        while let Some(Some(request)) = requests.next().now_or_never() {
+            self.answer(&request, Err(JoinError::Closes));
         }
     }
 
-    async fn answer_join(&self, request: Request) {
-        let answer = match self.join(&request).await {
-            Ok(answer) => answer,
-            Err(error) => {
-                tracing::warn!(%error, "no conversation is joined");
-                json!({"error": format!("{}: {error}", error.kind())})
+    fn answer(&self, request: &Request, joined: Result<Value, JoinError>) {
+        let answer = joined.unwrap_or_else(|error| {
+            tracing::warn!(%error, "no conversation is joined");
+            match error {
+                JoinError::Read(error) => json!({ "error": error }),
+                error => json!({"error": format!("{}: {error}", error.kind())}),
             }
-        };
-        if let Err(error) = request.answer(&answer).await {
+        });
+        if let Err(error) = self.door.client.answer(request, &answer) {
             tracing::warn!(%error, "a request to join got no answer");
         }
     }
 
-    async fn join(&self, request: &Request) -> Result<Value, JoinError> {
+    async fn join(self: &Arc<Self>, request: &Request) -> Result<Value, JoinError> {
+        if let Some(error) = request.refused() {
+            return Err(JoinError::Read(error.to_owned()));
+        }
         let asked: VoiceJoinRequest =
-            serde_json::from_value(Value::Object(request.data.clone())).map_err(|error| {
+            serde_json::from_value(Value::Object(request.data().clone())).map_err(|error| {
                 JoinError::Request(format!(
                     "expected dialect and the id of the conversation: {error}"
                 ))
             })?;
         let (service, chat) = wanted(&asked).map_err(JoinError::Request)?;
-        match self.open(service, Target::Joined(chat)).await {
+        // Of requests for one conversation the later ones wait for what becomes of the first.
+        let turn = Arc::clone(self.joining.lock().entry((service, chat.clone())).or_default());
+        let joined = {
+            let _turn = turn.lock().await;
+            self.open(service, Target::Joined(chat.clone())).await
+        };
+        let mut joining = self.joining.lock();
+        // This one's, and the table's.
+        if Arc::strong_count(&turn) <= 2 {
+            joining.remove(&(service, chat));
+        }
+        drop(joining);
+        match joined {
             Ok(serving) => _ = self.door.tasks.spawn(serving),
             // Asked for twice, as by an app that asks at its every start.
             Err(JoinError::Chat(ChatError::Claim(ClaimError::Taken))) => {}
@@ -196,14 +241,5 @@ fn wanted(asked: &VoiceJoinRequest) -> Result<(Service, String), String> {
     match chat {
         Some(chat) => Ok((service, chat.clone())),
         None => Err(format!("{key} is missing: {} needs it", asked.dialect)),
-    }
-}
-
-fn is_here(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        Some(Host::Domain(name)) => name == "localhost",
-        None => false,
     }
 }

@@ -23,6 +23,10 @@ pub(crate) async fn call(
     args: Object,
     end: CancellationToken,
 ) -> Outcome {
+    // The voice may be gone before this runs for the first time.
+    if end.is_cancelled() {
+        return Outcome::refused(&Answer::cancelled(&tool, "it was taken back before it began"));
+    }
     let request = InvokeRequest {
         name: tool.name.clone(),
         args,

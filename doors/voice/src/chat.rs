@@ -1,37 +1,34 @@
 //! One conversation: its sockets, one after the other, and the calls that they bring.
 //!
-//! What a call, a lost socket or an interruption means is decided in `ledger` and `silence`; this carries it out.
+//! What a call, a lost socket or an interruption means is decided in `ledger`, `silence`, `floor` and `backoff`; this carries it
+//! out. What a frame asks for is carried out in `hearing`.
+
+mod hearing;
 
 use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use config::{Interrupt, LongCalls};
-use door::{Listing, StopTool};
-use ovos_toolbox_wire::Effect;
-use serde_json::Value;
+use config::LongCalls;
+use door::Listing;
 use tokio::sync::watch;
-use tokio::task::{Id, JoinError, JoinSet};
+use tokio::task::{Id, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::backoff::Backoff;
-use crate::call::{call, call_id};
-use crate::claim::{Claim, ClaimError};
-use crate::dialect::{Asked, Heard, Target};
-use crate::kind::kind_of;
-use crate::ledger::{CallKey, How, Kind, Ledger, Saying, Verdict};
+use crate::claim::Claim;
+use crate::dialect::Target;
+use crate::floor::Floor;
+use crate::ledger::{CallKey, Ledger};
 use crate::line::{ChatError, Line};
 use crate::list::{shown, too_large};
 use crate::outcome::Outcome;
 use crate::silence::{Need, Silence};
 use crate::socket::{Came, DialError, Socket, dial};
 
-/// How long a lost socket is opened again for.
-const RECONNECT_FOR: Duration = Duration::from_secs(120);
-
-/// How long the calls of a conversation that ends may take to come to rest.
+/// How long the end of a conversation waits for its calls. Those that go on then have another owner.
 const REST_WAIT: Duration = Duration::from_secs(3);
 
 /// How a socket came to its end.
@@ -56,6 +53,7 @@ pub(crate) struct Chat {
     changes: watch::Receiver<Arc<Listing>>,
     leave: CancellationToken,
     backoff: Backoff,
+    floor: Floor,
     claim: Option<Claim>,
 }
 
@@ -89,7 +87,8 @@ impl Chat {
             keys: HashMap::new(),
             ends: HashMap::new(),
             changes: line.door.changes(),
-            backoff: Backoff::new(),
+            backoff: Backoff::new(Instant::now()),
+            floor: Floor::default(),
             line,
             target,
             leave,
@@ -117,12 +116,11 @@ impl Chat {
                 Over::Closed(reason) => {
                     tracing::info!(dialect, chat, reason, "the conversation is over");
                     self.rest(None).await;
+                    self.leave_calls();
                     return Ok(());
                 }
                 Over::Leaves => {
-                    for end in self.ends.values() {
-                        end.cancel();
-                    }
+                    self.end_all();
                     self.rest(Some(&socket)).await;
                     socket.close().await;
                     return Ok(());
@@ -130,24 +128,29 @@ impl Chat {
                 Over::Lost(reason) => tracing::warn!(dialect, chat, reason, "the socket is lost"),
             }
             drop(socket);
+            self.backoff.lost(Instant::now());
             match self.reopened().await {
                 Ok(Some(reopened)) => socket = reopened,
                 Ok(None) => {
+                    self.end_all();
                     self.rest(None).await;
                     return Ok(());
                 }
                 Err(error) => {
                     tracing::warn!(dialect, chat, %error, "the conversation is given up");
                     self.rest(None).await;
+                    self.leave_calls();
                     return Err(error);
                 }
             }
+            self.backoff.opened(Instant::now());
         }
     }
 
     /// Serves one socket to its end.
     async fn talk(&mut self, socket: &mut Socket) -> Over {
         self.ledger.opened();
+        self.floor = Floor::default();
         if !self.tell_tools(socket) {
             return Over::Lost(TOO_SLOW.to_owned());
         }
@@ -182,9 +185,8 @@ impl Chat {
                 () = sleep_until(until) => true,
             };
             let mut is_said = is_said;
-            for saying in self.ledger.announced(Instant::now()) {
-                is_said &= self.say(&saying, socket);
-            }
+            let announced = self.ledger.announced(Instant::now());
+            is_said &= self.say(&announced, socket);
             if !is_said {
                 return Over::Lost(TOO_SLOW.to_owned());
             }
@@ -193,10 +195,12 @@ impl Chat {
 
     /// Opens the socket again. `None`: the door closes.
     async fn reopened(&mut self) -> Result<Option<Socket>, ChatError> {
-        let give_up = Instant::now() + RECONNECT_FOR;
         loop {
             let opening = self.line.opening(&self.target)?;
-            let (wait, trust) = (self.backoff.wait(), Arc::clone(&self.line.trust));
+            let Some(wait) = self.backoff.wait(Instant::now()) else {
+                return Err(ChatError::GivenUp);
+            };
+            let trust = Arc::clone(&self.line.trust);
             let attempt = async {
                 sleep(wait).await;
                 dial(&opening, trust).await
@@ -213,165 +217,12 @@ impl Chat {
             };
             match dialled {
                 Ok(socket) => return Ok(Some(socket)),
-                Err(DialError::Failed(reason)) if Instant::now() < give_up => {
+                Err(DialError::Failed(reason)) => {
                     tracing::debug!(dialect = self.line.dialect.name(), reason, "not open again yet");
                 }
                 Err(error) => return Err(error.into()),
             }
         }
-    }
-
-    /// Reads a frame. False: nothing can be said any more. An error is the reason for which the conversation is over.
-    fn hear(&mut self, text: &str, socket: &Socket) -> Result<bool, String> {
-        let Some(kind) = kind_of(text) else {
-            tracing::debug!(bytes = text.len(), "dropped a frame without a type");
-            return Ok(true);
-        };
-        if !self.line.dialect.reads(kind) {
-            return Ok(true);
-        }
-        let frame: Value = match serde_json::from_str(text) {
-            Ok(frame) => frame,
-            Err(error) => {
-                tracing::warn!(kind, %error, "dropped a frame that is no JSON");
-                return Ok(true);
-            }
-        };
-        self.backoff.reset();
-        let mut sayings = Vec::new();
-        // All calls of a frame are known before the first one is answered: an answer says whether it is the last one.
-        let mut refused = Vec::new();
-        for heard in self.line.dialect.parse(&frame) {
-            match heard {
-                Heard::Chat { id, group } => self.name(&id, group)?,
-                Heard::Call(asked) => match self.ask(asked) {
-                    Asking::Runs => {}
-                    Asking::Refused(key, outcome) => refused.push((key, outcome)),
-                    Asking::Told(saying) => sayings.push(*saying),
-                },
-                Heard::Cancel(ids) => {
-                    let keys = self.ledger.take_back(&ids);
-                    self.end(&keys, "its voice took it back");
-                }
-                Heard::Interrupted if self.line.config.interrupt == Interrupt::CancelMotion => {
-                    self.halt("the user interrupted");
-                }
-                Heard::Interrupted => {}
-                Heard::Complaint(complaint) => {
-                    tracing::warn!(
-                        dialect = self.line.dialect.name(),
-                        complaint,
-                        "the service complains"
-                    );
-                }
-            }
-        }
-        for (key, outcome) in refused {
-            sayings.extend(self.ledger.ended(&key, outcome, true));
-        }
-        Ok(sayings.iter().all(|saying| self.say(saying, socket)))
-    }
-
-    /// A chat of our own says who it is.
-    fn name(&mut self, chat: &str, group: Option<String>) -> Result<(), String> {
-        let Target::Own { resumes } = &mut self.target else {
-            return Ok(());
-        };
-        if group.is_some() {
-            *resumes = group;
-        }
-        if self.ledger.chat() == chat {
-            return Ok(());
-        }
-        let dialect = self.line.dialect.name();
-        self.claim = match Claim::new(&self.line.claims, dialect, chat) {
-            Ok(claim) => Some(claim),
-            Err(error @ ClaimError::Taken) => return Err(error.to_string()),
-            Err(error) => {
-                tracing::warn!(%error, "another program could join this conversation, and run its calls again");
-                None
-            }
-        };
-        tracing::info!(dialect, chat, "this is the conversation's id");
-        self.ledger.named(chat);
-        Ok(())
-    }
-
-    /// A call is asked for.
-    fn ask(&mut self, asked: Asked) -> Asking {
-        let stop = StopTool::named(&asked.name);
-        let tool = self.line.door.listing().tool(&asked.name).cloned();
-        let kind = match (stop, tool.as_ref().map(|tool| tool.effect)) {
-            (Some(_), _) | (None, Some(Effect::Stop)) => Kind::Stop,
-            (None, Some(Effect::Motion)) => Kind::Motion,
-            (None, _) => Kind::Other,
-        };
-        let (name, arguments) = (asked.name.clone(), asked.arguments.clone());
-        let key = match self.ledger.asked(asked, kind, Instant::now()) {
-            Verdict::Run(key) => key,
-            Verdict::Known => {
-                tracing::debug!(tool = name, "a call came again, and does not run again");
-                return Asking::Runs;
-            }
-            Verdict::Again(saying) => return Asking::Told(saying),
-            Verdict::Refuse(key, outcome) => return Asking::Refused(key, outcome),
-        };
-        let door = Arc::clone(&self.line.door);
-        if let Some(stop) = stop {
-            let stopping = async move { Outcome::stopped(door::stop(stop, &door).await) };
-            let task = self.calls.spawn(stopping);
-            self.keys.insert(task.id(), key);
-            return Asking::Runs;
-        }
-        let Some(tool) = tool else {
-            let message = format!("There is no tool {name:?}.");
-            return Asking::Refused(key, Outcome::failure("ValueError", message));
-        };
-        let args = match arguments {
-            Ok(args) => args,
-            // A stop is never validated away.
-            Err(_) if tool.effect == Effect::Stop => ovos_toolbox_wire::Object::new(),
-            Err(wrong) => {
-                let message =
-                    format!("{name} did not run. Its {wrong}. Call it again with arguments that fit.");
-                return Asking::Refused(key, Outcome::failure("ValueError", message));
-            }
-        };
-        let end = CancellationToken::new();
-        let call_id = call_id(self.line.dialect.name(), &key);
-        let task = self.calls.spawn(call(door, tool, call_id, args, end.clone()));
-        self.keys.insert(task.id(), key.clone());
-        self.ends.insert(key, end);
-        Asking::Runs
-    }
-
-    /// A call has ended. False: nothing can be said any more.
-    fn told(&mut self, done: Result<(Id, Outcome), JoinError>, socket: Option<&Socket>) -> bool {
-        let (task, outcome) = match done {
-            Ok(done) => done,
-            Err(error) => {
-                tracing::error!(%error, "the door failed at a call");
-                let message = "The door failed. It is not known whether the call was carried out.";
-                (error.id(), Outcome::failure("InternalError", message))
-            }
-        };
-        let Some(key) = self.keys.remove(&task) else {
-            return true;
-        };
-        self.ends.remove(&key);
-        match (self.ledger.ended(&key, outcome, socket.is_some()), socket) {
-            (Some(saying), Some(socket)) => self.say(&saying, socket),
-            _ => true,
-        }
-    }
-
-    fn say(&self, saying: &Saying, socket: &Socket) -> bool {
-        let Saying { asked, outcome, how } = saying;
-        let frames = match how {
-            How::Answer { is_last } => self.line.dialect.answer(asked, outcome, *is_last),
-            How::Report => self.line.dialect.report(asked, outcome),
-        };
-        frames.into_iter().all(|frame| socket.say(frame))
     }
 
     fn tell_tools(&mut self, socket: &Socket) -> bool {
@@ -400,7 +251,35 @@ impl Chat {
         }
     }
 
-    /// Waits until the calls have ended; those that do not are cancelled when this is dropped.
+    fn end_all(&self) {
+        for end in self.ends.values() {
+            end.cancel();
+        }
+    }
+
+    /// Lets the door finish the calls that go on after the conversation. What moves was cancelled before.
+    fn leave_calls(&mut self) {
+        let mut calls = std::mem::take(&mut self.calls);
+        if calls.is_empty() {
+            return;
+        }
+        let ends = std::mem::take(&mut self.ends);
+        let leave = self.leave.clone();
+        self.line.door.tasks.spawn(async move {
+            let mut is_left = false;
+            loop {
+                tokio::select! {
+                    ended = calls.join_next() => if ended.is_none() { return },
+                    () = leave.cancelled(), if !is_left => {
+                        is_left = true;
+                        ends.values().for_each(CancellationToken::cancel);
+                    }
+                }
+            }
+        });
+    }
+
+    /// Waits for the end of the calls, for a while.
     async fn rest(&mut self, socket: Option<&Socket>) {
         let ending = async {
             while let Some(done) = self.calls.join_next_with_id().await {
@@ -413,13 +292,3 @@ impl Chat {
 
 /// Why a socket counts as lost that is open.
 const TOO_SLOW: &str = "too much waits to be written";
-
-/// What became of the request for a call.
-enum Asking {
-    /// It runs, or did.
-    Runs,
-    /// It does not.
-    Refused(CallKey, Outcome),
-    /// It ran, and this is told again.
-    Told(Box<Saying>),
-}

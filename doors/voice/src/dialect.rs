@@ -14,6 +14,9 @@ use crate::outcome::Outcome;
 /// The longest id of a call or of a chat that is accepted, in bytes.
 pub(crate) const MAX_ID: usize = 256;
 
+/// How much of a tool's name is kept, in bytes. No name that is shown is longer than 64, and names stand in answers.
+const MAX_NAME: usize = 128;
+
 /// One service's protocol.
 pub(crate) trait Dialect: Send + Sync + 'static {
     /// Its name in the configuration and on the bus.
@@ -31,11 +34,17 @@ pub(crate) trait Dialect: Send + Sync + 'static {
     /// What a frame says; nothing where it does not matter here.
     fn parse(&self, frame: &Value) -> Vec<Heard>;
 
-    /// Tells the outcome of a call. `is_last`: no other call of the same turn waits for its answer.
-    fn answer(&self, call: &Asked, outcome: &Outcome, is_last: bool) -> Vec<String>;
+    /// Tells the outcome of a call.
+    fn answer(&self, call: &Asked, outcome: &Outcome) -> Vec<String>;
 
     /// Tells how a call ended that was answered before it had ended.
     fn report(&self, call: &Asked, outcome: &Outcome) -> Vec<String>;
+
+    /// Lets the voice speak about what it was told; none where it does so by itself. It is said after the last answer of a turn
+    /// and after a report, and never while the voice has the floor.
+    fn speak(&self) -> Option<String> {
+        None
+    }
 
     /// Tells which tools there are, at the beginning and after every change.
     fn tools_changed(&self, tools: &[Shown]) -> Vec<String>;
@@ -84,6 +93,13 @@ pub(crate) enum Heard {
     Chat { id: String, group: Option<String> },
     /// A tool is called.
     Call(Asked),
+    /// The same, which counts only where the tool is a stop: the voice may still be cut short, or was. A stop without a usable id
+    /// has an empty one, and wants no answer.
+    IfStop(Asked),
+    /// The voice takes the floor, or gives it back.
+    Floor { taken: bool },
+    /// It was told to speak while it has the floor.
+    SpokeTooSoon,
     /// These calls are taken back.
     Cancel(Vec<String>),
     /// The user spoke while the voice did.
@@ -116,6 +132,12 @@ pub(crate) fn arguments(text: Option<&Value>) -> Result<Object, String> {
         Ok(_) => Err(expected.to_owned()),
         Err(error) => Err(format!("{expected}; {error}")),
     }
+}
+
+/// The name of a tool, cut after [`MAX_NAME`].
+pub(crate) fn tool_name(value: Option<&Value>) -> String {
+    let name = value.and_then(Value::as_str).unwrap_or_default();
+    name[..name.floor_char_boundary(MAX_NAME)].to_owned()
 }
 
 /// A text that is neither missing, nor empty, nor longer than [`MAX_ID`].

@@ -7,7 +7,9 @@ use ovos_toolbox_wire::Object;
 use serde_json::{Value, json};
 use url::Url;
 
-use crate::dialect::{Asked, Dialect, Heard, Key, Opening, Shown, Target, arguments, id, is_plain};
+use crate::dialect::{
+    Asked, Dialect, Heard, Key, Opening, Shown, Target, arguments, id, is_plain, tool_name,
+};
 use crate::outcome::Outcome;
 
 /// `dialect: "hume"`.
@@ -60,26 +62,27 @@ impl Dialect for Hume {
 
     fn parse(&self, frame: &Value) -> Vec<Heard> {
         let text = |key: &str| frame.get(key).and_then(Value::as_str);
+        if text("type") == Some("tool_call") && text("tool_type") != Some("builtin") {
+            return called(frame);
+        }
         let heard = match text("type") {
             Some("chat_metadata") => id(frame.get("chat_id")).map(|chat| Heard::Chat {
                 id: chat,
                 group: id(frame.get("chat_group_id")),
             }),
-            // The service runs its own tools by itself.
-            Some("tool_call") if text("tool_type") == Some("builtin") => None,
-            Some("tool_call") => Some(called(frame)),
             Some("user_interruption") => Some(Heard::Interrupted),
             Some("error") => {
                 let part = |key: &str| text(key).unwrap_or("?");
                 let said = format!("{} {}: {}", part("code"), part("slug"), part("message"));
                 Some(Heard::Complaint(said))
             }
+            // A `tool_call` that is left is of a tool that the service runs by itself.
             _ => None,
         };
         heard.into_iter().collect()
     }
 
-    fn answer(&self, call: &Asked, outcome: &Outcome, _: bool) -> Vec<String> {
+    fn answer(&self, call: &Asked, outcome: &Outcome) -> Vec<String> {
         let frame = match outcome {
             Outcome::Result(result) => json!({
                 "type": "tool_response",
@@ -126,20 +129,22 @@ impl Dialect for Hume {
     }
 }
 
-fn called(frame: &Value) -> Heard {
-    let Some(id) = id(frame.get("tool_call_id")) else {
-        return Heard::Complaint("a tool_call without a usable tool_call_id cannot be answered".to_owned());
-    };
-    let name = frame.get("name").and_then(Value::as_str).unwrap_or_default();
+fn called(frame: &Value) -> Vec<Heard> {
     let arguments: Result<Object, String> =
         arguments(frame.get("parameters")).map_err(|expected| format!("parameters: {expected}"));
-    Heard::Call(Asked {
-        id,
-        name: name.to_owned(),
+    let id = id(frame.get("tool_call_id"));
+    let asked = Asked {
+        wants_answer: id.is_some() && frame.get("response_required") != Some(&Value::Bool(false)),
+        name: tool_name(frame.get("name")),
         arguments,
-        wants_answer: frame.get("response_required") != Some(&Value::Bool(false)),
         turn: None,
-    })
+        id: id.clone().unwrap_or_default(),
+    };
+    if id.is_some() {
+        return vec![Heard::Call(asked)];
+    }
+    let complaint = "a tool_call without a usable tool_call_id cannot be answered".to_owned();
+    vec![Heard::IfStop(asked), Heard::Complaint(complaint)]
 }
 
 #[cfg(test)]

@@ -81,7 +81,7 @@ fn an_answer_is_what_the_tool_returned_or_an_error_with_words_for_the_voice() {
                 "content": "That is no arm.", "code": "ValueError", "level": "warn", "tool_type": "function"}),
         ),
     ] {
-        assert_eq!(hume(None).answer(&call, &outcome, true), [frame.to_string()]);
+        assert_eq!(hume(None).answer(&call, &outcome), [frame.to_string()]);
     }
     let said = hume(None).report(&call, &Outcome::Result(result));
     let expected = json!({"type": "assistant_input", "text": "wave is done: Completed wave."});

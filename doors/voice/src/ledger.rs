@@ -9,14 +9,20 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::dialect::Asked;
+use crate::dialect::{Asked, MAX_ID};
 use crate::outcome::Outcome;
 
 /// How many calls of a chat may run at the same time, beside stops.
 pub(crate) const MAX_RUNNING: usize = 64;
 
-/// How many calls a chat may make. None is forgotten, so that none runs twice.
+/// How many calls a chat may make beside stops. None is forgotten, so that none runs twice.
 pub(crate) const MAX_CALLS: usize = 65_536;
+
+/// How many stops of a chat are waited for at the same time. A further one is carried out all the same.
+pub(crate) const MAX_STOPPING: usize = 16;
+
+/// How many stops are known by their ids. One that comes again later stops again, which does no harm.
+const MAX_STOPS: usize = 1024;
 
 /// How many outcomes are kept for calls that come again.
 const MAX_KEPT: usize = 64;
@@ -48,6 +54,8 @@ pub(crate) enum Verdict {
     Known,
     /// It ran, and was asked for on a socket that is lost: tell this now.
     Again(Box<Saying>),
+    /// It is a new stop, and many are waited for already: stop, wait for nothing, and tell this.
+    StopUnheard(CallKey, Outcome),
     /// It is new and must not run.
     Refuse(CallKey, Outcome),
 }
@@ -74,8 +82,12 @@ pub(crate) struct Ledger {
     announce_after: Option<Duration>,
     chat: String,
     socket: u64,
-    /// All that were ever asked for, and on which socket last.
+    /// All that were ever asked for but stops, and on which socket last.
     known: HashMap<CallKey, u64>,
+    /// The same of the last stops.
+    stops: VecDeque<(CallKey, u64)>,
+    /// How many stops had no id.
+    nameless: u64,
     running: BTreeMap<CallKey, Running>,
     /// The outcomes of those that ended last.
     kept: VecDeque<(CallKey, Outcome)>,
@@ -99,6 +111,8 @@ impl Ledger {
             chat: chat.to_owned(),
             socket: 0,
             known: HashMap::new(),
+            stops: VecDeque::new(),
+            nameless: 0,
             running: BTreeMap::new(),
             kept: VecDeque::new(),
         }
@@ -119,29 +133,52 @@ impl Ledger {
         &self.chat
     }
 
-    /// A call is asked for.
+    /// A call is asked for. A stop without an id gets one of this program.
     pub(crate) fn asked(&mut self, asked: Asked, kind: Kind, now: Instant) -> Verdict {
-        let key = CallKey {
+        let mut key = CallKey {
             chat: self.chat.clone(),
             id: asked.id.clone(),
         };
-        if let Some(socket) = self.known.insert(key.clone(), self.socket) {
+        if key.id.is_empty() {
+            self.nameless += 1;
+            // Longer than the id of any call that is accepted.
+            key.id = format!("{:0>1$}", self.nameless, MAX_ID + 1);
+        }
+        if let Some(socket) = self.seen(&key, kind) {
             return match socket == self.socket {
                 true => Verdict::Known,
                 false => self.asked_again(asked, &key, now),
             };
         }
         let busy = |message: String| Some(Outcome::failure("BusyError", message));
+        let count = |stop: bool| {
+            self.running
+                .values()
+                .filter(|running| (running.kind == Kind::Stop) == stop)
+                .count()
+        };
+        let is_full = self.known.len() >= MAX_CALLS;
         let refusal = match kind {
+            Kind::Stop if count(true) >= MAX_STOPPING => busy(format!(
+                "The stop was sent, but is NOT confirmed: {MAX_STOPPING} stops of this chat wait for theirs already."
+            )),
             Kind::Stop => None,
-            _ if self.known.len() > MAX_CALLS => busy(format!(
+            _ if is_full => busy(format!(
                 "This chat has made {MAX_CALLS} calls, and may make no more: begin a new one."
             )),
-            _ if self.running.len() >= MAX_RUNNING => busy(format!(
+            _ if count(false) >= MAX_RUNNING => busy(format!(
                 "{MAX_RUNNING} calls of this chat run already: wait until one of them has ended."
             )),
             _ => None,
         };
+        if kind == Kind::Stop {
+            self.stops.push_back((key.clone(), self.socket));
+            if self.stops.len() > MAX_STOPS {
+                self.stops.pop_front();
+            }
+        } else if !is_full {
+            self.known.insert(key.clone(), self.socket);
+        }
         let announce_at = match kind {
             Kind::Stop => None,
             _ => self.announce_after.map(|after| now + after),
@@ -156,9 +193,23 @@ impl Ledger {
         };
         self.running.insert(key.clone(), running);
         match refusal {
+            Some(outcome) if kind == Kind::Stop => Verdict::StopUnheard(key, outcome),
             Some(outcome) => Verdict::Refuse(key, outcome),
             None => Verdict::Run(key),
         }
+    }
+
+    /// On which socket a call was asked for last; from now on it is this one.
+    fn seen(&mut self, key: &CallKey, kind: Kind) -> Option<u64> {
+        let socket = match kind {
+            Kind::Stop => self
+                .stops
+                .iter_mut()
+                .find(|(stop, _)| stop == key)
+                .map(|(_, socket)| socket),
+            _ => self.known.get_mut(key),
+        };
+        socket.map(|socket| std::mem::replace(socket, self.socket))
     }
 
     /// A call that is known comes again on another socket.
@@ -229,11 +280,23 @@ impl Ledger {
         }
         let say = |asked: Asked| {
             let outcome = Outcome::goes_on(&asked.name);
-            let is_last = !self.waits(asked.turn.as_deref());
-            let how = How::Answer { is_last };
+            let how = How::Answer { is_last: true };
             Saying { asked, outcome, how }
         };
-        due.into_iter().map(say).collect()
+        let mut sayings: Vec<Saying> = due.into_iter().map(say).collect();
+        self.find_last(&mut sayings);
+        sayings
+    }
+
+    /// Says of answers that are due together which ones are the last of their turns.
+    pub(crate) fn find_last(&self, sayings: &mut [Saying]) {
+        let mut later: Vec<Option<String>> = Vec::new();
+        for Saying { asked, how, .. } in sayings.iter_mut().rev() {
+            let How::Answer { is_last } = how else { continue };
+            let one_follows = asked.turn.is_some() && later.contains(&asked.turn);
+            *is_last = !one_follows && !self.waits(asked.turn.as_deref());
+            later.push(asked.turn.clone());
+        }
     }
 
     /// When [`announced`](Self::announced) has something to tell.

@@ -188,3 +188,86 @@ async fn what_was_announced_on_a_lost_socket_is_announced_again_where_it_is_aske
     let end = ledger.ended(&key, done(), true).expect("a report");
     assert_eq!(end.how, How::Report);
 }
+
+#[tokio::test]
+async fn a_stop_without_an_id_is_carried_out_each_time() {
+    let mut ledger = ledger();
+    let nameless = || Asked {
+        wants_answer: false,
+        ..asked("")
+    };
+    let keys = [(); 2].map(|()| run(&mut ledger, nameless(), Kind::Stop));
+    assert_ne!(keys[0], keys[1]);
+    for key in keys {
+        assert_eq!(ledger.ended(&key, done(), true), None, "it wants no answer");
+    }
+}
+
+#[tokio::test]
+async fn stops_are_bounded_and_none_is_refused() {
+    let mut ledger = ledger();
+    for number in 0..4 * MAX_STOPS {
+        match ledger.asked(asked(&format!("s{number}")), Kind::Stop, Instant::now()) {
+            Verdict::Run(_) if number < MAX_STOPPING => {}
+            Verdict::StopUnheard(key, outcome) if number >= MAX_STOPPING => {
+                let saying = ledger.ended(&key, outcome, true).expect("an answer");
+                assert!(matches!(saying.outcome, Outcome::Failure { .. }));
+            }
+            other => panic!("{number}: {other:?}"),
+        }
+    }
+    assert_eq!(ledger.running.len(), MAX_STOPPING);
+    assert!(ledger.stops.len() <= MAX_STOPS && ledger.known.is_empty());
+    let last = asked(&format!("s{}", 4 * MAX_STOPS - 1));
+    assert_eq!(ledger.asked(last, Kind::Stop, Instant::now()), Verdict::Known);
+}
+
+#[tokio::test]
+async fn what_is_known_is_bounded_and_never_runs_twice() {
+    let mut ledger = ledger();
+    for number in 0..MAX_CALLS {
+        let key = run(&mut ledger, asked(&number.to_string()), Kind::Other);
+        ledger.ended(&key, done(), true);
+    }
+    for number in 0..10 {
+        match ledger.asked(asked(&format!("more{number}")), Kind::Other, Instant::now()) {
+            Verdict::Refuse(key, outcome) => _ = ledger.ended(&key, outcome, true).expect("an answer"),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(ledger.known.len(), MAX_CALLS);
+    assert_eq!(
+        ledger.asked(asked("0"), Kind::Other, Instant::now()),
+        Verdict::Known
+    );
+    run(&mut ledger, asked("stop"), Kind::Stop);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_answers_that_are_due_together_one_is_the_last_of_its_turn() {
+    let mut ledger = Ledger::new("chat", Some(AFTER));
+    ledger.opened();
+    for (id, turn) in [("a", "t"), ("b", "u"), ("c", "t")] {
+        run(&mut ledger, of_turn(id, turn), Kind::Other);
+    }
+    let announced = ledger.announced(Instant::now() + AFTER);
+    let last = |sayings: &[Saying]| -> Vec<bool> {
+        let is_last = |saying: &Saying| saying.how == How::Answer { is_last: true };
+        sayings.iter().map(is_last).collect()
+    };
+    assert_eq!(last(&announced), [false, true, true]);
+    // Repeats of one turn, after another socket.
+    let mut ledger = self::ledger();
+    for id in ["a", "b"] {
+        let key = run(&mut ledger, of_turn(id, "t"), Kind::Other);
+        ledger.ended(&key, done(), true);
+    }
+    ledger.opened();
+    let mut again = |id| match ledger.asked(of_turn(id, "t"), Kind::Other, Instant::now()) {
+        Verdict::Again(saying) => *saying,
+        other => panic!("{other:?}"),
+    };
+    let mut repeats: Vec<Saying> = ["a", "b"].map(&mut again).into();
+    ledger.find_last(&mut repeats);
+    assert_eq!(last(&repeats), [false, true]);
+}

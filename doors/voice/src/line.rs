@@ -31,6 +31,8 @@ pub(crate) enum ChatError {
     Claim(#[from] ClaimError),
     #[error("{0}")]
     Dial(#[from] DialError),
+    #[error("the socket was lost, and for two minutes none could be opened that lived")]
+    GivenUp,
 }
 
 impl Line {

@@ -10,6 +10,7 @@ mod call;
 mod chat;
 mod claim;
 mod dialect;
+mod floor;
 mod hume;
 mod kind;
 mod ledger;
@@ -41,6 +42,9 @@ use url::Url;
 use crate::bridge::{Bridge, JoinError, Service};
 use crate::dialect::Target;
 use crate::line::ChatError;
+
+/// The requests that it answers.
+const JOIN: &[&str] = &[topic::VOICE_JOIN.name()];
 
 /// How the door names itself on the bus.
 const SOURCE: &str = "ovos-tools-voice";
@@ -204,7 +208,7 @@ async fn run(arguments: Arguments) -> Result<(), DoorError> {
         async move { door.follow().await }
     });
     let bridge = Bridge::new(Arc::clone(&door), keys, trust, config.service.state_dir.clone());
-    let joins = client.serve(topic::VOICE_JOIN.name());
+    let joins = client.serve(JOIN);
     door.tasks.spawn(Arc::clone(&bridge).answer_joins(joins));
     let served = match wanted {
         None => {

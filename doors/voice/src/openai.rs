@@ -1,12 +1,15 @@
 //! OpenAI's Realtime API, as the types of its SDK 3.54.0 describe it. Pure.
 //!
 //! A WebRTC or SIP call that runs elsewhere is joined by its id. A function call is run only when the response that it is part
-//! of is complete: the events before that also come for responses that the user interrupted.
+//! of is complete: the events before that also come for responses that the user interrupted. A stop is run as soon as its item is
+//! complete, whatever becomes of its response.
 
 use serde_json::{Value, json};
 use url::Url;
 
-use crate::dialect::{Asked, Dialect, Heard, Key, Opening, Shown, Target, arguments, id, is_plain};
+use crate::dialect::{
+    Asked, Dialect, Heard, Key, Opening, Shown, Target, arguments, id, is_plain, tool_name,
+};
 use crate::outcome::Outcome;
 
 /// `dialect: "openai"`.
@@ -42,25 +45,40 @@ impl Dialect for OpenAi {
     fn reads(&self, kind: &str) -> bool {
         matches!(
             kind,
-            "response.done" | "conversation.item.truncated" | "output_audio_buffer.cleared" | "error"
+            "response.created"
+                | "response.output_item.done"
+                | "response.done"
+                | "conversation.item.truncated"
+                | "output_audio_buffer.cleared"
+                | "error"
         )
     }
 
     fn parse(&self, frame: &Value) -> Vec<Heard> {
         match frame.get("type").and_then(Value::as_str) {
+            Some("response.created") => vec![Heard::Floor { taken: true }],
+            Some("response.output_item.done") => {
+                let turn = frame.get("response_id").and_then(Value::as_str);
+                let item = frame.get("item").filter(|item| is_complete_call(item));
+                item.map(|item| Heard::IfStop(asked(item, turn)))
+                    .into_iter()
+                    .collect()
+            }
             Some("response.done") => frame.get("response").map(done).unwrap_or_default(),
             Some("conversation.item.truncated" | "output_audio_buffer.cleared") => vec![Heard::Interrupted],
             Some("error") => {
-                let message = frame.pointer("/error/message").and_then(Value::as_str);
-                vec![Heard::Complaint(
-                    message.unwrap_or("an error without a message").to_owned(),
-                )]
+                let error = |key: &str| frame.pointer(&format!("/error/{key}")).and_then(Value::as_str);
+                if error("code") == Some("conversation_already_has_active_response") {
+                    return vec![Heard::SpokeTooSoon];
+                }
+                let message = error("message").unwrap_or("an error without a message");
+                vec![Heard::Complaint(message.to_owned())]
             }
             _ => Vec::new(),
         }
     }
 
-    fn answer(&self, call: &Asked, outcome: &Outcome, is_last: bool) -> Vec<String> {
+    fn answer(&self, call: &Asked, outcome: &Outcome) -> Vec<String> {
         let output = match outcome {
             Outcome::Result(result) => result.to_string(),
             Outcome::Failure {
@@ -75,22 +93,18 @@ impl Dialect for OpenAi {
             .to_string(),
         };
         let item = json!({"type": "function_call_output", "call_id": call.id, "output": output});
-        let mut frames = vec![json!({"type": "conversation.item.create", "item": item}).to_string()];
-        // Only one response can be under way.
-        if is_last {
-            frames.push(speak());
-        }
-        frames
+        vec![json!({"type": "conversation.item.create", "item": item}).to_string()]
     }
 
     fn report(&self, call: &Asked, outcome: &Outcome) -> Vec<String> {
         let told = format!("Tell the user: {}", outcome.told(&call.name));
         let item =
             json!({"type": "message", "role": "system", "content": [{"type": "input_text", "text": told}]});
-        vec![
-            json!({"type": "conversation.item.create", "item": item}).to_string(),
-            speak(),
-        ]
+        vec![json!({"type": "conversation.item.create", "item": item}).to_string()]
+    }
+
+    fn speak(&self) -> Option<String> {
+        Some(json!({"type": "response.create"}).to_string())
     }
 
     fn tools_changed(&self, tools: &[Shown]) -> Vec<String> {
@@ -107,51 +121,55 @@ impl Dialect for OpenAi {
     }
 }
 
-/// The voice answers to what it was told.
-fn speak() -> String {
-    json!({"type": "response.create"}).to_string()
-}
-
 /// What the end of a response says.
 fn done(response: &Value) -> Vec<Heard> {
     let text = |key: &str| response.get(key).and_then(Value::as_str);
     let turn = text("id");
     let items = response.get("output").and_then(Value::as_array);
-    let calls = items
-        .into_iter()
-        .flatten()
-        .filter(|item| item.get("type").and_then(Value::as_str) == Some("function_call"));
-    if text("status") != Some("completed") {
-        let reason = response.pointer("/status_details/reason").and_then(Value::as_str);
-        let interrupted = (reason == Some("turn_detected")).then_some(Heard::Interrupted);
-        let ids: Vec<String> = calls.filter_map(|item| id(item.get("call_id"))).collect();
-        let taken_back = (!ids.is_empty()).then_some(Heard::Cancel(ids));
-        return interrupted.into_iter().chain(taken_back).collect();
+    let calls: Vec<&Value> = items.into_iter().flatten().filter(|item| is_call(item)).collect();
+    let complete = calls.iter().copied().filter(|item| is_complete_call(item));
+    let mut heard = vec![Heard::Floor { taken: false }];
+    if text("status") == Some("completed") {
+        heard.extend(complete.flat_map(|item| called(item, turn)));
+        return heard;
     }
-    calls
-        // An item without a status is part of a response that has one.
-        .filter(|item| {
-            matches!(
-                item.get("status").and_then(Value::as_str),
-                None | Some("completed")
-            )
-        })
-        .map(|item| called(item, turn))
-        .collect()
+    // A stop does not have to be said to its end.
+    heard.extend(complete.map(|item| Heard::IfStop(asked(item, turn))));
+    let reason = response.pointer("/status_details/reason").and_then(Value::as_str);
+    heard.extend((reason == Some("turn_detected")).then_some(Heard::Interrupted));
+    let ids: Vec<String> = calls.iter().filter_map(|item| id(item.get("call_id"))).collect();
+    heard.extend((!ids.is_empty()).then_some(Heard::Cancel(ids)));
+    heard
 }
 
-fn called(item: &Value, turn: Option<&str>) -> Heard {
-    let Some(id) = id(item.get("call_id")) else {
-        return Heard::Complaint("a function_call without a usable call_id cannot be answered".to_owned());
-    };
-    let name = item.get("name").and_then(Value::as_str).unwrap_or_default();
-    Heard::Call(Asked {
-        id,
-        name: name.to_owned(),
+fn is_call(item: &Value) -> bool {
+    item.get("type").and_then(Value::as_str) == Some("function_call")
+}
+
+/// An item without a status is part of a response that has one.
+fn is_complete_call(item: &Value) -> bool {
+    let status = item.get("status").and_then(Value::as_str);
+    is_call(item) && matches!(status, None | Some("completed"))
+}
+
+fn called(item: &Value, turn: Option<&str>) -> Vec<Heard> {
+    let asked = asked(item, turn);
+    if !asked.id.is_empty() {
+        return vec![Heard::Call(asked)];
+    }
+    let complaint = "a function_call without a usable call_id cannot be answered".to_owned();
+    vec![Heard::IfStop(asked), Heard::Complaint(complaint)]
+}
+
+fn asked(item: &Value, turn: Option<&str>) -> Asked {
+    let id = id(item.get("call_id"));
+    Asked {
+        wants_answer: id.is_some(),
+        id: id.unwrap_or_default(),
+        name: tool_name(item.get("name")),
         arguments: arguments(item.get("arguments")).map_err(|expected| format!("arguments: {expected}")),
-        wants_answer: true,
         turn: turn.map(str::to_owned),
-    })
+    }
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ fn a_call_is_joined_by_its_id() {
 }
 
 #[test]
-fn the_voice_speaks_after_the_last_answer_of_a_turn() {
+fn an_answer_is_the_output_of_the_call() {
     let call = Asked {
         id: "call_1".to_owned(),
         name: "wave".to_owned(),
@@ -47,7 +47,6 @@ fn the_voice_speaks_after_the_last_answer_of_a_turn() {
         let item = json!({"type": "function_call_output", "call_id": "call_1", "output": output.to_string()});
         json!({"type": "conversation.item.create", "item": item}).to_string()
     };
-    let speaks = json!({"type": "response.create"}).to_string();
     let result = json!({"success": true, "message": "m", "data": null});
     let failure =
         json!({"success": false, "message": "Busy.", "data": {"error": {"kind": "K", "message": "K: busy"}}});
@@ -56,10 +55,14 @@ fn the_voice_speaks_after_the_last_answer_of_a_turn() {
         message: "K: busy".to_owned(),
         sentence: "Busy.".to_owned(),
     };
-    for (outcome, is_last, frames) in [
-        (Outcome::Result(result.clone()), false, vec![item(&result)]),
-        (failed, true, vec![item(&failure), speaks]),
+    for (outcome, frame) in [
+        (Outcome::Result(result.clone()), item(&result)),
+        (failed, item(&failure)),
     ] {
-        assert_eq!(openai().answer(&call, &outcome, is_last), frames);
+        assert_eq!(openai().answer(&call, &outcome), [frame]);
     }
+    assert_eq!(
+        openai().speak(),
+        Some(json!({"type": "response.create"}).to_string())
+    );
 }

@@ -1,11 +1,12 @@
 //! What a call comes to, as a voice is told. Pure.
 
 use client::Received;
-use client::payload::{Confirm, InvokeResponse, failure_key};
+use client::payload::{InvokeResponse, failure_key};
 use door::{Answer, Registered};
 use serde_json::{Value, json};
 
-/// The longest result that is told, in bytes of JSON: models read no more, and forget what was before.
+/// The longest result that is told, in bytes of JSON, and the longest text of a failure: models read no more, and forget what was
+/// before.
 const MAX_RESULT: usize = 64 << 10;
 
 /// What a call came to.
@@ -27,7 +28,7 @@ pub(crate) enum Outcome {
 impl Outcome {
     /// A failure whose message says what to do, too.
     pub(crate) fn failure(kind: &str, message: impl Into<String>) -> Self {
-        let message = message.into();
+        let message = cut(message.into());
         Self::Failure {
             kind: kind.to_owned(),
             sentence: message.clone(),
@@ -38,7 +39,7 @@ impl Outcome {
     /// The service's answer to a call.
     pub(crate) fn of(tool: &Registered, answer: &Received<InvokeResponse>) -> Self {
         if let Some(confirm) = door::confirm(answer) {
-            return Self::waits(&tool.exported, &confirm);
+            return Self::refused(&door::waits(tool, &confirm, "no voice can"));
         }
         match answer.accepted() {
             Ok(()) => {
@@ -49,30 +50,13 @@ impl Outcome {
         }
     }
 
-    /// A call that a person has to confirm. The token is not told: a yes is not for the voice to say.
-    fn waits(tool: &str, confirm: &Confirm) -> Self {
-        let Confirm {
-            id, text, expires_ms, ..
-        } = confirm;
-        let seconds = expires_ms / 1000;
-        Self::Failure {
-            kind: "ConfirmationRequired".to_owned(),
-            message: format!("ConfirmationRequired: {text}"),
-            sentence: format!(
-                "{tool} did not run: a person has to allow it first. It would do this: {text}. Ask the user to type \
-                 `ovos-tools approve {id}` on the machine of the service within {seconds} seconds, and when that is done call \
-                 {tool} again with the same arguments."
-            ),
-        }
-    }
-
     /// A call that has no result, as a door says it to a model.
     pub(crate) fn refused(answer: &Answer) -> Self {
         let text = |key: &str| answer.data["error"][key].as_str().map(str::to_owned);
         Self::Failure {
             kind: text("kind").unwrap_or_else(|| "RuntimeError".to_owned()),
-            message: text("message").unwrap_or_else(|| answer.text.clone()),
-            sentence: answer.text.clone(),
+            message: cut(text("message").unwrap_or_else(|| answer.text.clone())),
+            sentence: cut(answer.text.clone()),
         }
     }
 
@@ -106,6 +90,15 @@ impl Outcome {
             Self::Failure { sentence, .. } => format!("{tool} did not succeed: {sentence}"),
         }
     }
+}
+
+/// The beginning of a text that is too long.
+fn cut(text: String) -> String {
+    if text.len() <= MAX_RESULT {
+        return text;
+    }
+    let end = text.floor_char_boundary(MAX_RESULT);
+    format!("{} ... (of {} bytes)", &text[..end], text.len())
 }
 
 /// A result in the form that voices are given, `{success, message, data}`; one that has this form stays as it is.
@@ -170,6 +163,24 @@ mod tests {
             ),
         ] {
             assert_eq!(shaped("wave", result), shaped_as);
+        }
+    }
+
+    #[test]
+    fn failures_are_bounded() {
+        let long = "ä".repeat(MAX_RESULT);
+        let answer = Answer::failure(&long, json!({"error": {"kind": "K", "message": long}}));
+        for outcome in [Outcome::failure("K", long.clone()), Outcome::refused(&answer)] {
+            let Outcome::Failure {
+                message, sentence, ..
+            } = outcome
+            else {
+                panic!("a failure")
+            };
+            for text in [message, sentence] {
+                assert!(text.len() < MAX_RESULT + 64, "{}", text.len());
+                assert!(text.ends_with("(of 131072 bytes)"), "{}", text.len());
+            }
         }
     }
 

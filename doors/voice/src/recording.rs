@@ -27,6 +27,9 @@ pub(crate) fn check(dialect: &dyn Dialect, recording: &str) {
 
 fn said(heard: &Heard) -> Value {
     match heard {
+        Heard::IfStop(asked) => json!({ "if_stop": said(&Heard::Call(asked.clone())) }),
+        Heard::Floor { taken } => json!({ "floor": taken }),
+        Heard::SpokeTooSoon => json!("spoke too soon"),
         Heard::Chat { id, group } => json!({"chat": id, "group": group}),
         Heard::Call(Asked {
             id,

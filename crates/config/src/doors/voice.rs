@@ -137,17 +137,26 @@ impl VoiceDoor {
 pub fn speech_service(text: &str) -> Result<Url, &'static str> {
     let accepted = "an address like wss://host, or ws://127.0.0.1:port on this machine, without a path";
     let url: Url = text.parse().map_err(|_| accepted)?;
-    let is_here = match url.host() {
+    let is_bare = url.path() == "/"
+        && url.query().is_none()
+        && url.fragment().is_none()
+        && url.username().is_empty()
+        && url.password().is_none();
+    match url.scheme() {
+        "wss" if url.has_host() && is_bare => Ok(url),
+        "ws" if is_this_machine(&url) && is_bare => Ok(url),
+        _ => Err(accepted),
+    }
+}
+
+/// Whether a URL names this machine.
+#[must_use]
+pub fn is_this_machine(url: &Url) -> bool {
+    match url.host() {
         Some(Host::Ipv4(address)) => address.is_loopback(),
         Some(Host::Ipv6(address)) => address.is_loopback(),
         Some(Host::Domain(name)) => name == "localhost",
         None => false,
-    };
-    let is_bare = url.path() == "/" && url.query().is_none() && url.username().is_empty();
-    match url.scheme() {
-        "wss" if url.has_host() && is_bare => Ok(url),
-        "ws" if is_here && is_bare => Ok(url),
-        _ => Err(accepted),
     }
 }
 

@@ -150,6 +150,10 @@ fn a_wrong_key_of_a_door_is_explained() {
             "doors.voice.announce_after_ms: found 1, expected a whole number of milliseconds from 100",
         ),
         (
+            json!({"voice": {"hume": {"url": "wss://:secret@api.hume.ai"}}}),
+            "doors.voice.hume.url: found",
+        ),
+        (
             json!({"voice": {"hume": {"url": "ws://api.hume.ai"}}}),
             "doors.voice.hume.url: found \"ws://api.hume.ai\", expected an address like wss://host",
         ),

@@ -1,0 +1,238 @@
+//! What a frame asks for, and what is said about it.
+
+use std::sync::Arc;
+
+use config::Interrupt;
+use door::{Registered, StopTool};
+use futures_util::FutureExt as _;
+use ovos_toolbox_wire::{Effect, Object};
+use serde_json::Value;
+use tokio::task::{Id, JoinError};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::Chat;
+use crate::call::{call, call_id};
+use crate::claim::{Claim, ClaimError};
+use crate::dialect::{Asked, Heard, Target};
+use crate::kind::kind_of;
+use crate::ledger::{CallKey, How, Kind, Saying, Verdict};
+use crate::outcome::Outcome;
+use crate::socket::Socket;
+
+/// What became of the request for a call.
+enum Asking {
+    /// It runs, or did.
+    Runs,
+    /// It does not, or its end is not waited for.
+    Ended(CallKey, Outcome),
+    /// It ran, and this is told again.
+    Told(Box<Saying>),
+}
+
+impl Chat {
+    /// Reads a frame. False: nothing can be said any more. An error is the reason for which the conversation is over.
+    pub(super) fn hear(&mut self, text: &str, socket: &Socket) -> Result<bool, String> {
+        let Some(kind) = kind_of(text) else {
+            tracing::debug!(bytes = text.len(), "dropped a frame without a type");
+            return Ok(true);
+        };
+        if !self.line.dialect.reads(kind) {
+            return Ok(true);
+        }
+        let frame: Value = match serde_json::from_str(text) {
+            Ok(frame) => frame,
+            Err(error) => {
+                tracing::warn!(kind, %error, "dropped a frame that is no JSON");
+                return Ok(true);
+            }
+        };
+        let mut sayings = Vec::new();
+        // All calls of a frame are known before the first one is answered: an answer says whether it is the last one.
+        let mut ended = Vec::new();
+        for heard in self.line.dialect.parse(&frame) {
+            let asked = match heard {
+                Heard::Call(asked) => asked,
+                Heard::IfStop(asked) if self.kind(&asked.name) == Kind::Stop => asked,
+                other => {
+                    self.note(other)?;
+                    continue;
+                }
+            };
+            match self.ask(asked) {
+                Asking::Runs => {}
+                Asking::Ended(key, outcome) => ended.push((key, outcome)),
+                Asking::Told(saying) => sayings.push(*saying),
+            }
+        }
+        for (key, outcome) in ended {
+            sayings.extend(self.ledger.ended(&key, outcome, true));
+        }
+        self.ledger.find_last(&mut sayings);
+        Ok(self.say(&sayings, socket))
+    }
+
+    /// What is no call.
+    fn note(&mut self, heard: Heard) -> Result<(), String> {
+        match heard {
+            Heard::Chat { id, group } => self.name(&id, group)?,
+            Heard::Cancel(ids) => {
+                let keys = self.ledger.take_back(&ids);
+                self.end(&keys, "its voice took it back");
+            }
+            Heard::Interrupted if self.line.config.interrupt == Interrupt::CancelMotion => {
+                self.halt("the user interrupted");
+            }
+            Heard::Floor { taken } => self.floor.changed(taken),
+            Heard::SpokeTooSoon => self.floor.refused(),
+            Heard::Complaint(complaint) => {
+                self.floor.complained();
+                let dialect = self.line.dialect.name();
+                tracing::warn!(dialect, complaint, "the service complains");
+            }
+            Heard::Call(_) | Heard::IfStop(_) | Heard::Interrupted => {}
+        }
+        Ok(())
+    }
+
+    /// A chat of our own says who it is.
+    fn name(&mut self, chat: &str, group: Option<String>) -> Result<(), String> {
+        let Target::Own { resumes } = &mut self.target else {
+            return Ok(());
+        };
+        if group.is_some() {
+            *resumes = group;
+        }
+        if self.ledger.chat() == chat {
+            return Ok(());
+        }
+        let dialect = self.line.dialect.name();
+        self.claim = match Claim::new(&self.line.claims, dialect, chat) {
+            Ok(claim) => Some(claim),
+            Err(error @ ClaimError::Taken) => return Err(error.to_string()),
+            Err(error) => {
+                tracing::warn!(%error, "another program could join this conversation, and run its calls again");
+                None
+            }
+        };
+        tracing::info!(dialect, chat, "this is the conversation's id");
+        self.ledger.named(chat);
+        Ok(())
+    }
+
+    fn tool(&self, name: &str) -> Option<Arc<Registered>> {
+        self.line.door.listing().tool(name).cloned()
+    }
+
+    /// What a call of this tool is.
+    fn kind(&self, name: &str) -> Kind {
+        match (StopTool::named(name), self.tool(name).map(|tool| tool.effect)) {
+            (Some(_), _) | (None, Some(Effect::Stop)) => Kind::Stop,
+            (None, Some(Effect::Motion)) => Kind::Motion,
+            (None, _) => Kind::Other,
+        }
+    }
+
+    /// A call is asked for.
+    fn ask(&mut self, mut asked: Asked) -> Asking {
+        let stop = StopTool::named(&asked.name);
+        let tool = self.tool(&asked.name);
+        let kind = self.kind(&asked.name);
+        let name = asked.name.clone();
+        // They may be large, and are needed once.
+        let arguments = std::mem::replace(&mut asked.arguments, Ok(Object::new()));
+        let key = match self.ledger.asked(asked, kind, Instant::now()) {
+            Verdict::Run(key) => key,
+            Verdict::Known => {
+                tracing::debug!(tool = name, "a call came again, and does not run again");
+                return Asking::Runs;
+            }
+            Verdict::Again(saying) => return Asking::Told(saying),
+            Verdict::StopUnheard(key, outcome) => {
+                self.stop_unheard(stop, tool.as_deref());
+                return Asking::Ended(key, outcome);
+            }
+            Verdict::Refuse(key, outcome) => return Asking::Ended(key, outcome),
+        };
+        let door = Arc::clone(&self.line.door);
+        if let Some(stop) = stop {
+            let stopping = async move { Outcome::stopped(door::stop(stop, &door).await) };
+            let task = self.calls.spawn(stopping);
+            self.keys.insert(task.id(), key);
+            return Asking::Runs;
+        }
+        let Some(tool) = tool else {
+            let message = format!("There is no tool {name:?}.");
+            return Asking::Ended(key, Outcome::failure("ValueError", message));
+        };
+        let args = match arguments {
+            Ok(args) => args,
+            // A stop is never validated away.
+            Err(_) if tool.effect == Effect::Stop => Object::new(),
+            Err(wrong) => {
+                let message =
+                    format!("{name} did not run. Its {wrong}. Call it again with arguments that fit.");
+                return Asking::Ended(key, Outcome::failure("ValueError", message));
+            }
+        };
+        let end = CancellationToken::new();
+        let call_id = call_id(self.line.dialect.name(), &key);
+        let task = self.calls.spawn(call(door, tool, call_id, args, end.clone()));
+        self.keys.insert(task.id(), key.clone());
+        self.ends.insert(key, end);
+        Asking::Runs
+    }
+
+    /// Stops, and waits for no answer. A tool that stops becomes the emergency stop of its toolbox, which is the same.
+    fn stop_unheard(&self, stop: Option<StopTool>, tool: Option<&Registered>) {
+        let door = &self.line.door;
+        // Each has been sent when it first yields.
+        match (stop, tool) {
+            (Some(stop), _) => _ = door::stop(stop, door).now_or_never(),
+            (None, tool) => {
+                let toolbox = tool.map(|tool| tool.toolbox_id.as_str());
+                _ = door.client.stop(toolbox).now_or_never();
+            }
+        }
+    }
+
+    /// A call has ended. False: nothing can be said any more.
+    pub(super) fn told(&mut self, done: Result<(Id, Outcome), JoinError>, socket: Option<&Socket>) -> bool {
+        let (task, outcome) = match done {
+            Ok(done) => done,
+            Err(error) => {
+                tracing::error!(%error, "the door failed at a call");
+                let message = "The door failed. It is not known whether the call was carried out.";
+                (error.id(), Outcome::failure("InternalError", message))
+            }
+        };
+        let Some(key) = self.keys.remove(&task) else {
+            return true;
+        };
+        self.ends.remove(&key);
+        match (self.ledger.ended(&key, outcome, socket.is_some()), socket) {
+            (Some(saying), Some(socket)) => self.say(&[saying], socket),
+            _ => true,
+        }
+    }
+
+    /// Says what is due, and lets the voice speak about it when it may.
+    pub(super) fn say(&mut self, sayings: &[Saying], socket: &Socket) -> bool {
+        for Saying { asked, outcome, how } in sayings {
+            let frames = match how {
+                How::Answer { .. } => self.line.dialect.answer(asked, outcome),
+                How::Report => self.line.dialect.report(asked, outcome),
+            };
+            if !frames.into_iter().all(|frame| socket.say(frame)) {
+                return false;
+            }
+            if *how != (How::Answer { is_last: false }) {
+                self.floor.want();
+            }
+        }
+        if !self.floor.is_due() {
+            return true;
+        }
+        self.line.dialect.speak().is_none_or(|frame| socket.say(frame))
+    }
+}
