@@ -105,3 +105,50 @@ fn only_calls_of_complete_responses_run() {
     assert_eq!(kinds, ["conversation.item.create", "response.create"]);
     assert_eq!(outputs["move"]["success"], false, "{outputs:?}");
 }
+
+/// A stop does not wait for the rest of what the voice says, and is not lost when the user cuts that short.
+#[test]
+fn a_stop_is_run_at_once_and_also_when_its_response_is_cut() {
+    let stage = Stage::new(&json!({}));
+    let _door = stage.door(&["openai", "--call", "rtc_1"]);
+    let line = stage.speech.accept();
+    line.tools();
+    let complete = json!({"status": "completed"});
+    let cut =
+        json!({"status": "cancelled", "status_details": {"type": "cancelled", "reason": "turn_detected"}});
+    let moving = moves("left_arm").to_string();
+    done(&line, "resp_1", &complete, &[["move", "assemble", &moving]]);
+    stage.scene.until_moving("voice-openai-");
+
+    line.say(&json!({"type": "response.created", "response": {"id": "resp_2", "status": "in_progress"}}));
+    let item = |call_id: &str, name: &str| {
+        json!({"type": "response.output_item.done", "response_id": "resp_2", "output_index": 0, "item": {"id": "i",
+            "type": "function_call", "status": "completed", "call_id": call_id, "name": name, "arguments": "{}"}})
+    };
+    line.say(&item("early", "set_mark"));
+    line.say(&item("stop", "stop_moving"));
+    // The voice has the floor: it is not told to speak.
+    let (kinds, outputs) = next(&line, 2);
+    assert_eq!(kinds, ["conversation.item.create"; 2]);
+    assert_eq!(outputs["stop"]["success"], true, "{outputs:?}");
+    assert_eq!(outputs["move"]["success"], false, "{outputs:?}");
+    done(
+        &line,
+        "resp_2",
+        &cut,
+        &[["early", "set_mark", "{}"], ["stop", "stop_moving", "{}"]],
+    );
+    let (kinds, _) = next(&line, 1);
+    assert_eq!(kinds, ["response.create"]);
+
+    done(&line, "resp_3", &cut, &[["emergency", "emergency_stop", "{}"]]);
+    let (_, outputs) = next(&line, 2);
+    assert_eq!(outputs["emergency"]["data"]["confirmed"], true, "{outputs:?}");
+    done(&line, "resp_4", &complete, &[["count", "count_marks", "{}"]]);
+    let (_, outputs) = next(&line, 2);
+    assert_eq!(
+        outputs["count"]["data"],
+        json!({"marks": 0}),
+        "only the stops ran"
+    );
+}

@@ -71,3 +71,57 @@ pub(crate) fn call_id(dialect: &str, key: &CallKey) -> String {
     let hex: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
     format!("voice-{dialect}-{hex}")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use client::{Address, Client};
+    use config::Toolset;
+    use futures_util::StreamExt as _;
+    use ovos_toolbox_wire::Effect;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// A call and the end of its conversation can come in one read.
+    #[tokio::test]
+    async fn a_call_that_was_cancelled_before_it_began_is_not_sent() {
+        let bus = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = Address {
+            url: format!("ws://{}", bus.local_addr().expect("it"))
+                .parse()
+                .expect("a URL"),
+            certificate: None,
+        };
+        let accepting = async {
+            let (stream, _) = bus.accept().await.expect("the client");
+            tokio_tungstenite::accept_async(stream)
+                .await
+                .expect("a websocket")
+        };
+        let connecting = Client::connect(address, "test", Duration::from_secs(5));
+        let (client, mut heard) = tokio::join!(connecting, accepting);
+        let client = client.expect("a connection");
+        let door = Door::new(client.clone(), Toolset::default(), &[], CancellationToken::new());
+        let tool = Registered {
+            exported: "wave".to_owned(),
+            toolbox_id: "arm".to_owned(),
+            name: "wave".to_owned(),
+            effect: Effect::Motion,
+            description: String::new(),
+            arguments: Arc::new(Object::new()),
+            output: None,
+        };
+        let end = CancellationToken::new();
+        end.cancel();
+        let outcome = call(door, Arc::new(tool), "c".to_owned(), Object::new(), end).await;
+        assert!(
+            matches!(&outcome, Outcome::Failure { kind, .. } if kind == "CancelledError"),
+            "{outcome:?}"
+        );
+        client.user_stop().expect("it is sent");
+        let first = heard.next().await.expect("a frame").expect("a text");
+        assert!(first.to_string().contains("ovos.stop"), "{first}");
+    }
+}
