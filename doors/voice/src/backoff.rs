@@ -10,7 +10,7 @@ const LONGEST: Duration = Duration::from_secs(10);
 /// How long a lost socket is opened again for.
 const GIVE_UP: Duration = Duration::from_secs(120);
 
-/// A socket that lived this long works. One that is lost earlier goes on with the waits, and the end, of the one before it:
+/// A socket that lived this long works. One that is lost earlier, and brought no new call, goes on with the waits, and the end, of the one before it:
 /// else a service that takes each socket and drops it would be dialled for ever.
 const WORKS: Duration = Duration::from_secs(30);
 
@@ -36,11 +36,16 @@ impl Backoff {
         self.opened = now;
     }
 
+    /// The socket brought a new call: it works, however long it lives.
+    pub(crate) fn works(&mut self) {
+        self.wait = FIRST;
+        self.give_up = None;
+    }
+
     /// The socket is lost.
     pub(crate) fn lost(&mut self, now: Instant) {
         if now.duration_since(self.opened) >= WORKS {
-            self.wait = FIRST;
-            self.give_up = None;
+            self.works();
         }
         self.give_up.get_or_insert(now + GIVE_UP);
     }

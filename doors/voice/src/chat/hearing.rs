@@ -142,7 +142,10 @@ impl Chat {
         // They may be large, and are needed once.
         let arguments = std::mem::replace(&mut asked.arguments, Ok(Object::new()));
         let key = match self.ledger.asked(asked, kind, Instant::now()) {
-            Verdict::Run(key) => key,
+            Verdict::Run(key) => {
+                self.backoff.works();
+                key
+            }
             Verdict::Known => {
                 tracing::debug!(tool = name, "a call came again, and does not run again");
                 return Asking::Runs;
