@@ -38,6 +38,9 @@ pub(crate) enum Service {
     OpenAi,
 }
 
+/// Held while a conversation is joined.
+type Turn = Arc<tokio::sync::Mutex<()>>;
+
 /// The conversations of this program.
 pub(crate) struct Bridge {
     pub(crate) door: Arc<Door>,
@@ -46,8 +49,8 @@ pub(crate) struct Bridge {
     pub(crate) claims: PathBuf,
     places: Arc<Semaphore>,
     asking: Arc<Semaphore>,
-    /// Held while a conversation is joined.
-    joining: Mutex<HashMap<(Service, String), Arc<tokio::sync::Mutex<()>>>>,
+    /// The conversations that are being joined.
+    joining: Mutex<HashMap<(Service, String), Turn>>,
 }
 
 /// Why a conversation is not served.
