@@ -58,7 +58,8 @@ fn moves(part: &str, more: &Value) -> (&'static str, Value) {
 fn what_follows_a_refusal_or_asks_for_more_than_is_left_is_not_made() {
     let (left, right) = ("left_arm", "right_arm");
     let turn = |deg: Value| json!({ "deg": deg });
-    let rows: Vec<(&str, Vec<(&str, Value)>, &[&str])> = vec![
+    type Row = (&'static str, Vec<(&'static str, Value)>, &'static [&'static str]);
+    let rows: Vec<Row> = vec![
         (
             "an unknown tool before a motion",
             vec![("fly", json!({})), moves(left, &json!({}))],

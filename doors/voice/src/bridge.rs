@@ -38,6 +38,9 @@ pub(crate) enum Service {
     OpenAi,
 }
 
+/// Held while a conversation is joined.
+type Turn = Arc<tokio::sync::Mutex<()>>;
+
 /// The conversations of this program.
 pub(crate) struct Bridge {
     pub(crate) door: Arc<Door>,
@@ -46,11 +49,9 @@ pub(crate) struct Bridge {
     pub(crate) claims: PathBuf,
     places: Arc<Semaphore>,
     asking: Arc<Semaphore>,
-    joining: Mutex<HashMap<(Service, String), Joining>>,
+    /// The conversations that are being joined.
+    joining: Mutex<HashMap<(Service, String), Turn>>,
 }
-
-/// Held while a conversation is joined.
-type Joining = Arc<tokio::sync::Mutex<()>>;
 
 /// Why a conversation is not served.
 #[derive(Debug, thiserror::Error)]
