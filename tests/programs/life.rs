@@ -199,6 +199,14 @@ fn a_toolbox_that_yields_leaves_its_tools_to_others_of_the_same_name() {
         json!(["`poke` is left to `good`; name it in `tools.allow` to have both"]),
         "{toolbox}"
     );
+    // Only its name is left to others.
+    for call in [
+        json!({ "name": "poke", "args": {}, "toolbox_id": "yields" }),
+        json!({ "name": "yields__poke", "args": {} }),
+    ] {
+        let answer = scene.client.ask("ovos.tools.invoke", &call);
+        assert_eq!(answer["error"], Value::Null, "{answer}");
+    }
 
     scene.set("yields", &json!({ "tools": { "allow": ["poke", "own"] } }));
     scene.reload();
