@@ -109,6 +109,8 @@ pub struct ToolboxEntry {
     pub state: ToolboxState,
     /// Its tools, in the order in which it lists them.
     pub tools: Vec<Arc<Tool>>,
+    /// Those that it leaves to other toolboxes. No list shows them, and their name alone does not find them.
+    pub yielded: Vec<Arc<Tool>>,
 }
 
 /// All toolboxes and tools at one moment.
@@ -189,7 +191,7 @@ impl Snapshot {
     }
 
     /// Looks up a tool by its name, its alias `<toolbox_id>__<name>`, or its portable name. If `toolbox_id` is given,
-    /// only the tools of that toolbox count.
+    /// only the tools of that toolbox count. A tool that its toolbox yields is found by its alias, or with `toolbox_id`.
     #[must_use]
     pub fn find(&self, name: &str, toolbox_id: Option<&str>) -> Found {
         let named = self.by_name.get(name).map(Vec::as_slice).unwrap_or_default();
@@ -198,8 +200,15 @@ impl Snapshot {
         match tools.as_slice() {
             [one] => Found::One(one.clone()),
             [] => {
-                let tool = self
-                    .find_alias(name)
+                let yielded = || {
+                    self.toolbox(toolbox_id?)?
+                        .yielded
+                        .iter()
+                        .find(|tool| tool.name() == name)
+                };
+                let tool = yielded()
+                    .cloned()
+                    .or_else(|| self.find_alias(name))
                     .or_else(|| self.by_portable_name.get(name).cloned());
                 tool.filter(|tool| wanted(&tool)).map_or(Found::None, Found::One)
             }
@@ -211,8 +220,9 @@ impl Snapshot {
         // Both parts may contain the separator themselves, so every occurrence is tried.
         alias.match_indices(ALIAS_SEPARATOR).find_map(|(at, separator)| {
             let (toolbox_id, name) = (&alias[..at], &alias[at + separator.len()..]);
-            let tools = &self.toolboxes.get(toolbox_id)?.tools;
-            tools.iter().find(|tool| tool.name() == name).cloned()
+            let toolbox = self.toolboxes.get(toolbox_id)?;
+            let mut tools = toolbox.tools.iter().chain(&toolbox.yielded);
+            tools.find(|tool| tool.name() == name).cloned()
         })
     }
 }

@@ -59,13 +59,16 @@ pub(super) fn entry(
     toolbox: &LiveToolbox,
     before: Option<&ToolboxEntry>,
     permits: impl Fn(&str) -> bool,
+    yields: impl Fn(&str) -> bool,
 ) -> ToolboxEntry {
-    let known = before.map(|before| before.tools.as_slice()).unwrap_or_default();
+    let known = before
+        .into_iter()
+        .flat_map(|before| before.tools.iter().chain(&before.yielded));
     let tool = |compiled: &Arc<CompiledTool>| {
         let same = |tool: &&Arc<Tool>| {
             tool.generation == toolbox.generation && Arc::ptr_eq(&tool.compiled, compiled)
         };
-        if let Some(tool) = known.iter().find(same) {
+        if let Some(tool) = known.clone().find(same) {
             return Some(tool.clone());
         }
         Tool::new(&toolbox.id, toolbox.generation, compiled.clone())
@@ -76,13 +79,11 @@ pub(super) fn entry(
             .ok()
             .map(Arc::new)
     };
-    let tools = toolbox
-        .tools
-        .tools
-        .iter()
+    let permitted = toolbox.tools.tools.iter();
+    let permitted = permitted
         .filter(|tool| permits(&tool.definition.name))
-        .filter_map(tool)
-        .collect();
+        .filter_map(tool);
+    let (yielded, tools) = permitted.partition(|tool| yields(tool.name()));
     let state = match &toolbox.state {
         State::Ready => ToolboxState::Ready,
         State::Reloading => ToolboxState::Reloading,
@@ -93,6 +94,7 @@ pub(super) fn entry(
         generation: toolbox.generation,
         state,
         tools,
+        yielded,
     }
 }
 

@@ -142,6 +142,7 @@ impl Counter {
             generation,
             state: ToolboxState::Ready,
             tools: effects.iter().map(tool).collect(),
+            yielded: Vec::new(),
         }]));
     }
 

@@ -207,10 +207,9 @@ impl Bridge {
                 engine.attach(&toolbox.id, toolbox.generation, toolbox.toolbox.clone(), limits);
             }
             let known = before.toolbox(&toolbox.id);
-            let stays = |tool: &str| taken.owner(toolbox, &section, tool).is_none();
-            entries.push(entry(toolbox, known, |tool| {
-                section.tools.permits(tool) && stays(tool)
-            }));
+            let permits = |tool: &str| section.tools.permits(tool);
+            let yields = |tool: &str| taken.owner(toolbox, &section, tool).is_some();
+            entries.push(entry(toolbox, known, permits, yields));
         }
         self.parts.registry.swap(Snapshot::new(entries));
         if let Some(router) = self.router.get().and_then(Weak::upgrade) {

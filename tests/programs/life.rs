@@ -181,6 +181,22 @@ fn a_program_that_is_being_opened_when_the_service_ends_is_ended_with_all_that_i
 }
 
 #[test]
+fn a_program_that_wants_to_be_replaced_while_something_moves_has_crashed() {
+    let mut scene = Scene::ready(&[Entry::of("leaves_moving")]);
+    for (tool, kind) in [("poke", "toolbox_restarted"), ("move", "toolbox_crashed")] {
+        let call = json!({ "name": tool, "args": {}, "toolbox_id": "leaves_moving" });
+        scene.client.send("ovos.tools.invoke", &call);
+        let first = scene.client.until("an event of its death", |frame| {
+            let event = &frame["data"];
+            let of_it = frame["type"] == "ovos.tools.event" && event["toolbox_id"] == "leaves_moving";
+            let kind = event["type"].as_str().or(event["kind"].as_str())?;
+            (of_it && kind.starts_with("toolbox_")).then(|| kind.to_owned())
+        });
+        assert_eq!(first, kind);
+    }
+}
+
+#[test]
 fn a_toolbox_that_yields_leaves_its_tools_to_others_of_the_same_name() {
     let mut scene = Scene::ready(&[Entry::of("yields")]);
     let owners = |scene: &mut Scene, tool: &str| -> Vec<String> {
@@ -199,6 +215,14 @@ fn a_toolbox_that_yields_leaves_its_tools_to_others_of_the_same_name() {
         json!(["`poke` is left to `good`; name it in `tools.allow` to have both"]),
         "{toolbox}"
     );
+    // Only its name is left to others.
+    for call in [
+        json!({ "name": "poke", "args": {}, "toolbox_id": "yields" }),
+        json!({ "name": "yields__poke", "args": {} }),
+    ] {
+        let answer = scene.client.ask("ovos.tools.invoke", &call);
+        assert_eq!(answer["error"], Value::Null, "{answer}");
+    }
 
     scene.set("yields", &json!({ "tools": { "allow": ["poke", "own"] } }));
     scene.reload();

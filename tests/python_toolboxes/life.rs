@@ -106,6 +106,18 @@ fn an_interpreter_that_is_asked_for_and_has_no_toolbox_is_a_failure() {
 }
 
 #[test]
+fn a_service_without_the_program_that_hosts_toolboxes_says_so_also_where_they_are_optional() {
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("ovos-tools");
+    std::fs::copy(env!("CARGO_BIN_EXE_ovos-tools"), &copy).unwrap();
+    let mut scene = Scene::start_of(&copy, &[], &json!({ "enabled": "auto" }), &json!({}));
+    let status = scene.status();
+    assert_eq!(status["failed"], json!([]), "{status}");
+    let left_out = status["pythons"][0]["left_out"].to_string();
+    assert!(left_out.contains("`make install` puts it there"), "{status}");
+}
+
+#[test]
 fn a_section_reaches_its_toolbox_whole_and_errors_have_the_texts_of_opm() {
     let section = json!({ "root_path": "/srv", "env": { "OF_THE_SECTION": "1" } });
     // Where plugins run is nothing to a program.

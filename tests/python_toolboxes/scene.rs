@@ -29,6 +29,12 @@ pub(crate) struct Package {
 impl Scene {
     /// Starts a service with these packages, this entry `python` beside its environment, and these sections.
     pub(crate) fn start(packages: &[Package], python: &Value, sections: &Value) -> Self {
+        let program = Path::new(env!("CARGO_BIN_EXE_ovos-tools"));
+        Self::start_of(program, packages, python, sections)
+    }
+
+    /// The same, of a copy of the program.
+    pub(crate) fn start_of(program: &Path, packages: &[Package], python: &Value, sections: &Value) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let plugins = folder.path().join("plugins");
         fs::create_dir(&plugins).unwrap();
@@ -54,7 +60,6 @@ impl Scene {
                 .unwrap()
                 .extend(section.as_object().unwrap().clone());
         }
-        let program = Path::new(env!("CARGO_BIN_EXE_ovos-tools"));
         let mut service = ServiceWithBus::start(program, &plugins, |_| conf);
         let mut client = Client::connect(service.port);
         service.process.until("every toolbox", |_| {

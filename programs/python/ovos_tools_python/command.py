@@ -13,9 +13,7 @@ calls never ended and hold threads.
 from __future__ import annotations
 
 import argparse
-import functools
 import json
-import logging
 import os
 import sys
 import threading
@@ -32,7 +30,6 @@ from .entries import Entry
 from .opm_box import OpmBox
 from .ovos_log import OvosLog
 
-log = logging.getLogger("ovos_tools_python")
 #: No toolbox of this name is installed (EX_UNAVAILABLE).
 NOT_THERE = 69
 #: The program wants to be replaced (EX_TEMPFAIL).
@@ -44,17 +41,14 @@ REPLACE_WITHIN = 5.0
 class Hosted:
     """The toolboxes of this process, by the ids under which they are offered."""
 
-    def __init__(self, offered: Dict[str, Entry], several: bool, subscribes: List[str], requests: List[str]) -> None:
+    def __init__(self, offered: Dict[str, Entry], subscribes: List[str], requests: List[str]) -> None:
         self._offered = offered
-        self._several = several
         self._topics = (subscribes, requests)
-        self._configs: Dict[str, Dict[str, Any]] = {}
         self._program: Optional[Program] = None
-        self._lock = threading.Lock()
         self._replacing = threading.Lock()
 
     def manifests(self) -> List[Dict[str, Any]]:
-        """What `hello` and `offers_changed` say."""
+        """What `hello` says."""
         return [one.manifest(toolbox_id, *self._topics) for toolbox_id, one in self._offered.items()]
 
     def started(self, program: Program) -> None:
@@ -67,23 +61,7 @@ class Hosted:
         if entry is None:
             raise ToolError("ToolboxError", f"no toolbox `{toolbox_id}` is offered; there are {', '.join(self._offered)}")
         manifest = entry.manifest(toolbox_id, *self._topics)
-        named = functools.partial(self._named, toolbox_id, entry)
-        return OpmBox(entry, manifest, self._configs.get(toolbox_id, {}), named, self._replace)
-
-    def _named(self, offered_as: str, entry: Entry, own: Any, config: Dict[str, Any]) -> None:
-        """A toolbox says its own id. Where several are hosted, one with another id is offered anew under its own."""
-        if own == offered_as:
-            return
-        if not self._several or not entries.is_id(own) or own in self._offered:
-            log.warning("entry point `%s` calls itself `%s`; it is served as `%s`", entry.name, own, offered_as)
-            return
-        with self._lock:
-            del self._offered[offered_as]
-            self._offered[own] = entry
-            self._configs[own] = config
-            if self._program is not None:
-                self._program.offer(self.manifests())
-        raise ToolError("ToolboxRenamed", f"entry point `{entry.name}` is the toolbox `{own}`; it is offered as that now")
+        return OpmBox(entry, manifest, self._replace)
 
     def _replace(self, why: str) -> None:
         """Ends the program for the service to start a new one, once the other calls have ended."""
@@ -128,11 +106,11 @@ def run() -> NoReturn:
     found = entries.find()
     if said.alone is None:
         offered = {one.name: one for one in found.values() if entries.problem_of(one) is None}
-        hosted = Hosted(offered, True, said.subscribe, said.request)
+        hosted = Hosted(offered, said.subscribe, said.request)
         main(hosted.make, hosted.manifests(), started=hosted.started)
     if said.alone not in found:
         names = ", ".join(found) or "none"
         print(f"{sys.executable} has no toolbox `{said.alone}`; it has: {names}", file=sys.stderr)
         sys.exit(NOT_THERE)
-    hosted = Hosted({said.id or said.alone: found[said.alone]}, False, said.subscribe, said.request)
+    hosted = Hosted({said.id or said.alone: found[said.alone]}, said.subscribe, said.request)
     main(hosted.make, hosted.manifests()[0], started=hosted.started)

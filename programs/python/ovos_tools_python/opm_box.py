@@ -33,18 +33,10 @@ class OpmBox(Box):
 
     abandons = True
 
-    def __init__(
-        self, entry: Entry, manifest: Dict[str, Any], earlier_config: Dict[str, Any],
-        named: Callable[[str, Dict[str, Any]], None], replace: Callable[[str], None],
-    ) -> None:
-        """`named` is told the id that the toolbox gives itself, and its configuration; it may raise.
-
-        `replace` is called when the program has to be replaced.
-        """
+    def __init__(self, entry: Entry, manifest: Dict[str, Any], replace: Callable[[str], None]) -> None:
+        """`replace` is called when the program has to be replaced."""
         self.manifest = manifest
         self._entry = entry
-        self._earlier = earlier_config
-        self._named = named
         self._replace = replace
         self._box: Any = None
         self._bus: Optional[ProxyBus] = None
@@ -56,7 +48,7 @@ class OpmBox(Box):
         return {"message": self._bus is not None}
 
     def open(self, config: Dict[str, Any], host: Host) -> None:
-        self._config = config = {**self._earlier, **config}
+        self._config = config
         try:
             with _IMPORTS:
                 kind = self._entry.point.load()
@@ -70,11 +62,9 @@ class OpmBox(Box):
             self._box = construct(kind, self._entry.name, config, self._bus)
         except BaseException as error:
             raise ToolError("ToolboxError", f"{self._entry.target} cannot be constructed: {_text(error)}") from error
-        try:
-            self._named(self._box.toolbox_id, config)
-        except ToolError:
-            self.close()
-            raise
+        own, served_as = self._box.toolbox_id, self.manifest["id"]
+        if own != served_as:
+            log.warning("entry point `%s` calls itself `%s`; it is served as `%s`", self._entry.name, own, served_as)
         self._discover()
         if not self._box.tools:
             threading.Thread(target=self._discover_later, args=(host,), name="discover", daemon=True).start()

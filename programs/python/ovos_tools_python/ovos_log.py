@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from typing import TextIO
+from typing import Any, TextIO
 
 #: `LOG.fmt` of ovos_utils: time, name, level, text. The name is that of the service, the module, the function and the line.
 _LINE = re.compile(
@@ -18,8 +18,6 @@ class OvosLog:
 
     The logger writes each record, with its traceback, at once.
     """
-
-    encoding = "utf-8"
 
     def __init__(self, other: TextIO) -> None:
         self._other = other
@@ -38,14 +36,10 @@ class OvosLog:
         logging.getLogger().handle(record)
         return len(text)
 
-    def flush(self) -> None:
-        """Nothing is kept back here."""
-        self._other.flush()
-
     def isatty(self) -> bool:
         """It is no terminal."""
         return False
 
-    def fileno(self) -> int:
-        """That of the other stream."""
-        return self._other.fileno()
+    def __getattr__(self, name: str) -> Any:
+        """All else is as the other stream has it: `buffer`, `writelines`, `flush` and the rest."""
+        return getattr(self._other, name)

@@ -169,21 +169,15 @@ class Constructing(ProgramTest):
         box.epoch = 5
         self.assertEqual(box.start("add", {"a": 1}).result(), {"value": 2})
 
-    def test_several_are_offered_anew_under_their_own_id(self) -> None:
+    def test_one_of_several_with_an_id_of_its_own_is_served_under_its_entry_point(self) -> None:
         driver = self.start(sys.executable, HOST)
         hello = driver.wait(lambda one: one.name == "hello").body
         offered = {one["id"] for one in hello["toolboxes"]}
         self.assertIn("renamed-entry", offered)
         self.assertNotIn("Bad.Name", offered)
-        driver.send("open", {"seq": 1, "config": {"key": "entry"}}, "renamed-entry")
-        opened = driver.wait(lambda one: one.name == "opened").body
-        self.assertEqual(opened["answer"]["error"]["kind"], "ToolboxRenamed")
-        renewed = driver.wait(lambda one: one.name == "event" and one.body["kind"] == "offers_changed").body
-        self.assertEqual({one["id"] for one in renewed["data"]["toolboxes"]} ^ offered, {"renamed-entry", "renamed_tools"})
-        driver.send("close", {"seq": 2}, "renamed-entry")
-        driver.wait(lambda one: one.name == "closed" and one.toolbox == "renamed-entry")
-        box = Harness.of_driver(driver, "renamed_tools", {})
+        box = Harness.of_driver(driver, "renamed-entry", {"key": "entry"})
         self.assertEqual(box.start("where", {}).result(), {"answer": "entry None"})
+        self.assertIn("it is served as `renamed-entry`", driver.named("log")[0]["message"])
         box.close()
         driver.send("close", {"seq": 3})
         self.assertEqual(driver.end(5), 0)

@@ -35,3 +35,18 @@ class Lines(unittest.TestCase):
             [("sample.tools", logging.WARNING, "the moon is low\nin the west"), ("sample", logging.DEBUG, "50 % - done")],
         )
         self.assertEqual(other.getvalue(), f"printed\n{AT}no line of it\n")
+
+    def test_it_has_all_that_a_text_stream_has(self) -> None:
+        raw = io.BytesIO()
+        other = io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace")
+        log = OvosLog(other)
+        log.writelines(["one\n"])
+        print("two", file=log, flush=True)
+        log.buffer.write(b"three\n")
+        log.flush()
+        self.assertEqual(raw.getvalue(), b"one\ntwo\nthree\n")
+        for name in ("encoding", "errors", "newlines", "closed", "line_buffering", "name", "mode"):
+            with self.subTest(name):
+                self.assertEqual(getattr(log, name, None), getattr(other, name, None))
+        self.assertEqual((log.readable(), log.writable(), log.isatty()), (other.readable(), other.writable(), False))
+        log.reconfigure(line_buffering=True)

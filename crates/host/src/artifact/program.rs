@@ -12,7 +12,7 @@ use crate::artifact::check;
 use crate::artifact::fingerprint::{Fingerprint, sha256_of};
 use section::ProgramConfig;
 
-/// The largest script. A larger file among the arguments is data.
+/// The largest script that is hashed; owner and mode of a larger one are checked.
 const MAX_SCRIPT: u64 = 16 << 20;
 
 /// What is executed for an entry of the configuration. Two are equal if a program that was started as the one need not be
@@ -24,7 +24,8 @@ pub(crate) struct Executable {
     command: PathBuf,
     /// The command, and its script if that is an interpreter; with what they looked like.
     files: Vec<(PathBuf, Fingerprint)>,
-    /// The hash of the last of them, in lower-case hex.
+    /// The hash of the last of them, in lower-case hex. Of a script that is too large to be hashed, words that no entry of
+    /// `allow_sha256` equals.
     pub(crate) sha256: String,
 }
 
@@ -49,7 +50,7 @@ impl Executable {
             return Err(format!("{shown} is not executable: chmod +x '{shown}'"));
         }
         let known_by = files.last().map_or(command.as_path(), |(path, _)| path);
-        let sha256 = sha256_of(known_by).map_err(|error| format!("{}: {error}", known_by.display()))?;
+        let sha256 = hash(known_by, files.len() > 1)?;
         Ok(Self {
             entry: entry.clone(),
             command,
@@ -71,7 +72,7 @@ impl Executable {
             return Ok(());
         }
         let shown = self.shown();
-        let sha256 = sha256_of(shown).map_err(|error| format!("{}: {error}", shown.display()))?;
+        let sha256 = hash(shown, self.files.len() > 1)?;
         check::allowed(shown, &sha256, allow_sha256).map_err(|error| error.to_string())
     }
 
@@ -97,13 +98,22 @@ impl Executable {
     }
 }
 
-/// The script, if the command is an interpreter: the first argument that is no option, if it is a file by its whole path.
+/// The script, if the command is an interpreter: the first argument that names a file by its whole path. Which options take a
+/// value is not known, so every argument is looked at, up to `-m` or `-c`: these name code that is no file.
 fn script_of(entry: &ProgramConfig) -> Option<PathBuf> {
-    let mut arguments = entry.command.iter().skip(1).chain(&entry.args);
-    let first = arguments.find(|word| !word.starts_with('-'))?;
-    let path = Some(PathBuf::from(first)).filter(|path| path.is_absolute())?;
-    let found = fs::metadata(&path).ok()?;
-    (found.is_file() && found.len() <= MAX_SCRIPT).then_some(path)
+    let arguments = entry.command.iter().skip(1).chain(&entry.args);
+    let mut before = arguments.take_while(|word| !matches!(word.as_str(), "-m" | "-c"));
+    let script = before.find(|word| word.starts_with('/') && Path::new(word).is_file())?;
+    Some(script.into())
+}
+
+/// The hash of a file; or why a script has none.
+fn hash(path: &Path, is_script: bool) -> Result<String, String> {
+    let broken = |error: std::io::Error| format!("{}: {error}", path.display());
+    if is_script && fs::metadata(path).map_err(broken)?.len() > MAX_SCRIPT {
+        return Ok(format!("none: it has more than {} MiB", MAX_SCRIPT >> 20));
+    }
+    sha256_of(path).map_err(broken)
 }
 
 /// Where the command is: where it is written, or in the first folder of the service's `PATH` that has it. A relative folder
@@ -135,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_script_is_the_first_argument_that_is_no_option_and_no_large_file() {
+    fn the_script_is_the_first_argument_that_is_a_file_whatever_options_come_before_it() {
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str, bytes: u64| {
             let path = folder.path().join(name);
@@ -148,9 +158,13 @@ mod tests {
             (vec!["python3", &script, &data], Some(&script)),
             (vec!["python3", "-u", "-B", &script], Some(&script)),
             (vec!["python3", "-m", "arm", &data], None),
-            (vec!["arm", "serve", &data], None),
-            (vec!["arm", &large, &script], None),
-            (vec!["python3", &gone, &script], None),
+            (vec!["python3", "-u", "-c", "pass", &data], None),
+            (vec!["python3", "-W", "ignore", &script], Some(&script)),
+            (vec!["bash", "-o", "pipefail", &script, "-c"], Some(&script)),
+            (vec!["/usr/bin/env", "python3", &script], Some(&script)),
+            (vec!["arm", "serve", &data], Some(&data)),
+            (vec!["arm", &large, &script], Some(&large)),
+            (vec!["python3", &gone, &script], Some(&script)),
             (vec!["python3", "a.py"], None),
             (vec!["arm"], None),
         ] {
@@ -159,6 +173,42 @@ mod tests {
                 ..ProgramConfig::new("p")
             };
             assert_eq!(script_of(&entry), expected.map(PathBuf::from), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn a_script_is_checked_also_behind_an_option_and_one_too_large_to_be_hashed_is_never_allowed_by_its_hash()
+    {
+        let folder = tempfile::tempdir().unwrap();
+        for (bytes, mode, pins, expected) in [
+            (1, 0o644, vec![], None),
+            (1, 0o644, vec!["0".repeat(64)], Some("allow_sha256")),
+            (1, 0o666, vec![], Some("others could put code")),
+            (MAX_SCRIPT + 1, 0o644, vec![], None),
+            (
+                MAX_SCRIPT + 1,
+                0o644,
+                vec!["0".repeat(64)],
+                Some("more than 16 MiB"),
+            ),
+            (MAX_SCRIPT + 1, 0o666, vec![], Some("others could put code")),
+        ] {
+            let path = folder.path().join(format!("{bytes}-{mode}-{}", pins.len()));
+            fs::File::create(&path).unwrap().set_len(bytes).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            let script = path.to_str().unwrap();
+            let entry = ProgramConfig {
+                command: ["/bin/sh", "-o", "nounset", script].map(str::to_owned).into(),
+                ..ProgramConfig::new("p")
+            };
+            let outcome = Executable::find(&Arc::new(entry)).and_then(|found| found.check_again(&pins));
+            match expected {
+                None => assert_eq!(outcome, Ok(()), "{script}"),
+                Some(expected) => {
+                    let why = outcome.unwrap_err();
+                    assert!(why.contains(expected) && why.contains(script), "{why}");
+                }
+            }
         }
     }
 }

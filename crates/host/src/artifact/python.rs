@@ -3,6 +3,7 @@
 //! The interpreter is asked, because only it knows where it finds packages; no toolbox is imported. Its file is checked as that
 //! of a program before it is asked. Read [`look`].
 
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
@@ -117,14 +118,31 @@ impl Interpreter {
     }
 }
 
+/// Why an interpreter does not say what it has.
+#[derive(Debug, thiserror::Error)]
+enum Silent {
+    /// It cannot: the next one may be the one that is meant.
+    #[error("{0}")]
+    Cannot(String),
+    /// It was too slow, or was killed: it may be able to another time.
+    #[error("{0}; it is asked again at the next reload")]
+    ThisTime(String),
+}
+
 /// Finds the interpreter of an entry, and what is installed for it.
 ///
 /// # Cancel safety
 /// The interpreter that is being asked is killed.
 pub async fn look(entry: &PythonConfig, script: &Path) -> Found {
+    look_at(candidates(entry), entry, script, LISTING).await
+}
+
+/// The first of these that has something to offer. None if one before it did not answer this time: that one may have the same
+/// toolboxes, with other packages.
+async fn look_at(candidates: Vec<PathBuf>, entry: &PythonConfig, script: &Path, limit: Duration) -> Found {
     let mut found = Found::default();
-    for candidate in candidates(entry) {
-        match ask(entry, &candidate, script).await {
+    for candidate in candidates {
+        match ask(entry, &candidate, script, limit).await {
             Ok(interpreter) if interpreter.offered(entry).next().is_some() => {
                 found.interpreter = Some(interpreter);
                 return found;
@@ -147,6 +165,9 @@ pub async fn look(entry: &PythonConfig, script: &Path) -> Found {
                 found
                     .passed_over
                     .push(format!("{}: {reason}", candidate.display()));
+                if matches!(reason, Silent::ThisTime(_)) {
+                    return found;
+                }
             }
         }
     }
@@ -209,7 +230,12 @@ fn candidates(entry: &PythonConfig) -> Vec<PathBuf> {
 }
 
 /// Has an interpreter list its toolboxes.
-async fn ask(entry: &PythonConfig, interpreter: &Path, script: &Path) -> Result<Interpreter, String> {
+async fn ask(
+    entry: &PythonConfig,
+    interpreter: &Path,
+    script: &Path,
+    limit: Duration,
+) -> Result<Interpreter, Silent> {
     let checked = [interpreter.to_owned(), script.to_owned()];
     let check = tokio::task::spawn_blocking(move || {
         let mut files = checked.iter();
@@ -217,7 +243,8 @@ async fn ask(entry: &PythonConfig, interpreter: &Path, script: &Path) -> Result<
     });
     check
         .await
-        .map_err(|error| format!("bug in the service: {error}"))??;
+        .map_err(|error| Silent::ThisTime(format!("bug in the service: {error}")))?
+        .map_err(Silent::Cannot)?;
     let mut child = Command::new(interpreter)
         .arg(script)
         .arg("--list")
@@ -230,7 +257,7 @@ async fn ask(entry: &PythonConfig, interpreter: &Path, script: &Path) -> Result<
         .stderr(Stdio::piped())
         .kill_on_drop(true)
         .spawn()
-        .map_err(|error| format!("cannot be started: {error}"))?;
+        .map_err(|error| Silent::Cannot(format!("cannot be started: {error}")))?;
     let (mut list, mut complaints) = (Vec::new(), Vec::new());
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let heard = async {
@@ -247,15 +274,20 @@ async fn ask(entry: &PythonConfig, interpreter: &Path, script: &Path) -> Result<
         tokio::join!(list, complaints);
         child.wait().await
     };
-    let status = timeout(LISTING, heard).await;
-    let status = status.map_err(|_| format!("did not list its packages within {} s", LISTING.as_secs()))?;
-    let status = status.map_err(|error| error.to_string())?;
+    let status = timeout(limit, heard).await;
+    let slow = || format!("did not list its packages within {} s", limit.as_secs());
+    let status = status.map_err(|_| Silent::ThisTime(slow()))?;
+    let status = status.map_err(|error| Silent::ThisTime(error.to_string()))?;
     let listing = serde_json::from_slice::<Listing>(&list)
         .ok()
         .filter(|_| status.success());
     let listing = listing.ok_or_else(|| {
         let lines = last_lines(&String::from_utf8_lossy(&complaints));
-        format!("does not list its packages ({status}): {lines}")
+        let reason = format!("does not list its packages ({status}): {lines}");
+        match status.signal() {
+            Some(_) => Silent::ThisTime(reason),
+            None => Silent::Cannot(reason),
+        }
     })?;
     Ok(Interpreter {
         // What a wrapper found, such as those of pyenv, depends on where it is started.
@@ -276,6 +308,39 @@ mod tests {
             version: "1".to_owned(),
             revision: "r".to_owned(),
             problem: problem.map(str::to_owned),
+        }
+    }
+
+    #[tokio::test]
+    async fn an_interpreter_that_does_not_answer_this_time_is_not_replaced_by_the_next() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let folder = tempfile::tempdir().unwrap();
+        let program = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+            path
+        };
+        let list = r#"echo '{"python": {"executable": "/next", "version": "3"}, "toolboxes":
+            [{"entry_point": "a", "distribution": "a", "version": "1", "revision": "r", "problem": null}]}'"#;
+        let next = program("next", list);
+        let entry = PythonConfig::new("python");
+        for (first, limit, why, next_is_used) in [
+            ("exec sleep 60", 1, "within 1 s", false),
+            ("kill -KILL $$", 60, "signal: 9", false),
+            ("echo no such version >&2; exit 127", 60, "no such version", true),
+            (
+                r#"echo '{"python": {"executable": "/first", "version": "3"}, "toolboxes": []}'"#,
+                60,
+                "has no OPM toolbox",
+                true,
+            ),
+        ] {
+            let candidates = vec![program("first", first), next.clone()];
+            let found = look_at(candidates, &entry, &next, Duration::from_secs(limit)).await;
+            assert_eq!(found.interpreter.is_some(), next_is_used, "{first}: {found:?}");
+            assert!(found.passed_over[0].contains(why), "{first}: {found:?}");
         }
     }
 

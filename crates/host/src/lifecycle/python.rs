@@ -41,15 +41,13 @@ pub(crate) async fn offer_all(
         Ok(host) => host,
         Err(reason) => {
             for entry in entries {
-                pythons.unusable(
-                    manager,
-                    &entry,
-                    &Found {
-                        interpreter: None,
-                        passed_over: vec![reason.clone()],
-                        unanswered: true,
-                    },
-                );
+                let found = Found {
+                    interpreter: None,
+                    passed_over: vec![reason.clone()],
+                    unanswered: true,
+                };
+                pythons.unusable(manager, &entry, &found);
+                pythons.looked_at.push(LookedAt { entry, found });
             }
             return pythons;
         }

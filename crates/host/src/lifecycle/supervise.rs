@@ -56,7 +56,8 @@ async fn bring_back(manager: &Arc<Shared>, origin: &Origin, death: &Death) {
         return;
     };
     let id = &*origin.toolbox_id;
-    let mut too_often = if death.asked {
+    // A program that ends while something moves has crashed, whatever its exit status says.
+    let mut too_often = if death.asked && !death.moving {
         let generation = origin.generation;
         tracing::warn!(
             toolbox = id,
