@@ -46,9 +46,8 @@ pub(super) fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Resul
         })
         .collect();
     let wrong: Vec<(&String, String)> = config
-        .toolboxes
-        .iter()
-        .filter_map(|(id, section)| Some((id, section.as_ref().err()?.to_string())))
+        .wrong()
+        .map(|(id, error)| (id, error.to_string()))
         .collect();
     let data = json!({
         "settings": settings,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use config::{CallLimits, Config, ProcessEnvironment};
+use config::{CallLimits, Config, ConfigErrors, ProcessEnvironment, Section};
 use engine::Limits;
 use host::{Configured, Probe, Settings, Switch};
 
@@ -41,9 +41,8 @@ pub(super) fn manager_settings(
             on.collect()
         }
     };
-    let section = move |id: &str| {
-        let (config, reading) = newest();
-        let section = config.toolbox(id).map_err(|errors| errors.to_string())?;
+    let configured = move |section: Result<Arc<Section>, ConfigErrors>, reading: u64| {
+        let section = section.map_err(|errors| errors.to_string())?;
         Ok(Configured {
             toolbox: section.toolbox.clone(),
             limits: host::Limits {
@@ -58,6 +57,17 @@ pub(super) fn manager_settings(
             ..Configured::default()
         })
     };
+    let mounted = {
+        let newest = newest.clone();
+        move |id: &str| {
+            let (config, reading) = newest();
+            configured(config.mounted(id), reading)
+        }
+    };
+    let section = move |id: &str| {
+        let (config, reading) = newest();
+        configured(config.toolbox(id), reading)
+    };
     Ok(Settings {
         stage_dirs: service.stage_dirs.clone(),
         content_dir: Some(service.content_dir()),
@@ -65,6 +75,7 @@ pub(super) fn manager_settings(
         max_failures: service.max_failures,
         drain: service.drain,
         config: Arc::new(section),
+        mounted: Arc::new(mounted),
         programs: Arc::new(programs),
         pythons: Arc::new(pythons),
         ..Settings::new(service.plugins_dir.clone(), probe)

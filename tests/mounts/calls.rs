@@ -107,9 +107,21 @@ fn a_server_gets_no_secrets_and_is_promised_nothing() {
         trace.contains("initialize {}"),
         "no capability is declared: {trace}"
     );
-    let status = scene.client.ask("ovos.tools.status", &json!({})).to_string();
-    let log = scene.service.output();
-    assert!(!status.contains("e-secret") && !log.contains("e-secret"), "{log}");
+    let mut told = Vec::new();
+    for tool in ["fail", "refuse", "die"] {
+        let answer = scene.ask("fake", tool, &json!({}), &json!({ "detail": true }));
+        assert!(!answer["error"].is_null(), "{answer}");
+        told.push(answer.to_string());
+    }
+    scene.until("fake", "ready");
+    told.push(scene.client.ask("ovos.tools.status", &json!({})).to_string());
+    let log = scene.service.until("a line of the server", |service| {
+        let log = service.output();
+        log.contains("its token is").then_some(log)
+    });
+    told.push(log);
+    let told = told.join("\n");
+    assert!(!told.contains("e-secret"), "{told}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::scene::{Scene, script};
 use crate::support::process::{Process, Sandbox, free_port};
 use crate::support::python::{mcp_python, node};
+use crate::support::status;
 
 /// A server made with `fastmcp`.
 fn fast(python: &Path, sandbox: &Sandbox, name: &str, port: u16) -> Process {
@@ -31,6 +32,7 @@ fn a_server_with_a_url_may_vanish_and_return() {
             "fast": { "type": "streamable-http", "url": url, "bearer_env": "FAST_TOKEN" },
             "stranger": { "url": url, "headers": { "Authorization": "Bearer w-secret" } },
             "unset": { "url": url, "bearer_env": "NOT_SET" },
+            "misplaced": { "url": url, "bearer_env": "ghp_misplaced" },
         });
         (mounts, json!({}))
     });
@@ -38,10 +40,17 @@ fn a_server_with_a_url_may_vanish_and_return() {
     scene.until_tools("fast", 5);
     let answer = scene.call("fast", "add", &json!({ "a": 2, "b": 3 }));
     assert_eq!(answer["result"], json!({ "result": 5 }), "{answer}");
-    let stranger = scene.until("stranger", "down")["backend"]["reason"].to_string();
-    assert!(stranger.contains("401"), "{stranger}");
+    // Until the server listens, the reason is another one.
+    status::toolbox_until(&mut scene.client, "stranger", "a 401", |toolbox| {
+        toolbox["backend"]["reason"].to_string().contains("401")
+    });
     let unset = scene.until("unset", "down")["backend"]["reason"].to_string();
     assert!(unset.contains("`NOT_SET`"), "{unset}");
+    let misplaced = scene.until("misplaced", "down")["backend"]["reason"].to_string();
+    assert!(
+        misplaced.contains("`(not shown)`"),
+        "a token in its place: {misplaced}"
+    );
 
     drop(server);
     let answer = scene.call("fast", "add", &json!({ "a": 2, "b": 3 }))["error"].to_string();

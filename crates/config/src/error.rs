@@ -123,4 +123,7 @@ pub enum Notice {
     /// A value in a section that belongs to all of OVOS is wrong; its default is used.
     #[error("{0}; the default is used")]
     Defaulted(ConfigError),
+    /// A mount cannot have the id that its name becomes.
+    #[error("{0}; this mount is left out")]
+    LeftOut(ConfigError),
 }

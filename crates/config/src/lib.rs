@@ -92,6 +92,9 @@ pub struct Config {
     pub pythons: Vec<Arc<PythonConfig>>,
     /// The mounted servers by toolbox_id. An error prevents only that mount.
     pub mounts: BTreeMap<String, Result<Arc<MountConfig>, ConfigErrors>>,
+    /// What the programs of the mounted servers are opened with, by toolbox_id. A plugin or another program of that id is none
+    /// of them.
+    pub mounted: BTreeMap<String, Result<Arc<Section>, ConfigErrors>>,
     /// The sections of toolboxes by toolbox_id. An error prevents only that toolbox from being loaded.
     pub toolboxes: BTreeMap<String, Result<Arc<Section>, ConfigErrors>>,
     /// Problems to report to the operator; log them once logging has started.
@@ -150,7 +153,7 @@ impl Config {
             commands: programs,
             pythons,
         } = programs::read(&mut of_programs);
-        let (mounts, of_mounts) = mounts::read(&xdg, &stack, &mut of_programs);
+        let (mounts, of_mounts) = mounts::read(&xdg, &stack, &mut of_programs, &mut notices);
         for error in of_programs.errors {
             // Both may find that the section around them is none.
             if !reader.errors.contains(&error) {
@@ -165,10 +168,11 @@ impl Config {
         for id in toolbox_ids(&stack) {
             toolboxes.insert(id.to_owned(), Section::read(&xdg, &stack, id, &service));
         }
-        for (id, mount) in &mounts {
+        let mounted = mounts.iter().map(|(id, mount)| {
             let section = mounts::section(&xdg, &stack, id, &service, mount);
-            toolboxes.insert(id.clone(), section);
-        }
+            (id.clone(), section)
+        });
+        let mounted = mounted.collect();
         let config = Self {
             bus,
             service,
@@ -177,6 +181,7 @@ impl Config {
             programs,
             pythons,
             mounts,
+            mounted,
             toolboxes,
             notices,
             settings,
@@ -211,11 +216,39 @@ impl Config {
         }
     }
 
+    /// Returns what the program of a mounted server is opened with.
+    ///
+    /// # Errors
+    /// All that is wrong with the mount and with the section of its toolbox.
+    pub fn mounted(&self, id: &str) -> Result<Arc<Section>, ConfigErrors> {
+        match self.mounted.get(id) {
+            Some(known) => known.clone(),
+            None => self.toolbox(id),
+        }
+    }
+
+    /// What is wrong with sections of toolboxes and with mounts, by toolbox_id.
+    pub fn wrong(&self) -> impl Iterator<Item = (&String, &ConfigErrors)> {
+        let sections = self.toolboxes.iter();
+        let sections = sections.filter_map(|(id, section)| Some((id, section.as_ref().err()?)));
+        let mounts = self.mounted.iter().filter_map(|(id, section)| {
+            let error = section.as_ref().err()?;
+            let said = self.toolboxes.get(id).and_then(|section| section.as_ref().err());
+            (said != Some(error)).then_some((id, error))
+        });
+        sections.chain(mounts)
+    }
+
     /// All values in force with their origins: bus, logging, service, programs, then each toolbox that has a valid section.
     pub fn settings(&self) -> impl Iterator<Item = &Setting> {
-        let of_toolboxes = self
+        // That of a mount has its secrets left out; a wrong one may have them.
+        let only = self
             .toolboxes
-            .values()
+            .iter()
+            .filter(|(id, _)| !self.mounted.contains_key(*id));
+        let of_toolboxes = only
+            .map(|(_, section)| section)
+            .chain(self.mounted.values())
             .flatten()
             .flat_map(|toolbox| &toolbox.settings);
         self.settings.iter().chain(&self.of_programs).chain(of_toolboxes)
@@ -243,7 +276,10 @@ impl Config {
         let keys = keys.into_iter().filter(|key| old.get(key) != new.get(key));
         let keys = keys.map(str::to_owned).collect();
 
-        let ids: BTreeSet<&String> = self.toolboxes.keys().chain(newer.toolboxes.keys()).collect();
+        let of_both = [self, newer].into_iter();
+        let ids: BTreeSet<&String> = of_both
+            .flat_map(|config| config.toolboxes.keys().chain(config.mounted.keys()))
+            .collect();
         let toolboxes = ids
             .into_iter()
             .filter(|id| self.changes_toolbox(newer, id))
@@ -275,10 +311,11 @@ impl Config {
     /// Whether the configuration of a toolbox would change if `newer` came into force.
     #[must_use]
     pub fn changes_toolbox(&self, newer: &Self, id: &str) -> bool {
-        match (self.toolbox(id), newer.toolbox(id)) {
+        let differ = |old: Result<Arc<Section>, _>, new: Result<Arc<Section>, _>| match (old, new) {
             (Ok(old), Ok(new)) => values(&old.settings) != values(&new.settings),
             (old, new) => old.err() != new.err(),
-        }
+        };
+        differ(self.toolbox(id), newer.toolbox(id)) || differ(self.mounted(id), newer.mounted(id))
     }
 }
 

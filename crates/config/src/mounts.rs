@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use url::Url;
 
 use super::OURS;
-use super::error::{ConfigError, ConfigErrors};
+use super::error::{ConfigError, ConfigErrors, Notice};
 use super::layers::Stack;
 use super::origin::{Setting, dotted};
 use super::paths::{Environment, Xdg};
@@ -32,6 +32,9 @@ const OTHER_HOSTS: &str = "mcpServers";
 
 /// Keys of other hosts that have no meaning here: whether a call has to be confirmed is the policy's.
 const PASSED_OVER: [&str; 2] = ["autoApprove", "alwaysAllow"];
+
+/// Keys whose values may be secret. What stands in `bearer_env` by mistake is mostly the token.
+const SECRET: &[&str] = &["env", "headers", "url", "bearer_env"];
 
 /// One mounted server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -156,12 +159,14 @@ impl MountConfig {
 pub(super) fn program(id: &str, mount: &MountConfig, command: &str, env: &dyn Environment) -> ProgramConfig {
     let token = mount.bearer_env.as_ref();
     let token = token.and_then(|name| Some((name.clone(), env.var(name)?)));
+    let server = mount.command.iter().chain(&mount.args).cloned();
     ProgramConfig {
         command: vec![command.to_owned()],
         args: vec!["--alone".to_owned(), id.to_owned()],
         env: token.into_iter().collect(),
         enabled: mount.is_enabled(),
         toolboxes: vec![id.to_owned()],
+        mounted: Some(server.collect()),
         ..ProgramConfig::new(&format!("mounts/{id}"))
     }
 }
@@ -169,8 +174,14 @@ pub(super) fn program(id: &str, mount: &MountConfig, command: &str, env: &dyn En
 /// A mount by its toolbox's id: what it is, or all that is wrong with it.
 pub(super) type Mounts = BTreeMap<String, Result<Arc<MountConfig>, ConfigErrors>>;
 
-/// Reads every mount. Also returns the values in force, with what may be secret left out.
-pub(super) fn read(xdg: &Xdg, stack: &Stack, top: &mut Reader<'_>) -> (Mounts, Vec<Setting>) {
+/// Reads every mount. Also returns the values in force, with what may be secret left out. A mount that cannot have its id is a
+/// notice: it costs neither the service nor the mount that has the id.
+pub(super) fn read(
+    xdg: &Xdg,
+    stack: &Stack,
+    top: &mut Reader<'_>,
+    notices: &mut Vec<Notice>,
+) -> (Mounts, Vec<Setting>) {
     let (mut mounts, mut settings) = (Mounts::new(), Vec::new());
     let at = [&ServiceConfig::PATH[..], &["mounts"]].concat();
     let pasted = [&at[..], &[OTHER_HOSTS]].concat();
@@ -189,16 +200,17 @@ pub(super) fn read(xdg: &Xdg, stack: &Stack, top: &mut Reader<'_>) -> (Mounts, V
             let id = toolbox_id(name);
             if !is_toolbox_id(&id) {
                 let accepted = "a name that becomes a toolbox id: 1 to 64 letters, digits, _ and -, and neither `service` nor `all`";
-                top.wrong(&at, format!("the name {name:?}"), accepted);
+                notices.push(left_out(stack, &at, format!("the name {name:?}"), accepted));
                 continue;
             }
-            let mount = mount(&mut reader, &at, &[]);
             if mounts.contains_key(&id) {
                 let accepted =
                     "names that stay different as toolbox ids (lower case, other characters become _)";
-                top.wrong(&at, format!("a second mount that is toolbox {id:?}"), accepted);
+                let found = format!("a second mount that is toolbox {id:?}");
+                notices.push(left_out(stack, &at, found, accepted));
                 continue;
             }
+            let mount = mount(&mut reader, &at, &[]);
             settings.extend(reader.settings.into_iter().map(without_secrets));
             mounts.insert(id, ConfigErrors::check(Arc::new(mount), reader.errors));
         }
@@ -222,6 +234,15 @@ pub(super) fn read(xdg: &Xdg, stack: &Stack, top: &mut Reader<'_>) -> (Mounts, V
     (mounts, settings)
 }
 
+fn left_out(stack: &Stack, at: &[&str], found: String, accepted: &str) -> Notice {
+    Notice::LeftOut(ConfigError::WrongValue {
+        origin: stack.origin(at),
+        key: dotted(at.iter().copied()),
+        found,
+        accepted: accepted.to_owned(),
+    })
+}
+
 /// The id of the toolbox that a server of this name becomes. Other hosts allow names that are no ids.
 fn toolbox_id(name: &str) -> String {
     let legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -232,6 +253,7 @@ fn toolbox_id(name: &str) -> String {
 }
 
 fn mount(reader: &mut Reader<'_>, at: &[&str], of_the_host: &[&str]) -> MountConfig {
+    reader.secret = SECRET;
     let written = reader.written(at);
     let (mut mount, mut rest) = reader.open(at, written, MountConfig::default());
     for key in PASSED_OVER.iter().chain(of_the_host) {
@@ -303,6 +325,10 @@ fn without_secrets(mut setting: Setting) -> Setting {
             if let Ok(url) = Url::parse(text) {
                 *text = shown(&url);
             }
+        }
+        // A token that was written in the place of its variable's name.
+        (Value::String(text), "bearer_env") if text.bytes().any(|b| b.is_ascii_lowercase()) => {
+            *text = "(not shown)".to_owned();
         }
         _ => {}
     }

@@ -15,7 +15,7 @@ use super::error::ConfigError;
 use super::layers::Stack;
 use super::origin::{Origin, Setting, dotted};
 use super::paths::Xdg;
-use super::text::describe;
+use super::text::{describe, kind};
 
 /// Reads sections, and collects the values in force with their origins and all errors.
 pub(super) struct Reader<'a> {
@@ -25,6 +25,8 @@ pub(super) struct Reader<'a> {
     inherits: Option<&'a [&'a str]>,
     /// The options of the command line, by the dotted keys that they set.
     options: BTreeMap<String, &'static str>,
+    /// The keys whose values may be secret: an error says only of which type they are.
+    pub(super) secret: &'static [&'static str],
     pub(super) settings: Vec<Setting>,
     pub(super) errors: Vec<ConfigError>,
 }
@@ -36,6 +38,7 @@ impl<'a> Reader<'a> {
             xdg,
             inherits,
             options: BTreeMap::new(),
+            secret: &[],
             settings: Vec::new(),
             errors: Vec::new(),
         }
@@ -51,7 +54,12 @@ impl<'a> Reader<'a> {
                 Some(Value::Object(values)) if depth == path.len() => return values.clone(),
                 Some(Value::Object(_)) => {}
                 Some(other) => {
-                    self.wrong(&path[..depth], describe(other), "an object");
+                    // What stands in the place of a section with secrets may be one.
+                    let found = match self.secret {
+                        [] => describe(other),
+                        _ => kind(other).to_owned(),
+                    };
+                    self.wrong(&path[..depth], found, "an object");
                     break;
                 }
             }
@@ -84,9 +92,14 @@ impl<'a> Reader<'a> {
             if let Some(found) = written.shift_remove(key).filter(|found| !found.is_null()) {
                 match replaced(&section, key, &found, &self.readings(&at, &found)) {
                     Ok(with_it) => (section, origin) = (with_it, self.origin(&at)),
+<<<<<<< HEAD
                     // What does not belong there may be a key, and this text goes to logs.
                     Err(accepted) if SECRETS.contains(&key.as_str()) => {
                         self.wrong(&at, "a value that is not shown", accepted);
+=======
+                    Err(accepted) if self.secret.contains(&key.as_str()) => {
+                        self.wrong(&at, kind(&found), accepted);
+>>>>>>> 87b9b84
                     }
                     Err(accepted) => self.wrong(&at, describe(&found), accepted),
                 }

@@ -101,6 +101,18 @@ pub(super) fn truthy(value: &Value) -> bool {
     }
 }
 
+/// Says of which type a value is that may be secret.
+pub(super) fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
 /// Formats a value for an error message: lists and objects by their type, strings of more than 60 characters cut.
 pub(super) fn describe(value: &Value) -> String {
     match value {

@@ -34,6 +34,9 @@ pub struct ProgramConfig {
     /// Set where it hosts OPM toolboxes: the revisions of what is installed for them. Other ones need another process.
     #[serde(skip)]
     pub revisions: Option<Vec<String>>,
+    /// Set where it mounts a server: what that is started with, and its arguments; empty for a server with a URL.
+    #[serde(skip)]
+    pub mounted: Option<Vec<String>>,
 }
 
 impl ProgramConfig {
@@ -49,6 +52,7 @@ impl ProgramConfig {
             toolboxes: vec![name.to_owned()],
             confine: None,
             revisions: None,
+            mounted: None,
         }
     }
 

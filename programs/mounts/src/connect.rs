@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use config::{MountConfig, MountTransport};
 use http::{HeaderName, HeaderValue};
+use reqwest::redirect::Policy;
 use rmcp::model::{ClientRequest, CustomRequest, ProtocolVersion};
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, RunningService, ServiceError,
@@ -22,6 +23,13 @@ use crate::voice::Voice;
 
 /// How long the end of a process may take after the end of its output.
 const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// The most redirects of one request.
+const MAX_REDIRECTS: usize = 10;
+
+/// The most tools of a server, and the most bytes of their list.
+const MAX_TOOLS: usize = 1000;
+const MAX_LIST: usize = 4 << 20;
 
 /// The most pages of a list of tools.
 const MAX_PAGES: usize = 100;
@@ -45,17 +53,34 @@ pub(crate) struct Connection {
     pub(crate) version: String,
 }
 
+/// Why there is no connection.
+pub(crate) struct NoConnection {
+    /// For people. May hold secrets.
+    pub(crate) reason: String,
+    /// Whether a server of the old era may be there, which the probe has confused.
+    pub(crate) may_be_legacy: bool,
+}
+
+impl From<String> for NoConnection {
+    fn from(reason: String) -> Self {
+        Self {
+            reason,
+            may_be_legacy: false,
+        }
+    }
+}
+
 /// Starts or reaches a server, and greets it. `era` is what is known of it: a probe costs an old server up to 10 s.
 ///
 /// # Errors
-/// Why it cannot be used. May hold secrets.
+/// Why it cannot be used.
 pub(crate) async fn connect(
     mount: &MountConfig,
     token: Option<&str>,
     era: Option<Era>,
     heard: Arc<Heard>,
     voice: &Voice,
-) -> Result<Connection, String> {
+) -> Result<Connection, NoConnection> {
     let limit = Duration::from_secs_f64(mount.startup_timeout);
     let late = format!(
         "it did not answer within {} s (startup_timeout)",
@@ -64,10 +89,18 @@ pub(crate) async fn connect(
     let client = Client(heard);
     let (service, process) = match mount.transport {
         Some(MountTransport::Http) => {
-            let transport = StreamableHttpClientTransport::from_config(address(mount, token)?);
+            let address = address(mount, token)?;
+            let transport = StreamableHttpClientTransport::with_client(http_client()?, address);
             let greeted = tokio::time::timeout(limit, client.serve_with_lifecycle(transport, lifecycle(era)));
-            let greeted = greeted.await.map_err(|_| late)?;
-            (greeted.map_err(|error| told(&error))?, None)
+            let greeted = greeted.await.map_err(|_| NoConnection {
+                reason: late,
+                may_be_legacy: true,
+            })?;
+            let greeted = greeted.map_err(|error| NoConnection {
+                may_be_legacy: !matches!(error, ClientInitializeError::TransportError { .. }),
+                reason: told(&error),
+            })?;
+            (greeted, None)
         }
         _ => {
             let (mut process, output, input) = ServerProcess::start(mount, voice)?;
@@ -75,10 +108,16 @@ pub(crate) async fn connect(
             let greeted = match tokio::time::timeout(limit, greeted).await {
                 Ok(Ok(service)) => Ok(service),
                 Ok(Err(error)) => match tokio::time::timeout(LAST_WORDS, process.ended()).await {
-                    Ok(end) => Err(end),
-                    Err(_) => Err(format!("{}{}", told(&error), process.last_words())),
+                    Ok(end) => Err(NoConnection::from(end)),
+                    Err(_) => {
+                        let reason = format!("{}{}", told(&error), process.last_words());
+                        Err(NoConnection::from(reason))
+                    }
                 },
-                Err(_) => Err(format!("{late}{}", process.last_words())),
+                Err(_) => Err(NoConnection {
+                    reason: format!("{late}{}", process.last_words()),
+                    may_be_legacy: true,
+                }),
             };
             match greeted {
                 Ok(service) => (service, Some(process)),
@@ -115,6 +154,33 @@ fn lifecycle(era: Option<Era>) -> ClientLifecycleMode {
     }
 }
 
+/// The client of HTTP. That of `rmcp` panics where this returns an error.
+///
+/// # Errors
+/// The machine has no certificates of authorities, mostly.
+fn http_client() -> Result<reqwest::Client, String> {
+    let same_origin = Policy::custom(|attempt| {
+        // Other codes lose the body; another place must not get the headers.
+        let keeps_body = matches!(attempt.status().as_u16(), 307 | 308);
+        let from = attempt.previous().first().map(|url| url.origin());
+        if !keeps_body || from != Some(attempt.url().origin()) {
+            attempt.stop()
+        } else if attempt.previous().len() > MAX_REDIRECTS {
+            attempt.error(format!("more than {MAX_REDIRECTS} redirects"))
+        } else {
+            attempt.follow()
+        }
+    });
+    // A pooled connection costs 40 ms where an answer was not read to its end.
+    let client = reqwest::Client::builder()
+        .pool_max_idle_per_host(0)
+        .redirect(same_origin);
+    client.build().map_err(|error| {
+        let why = chain(&error);
+        format!("no client for HTTP can be made: {why}; are certificates of authorities installed (ca-certificates)?")
+    })
+}
+
 fn address(mount: &MountConfig, token: Option<&str>) -> Result<StreamableHttpClientTransportConfig, String> {
     let url = mount.url.clone().unwrap_or_default();
     let mut address = StreamableHttpClientTransportConfig::with_uri(url);
@@ -131,6 +197,12 @@ fn address(mount: &MountConfig, token: Option<&str>) -> Result<StreamableHttpCli
     address = address.custom_headers(headers);
     if let Some(name) = &mount.bearer_env {
         let token = token.ok_or_else(|| {
+            // A token that stands here by mistake is no name in capitals.
+            let name = if name.bytes().any(|b| b.is_ascii_lowercase()) {
+                "(not shown)"
+            } else {
+                name.as_str()
+            };
             format!("the variable `{name}` (bearer_env) is not in the environment of the service; set it where that is started")
         })?;
         address = address.auth_header(token);
@@ -142,19 +214,27 @@ fn address(mount: &MountConfig, token: Option<&str>) -> Result<StreamableHttpCli
 ///
 /// # Errors
 /// The server does not answer, or with no list.
-pub(crate) async fn list(peer: &Peer<RoleClient>) -> Result<Vec<Value>, ServiceError> {
-    let (mut tools, mut cursor) = (Vec::new(), Value::Null);
+pub(crate) async fn list(peer: &Peer<RoleClient>) -> Result<Vec<Value>, String> {
+    let (mut tools, mut cursor, mut bytes) = (Vec::new(), Value::Null, 0);
     for _ in 0..MAX_PAGES {
         let params = (!cursor.is_null()).then(|| json!({"cursor": cursor}));
         let request = ClientRequest::CustomRequest(CustomRequest::new("tools/list", params));
-        let page = serde_json::to_value(peer.send_request(request).await?);
+        let page = peer.send_request(request).await;
+        let page = serde_json::to_value(page.map_err(|error| failed(&error))?);
         let Ok(Value::Object(mut page)) = page else {
-            return Err(ServiceError::UnexpectedResponse);
+            return Err(failed(&ServiceError::UnexpectedResponse));
         };
         let Some(Value::Array(more)) = page.shift_remove("tools") else {
-            return Err(ServiceError::UnexpectedResponse);
+            return Err(failed(&ServiceError::UnexpectedResponse));
         };
+        bytes += more.iter().map(|tool| tool.to_string().len()).sum::<usize>();
         tools.extend(more);
+        if tools.len() > MAX_TOOLS || bytes > MAX_LIST {
+            return Err(format!(
+                "it lists more than {MAX_TOOLS} tools, or more than {} MiB of them",
+                MAX_LIST >> 20
+            ));
+        }
         cursor = page.shift_remove("nextCursor").unwrap_or_default();
         if cursor.is_null() {
             break;

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use config::{MountConfig, MountTransport};
+use config::MountConfig;
 use ovos_toolbox_wire::{Failure, Object};
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientRequest, ServerNotification, ServerResult,
@@ -22,7 +22,7 @@ use crate::connect::{Connection, Era, connect, failed, list};
 use crate::peer::Heard;
 use crate::process::ServerProcess;
 use crate::result::Answered;
-use crate::secrets::Secrets;
+use crate::secrets::{Secrets, cut};
 use crate::tools::Tools;
 use crate::voice::{Backend, Level, Voice};
 
@@ -44,9 +44,6 @@ const SETTLE: Duration = Duration::from_millis(100);
 
 /// How long a failed call waits to learn why the server is gone.
 const WHY: Duration = Duration::from_secs(1);
-
-/// The longest text about tools that were left out.
-const MAX_TOLD: usize = 2000;
 
 /// How it stands with a server.
 #[derive(Clone)]
@@ -84,7 +81,7 @@ struct Shared {
     id: String,
     config: MountConfig,
     token: Option<String>,
-    secrets: Secrets,
+    secrets: Arc<Secrets>,
     voice: Voice,
     heard: Arc<Heard>,
     tools: Mutex<Arc<Tools>>,
@@ -100,19 +97,25 @@ impl Mount {
             .bearer_env
             .as_ref()
             .and_then(|name| std::env::var(name).ok());
+        let secrets = Arc::new(Secrets::of(&config, token.as_deref()));
         let shared = Arc::new(Shared {
             id: id.to_owned(),
-            secrets: Secrets::of(&config, token.as_deref()),
+            voice: voice.hiding(secrets.clone()),
+            secrets,
             config,
             token,
-            voice,
             heard: Arc::default(),
             tools: Mutex::default(),
             missed: Notify::new(),
             end: CancellationToken::new(),
         });
         let (says, state) = watch::channel(State::Starting);
-        let task = tokio::spawn(keep(shared.clone(), says));
+        let kept = tokio::spawn(keep(shared.clone(), says));
+        let task = tokio::spawn(async move {
+            if kept.await.is_err_and(|error| error.is_panic()) {
+                end_program();
+            }
+        });
         Self { shared, state, task }
     }
 
@@ -147,7 +150,17 @@ impl Caller {
     ///
     /// # Errors
     /// The tool failed, the server is not there, or the call was cancelled.
-    pub(crate) async fn call(mut self, call: Call) -> Result<Answered, NoResult> {
+    pub(crate) async fn call(self, call: Call) -> Result<Answered, NoResult> {
+        let shared = self.shared.clone();
+        let result = self.call_as_said(call).await;
+        result.map_err(|none| match none {
+            NoResult::Failed(failure) => NoResult::Failed(shared.secrets.failure(failure)),
+            NoResult::Cancelled => NoResult::Cancelled,
+        })
+    }
+
+    /// The same; a failure may still have secrets.
+    async fn call_as_said(mut self, call: Call) -> Result<Answered, NoResult> {
         let Some(remote) = self.shared.tools().remote(&call.tool).map(str::to_owned) else {
             let why = format!(
                 "the server of mount `{}` has no tool `{}` now",
@@ -220,15 +233,14 @@ impl Caller {
     }
 
     async fn failure(&mut self, error: ServiceError) -> Failure {
-        let hidden = |text: &str| self.shared.secrets.hide(text);
         match error {
             ServiceError::McpError(error) => Failure {
                 kind: "McpError".to_owned(),
-                message: hidden(&format!("{} (code {})", error.message, error.code.0)),
+                message: format!("{} (code {})", error.message, error.code.0),
                 data: Some(json!({"code": error.code.0, "data": error.data})),
             },
             ServiceError::TransportSend(_) | ServiceError::TransportClosed => {
-                let said = hidden(&failed(&error));
+                let said = failed(&error);
                 self.shared.missed.notify_one();
                 let gone = self.state.wait_for(|state| matches!(state, State::Down(_)));
                 let gone = match timeout(WHY, gone).await {
@@ -240,7 +252,7 @@ impl Caller {
                     _ => self.down(&said),
                 }
             }
-            other => Failure::new("ToolError", hidden(&failed(&other))),
+            other => Failure::new("ToolError", failed(&other)),
         }
     }
 }
@@ -258,7 +270,7 @@ impl Shared {
         for problem in &tools.problems {
             told = format!("{told}; {problem}");
         }
-        let told: String = told.chars().take(MAX_TOLD).collect();
+        let told = cut(&told);
         let old = self.tools();
         if old.problems != tools.problems {
             for problem in &tools.problems {
@@ -273,6 +285,12 @@ impl Shared {
         }
         self.voice.backend(Backend::Ready, &told);
     }
+}
+
+/// Ends this program after a panic: the service starts it again, where a mount that nothing keeps would be dead for good.
+#[allow(clippy::exit, reason = "nothing is left to be ended in order")]
+fn end_program() -> ! {
+    std::process::exit(70)
 }
 
 /// Keeps a server connected until the mount is closed.
@@ -291,7 +309,7 @@ async fn keep(shared: Arc<Shared>, says: watch::Sender<State>) {
         if began.elapsed() > STEADY {
             delay = FIRST_RETRY;
         }
-        let reason = shared.secrets.hide(&reason);
+        let reason = cut(&shared.secrets.hide(&reason));
         says.send_replace(State::Down(reason.clone()));
         let told = format!("{reason}; it is tried again in {} s", delay.as_secs_f64());
         shared.voice.backend(Backend::Down, &told);
@@ -309,8 +327,8 @@ async fn keep(shared: Arc<Shared>, says: watch::Sender<State>) {
             () = sleep(delay) => {}
             () = woken => {}
         }
+        // A call meanwhile is answered with the reason.
         delay = (delay * 2).min(LAST_RETRY);
-        says.send_replace(State::Starting);
     }
 }
 
@@ -331,13 +349,13 @@ async fn once(shared: &Arc<Shared>, says: &watch::Sender<State>, era: &mut Optio
     };
     let connection = match connection {
         Ok(connection) => connection,
-        Err(reason) => {
+        Err(failed) => {
             // It may be another server now; and one that the probe confuses may understand the old greeting.
             *era = match era {
-                None if shared.config.transport == Some(MountTransport::Http) => Some(Era::Legacy),
+                None if failed.may_be_legacy => Some(Era::Legacy),
                 _ => None,
             };
-            return Some(reason);
+            return Some(failed.reason);
         }
     };
     *era = Some(connection.era);
@@ -430,7 +448,7 @@ async fn relist(
             shared.publish(&listed, version);
             Ok(())
         }
-        Ok(Err(error)) => Err(format!("it does not say its tools: {}", failed(&error))),
+        Ok(Err(error)) => Err(format!("it does not say its tools: {error}")),
         Err(_) => Err(format!(
             "it did not say its tools within {} s",
             limit.as_secs_f64()

@@ -8,6 +8,7 @@ use protocol::{Counts, Notice, Raw};
 use serde_json::{Value, json};
 
 use crate::lanes::Outlet;
+use crate::secrets::Secrets;
 
 /// The lines of a log, in the words of the protocol.
 #[derive(Clone, Copy)]
@@ -48,6 +49,8 @@ impl Backend {
 #[derive(Clone)]
 pub(crate) struct Voice {
     outlet: Outlet,
+    /// What is left out of all that may be said unasked.
+    secrets: Arc<Secrets>,
     limits: Arc<Mutex<Limits>>,
 }
 
@@ -71,8 +74,14 @@ impl Voice {
         };
         Self {
             outlet,
+            secrets: Arc::default(),
             limits: Arc::new(Mutex::new(limits)),
         }
+    }
+
+    /// The same voice, which leaves these secrets out of what it says unasked.
+    pub(crate) fn hiding(self, secrets: Arc<Secrets>) -> Self {
+        Self { secrets, ..self }
     }
 
     /// Says something that must arrive.
@@ -102,7 +111,7 @@ impl Voice {
         let notice = Notice::Log {
             level: level as u32,
             target: target.to_owned(),
-            message: message.to_owned(),
+            message: self.secrets.hide(message),
         };
         let said = self.limited(|limits| &mut limits.logs) && self.outlet.say_or_drop(&notice);
         if !said {
@@ -112,9 +121,13 @@ impl Voice {
 
     /// Progress of a run; may be lost.
     pub(crate) fn progress(&self, run: u64, progress: &Progress) {
+        let progress = Progress {
+            message: progress.message.as_ref().map(|text| self.secrets.hide(text)),
+            ..progress.clone()
+        };
         let notice = Notice::Progress {
             run,
-            progress: Raw::of(progress),
+            progress: Raw::of(&progress),
         };
         let said = self.limited(|limits| &mut limits.progress) && self.outlet.say_or_drop(&notice);
         if !said {
@@ -135,7 +148,7 @@ impl Voice {
         let event = Event {
             kind: kind.to_owned(),
             severity,
-            data,
+            data: data.map(|data| self.secrets.hide_in(&data)),
         };
         self.outlet.say(&Notice::Event(Raw::of(&event)));
     }

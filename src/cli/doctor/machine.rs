@@ -33,9 +33,7 @@ const PROGRAMS: [(&str, &str, &str, &str); 1] = [(
 pub(super) fn configuration(config: &Config) -> Vec<Finding> {
     let part = "configuration";
     let mut findings: Vec<Finding> = config
-        .toolboxes
-        .iter()
-        .filter_map(|(id, section)| Some((id, section.as_ref().err()?)))
+        .wrong()
         .map(|(id, error)| Finding::broken(part, error.to_string(), format!("correct the section `{id}`")))
         .collect();
     for notice in &config.notices {

@@ -5,10 +5,12 @@
 It writes what happens to it to the file TRACE. The words:
 
     hangs          never answers anything
+    hangs_later    the same from its second start on
     dies           says why on stderr and ends at once
     junk           writes lines that are no JSON between its answers
     silent         does not answer requests that it does not know
     broken_tool    lists a tool without a schema, and one without a name
+    crowded        lists more tools than are taken
     collides       lists two tools whose names become one
     stays          ignores the end of its input and SIGTERM
     launcher       starts itself without this word, and waits; as npx and uvx do
@@ -68,6 +70,8 @@ def tools():
         listed.append(tool("new"))
     if "broken_tool" in WORDS:
         listed[1:1] = [{"name": "broken"}, {"inputSchema": {"type": "object"}}]
+    if "crowded" in WORDS:
+        listed += [tool(f"t{number}") for number in range(1000)]
     if "collides" in WORDS:
         listed += [tool("two.parts"), tool("two/parts")]
     return listed
@@ -91,12 +95,13 @@ def call(number, params):
     elif name == "picture":
         result = {"content": [{"type": "image", "data": PNG, "mimeType": "image/png"}]}
     elif name == "fail":
-        result = text("there is no such city", isError=True)
+        result = text("there is no such city" + os.environ.get("TOKEN", ""), isError=True)
     elif name == "refuse":
-        say({"id": number, "error": {"code": -32602, "message": "not with these arguments"}})
+        say({"id": number, "error": {"code": -32602, "message": "not with these arguments",
+                                          "data": {"token": os.environ.get("TOKEN")}}})
         return
     elif name == "die":
-        print("it dies as it was told", file=sys.stderr, flush=True)
+        print("it dies as it was told", os.environ.get("TOKEN", ""), file=sys.stderr, flush=True)
         os._exit(3)
     elif name == "environment":
         result = text("", structuredContent=dict(os.environ))
@@ -158,6 +163,7 @@ def main():
         trace(f"pid {os.getpid()}")
         sys.exit(server.wait())
     trace(f"pid {os.getpid()}")
+    print("its token is", os.environ.get("TOKEN", "not set"), file=sys.stderr, flush=True)
     if "grandchild" in WORDS:
         child = subprocess.Popen(["sleep", "600"], start_new_session=True, stdin=subprocess.DEVNULL,
                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -167,7 +173,9 @@ def main():
         sys.exit(4)
     if "stays" in WORDS:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    if "hangs" in WORDS:
+    with open(TRACE, encoding="utf-8") as file:
+        again = file.read().count("pid ") > 1
+    if "hangs" in WORDS or ("hangs_later" in WORDS and again):
         time.sleep(600)
     for line in sys.stdin:
         answer(json.loads(line))

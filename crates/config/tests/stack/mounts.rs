@@ -29,7 +29,7 @@ fn every_example_of_the_page_is_accepted() {
         assert!(!config.mounts.is_empty(), "{example}");
         for (id, mount) in &config.mounts {
             assert!(mount.is_ok(), "{id}: {mount:?}");
-            assert!(config.toolbox(id).is_ok(), "{id}: {:?}", config.toolbox(id));
+            assert!(config.mounted(id).is_ok(), "{id}: {:?}", config.mounted(id));
             ids.push(id.clone());
         }
     }
@@ -57,7 +57,27 @@ fn a_wrong_mount_costs_itself_and_is_explained() {
     let found = |key: &str, rest: &str| format!(".service.mounts.m{key}: {rest}");
     for (mount, told) in [
         (json!({}), found("", "found no command, expected what is started")),
-        (json!(5), found("", "found 5, expected an object")),
+        (json!(5), found("", "found a number, expected an object")),
+        (
+            json!("https://u:p-secret@h"),
+            found("", "found a text, expected an object"),
+        ),
+        (
+            json!({"url": "h?key=q-secret"}),
+            found(".url", "found a text, expected a URL"),
+        ),
+        (
+            json!({"url": "http://h", "headers": "Bearer h-secret"}),
+            found(".headers", "found a text, expected an object"),
+        ),
+        (
+            json!({"command": "a", "env": "A=e-secret"}),
+            found(".env", "found a text, expected an object"),
+        ),
+        (
+            json!({"url": "http://h", "bearer_env": "t-secret"}),
+            found(".bearer_env", "found a text, expected the name of a variable"),
+        ),
         (
             json!({"type": "http"}),
             found("", "found no url, expected where the server is"),
@@ -79,10 +99,7 @@ fn a_wrong_mount_costs_itself_and_is_explained() {
         ),
         (
             json!({"url": "ftp://h"}),
-            found(
-                ".url",
-                "found \"ftp://h\", expected a URL that starts with http://",
-            ),
+            found(".url", "found a text, expected a URL that starts with http://"),
         ),
         (
             json!({"url": "http://h", "transport": "sse"}),
@@ -108,7 +125,7 @@ fn a_wrong_mount_costs_itself_and_is_explained() {
         ),
         (
             json!({"url": "http://h", "bearer_env": "ab cd"}),
-            found(".bearer_env", "found \"ab cd\", expected the name of a variable"),
+            found(".bearer_env", "found a text, expected the name of a variable"),
         ),
         (
             json!({"command": "a", "effects": {"x": "motion"}}),
@@ -132,12 +149,13 @@ fn a_wrong_mount_costs_itself_and_is_explained() {
     ] {
         let error = one(mount.clone()).unwrap_err();
         assert!(error.contains(&told), "{mount}: {error}");
+        assert!(!error.contains("-secret"), "{error}");
         assert!(
             error.starts_with("home/.config/mycroft/mycroft.conf") || error.contains("mycroft.conf: PHAL"),
             "{error}"
         );
         let config = load(json!({"m": mount, "good": {"command": "a"}}));
-        assert!(config.mounts["good"].is_ok() && config.toolbox("m").is_err());
+        assert!(config.mounts["good"].is_ok() && config.mounted("m").is_err());
     }
     for (mounts, told) in [
         (
@@ -149,11 +167,42 @@ fn a_wrong_mount_costs_itself_and_is_explained() {
             "found the name \"all\", expected a name that becomes a toolbox id",
         ),
     ] {
-        let error = Machine::with_service(json!({"mounts": mounts}))
-            .load()
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains(told), "{error}");
+        let mut mounts = mounts;
+        mounts["good"] = json!({"command": "a"});
+        let config = load(mounts);
+        let [notice] = config.notices.as_slice() else {
+            panic!("{:?}", config.notices);
+        };
+        let notice = notice.to_string();
+        assert!(
+            notice.contains(told) && notice.ends_with("this mount is left out"),
+            "{notice}"
+        );
+        assert!(config.mounts["good"].is_ok(), "the others stay");
+        if let Some(first) = config.mounts.get("my_x") {
+            assert_eq!(
+                first.as_ref().unwrap().command.as_deref(),
+                Some("a"),
+                "the first one stays"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_mount_takes_no_section_of_a_plugin_with_its_id() {
+    for mount in [
+        json!({"command": "a"}),
+        json!({"command": "a", "enabled": false}),
+        json!({"comand": "a"}),
+    ] {
+        let section = json!({"address": "udp://:14540", "limits": {"max_waiting": 3}});
+        let ours = json!({"service": {"mounts": {"drone": mount}}, "drone": section});
+        let config = Machine::with_section(ours).load().unwrap();
+        let plugin = config.toolbox("drone").unwrap();
+        assert!(plugin.toolbox.enabled, "{mount}");
+        assert_eq!(plugin.toolbox.own["address"], "udp://:14540", "{mount}");
+        assert!(!plugin.toolbox.own.contains_key("command"), "{mount}");
     }
 }
 
@@ -188,16 +237,16 @@ fn a_mount_is_a_program_and_its_secrets_are_shown_nowhere() {
     );
     assert_eq!(programs[3].env["TOKEN"], "t-secret");
     assert!(programs[0].env.is_empty() && programs[0].may_offer("local"));
-    let section = config.toolbox("local").unwrap();
+    let section = config.mounted("local").unwrap();
     assert_eq!(section.toolbox.own["env"]["B"], "e-secret");
     assert!(section.toolbox.env.is_empty(), "they are the server's");
-    let old = config.toolbox("ovos-mcp-toolbox").unwrap();
+    let old = config.mounted("ovos-mcp-toolbox").unwrap();
     assert_eq!(old.toolbox.own["output"], "adapter");
     assert_eq!(
         config.mounts["local"].as_ref().unwrap().output,
         MountOutput::Structured
     );
-    assert!(!config.toolbox("off").unwrap().toolbox.enabled);
+    assert!(!config.mounted("off").unwrap().toolbox.enabled);
     let settings: Vec<String> = config
         .settings()
         .map(|setting| setting.value.to_string())
@@ -210,7 +259,7 @@ fn keys_of_a_mount_in_the_section_of_its_toolbox_are_explained() {
     let section = |section: Value| {
         let mounts = json!({"m": {"command": "a"}});
         let config = Machine::with_section(json!({"service": {"mounts": mounts}, "m": section})).load();
-        config.unwrap().toolbox("m").map_err(|error| error.to_string())
+        config.unwrap().mounted("m").map_err(|error| error.to_string())
     };
     assert!(section(json!({"limits": {"max_waiting": 3}, "tools": {"deny": ["x"]}})).is_ok());
     let error = section(json!({"command": "b"})).unwrap_err();

@@ -37,7 +37,13 @@ impl Executable {
     pub(crate) fn find(entry: &Arc<ProgramConfig>) -> Result<Self, String> {
         let command = command_of(entry)?;
         let mut files = Vec::new();
-        for path in [Some(command.clone()), script_of(entry)].into_iter().flatten() {
+        let of_server = match server_of(entry)? {
+            Some(server) => [Some(server), server_entry(entry).as_ref().and_then(script_of)],
+            None => [None, None],
+        };
+        // The last one is what people know the entry by.
+        let own = [Some(command.clone()), script_of(entry)];
+        for path in of_server.into_iter().chain(own).flatten() {
             let real = check::file(&path).map_err(|error| error.to_string())?;
             let fingerprint = Fingerprint::read(&real);
             files.push((
@@ -114,6 +120,23 @@ fn hash(path: &Path, is_script: bool) -> Result<String, String> {
         return Ok(format!("none: it has more than {} MiB", MAX_SCRIPT >> 20));
     }
     sha256_of(path).map_err(broken)
+}
+
+/// Where the command of a mounted server is; `None` for a server with a URL, and for what is no mount.
+///
+/// # Errors
+/// It is in no folder of the service's `PATH`.
+pub(crate) fn server_of(entry: &ProgramConfig) -> Result<Option<PathBuf>, String> {
+    server_entry(entry).map(|server| command_of(&server)).transpose()
+}
+
+/// A mounted server, as if it were a program.
+fn server_entry(entry: &ProgramConfig) -> Option<ProgramConfig> {
+    let command = entry.mounted.clone().filter(|command| !command.is_empty())?;
+    Some(ProgramConfig {
+        command,
+        ..ProgramConfig::new(&entry.name)
+    })
 }
 
 /// Where the command is: where it is written, or in the first folder of the service's `PATH` that has it. A relative folder

@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 
 use crate::artifact::probe::Probe;
+use crate::artifact::program::server_of;
 use crate::contract::services::Limits;
 use crate::lifecycle::status::Live;
 use crate::process::usual::seen;
@@ -40,6 +41,8 @@ pub struct Settings {
     pub max_restart: Duration,
     /// Returns the configuration of a toolbox; called again at every reload.
     pub config: ConfigSource,
+    /// The same, of a toolbox that is a mounted server.
+    pub mounted: ConfigSource,
     /// Returns the programs that are to be toolboxes, in their order; called again at every reload.
     pub programs: ProgramSource,
     /// Returns the Python interpreters whose toolboxes are hosted; called again at every reload.
@@ -52,17 +55,11 @@ impl Settings {
     /// # Errors
     /// Why it is wrong.
     pub(crate) fn toolbox(&self, id: &str) -> Result<Configured, String> {
-        let configured = self.section(id)?;
+        let configured = seen_of((self.config)(id)?);
         match configured.needs_process {
             Some(why) => Err(why),
             None => Ok(configured),
         }
-    }
-
-    fn section(&self, id: &str) -> Result<Configured, String> {
-        let mut configured = (self.config)(id)?;
-        configured.seen = configured.toolbox.confine.as_ref().map(seen).unwrap_or_default();
-        Ok(configured)
     }
 
     /// The configuration of a toolbox that a program is. It has a process of its own, wherever plugins run.
@@ -70,7 +67,11 @@ impl Settings {
     /// # Errors
     /// Why it is wrong.
     pub(crate) fn program(&self, entry: &ProgramConfig, id: &str) -> Result<Configured, String> {
-        let mut configured = self.section(id)?;
+        let source = match entry.mounted {
+            Some(_) => &self.mounted,
+            None => &self.config,
+        };
+        let mut configured = seen_of(source(id)?);
         let ToolboxConfig {
             isolation,
             env,
@@ -85,6 +86,10 @@ impl Settings {
                 own.insert("env".to_owned(), serde_json::json!(env));
             }
             configured.limits.open = configured.limits.open.max(PYTHON_OPEN);
+        }
+        // What was checked is what the program starts.
+        if let Some(server) = server_of(entry)? {
+            own.insert("command".to_owned(), serde_json::json!(server));
         }
         let of_section = std::mem::replace(env, entry.env.clone());
         env.extend(of_section);
@@ -108,10 +113,17 @@ impl Settings {
             first_restart: Duration::from_millis(200),
             max_restart: Duration::from_secs(30),
             config: Arc::new(|_| Ok(Configured::default())),
+            mounted: Arc::new(|_| Ok(Configured::default())),
             programs: Arc::new(Vec::new),
             pythons: Arc::new(Vec::new),
         }
     }
+}
+
+/// The configuration with the identity of what it is confined to.
+fn seen_of(mut configured: Configured) -> Configured {
+    configured.seen = configured.toolbox.confine.as_ref().map(seen).unwrap_or_default();
+    configured
 }
 
 impl std::fmt::Debug for Settings {
