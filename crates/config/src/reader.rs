@@ -92,14 +92,11 @@ impl<'a> Reader<'a> {
             if let Some(found) = written.shift_remove(key).filter(|found| !found.is_null()) {
                 match replaced(&section, key, &found, &self.readings(&at, &found)) {
                     Ok(with_it) => (section, origin) = (with_it, self.origin(&at)),
-<<<<<<< HEAD
                     // What does not belong there may be a key, and this text goes to logs.
-                    Err(accepted) if SECRETS.contains(&key.as_str()) => {
-                        self.wrong(&at, "a value that is not shown", accepted);
-=======
-                    Err(accepted) if self.secret.contains(&key.as_str()) => {
+                    Err(accepted)
+                        if self.secret.contains(&key.as_str()) || SECRETS.contains(&key.as_str()) =>
+                    {
                         self.wrong(&at, kind(&found), accepted);
->>>>>>> 87b9b84
                     }
                     Err(accepted) => self.wrong(&at, describe(&found), accepted),
                 }

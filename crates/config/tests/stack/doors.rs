@@ -175,7 +175,7 @@ fn a_wrong_key_of_a_door_is_explained() {
         ),
         (
             json!({"agent": {"key_env": "sk-123"}}),
-            "doors.agent.key_env: found a value that is not shown, expected the name of an environment variable",
+            "doors.agent.key_env: found a text, expected the name of an environment variable",
         ),
         (
             json!({"agent": {"headers": {"x y": "z"}}}),
