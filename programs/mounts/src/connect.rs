@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use config::{MountConfig, MountTransport};
 use http::{HeaderName, HeaderValue};
-use reqwest::redirect::Policy;
 use rmcp::model::{ClientRequest, CustomRequest, ProtocolVersion};
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, RunningService, ServiceError,
@@ -23,9 +22,6 @@ use crate::voice::Voice;
 
 /// How long the end of a process may take after the end of its output.
 const LAST_WORDS: Duration = Duration::from_millis(500);
-
-/// The most redirects of one request.
-const MAX_REDIRECTS: usize = 10;
 
 /// The most tools of a server, and the most bytes of their list.
 const MAX_TOOLS: usize = 1000;
@@ -90,7 +86,7 @@ pub(crate) async fn connect(
     let (service, process) = match mount.transport {
         Some(MountTransport::Http) => {
             let address = address(mount, token)?;
-            let transport = StreamableHttpClientTransport::with_client(http_client()?, address);
+            let transport = StreamableHttpClientTransport::from_config(address);
             let greeted = tokio::time::timeout(limit, client.serve_with_lifecycle(transport, lifecycle(era)));
             let greeted = greeted.await.map_err(|_| NoConnection {
                 reason: late,
@@ -152,33 +148,6 @@ fn lifecycle(era: Option<Era>) -> ClientLifecycleMode {
             legacy_version: Some(ProtocolVersion::V_2025_11_25),
         },
     }
-}
-
-/// The client of HTTP. That of `rmcp` panics where this returns an error.
-///
-/// # Errors
-/// The machine has no certificates of authorities, mostly.
-fn http_client() -> Result<reqwest::Client, String> {
-    let same_origin = Policy::custom(|attempt| {
-        // Other codes lose the body; another place must not get the headers.
-        let keeps_body = matches!(attempt.status().as_u16(), 307 | 308);
-        let from = attempt.previous().first().map(|url| url.origin());
-        if !keeps_body || from != Some(attempt.url().origin()) {
-            attempt.stop()
-        } else if attempt.previous().len() > MAX_REDIRECTS {
-            attempt.error(format!("more than {MAX_REDIRECTS} redirects"))
-        } else {
-            attempt.follow()
-        }
-    });
-    // A pooled connection costs 40 ms where an answer was not read to its end.
-    let client = reqwest::Client::builder()
-        .pool_max_idle_per_host(0)
-        .redirect(same_origin);
-    client.build().map_err(|error| {
-        let why = chain(&error);
-        format!("no client for HTTP can be made: {why}; are certificates of authorities installed (ca-certificates)?")
-    })
 }
 
 fn address(mount: &MountConfig, token: Option<&str>) -> Result<StreamableHttpClientTransportConfig, String> {

@@ -110,12 +110,7 @@ impl Mount {
             end: CancellationToken::new(),
         });
         let (says, state) = watch::channel(State::Starting);
-        let kept = tokio::spawn(keep(shared.clone(), says));
-        let task = tokio::spawn(async move {
-            if kept.await.is_err_and(|error| error.is_panic()) {
-                end_program();
-            }
-        });
+        let task = tokio::spawn(keep(shared.clone(), says));
         Self { shared, state, task }
     }
 
@@ -285,12 +280,6 @@ impl Shared {
         }
         self.voice.backend(Backend::Ready, &told);
     }
-}
-
-/// Ends this program after a panic: the service starts it again, where a mount that nothing keeps would be dead for good.
-#[allow(clippy::exit, reason = "nothing is left to be ended in order")]
-fn end_program() -> ! {
-    std::process::exit(70)
 }
 
 /// Keeps a server connected until the mount is closed.
