@@ -11,7 +11,7 @@ class DeafMember(Member):
         # On a busy machine each may get a halt of its own.
         if HOW == "last" and self.id == self.company.ids[-1]:
             failure = {"kind": "ToolboxError", "message": "it hangs"}
-            self.send_control("halted", {"seq": order["seq"], "answer": {"error": failure}})
+            self.say_control("halted", seq=order["seq"], answer={"error": failure})
         elif HOW == "last":
             super().on_halt(order)
 
