@@ -4,7 +4,7 @@
 //! that the rest of this program does, delays it. A mount moves nothing, so a halt has nothing to do.
 
 use std::io::{BufReader, Write as _};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -48,6 +48,10 @@ impl Lanes {
     pub(crate) fn take() -> std::io::Result<Self> {
         // A descriptor that is only known by its number can be taken safely in this way alone.
         let own = pidfd_open(getpid(), PidfdFlags::empty())?;
+        // A descriptor that was free is this one now, and has an owner already.
+        if [DATA, CONTROL].contains(&own.as_raw_fd()) {
+            return Err(std::io::ErrorKind::NotConnected.into());
+        }
         let take = |number: i32| -> std::io::Result<UnixStream> {
             let owned: OwnedFd = pidfd_getfd(&own, number, PidfdGetfdFlags::empty())?;
             nix::unistd::close(number)?;
