@@ -1,13 +1,21 @@
-//! What the program of a door does first: it waits for the bus, and ends when it is told to.
+//! The program of a door: its options, its log, the bus that it waits for, and how it is told to end.
 
+use std::fmt::Display;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use client::{Address, Client, ClientError};
-use config::Config;
+use config::{Config, ConfigErrors, Overrides, ProcessEnvironment, Toolset};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
+use tracing_subscriber::EnvFilter;
+
+use crate::Door;
 
 /// How long most requests to the service may take.
 const WAIT: Duration = Duration::from_secs(5);
@@ -18,14 +26,158 @@ const BUS_WAIT: Duration = Duration::from_secs(10);
 /// Between two tries.
 const BUS_AGAIN: Duration = Duration::from_millis(250);
 
-/// Connects to the bus, which may start together with the door. `source` names the door in the context of its messages.
+/// The options that every door has.
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// Address of the messagebus, instead of mycroft.conf's `websocket` [such as ws://127.0.0.1:8181/core]
+    #[arg(long, value_name = "URL", global = true)]
+    pub bus: Option<String>,
+    /// Configuration on top of the mycroft.conf stack, in the place of the user's file
+    #[arg(long, value_name = "FILE", global = true)]
+    pub config: Option<PathBuf>,
+    /// Log more to stderr: -v debug, -vv trace
+    #[arg(short, long, action = clap::ArgAction::Count, global = true)]
+    verbose: u8,
+}
+
+impl Options {
+    /// Logs to stderr: `quiet`, or `verbose` with -v; everything with -vv. `always` holds at every level.
+    pub fn log(&self, quiet: &str, verbose: &str, always: &str) {
+        let level = match self.verbose {
+            0 => quiet,
+            1 => verbose,
+            _ => "trace",
+        };
+        tracing_subscriber::fmt()
+            .with_env_filter(EnvFilter::new(format!("{level},{always}")))
+            .with_writer(std::io::stderr)
+            .with_ansi(false)
+            .init();
+    }
+
+    /// Reads the configuration, and logs its notices.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the configuration.
+    pub fn load(&self) -> Result<Arc<Config>, ProgramError> {
+        let overrides = Overrides {
+            config: self.config.clone(),
+            bus: self.bus.clone(),
+            ..Overrides::default()
+        };
+        let config = Config::load(&ProcessEnvironment, &overrides, None)?;
+        for notice in &config.notices {
+            tracing::warn!("{notice}");
+        }
+        Ok(config)
+    }
+}
+
+/// Why a door does not serve.
+#[derive(Debug, thiserror::Error)]
+pub enum ProgramError {
+    /// The configuration is wrong.
+    #[error("{0}")]
+    Config(#[from] ConfigErrors),
+    /// There is no bus.
+    #[error("{0}")]
+    Bus(#[from] ClientError),
+    /// The system refuses something.
+    #[error("{what}: {cause}")]
+    Machine {
+        /// What the door wanted.
+        what: &'static str,
+        /// What the system said.
+        cause: std::io::Error,
+    },
+}
+
+impl ProgramError {
+    /// For `map_err`: the system refuses `what`.
+    pub fn machine(what: &'static str) -> impl FnOnce(std::io::Error) -> Self {
+        move |cause| Self::Machine { what, cause }
+    }
+
+    /// As those of `ovos-tools`.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Config(_) => 2,
+            Self::Bus(_) => 3,
+            Self::Machine { .. } => 5,
+        }
+    }
+}
+
+/// Runs a program to its end. What a thread still blocks on then, such as a read of stdin, is left behind.
 ///
 /// # Errors
-/// There is no bus 10 s later.
-///
-/// # Cancel safety
-/// Safe.
-pub async fn connect(config: &Config, source: &str) -> Result<Client, ClientError> {
+/// Those of `program`, or there is no runtime.
+pub fn block_on<T, E: From<ProgramError>>(program: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(ProgramError::machine("start the async runtime"))?;
+    let ran = runtime.block_on(program);
+    runtime.shutdown_background();
+    ran
+}
+
+/// Says on stderr why the program failed.
+pub fn failed(error: &impl Display, exit_code: u8) -> ExitCode {
+    // Without stderr the exit code says it.
+    _ = writeln!(std::io::stderr(), "error: {error}");
+    ExitCode::from(exit_code)
+}
+
+/// A door's place on the bus.
+pub struct Joined {
+    /// The bus.
+    pub client: Client,
+    /// Cancelled on SIGTERM and SIGINT, and when the door closes.
+    pub shutdown: CancellationToken,
+    signals: JoinHandle<()>,
+}
+
+impl Joined {
+    /// Connects to the bus, which may start together with the door. `source` names the door in the context of its messages.
+    /// `None` where it was told to end before.
+    ///
+    /// # Errors
+    /// There is no bus 10 s later, or the system lets no more signals be heard.
+    pub async fn connect(config: &Config, source: &str) -> Result<Option<Self>, ProgramError> {
+        let shutdown = CancellationToken::new();
+        let signals = on_signals(shutdown.clone()).map_err(ProgramError::machine("listen for signals"))?;
+        let client = tokio::select! {
+            client = connect(config, source) => client?,
+            () = shutdown.cancelled() => return Ok(None),
+        };
+        Ok(Some(Self {
+            client,
+            shutdown,
+            signals,
+        }))
+    }
+
+    /// The door `name`, which the service knows from now on. `own` are the names of tools that it shows beside those that
+    /// `toolset` permits and the two stops.
+    #[must_use]
+    pub fn door(&self, name: &str, toolset: &Toolset, own: &'static [&'static str]) -> Arc<Door> {
+        // Where the bus is away again: each beat says as much.
+        _ = self.client.hello(name);
+        Door::new(self.client.clone(), toolset.clone(), own, self.shutdown.clone())
+    }
+
+    /// Ends what hangs on `shutdown`, and leaves the bus.
+    pub async fn close(self) {
+        self.shutdown.cancel();
+        self.signals.abort();
+        self.client.close().await;
+    }
+}
+
+async fn connect(config: &Config, source: &str) -> Result<Client, ClientError> {
     let end = Instant::now() + BUS_WAIT;
     loop {
         let address = Address {
@@ -42,11 +194,7 @@ pub async fn connect(config: &Config, source: &str) -> Result<Client, ClientErro
     }
 }
 
-/// Cancels `shutdown` on SIGTERM and SIGINT.
-///
-/// # Errors
-/// The system lets no more signals be heard.
-pub fn on_signals(shutdown: CancellationToken) -> std::io::Result<JoinHandle<()>> {
+fn on_signals(shutdown: CancellationToken) -> std::io::Result<JoinHandle<()>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     Ok(tokio::spawn(async move {

@@ -102,7 +102,9 @@ impl Hands<'_> {
         let answered = match self.call(tool, arguments, &said).await {
             Ok(answered) => match (door::confirm(&answered.answer), self.person) {
                 (None, _) => answered,
-                (Some(confirm), None) => return self.waits(tool, &confirm, "nobody is asked here", began),
+                (Some(confirm), None) => {
+                    return self.waits(tool, &confirm, "no person can be asked here", began);
+                }
                 (Some(confirm), Some(person)) => {
                     let ask = || (self.audience)(&Tell::Ask { text: &confirm.text });
                     // A stop that comes together with a yes is a stop.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use config::{AgentDoor, CallStyle, ToolFilter};
+use door::program::Options;
 
 use crate::record::Record;
 use crate::settings::{Narrower, Settings};
@@ -89,15 +90,8 @@ pub(crate) struct Arguments {
     /// Print the end of the run as a line of JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Address of the messagebus, instead of mycroft.conf's `websocket` [such as ws://127.0.0.1:8181/core]
-    #[arg(long, value_name = "URL")]
-    pub(crate) bus: Option<String>,
-    /// Configuration on top of the mycroft.conf stack, in the place of the user's file
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
-    /// Log more to stderr: -v debug, -vv trace
-    #[arg(short, long, action = clap::ArgAction::Count)]
-    pub(crate) verbose: u8,
+    #[command(flatten)]
+    pub(crate) options: Options,
 }
 
 /// A number that can limit something.

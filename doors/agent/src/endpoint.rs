@@ -109,10 +109,10 @@ impl Endpoint {
                 .map_err(EndpointError::NoCertificates)?
         } else {
             // A machine may have no certificates, and needs none for an endpoint of its own.
-            let nobody = ClientConfig::builder()
+            let no_roots = ClientConfig::builder()
                 .with_root_certificates(RootCertStore::empty())
                 .with_no_client_auth();
-            HttpsConnectorBuilder::new().with_tls_config(nobody)
+            HttpsConnectorBuilder::new().with_tls_config(no_roots)
         };
         let mut http = HttpConnector::new();
         http.enforce_http(false);

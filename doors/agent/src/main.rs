@@ -35,10 +35,9 @@ use std::time::Duration;
 
 use clap::Parser as _;
 use client::ClientError;
-use config::{Config, ConfigErrors, Overrides, ProcessEnvironment};
-use door::{Door, program};
-use tokio_util::sync::CancellationToken;
-use tracing_subscriber::EnvFilter;
+use config::Config;
+use door::Door;
+use door::program::{Joined, ProgramError, block_on, failed};
 
 use crate::arguments::Arguments;
 use crate::end::End;
@@ -65,103 +64,48 @@ const DIFFERS: u8 = 6;
 #[derive(Debug, thiserror::Error)]
 enum AgentError {
     #[error("{0}")]
-    Config(#[from] ConfigErrors),
+    Program(#[from] ProgramError),
     #[error("{0}")]
     Bus(#[from] ClientError),
     #[error("{0}")]
     Endpoint(#[from] EndpointError),
     #[error("{0}")]
     Record(#[from] RecordError),
-    #[error("{what}: {cause}")]
-    Machine {
-        what: &'static str,
-        cause: std::io::Error,
-    },
 }
 
 impl AgentError {
-    /// As those of `ovos-tools`.
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Config(_) | Self::Endpoint(_) => 2,
+            Self::Program(error) => error.exit_code(),
+            Self::Endpoint(_) => 2,
             Self::Bus(_) => 3,
-            Self::Record(_) | Self::Machine { .. } => 5,
+            Self::Record(_) => 5,
         }
     }
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    log(arguments.verbose);
-    let machine = |what| move |cause| AgentError::Machine { what, cause };
-    let ran = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(machine("start the async runtime"))
-        .and_then(|runtime| {
-            let ran = runtime.block_on(begin(&arguments));
-            runtime.shutdown_background();
-            ran
-        });
-    match ran {
+    let verbose = "info,ovos_tools_agent=debug,door=debug";
+    arguments.options.log("warn", verbose, "");
+    match block_on(begin(&arguments)) {
         Ok(code) => ExitCode::from(code),
-        Err(error) => {
-            // Without stderr there is nothing to tell it to.
-            _ = writeln!(std::io::stderr(), "error: {error}");
-            ExitCode::from(error.exit_code())
-        }
+        Err(error) => failed(&error, error.exit_code()),
     }
-}
-
-fn log(verbose: u8) {
-    let filter = match verbose {
-        0 => "warn",
-        1 => "info,ovos_tools_agent=debug,door=debug",
-        _ => "trace",
-    };
-    tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::new(filter))
-        .with_writer(std::io::stderr)
-        .with_ansi(false)
-        .init();
 }
 
 async fn begin(arguments: &Arguments) -> Result<u8, AgentError> {
-    let overrides = Overrides {
-        config: arguments.config.clone(),
-        bus: arguments.bus.clone(),
-        ..Overrides::default()
+    let config = arguments.options.load()?;
+    let Some(joined) = Joined::connect(&config, SOURCE).await? else {
+        return Ok(End::Operator(String::new()).exit_code());
     };
-    let config = Config::load(&ProcessEnvironment, &overrides, None)?;
-    for notice in &config.notices {
-        tracing::warn!("{notice}");
-    }
-    let shutdown = CancellationToken::new();
-    let signals = program::on_signals(shutdown.clone()).map_err(|cause| AgentError::Machine {
-        what: "listen for signals",
-        cause,
-    })?;
-    let client = tokio::select! {
-        client = program::connect(&config, SOURCE) => client?,
-        () = shutdown.cancelled() => return Ok(End::Operator(String::new()).exit_code()),
-    };
-    let door = Door::new(
-        client.clone(),
-        config.doors.agent.toolset.clone(),
-        OWN,
-        shutdown.clone(),
-    );
-    // Where the bus is away again: each beat says as much.
-    _ = client.hello("agent");
+    let door = joined.door("agent", &config.doors.agent.toolset, OWN);
     let ran = if arguments.serve {
         wait(arguments, &config, &door).await
     } else {
         goal(arguments, &config, &door).await
     };
-    shutdown.cancel();
-    signals.abort();
-    client.close().await;
+    joined.close().await;
     ran
 }
 
@@ -253,13 +197,10 @@ fn compare(record: &Record, steps: &[record::Step], start: &record::Start) -> bo
 }
 
 fn thread(cause: std::io::Error) -> AgentError {
-    AgentError::Machine {
-        what: "start a thread",
-        cause,
-    }
+    ProgramError::machine("start a thread")(cause).into()
 }
 
 fn say(text: &str) {
-    // Where nobody reads, there is nobody to tell.
+    // Without stdout the exit code says how it ended.
     _ = writeln!(std::io::stdout(), "{text}");
 }

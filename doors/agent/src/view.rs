@@ -285,7 +285,7 @@ fn width() -> usize {
 
 fn write(text: &str) {
     let mut out = io::stdout().lock();
-    // Where nobody reads, there is nobody to tell.
+    // Without stdout the record and the exit code say how it went.
     _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 

@@ -23,20 +23,16 @@ mod recording;
 mod silence;
 mod socket;
 
-use std::io::Write as _;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
-use client::{ClientError, topic};
-use config::{Config, ConfigErrors, Overrides, ProcessEnvironment, speech_service};
-use door::Door;
-use door::program::{connect, on_signals};
+use client::topic;
+use config::speech_service;
+use door::program::{Joined, Options, ProgramError, block_on, failed};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tracing_subscriber::EnvFilter;
 use url::Url;
 
 use crate::bridge::{Bridge, JoinError, Service};
@@ -63,15 +59,8 @@ const END_WAIT: Duration = Duration::from_secs(5);
                   an example that needs no account."
 )]
 struct Arguments {
-    /// Address of the messagebus, instead of mycroft.conf's `websocket` [such as ws://127.0.0.1:8181/core]
-    #[arg(long, value_name = "URL", global = true)]
-    bus: Option<String>,
-    /// Configuration on top of the mycroft.conf stack, in the place of the user's file
-    #[arg(long, value_name = "FILE", global = true)]
-    config: Option<PathBuf>,
-    /// Log more to stderr: -v debug, -vv trace
-    #[arg(short, long, action = clap::ArgAction::Count, global = true)]
-    verbose: u8,
+    #[command(flatten)]
+    options: Options,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -102,82 +91,38 @@ enum Command {
 #[derive(Debug, thiserror::Error)]
 enum DoorError {
     #[error("{0}")]
-    Config(#[from] ConfigErrors),
-    #[error("{0}")]
-    Bus(#[from] ClientError),
+    Program(#[from] ProgramError),
     #[error("{0}")]
     Join(#[from] JoinError),
     #[error("{0}")]
     Chat(#[from] ChatError),
-    #[error("{what}: {cause}")]
-    Machine {
-        what: &'static str,
-        cause: std::io::Error,
-    },
 }
 
 impl DoorError {
-    /// As those of `ovos-tools`.
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Config(_) => 2,
-            Self::Bus(_) => 3,
-            Self::Join(_) | Self::Chat(_) | Self::Machine { .. } => 5,
+            Self::Program(error) => error.exit_code(),
+            Self::Join(_) | Self::Chat(_) => 5,
         }
     }
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    log(arguments.verbose);
-    match serve(arguments) {
+    // Frames carry what people say and headers carry keys, so what the websocket's own crates log stays out at every level.
+    arguments.options.log(
+        "warn,ovos_tools_voice=info",
+        "info,ovos_tools_voice=debug,door=debug",
+        "tungstenite=off,tokio_tungstenite=off,rustls=warn",
+    );
+    match block_on(run(arguments)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            // Without stderr there is nothing to tell it to.
-            _ = std::io::stderr().write_all(format!("error: {error}\n").as_bytes());
-            ExitCode::from(error.exit_code())
-        }
+        Err(error) => failed(&error, error.exit_code()),
     }
-}
-
-fn serve(arguments: Arguments) -> Result<(), DoorError> {
-    let failed = |what| move |cause| DoorError::Machine { what, cause };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(failed("start the async runtime"))?;
-    let ran = runtime.block_on(run(arguments));
-    // A name may still be looked up on a thread of its own.
-    runtime.shutdown_background();
-    ran
-}
-
-/// Frames carry what people say and headers carry keys, so what the websocket's own crates log stays out at every level.
-fn log(verbose: u8) {
-    let filter = match verbose {
-        0 => "warn,ovos_tools_voice=info",
-        1 => "info,ovos_tools_voice=debug,door=debug",
-        _ => "trace",
-    };
-    let filter = format!("{filter},tungstenite=off,tokio_tungstenite=off,rustls=warn");
-    tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::new(filter))
-        .with_writer(std::io::stderr)
-        .with_ansi(false)
-        .init();
 }
 
 async fn run(arguments: Arguments) -> Result<(), DoorError> {
-    let overrides = Overrides {
-        config: arguments.config,
-        bus: arguments.bus,
-        ..Overrides::default()
-    };
-    let config = Config::load(&ProcessEnvironment, &overrides, None)?;
-    for notice in &config.notices {
-        tracing::warn!("{notice}");
-    }
+    let config = arguments.options.load()?;
     let mut keys = config.doors.voice.clone();
     let wanted = arguments.command.map(|command| match command {
         Command::Hume { chat, url } => {
@@ -190,41 +135,34 @@ async fn run(arguments: Arguments) -> Result<(), DoorError> {
             (Service::OpenAi, Target::Joined(call))
         }
     });
-    let shutdown = CancellationToken::new();
-    let failed = |what| move |cause| DoorError::Machine { what, cause };
-    let signals = on_signals(shutdown.clone()).map_err(failed("listen for signals"))?;
     let trust = socket::trust().map_err(std::io::Error::other);
-    let trust = trust.map_err(failed("prepare TLS"))?;
-    let client = tokio::select! {
-        client = connect(&config, SOURCE) => client?,
-        () = shutdown.cancelled() => return Ok(()),
+    let trust = trust.map_err(ProgramError::machine("prepare TLS"))?;
+    let Some(joined) = Joined::connect(&config, SOURCE).await? else {
+        return Ok(());
     };
-    let door = Door::new(client.clone(), keys.toolset.clone(), &[], shutdown.clone());
-    // Where the bus is away again: each beat says as much.
-    _ = client.hello("voice");
+    let door = joined.door("voice", &keys.toolset, &[]);
     door.refreshed().await;
     door.tasks.spawn({
         let door = Arc::clone(&door);
         async move { door.follow().await }
     });
     let bridge = Bridge::new(Arc::clone(&door), keys, trust, config.service.state_dir.clone());
-    let joins = client.serve(JOIN);
+    let joins = joined.client.serve(JOIN);
     door.tasks.spawn(Arc::clone(&bridge).answer_joins(joins));
     let served = match wanted {
         None => {
             tracing::info!("waiting for ovos.tools.voice.join");
-            shutdown.cancelled().await;
+            joined.shutdown.cancelled().await;
             Ok(())
         }
-        Some((service, target)) => talk(&bridge, service, target, &shutdown).await,
+        Some((service, target)) => talk(&bridge, service, target, &joined.shutdown).await,
     };
-    shutdown.cancel();
+    joined.shutdown.cancel();
     door.tasks.close();
     if timeout(END_WAIT, door.tasks.wait()).await.is_err() {
         tracing::warn!("not every conversation ended within {END_WAIT:?}");
     }
-    signals.abort();
-    client.close().await;
+    joined.close().await;
     served
 }
 
