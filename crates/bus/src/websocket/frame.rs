@@ -17,6 +17,9 @@ const CONTROL_LIMIT: usize = 125;
 /// in one read.
 const READ_SIZE: usize = 64 * 1024;
 
+/// Payloads up to this many bytes are copied out of the buffer.
+const SHORT: usize = 4 * 1024;
+
 /// The end that reads. A client masks the frames it sends, a server does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
@@ -97,7 +100,7 @@ impl FrameReader {
                 return Ok(None);
             }
             self.buffer.advance(header.size);
-            let mut payload = self.buffer.split_to(header.length);
+            let mut payload = self.payload(header.length);
             if let Some(mask) = header.mask {
                 apply_mask(&mut payload, mask);
             }
@@ -105,6 +108,16 @@ impl FrameReader {
                 return Ok(Some(event));
             }
         }
+    }
+
+    /// The next bytes of the buffer. Few are copied: a short message would keep the whole buffer, and reading would need another.
+    fn payload(&mut self, length: usize) -> BytesMut {
+        if length > SHORT {
+            return self.buffer.split_to(length);
+        }
+        let payload = BytesMut::from(&self.buffer[..length]);
+        self.buffer.advance(length);
+        payload
     }
 
     fn accept(&mut self, header: &Header, payload: BytesMut) -> Result<Option<Event>, FrameError> {
