@@ -1,8 +1,9 @@
 #!/bin/sh
 # package-check.sh [ARCH]: installs each package of TARGET_DIR/packages in an empty place: the archive in a folder, the wheel in a
 # virtual environment, the .deb files in a Debian of their own. There the service starts, a tool is called, an emergency stop
-# refuses the next call, and what is removed leaves nothing but state and configuration. Packages of another architecture
-# (arm64, armhf) are all tried in a Debian of that architecture; its programs need an entry in binfmt_misc.
+# refuses the next call, and what is removed leaves nothing but state and configuration. Those of another architecture (arm64,
+# armhf) are tried in a Debian of that architecture, without the wheel, whose programs are those of the archive; the kernel needs
+# an entry for them in binfmt_misc.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -114,6 +115,16 @@ inside() {
 as_root() { (inside "$@" >"$work/log" 2>&1) || fail "failed: $*"; }
 as_user() { inside setpriv --reuid=1000 --regid=1000 --clear-groups env HOME=/home/ovos XDG_RUNTIME_DIR=/home/ovos/run "$@"; }
 
+archive_inside() {
+    what=$(basename "$packages"/ovos-tools-*-"$arch".tar.gz)
+    tar -xzf "$packages/$what" -C "$work/root/opt"
+    prove "$work/root/home/ovos" as_user /opt/ovos-tools/bin/ovos-tools
+    rm -r "$work/root/opt/ovos-tools"
+    no_trace "$work/root/home/ovos"
+    # The emergency stop would last.
+    rm -rf "$work/root/home/ovos/.local/state/ovos-tools"
+}
+
 debian_root() {
     if [ ! -e "$bookworm/.ready" ]; then
         rm -rf "$bookworm"
@@ -130,7 +141,7 @@ deb() {
     what=$(cd "$packages" && echo ovos-tools*_"$debian".deb)
     for file in $what; do cp "$packages/$file" "$work/root/tmp"; done
     as_root apt-get update -qq
-    # shellcheck disable=SC2046 # a list of files
+    # shellcheck disable=SC2046,SC2086 # a list of files
     as_root apt-get install -y --no-install-recommends $(printf '/tmp/%s ' $what)
     prove "$work/root/home/ovos" as_user ovos-tools
     case $what in *gstreamer*) said 'gstreamer' 0 as_user ovos-tools check /usr/lib/ovos-tools/plugins/gstreamer.so ;; esac
@@ -151,5 +162,6 @@ elif ! unshare --mount true 2>/dev/null; then
     scripts/skip.sh package-debian "mounting is not permitted here"
 else
     debian_root
+    [ "$debian" = "$native" ] || archive_inside
     deb
 fi

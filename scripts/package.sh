@@ -1,7 +1,8 @@
 #!/bin/sh
 # package.sh [PROFILE [TARGET]]: packs what is built with the profile (release), for this machine or for a target of Rust, into
 # TARGET_DIR/packages: a tar.gz, two .deb and a wheel, all from one tree, with SHA256SUMS, and the debug symbols beside them.
-# GLIBC_MAX is the newest glibc that a file in them may need (that of Debian 12). PLUGINS, RUNNER: as in scripts/install.sh.
+# GLIBC_MAX is the newest glibc that a file in them may need (that of Debian 12); gstreamer.so may need that of this machine, as
+# the libraries it is built with do. PLUGINS, RUNNER: as in scripts/install.sh.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -21,7 +22,7 @@ tree=$work/tree/usr
 plugins=$tree/lib/ovos-tools/plugins
 name=ovos-tools-$version-$arch
 umask 022
-rm -rf "$work" "$out/$name"* "$out"/ovos-tools*"_$debian.deb" "$out"/ovos_tools-*"_$arch.whl"
+rm -rf "$work" "$out/${name:?}"* "$out"/ovos-tools*"_$debian.deb" "$out"/ovos_tools-*"_$arch.whl"
 mkdir -p "$work/debug"
 scripts/install.sh "$PWD/$work/tree" /usr "$profile" "$triple" >"$work/install.log"
 
@@ -41,25 +42,21 @@ done
 # The version of a symbol is bound to the glibc that introduced it.
 glibc_of() { readelf -W --dyn-syms "$@" | grep -o '@GLIBC_[0-9.]*' | cut -d_ -f2 | sort -uV | tail -n 1; }
 older() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$1" ]; }
-for file in $elf; do
+in_wheel=$(echo "$elf" | grep -v '/gstreamer.so$')
+for file in $in_wheel; do
     needed=$(glibc_of "$file")
     if ! older "$needed" "$glibc_max"; then
         echo "$(basename "$file") needs glibc $needed; these packages may need at most $glibc_max (GLIBC_MAX)" >&2
         exit 1
     fi
-done
-# shellcheck disable=SC2086 # a list of files
-glibc=$(glibc_of $elf)
-in_wheel=$(echo "$elf" | grep -v '/gstreamer.so$')
-# A manylinux system promises these libraries and no others to a wheel.
-for file in $in_wheel; do
+    # A manylinux system promises these libraries and no others to a wheel.
     foreign=$(readelf -d -W "$file" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
         grep -vxE 'lib(c|m|dl|rt|pthread)\.so\.[0-9]+|libgcc_s\.so\.1|ld-linux.*' || true)
     [ -z "$foreign" ] || { echo "$(basename "$file") needs $foreign, which the wheel's tag does not promise" >&2; exit 1; }
 done
 # shellcheck disable=SC2086 # a list of files
-wheel_glibc=$(glibc_of $in_wheel)
-echo "newest glibc needed: $glibc, in the wheel $wheel_glibc (at most $glibc_max)"
+glibc=$(glibc_of $in_wheel)
+echo "newest glibc needed: $glibc (at most $glibc_max)"
 
 # 1. The archive: the same tree without the unit, whose path would be wrong; `install-service` writes it.
 tar -czf "$out/$name.tar.gz" -C "$work/tree" --owner=0 --group=0 --sort=name --exclude='usr/lib/systemd' \
@@ -126,7 +123,7 @@ if command -v dpkg-deb >/dev/null; then
  .
  To start it: systemctl --user enable --now ovos-tools"
     if [ -d "$gst" ]; then
-        known="$libc, libglib2.0-0, libgstreamer1.0-0 (>= 1.20), libgstreamer-plugins-base1.0-0 (>= 1.20)"
+        known="libc6, libgcc-s1, libglib2.0-0, libgstreamer1.0-0 (>= 1.20), libgstreamer-plugins-base1.0-0 (>= 1.20)"
         plugins_of_debian="gstreamer1.0-plugins-base, gstreamer1.0-plugins-good, gstreamer1.0-plugins-bad, gstreamer1.0-plugins-ugly"
         pack "$gst" "ovos-tools (= $version), $(depends "$gst" "$known")" \
             "Recommends: $plugins_of_debian, gstreamer1.0-libav, gstreamer1.0-alsa, gstreamer1.0-nice, gstreamer1.0-tools" \
@@ -142,7 +139,7 @@ fi
 # 3. The wheel.
 scripts/venv.sh package
 if [ -e .venv-package/.ready ]; then
-    tag="py3-none-manylinux_$(echo "$wheel_glibc" | tr . _)_$arch"
+    tag="py3-none-manylinux_$(echo "$glibc" | tr . _)_$arch"
     .venv-package/bin/python packaging/wheel.py "$tree" "$tag" "$version" "$out"
 else
     scripts/skip.sh package-wheel "there is no Python 3.10 or newer with venv"
@@ -154,6 +151,7 @@ if [ -n "$(ls "$work/debug")" ]; then tar -czf "$out/$name-debug.tar.gz" -C "$wo
 # size FILE...: in MB.
 size() { cat "$@" | wc -c | awk '{printf "%.1f MB", $1 / 1e6}'; }
 echo "service and toolboxes: $(size "$tree/bin/ovos-tools" "$plugins"/*.so) (goal 42)"
+# shellcheck disable=SC2046 # a list of files
 echo "doors and programs: $(size "$tree"/bin/ovos-tools-* $(find "$plugins" -type f ! -name '*.so')) (goal 25)"
 (cd "$out" && cut -c67- SHA256SUMS | while read -r file; do echo "packed $file: $(size "$file")"; done)
 rm -rf "$work"
