@@ -166,7 +166,11 @@ fn phal_logs_which_services_answer() {
         let said = script("phal_looks.py", &[], &Sandbox::with_bus(bus.port())).finish();
         for part in [none, one, two, other].iter().chain(expected) {
             let wanted = expected.contains(part);
-            assert_eq!(said.contains(part), wanted, "{ours} and {others}: {part:?} in\n{said}");
+            assert_eq!(
+                said.contains(part),
+                wanted,
+                "{ours} and {others}: {part:?} in\n{said}"
+            );
         }
     }
 }
