@@ -5,11 +5,12 @@ MINUTES ?= 20
 RUNS ?= 10000000
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 TOOLBOXES := toolboxes/hello toolboxes/hello_c toolboxes/math toolboxes/robot toolboxes/drone toolboxes/gstreamer
+DOORS := --package ovos-tools-agent --package ovos-tools-mcp --package ovos-tools-voice --package ovos-tools-mounts
 # Crates that need system libraries: left out, and named, where those are missing.
 OPTIONAL := toolboxes/gstreamer
 TESTBED := tests/toolboxes/testbed tests/toolboxes/testbed_dup
 
-.PHONY: run test check bench soak proofs fuzz plugins testbed venv mavsdk install setup
+.PHONY: run test check bench soak proofs fuzz plugins testbed venv mavsdk install package release-check setup
 
 run: setup  ## build and serve, with a bus of its own where none listens; large toolboxes are built and loaded meanwhile
 	scripts/run.sh
@@ -61,5 +62,12 @@ setup:
 	@scripts/setup.sh
 
 install: plugins  ## PREFIX and DESTDIR as usual
-	cargo build --release --locked --package ovos-tools --package ovos-tools-agent --package ovos-tools-mcp --package ovos-tools-voice --package ovos-tools-mounts
+	cargo build --release --locked --package ovos-tools $(DOORS)
 	scripts/install.sh "$(DESTDIR)" "$(PREFIX)"
+
+package: plugins  ## a tar.gz, two .deb and a wheel with SHA256SUMS, for this machine, in target/packages
+	cargo build --release --locked --package ovos-tools $(DOORS)
+	scripts/package.sh release
+
+release-check:  ## the packages of x86_64, aarch64 and armv7 for old systems, each installed and tried in an empty one; hours
+	scripts/release-check.sh

@@ -1,5 +1,6 @@
 #!/bin/sh
-# install.sh DESTDIR PREFIX: installs what `make install` has built.
+# install.sh DESTDIR PREFIX [PROFILE [TARGET]]: installs what `make install` has built with that profile (release), for this
+# machine or for a target of Rust. Every package is made of what it lays out. RUNNER runs the programs of another machine.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -8,33 +9,38 @@ lib=$prefix/lib/ovos-tools/plugins
 python=$prefix/lib/ovos-tools/python
 doc=$prefix/share/doc/ovos-tools
 target=${CARGO_TARGET_DIR:-target}
+profile=${3:-release}
+built=$target/${4:+$4/}$profile
 
 # The user builds, because root often has no cargo; root often owns the destination.
 if ! mkdir -p "$prefix" 2>/dev/null || [ ! -w "$prefix" ]; then
     echo "built, but no rights to write to $prefix. Run:" >&2
-    echo "    sudo env CARGO_TARGET_DIR='$target' $PWD/scripts/install.sh '$1' '$2'" >&2
+    echo "    sudo env CARGO_TARGET_DIR='$target' $PWD/scripts/install.sh '$1' '$2' '$profile'" >&2
     exit 1
 fi
 
 for program in ovos-tools ovos-tools-agent ovos-tools-mcp ovos-tools-voice ovos-tools-mounts; do
-    install -D -m 755 "$target/release/$program" "$prefix/bin/$program"
+    install -D -m 755 "$built/$program" "$prefix/bin/$program"
 done
 install -d -m 755 "$lib"
-for plugin in plugins/*; do
+for plugin in "${PLUGINS:-plugins}"/*; do
     [ -x "$plugin" ] || continue
     # Renamed into place, so that a running service keeps its mapped file.
     install -m 755 "$plugin" "$lib/.$(basename "$plugin").new"
     mv -f "$lib/.$(basename "$plugin").new" "$lib/$(basename "$plugin")"
 done
-# The host of Python toolboxes, where the binary looks for it; and the package that shows our tools to Python, for pip.
+# The host of Python toolboxes, where the binary looks for it; and the packages for OVOS's own programs, for pip.
 for package in programs/python/ovos_tools_program programs/python/ovos_tools_python; do
     install -d -m 755 "$python/$(basename "$package")"
     install -m 644 "$package"/*.py "$python/$(basename "$package")"
 done
-toolbox=$prefix/share/ovos-tools/ovos-tools-toolbox
-install -d -m 755 "$toolbox/ovos_tools_toolbox"
-install -m 644 python/ovos-tools-toolbox/README.md python/ovos-tools-toolbox/pyproject.toml "$toolbox"
-install -m 644 python/ovos-tools-toolbox/ovos_tools_toolbox/*.py "$toolbox/ovos_tools_toolbox"
+for package in python/*; do
+    copy=$prefix/share/ovos-tools/$(basename "$package")
+    module=$(basename "$package" | tr - _)
+    install -d -m 755 "$copy/$module"
+    install -m 644 "$package/README.md" "$package/pyproject.toml" "$copy"
+    install -m 644 "$package/$module"/*.py "$copy/$module"
+done
 install -D -m 644 programs/python/README.md "$doc/python.md"
 for header in toolbox.h toolbox_json.h; do
     install -D -m 644 "toolboxes/abi/$header" "$prefix/include/ovos-tools/$header"
@@ -44,7 +50,7 @@ install -D -m 644 LICENSE "$doc/LICENSE"
 for toolbox in robot drone gstreamer; do
     install -m 644 "toolboxes/$toolbox/README.md" "$doc/$toolbox.md"
 done
-for page in agent mcp mounts voice; do
+for page in agent hivemind mcp mounts voice; do
     install -m 644 "docs/$page.md" "$doc/$page.md"
 done
 
@@ -55,15 +61,14 @@ chmod 644 "$prefix/lib/systemd/user/ovos-tools.service"
 
 completions() {
     mkdir -p "$(dirname "$2")"
-    "$target/release/ovos-tools" completions "$1" >"$2"
+    ${RUNNER:-} "$built/ovos-tools" completions "$1" >"$2"
 }
 completions bash "$prefix/share/bash-completion/completions/ovos-tools"
 completions zsh "$prefix/share/zsh/site-functions/_ovos-tools"
 completions fish "$prefix/share/fish/vendor_completions.d/ovos-tools.fish"
 
 echo "installed to $prefix"
-case $2 in /usr | /usr/local) ;; *)
-    echo "this prefix is not searched by default, so do this, too:"
-    echo "    \"plugins_dir\": [\"$2/lib/ovos-tools/plugins\"] in the section \"service\" of mycroft.conf"
-    echo "    systemctl --user link $2/lib/systemd/user/ovos-tools.service" ;;
+case $2 in
+/usr | /usr/local) echo "to start it now and with every login: systemctl --user enable --now ovos-tools" ;;
+*) echo "to start it now and with every login: $2/bin/ovos-tools install-service" ;;
 esac

@@ -3,13 +3,15 @@
 #
 # Written to a temporary name and renamed, so that a service that has the old file mapped keeps it (copying over a
 # mapped file crashes its reader). A directory with a .c file of its own name is built with cc, any other with cargo. A
-# toolbox whose system libraries are missing is skipped with a message; its earlier build stays.
+# toolbox whose system libraries are missing is skipped with a message; its earlier build stays. For another machine, TARGET is
+# its name in Rust, CARGO_BUILD the command that builds for it, and CC its C compiler.
 set -eu
 cd "$(dirname "$0")/.."
 
 profile=$1 destination=$2
 shift 2
-target=${CARGO_TARGET_DIR:-target}
+target=${CARGO_TARGET_DIR:-target}${TARGET:+/$TARGET}
+build=${CARGO_BUILD:-cargo build}
 together="toolboxes/hello toolboxes/math toolboxes/robot toolboxes/drone"
 case $profile in
     release) flag=--release built=$target/release ;;
@@ -46,7 +48,7 @@ for dir in $together "$@"; do
         case "$packages " in *" $package "*) ;; *) packages="$packages --package $package" ;; esac
     done
 done
-[ -z "$packages" ] || cargo build $quiet --locked $flag $packages
+[ -z "$packages" ] || $build $quiet --locked $flag $packages
 
 for dir in "$@"; do
     name=$(basename "$dir")
@@ -59,7 +61,7 @@ for dir in "$@"; do
         mkdir -p "$built"
         ${CC:-cc} -shared -fPIC -fvisibility=hidden -O2 -Wall -Wextra -Itoolboxes/abi "$dir/$name.c" -o "$built/lib$name.so"
     elif grep -q '^pkg-config = ' "$dir/Cargo.toml"; then
-        cargo build $quiet --locked $flag --manifest-path "$dir/Cargo.toml"
+        $build $quiet --locked $flag --manifest-path "$dir/Cargo.toml"
         # A [lib] may have a different name.
         own=$(sed -n '/^\[lib\]/,/^\[/s/^name = "\(.*\)"/\1/p' "$dir/Cargo.toml")
         library=${own:-$name}

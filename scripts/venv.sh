@@ -1,10 +1,11 @@
 #!/bin/sh
-# venv.sh [mavsdk|mcp|skills|opm|voice|node]: fills .venv with the Python packages that the interop tests use, .venv-vendors
+# venv.sh [mavsdk|mcp|skills|opm|voice|node|package|cross]: fills .venv with the Python packages that the interop tests use, .venv-vendors
 # with the vendors' types that exports are compared with, .venv-mavsdk with mavsdk_server, .venv-mcp with MCP clients,
 # .venv-voice with the SDKs of speech services, .venv-skills with ovos-workshop, ovos-core and OVOS's agents, .venv-opm with
 # the published OPM toolboxes, .venv-node with Node and the programs that test an MCP server, and .venv-robots with the clients
-# of robots' vendors (separately, because their dependencies may conflict); with an argument only that one. Does nothing if
-# nothing changed.
+# of robots' vendors (separately, because their dependencies may conflict); with an argument only that one. .venv-package and
+# .venv-cross, with what scripts/package.sh and scripts/release-check.sh need, are filled only when they are named. Does nothing
+# if nothing changed.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -55,6 +56,20 @@ for only in mavsdk mcp opm voice; do
 -r tests/python/requirements-$only.txt
 END
 done
+case ${1:-} in
+package)
+    fill .venv-package packaging/requirements.txt <<END
+-r packaging/requirements.txt
+END
+    ;;
+esac
+case ${1:-} in
+cross)
+    fill .venv-cross packaging/requirements-cross.txt <<END
+-r packaging/requirements-cross.txt
+END
+    ;;
+esac
 case ${1:-skills} in
 skills)
     fill .venv-skills tests/python/requirements-skills.txt python/ovos-tools-toolbox/pyproject.toml <<END

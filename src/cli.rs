@@ -20,6 +20,7 @@ mod door;
 mod error;
 mod export;
 mod get;
+mod install_service;
 mod invoke;
 mod list;
 mod output;
@@ -150,6 +151,8 @@ pub enum Command {
     Check(check::Arguments),
     /// Say what is missing on this machine, for what, and how to mend it
     Doctor(doctor::Arguments),
+    /// Have systemd run the service for this user, from login on; or end that
+    InstallService(install_service::Arguments),
     /// Show the configuration in force and which file each value came from
     Config(config::Arguments),
     /// Print the completions of a shell
@@ -209,6 +212,7 @@ pub async fn run(cli: &Cli, output: &mut Output<'_>) -> Result<(), CliError> {
         Some(Command::Status(arguments)) => status::run(arguments, context).await,
         Some(Command::Check(arguments)) => check::run(arguments, context).await,
         Some(Command::Doctor(arguments)) => doctor::run(arguments, context).await,
+        Some(Command::InstallService(arguments)) => install_service::run(arguments, context),
         Some(Command::Config(arguments)) => config::run(arguments, context),
         Some(Command::Completions(arguments)) => completions::run(arguments, context),
         // Handled by `host_toolbox`, before the runtime started.

@@ -139,6 +139,42 @@ fn the_command_line_works_with_the_reference() {
     }
 }
 
+/// The plugin for ovos-PHAL says which services answer, and what to do about it.
+#[test]
+fn phal_logs_which_services_answer() {
+    if python().is_none() || subject_is_reference() {
+        return;
+    }
+    let (none, two) = (
+        "no ovos-tools service answers on the bus",
+        "2 ovos-tools services answer",
+    );
+    let (one, other) = (
+        "the ovos-tools service answers",
+        "ovos-PHAL-plugin-tools answers ovos.tools.*",
+    );
+    for (ours, others, expected) in [
+        (0, 0, &[none, "ovos-tools install-service"][..]),
+        (1, 0, &[one]),
+        (2, 0, &[two, "pgrep"]),
+        (0, 1, &[none, other, "\"enabled\": false"]),
+        (1, 1, &[one, other, "clients take the answer that comes first"]),
+    ] {
+        let bus = Bus::start(BusKind::Embedded);
+        let mut services: Vec<Service> = (0..ours).map(|_| Service::start(&bus)).collect();
+        services.extend((0..others).map(|_| Service::reference(&bus)));
+        let said = script("phal_looks.py", &[], &Sandbox::with_bus(bus.port())).finish();
+        for part in [none, one, two, other].iter().chain(expected) {
+            let wanted = expected.contains(part);
+            assert_eq!(
+                said.contains(part),
+                wanted,
+                "{ours} and {others}: {part:?} in\n{said}"
+            );
+        }
+    }
+}
+
 /// One list of requests goes to the published service and to us, each on a published bus of its own.
 ///
 /// tests/python/allowed_differences.py has every allowed difference. The answers of the reference are stored in

@@ -21,6 +21,7 @@ const SUBCOMMANDS: &[&str] = &[
     "status",
     "check",
     "doctor",
+    "install-service",
     "config",
     "completions",
     "toolbox-host",

@@ -11,6 +11,7 @@ mod bus;
 mod doctor;
 mod emergency;
 mod help;
+mod install_service;
 mod invoke;
 mod run;
 mod scripted;

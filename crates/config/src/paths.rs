@@ -18,6 +18,11 @@ pub trait Environment {
     fn root(&self) -> &Path {
         Path::new("/")
     }
+
+    /// The file of the running program, without links.
+    fn program(&self) -> Option<PathBuf> {
+        None
+    }
 }
 
 /// The environment of this process.
@@ -31,6 +36,10 @@ impl Environment for ProcessEnvironment {
 
     fn home(&self) -> Option<PathBuf> {
         std::env::home_dir()
+    }
+
+    fn program(&self) -> Option<PathBuf> {
+        std::env::current_exe().ok()
     }
 }
 
@@ -87,6 +96,21 @@ impl Xdg {
 /// Places a built-in absolute location below the environment's root.
 pub(super) fn rooted(env: &dyn Environment, path: &str) -> PathBuf {
     env.root().join(path.trim_start_matches('/'))
+}
+
+/// The folder of plugins that every package puts below its prefix, as `scripts/install.sh` lays it out.
+const INSTALLED_PLUGINS: &str = "lib/ovos-tools/plugins";
+
+/// The folders of plugins that come with the service: that of the prefix in which the program is installed, if it is in one
+/// (`PREFIX/bin`), and the two of the system.
+pub(super) fn installed_plugins(env: &dyn Environment) -> Vec<PathBuf> {
+    let program = env.program();
+    let bin = program.as_deref().and_then(Path::parent);
+    let own = bin.filter(|bin| bin.ends_with("bin")).and_then(Path::parent);
+    let system = ["/usr/local", "/usr"].map(|prefix| rooted(env, prefix));
+    let other = own.filter(|own| system.iter().all(|prefix| prefix != own));
+    let prefixes = other.into_iter().chain(system.iter().map(PathBuf::as_path));
+    prefixes.map(|prefix| prefix.join(INSTALLED_PLUGINS)).collect()
 }
 
 /// The author of a layer; decides which protections apply to it.

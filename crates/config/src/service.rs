@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::address::BusConfig;
 use super::error::ConfigError;
-use super::paths::{Environment, Xdg, rooted};
+use super::paths::{Environment, Xdg, installed_plugins};
 use super::policy::{Rule, rules};
 use super::reader::Reader;
 use super::{OURS, Overrides};
@@ -172,11 +172,9 @@ impl ServiceConfig {
         let mut stage_dirs: Vec<PathBuf> = xdg.runtime_dir.iter().map(|dir| dir.join("ovos-tools")).collect();
         stage_dirs.push(xdg.cache_home.join("ovos-tools/stage"));
         Self {
-            plugins_dir: vec![
-                xdg.data_home.join("ovos-tools/plugins"),
-                rooted(env, "/usr/local/lib/ovos-tools/plugins"),
-                rooted(env, "/usr/lib/ovos-tools/plugins"),
-            ],
+            plugins_dir: std::iter::once(xdg.data_home.join("ovos-tools/plugins"))
+                .chain(installed_plugins(env))
+                .collect(),
             embedded_bus: EmbeddedBus::Never,
             reconnect_first: Duration::from_millis(first),
             isolation: Isolation::Process,

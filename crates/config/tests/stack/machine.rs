@@ -32,6 +32,11 @@ impl Environment for Machine {
     fn root(&self) -> &Path {
         self.dir.path()
     }
+
+    /// `PROGRAM` stands for the file of the program.
+    fn program(&self) -> Option<PathBuf> {
+        self.vars.get("PROGRAM").map(PathBuf::from)
+    }
 }
 
 impl Machine {

@@ -9,6 +9,24 @@ use serde_json::json;
 use crate::machine::{Machine, USER};
 
 #[test]
+fn plugins_that_came_with_the_program_are_found() {
+    for (program, own) in [
+        ("{root}/venv/bin/ovos-tools", Some("venv/lib/ovos-tools/plugins")),
+        ("{root}/usr/bin/ovos-tools", None),
+        ("{root}/usr/local/bin/ovos-tools", None),
+        ("{root}/tree/target/debug/ovos-tools", None),
+    ] {
+        let machine = Machine::new(&[], &[("PROGRAM", program)]);
+        let found = machine.load().unwrap().service.plugins_dir.clone();
+        let others = ["usr/local/lib/ovos-tools/plugins", "usr/lib/ovos-tools/plugins"];
+        let first = "home/.local/share/ovos-tools/plugins";
+        let expected = std::iter::once(first).chain(own).chain(others);
+        let expected: Vec<PathBuf> = expected.map(|dir| machine.path(dir)).collect();
+        assert_eq!(found, expected, "{program}");
+    }
+}
+
+#[test]
 fn without_files_everything_has_its_default() {
     let machine = Machine::new(&[], &[]);
     let config = machine.load().unwrap();
