@@ -107,7 +107,31 @@ fn a_server_gets_no_secrets_and_is_promised_nothing() {
         trace.contains("initialize {}"),
         "no capability is declared: {trace}"
     );
-    let mut told = Vec::new();
+    let mut told = vec![answer.to_string()];
+    let picture = scene.ask("fake", "picture", &json!({}), &json!({ "content": "inline" }));
+    assert_eq!(picture["content"][1]["title"], "of (not shown)", "{picture}");
+    told.push(picture.to_string());
+    told.push(
+        scene
+            .call("fake", "echo", &json!({ "text": "its e-secret" }))
+            .to_string(),
+    );
+    let slow = json!({
+        "name": "slow", "args": { "steps": 1 }, "toolbox_id": "fake", "call_id": "s", "progress": true
+    });
+    scene.client.send("ovos.tools.invoke", &slow);
+    let update = scene.client.until("progress", |frame| {
+        let update = &frame["data"];
+        (frame["type"] == "ovos.tools.invoke.progress" && update["kind"] == "update").then(|| update.clone())
+    });
+    assert_eq!(update["message"], "step 1(not shown)", "{update}");
+    scene.client.until_answered([&"s".to_owned()]);
+    let listed = scene
+        .client
+        .ask("ovos.tools.list", &json!({ "detail": true }))
+        .to_string();
+    assert!(listed.contains("The tool echo.(not shown)"), "{listed}");
+    told.push(listed);
     for tool in ["fail", "refuse", "die"] {
         let answer = scene.ask("fake", tool, &json!({}), &json!({ "detail": true }));
         assert!(!answer["error"].is_null(), "{answer}");

@@ -54,6 +54,7 @@ fn a_server_with_a_url_may_vanish_and_return() {
 
     drop(server);
     let answer = scene.call("fast", "add", &json!({ "a": 2, "b": 3 }))["error"].to_string();
+    assert!(answer.contains("Connection refused"), "{answer}");
     assert!(
         answer.contains("ConnectionError: the server of mount `fast` is not there"),
         "{answer}"
@@ -103,4 +104,76 @@ fn an_old_server_is_mounted_over_http_too() {
     assert!(told.contains("MCP 2025-11-25"), "{told}");
     let answer = scene.call("every_thing", "echo", &json!({ "message": "hi" }));
     assert_eq!(answer["result"], json!({ "content": "Echo: hi" }), "{answer}");
+}
+
+#[test]
+fn a_call_may_take_longer_than_the_service_waits_for_an_idle_server() {
+    let port = free_port();
+    let servers = Sandbox::new();
+    let mut command = servers.command(Path::new("/usr/bin/python3"));
+    command.arg(script("busy.py")).arg(port.to_string());
+    let _server = Process::start("busy", &servers, command);
+    let url = format!("http://127.0.0.1:{port}/mcp");
+    let mut scene = Scene::start(&json!({ "busy": { "url": url, "timeout": 90 } }), &json!({}));
+    scene.until_tools("busy", 1);
+    // An idle server is asked after 30 s, and has 10 s to answer.
+    let call = json!({ "name": "long", "args": { "seconds": 43 }, "toolbox_id": "busy", "call_id": "l" });
+    scene.client.send("ovos.tools.invoke", &call);
+    scene.client.until_answered([&"l".to_owned()]);
+    let answer = scene.client.only_answer("l");
+    assert_eq!(answer["result"]["content"], "done", "{answer}");
+}
+
+#[test]
+fn certificates_are_needed_for_https_alone() {
+    let port = free_port();
+    let servers = Sandbox::new();
+    let mut command = servers.command(Path::new("/usr/bin/python3"));
+    command.arg(script("busy.py")).arg(port.to_string());
+    let _server = Process::start("busy", &servers, command);
+    let empty = servers.path("empty");
+    std::fs::create_dir(&empty).unwrap();
+    let none = empty.to_str().unwrap();
+    let file = format!("{none}/none.pem");
+    let mut scene = Scene::with(&[("SSL_CERT_DIR", none), ("SSL_CERT_FILE", &file)], |_| {
+        let mounts = json!({
+            "plain": { "url": format!("http://127.0.0.1:{port}/mcp") },
+            "secure": { "url": format!("https://127.0.0.1:{port}/mcp") },
+        });
+        (mounts, json!({}))
+    });
+    scene.until_tools("plain", 1);
+    let answer = scene.call("plain", "long", &json!({ "seconds": 0 }));
+    assert_eq!(answer["result"]["content"], "done", "{answer}");
+    let told = scene.until("secure", "down")["backend"]["reason"].to_string();
+    assert!(
+        told.contains("No CA certificates were loaded from the system; install the package ca-certificates"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_server_of_the_new_era_tells_of_its_tools_to_those_who_listen() {
+    let Some(python) = mcp_python() else { return };
+    let port = free_port();
+    let servers = Sandbox::new();
+    let mut command = servers.command(python);
+    command.arg(script("listens.py")).arg(port.to_string());
+    let _server = Process::start("listens", &servers, command);
+    let mounts = json!({
+        "lines": { "command": python, "args": [script("listens.py")] },
+        "web": { "url": format!("http://127.0.0.1:{port}/mcp") },
+    });
+    let mut scene = Scene::start(&mounts, &json!({}));
+    for mount in ["lines", "web"] {
+        let toolbox = scene.until(mount, "ready");
+        let told = toolbox["backend"]["reason"].as_str().unwrap();
+        assert!(told.contains("MCP 2026-07-28"), "{mount}: {told}");
+        for (tool, tools) in [("grow", 3), ("shrink", 2), ("grow", 3)] {
+            scene.call(mount, tool, &json!({}));
+            scene.until_tools(mount, tools);
+        }
+        let answer = scene.call(mount, "grown", &json!({}));
+        assert_eq!(answer["result"]["content"], "grown", "{answer}");
+    }
 }

@@ -171,3 +171,84 @@ fn a_server_of_the_old_era_is_probed_once() {
     let probes = scene.trace("fake").matches("unknown server/discover").count();
     assert_eq!(probes, 1, "{}", scene.trace("fake"));
 }
+
+#[test]
+fn a_storm_of_changes_is_listed_once_a_second_and_holds_nothing_up() {
+    let mut scene = Scene::of(|sandbox| json!({ "fake": fake(sandbox, "fake", &["storm"]) }));
+    scene.until_tools("fake", 10);
+    let lists = |scene: &Scene| scene.trace("fake").matches("list\n").count() / 2;
+    let (began, before) = (Instant::now(), lists(&scene));
+    let answer = scene.call("fake", "slow", &json!({ "steps": 40 }));
+    assert_eq!(answer["result"]["content"], "done", "{answer}");
+    let (listed, seconds) = (lists(&scene) - before, began.elapsed().as_secs());
+    assert!(listed >= 2, "it is listed again: {listed} in {seconds} s");
+    assert!(listed as u64 <= seconds + 2, "{listed} lists in {seconds} s");
+    let short = json!({ "timeout_ms": 300 });
+    let answer = scene.ask("fake", "slow", &json!({ "steps": 600 }), &short)["error"].to_string();
+    assert!(answer.contains("TimeoutError"), "{answer}");
+    scene.until_trace("fake", "cancelled");
+}
+
+#[test]
+fn a_server_that_is_busy_with_a_call_owes_no_list() {
+    let mut scene = Scene::of(|sandbox| {
+        let mut mount = fake(sandbox, "fake", &["one_at_a_time"]);
+        mount["startup_timeout"] = json!(1);
+        json!({ "fake": mount })
+    });
+    scene.until_tools("fake", 10);
+    let answer = scene.call("fake", "slow", &json!({ "steps": 40 }));
+    assert_eq!(answer["result"]["content"], "done", "{answer}");
+    assert_eq!(
+        scene.trace("fake").matches("pid ").count(),
+        1,
+        "it was never ended"
+    );
+}
+
+#[test]
+fn a_mount_ends_while_its_server_owes_a_list() {
+    let mut scene = Scene::of(|sandbox| json!({ "fake": fake(sandbox, "fake", &["one_at_a_time"]) }));
+    scene.until_tools("fake", 10);
+    let short = json!({ "timeout_ms": 300 });
+    scene.ask("fake", "slow", &json!({ "steps": 100 }), &short);
+    let began = Instant::now();
+    let report = scene.reload(&json!({}));
+    assert_eq!(report["removed"], json!(["fake"]), "{report}");
+    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_script_that_has_changed_is_checked_before_it_is_started_again() {
+    let mut scene = Scene::of(|sandbox| {
+        let script = sandbox.path("own.py");
+        fs::copy(crate::scene::script("server.py"), &script).unwrap();
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o644)).unwrap();
+        let mut mount = fake(sandbox, "fake", &[]);
+        mount["args"][0] = json!(script);
+        json!({ "fake": mount })
+    });
+    let script = scene.sandbox.path("own.py");
+    scene.until_tools("fake", 10);
+    // A new version that only its owner can have written is used.
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o600)).unwrap();
+    scene.call("fake", "die", &json!({}));
+    scene.until_trace("fake", "pid ");
+    status_has_restarted(&mut scene);
+    // One that others can have written is not.
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o666)).unwrap();
+    let starts = scene.trace("fake").matches("pid ").count();
+    scene.call("fake", "die", &json!({}));
+    let client = &mut scene.client;
+    scene.service.until("the reason in the status", |_| {
+        let status = client.ask("ovos.tools.status", &json!({})).to_string();
+        status.contains("own.py has mode 0666").then_some(())
+    });
+    assert_eq!(scene.trace("fake").matches("pid ").count(), starts);
+}
+
+fn status_has_restarted(scene: &mut Scene) {
+    crate::support::status::toolbox_until(&mut scene.client, "fake", "a restart", |toolbox| {
+        toolbox["restarts"] == 1 && toolbox["backend"]["state"] == "ready" && toolbox["tools"] == 10
+    });
+}

@@ -72,3 +72,20 @@ fn a_server_of_fastmcp_is_mounted_in_the_new_era() {
     assert_eq!(half, "step 2");
     scene.client.until_answered([&"s".to_owned()]);
 }
+
+#[test]
+fn the_persona_servers_tools_are_mounted() {
+    let Some(python) = mcp_python() else { return };
+    // It serves the OPM toolboxes that are installed beside it.
+    let mounts = json!({ "persona": {
+        "command": python.with_file_name("ovos-persona-tools-mcp"),
+        "tools": { "allow": ["evaluate_expression", "get_current_datetime"] },
+        "effects": { "evaluate_expression": "read" },
+    }});
+    let mut scene = Scene::start(&mounts, &json!({}));
+    scene.until_tools("persona", 2);
+    let answer = scene.call("persona", "evaluate_expression", &json!({ "expression": "6*7" }));
+    let said = answer["result"]["content"].as_str().unwrap();
+    let said: serde_json::Value = serde_json::from_str(said).unwrap();
+    assert_eq!(said["result"], 42.0, "{answer}");
+}

@@ -159,11 +159,17 @@ impl MountConfig {
 pub(super) fn program(id: &str, mount: &MountConfig, command: &str, env: &dyn Environment) -> ProgramConfig {
     let token = mount.bearer_env.as_ref();
     let token = token.and_then(|name| Some((name.clone(), env.var(name)?)));
+    // Where the certificates are that https needs.
+    let certificates = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
+    let certificates = certificates.map(|name| Some((name.to_owned(), env.var(name)?)));
     let server = mount.command.iter().chain(&mount.args).cloned();
     ProgramConfig {
         command: vec![command.to_owned()],
         args: vec!["--alone".to_owned(), id.to_owned()],
-        env: token.into_iter().collect(),
+        env: token
+            .into_iter()
+            .chain(certificates.into_iter().flatten())
+            .collect(),
         enabled: mount.is_enabled(),
         toolboxes: vec![id.to_owned()],
         mounted: Some(server.collect()),

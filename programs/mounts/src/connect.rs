@@ -12,10 +12,12 @@ use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, RunningService, ServiceError,
 };
 use rmcp::transport::StreamableHttpClientTransport;
-use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
 use rmcp::{Peer, RoleClient};
 use serde_json::{Value, json};
 
+use crate::checked::Checked;
+use crate::https;
 use crate::peer::{Client, Heard};
 use crate::process::ServerProcess;
 use crate::voice::Voice;
@@ -72,6 +74,7 @@ impl From<String> for NoConnection {
 /// Why it cannot be used.
 pub(crate) async fn connect(
     mount: &MountConfig,
+    checked: &Checked,
     token: Option<&str>,
     era: Option<Era>,
     heard: Arc<Heard>,
@@ -86,7 +89,8 @@ pub(crate) async fn connect(
     let (service, process) = match mount.transport {
         Some(MountTransport::Http) => {
             let address = address(mount, token)?;
-            let transport = StreamableHttpClientTransport::from_config(address);
+            let client_of_http = https::client(&address.uri)?;
+            let transport = StreamableHttpClientTransport::with_client(client_of_http, address);
             let greeted = tokio::time::timeout(limit, client.serve_with_lifecycle(transport, lifecycle(era)));
             let greeted = greeted.await.map_err(|_| NoConnection {
                 reason: late,
@@ -99,7 +103,7 @@ pub(crate) async fn connect(
             (greeted, None)
         }
         _ => {
-            let (mut process, output, input) = ServerProcess::start(mount, voice)?;
+            let (mut process, output, input) = ServerProcess::start(mount, &checked.command, voice)?;
             let greeted = client.serve_with_lifecycle((output, input), lifecycle(era));
             let greeted = match tokio::time::timeout(limit, greeted).await {
                 Ok(Ok(service)) => Ok(service),
@@ -230,7 +234,11 @@ pub(crate) fn failed(error: &ServiceError) -> String {
 }
 
 /// An error with its causes, each said once.
-fn chain(error: &dyn Error) -> String {
+pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
+    // It has a cause and does not say so.
+    if let Some(StreamableHttpError::<reqwest::Error>::Client(error)) = error.downcast_ref() {
+        return chain(error);
+    }
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {

@@ -1,11 +1,13 @@
 //! `ovos-tools-mounts`: servers of the Model Context Protocol (MCP) as toolboxes.
 //!
 //! A program of ovos-tools (`docs/protocol.md`) and a client of MCP. The service starts it; it owns no configuration: what a
-//! mount is comes with `open`. Read [`program`] (the service's side), [`mount`] (the server's side), [`keeper`] (processes).
+//! mount is comes with `open`. Read [`program`] (the service's side), [`mount`] and [`session`] (the server's side), [`keeper`] (processes).
 #![forbid(unsafe_code)]
 
+mod checked;
 mod connect;
 mod frames;
+mod https;
 mod keeper;
 mod lanes;
 mod ledger;
@@ -16,6 +18,7 @@ mod program;
 mod result;
 mod secrets;
 mod served;
+mod session;
 mod tools;
 mod voice;
 

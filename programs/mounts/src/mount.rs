@@ -1,15 +1,11 @@
-//! One mounted server: it is kept connected, its tools are kept up to date, and they are called. Read [`keep`], then
-//! [`Mount::call`].
+//! One mounted server: it is kept connected, and its tools are called. Read [`keep`], then [`Caller::call`].
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use config::MountConfig;
 use ovos_toolbox_wire::{Failure, Object};
-use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientRequest, ServerNotification, ServerResult,
-    SubscriptionFilter,
-};
+use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, ServerResult};
 use rmcp::service::{PeerRequestOptions, ServiceError};
 use rmcp::{Peer, RoleClient};
 use serde_json::{Value, json};
@@ -18,36 +14,28 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::connect::{Connection, Era, connect, failed, list};
+use crate::checked::Checked;
+use crate::connect::{Era, connect, failed};
 use crate::peer::Heard;
-use crate::process::ServerProcess;
 use crate::result::Answered;
 use crate::secrets::{Secrets, cut};
+use crate::session::serve;
 use crate::tools::Tools;
 use crate::voice::{Backend, Level, Voice};
 
 /// The delay before a server is tried again; it doubles up to `LAST_RETRY`.
-const FIRST_RETRY: Duration = Duration::from_millis(500);
-const LAST_RETRY: Duration = Duration::from_secs(60);
+pub(crate) const FIRST_RETRY: Duration = Duration::from_millis(500);
+pub(crate) const LAST_RETRY: Duration = Duration::from_secs(60);
 
 /// A server that worked for so long is tried again at once when it ends.
 const STEADY: Duration = Duration::from_secs(30);
 
-/// How often a server with a URL is asked whether it is still there.
-const CHECK: Duration = Duration::from_secs(30);
-
-/// How long such a question may take.
-const CHECK_LIMIT: Duration = Duration::from_secs(10);
-
-/// Several changes of the tools within this time are one.
-const SETTLE: Duration = Duration::from_millis(100);
-
 /// How long a failed call waits to learn why the server is gone.
-const WHY: Duration = Duration::from_secs(1);
+pub(crate) const WHY: Duration = Duration::from_secs(1);
 
 /// How it stands with a server.
 #[derive(Clone)]
-enum State {
+pub(crate) enum State {
     Starting,
     Ready(Peer<RoleClient>),
     Down(String),
@@ -77,17 +65,22 @@ pub(crate) struct Mount {
     task: JoinHandle<()>,
 }
 
-struct Shared {
+/// What the tasks and the calls of a mount share.
+pub(crate) struct Shared {
     id: String,
-    config: MountConfig,
+    pub(crate) config: MountConfig,
     token: Option<String>,
     secrets: Arc<Secrets>,
     voice: Voice,
-    heard: Arc<Heard>,
+    pub(crate) heard: Arc<Heard>,
     tools: Mutex<Arc<Tools>>,
+    /// How many calls the server has now.
+    calls: watch::Sender<usize>,
     /// Told when a call could not reach the server.
-    missed: Notify,
-    end: CancellationToken,
+    pub(crate) missed: Notify,
+    pub(crate) end: CancellationToken,
+    /// Told when what is started is no longer what the service has checked.
+    outdated: CancellationToken,
 }
 
 impl Mount {
@@ -106,8 +99,10 @@ impl Mount {
             token,
             heard: Arc::default(),
             tools: Mutex::default(),
+            calls: watch::Sender::default(),
             missed: Notify::new(),
             end: CancellationToken::new(),
+            outdated: CancellationToken::new(),
         });
         let (says, state) = watch::channel(State::Starting);
         let task = tokio::spawn(keep(shared.clone(), says));
@@ -117,6 +112,11 @@ impl Mount {
     /// Its tools; those that it had while it is away.
     pub(crate) fn tools(&self) -> Arc<Tools> {
         self.shared.tools()
+    }
+
+    /// Told when what it starts is no longer what the service has checked: it starts no server any longer.
+    pub(crate) fn outdated(&self) -> &CancellationToken {
+        &self.shared.outdated
     }
 
     /// Ends the server.
@@ -147,14 +147,14 @@ impl Caller {
     /// The tool failed, the server is not there, or the call was cancelled.
     pub(crate) async fn call(self, call: Call) -> Result<Answered, NoResult> {
         let shared = self.shared.clone();
-        let result = self.call_as_said(call).await;
-        result.map_err(|none| match none {
-            NoResult::Failed(failure) => NoResult::Failed(shared.secrets.failure(failure)),
-            NoResult::Cancelled => NoResult::Cancelled,
-        })
+        match self.call_as_said(call).await {
+            Ok(answered) => Ok(answered.hiding(&shared.secrets)),
+            Err(NoResult::Failed(failure)) => Err(NoResult::Failed(shared.secrets.failure(failure))),
+            Err(NoResult::Cancelled) => Err(NoResult::Cancelled),
+        }
     }
 
-    /// The same; a failure may still have secrets.
+    /// The same; what it returns may still have secrets.
     async fn call_as_said(mut self, call: Call) -> Result<Answered, NoResult> {
         let Some(remote) = self.shared.tools().remote(&call.tool).map(str::to_owned) else {
             let why = format!(
@@ -167,6 +167,7 @@ impl Caller {
             () = call.cancelled.cancelled() => return Err(NoResult::Cancelled),
             peer = self.ready() => peer.map_err(NoResult::Failed)?,
         };
+        let _under_way = UnderWay::new(&self.shared);
         let params = CallToolRequestParams::new(remote).with_arguments(call.args);
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let sent = peer.send_request_with_option(request, PeerRequestOptions::no_options());
@@ -252,15 +253,43 @@ impl Caller {
     }
 }
 
+/// A call that the server has.
+struct UnderWay(Arc<Shared>);
+
+impl UnderWay {
+    fn new(shared: &Arc<Shared>) -> Self {
+        shared.calls.send_modify(|calls| *calls += 1);
+        Self(shared.clone())
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.calls.send_modify(|calls| *calls -= 1);
+    }
+}
+
 impl Shared {
+    /// Ends when the server has had no call for so long. While it has one it may answer nothing else, and is well.
+    pub(crate) async fn idle_for(&self, time: Duration) {
+        let mut calls = self.calls.subscribe();
+        loop {
+            // Its sender lives as long as this.
+            _ = calls.wait_for(|calls| *calls == 0).await;
+            if timeout(time, calls.changed()).await.is_err() {
+                return;
+            }
+        }
+    }
+
     fn tools(&self) -> Arc<Tools> {
         // Whole values only: a panic leaves nothing half done.
         self.tools.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Takes what the server lists.
-    fn publish(&self, listed: &[Value], version: &str) {
-        let tools = Tools::read(listed, &self.config);
+    pub(crate) fn publish(&self, listed: &[Value], version: &str) {
+        let tools = Tools::read(listed, &self.config).hiding(&self.secrets);
         let mut told = format!("{} tools, MCP {version}", tools.definitions.len());
         for problem in &tools.problems {
             told = format!("{told}; {problem}");
@@ -284,6 +313,8 @@ impl Shared {
 
 /// Keeps a server connected until the mount is closed.
 async fn keep(shared: Arc<Shared>, says: watch::Sender<State>) {
+    // The service has checked it just now.
+    let checked = Checked::of(&shared.config);
     let mut era = None;
     let mut delay = FIRST_RETRY;
     let mut said = String::new();
@@ -291,8 +322,11 @@ async fn keep(shared: Arc<Shared>, says: watch::Sender<State>) {
         .voice
         .backend(Backend::Starting, "its server is being started");
     loop {
+        if Checked::of(&shared.config) != checked {
+            return shared.outdated.cancel();
+        }
         let began = Instant::now();
-        let Some(reason) = once(&shared, &says, &mut era).await else {
+        let Some(reason) = once(&shared, &says, &checked, &mut era).await else {
             return;
         };
         if began.elapsed() > STEADY {
@@ -322,13 +356,18 @@ async fn keep(shared: Arc<Shared>, says: watch::Sender<State>) {
 }
 
 /// Connects once, and serves that connection to its end. Returns why it ended; nothing if the mount is closed.
-async fn once(shared: &Arc<Shared>, says: &watch::Sender<State>, era: &mut Option<Era>) -> Option<String> {
-    let heard = shared.heard.clone();
+async fn once(
+    shared: &Arc<Shared>,
+    says: &watch::Sender<State>,
+    checked: &Checked,
+    era: &mut Option<Era>,
+) -> Option<String> {
     let connecting = connect(
         &shared.config,
+        checked,
         shared.token.as_deref(),
         *era,
-        heard,
+        shared.heard.clone(),
         &shared.voice,
     );
     let connection = tokio::select! {
@@ -349,129 +388,4 @@ async fn once(shared: &Arc<Shared>, says: &watch::Sender<State>, era: &mut Optio
     };
     *era = Some(connection.era);
     serve(shared, says, connection).await
-}
-
-async fn serve(shared: &Arc<Shared>, says: &watch::Sender<State>, connection: Connection) -> Option<String> {
-    let Connection {
-        service,
-        mut process,
-        era,
-        version,
-    } = connection;
-    let peer = service.peer().clone();
-    let changes = service.peer_info().is_some_and(|info| {
-        let tools = info.capabilities.tools.as_ref();
-        tools.is_some_and(|tools| tools.list_changed == Some(true))
-    });
-    let watches = (era == Era::Modern && changes).then(|| {
-        let watching = tokio::spawn(watch_changes(peer.clone(), shared.heard.clone()));
-        AbortOnDrop(watching)
-    });
-    let mut ended = Box::pin(service.waiting());
-    let limit = Duration::from_secs_f64(shared.config.startup_timeout);
-    // The end of a process is noticed.
-    let is_checked = process.is_none();
-    let first = tokio::select! {
-        () = shared.end.cancelled() => None,
-        listed = relist(shared, &peer, &version, limit) => Some(listed),
-        reason = gone(&mut process) => Some(Err(reason)),
-    };
-    let why = match first {
-        None => None,
-        Some(Err(reason)) => Some(reason),
-        Some(Ok(())) => {
-            says.send_replace(State::Ready(peer.clone()));
-            loop {
-                let limit = tokio::select! {
-                    () = shared.end.cancelled() => break None,
-                    _ = &mut ended => break Some("it closed the connection".to_owned()),
-                    reason = gone(&mut process) => break Some(reason),
-                    () = shared.heard.changed.notified() => {
-                        sleep(SETTLE).await;
-                        limit
-                    }
-                    () = shared.missed.notified(), if is_checked => CHECK_LIMIT,
-                    () = sleep(CHECK), if is_checked => CHECK_LIMIT,
-                };
-                if let Err(reason) = relist(shared, &peer, &version, limit).await {
-                    break Some(reason);
-                }
-            }
-        }
-    };
-    // The end of a process is the reason for all else, and may be noticed last.
-    let why = match why {
-        None => None,
-        Some(reason) => match timeout(WHY / 2, gone(&mut process)).await {
-            Ok(end) => Some(end),
-            Err(_) => Some(reason),
-        },
-    };
-    drop(watches);
-    // Closes its input; then it may end by itself.
-    drop(ended);
-    drop(peer);
-    if let Some(process) = process {
-        process.end().await;
-    }
-    why
-}
-
-/// Waits for the end of a server that is a process.
-async fn gone(process: &mut Option<ServerProcess>) -> String {
-    match process {
-        Some(process) => process.ended().await,
-        // It is never known.
-        None => std::future::pending().await,
-    }
-}
-
-async fn relist(
-    shared: &Shared,
-    peer: &Peer<RoleClient>,
-    version: &str,
-    limit: Duration,
-) -> Result<(), String> {
-    match timeout(limit, list(peer)).await {
-        Ok(Ok(listed)) => {
-            shared.publish(&listed, version);
-            Ok(())
-        }
-        Ok(Err(error)) => Err(format!("it does not say its tools: {error}")),
-        Err(_) => Err(format!(
-            "it did not say its tools within {} s",
-            limit.as_secs_f64()
-        )),
-    }
-}
-
-/// Hears of changed tools from a server of the modern era.
-async fn watch_changes(peer: Peer<RoleClient>, heard: Arc<Heard>) {
-    let mut delay = FIRST_RETRY;
-    loop {
-        let filter = SubscriptionFilter::builder().tools_list_changed().build();
-        if let Ok(mut changes) = peer.listen(filter).await {
-            while let Ok(Some(change)) = changes.next().await {
-                delay = FIRST_RETRY;
-                if matches!(change, ServerNotification::ToolListChangedNotification(_)) {
-                    heard.changed.notify_one();
-                }
-            }
-        }
-        if peer.is_transport_closed() {
-            return;
-        }
-        sleep(delay).await;
-        delay = (delay * 2).min(LAST_RETRY);
-        // A change may have been missed meanwhile.
-        heard.changed.notify_one();
-    }
-}
-
-struct AbortOnDrop(JoinHandle<()>);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }

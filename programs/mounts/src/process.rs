@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -51,22 +51,23 @@ pub(crate) struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// Starts it. Returns its output and its input as well.
+    /// Starts it, with `command` for the configured one. Returns its output and its input as well.
     ///
     /// # Errors
     /// It cannot be started.
     pub(crate) fn start(
         mount: &MountConfig,
+        command: &Path,
         voice: &Voice,
     ) -> Result<(Self, ChildStdout, ChildStdin), String> {
-        let command = mount.command.as_deref().unwrap_or_default();
         // What runs, even if its file was replaced.
         let keeper = PathBuf::from("/proc/self/exe");
         let allowed = std::env::vars_os().filter(|(name, _)| is_allowed(name));
         let allowed: Vec<(OsString, OsString)> = allowed.collect();
         let mut starts = Command::new(keeper);
         starts
-            .args(["--keep", &std::process::id().to_string(), "--", command])
+            .args(["--keep", &std::process::id().to_string(), "--"])
+            .arg(command)
             .args(&mount.args)
             .env_clear()
             .envs(allowed)

@@ -86,7 +86,16 @@ async fn serve(id: &str, outlet: &Outlet, mut brought: UnboundedReceiver<Brought
                 None => std::future::pending().await,
             }
         };
+        let outdated = async {
+            match &served {
+                Some(served) => served.outdated().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
+            () = outdated => {
+                return Err("the command of its server, or its script, has changed: the service has to check it again".to_owned());
+            }
             word = brought.recv() => match word {
                 Some(Brought::Order(Order::Open(mut opening))) => {
                     opening.stop_epoch = opening.stop_epoch.max(epoch);

@@ -6,6 +6,8 @@ use config::MountOutput;
 use ovos_toolbox_wire::{Content, ContentKind, Failure};
 use serde_json::{Value, json};
 
+use crate::secrets::{HIDDEN, Secrets};
+
 /// The most bytes of content beside one result, decoded.
 const MAX_CONTENT: usize = 4 << 20;
 
@@ -67,6 +69,21 @@ impl Answered {
             None => json!({"content": as_text(blocks)}),
         };
         Ok(Self { output, content })
+    }
+
+    /// The same, with these secrets left out. What is inside of pictures and files stays.
+    pub(crate) fn hiding(mut self, secrets: &Secrets) -> Self {
+        self.output = secrets.hide_in_result(&self.output);
+        for item in &mut self.content {
+            if let Some(title) = &mut item.title {
+                *title = secrets.hide_in_text(title);
+            }
+            if let Some(uri) = &mut item.uri {
+                // A URI with blanks is none.
+                *uri = secrets.hide_in_text(uri).replace(HIDDEN, "not-shown");
+            }
+        }
+        self
     }
 }
 

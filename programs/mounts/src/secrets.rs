@@ -1,8 +1,13 @@
-//! What must not be shown of a mount. Pure. Read [`Secrets::hide`].
+//! What must not be shown of a mount. Read [`Secrets::hide`], then [`Secrets::hide_in_result`].
+
+use std::path::Path;
 
 use config::MountConfig;
 use ovos_toolbox_wire::Failure;
 use serde_json::Value;
+
+/// What stands in the place of a secret.
+pub(crate) const HIDDEN: &str = "(not shown)";
 
 /// Shorter texts are no secrets, and would be found everywhere.
 const SHORTEST: usize = 4;
@@ -10,12 +15,20 @@ const SHORTEST: usize = 4;
 /// The same for a part of a value, which may be a word such as `https`.
 const SHORTEST_PART: usize = 6;
 
+/// The same for what tools return, which callers work with.
+const SHORTEST_IN_RESULTS: usize = 8;
+
 /// What stands between the parts of a value: `Bearer abc`, `key=abc; other=def`, `user:abc@host`.
 const PARTS: [char; 8] = [' ', '&', '=', ':', ';', ',', '@', '/'];
 
-/// The texts of a mount that stand in no log, no status and no error.
+/// The texts of a mount that are not shown.
 #[derive(Debug, Default)]
-pub(crate) struct Secrets(Vec<String>);
+pub(crate) struct Secrets {
+    /// What stands in no log, no status and no error.
+    told: Vec<String>,
+    /// What stands in no result: whole values only, because a part may be a word that a caller needs.
+    returned: Vec<String>,
+}
 
 impl Secrets {
     /// The values of its headers and variables, its token, and what its URL has beside a place.
@@ -25,49 +38,53 @@ impl Secrets {
         let place = url.split_once("://").map_or("", |(_, place)| place);
         let authority = place.split(['/', '?', '#']).next().unwrap_or_default();
         let user = authority.rsplit_once('@').map(|(user, _)| user);
-        let values = mount.headers.values().chain(mount.env.values());
-        let values = values.map(String::as_str).chain(token);
-        // Each part alone is a secret, too. The names in a query are none.
         let pairs = query.into_iter().flat_map(|query| query.split('&'));
+        // The names in a query are no secrets.
         let of_query = pairs.map(|pair| pair.split_once('=').map_or(pair, |(_, value)| value));
         let of_user = user.into_iter().flat_map(|user| user.split(':'));
-        let parts = values.clone().flat_map(|value| value.split(PARTS));
-        let parts = parts.filter(|part| part.len() >= SHORTEST_PART);
-        let mut texts: Vec<String> = [query, user]
+        let of_url: Vec<&str> = query
             .into_iter()
-            .flatten()
+            .chain(user)
             .chain(of_query)
             .chain(of_user)
-            .chain(values)
-            .chain(parts)
-            .map(str::to_owned)
             .collect();
-        texts.retain(|text| text.len() >= SHORTEST);
-        // The longest first: one may be a part of another.
-        texts.sort_by_key(|text| std::cmp::Reverse(text.len()));
-        texts.dedup();
-        Self(texts)
-    }
-
-    /// The text without them.
-    pub(crate) fn hide(&self, text: &str) -> String {
-        let hidden = |text: String, secret: &String| text.replace(secret, "(not shown)");
-        self.0.iter().fold(text.to_owned(), hidden)
-    }
-
-    /// The value with none of them in its texts and keys.
-    pub(crate) fn hide_in(&self, value: &Value) -> Value {
-        match value {
-            Value::String(text) => Value::String(self.hide(text)),
-            Value::Array(items) => items.iter().map(|item| self.hide_in(item)).collect(),
-            Value::Object(fields) => {
-                let fields = fields.iter();
-                fields
-                    .map(|(key, value)| (self.hide(key), self.hide_in(value)))
-                    .collect()
-            }
-            other => other.clone(),
+        let headers = mount.headers.values().map(String::as_str).chain(token);
+        let env = mount.env.values().map(String::as_str);
+        let values = headers.clone().chain(env.clone());
+        // Each part alone is a secret, too.
+        let parts = values.clone().flat_map(|value| value.split(PARTS));
+        let parts = parts.filter(|part| part.len() >= SHORTEST_PART);
+        let told = of_url.iter().copied().chain(values).chain(parts);
+        // A scheme, such as Bearer, is no secret.
+        let of_headers = headers.clone().filter_map(|value| Some(value.split_once(' ')?.1));
+        // A place is none either, and a server of files returns its own.
+        let env = env.filter(|value| !(value.starts_with('/') && Path::new(value).exists()));
+        let returned = of_url.iter().copied().chain(headers).chain(of_headers);
+        let returned = returned.chain(env.clone()).chain(env.filter_map(password));
+        Self {
+            told: longest_first(told, SHORTEST),
+            returned: longest_first(returned, SHORTEST_IN_RESULTS),
         }
+    }
+
+    /// A text for people, without them.
+    pub(crate) fn hide(&self, text: &str) -> String {
+        hidden(text, &self.told)
+    }
+
+    /// A text that a server returned, without them.
+    pub(crate) fn hide_in_text(&self, text: &str) -> String {
+        hidden(text, &self.returned)
+    }
+
+    /// What a server returned, with none of them in its texts and keys.
+    pub(crate) fn hide_in_result(&self, value: &Value) -> Value {
+        hidden_in(value, &self.returned)
+    }
+
+    /// A value for people, with none of them in its texts and keys.
+    pub(crate) fn hide_in(&self, value: &Value) -> Value {
+        hidden_in(value, &self.told)
     }
 
     /// A failure as callers may see it: without secrets, and no longer than a person reads.
@@ -78,6 +95,41 @@ impl Secrets {
             data: data.filter(|data| data.to_string().len() <= MAX_DATA),
             ..failure
         }
+    }
+}
+
+/// The longest first: one may be a part of another.
+fn longest_first<'a>(texts: impl Iterator<Item = &'a str>, shortest: usize) -> Vec<String> {
+    let texts = texts.filter(|text| text.len() >= shortest);
+    let mut texts: Vec<String> = texts.map(str::to_owned).collect();
+    texts.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+    texts.dedup();
+    texts
+}
+
+/// The password in a URL: `postgres://user:password@host/name`.
+fn password(value: &str) -> Option<&str> {
+    let (_, place) = value.split_once("://")?;
+    let (user, _) = place.split(['/', '?', '#']).next()?.rsplit_once('@')?;
+    Some(user.split_once(':').map_or(user, |(_, password)| password))
+}
+
+fn hidden(text: &str, secrets: &[String]) -> String {
+    let hidden = |text: String, secret: &String| text.replace(secret, HIDDEN);
+    secrets.iter().fold(text.to_owned(), hidden)
+}
+
+fn hidden_in(value: &Value, secrets: &[String]) -> Value {
+    match value {
+        Value::String(text) => Value::String(hidden(text, secrets)),
+        Value::Array(items) => items.iter().map(|item| hidden_in(item, secrets)).collect(),
+        Value::Object(fields) => {
+            let fields = fields.iter();
+            fields
+                .map(|(key, value)| (hidden(key, secrets), hidden_in(value, secrets)))
+                .collect()
+        }
+        other => other.clone(),
     }
 }
 
@@ -120,6 +172,39 @@ mod tests {
         assert!(!shown.contains("secret") && !shown.contains("pass"), "{shown}");
         assert!(shown.starts_with("1 error for https://"), "{shown}");
         assert!(shown.contains("host.example/mcp"), "{shown}");
+    }
+
+    #[test]
+    fn results_keep_what_callers_work_with() {
+        let mut written = serde_json::to_value(MountConfig::default()).unwrap();
+        written["url"] = json!("https://me:password-u@host.example/mcp?key=q-secret-1");
+        written["headers"] = json!({"Authorization": "Bearer h-secret-1", "X-Key": "h-secret-2"});
+        written["env"] = json!({
+            "TOKEN": "e-secret-1", "ROOT": "/usr/lib", "GONE": "/no/such/place", "DEBUG": "true",
+            "DB": "postgres://admin:password-e@localhost/db",
+        });
+        let mount = serde_json::from_value(written).unwrap();
+        let secrets = Secrets::of(&mount, Some("t-secret-1"));
+        let hidden = "(not shown)";
+        for (returned, shown) in [
+            ("e-secret-1", hidden),
+            ("/no/such/place", hidden),
+            ("password-e", hidden),
+            ("password-u", hidden),
+            ("q-secret-1", hidden),
+            ("Bearer h-secret-1", hidden),
+            ("it sent h-secret-1", "it sent (not shown)"),
+            ("h-secret-2", hidden),
+            ("t-secret-1", hidden),
+            (
+                "/usr/lib/a is true on localhost of postgres",
+                "/usr/lib/a is true on localhost of postgres",
+            ),
+        ] {
+            assert_eq!(secrets.hide_in_text(returned), shown);
+            let value = secrets.hide_in_result(&json!({returned: [returned, 1]}));
+            assert_eq!(value, json!({shown: [shown, 1]}));
+        }
     }
 
     #[test]

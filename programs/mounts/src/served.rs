@@ -220,6 +220,14 @@ impl Served {
         self.closing.map(|(_, deadline)| deadline)
     }
 
+    /// Ends when its server must not be started any longer before the service has checked it again.
+    pub(crate) async fn outdated(&self) {
+        match &self.mount {
+            Some(mount) => mount.outdated().cancelled().await,
+            None => std::future::pending().await,
+        }
+    }
+
     /// Whether it can be closed now: nothing runs any longer, or its time is over.
     pub(crate) fn may_end(&self) -> bool {
         let over = |(_, deadline)| self.runs.is_empty() || Instant::now() >= deadline;

@@ -8,6 +8,8 @@ use config::{MountConfig, MountOutput};
 use ovos_toolbox_wire::{Effect, ToolDefinition};
 use serde_json::{Map, Value, json};
 
+use crate::secrets::Secrets;
+
 /// The longest name of a tool.
 const MAX_NAME: usize = 64;
 
@@ -54,6 +56,16 @@ impl Tools {
             tools.problems.push(problem);
         }
         tools
+    }
+
+    /// The same, with these secrets left out of what the service gets. Names stay: tools are called by them.
+    pub(crate) fn hiding(mut self, secrets: &Secrets) -> Self {
+        for tool in &mut self.definitions {
+            tool.description = secrets.hide_in_text(&tool.description);
+            tool.argument_schema = secrets.hide_in_result(&tool.argument_schema);
+            tool.output_schema = secrets.hide_in_result(&tool.output_schema);
+        }
+        self
     }
 
     /// The name that the server gives a tool.

@@ -12,6 +12,8 @@ It writes what happens to it to the file TRACE. The words:
     broken_tool    lists a tool without a schema, and one without a name
     crowded        lists more tools than are taken
     collides       lists two tools whose names become one
+    storm          says a thousand times a second that its tools have changed
+    one_at_a_time  answers nothing while a call runs, and says before each that its tools have changed
     stays          ignores the end of its input and SIGTERM
     launcher       starts itself without this word, and waits; as npx and uvx do
     grandchild     starts a process of a session of its own, which would live on
@@ -26,6 +28,7 @@ import threading
 import time
 
 TRACE, WORDS = sys.argv[1], sys.argv[2:]
+TOKEN = os.environ.get("TOKEN", "")
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
 lock = threading.Lock()
 renewed = threading.Event()
@@ -47,7 +50,7 @@ def say(message):
 
 
 def tool(name, properties=None, **more):
-    return {"name": name, "description": f"The tool {name}.",
+    return {"name": name, "description": f"The tool {name}.{TOKEN}",
             "inputSchema": {"type": "object", "properties": properties or {}}, **more}
 
 
@@ -94,14 +97,17 @@ def call(number, params):
             return
     elif name == "picture":
         result = {"content": [{"type": "image", "data": PNG, "mimeType": "image/png"}]}
+        if TOKEN:
+            link = {"type": "resource_link", "uri": f"https://example.org/?key={TOKEN}", "name": f"of {TOKEN}"}
+            result["content"].append(link)
     elif name == "fail":
-        result = text("there is no such city" + os.environ.get("TOKEN", ""), isError=True)
+        result = text("there is no such city" + TOKEN, isError=True)
     elif name == "refuse":
         say({"id": number, "error": {"code": -32602, "message": "not with these arguments",
-                                          "data": {"token": os.environ.get("TOKEN")}}})
+                                          "data": {"token": TOKEN}}})
         return
     elif name == "die":
-        print("it dies as it was told", os.environ.get("TOKEN", ""), file=sys.stderr, flush=True)
+        print("it dies as it was told", TOKEN, file=sys.stderr, flush=True)
         os._exit(3)
     elif name == "environment":
         result = text("", structuredContent=dict(os.environ))
@@ -123,11 +129,17 @@ def slow(number, steps, token):
     for step in range(steps):
         if token is not None:
             say({"method": "notifications/progress", "params": {
-                "progressToken": token, "progress": step + 1, "total": steps, "message": f"step {step + 1}"}})
+                "progressToken": token, "progress": step + 1, "total": steps, "message": f"step {step + 1}{TOKEN}"}})
         if event.wait(0.1):
             trace("cancelled")
             return None
     return text("done")
+
+
+def storm():
+    while True:
+        say({"method": "notifications/tools/list_changed"})
+        time.sleep(0.001)
 
 
 def answer(message):
@@ -137,12 +149,18 @@ def answer(message):
         say({"id": number, "result": {
             "protocolVersion": message["params"]["protocolVersion"],
             "capabilities": {"tools": {"listChanged": True}}, "serverInfo": {"name": "fake", "version": "1"}}})
+        if "storm" in WORDS:
+            threading.Thread(target=storm, daemon=True).start()
     elif method == "tools/list":
         # In two pages.
+        trace("list")
         listed, second = tools(), (message.get("params") or {}).get("cursor")
         page = {"tools": listed[3:]} if second else {"tools": listed[:3], "nextCursor": "more"}
         say({"id": number, "result": page})
     elif method == "tools/call":
+        if "one_at_a_time" in WORDS:
+            say({"method": "notifications/tools/list_changed"})
+            return call(number, message["params"])
         threading.Thread(target=call, args=(number, message["params"]), daemon=True).start()
     elif method == "notifications/cancelled":
         event = cancelled.get(message["params"].get("requestId"))

@@ -1,0 +1,51 @@
+//! The client of HTTP for servers with a URL. Read [`client`].
+
+use reqwest::{Client, StatusCode, redirect};
+
+use crate::connect::chain;
+
+/// The most redirects that are followed.
+const MAX_REDIRECTS: usize = 10;
+
+/// A client for one server.
+///
+/// # Errors
+/// The server needs certificates, and the machine has none.
+pub(crate) fn client(url: &str) -> Result<Client, String> {
+    let is_plain = url
+        .get(..7)
+        .is_some_and(|start| start.eq_ignore_ascii_case("http://"));
+    // A connection that was used already stalls where the answer before was not read to its end.
+    let builder = Client::builder().pool_max_idle_per_host(0).redirect(redirects());
+    let builder = match is_plain {
+        // It needs no certificates: redirects to https are not followed.
+        true => builder.tls_certs_only([]),
+        false => builder,
+    };
+    builder.build().map_err(|error| {
+        format!(
+            "no connection with https can be made: {}; install the package ca-certificates, or set SSL_CERT_FILE to a file \
+             with the certificates of authorities where the service is started",
+            chain(&error)
+        )
+    })
+}
+
+/// Only to the same place, because headers with secrets go along, and only where the message goes along.
+fn redirects() -> redirect::Policy {
+    redirect::Policy::custom(|attempt| {
+        let keeps_body = matches!(
+            attempt.status(),
+            StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
+        );
+        let first = attempt.previous().first();
+        let same_place = first.is_some_and(|first| first.origin() == attempt.url().origin());
+        if attempt.previous().len() > MAX_REDIRECTS {
+            attempt.error(format!("more than {MAX_REDIRECTS} redirects"))
+        } else if keeps_body && same_place {
+            attempt.follow()
+        } else {
+            attempt.stop()
+        }
+    })
+}
