@@ -9,7 +9,7 @@ use ovos_toolbox_wire::{Failure, Manifest};
 use parking_lot::Mutex;
 use tokio::sync::{RwLock, watch};
 use tokio::time::{Instant, timeout_at};
-use tokio_util::sync::DropGuard;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::artifact::file::PluginFile;
 use crate::artifact::fingerprint::Fingerprint;
@@ -17,6 +17,7 @@ use crate::artifact::program::Executable;
 use crate::contract::services::HostServices;
 use crate::ffi::plugin::Open;
 use crate::lifecycle::admitted::Admitted;
+use crate::lifecycle::settings::Configured;
 use crate::process::spawner::Program;
 use crate::transport::common_process::CommonProcess;
 use crate::transport::hosted::Hosted;
@@ -38,6 +39,12 @@ pub(crate) struct CommonProgram {
     /// Toolboxes whose opening the process did not survive; they are opened alone.
     pub(crate) suspects: Mutex<HashMap<String, Suspicion>>,
     pub(crate) openings: RwLock<()>,
+    /// What a new list has brought and is being opened, with what it is opened with: a reload does not wait for it.
+    pub(crate) coming: Mutex<HashMap<String, (Arc<Manifest>, Configured)>>,
+    /// One list is taken at a time.
+    pub(crate) renewing: tokio::sync::Mutex<()>,
+    /// Its name has another program, or none: what a list of this one has brought does not come any more.
+    pub(crate) replaced: CancellationToken,
     pub(crate) _end: DropGuard,
 }
 
@@ -92,6 +99,14 @@ impl CommonProgram {
     /// Why it is.
     pub(crate) fn admit(&self, id: &str) -> Result<(), String> {
         self.admitted.lock().admit(id)
+    }
+
+    /// Whether this toolbox is being opened so.
+    pub(crate) fn is_coming(&self, manifest: &Manifest, config: &Configured) -> bool {
+        let coming = self.coming.lock();
+        coming
+            .get(&manifest.id)
+            .is_some_and(|(known, with)| **known == *manifest && config.keeps(with))
     }
 
     /// Has toolboxes tried again that ended the process: a reload asks for it.
