@@ -116,7 +116,7 @@ impl CommonProgram {
         }
     }
 
-    /// Opens one of its toolboxes, once its process is there and offers it.
+    /// Opens one of its toolboxes, once its process is there and offers it, unless that is given up.
     ///
     /// # Errors
     /// As `Hosted::in_common`; or the process does not start, does not offer it any more, or ended when it opened it before.
@@ -128,6 +128,7 @@ impl CommonProgram {
         manifest: Arc<Manifest>,
         open: Open,
         services: Arc<dyn HostServices>,
+        given_up: &CancellationToken,
     ) -> Result<Hosted, Failure> {
         let id = manifest.id.clone();
         let suspicion = self.suspects.lock().get(&id).copied();
@@ -135,17 +136,23 @@ impl CommonProgram {
             let text = "its program ended while it opened this toolbox; reload it to try again";
             return Err(Failure::new("ToolboxCrashed", text));
         }
-        let (process, _turn) = loop {
-            let process = self.process(&id).await?;
-            let turn = match suspicion {
-                None => Either::Left(self.openings.read().await),
-                Some(_) => Either::Right(self.openings.write().await),
-            };
-            if !process.members.is_gone() {
-                break (process, turn);
+        let begins = async {
+            loop {
+                let process = self.process(&id).await?;
+                let turn = match suspicion {
+                    None => Either::Left(self.openings.read().await),
+                    Some(_) => Either::Right(self.openings.write().await),
+                };
+                if !process.members.is_gone() {
+                    break Ok::<_, Failure>((process, turn));
+                }
             }
         };
-        let opened = Hosted::in_common(&process, manifest, open, services).await;
+        let Some(begun) = given_up.run_until_cancelled(begins).await else {
+            return Err(Failure::new("ToolboxClosed", "its opening was given up"));
+        };
+        let (process, _turn) = begun?;
+        let opened = Hosted::in_common(&process, manifest, open, services, given_up).await;
         let mut suspects = self.suspects.lock();
         if opened.is_ok() {
             suspects.remove(&id);

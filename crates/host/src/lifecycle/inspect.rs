@@ -240,6 +240,7 @@ async fn try_several(
     }
     let started = CommonProcess::start(process, &entry.name, 1, Arc::new(Silence)).await;
     let started = started.map_err(|failure| failure.to_string())?;
+    let never = CancellationToken::new();
     for manifest in offers {
         let manifest = match manifest::read(manifest.text()) {
             Ok(manifest) => Arc::new(manifest),
@@ -250,7 +251,7 @@ async fn try_several(
             }
         };
         let (open, limit) = how(entry);
-        let opening = Hosted::in_common(&started, Arc::clone(&manifest), open, Arc::new(Silence));
+        let opening = Hosted::in_common(&started, Arc::clone(&manifest), open, Arc::new(Silence), &never);
         let mut inside = try_in_time(&manifest, opening, limit)
             .await
             .unwrap_or_else(|error| Inspection {

@@ -116,17 +116,7 @@ async fn open_first(
         copies.starting.insert(id.to_owned());
         manager.publish(copies);
     }
-    let replaced = source.code.common().map(|program| program.replaced.clone());
-    let orphaned = async {
-        match replaced {
-            Some(replaced) => replaced.cancelled_owned().await,
-            None => std::future::pending().await,
-        }
-    };
-    let opened = tokio::select! {
-        opened = open(manager, source, config) => opened,
-        () = orphaned => Err(REPLACED.to_owned()),
-    };
+    let opened = open(manager, source, config).await;
     if opened.is_err() {
         not_started(manager, id);
     }
@@ -151,10 +141,6 @@ fn install_first(manager: &Arc<Shared>, slot: Slot) -> Result<(), Box<Slot>> {
 fn not_started(manager: &Shared, id: &str) {
     let mut copies = manager.copies();
     copies.starting.remove(id);
-    // One whose opening was given up has left its place.
-    copies
-        .instances
-        .retain(|origin, instance| *origin.toolbox_id != *id || instance.strong_count() > 0);
     manager.publish(copies);
 }
 
