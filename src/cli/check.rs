@@ -12,7 +12,9 @@ use super::error::CliError;
 use super::paint::{Paint, Tone, count, first_line, plain};
 use super::schema;
 use config::Section;
-use host::{Inspection, Probe, ProgramConfig, inspect, inspect_program, section_of, why_unconfined};
+use host::python::look;
+use host::{Inspection, Probe, ProgramConfig, Switch, inspect, inspect_program, section_of, why_unconfined};
+use ovos_toolbox_wire::is_toolbox_id;
 
 /// Arguments of `check`.
 #[derive(Debug, Args)]
@@ -22,13 +24,15 @@ Examples:
   ovos-tools check plugins/math.so --json
   ovos-tools check ./arm.py
   ovos-tools check arm
+  ovos-tools check ovos-math-tools
 
 Needs no service and no bus. A plugin is loaded in a child process, which sees the `env` of the section that has the \
 file's name; a program is started as the service would start it: both run their code. A word that is the name of a \
-program in the configuration means that program, another one a file. Exits with 1 when something keeps the plugin or one of its tools from \
+program in the configuration means that program, one that is no file an entry point of the Python toolboxes that the service \
+hosts, and another one a file. Exits with 1 when something keeps the plugin or one of its tools from \
 being used; warnings alone are no failure.")]
 pub struct Arguments {
-    /// The plugin (.so), the program, or the name of a program in the configuration
+    /// The plugin (.so), the program, the name of a program in the configuration, or the entry point of a Python toolbox
     #[arg(value_hint = clap::ValueHint::FilePath)]
     file: PathBuf,
 }
@@ -37,6 +41,17 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     let mut probe = probe()?;
     if let Some(entry) = entry(&arguments.file, context) {
         return show(&inspect_program(&entry, &probe).await, context);
+    }
+    if let Some(id) = toolbox_id(&arguments.file) {
+        let found = match entry_point(id, &probe, context).await {
+            Ok(entry) => inspect_program(&entry, &probe).await,
+            Err(errors) => Inspection {
+                path: arguments.file.clone(),
+                errors,
+                ..Inspection::default()
+            },
+        };
+        return show(&found, context);
     }
     let mut unread = None;
     match environment(&arguments.file, context) {
@@ -92,6 +107,57 @@ fn entry(argument: &Path, context: &Context<'_, '_>) -> Option<Arc<ProgramConfig
         toolboxes: vec!["*".to_owned()],
         ..ProgramConfig::new("program")
     }))
+}
+
+/// The id that an argument may be: it names no file.
+fn toolbox_id(argument: &Path) -> Option<&str> {
+    let id = argument.to_str().filter(|id| is_toolbox_id(id));
+    id.filter(|_| std::fs::symlink_metadata(argument).is_err())
+}
+
+/// The program that hosts a toolbox of a Python interpreter alone.
+///
+/// # Errors
+/// Where it was looked for.
+async fn entry_point(
+    id: &str,
+    probe: &Probe,
+    context: &Context<'_, '_>,
+) -> Result<Arc<ProgramConfig>, Vec<String>> {
+    let config = context.config().map_err(|error| vec![error.to_string()])?;
+    let mut missing = vec![format!("{id} is no file and no program of the configuration")];
+    for entry in config.pythons.iter().filter(|entry| entry.enabled != Switch::Off) {
+        let name = &entry.name;
+        let found = match look(entry, probe).await {
+            Ok(found) => found,
+            Err(reason) => return Err(vec![reason]),
+        };
+        missing.extend(
+            found
+                .passed_over
+                .iter()
+                .map(|why| format!("program `{name}`: {why}")),
+        );
+        let Some(interpreter) = found.interpreter else {
+            continue;
+        };
+        match interpreter.alone(entry, id) {
+            Ok(Some(program)) => return Ok(program),
+            Ok(None) => {
+                let all: Vec<&str> = interpreter
+                    .toolboxes
+                    .iter()
+                    .map(|one| one.entry_point.as_str())
+                    .collect();
+                let (path, all) = (interpreter.path.display(), all.join(", "));
+                missing.push(format!(
+                    "program `{name}`: {path} has no toolbox `{id}`; it has {all}"
+                ));
+            }
+            Err(problem) => return Err(vec![problem]),
+        }
+    }
+    Err(missing)
 }
 
 fn show(found: &Inspection, context: &mut Context<'_, '_>) -> Result<(), CliError> {

@@ -6,6 +6,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 
+use host::serve::{ProgramTask, become_program};
+
 /// Arguments of `program-host`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -21,6 +23,9 @@ pub struct Arguments {
     /// Have the program bring its hardware to rest: its configuration comes through stdin, and there are no sockets
     #[arg(long)]
     safe_stop: bool,
+    /// Have the program answer on its standard output: there are no sockets, and it is killed with the service
+    #[arg(long, conflicts_with = "safe_stop")]
+    answers: bool,
     /// The program and its arguments
     #[arg(last = true, required = true)]
     command: Vec<OsString>,
@@ -31,7 +36,13 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
         folder,
         confine,
         safe_stop,
+        answers,
         command,
     } = arguments;
-    host::serve::become_program(folder, confine.as_deref(), *safe_stop, command)
+    let task = match (safe_stop, answers) {
+        (true, _) => ProgramTask::SafeStop,
+        (_, true) => ProgramTask::Answer,
+        _ => ProgramTask::Serve,
+    };
+    become_program(folder, confine.as_deref(), task, command)
 }

@@ -1,6 +1,7 @@
 //! What a program that behaves gets, and that it is restarted and reloaded as a plugin is.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -139,6 +140,24 @@ fn a_confined_program_reaches_its_own_folder_and_what_its_entry_names() {
         let expected = json!({ "own": "done", "home": denied, "list_home": denied, "socket": socket });
         assert_eq!(answer["result"], expected, "{answer}");
     }
+}
+
+#[test]
+fn a_toolbox_is_removed_while_an_interpreter_does_not_say_what_it_has() {
+    let mut scene = Scene::ready(&[]);
+    let site = scene.service.sandbox.path("site");
+    fs::create_dir(&site).unwrap();
+    fs::set_permissions(&site, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(site.join("sitecustomize.py"), "import time\ntime.sleep(60)\n").unwrap();
+    let python = json!({ "enabled": true, "interpreter": "/usr/bin/python3", "env": { "PYTHONPATH": site } });
+    scene.set("service", &json!({ "programs": { "python": python } }));
+    scene.client.send("configuration.updated", &json!({}));
+    scene.client.send("ovos.tools.reload", &json!({}));
+    scene.until("good", "its end", Value::is_null);
+    // It is asked for 10 s.
+    let status = scene.client.ask("ovos.tools.status", &json!({}));
+    let is_asked_still = status["pythons"].as_array().is_none_or(Vec::is_empty);
+    assert!(is_asked_still, "the interpreter was waited for: {status}");
 }
 
 #[test]

@@ -236,3 +236,31 @@ fn what_a_section_asks_for_and_its_process_cannot_give_is_refused() {
     });
     assert_eq!(starts, [true, false], "it was started to stay");
 }
+
+#[test]
+fn a_script_that_changed_is_not_run_again_where_a_hash_is_pinned() {
+    let mut scene = Scene::start(&[company(&["kitchen"])]);
+    let toolbox = ready(&mut scene, "kitchen");
+    // Its program starts again, with what is allowed now.
+    let mut entry = company(&["kitchen"]);
+    entry.more["env"] = json!({ "MARK": "x" });
+    entry.sections = json!({ "kitchen": { "allow_sha256": [toolbox["sha256"]] } });
+    scene.configure(&[entry]);
+    let report = scene.reload();
+    assert_eq!(report["replaced"], json!(["kitchen"]), "{report}");
+    let script = scene.script("company");
+    let text = fs::read_to_string(&script).unwrap();
+    let runs = "import os\nopen(os.environ['TMPDIR'] + '/company_changed', 'w').close()\n";
+    fs::write(&script, format!("{runs}{text}")).unwrap();
+    send(&mut scene, "die", "kitchen", "die", &json!({}));
+    answer(&mut scene, "die");
+    let failed = scene.until("kitchen", "its end", |toolbox| toolbox["state"] == "failed");
+    assert!(
+        failed.to_string().contains("which is not in `allow_sha256`"),
+        "{failed}"
+    );
+    assert!(
+        !scene.service.sandbox.path("company_changed").exists(),
+        "what is not allowed was run"
+    );
+}

@@ -9,12 +9,14 @@
 )]
 
 mod compare;
+mod discovery;
 mod life;
 mod scene;
 #[path = "../support"]
 #[allow(dead_code, reason = "each test file uses its part")]
 mod support {
     pub(crate) mod client;
+    pub(crate) mod kernel;
     pub(crate) mod process;
     pub(crate) mod python;
 }

@@ -43,7 +43,9 @@ impl Scene {
         for package in packages {
             package.install(&site);
         }
-        let mut entry = json!({ "enabled": true, "env": { "PYTHONPATH": site } });
+        let user = folder.path().join("user");
+        let env = json!({ "PYTHONPATH": site, "PYTHONUSERBASE": user });
+        let mut entry = json!({ "enabled": true, "env": env });
         entry
             .as_object_mut()
             .unwrap()
@@ -84,6 +86,24 @@ impl Scene {
     /// Removes the metadata of a package, as `pip uninstall` does.
     pub(crate) fn uninstall(&self, toolbox: &str) {
         fs::remove_dir_all(metadata(&site(self.folder.path()), toolbox)).unwrap();
+    }
+
+    /// Has another entry `python` from the next reload on, with the same environment.
+    pub(crate) fn configure(&mut self, python: &Value) {
+        let file = self.service.sandbox.path("config/mycroft/mycroft.conf");
+        let mut conf: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+        let entry = &mut conf["PHAL"]["ovos-phal-plugin-tools"]["service"]["programs"]["python"];
+        let mut new = json!({ "enabled": true, "env": entry["env"] });
+        let keys = python.as_object().unwrap().clone();
+        new.as_object_mut().unwrap().extend(keys);
+        *entry = new;
+        fs::write(file, conf.to_string()).unwrap();
+        self.client.send("configuration.updated", &json!({}));
+    }
+
+    /// A place beside the packages, which are in `site`.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
     }
 
     pub(crate) fn reload(&mut self) -> Value {

@@ -2,5 +2,6 @@
 
 pub(crate) mod confine;
 pub(crate) mod spawner;
+pub(crate) mod started;
 pub(crate) mod usual;
 pub(crate) mod work_folder;

@@ -1,6 +1,7 @@
 //! A program that the configuration names as a toolbox. Read [`ProgramConfig`].
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -34,6 +35,9 @@ pub struct ProgramConfig {
     /// Set where it hosts OPM toolboxes: the revisions of what is installed for them. Other ones need another process.
     #[serde(skip)]
     pub revisions: Option<Vec<String>>,
+    /// Set where it hosts OPM toolboxes: from where its interpreter imports.
+    #[serde(skip)]
+    pub imports: Vec<PathBuf>,
     /// Set where it mounts a server: what that is started with, and its arguments; empty for a server with a URL.
     #[serde(skip)]
     pub mounted: Option<Vec<String>>,
@@ -52,6 +56,7 @@ impl ProgramConfig {
             toolboxes: vec![name.to_owned()],
             confine: None,
             revisions: None,
+            imports: Vec::new(),
             mounted: None,
         }
     }

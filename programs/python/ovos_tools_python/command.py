@@ -2,7 +2,9 @@
 
 --list               prints what the interpreter has as JSON, and imports none of it
 --alone ENTRY_POINT  hosts one toolbox, under the id --id (default: the name of its entry point)
+--only ENTRY_POINT   any number of times: hosts these, with the feature `toolboxes`
 (neither)            hosts all of them, with the feature `toolboxes`
+--folders            prints from where the interpreter, started with -S, imports, and runs no code of a package
 
 --request TOPIC and --subscribe TOPIC, each any number of times, name what a toolbox with `"bus": "proxy"` may ask and hears.
 
@@ -92,6 +94,7 @@ def run() -> NoReturn:
     parser = argparse.ArgumentParser(prog="ovos_tools_python", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--list", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--alone", metavar="ENTRY_POINT", help=argparse.SUPPRESS)
+    parser.add_argument("--only", action="append", metavar="ENTRY_POINT", help=argparse.SUPPRESS)
     parser.add_argument("--id", help=argparse.SUPPRESS)
     parser.add_argument("--request", action="append", default=[], metavar="TOPIC", help=argparse.SUPPRESS)
     parser.add_argument("--subscribe", action="append", default=[], metavar="TOPIC", help=argparse.SUPPRESS)
@@ -105,7 +108,8 @@ def run() -> NoReturn:
     keep_stdout_away()
     found = entries.find()
     if said.alone is None:
-        offered = {one.name: one for one in found.values() if entries.problem_of(one) is None}
+        allowed = found if said.only is None else said.only
+        offered = {one.name: one for one in found.values() if one.name in allowed and entries.problem_of(one) is None}
         hosted = Hosted(offered, said.subscribe, said.request)
         main(hosted.make, hosted.manifests(), started=hosted.started)
     if said.alone not in found:

@@ -9,6 +9,8 @@ import re
 import sys
 from typing import Any, Dict, List, Optional
 
+from . import folders
+
 #: The entry point group of OPM's toolboxes.
 GROUP = "opm.agents.toolbox"
 #: Ids that ovos-tools keeps for itself.
@@ -76,6 +78,7 @@ def listing() -> Dict[str, Any]:
     distributions = {distribution_name(one): one.version or "" for one in installed.values()}
     return {
         "python": {"executable": sys.executable, "version": sys.version.split()[0], "prefix": sys.prefix},
+        "imports": folders.after_site(),
         "plugin_manager": distributions.get("ovos-plugin-manager") or distributions.get("ovos_plugin_manager"),
         "toolboxes": [
             {

@@ -111,8 +111,12 @@ pub(super) async fn pythons(config: &Config) -> Vec<Finding> {
         .filter(|python| python.enabled != Switch::Off);
     for python in used {
         let part = format!("program {}", python.name);
-        let script = match host::python::script() {
-            Ok(script) => script,
+        let looked = match check::probe() {
+            Ok(probe) => host::python::look(python, &probe).await,
+            Err(error) => Err(error.to_string()),
+        };
+        let found = match looked {
+            Ok(found) => found,
             Err(reason) => {
                 findings.push(Finding::limited(
                     &part,
@@ -122,7 +126,6 @@ pub(super) async fn pythons(config: &Config) -> Vec<Finding> {
                 continue;
             }
         };
-        let found = host::python::look(python, &script).await;
         findings.push(match (&found.interpreter, python.enabled) {
             (Some(interpreter), _) => {
                 let good = interpreter.toolboxes.iter().filter(|one| one.problem.is_none());

@@ -89,6 +89,26 @@ pub(crate) fn file(path: &Path) -> Result<PathBuf, CheckError> {
     Ok(real)
 }
 
+/// Checks a folder, or a file, from which an interpreter imports code: its owner and mode, and every folder above it. What is not
+/// there is as good as the folder in which it could be put.
+///
+/// # Errors
+/// As those of [`file`].
+pub(crate) fn imported(path: &Path) -> Result<(), CheckError> {
+    let there = path.ancestors().find(|path| fs::symlink_metadata(path).is_ok());
+    let path = there.unwrap_or(Path::new("/"));
+    let user = rustix::process::geteuid().as_raw();
+    links(path, user)?;
+    let real = path.canonicalize().map_err(|source| CheckError::Io {
+        path: path.to_owned(),
+        source,
+    })?;
+    let found = look(&real, fs::symlink_metadata(&real))?;
+    owner(&real, &found, user)?;
+    mode(&real, &found, false)?;
+    folders(&real, user)
+}
+
 /// Checks every link in a path, and links of links: a user who can write the folder of a link can choose its target.
 fn links(path: &Path, user: u32) -> Result<(), CheckError> {
     let at = |path: &Path, source| CheckError::Io {
@@ -273,6 +293,33 @@ mod tests {
         check(&path, "fine");
         check(&folder, "is not a regular file");
         check(&folder.join("b.so"), "No such file");
+    }
+
+    #[test]
+    fn no_other_user_can_write_a_folder_that_code_is_imported_from() {
+        let (top, folder, path) = tree();
+        let check = |path: &Path, expected: &str| {
+            let found = imported(path).map_or_else(|e| e.to_string(), |()| "fine".to_owned());
+            assert!(found.contains(expected), "{found:?} should contain {expected:?}");
+        };
+        let link = top.path().join("link");
+        symlink(&folder, &link).unwrap();
+        let all = [folder.clone(), path.clone(), folder.join("not/there"), link];
+        all.iter().for_each(|path| check(path, "fine"));
+        for mode in [0o757, 0o777, 0o1777] {
+            chmod(&folder, mode);
+            for path in &all {
+                check(path, &format!("plugins has mode {mode:04o}"));
+                check(path, "chmod go-w");
+            }
+        }
+        chmod(&folder, 0o755);
+        chmod(top.path(), 0o777);
+        all.iter().for_each(|path| check(path, "has mode 0777"));
+        chmod(top.path(), 0o755);
+        chmod(&path, 0o666);
+        check(&path, "a.so has mode 0666");
+        check(&folder, "fine");
     }
 
     #[test]

@@ -111,22 +111,37 @@ impl PluginFile {
                 }
             }
             Kind::Program { executable, private } => {
-                let folder = WorkFolder::below(private);
-                let mut host = host.clone();
-                if let Some(confine) = &mut host.confine {
-                    confine.paths_rw.push(folder.path().to_owned());
-                    confine.paths_ro.extend(executable.paths().map(Path::to_owned));
-                }
-                let mut words: Vec<OsString> = vec!["--folder".into(), folder.path().into(), "--".into()];
-                words.extend(executable.words());
-                if task == Task::SafeStop {
-                    words.insert(0, "--safe-stop".into());
-                }
-                Launch {
-                    command: host.command("program-host", words),
-                    folder: Some(folder),
-                }
+                let how = match task {
+                    Task::Serve => None,
+                    Task::SafeStop => Some("--safe-stop"),
+                };
+                Launch::of(executable, private, host, how)
             }
+        }
+    }
+}
+
+impl Launch {
+    /// A program that answers on its standard output, and ends.
+    pub(crate) fn of_question(executable: &Executable, private: &Path, host: &Program) -> Self {
+        Self::of(executable, private, host, Some("--answers"))
+    }
+
+    fn of(executable: &Executable, private: &Path, host: &Program, how: Option<&str>) -> Self {
+        let folder = WorkFolder::below(private);
+        let mut host = host.clone();
+        if let Some(confine) = &mut host.confine {
+            confine.paths_rw.push(folder.path().to_owned());
+            confine.paths_ro.extend(executable.paths().map(Path::to_owned));
+        }
+        let mut words: Vec<OsString> = vec!["--folder".into(), folder.path().into(), "--".into()];
+        words.extend(executable.words());
+        if let Some(how) = how {
+            words.insert(0, how.into());
+        }
+        Self {
+            command: host.command("program-host", words),
+            folder: Some(folder),
         }
     }
 }

@@ -24,7 +24,7 @@ pub(crate) struct Executable {
     command: PathBuf,
     /// The command, and its script if that is an interpreter; with what they looked like.
     files: Vec<(PathBuf, Fingerprint)>,
-    /// The hash of the last of them, in lower-case hex. Of a script that is too large to be hashed, words that no entry of
+    /// What `allow_sha256` pins: the hash of the last of them, in lower-case hex. Of a script that is too large to be hashed, words that no entry of
     /// `allow_sha256` equals.
     pub(crate) sha256: String,
 }
@@ -51,6 +51,7 @@ impl Executable {
                 fingerprint.map_err(|error| format!("{}: {error}", path.display()))?,
             ));
         }
+        check_imports(entry)?;
         if !is_executable(&command) {
             let shown = command.display();
             return Err(format!("{shown} is not executable: chmod +x '{shown}'"));
@@ -74,6 +75,7 @@ impl Executable {
         for path in self.paths() {
             check::file(path).map_err(|error| error.to_string())?;
         }
+        check_imports(&self.entry)?;
         if allow_sha256.is_empty() {
             return Ok(());
         }
@@ -104,13 +106,54 @@ impl Executable {
     }
 }
 
-/// The script, if the command is an interpreter: the first argument that names a file by its whole path. Which options take a
-/// value is not known, so every argument is looked at, up to `-m` or `-c`: these name code that is no file.
+/// Checks owner and mode of what an interpreter imports from.
+fn check_imports(entry: &ProgramConfig) -> Result<(), String> {
+    let mut imports = entry.imports.iter();
+    imports.try_for_each(|path| check::imported(path).map_err(|error| error.to_string()))
+}
+
+/// Commands that run the file of an argument, without the version at the end of their name.
+const INTERPRETERS: &[&str] = &[
+    "bash", "bun", "dash", "deno", "ksh", "lua", "luajit", "node", "nodejs", "perl", "php", "pypy", "python",
+    "ruby", "rscript", "sh", "tclsh", "zsh",
+];
+/// Options of these whose value may be a file that is not the script.
+const WITH_FILE: &[&str] = &[
+    "-r",
+    "--experimental-loader",
+    "--import",
+    "--init-file",
+    "--loader",
+    "--rcfile",
+    "--require",
+];
+
+/// The script, if the command is an interpreter: its first argument that is the whole path of a file. Which options take a
+/// value is not known, so every argument is looked at, up to `-m` or `-c`: these name code that is no file. What another
+/// command is given is data.
 fn script_of(entry: &ProgramConfig) -> Option<PathBuf> {
-    let arguments = entry.command.iter().skip(1).chain(&entry.args);
-    let mut before = arguments.take_while(|word| !matches!(word.as_str(), "-m" | "-c"));
-    let script = before.find(|word| word.starts_with('/') && Path::new(word).is_file())?;
-    Some(script.into())
+    let mut words = entry.command.iter().chain(&entry.args);
+    let is_named = |word: &String, names: &[&str]| {
+        let name = Path::new(word).file_name().and_then(|name| name.to_str());
+        let name = name.unwrap_or_default().to_lowercase();
+        names.contains(&name.trim_end_matches(|last: char| last.is_ascii_digit() || ".-".contains(last)))
+    };
+    let mut command = words.next()?;
+    if is_named(command, &["env"]) {
+        command = words.find(|word| !word.starts_with('-') && !word.contains('='))?;
+    }
+    if !is_named(command, INTERPRETERS) {
+        return None;
+    }
+    let mut before = words.take_while(|word| !matches!(word.as_str(), "-m" | "-c"));
+    loop {
+        let word = before.next()?;
+        if WITH_FILE.contains(&word.as_str()) {
+            before.next();
+        } else if word.starts_with('/') && Path::new(word).is_file() {
+            return Some(word.into());
+        }
+    }
 }
 
 /// The hash of a file; or why a script has none.
@@ -168,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_script_is_the_first_argument_that_is_a_file_whatever_options_come_before_it() {
+    fn the_script_of_an_interpreter_is_its_first_file_whatever_options_come_before_it() {
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str, bytes: u64| {
             let path = folder.path().join(name);
@@ -185,8 +228,20 @@ mod tests {
             (vec!["python3", "-W", "ignore", &script], Some(&script)),
             (vec!["bash", "-o", "pipefail", &script, "-c"], Some(&script)),
             (vec!["/usr/bin/env", "python3", &script], Some(&script)),
-            (vec!["arm", "serve", &data], Some(&data)),
-            (vec!["arm", &large, &script], Some(&large)),
+            (
+                vec!["/usr/bin/env", "-S", "A=1", "python3.11", &script],
+                Some(&script),
+            ),
+            (vec!["/usr/bin/env", "arm", "--config", &data], None),
+            (vec!["/v/bin/python3.14", &script], Some(&script)),
+            (vec!["node", "--require", &data, &script], Some(&script)),
+            (vec!["node-18", &script], Some(&script)),
+            (vec!["python3", &large], Some(&large)),
+            // What is given to another command is data.
+            (vec!["arm", "serve", &data], None),
+            (vec!["arm", "--config", &data], None),
+            (vec!["/opt/sh/arm", &large, &script], None),
+            (vec!["python-arm", &data], None),
             (vec!["python3", &gone, &script], Some(&script)),
             (vec!["python3", "a.py"], None),
             (vec!["arm"], None),

@@ -1,29 +1,24 @@
 //! A Python interpreter and the OPM toolboxes that are installed for it, from the metadata of packages.
 //!
-//! The interpreter is asked, because only it knows where it finds packages; no toolbox is imported. Its file is checked as that
-//! of a program before it is asked. Read [`look`].
+//! The interpreter is asked, because only it knows where it finds packages; no toolbox is imported. Packages may have code that
+//! every start of Python runs, so it is asked as its programs run: with their confinement, and only when its file and the folders
+//! that it imports from were checked. Read [`look`].
 
-use std::os::unix::process::ExitStatusExt as _;
+mod question;
+
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
-use tokio::io::AsyncReadExt as _;
-use tokio::process::Command;
-use tokio::time::timeout;
 
-use crate::artifact::check;
-use crate::artifact::probe::last_lines;
-use crate::process::spawner::allowed_environment;
-use section::{ProgramConfig, PythonConfig};
+use crate::artifact::probe::Probe;
+use crate::artifact::stage::Stage;
+use question::{Asker, Silent};
+use section::{Confine, ProgramConfig, PythonConfig};
 
 /// How long an interpreter has to list its toolboxes. Reading the metadata of 300 packages takes 1 s on a small board.
 const LISTING: Duration = Duration::from_secs(10);
-/// Far larger than any list.
-const MAX_LIST: u64 = 4 << 20;
-const MAX_STDERR: u64 = 64 << 10;
 
 /// An interpreter that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +29,8 @@ pub struct Interpreter {
     pub version: String,
     /// What is installed for it, by entry point.
     pub toolboxes: Vec<Installed>,
+    /// The folders that it imports from.
+    pub imports: Vec<PathBuf>,
 }
 
 /// An entry point of the group `opm.agents.toolbox`.
@@ -49,19 +46,6 @@ pub struct Installed {
     pub revision: String,
     /// Why it cannot be offered.
     pub problem: Option<String>,
-}
-
-/// What `--list` prints.
-#[derive(Deserialize)]
-struct Listing {
-    python: Python,
-    toolboxes: Vec<Installed>,
-}
-
-#[derive(Deserialize)]
-struct Python {
-    executable: PathBuf,
-    version: String,
 }
 
 /// What an entry of the configuration finds on this machine.
@@ -91,6 +75,25 @@ impl Interpreter {
         good.filter(|one| entry.may_offer(&one.entry_point))
     }
 
+    /// The program that hosts one of its toolboxes alone; none if it does not have that.
+    ///
+    /// # Errors
+    /// Why it cannot be offered, or the program that hosts toolboxes is missing.
+    pub fn alone(&self, entry: &PythonConfig, id: &str) -> Result<Option<Arc<ProgramConfig>>, String> {
+        let Some(installed) = self.toolboxes.iter().find(|one| one.entry_point == id) else {
+            return Ok(None);
+        };
+        if let Some(problem) = &installed.problem {
+            return Err(problem.clone());
+        }
+        let alone = PythonConfig {
+            alone: true,
+            toolboxes: vec![id.to_owned()],
+            ..entry.clone()
+        };
+        Ok(self.programs(&alone, &script()?).pop())
+    }
+
     /// The programs that host them.
     pub(crate) fn programs(&self, entry: &PythonConfig, script: &Path) -> Vec<Arc<ProgramConfig>> {
         let program = |name: String, toolboxes: &[&Installed], arguments: &[&str]| {
@@ -100,14 +103,17 @@ impl Interpreter {
                 command: words.into_iter().chain(arguments).collect(),
                 env: entry.env.clone(),
                 toolboxes: toolboxes.iter().map(|one| one.entry_point.clone()).collect(),
-                confine: entry.confine.clone(),
+                confine: confine(entry, script),
+                imports: self.imports.clone(),
                 revisions: Some(toolboxes.iter().map(|one| one.revision.clone()).collect()),
                 ..ProgramConfig::new(&name)
             })
         };
         let offered: Vec<&Installed> = self.offered(entry).collect();
         if !entry.alone {
-            return vec![program(entry.name.clone(), &offered, &[])];
+            // What the entry excludes is not offered.
+            let only = offered.iter().flat_map(|one| ["--only", &one.entry_point]);
+            return vec![program(entry.name.clone(), &offered, &only.collect::<Vec<_>>())];
         }
         let alone = offered.iter().map(|one| {
             let id = one.entry_point.as_str();
@@ -118,32 +124,47 @@ impl Interpreter {
     }
 }
 
-/// Why an interpreter does not say what it has.
-#[derive(Debug, thiserror::Error)]
-enum Silent {
-    /// It cannot: the next one may be the one that is meant.
-    #[error("{0}")]
-    Cannot(String),
-    /// It was too slow, or was killed: it may be able to another time.
-    #[error("{0}; it is asked again at the next reload")]
-    ThisTime(String),
-}
-
-/// Finds the interpreter of an entry, and what is installed for it.
+/// Finds the interpreter of an entry, and what is installed for it. `probe` has this program, which is run as `program-host`.
+///
+/// # Errors
+/// The program that hosts toolboxes, or a folder for its processes, is missing.
 ///
 /// # Cancel safety
 /// The interpreter that is being asked is killed.
-pub async fn look(entry: &PythonConfig, script: &Path) -> Found {
-    look_at(candidates(entry), entry, script, LISTING).await
+pub async fn look(entry: &PythonConfig, probe: &Probe) -> Result<Found, String> {
+    let script = script()?;
+    let stage = Stage::new(&[]).map_err(|error| error.to_string())?;
+    Ok(look_in(entry, &script, probe, stage.folder()).await)
+}
+
+/// The same, with a private folder of the caller for its processes.
+pub(crate) async fn look_in(entry: &PythonConfig, script: &Path, probe: &Probe, private: &Path) -> Found {
+    let asker = Asker {
+        entry,
+        script,
+        program: &probe.program,
+        private,
+        limit: LISTING,
+    };
+    look_at(candidates(entry), &asker).await
+}
+
+/// What the programs of an entry may access: its own folder, too.
+fn confine(entry: &PythonConfig, script: &Path) -> Option<Confine> {
+    let mut confine = entry.confine.clone()?;
+    confine
+        .paths_ro
+        .extend(script.ancestors().nth(2).map(Path::to_owned));
+    Some(confine)
 }
 
 /// The first of these that has something to offer. None if one before it did not answer this time: that one may have the same
 /// toolboxes, with other packages.
-async fn look_at(candidates: Vec<PathBuf>, entry: &PythonConfig, script: &Path, limit: Duration) -> Found {
+async fn look_at(candidates: Vec<PathBuf>, asker: &Asker<'_>) -> Found {
     let mut found = Found::default();
     for candidate in candidates {
-        match ask(entry, &candidate, script, limit).await {
-            Ok(interpreter) if interpreter.offered(entry).next().is_some() => {
+        match asker.ask(&candidate).await {
+            Ok(interpreter) if interpreter.offered(asker.entry).next().is_some() => {
                 found.interpreter = Some(interpreter);
                 return found;
             }
@@ -153,7 +174,13 @@ async fn look_at(candidates: Vec<PathBuf>, entry: &PythonConfig, script: &Path, 
                     .iter()
                     .filter_map(|one| one.problem.as_deref());
                 let problems: Vec<&str> = problems.collect();
-                let none = "has no OPM toolbox that can be offered";
+                let none = match &asker.entry.confine {
+                    None => "has no OPM toolbox that can be offered",
+                    Some(_) => {
+                        "has no OPM toolbox that can be offered and that its `confine` lets it see; does `paths_ro` name the \
+                         folders of its packages and of its virtual environment?"
+                    }
+                };
                 let text = std::iter::once(none)
                     .chain(problems)
                     .collect::<Vec<_>>()
@@ -229,74 +256,6 @@ fn candidates(entry: &PythonConfig) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Has an interpreter list its toolboxes.
-async fn ask(
-    entry: &PythonConfig,
-    interpreter: &Path,
-    script: &Path,
-    limit: Duration,
-) -> Result<Interpreter, Silent> {
-    let checked = [interpreter.to_owned(), script.to_owned()];
-    let check = tokio::task::spawn_blocking(move || {
-        let mut files = checked.iter();
-        files.try_for_each(|path| check::file(path).map(drop).map_err(|error| error.to_string()))
-    });
-    check
-        .await
-        .map_err(|error| Silent::ThisTime(format!("bug in the service: {error}")))?
-        .map_err(Silent::Cannot)?;
-    let mut child = Command::new(interpreter)
-        .arg(script)
-        .arg("--list")
-        .env_clear()
-        .envs(allowed_environment())
-        .envs(&entry.env)
-        .current_dir("/")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .map_err(|error| Silent::Cannot(format!("cannot be started: {error}")))?;
-    let (mut list, mut complaints) = (Vec::new(), Vec::new());
-    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    let heard = async {
-        let list = async {
-            if let Some(pipe) = stdout {
-                _ = pipe.take(MAX_LIST).read_to_end(&mut list).await;
-            }
-        };
-        let complaints = async {
-            if let Some(pipe) = stderr {
-                _ = pipe.take(MAX_STDERR).read_to_end(&mut complaints).await;
-            }
-        };
-        tokio::join!(list, complaints);
-        child.wait().await
-    };
-    let status = timeout(limit, heard).await;
-    let slow = || format!("did not list its packages within {} s", limit.as_secs());
-    let status = status.map_err(|_| Silent::ThisTime(slow()))?;
-    let status = status.map_err(|error| Silent::ThisTime(error.to_string()))?;
-    let listing = serde_json::from_slice::<Listing>(&list)
-        .ok()
-        .filter(|_| status.success());
-    let listing = listing.ok_or_else(|| {
-        let lines = last_lines(&String::from_utf8_lossy(&complaints));
-        let reason = format!("does not list its packages ({status}): {lines}");
-        match status.signal() {
-            Some(_) => Silent::ThisTime(reason),
-            None => Silent::Cannot(reason),
-        }
-    })?;
-    Ok(Interpreter {
-        // What a wrapper found, such as those of pyenv, depends on where it is started.
-        path: listing.python.executable,
-        version: listing.python.version,
-        toolboxes: listing.toolboxes,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -311,6 +270,9 @@ mod tests {
         }
     }
 
+    /// Stands for the program that prepares a process, and does not.
+    const BECOMES: &str = r#"while [ "$1" != -- ]; do shift; done; shift; exec "$@""#;
+
     #[tokio::test]
     async fn an_interpreter_that_does_not_answer_this_time_is_not_replaced_by_the_next() {
         use std::os::unix::fs::PermissionsExt as _;
@@ -323,22 +285,30 @@ mod tests {
             path
         };
         let list = r#"echo '{"python": {"executable": "/next", "version": "3"}, "toolboxes":
-            [{"entry_point": "a", "distribution": "a", "version": "1", "revision": "r", "problem": null}]}'"#;
-        let next = program("next", list);
+            [{"entry_point": "a", "distribution": "a", "version": "1", "revision": "r", "problem": null}], "imports": []}'"#;
+        let list = format!("case \"$*\" in *--folders) exit;; esac; {list}");
+        let (next, becomes) = (program("next", &list), program("becomes", BECOMES));
         let entry = PythonConfig::new("python");
         for (first, limit, why, next_is_used) in [
             ("exec sleep 60", 1, "within 1 s", false),
             ("kill -KILL $$", 60, "signal: 9", false),
             ("echo no such version >&2; exit 127", 60, "no such version", true),
             (
-                r#"echo '{"python": {"executable": "/first", "version": "3"}, "toolboxes": []}'"#,
+                r#"echo '{"python": {"executable": "/first", "version": "3"}, "toolboxes": [], "imports": []}'"#,
                 60,
                 "has no OPM toolbox",
                 true,
             ),
         ] {
             let candidates = vec![program("first", first), next.clone()];
-            let found = look_at(candidates, &entry, &next, Duration::from_secs(limit)).await;
+            let asker = Asker {
+                entry: &entry,
+                script: &next,
+                program: &becomes,
+                private: folder.path(),
+                limit: Duration::from_secs(limit),
+            };
+            let found = look_at(candidates, &asker).await;
             assert_eq!(found.interpreter.is_some(), next_is_used, "{first}: {found:?}");
             assert!(found.passed_over[0].contains(why), "{first}: {found:?}");
         }
@@ -354,6 +324,7 @@ mod tests {
                 installed("b", Some("no id")),
                 installed("c", None),
             ],
+            imports: vec!["/v/lib".into()],
         };
         let entry = |alone: bool, toolboxes: &[&str]| PythonConfig {
             alone,
@@ -362,7 +333,10 @@ mod tests {
         };
         let command = "/v/bin/python3 /s";
         for (entry, expected) in [
-            (entry(false, &["*"]), vec![format!("python {command}: a c")]),
+            (
+                entry(false, &["*"]),
+                vec![format!("python {command} --only a --only c: a c")],
+            ),
             (
                 entry(true, &["*"]),
                 vec![
@@ -388,6 +362,7 @@ mod tests {
             for program in &programs {
                 let revisions = program.toolboxes.iter().map(|_| "r".to_owned());
                 assert_eq!(program.revisions, Some(revisions.collect()));
+                assert_eq!(program.imports, [Path::new("/v/lib")]);
             }
         }
     }

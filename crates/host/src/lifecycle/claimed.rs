@@ -24,6 +24,8 @@ pub(crate) enum Offered {
     Swapped(String, Result<Swapped, FailedFile>),
     /// It cannot be used. Its working copy stays where it has one and no other file or program has the id.
     Broken { keeps: Vec<String>, failed: FailedFile },
+    /// It is being opened, because its program offered it between two reloads.
+    Opening(String),
     /// Its section switches it off.
     Nothing,
 }
@@ -33,22 +35,31 @@ impl Offered {
     pub(crate) fn into_failure(self) -> Option<FailedFile> {
         match self {
             Self::Swapped(_, Err(failed)) | Self::Broken { failed, .. } => Some(failed),
-            Self::Same(_) | Self::Swapped(_, Ok(_)) | Self::Nothing => None,
+            Self::Same(_) | Self::Swapped(_, Ok(_)) | Self::Opening(_) | Self::Nothing => None,
         }
     }
 }
 
 /// What a toolbox of a program means for the live ones.
 pub(crate) enum Finding {
-    Same { id: String, reading: u64 },
+    Same {
+        id: String,
+        reading: u64,
+    },
     New(Box<Candidate>),
-    Disabled { id: String },
+    /// It is being opened as it should be.
+    Opening {
+        id: String,
+    },
+    Disabled {
+        id: String,
+    },
 }
 
 impl Finding {
     fn id(&self) -> &str {
         match self {
-            Self::Same { id, .. } | Self::Disabled { id } => id,
+            Self::Same { id, .. } | Self::Opening { id } | Self::Disabled { id } => id,
             Self::New(candidate) => &candidate.id,
         }
     }
@@ -88,7 +99,15 @@ impl Claimed {
         self.id.clone().filter(|_| stays)
     }
 
-    /// Opens the toolbox if it is new or has changed.
+    /// The toolbox that is to be opened.
+    pub(crate) fn candidate(&self) -> Option<&Candidate> {
+        match (&self.finding, &self.claimed) {
+            (Ok(Finding::New(candidate)), Ok(())) => Some(candidate),
+            _ => None,
+        }
+    }
+
+    /// Opens the toolbox if it is new or has changed; what is not to be opened is not waited for.
     pub(crate) async fn carry_out(self, manager: &Arc<Shared>, entry: &ProgramConfig) -> Offered {
         let keeps = self.keeps().into_iter().collect();
         let Self { finding, id, claimed } = self;
@@ -102,6 +121,7 @@ impl Claimed {
                 failed: failed(entry, id, &taken),
             },
             (Ok(Finding::Disabled { .. }), Ok(())) => Offered::Nothing,
+            (Ok(Finding::Opening { id }), Ok(())) => Offered::Opening(id),
             (Ok(Finding::Same { id, reading }), Ok(())) => {
                 if let Some(slot) = manager.copies().slots.get_mut(&id) {
                     slot.config.reading = reading;

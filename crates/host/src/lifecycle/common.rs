@@ -9,7 +9,7 @@ use ovos_toolbox_wire::{Failure, Manifest};
 use parking_lot::Mutex;
 use tokio::sync::{RwLock, watch};
 use tokio::time::{Instant, timeout_at};
-use tokio_util::sync::DropGuard;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::artifact::file::PluginFile;
 use crate::artifact::fingerprint::Fingerprint;
@@ -17,6 +17,7 @@ use crate::artifact::program::Executable;
 use crate::contract::services::HostServices;
 use crate::ffi::plugin::Open;
 use crate::lifecycle::admitted::Admitted;
+use crate::lifecycle::settings::Configured;
 use crate::process::spawner::Program;
 use crate::transport::common_process::CommonProcess;
 use crate::transport::hosted::Hosted;
@@ -38,6 +39,12 @@ pub(crate) struct CommonProgram {
     /// Toolboxes whose opening the process did not survive; they are opened alone.
     pub(crate) suspects: Mutex<HashMap<String, Suspicion>>,
     pub(crate) openings: RwLock<()>,
+    /// What a new list has brought and is being opened, with what it is opened with: a reload does not wait for it.
+    pub(crate) coming: Mutex<HashMap<String, (Arc<Manifest>, Configured)>>,
+    /// One list is taken at a time.
+    pub(crate) renewing: tokio::sync::Mutex<()>,
+    /// Its name has another program, or none: what a list of this one has brought does not come any more.
+    pub(crate) replaced: CancellationToken,
     pub(crate) _end: DropGuard,
 }
 
@@ -94,6 +101,14 @@ impl CommonProgram {
         self.admitted.lock().admit(id)
     }
 
+    /// Whether this toolbox is being opened so.
+    pub(crate) fn is_coming(&self, manifest: &Manifest, config: &Configured) -> bool {
+        let coming = self.coming.lock();
+        coming
+            .get(&manifest.id)
+            .is_some_and(|(known, with)| **known == *manifest && config.keeps(with))
+    }
+
     /// Has toolboxes tried again that ended the process: a reload asks for it.
     pub(crate) fn forgive(&self) {
         for suspicion in self.suspects.lock().values_mut() {
@@ -101,7 +116,7 @@ impl CommonProgram {
         }
     }
 
-    /// Opens one of its toolboxes, once its process is there and offers it.
+    /// Opens one of its toolboxes, once its process is there and offers it, unless that is given up.
     ///
     /// # Errors
     /// As `Hosted::in_common`; or the process does not start, does not offer it any more, or ended when it opened it before.
@@ -113,6 +128,7 @@ impl CommonProgram {
         manifest: Arc<Manifest>,
         open: Open,
         services: Arc<dyn HostServices>,
+        given_up: &CancellationToken,
     ) -> Result<Hosted, Failure> {
         let id = manifest.id.clone();
         let suspicion = self.suspects.lock().get(&id).copied();
@@ -120,17 +136,23 @@ impl CommonProgram {
             let text = "its program ended while it opened this toolbox; reload it to try again";
             return Err(Failure::new("ToolboxCrashed", text));
         }
-        let (process, _turn) = loop {
-            let process = self.process(&id).await?;
-            let turn = match suspicion {
-                None => Either::Left(self.openings.read().await),
-                Some(_) => Either::Right(self.openings.write().await),
-            };
-            if !process.members.is_gone() {
-                break (process, turn);
+        let begins = async {
+            loop {
+                let process = self.process(&id).await?;
+                let turn = match suspicion {
+                    None => Either::Left(self.openings.read().await),
+                    Some(_) => Either::Right(self.openings.write().await),
+                };
+                if !process.members.is_gone() {
+                    break Ok::<_, Failure>((process, turn));
+                }
             }
         };
-        let opened = Hosted::in_common(&process, manifest, open, services).await;
+        let Some(begun) = given_up.run_until_cancelled(begins).await else {
+            return Err(Failure::new("ToolboxClosed", "its opening was given up"));
+        };
+        let (process, _turn) = begun?;
+        let opened = Hosted::in_common(&process, manifest, open, services, given_up).await;
         let mut suspects = self.suspects.lock();
         if opened.is_ok() {
             suspects.remove(&id);

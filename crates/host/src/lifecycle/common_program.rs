@@ -42,6 +42,8 @@ pub(crate) struct Known {
     pub(crate) host: Program,
     pub(crate) sha256: String,
     pub(crate) fingerprint: Fingerprint,
+    /// What its toolboxes allow; empty if one of them allows everything.
+    pub(crate) allow_sha256: Vec<String>,
     pub(crate) offers: Offers,
 }
 
@@ -54,6 +56,7 @@ impl CommonProgram {
             host,
             sha256,
             fingerprint,
+            allow_sha256,
             offers,
         } = known;
         let (told, phase) = watch::channel(Phase::Starts);
@@ -69,6 +72,9 @@ impl CommonProgram {
             phase,
             suspects: Mutex::default(),
             openings: RwLock::default(),
+            coming: Mutex::default(),
+            renewing: tokio::sync::Mutex::default(),
+            replaced: CancellationToken::new(),
             _end: end.clone().drop_guard(),
         });
         let process = ProcessSettings {
@@ -78,7 +84,7 @@ impl CommonProgram {
             memory_mb: None,
             confine: program.host.confine.clone(),
             hello: manager.settings.probe.limit,
-            allow_sha256: Vec::new(),
+            allow_sha256,
             stop: end.clone(),
         };
         let life = Life {

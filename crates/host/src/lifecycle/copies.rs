@@ -116,6 +116,29 @@ impl Copies {
         of_it.map(|(id, _)| id.to_owned()).collect()
     }
 
+    /// Whether its name has not got another program since.
+    pub(crate) fn is_current(&self, program: &Arc<CommonProgram>) -> bool {
+        let current = self.programs.get(&program.entry.name);
+        current.is_some_and(|current| Arc::ptr_eq(current, program))
+    }
+
+    /// Makes a program, or none, the one of this name; returns the one before it, if that is another.
+    pub(crate) fn replace_program(
+        &mut self,
+        name: &str,
+        program: Option<Arc<CommonProgram>>,
+    ) -> Option<Arc<CommonProgram>> {
+        let before = match &program {
+            Some(program) => self.programs.insert(name.to_owned(), program.clone()),
+            None => self.programs.remove(name),
+        };
+        let is_other =
+            |before: &Arc<CommonProgram>| program.is_none_or(|program| !Arc::ptr_eq(before, &program));
+        let before = before.filter(is_other)?;
+        before.replaced.cancel();
+        Some(before)
+    }
+
     /// Keeps the code of a toolbox that did not open, for the next time. That of a program with several lives as long as these.
     pub(crate) fn spare(&mut self, id: &str, source: Source) {
         if source.code.common().is_none() {

@@ -24,6 +24,7 @@ use crate::contract::services::{HostServices, Limits, Origin, Request};
 use crate::ffi::load::Library;
 use crate::ffi::plugin::Open;
 use crate::lifecycle::examine::check_config;
+use crate::lifecycle::settings::PYTHON_OPEN;
 use crate::process::spawner::Program;
 use crate::transport::child::ProcessSettings;
 use crate::transport::common_process::CommonProcess;
@@ -33,6 +34,8 @@ use section::ProgramConfig;
 
 /// How long opening, listing and closing may take in all.
 const LIMIT: Duration = Duration::from_secs(20);
+/// The same where an interpreter imports packages for it.
+const PYTHON_LIMIT: Duration = Duration::from_secs(80);
 
 /// The findings about a file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -153,7 +156,8 @@ pub fn child_main(file: &Path) -> ExitCode {
     let answer = match (Library::load(file, file), runtime) {
         (Ok(library), Ok(runtime)) => {
             let manifest = library.manifest().clone();
-            let opening = Hosted::in_process(Arc::new(library), opening(), Arc::new(Silence));
+            let opening =
+                Hosted::in_process(Arc::new(library), opening(Limits::default()), Arc::new(Silence));
             Answer::Ok(runtime.block_on(try_out(&manifest, opening)))
         }
         (Err(error), _) => Answer::Err(error.to_string()),
@@ -215,8 +219,9 @@ async fn try_program(
             found.manifest = Some((*manifest).clone());
             found.errors.extend(refusal(entry, &manifest));
             let manifest = Arc::from(manifest);
-            let opening = Hosted::in_child(process, Arc::clone(&manifest), opening(), Arc::new(Silence));
-            try_in_time(&manifest, opening).await
+            let (open, limit) = how(entry);
+            let opening = Hosted::in_child(process, Arc::clone(&manifest), open, Arc::new(Silence));
+            try_in_time(&manifest, opening, limit).await
         }
         Said::Several(offers) => try_several(entry, process, &offers).await,
     }
@@ -235,6 +240,7 @@ async fn try_several(
     }
     let started = CommonProcess::start(process, &entry.name, 1, Arc::new(Silence)).await;
     let started = started.map_err(|failure| failure.to_string())?;
+    let never = CancellationToken::new();
     for manifest in offers {
         let manifest = match manifest::read(manifest.text()) {
             Ok(manifest) => Arc::new(manifest),
@@ -244,8 +250,9 @@ async fn try_several(
                 continue;
             }
         };
-        let opening = Hosted::in_common(&started, Arc::clone(&manifest), opening(), Arc::new(Silence));
-        let mut inside = try_in_time(&manifest, opening)
+        let (open, limit) = how(entry);
+        let opening = Hosted::in_common(&started, Arc::clone(&manifest), open, Arc::new(Silence), &never);
+        let mut inside = try_in_time(&manifest, opening, limit)
             .await
             .unwrap_or_else(|error| Inspection {
                 errors: vec![error],
@@ -270,21 +277,36 @@ fn refusal(entry: &ProgramConfig, manifest: &Manifest) -> Option<String> {
 async fn try_in_time(
     manifest: &Manifest,
     opening: impl Future<Output = Result<Hosted, Failure>>,
+    limit: Duration,
 ) -> Result<Inspection, String> {
-    let inside = tokio::time::timeout(LIMIT, try_out(manifest, opening)).await;
+    let inside = tokio::time::timeout(limit, try_out(manifest, opening)).await;
     inside.map_err(|_| {
-        let limit = LIMIT.as_secs();
+        let limit = limit.as_secs();
         format!("it is not opened, listed and closed within {limit} s")
     })
 }
 
+/// How a toolbox of a program is opened, and how long that and the rest may take.
+fn how(entry: &ProgramConfig) -> (Open, Duration) {
+    match entry.revisions {
+        None => (opening(Limits::default()), LIMIT),
+        Some(_) => {
+            let limits = Limits {
+                open: PYTHON_OPEN,
+                ..Limits::default()
+            };
+            (opening(limits), PYTHON_LIMIT)
+        }
+    }
+}
+
 /// A first copy, with an empty configuration.
-fn opening() -> Open {
+fn opening(limits: Limits) -> Open {
     Open {
         generation: 1,
         config: "{}".to_owned(),
         stop_epoch: 0,
-        limits: Limits::default(),
+        limits,
     }
 }
 

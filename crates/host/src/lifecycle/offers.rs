@@ -99,6 +99,9 @@ fn judge(
         let reading = config.reading;
         return Ok(Finding::Same { id, reading });
     }
+    if program.is_coming(&manifest, &config) {
+        return Ok(Finding::Opening { id });
+    }
     program.admit(&id).map_err(broken)?;
     let manifest = Arc::new(manifest);
     Ok(Finding::New(Box::new(Candidate {
@@ -115,6 +118,13 @@ fn judge(
     })))
 }
 
+/// What a new list asks for and takes time.
+struct Renewal {
+    gone: Vec<String>,
+    /// By id.
+    come: Vec<(String, Claimed)>,
+}
+
 /// Takes the newest list of a program's process: toolboxes that are not live are opened, those that are gone are closed, the others stay as they are.
 /// With `keeps` none is gone, if it is the list of the hello.
 pub(crate) async fn renew(
@@ -123,12 +133,41 @@ pub(crate) async fn renew(
     members: &Members,
     keeps: bool,
 ) {
-    // Not during a reload, which does the same.
-    let _turn = manager.turn.lock().await;
-    let name = &program.entry.name;
-    let Some(others) = owners_beside(manager, program) else {
+    let _alone = program.renewing.lock().await;
+    let Some(Renewal { gone, come }) = take(manager, program, members, keeps).await else {
         return;
     };
+    // Without the turn: a toolbox that hangs while it is opened delays no reload.
+    let ids: HashSet<String> = come.iter().map(|(id, _)| id.clone()).collect();
+    let gone = join_all(gone.iter().map(|id| withdraw(manager, program, id)));
+    let come = join_all(come.into_iter().map(|(id, found)| async move {
+        let offered = found.carry_out(manager, &program.entry).await;
+        program.coming.lock().remove(&id);
+        offered
+    }));
+    let (_, offered) = join(gone, come).await;
+    let failed: Vec<FailedFile> = offered.into_iter().filter_map(Offered::into_failure).collect();
+    let _turn = manager.turn.lock().await;
+    let mut copies = manager.copies();
+    if !copies.is_current(program) {
+        return;
+    }
+    let refused = copies.refused.entry(program.entry.name.clone()).or_default();
+    name_new(program, &failed, refused);
+    refused.retain(|before| !is_among(before, &ids));
+    refused.extend(failed);
+    manager.publish(copies);
+}
+
+/// Decides what a list means, while no reload decides.
+async fn take(
+    manager: &Arc<Shared>,
+    program: &Arc<CommonProgram>,
+    members: &Members,
+    keeps: bool,
+) -> Option<Renewal> {
+    let _turn = manager.turn.lock().await;
+    let others = owners_beside(manager, program)?;
     let (offers, is_first) = {
         let listed = members.offers.borrow();
         (listed.offers.clone(), listed.number <= 1)
@@ -145,56 +184,63 @@ pub(crate) async fn renew(
         None => Vec::new(),
     };
     let kept: HashSet<String> = found.iter().filter_map(Claimed::keeps).collect();
-    let live = manager.copies().in_common(program);
-    let gone: Vec<&String> = live.iter().filter(|id| !kept.contains(*id)).collect();
-    let gone = join_all(gone.into_iter().map(|id| withdraw(manager, id)));
-    let come = join_all(
-        found
-            .into_iter()
-            .map(|found| found.carry_out(manager, &program.entry)),
-    );
-    let (_, offered) = join(gone, come).await;
-    let refused: Vec<FailedFile> = offered.into_iter().filter_map(Offered::into_failure).collect();
-    // A list may come every second.
-    let known = manager.copies().refused.get(name).cloned().unwrap_or_default();
-    for failed in refused.iter().filter(|failed| !known.contains(failed)) {
-        let reason = &failed.reason;
+    let mut gone = manager.copies().in_common(program);
+    gone.retain(|id| !kept.contains(id));
+    let (mut come, mut failed) = (Vec::new(), Vec::new());
+    for found in found {
+        if let Some(candidate) = found.candidate() {
+            let with = (candidate.manifest.clone(), candidate.config.clone());
+            program.coming.lock().insert(candidate.id.clone(), with);
+            come.push((candidate.id.clone(), found));
+        } else {
+            // Nothing is opened for it.
+            failed.extend(found.carry_out(manager, &program.entry).await.into_failure());
+        }
+    }
+    let ids: HashSet<String> = come.iter().map(|(id, _)| id.clone()).collect();
+    let mut copies = manager.copies();
+    copies.owners = claims.owners();
+    let refused = copies.refused.entry(program.entry.name.clone()).or_default();
+    name_new(program, &failed, refused);
+    // Until they are open, or fail again.
+    refused.retain(|before| is_among(before, &ids));
+    refused.extend(failed);
+    manager.publish(copies);
+    Some(Renewal { gone, come })
+}
+
+fn is_among(failed: &FailedFile, ids: &HashSet<String>) -> bool {
+    failed.toolbox_id.as_ref().is_some_and(|id| ids.contains(id))
+}
+
+/// Logs the failures that were not known: a list may come every second.
+fn name_new(program: &CommonProgram, failed: &[FailedFile], known: &[FailedFile]) {
+    for failed in failed.iter().filter(|failed| !known.contains(failed)) {
         tracing::warn!(
-            program = name,
+            program = program.entry.name,
             toolbox = failed.toolbox_id,
-            reason,
+            reason = failed.reason,
             "a toolbox is not loaded"
         );
     }
-    let mut copies = manager.copies();
-    copies.owners = claims.owners();
-    copies.refused.insert(name.clone(), refused);
-    manager.publish(copies);
 }
 
 /// Who has which id, without this program; none if it was replaced.
 fn owners_beside(manager: &Shared, program: &Arc<CommonProgram>) -> Option<crate::lifecycle::claims::Owners> {
     let copies = manager.copies();
-    let name = &program.entry.name;
-    let current = copies.programs.get(name)?;
-    let own = Owner::Program(name.clone());
+    let own = Owner::Program(program.entry.name.clone());
     let others = copies.owners.iter().filter(|(_, owner)| **owner != own);
     let others = others.map(|(id, owner)| (id.clone(), owner.clone())).collect();
-    Arc::ptr_eq(current, program).then_some(others)
+    copies.is_current(program).then_some(others)
 }
 
 /// Shows that a program is given up.
 pub(crate) async fn give_up(manager: &Arc<Shared>, program: &Arc<CommonProgram>, reason: &str) {
     let _turn = manager.turn.lock().await;
     let mut copies = manager.copies();
-    let name = &program.entry.name;
-    if copies
-        .programs
-        .get(name)
-        .is_some_and(|current| Arc::ptr_eq(current, program))
-    {
+    if copies.is_current(program) {
         let failed = failed(&program.entry, None, reason);
-        copies.refused.insert(name.clone(), vec![failed]);
+        copies.refused.insert(program.entry.name.clone(), vec![failed]);
         manager.publish(copies);
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use ovos_toolbox_wire::Failure;
+use tokio_util::sync::CancellationToken;
 
 use crate::contract::services::Origin;
 use crate::contract::tools::ToolSet;
@@ -112,12 +113,19 @@ pub(crate) async fn open(
         Code::Common(program, manifest) => {
             let (program, manifest) = (Arc::clone(program), Arc::clone(manifest));
             let allowed = config.toolbox.allow_sha256.clone();
+            // A copy that brings another one back is opened also where its program was replaced: the new one may not work.
+            let is_live = manager.copies().slots.contains_key(&id);
+            let given_up = if is_live {
+                CancellationToken::new()
+            } else {
+                program.replaced.clone()
+            };
             async move {
                 let file = program.file.clone();
                 // Its process may have been started again since the hash was compared.
                 let checked = manager.blocking(move || file.check_again(&allowed)).await;
                 checked.map_err(|reason| Failure::new("ToolboxError", reason))?;
-                program.open(manifest, open, services).await
+                program.open(manifest, open, services, &given_up).await
             }
             .boxed()
         }

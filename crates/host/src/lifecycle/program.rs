@@ -2,7 +2,6 @@
 //!
 //! As `examine` for plugin files; but whose a toolbox is can be said only when the program has said its id. Read [`offer`].
 
-use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
@@ -49,8 +48,7 @@ pub(crate) async fn offer(
         Ok(Examined::Several(program)) => {
             let before = manager
                 .copies()
-                .programs
-                .insert(entry.name.clone(), program.clone());
+                .replace_program(&entry.name, Some(program.clone()));
             // It may end its process.
             drop(before);
             return offer_several(manager, claimant, &program).await;
@@ -58,7 +56,7 @@ pub(crate) async fn offer(
         Ok(Examined::One(finding)) => {
             let finding = still(manager, entry, finding);
             if finding.is_ok() {
-                let before = manager.copies().programs.remove(&entry.name);
+                let before = manager.copies().replace_program(&entry.name, None);
                 drop(before);
             }
             (finding, None)
@@ -138,28 +136,16 @@ fn still(manager: &Shared, entry: &ProgramConfig, finding: Finding) -> Result<Fi
     }
 }
 
-/// Checks the hash of a program that is several toolboxes before it is started to stay.
-///
-/// # Errors
-/// None of those that it offers may come from this file.
-fn allows_one(
-    manager: &Shared,
-    entry: &ProgramConfig,
-    offers: &[Raw<Manifest>],
-    path: &Path,
-    sha256: &str,
-) -> Result<(), Broken> {
-    let mut refused = None;
-    for id in offers.iter().filter_map(id_of).filter(|id| entry.may_offer(id)) {
-        let Ok(config) = manager.settings.program(entry, &id) else {
-            continue;
-        };
-        match check::allowed(path, sha256, &config.toolbox.allow_sha256) {
-            Ok(()) => return Ok(()),
-            Err(error) => refused = Some((Some(id), error.to_string())),
-        }
+/// The hashes that a program of several toolboxes may have, whenever it is started: those that one of them allows. None if one
+/// allows everything.
+fn allowed_of(manager: &Shared, entry: &ProgramConfig, offers: &[Raw<Manifest>]) -> Vec<String> {
+    let ids = offers.iter().filter_map(id_of).filter(|id| entry.may_offer(id));
+    let configured = ids.filter_map(|id| manager.settings.program(entry, &id).ok());
+    let lists: Vec<Vec<String>> = configured.map(|config| config.toolbox.allow_sha256).collect();
+    if lists.iter().any(Vec::is_empty) {
+        return Vec::new();
     }
-    refused.map_or(Ok(()), Err)
+    lists.concat()
 }
 
 /// From an entry of the configuration to a decision. Opens nothing.
@@ -213,13 +199,17 @@ async fn examine(manager: &Arc<Shared>, entry: &Arc<ProgramConfig>) -> Result<Ex
     let manifest = match said.map_err(|what| unknown(format!("it {what}")))? {
         Said::One(manifest) => Arc::new(*manifest),
         Said::Several(offers) => {
-            allows_one(manager, entry, &offers, file.path(), &sha256)?;
+            // None of those that it offers may come from another file.
+            let allow_sha256 = allowed_of(manager, entry, &offers);
+            let allowed = check::allowed(file.path(), &sha256, &allow_sha256);
+            allowed.map_err(|error| unknown(error.to_string()))?;
             let known = Known {
                 entry: entry.clone(),
                 file,
                 host,
                 sha256,
                 fingerprint,
+                allow_sha256,
                 offers: Arc::new(offers),
             };
             return Ok(Examined::Several(CommonProgram::start(manager, known)));

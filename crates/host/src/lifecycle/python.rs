@@ -3,12 +3,13 @@
 //! An interpreter is asked beside everything else that is loaded, for its answer takes longer than most toolboxes. Read
 //! [`offer_all`].
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
 
-use crate::artifact::python::{Found, LookedAt, look, script};
+use crate::artifact::python::{Found, LookedAt, look_in, script};
 use crate::artifact::scan::FailedFile;
 use crate::lifecycle::claims::Claims;
 use crate::lifecycle::program::{Offering, offer};
@@ -52,7 +53,8 @@ pub(crate) async fn offer_all(
             return pythons;
         }
     };
-    let looked = join_all(entries.iter().map(|entry| look(entry, &host)));
+    let (probe, folder) = (&manager.settings.probe, manager.stage.folder());
+    let looked = join_all(entries.iter().map(|entry| look_in(entry, &host, probe, folder)));
     let Some(looked) = manager.stop.run_until_cancelled(looked).await else {
         return pythons;
     };
@@ -73,6 +75,27 @@ pub(crate) async fn offer_all(
         .map(|(claimant, program)| offer(manager, claimant, program));
     pythons.offered = join_all(offers).await;
     pythons
+}
+
+/// The toolboxes that these entries may offer and host now, or had when they were asked last.
+pub(crate) fn had(manager: &Shared, entries: &[Arc<PythonConfig>]) -> HashSet<String> {
+    let copies = manager.copies();
+    let hosted = copies.slots.iter().filter_map(|(id, slot)| {
+        let program = slot.source.program()?;
+        Some((program.split(SEPARATOR).next()?, id))
+    });
+    let listed = copies.pythons.iter().flat_map(|LookedAt { entry, found }| {
+        let toolboxes = found
+            .interpreter
+            .iter()
+            .flat_map(|interpreter| &interpreter.toolboxes);
+        toolboxes.map(|one| (entry.name.as_str(), &one.entry_point))
+    });
+    let all = hosted.chain(listed).filter(|(name, id)| {
+        let mut entries = entries.iter();
+        entries.any(|entry| entry.name == *name && entry.may_offer(id))
+    });
+    all.map(|(_, id)| id.clone()).collect()
 }
 
 impl Pythons {

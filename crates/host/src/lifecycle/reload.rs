@@ -13,7 +13,7 @@ use crate::lifecycle::claimed::Offered;
 use crate::lifecycle::claims::{Claims, Owner, Owners};
 use crate::lifecycle::examine::{Candidate, Finding, examine};
 use crate::lifecycle::program::{Offering, offer};
-use crate::lifecycle::python::offer_all;
+use crate::lifecycle::python::{had, offer_all};
 use crate::lifecycle::shared::Shared;
 use crate::lifecycle::status::ReloadReport;
 use crate::lifecycle::swap::{Swapped, remove, swap};
@@ -66,9 +66,10 @@ pub(crate) async fn run(manager: &Arc<Shared>) -> ReloadReport {
     }
     let claims = Arc::new(Claims::new((manager.settings.programs)(), owners));
     let pythons = (manager.settings.pythons)();
-    // What a program may offer is removed only when every program has said what it is: it may be replaced.
-    let may_be_offered =
-        |id: &str| claims.may_be_offered(id) || pythons.iter().any(|python| python.may_offer(id));
+    // What a program may offer is removed only when every program has said what it is: it may be replaced. An interpreter is slow to
+    // say it, and most may offer anything: only what it had is kept for it.
+    let had = had(manager, &pythons);
+    let may_be_offered = |id: &str| claims.may_be_offered(id) || had.contains(id);
     let gone = others(manager, &keep, |id| !may_be_offered(id));
     let removals = join_all(gone.iter().map(|id| remove(manager, id)));
     let swaps = join_all(candidates.into_iter().map(|candidate| swap(manager, candidate)));
@@ -104,6 +105,7 @@ pub(crate) async fn run(manager: &Arc<Shared>) -> ReloadReport {
                     keep.extend(keeps);
                     of_it.as_deref_mut().unwrap_or(&mut report.broken).push(failed);
                 }
+                Offered::Opening(id) => _ = keep.insert(id),
                 Offered::Nothing => {}
             }
         }
@@ -138,6 +140,7 @@ pub(crate) async fn run(manager: &Arc<Shared>) -> ReloadReport {
         .extract_if(|name, _| !claims.has_program(name) && !pythons.names.contains(name));
     // Dropped without the lock: it may end their processes.
     let gone: Vec<_> = gone.collect();
+    gone.iter().for_each(|(_, program)| program.replaced.cancel());
     copies.owners = claims.owners();
     copies.refused.clone_from(&refused);
     copies.pythons = pythons.looked_at;

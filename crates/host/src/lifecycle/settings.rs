@@ -14,7 +14,7 @@ use crate::process::usual::seen;
 use section::{Isolation, ProgramConfig, PythonConfig, ToolboxConfig};
 
 /// How long a toolbox of a Python interpreter may take to open, at least: a dozen of them import their packages one after the other.
-const PYTHON_OPEN: Duration = Duration::from_secs(60);
+pub(crate) const PYTHON_OPEN: Duration = Duration::from_secs(60);
 
 /// The settings of the manager.
 #[derive(Clone)]

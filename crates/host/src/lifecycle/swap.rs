@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::OwnedMutexGuard;
 
 use crate::artifact::scan::FailedFile;
+use crate::lifecycle::common::CommonProgram;
 use crate::lifecycle::copies::{Slot, Source};
 use crate::lifecycle::examine::Candidate;
 use crate::lifecycle::opening::{load, open};
@@ -16,6 +17,9 @@ use crate::lifecycle::status::State;
 use crate::lifecycle::supervise::install;
 use crate::transport::hosted::Hosted;
 use section::Isolation;
+
+/// Why what a program has offered is not opened any more.
+const REPLACED: &str = "its program was replaced or removed while it was opened";
 
 /// What became of a candidate.
 pub(crate) enum Swapped {
@@ -47,8 +51,13 @@ pub(crate) async fn swap(manager: &Arc<Shared>, candidate: Candidate) -> Result<
     };
     let Some((serves, old, old_code)) = old else {
         let slot = open_first(manager, &id, &source, &config).await.map_err(failed)?;
-        install(manager, slot);
-        return Ok(Swapped::Added(id));
+        return match install_first(manager, slot) {
+            Ok(()) => Ok(Swapped::Added(id)),
+            Err(orphan) => {
+                manager.retire(orphan.instance, Duration::ZERO).await;
+                Err(failed(REPLACED.to_owned()))
+            }
+        };
     };
     if !serves {
         // The old copy is closed already; if it died, its hardware is being brought to rest.
@@ -109,11 +118,30 @@ async fn open_first(
     }
     let opened = open(manager, source, config).await;
     if opened.is_err() {
-        let mut copies = manager.copies();
-        copies.starting.remove(id);
-        manager.publish(copies);
+        not_started(manager, id);
     }
     opened
+}
+
+/// Puts the first copy of a toolbox into its place, unless its program was replaced meanwhile.
+fn install_first(manager: &Arc<Shared>, slot: Slot) -> Result<(), Box<Slot>> {
+    let is_orphan = slot
+        .source
+        .code
+        .common()
+        .is_some_and(|program| program.replaced.is_cancelled());
+    if is_orphan {
+        not_started(manager, &slot.instance.origin().toolbox_id);
+        return Err(Box::new(slot));
+    }
+    install(manager, slot);
+    Ok(())
+}
+
+fn not_started(manager: &Shared, id: &str) {
+    let mut copies = manager.copies();
+    copies.starting.remove(id);
+    manager.publish(copies);
 }
 
 /// Closes the old copy before the new one opens, and opens the old one again if that fails.
@@ -186,8 +214,12 @@ pub(crate) async fn remove(manager: &Arc<Shared>, id: &str) -> Result<String, Fa
 }
 
 /// Removes a toolbox that its program does not offer any more: its calls end now, for nothing may answer them.
-pub(crate) async fn withdraw(manager: &Arc<Shared>, id: &str) {
+pub(crate) async fn withdraw(manager: &Arc<Shared>, program: &Arc<CommonProgram>, id: &str) {
     let alone = manager.alone(id).await;
+    if !manager.copies().in_common(program).iter().any(|live| live == id) {
+        // A reload has given the id to another one.
+        return;
+    }
     take_away(manager, id, alone, Duration::ZERO);
 }
 

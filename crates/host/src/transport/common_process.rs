@@ -7,6 +7,7 @@ use futures_util::future::BoxFuture;
 use ovos_toolbox_wire::{Failure, Manifest};
 use protocol::Order;
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use crate::contract::services::{HostServices, Limits};
 use crate::ffi::plugin::Open;
@@ -141,7 +142,7 @@ impl Drop for CommonProcess {
 }
 
 impl Hosted {
-    /// Opens one of the toolboxes of a process.
+    /// Opens one of the toolboxes of a process, unless that is given up.
     ///
     /// # Errors
     /// What the toolbox said; or that it took longer than `limits.open`; or that the process cannot have it.
@@ -153,6 +154,7 @@ impl Hosted {
         manifest: Arc<Manifest>,
         mut open: Open,
         services: Arc<dyn HostServices>,
+        given_up: &CancellationToken,
     ) -> Result<Self, Failure> {
         open.limits.halt = HALT;
         let id = manifest.id.clone();
@@ -170,8 +172,11 @@ impl Hosted {
         toolbox.tether.opens();
         toolbox.tether.lanes.data(Order::Open(opening))?;
         let limit = open.limits.open;
-        let opened = toolbox.await_open(is_open, limit + LOADING).await;
-        let opened = opened.unwrap_or_else(|| Err(toolbox.late("open()", limit)));
+        let opened = toolbox.await_open(is_open, limit + LOADING);
+        let opened = match given_up.run_until_cancelled(opened).await {
+            Some(opened) => opened.unwrap_or_else(|| Err(toolbox.late("open()", limit))),
+            None => Err(Failure::new("ToolboxClosed", "its opening was given up")),
+        };
         if opened.is_err() {
             // Before it is opened again.
             toolbox.close().await;

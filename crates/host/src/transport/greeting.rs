@@ -3,22 +3,21 @@
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt as _;
-use std::process::{Child, ExitStatus, Stdio};
-use std::thread;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use ovos_toolbox_wire::Manifest;
 use protocol::{Hello, MAX_CONTROL, MAX_TOOLBOXES, Notice, PROTOCOL, Raw, TOOLBOXES};
-use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::AsyncReadExt;
 use tokio::process::ChildStderr;
 use tokio::sync::oneshot;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use crate::artifact::file::{Launch, PluginFile, Task};
 use crate::artifact::probe::last_lines;
 use crate::contract::manifest;
 use crate::process::spawner::{self, Program};
+use crate::process::started::Started;
 use crate::transport::frame::Cutter;
 use crate::transport::sockets::Pairs;
 
@@ -86,7 +85,7 @@ pub(crate) async fn ask(file: &PluginFile, host: &Program, limit: Duration) -> R
     let wrong = match heard {
         Ok(Ok(hello)) => return what(&hello),
         Ok(Err(Unheard::Wrong(what))) => what,
-        Ok(Err(Unheard::Ended)) => match started.end().await {
+        Ok(Err(Unheard::Ended)) => match started.end(END).await {
             Some(status) => format!("ended before its hello {}", how(status)),
             None => "closed its data connection before its hello".to_owned(),
         },
@@ -187,58 +186,5 @@ async fn first_words(data: UnixStream) -> Result<Hello, Unheard> {
             Ok(0) | Err(_) => return Err(Unheard::Ended),
             Ok(count) => cutter.push(&bytes[..count]),
         }
-    }
-}
-
-/// A process that is ended when this is dropped.
-struct Started {
-    child: Child,
-}
-
-impl Started {
-    fn new(child: Child) -> Self {
-        Self { child }
-    }
-
-    /// How it ended by itself.
-    async fn end(&mut self) -> Option<ExitStatus> {
-        /// How often it is looked at.
-        const LOOK: Duration = Duration::from_millis(10);
-        let ended = async {
-            loop {
-                if let Ok(Some(status)) = self.child.try_wait() {
-                    return status;
-                }
-                sleep(LOOK).await;
-            }
-        };
-        timeout(END, ended).await.ok()
-    }
-}
-
-impl Drop for Started {
-    fn drop(&mut self) {
-        let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        if let Some(group) = group {
-            // Also when the process itself has ended: it may have left others behind.
-            _ = kill_process_group(group, Signal::KILL);
-        }
-        // By itself, too: it may have left its group.
-        _ = self.child.kill();
-        if !matches!(self.child.try_wait(), Ok(Some(_))) {
-            // Reaped whenever the kernel lets go of it, on a thread that may wait.
-            let pid = self.child.id();
-            let reaper = thread::Builder::new().name("tb-reaper".to_owned());
-            if reaper.spawn(move || reap(pid)).is_err() {
-                tracing::debug!(pid, "a program that was ended is not reaped");
-            }
-        }
-    }
-}
-
-/// Waits for the end of a child that was killed.
-fn reap(pid: u32) {
-    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-        _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
     }
 }

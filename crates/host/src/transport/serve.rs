@@ -29,7 +29,7 @@ use crate::transport::process_log;
 use host::{Host, kill_self};
 use lane::Control;
 use outlets::Outlets;
-pub use program::become_program;
+pub use program::{ProgramTask, become_program};
 
 /// How long `safe_stop` may take.
 pub(crate) const SAFE_STOP: Duration = Duration::from_secs(5);

@@ -12,6 +12,7 @@ use std::process::{Command, ExitCode};
 
 use rustix::fs::Mode;
 use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
+use rustix::process::{Signal, set_parent_process_death_signal};
 
 use super::{fail, put_on, stand_alone};
 
@@ -20,20 +21,35 @@ const DATA: RawFd = 3;
 /// Where it finds its control socket.
 const CONTROL: RawFd = 4;
 
-/// Becomes the program `words`, in a new working directory and confined as it says there. The data socket is stdin and the
-/// control socket stdout; for a `safe_stop` there are no sockets, and stdin is the configuration. Returns only if that fails.
+/// What the program is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProgramTask {
+    /// To serve: the data socket is stdin and the control socket stdout.
+    Serve,
+    /// To bring its hardware to rest: stdin is the configuration.
+    SafeStop,
+    /// To answer on its standard output. It ends with the service, whatever it does.
+    Answer,
+}
+
+/// Becomes the program `words`, in a new working directory and confined as it says there. Returns only if that fails.
 #[must_use]
-pub fn become_program(folder: &Path, confine: Option<&str>, safe_stop: bool, words: &[OsString]) -> ExitCode {
+pub fn become_program(
+    folder: &Path,
+    confine: Option<&str>,
+    task: ProgramTask,
+    words: &[OsString],
+) -> ExitCode {
     let Some((command, arguments)) = words.split_first() else {
         return fail("there is no command");
     };
     let shown = Path::new(command).display();
-    if let Err(error) = prepare(folder, confine, safe_stop, Path::new(command)) {
+    if let Err(error) = prepare(folder, confine, task, Path::new(command)) {
         return fail(&format!("{shown} was not started: {error}"));
     }
     let mut command = Command::new(command);
     command.args(arguments).current_dir(folder);
-    if safe_stop {
+    if task == ProgramTask::SafeStop {
         command.arg("--safe-stop");
     }
     fail(&format!("{shown} cannot be executed: {}", command.exec()))
@@ -42,7 +58,7 @@ pub fn become_program(folder: &Path, confine: Option<&str>, safe_stop: bool, wor
 fn prepare(
     folder: &Path,
     confine: Option<&str>,
-    safe_stop: bool,
+    task: ProgramTask,
     command: &Path,
 ) -> std::result::Result<(), String> {
     let at = |what: &'static str| move |error: Error| format!("{what}: {error}");
@@ -51,12 +67,17 @@ fn prepare(
     let mut private = DirBuilder::new();
     let made = private.recursive(true).mode(0o700).create(folder);
     made.map_err(at("make its working directory"))?;
-    if !safe_stop {
-        place_sockets().map_err(at("move its sockets"))?;
+    match task {
+        ProgramTask::Serve => place_sockets().map_err(at("move its sockets"))?,
+        ProgramTask::SafeStop => {}
+        ProgramTask::Answer => set_parent_process_death_signal(Some(Signal::KILL))
+            .map_err(|error| at("end with the service")(error.into()))?,
     }
-    // What it prints goes where the service keeps its last lines.
-    let moved = rustix::stdio::dup2_stdout(rustix::stdio::stderr());
-    moved.map_err(|error| at("redirect its output")(error.into()))?;
+    if task != ProgramTask::Answer {
+        // What it prints goes where the service keeps its last lines.
+        let moved = rustix::stdio::dup2_stdout(rustix::stdio::stderr());
+        moved.map_err(|error| at("redirect its output")(error.into()))?;
+    }
     for path in put_on(confine, command)? {
         _ = fail(&format!(
             "`confine` names {}, which does not exist; there is no access to it, also when it appears, until a reload",

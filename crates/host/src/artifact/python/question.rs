@@ -1,0 +1,189 @@
+//! How an interpreter is asked: as a process of its own, checked, confined, bounded, and gone with the service. Read [`Asker::ask`].
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{ChildStderr, ChildStdout, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Deserialize;
+use tokio::io::AsyncReadExt as _;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use super::{Installed, Interpreter, confine};
+use crate::artifact::check;
+use crate::artifact::file::Launch;
+use crate::artifact::probe::last_lines;
+use crate::artifact::program::Executable;
+use crate::process::spawner::{self, Program};
+use crate::process::started::Started;
+use section::{ProgramConfig, PythonConfig};
+
+/// Far larger than any list.
+const MAX_LIST: u64 = 4 << 20;
+const MAX_STDERR: u64 = 64 << 10;
+/// How long an interpreter that has closed its output has to end.
+const END: Duration = Duration::from_secs(1);
+
+/// What asks.
+pub(super) struct Asker<'a> {
+    pub(super) entry: &'a PythonConfig,
+    /// The program that hosts toolboxes.
+    pub(super) script: &'a Path,
+    /// This program.
+    pub(super) program: &'a Path,
+    /// Holds the working directories.
+    pub(super) private: &'a Path,
+    /// How long an answer may take.
+    pub(super) limit: Duration,
+}
+
+/// Why an interpreter does not say what it has.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Silent {
+    /// It cannot, or must not be asked: the next one may be the one that is meant.
+    #[error("{0}")]
+    Cannot(String),
+    /// It was too slow, or was killed: it may be able to another time.
+    #[error("{0}; it is asked again at the next reload")]
+    ThisTime(String),
+}
+
+/// What `--list` prints.
+#[derive(Deserialize)]
+struct Listing {
+    python: Python,
+    toolboxes: Vec<Installed>,
+    imports: Vec<PathBuf>,
+}
+
+#[derive(Deserialize)]
+struct Python {
+    executable: PathBuf,
+    version: String,
+}
+
+impl Asker<'_> {
+    /// Has an interpreter list its toolboxes, once the folders that it imports from were checked: first it names them without
+    /// running the code of any package.
+    pub(super) async fn ask(&self, interpreter: &Path) -> Result<Interpreter, Silent> {
+        let named = self.entry.env.get("PYTHONPATH");
+        let named = named.iter().flat_map(std::env::split_paths);
+        let named = named.filter(|folder| folder.is_absolute()).collect();
+        // Before the first of its own modules, an interpreter may import from these.
+        let folders = self.run(interpreter, &["-S"], "--folders", named).await?;
+        let folders = folders.split(|byte| *byte == 0).filter(|path| !path.is_empty());
+        let folders = folders
+            .map(|path| PathBuf::from(OsStr::from_bytes(path)))
+            .collect();
+        let list = self.run(interpreter, &[], "--list", folders).await?;
+        let listing: Listing = serde_json::from_slice(&list)
+            .map_err(|error| Silent::Cannot(format!("does not list its packages: {error}")))?;
+        let imports = listing.imports.clone();
+        let checked =
+            tokio::task::spawn_blocking(move || imports.iter().try_for_each(|path| check::imported(path)));
+        let checked = checked.await.map_err(|error| bug(&error))?;
+        checked.map_err(|error| Silent::Cannot(error.to_string()))?;
+        Ok(Interpreter {
+            // What a wrapper found, such as those of pyenv, depends on where it is started.
+            path: listing.python.executable,
+            version: listing.python.version,
+            toolboxes: listing.toolboxes,
+            imports: listing.imports,
+        })
+    }
+
+    /// What an interpreter prints. `imports` is checked before it is started.
+    async fn run(
+        &self,
+        interpreter: &Path,
+        options: &[&str],
+        question: &str,
+        imports: Vec<PathBuf>,
+    ) -> Result<Vec<u8>, Silent> {
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        let words = std::iter::once(text(interpreter))
+            .chain(options.iter().map(|option| (*option).to_owned()))
+            .chain([text(self.script), question.to_owned()]);
+        let entry = Arc::new(ProgramConfig {
+            command: words.collect(),
+            imports,
+            ..ProgramConfig::new(&self.entry.name)
+        });
+        let found = tokio::task::spawn_blocking(move || Executable::find(&entry));
+        let executable = found
+            .await
+            .map_err(|error| bug(&error))?
+            .map_err(Silent::Cannot)?;
+        let host = Program {
+            path: self.program.into(),
+            env: self.entry.env.clone(),
+            confine: confine(self.entry, self.script),
+        };
+        let Launch {
+            mut command,
+            folder: _folder,
+        } = Launch::of_question(&executable, self.private, &host);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let (tell, told) = oneshot::channel();
+        spawner::spawn(command, move |spawned| {
+            // When the asker is gone, what is not received is dropped here, and ended.
+            drop(tell.send(spawned.map(Started::new)));
+        });
+        let cannot = |error: std::io::Error| Silent::Cannot(format!("cannot be started: {error}"));
+        let started = told.await.map_err(|error| bug(&error))?;
+        let mut started = started.map_err(cannot)?;
+        let (stdout, stderr) = (started.child.stdout.take(), started.child.stderr.take());
+        let heard = async {
+            let heard = tokio::join!(all_of(stdout), last_of(stderr));
+            (heard, started.end(END).await)
+        };
+        let slow = || format!("did not list its packages within {} s", self.limit.as_secs());
+        let heard = timeout(self.limit, heard).await;
+        let ((list, complaints), status) = heard.map_err(|_| Silent::ThisTime(slow()))?;
+        let Some(status) = status else {
+            return Err(Silent::ThisTime(
+                "did not end after it listed its packages".to_owned(),
+            ));
+        };
+        if status.success() {
+            return Ok(list);
+        }
+        let lines = last_lines(&String::from_utf8_lossy(&complaints));
+        Err(failed(status, &lines))
+    }
+}
+
+fn failed(status: ExitStatus, lines: &str) -> Silent {
+    let reason = format!("does not list its packages ({status}): {lines}");
+    match status.signal() {
+        Some(_) => Silent::ThisTime(reason),
+        None => Silent::Cannot(reason),
+    }
+}
+
+fn bug(error: &dyn std::fmt::Display) -> Silent {
+    Silent::ThisTime(format!("bug in the service: {error}"))
+}
+
+async fn all_of(pipe: Option<ChildStdout>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if let Some(Ok(pipe)) = pipe.map(tokio::process::ChildStdout::from_std) {
+        _ = pipe.take(MAX_LIST).read_to_end(&mut bytes).await;
+    }
+    bytes
+}
+
+async fn last_of(pipe: Option<ChildStderr>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if let Some(Ok(pipe)) = pipe.map(tokio::process::ChildStderr::from_std) {
+        _ = pipe.take(MAX_STDERR).read_to_end(&mut bytes).await;
+    }
+    bytes
+}
