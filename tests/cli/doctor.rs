@@ -230,7 +230,7 @@ async fn a_device_of_another_user_names_its_group() {
         .prefix("ovos-tools-")
         .tempfile_in("/dev/shm")
         .unwrap();
-    fs::set_permissions(device.path(), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(device.path(), fs::Permissions::from_mode(0o000)).unwrap();
     let mut machine = Machine::new(vec![ours()]).await;
     // Root may use every device, so it looks as another user.
     if chown(device.path(), Some(0), Some(0)).is_ok() {
