@@ -22,6 +22,7 @@ check:  ## what a change has to pass before it is committed
 	cargo fmt --check && cargo clippy --locked --all-targets -- -D warnings
 	scripts/optional.sh "cargo clippy --quiet --locked --all-targets" $(OPTIONAL) -- -D warnings
 	scripts/check-fuzz.sh
+	scripts/registry.sh
 	if command -v cargo-deny >/dev/null; then cargo deny --workspace --log-level error check licenses; else scripts/skip.sh cargo-deny "it is not installed"; fi
 
 bench: setup venv  ## tables of ratios, goals beside them

@@ -23,6 +23,7 @@ mod get;
 mod install_service;
 mod invoke;
 mod list;
+mod new;
 mod output;
 mod paint;
 mod pid_file;
@@ -149,6 +150,8 @@ pub enum Command {
     Status(status::Arguments),
     /// Try out a plugin or a program and say what is wrong with it
     Check(check::Arguments),
+    /// Write a toolbox to start from: a project with a tool and a test
+    New(new::Arguments),
     /// Say what is missing on this machine, for what, and how to mend it
     Doctor(doctor::Arguments),
     /// Have systemd run the service for this user, from login on; or end that
@@ -211,6 +214,7 @@ pub async fn run(cli: &Cli, output: &mut Output<'_>) -> Result<(), CliError> {
         Some(Command::Cancel(arguments)) => cancel::run(arguments, context).await,
         Some(Command::Status(arguments)) => status::run(arguments, context).await,
         Some(Command::Check(arguments)) => check::run(arguments, context).await,
+        Some(Command::New(arguments)) => new::run(arguments, context),
         Some(Command::Doctor(arguments)) => doctor::run(arguments, context).await,
         Some(Command::InstallService(arguments)) => install_service::run(arguments, context),
         Some(Command::Config(arguments)) => config::run(arguments, context),

@@ -8,6 +8,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
 
 /// The crates of this workspace that each crate may depend on. Cargo refuses circles; this refuses every other edge.
 const EDGES: &[(&str, &[&str])] = &[
@@ -41,6 +44,16 @@ const DOORS: &[(&str, &[&str])] = &[
 
 /// The same for the programs that are crates. One has the configuration's types, because the service reads its mounts for it.
 const PROGRAMS: &[(&str, &[&str])] = &[("mounts", &["config", "ovos-toolbox-wire", "protocol"])];
+
+/// The crates for authors, which `scripts/registry.sh` packs.
+const FOR_AUTHORS: &[&str] = &[
+    "ovos-toolbox-abi",
+    "ovos-toolbox-wire",
+    "ovos-toolbox-sdk",
+    "ovos-tools-protocol",
+    "ovos-tools-bus",
+    "ovos-tools-client",
+];
 
 /// What the doors are made of and the service is not.
 const OF_DOORS: &[&str] = &["rmcp", "hyper", "http", "tokio-tungstenite"];
@@ -209,6 +222,52 @@ fn crates_depend_only_on_what_they_may() {
                 |key: &&String| key.starts_with("ovos-") || EDGES.iter().any(|(other, _)| key == other);
             let ours: Vec<&String> = dependencies.iter().filter(is_ours).collect();
             assert_eq!(ours, *allowed, "{place}/{name}");
+        }
+    }
+}
+
+/// What authors of toolboxes and clients depend on: fit for a registry, and for a toolchain that is older than ours.
+#[test]
+fn crates_for_authors_need_no_newer_rust_than_they_say() {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["metadata", "--format-version", "1", "--locked"]);
+    let output = cargo.current_dir(root()).output().expect("cargo metadata");
+    let metadata: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let by_id = |list: &Value| -> BTreeMap<String, Value> {
+        let list = list.as_array().expect("a list").iter();
+        list.map(|one| (one["id"].as_str().expect("an id").to_owned(), one.clone()))
+            .collect()
+    };
+    let packages = by_id(&metadata["packages"]);
+    let nodes = by_id(&metadata["resolve"]["nodes"]);
+    let rust = |package: &Value| -> Vec<u32> {
+        let said = package["rust_version"].as_str().unwrap_or("1");
+        let mut parts: Vec<u32> = said.split('.').filter_map(|part| part.parse().ok()).collect();
+        parts.resize(3, 0);
+        parts
+    };
+    for name in FOR_AUTHORS {
+        let found = packages.iter().find(|(_, package)| package["name"] == *name);
+        let (id, own) = found.unwrap_or_else(|| panic!("there is no {name}"));
+        let mut seen = BTreeSet::new();
+        let mut next = vec![id.clone()];
+        while let Some(id) = next.pop() {
+            let package = &packages[&id];
+            assert!(
+                rust(package) <= rust(own),
+                "{name} says Rust {}, and depends on {} {}, which needs {}",
+                own["rust_version"],
+                package["name"],
+                package["version"],
+                package["rust_version"]
+            );
+            let used = nodes[&id]["deps"].as_array().expect("dependencies").iter();
+            let used = used.filter(|one| {
+                let kinds = one["dep_kinds"].as_array().expect("kinds");
+                kinds.iter().any(|kind| kind["kind"] != "dev")
+            });
+            let used = used.map(|one| one["pkg"].as_str().expect("an id").to_owned());
+            next.extend(used.filter(|id| seen.insert(id.clone())));
         }
     }
 }
@@ -441,7 +500,7 @@ fn toolboxes_depend_on_the_sdk_alone() {
 fn the_sdk_is_not_built_with_panic_abort() {
     let scratch = tempfile::tempdir().expect("a folder for what rustc writes");
     let said = |panic: &str| {
-        let mut rustc = std::process::Command::new("rustc");
+        let mut rustc = Command::new("rustc");
         rustc.args([
             "--edition",
             "2024",

@@ -181,7 +181,7 @@ fn environment(file: &Path, context: &Context<'_, '_>) -> Result<BTreeMap<String
 }
 
 /// Tells why this machine cannot confine the toolbox as its section asks.
-pub(super) fn unconfined(section: &Section) -> Option<String> {
+fn unconfined(section: &Section) -> Option<String> {
     let missed = why_unconfined(section.toolbox.confine.as_ref()?)?;
     Some(format!("runs without its confinement: {missed}"))
 }

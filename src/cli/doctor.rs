@@ -91,6 +91,7 @@ pub(super) async fn run(_: &Arguments, context: &mut Context<'_, '_>) -> Result<
             }
             findings.extend(plugins.iter().map(machine::tried));
             findings.extend(machine::pythons(&config).await);
+            findings.extend(machine::confined_programs(&config));
             let installed = plugins.iter().filter_map(|plugin| plugin.manifest.as_ref());
             let installed = installed.map(|manifest| manifest.id.as_str());
             let configured = config.toolboxes.keys().map(String::as_str);

@@ -1,47 +1,87 @@
 //! `ovos-tools doctor`: what is found, and how it is mended.
 
-use std::path::Path;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::time::timeout;
 
-use crate::scripted::{Bus, run};
+use crate::scripted::{self, Bus, DEADLINE, finish, run};
 
-/// Runs it against a bus whose services answer with these lists of tools, with this section of the configuration.
-async fn examine(lists: Vec<Value>, section: Value) -> (i32, Value) {
-    let bus = Bus::start(Box::new(move |asked, _| {
-        let lists = lists.iter().filter(|_| asked == "ovos.tools.list");
-        lists
-            .map(|tools| ("ovos.tools.list.response".to_owned(), json!({ "tools": tools })))
-            .collect()
-    }))
-    .await;
-    let home = tempfile::tempdir().unwrap();
-    let file = home.path().join("mycroft.conf");
-    let mut sections = json!({"service": {"plugins_dir": [home.path().join("plugins")]}});
-    sections
-        .as_object_mut()
-        .unwrap()
-        .extend(section.as_object().unwrap().clone());
-    std::fs::write(
-        &file,
-        json!({"PHAL": {"ovos-phal-plugin-tools": sections}}).to_string(),
-    )
-    .unwrap();
-    std::fs::create_dir(home.path().join("plugins")).unwrap();
-    std::fs::write(home.path().join("plugins/broken.so"), "no library").unwrap();
-    let ran = run(&[
-        "doctor",
-        "--json",
-        "--bus",
-        &bus.url,
-        "--config",
-        file.to_str().unwrap(),
-    ])
-    .await;
-    (
-        ran.code,
-        serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {ran:?}")),
-    )
+/// A machine, with a bus whose services answer with lists of tools.
+struct Machine {
+    home: TempDir,
+    bus: Bus,
+    /// What runs, if it is not the binary itself.
+    program: PathBuf,
+    env: Vec<(&'static str, PathBuf)>,
+    user: Option<u32>,
+}
+
+impl Machine {
+    async fn new(lists: Vec<Value>) -> Self {
+        let bus = Bus::start(Box::new(move |asked, _| {
+            let lists = lists.iter().filter(|_| asked == "ovos.tools.list");
+            lists
+                .map(|tools| ("ovos.tools.list.response".to_owned(), json!({ "tools": tools })))
+                .collect()
+        }))
+        .await;
+        let home = tempfile::tempdir().unwrap();
+        fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::create_dir(home.path().join("plugins")).unwrap();
+        Self {
+            home,
+            bus,
+            program: env!("CARGO_BIN_EXE_ovos-tools").into(),
+            env: Vec::new(),
+            user: None,
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    /// Compiles a C source, and returns the file.
+    fn compiled(&self, name: &str, source: &Path, arguments: &[&str]) -> PathBuf {
+        let made = self.path(name);
+        let mut cc = Command::new("cc");
+        cc.args(["-x", "c", "-o"]).arg(&made).arg(source).args(arguments);
+        let out = cc.output().expect("cc (Debian: apt install gcc)");
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        made
+    }
+
+    /// Runs `doctor` with these sections; the keys of `service` are added to the folder of plugins.
+    async fn examine(&self, sections: &Value) -> (i32, Value) {
+        let mut sections = sections.as_object().unwrap().clone();
+        let service = sections.entry("service").or_insert(Map::new().into());
+        service["plugins_dir"] = json!([self.path("plugins")]);
+        let file = self.path("mycroft.conf");
+        let conf = json!({"PHAL": {"ovos-phal-plugin-tools": sections}});
+        fs::write(&file, conf.to_string()).unwrap();
+        let arguments = [
+            "doctor",
+            "--json",
+            "--bus",
+            &self.bus.url,
+            "--config",
+            file.to_str().unwrap(),
+        ];
+        let mut command = scripted::command_of(&self.program, self.home.path(), &arguments);
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        if let Some(user) = self.user {
+            command.uid(user).gid(user);
+        }
+        let ran = finish(command.spawn().unwrap()).await;
+        let report = serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
+        (ran.code, report)
+    }
 }
 
 #[track_caller]
@@ -89,7 +129,7 @@ async fn every_service_that_answers_is_counted() {
             "stop all but one",
         ),
     ] {
-        let (_, report) = examine(lists, json!({})).await;
+        let (_, report) = Machine::new(lists).await.examine(&json!({})).await;
         told(&report, "service", state, found, mend);
     }
 }
@@ -101,7 +141,9 @@ async fn what_a_section_names_is_looked_at() {
         "drone": {"mavsdk_server": "/nowhere/mavsdk_server"},
         "wrong": {"isolation": "nowhere"},
     });
-    let (code, report) = examine(vec![ours()], section).await;
+    let machine = Machine::new(vec![ours()]).await;
+    fs::write(machine.path("plugins/broken.so"), "no library").unwrap();
+    let (code, report) = machine.examine(&section).await;
     assert_eq!(code, 1);
     for (part, state, found, mend) in [
         ("messagebus", "good", "connected to ws://", ""),
@@ -152,5 +194,170 @@ async fn without_a_bus_it_says_how_to_get_one() {
     assert!(
         ran.out.contains("ovos-tools serve --embedded-bus auto"),
         "{ran:?}"
+    );
+}
+
+/// A plugin that lacks a library names the packages that have it.
+#[tokio::test]
+async fn a_missing_gstreamer_is_named() {
+    let machine = Machine::new(vec![ours()]).await;
+    let source = machine.path("plugin.c");
+    fs::write(&source, "const void *toolbox_entry_v1(void) { return 0; }").unwrap();
+    let soname = "-Wl,-soname,libgstreamer-1.0.so.none";
+    let library = machine.compiled("libgst.so", &source, &["-shared", soname]);
+    let linked = [
+        "-shared",
+        "-Wl,--no-as-needed",
+        "-x",
+        "none",
+        library.to_str().unwrap(),
+    ];
+    let plugin = machine.compiled("plugins/gstreamer.so", &source, &linked);
+    let (_, report) = machine.examine(&json!({})).await;
+    let part = format!("plugin {}", plugin.display());
+    told(
+        &report,
+        &part,
+        "broken",
+        "libgstreamer-1.0.so.none",
+        "apt install gstreamer1.0-tools",
+    );
+}
+
+#[tokio::test]
+async fn a_device_of_another_user_names_its_group() {
+    let device = tempfile::Builder::new()
+        .prefix("ovos-tools-")
+        .tempfile_in("/dev/shm")
+        .unwrap();
+    fs::set_permissions(device.path(), fs::Permissions::from_mode(0o000)).unwrap();
+    let mut machine = Machine::new(vec![ours()]).await;
+    // Root may use every device, so it looks as another user.
+    if chown(device.path(), Some(0), Some(0)).is_ok() {
+        machine.user = Some(65534);
+    }
+    let (_, report) = machine.examine(&json!({"robot": {"port": device.path()}})).await;
+    let found = format!("may not read and write {}", device.path().display());
+    let mend = if machine.user.is_some() {
+        "usermod -aG root $USER"
+    } else {
+        "sudo usermod -aG"
+    };
+    told(&report, "toolbox robot", "broken", &found, mend);
+}
+
+/// A confinement that is asked for keeps a toolbox from being loaded; the usual one does not.
+#[tokio::test]
+async fn a_kernel_that_cannot_confine_is_named() {
+    let mut machine = Machine::new(vec![ours()]).await;
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hostile/without_landlock.c");
+    let define = format!("-DPROGRAM=\"{}\"", machine.program.display());
+    machine.program = machine.compiled("without_landlock", &source, &[&define]);
+    let boxed = json!({"paths_rw": [], "paths_ro": [], "network": true, "devices": []});
+    let section = json!({
+        "gstreamer": {}, "boxed": {"confine": boxed},
+        "service": {"programs": {"arm": {"command": ["/bin/true"], "confine": boxed}}},
+    });
+    let (_, report) = machine.examine(&section).await;
+    let mend = "Linux 6.2 or newer";
+    told(
+        &report,
+        "toolbox gstreamer",
+        "limited",
+        "runs without its confinement",
+        mend,
+    );
+    told(&report, "toolbox boxed", "broken", "is not loaded", mend);
+    told(&report, "program arm", "broken", "is not loaded", mend);
+}
+
+/// Which interpreter has toolboxes, what is left out, and what a systemd unit would not find.
+#[tokio::test]
+async fn the_interpreter_of_python_toolboxes_is_named() {
+    let mut machine = Machine::new(vec![ours()]).await;
+    let python = machine.path("venv/bin/python3");
+    fs::create_dir_all(python.parent().unwrap()).unwrap();
+    let toolbox = |name: &str, problem: Value| json!({"entry_point": name, "distribution": name, "version": "1", "revision": "1", "problem": problem});
+    let says = |toolboxes: &[Value]| {
+        let listing = json!({"python": {"executable": python, "version": "3.11.2"}, "toolboxes": toolboxes});
+        fs::write(&python, format!("#!/bin/sh\ncat <<'E'\n{listing}\nE\n")).unwrap();
+        fs::set_permissions(&python, fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    let part = "program python";
+    let (_, report) = machine.examine(&json!({})).await;
+    told(
+        &report,
+        part,
+        "good",
+        "no Python toolboxes: there is no python3 in PATH",
+        "",
+    );
+
+    let named = json!({"service": {"programs": {"python": {"interpreter": python}}}});
+    says(&[]);
+    let (_, report) = machine.examine(&named).await;
+    told(
+        &report,
+        part,
+        "good",
+        "has no OPM toolbox that can be offered",
+        "",
+    );
+    let mut wanted = named.clone();
+    wanted["service"]["programs"]["python"]["enabled"] = true.into();
+    let (_, report) = machine.examine(&wanted).await;
+    told(
+        &report,
+        part,
+        "broken",
+        "has no OPM toolbox",
+        "set `interpreter` in `service.programs.python`",
+    );
+
+    says(&[
+        toolbox("ovos-math-tools", Value::Null),
+        toolbox("Odd", "no id".into()),
+    ]);
+    let found = "(3.11.2) has ovos-math-tools; left out: Odd (no id)";
+    let (_, report) = machine.examine(&named).await;
+    told(&report, part, "good", found, "");
+    machine.env.push(("VIRTUAL_ENV", machine.path("venv")));
+    let (_, report) = machine.examine(&json!({})).await;
+    told(
+        &report,
+        part,
+        "limited",
+        "which a systemd unit does not have",
+        "\"interpreter\":\"/",
+    );
+}
+
+#[tokio::test]
+async fn serve_points_to_it_where_something_is_missing() {
+    let machine = Machine::new(Vec::new()).await;
+    let plugins = machine.path("plugins");
+    fs::write(plugins.join("broken.so"), "no library").unwrap();
+    let arguments = [
+        "serve",
+        "--bus",
+        &machine.bus.url,
+        "--plugins",
+        plugins.to_str().unwrap(),
+    ];
+    let mut service = scripted::command(machine.home.path(), &arguments)
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(service.stdout.take().unwrap()).lines();
+    let mut printed = String::new();
+    while !printed.contains("Try: ") {
+        let line = timeout(DEADLINE, lines.next_line())
+            .await
+            .expect("no summary")
+            .unwrap();
+        printed += &line.unwrap_or_else(|| panic!("it ended: {printed}"));
+    }
+    assert!(
+        printed.contains("`ovos-tools doctor` says what is missing"),
+        "{printed}"
     );
 }

@@ -20,6 +20,7 @@ const SUBCOMMANDS: &[&str] = &[
     "cancel",
     "status",
     "check",
+    "new",
     "doctor",
     "install-service",
     "config",

@@ -130,7 +130,12 @@ async fn converse(
 
 /// The binary, in an environment in which all its folders are below `home`.
 pub(crate) fn command(home: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ovos-tools"));
+    command_of(env!("CARGO_BIN_EXE_ovos-tools").as_ref(), home, arguments)
+}
+
+/// The same for a program that becomes the binary.
+pub(crate) fn command_of(program: &Path, home: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(program);
     command.args(arguments).env_clear().env("HOME", home);
     for (name, folder) in [
         ("XDG_CONFIG_HOME", "config"),

@@ -3,6 +3,7 @@
 //! Owns everything between a TCP socket and a [`Message`]; knows no tool and no other part of the service. A frame
 //! arrives as text. [`Envelope`] locates its type, data and context; only a reader that answers the frame builds a
 //! [`Message`] from it.
+#![doc = include_str!("../README.md")]
 
 mod client;
 mod envelope;

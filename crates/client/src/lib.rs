@@ -4,25 +4,7 @@
 //! [`Client`] sends requests. The context of a request has a session and an id, so that an answer which arrives late
 //! or is meant for another client is never taken for the answer to it. Every wait has a bound. `examples/call.rs` is
 //! a whole program.
-//!
-//! ```no_run
-//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! use std::time::Duration;
-//!
-//! use ovos_tools_client::payload::{InvokeRequest, ListRequest};
-//! use ovos_tools_client::{Address, Client, Patience};
-//!
-//! let address = Address { url: "ws://127.0.0.1:8181/core".parse()?, certificate: None };
-//! let client = Client::connect(address, "my-program", Duration::from_secs(5)).await?;
-//! for tool in client.list(&ListRequest::default()).await? {
-//!     println!("{}: {}", tool.name, tool.description);
-//! }
-//! let request = InvokeRequest { name: "ping".to_owned(), ..InvokeRequest::default() };
-//! let answer = client.invoke(request, Patience::WhileItRuns)?.answer().await?.good()?;
-//! println!("{:?}", answer.result);
-//! # Ok(())
-//! # }
-//! ```
+#![doc = include_str!("../README.md")]
 #![deny(unsafe_code)]
 
 mod call;

@@ -4,6 +4,7 @@
 //! example of each, and `schemas/protocol/` has their JSON Schemas. Unknown keys are ignored and unknown orders and notices
 //! are passed over, so either side may be newer. No order and no notice holds free JSON: what may be of any shape is
 //! [`Raw`], which the side that needs it reads by itself. Read [`Order`], then [`Notice`].
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 mod address;

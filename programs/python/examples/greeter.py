@@ -1,10 +1,13 @@
-"""A toolbox in 30 lines: what it does is in its methods, what it takes and returns in their types."""
+"""A toolbox: what it does is in its methods, what it takes and returns in their types."""
 
 import asyncio
 from dataclasses import dataclass
 from typing import Annotated, Literal, Optional
 
 from ovos_tools_program import Context, Toolbox, tool
+
+Language = Annotated[Literal["en", "de"], "The greeting's language."]
+Pause = Annotated[Optional[float], "Seconds between two numbers."]
 
 
 @dataclass
@@ -20,12 +23,12 @@ class Greeter(Toolbox):
     licence = "Apache-2.0"
 
     @tool("read")
-    def greet(self, name: Annotated[str, "Whom to greet."], language: Literal["en", "de"] = "en") -> Greeting:
+    def greet(self, name: Annotated[str, "Whom to greet."], language: Language = "en") -> Greeting:
         """Greets a person by name."""
         return Greeting({"en": "Hello", "de": "Hallo"}[language] + f", {name}!", language)
 
     @tool("read")
-    async def count(self, context: Context, to: int, pause: Optional[float] = 0.1) -> int:
+    async def count(self, context: Context, to: Annotated[int, "The last number."], pause: Pause = 0.1) -> int:
         """Counts slowly, and says how far it is."""
         for number in range(1, to + 1):
             await asyncio.sleep(pause or 0)

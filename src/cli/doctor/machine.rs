@@ -6,14 +6,15 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::super::check;
 use super::super::error::CliError;
 use super::super::paint::count;
 use super::Finding;
 use config::{Config, Environment, ProcessEnvironment, Switch};
-use host::{FailedFile, Inspection, inspect, section_of};
+use host::{Confine, FailedFile, Inspection, inspect, section_of, why_unconfined};
+use host::{PythonConfig, python::Interpreter};
 
 /// Libraries that a plugin may lack, and the Debian packages that have them.
 const LIBRARIES: [(&str, &str); 1] = [(
@@ -127,12 +128,7 @@ pub(super) async fn pythons(config: &Config) -> Vec<Finding> {
             }
         };
         findings.push(match (&found.interpreter, python.enabled) {
-            (Some(interpreter), _) => {
-                let good = interpreter.toolboxes.iter().filter(|one| one.problem.is_none());
-                let names: Vec<&str> = good.map(|one| one.entry_point.as_str()).collect();
-                let path = interpreter.path.display();
-                Finding::good(&part, format!("{path} ({}) has {}", interpreter.version, names.join(", ")))
-            }
+            (Some(interpreter), _) => hosted(&part, python, interpreter),
             (None, Switch::Auto) => {
                 let looked_at = match found.passed_over.as_slice() {
                     [] => "there is no python3 in PATH".to_owned(),
@@ -153,16 +149,44 @@ pub(super) async fn pythons(config: &Config) -> Vec<Finding> {
     findings
 }
 
+/// An interpreter that is used, with what it has and what of that is left out.
+fn hosted(part: &str, python: &PythonConfig, interpreter: &Interpreter) -> Finding {
+    let names = |problem: bool| {
+        let those = interpreter.toolboxes.iter();
+        let those = those.filter(move |one| one.problem.is_some() == problem);
+        those.map(|one| match &one.problem {
+            Some(problem) => format!("{} ({problem})", one.entry_point),
+            None => one.entry_point.clone(),
+        })
+    };
+    let path = interpreter.path.display();
+    let mut found = format!(
+        "{path} ({}) has {}",
+        interpreter.version,
+        names(false).collect::<Vec<_>>().join(", ")
+    );
+    let left_out = names(true).collect::<Vec<_>>().join(", ");
+    if !left_out.is_empty() {
+        found += &format!("; left out: {left_out}");
+    }
+    let venv = ProcessEnvironment.var("VIRTUAL_ENV").map(PathBuf::from);
+    let by_venv = python.interpreter.is_none() && venv.is_some_and(|venv| interpreter.path.starts_with(venv));
+    if by_venv {
+        found += "; it is found by VIRTUAL_ENV, which a systemd unit does not have";
+        let entry =
+            json!({"service": {"programs": {python.name.as_str(): {"interpreter": interpreter.path}}}});
+        return Finding::limited(part, found, format!("add to the section: {entry}"));
+    }
+    Finding::good(part, found)
+}
+
 /// What toolboxes need by their sections: devices, addresses, programs, a confinement.
 pub(super) fn sections(config: &Config, ids: &BTreeSet<&str>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for &id in ids {
         let Ok(section) = config.toolbox(id) else { continue };
         let part = format!("toolbox {id}");
-        if let Some(unconfined) = check::unconfined(&section) {
-            let mend = "a kernel of 5.13 or newer with CONFIG_SECURITY_LANDLOCK confines it; `cat /sys/kernel/security/lsm` names landlock then";
-            findings.push(Finding::limited(&part, unconfined, mend));
-        }
+        findings.extend(confined(&part, section.toolbox.confine.as_ref()));
         for setting in &section.settings {
             let name = setting.key.rsplit('.').next().unwrap_or_default();
             named(name, &setting.value, &part, &mut findings);
@@ -178,6 +202,26 @@ pub(super) fn sections(config: &Config, ids: &BTreeSet<&str>) -> Vec<Finding> {
         }));
     }
     findings
+}
+
+/// The programs whose entries confine them.
+pub(super) fn confined_programs(config: &Config) -> impl Iterator<Item = Finding> {
+    let programs = config.programs.iter();
+    programs.filter_map(|program| confined(&format!("program {}", program.name), program.confine.as_ref()))
+}
+
+/// That this machine cannot confine a process as it should.
+fn confined(part: &str, confine: Option<&Confine>) -> Option<Finding> {
+    let confine = confine?;
+    let mut tried = confine.clone();
+    // What nothing asks for is tried; what is asked for would only fail when the process starts.
+    tried.usual.get_or_insert_default();
+    let missed = why_unconfined(&tried)?;
+    let mend = "use Linux 6.2 or newer with Landlock: `cat /sys/kernel/security/lsm` names landlock then";
+    Some(match confine.usual {
+        Some(_) => Finding::limited(part, format!("runs without its confinement: {missed}"), mend),
+        None => Finding::broken(part, format!("is not loaded: {missed}"), mend),
+    })
 }
 
 /// The devices and addresses in a value, at any depth.

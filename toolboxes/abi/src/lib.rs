@@ -3,6 +3,7 @@
 //! Owns only the layout: no dependencies, no behaviour. The header is the authority; the assertions below and
 //! `tests/layout.rs` (which runs a C compiler) compare the mirror with it. The contracts of the functions are
 //! documented only in the header, so that there is one version. Read [`Toolbox`] first.
+#![doc = include_str!("../README.md")]
 #![no_std]
 
 use core::ffi::{c_char, c_void};

@@ -4,48 +4,7 @@
 //! [`Toolbox`] and is exported with [`export_toolbox!`]. This crate owns everything between that and the C boundary:
 //! the instance's tokio runtime, schemas, cancellation, panics, logging. It decides no policy: waves, reservation,
 //! timeouts and the emergency stop belong to the service.
-//!
-//! ```
-//! use ovos_toolbox_sdk::prelude::*;
-//!
-//! /// Greets a person by name.
-//! #[derive(Deserialize, JsonSchema)]
-//! struct HelloArgs {
-//!     /// Whom to greet.
-//!     name: String,
-//! }
-//!
-//! #[derive(Serialize, JsonSchema)]
-//! struct HelloOutput {
-//!     greeting: String,
-//! }
-//!
-//! async fn hello(_: Context<Hello>, args: HelloArgs) -> Result<HelloOutput, ToolError> {
-//!     Ok(HelloOutput { greeting: format!("Hello, {}!", args.name) })
-//! }
-//!
-//! struct Hello;
-//!
-//! impl Toolbox for Hello {
-//!     type Config = NoConfig;
-//!     fn manifest() -> Manifest {
-//!         manifest!("hello")
-//!     }
-//!     async fn open(_: Host, _: NoConfig) -> Result<Self, ToolError> {
-//!         Ok(Hello)
-//!     }
-//!     fn tools(&self) -> Vec<Tool<Self>> {
-//!         vec![Tool::read("hello", hello)]
-//!     }
-//!     no_motion!();
-//! }
-//!
-//! export_toolbox!(Hello);
-//!
-//! let toolbox = ovos_toolbox_sdk::testing::Harness::open::<Hello>(json!({})).unwrap();
-//! let output = toolbox.call("hello", json!({"name": "Ada"})).unwrap();
-//! assert_eq!(output, json!({"greeting": "Hello, Ada!"}));
-//! ```
+#![doc = include_str!("../README.md")]
 
 // With panic = "abort" a panic cannot be caught and would end the service.
 #[cfg(panic = "abort")]

@@ -3,6 +3,7 @@
 //! Owns only the shapes (one JSON Schema each in `schemas/abi/`): no IO, no threads, no policy. The service and the SDK
 //! share these types, so that they cannot diverge. Unknown keys are ignored and a missing optional key means its
 //! default, so either side may be older than the other. Read [`Action`] and [`Report`] first.
+#![doc = include_str!("../README.md")]
 
 mod action;
 mod content;
