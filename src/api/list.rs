@@ -27,6 +27,7 @@ fn detailed(tool: &Tool) -> ToolEntry {
             effect: definition.effect,
             timeout_ms: definition.timeout_ms,
             subsystems,
+            agent_end: definition.agent_end.clone(),
         }),
     }
 }

@@ -129,6 +129,7 @@ impl Counter {
                 category: None,
                 effect: *effect,
                 timeout_ms: None,
+                agent_end: Vec::new(),
                 argument_schema: object.clone(),
                 output_schema: object,
             };

@@ -8,6 +8,7 @@ use crate::model::{Model, call, finish};
 use crate::stage::{Stage, command};
 use crate::support::client::Client;
 use crate::support::process::{DEADLINE, Process};
+use crate::support::scene::{assert_halted, from_first};
 
 /// An agent that waits for goals.
 fn waiting(stage: &Stage, model: &Model) -> Process {
@@ -124,4 +125,58 @@ fn a_goal_over_the_bus_is_pursued_told_about_and_cancelled() {
     assert_eq!(left, json!([]), "its calls go on");
     agent.signal(rustix::process::Signal::TERM);
     assert!(agent.end_within(Duration::from_secs(20)).success());
+}
+
+/// The answer to the run of this id.
+fn answered(client: &mut Client, run_id: &str) -> Value {
+    client.until("the answer", |frame| {
+        (frame["type"] == "ovos.tools.agent.run.response" && frame["data"]["run_id"] == run_id)
+            .then(|| frame["data"].clone())
+    })
+}
+
+#[test]
+fn a_run_is_answered_and_at_rest_when_the_agent_is_told_to_end_or_loses_the_bus() {
+    let long = json!({"step_ms": 20, "steps": 3000, "timeout_ms": 60_000});
+    for (name, reason) in [("SIGTERM", "operator"), ("a lost bus", "service")] {
+        let mut stage = Stage::new(&json!({}));
+        let model = Model::new(vec![call("assemble", long.clone())]);
+        let mut agent = waiting(&stage, &model);
+        let request = json!({"goal": "move", "run_id": "r1"});
+        stage.client.send("ovos.tools.agent.run", &request);
+        stage.scene.until_moving("agent-");
+        if reason == "operator" {
+            agent.signal(rustix::process::Signal::TERM);
+        } else {
+            // Its line for the end of the run.
+            stage.outage(&mut agent, |agent| {
+                agent.output().contains("\nservice ").then_some(())
+            });
+        }
+        let answer = answered(&mut stage.client, "r1");
+        assert_eq!(
+            (&answer["ok"], &answer["reason"]),
+            (&json!(false), &json!(reason)),
+            "{name}: {answer}\n{}",
+            agent.log()
+        );
+        // Over a lost bus the agent cannot say anything: the service halts what moves for a door that does not beat.
+        stage
+            .scene
+            .until_motors("halt", |motors| from_first(motors, &["halt"]).map(drop));
+        stage.client.until_phases(&[]);
+        assert_halted(&stage.scene.motors());
+        assert_eq!(model.asked().len(), 1, "{name}: the model was asked again");
+        if reason == "operator" {
+            assert!(agent.end_within(Duration::from_secs(20)).success(), "{name}");
+            stage.assert_at_rest();
+        } else {
+            // It serves on.
+            let next = run(&mut stage.client, &json!({"goal": " "}));
+            assert!(
+                next["error"].as_str().unwrap().starts_with("ValueError: goal"),
+                "{next}"
+            );
+        }
+    }
 }

@@ -1,13 +1,16 @@
 //! A goal for the drone, with the real mavsdk_server and the simulator.
 
-use std::time::Instant;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::model::{Model, call, finish};
-use crate::stage::{end, made, start};
+use crate::model::{Model, Reply, call, finish};
+use crate::stage::{end, lines, made, start};
 use crate::support::client::Client;
-use crate::support::process::{DEADLINE, Process};
+use crate::support::process::{DEADLINE, Process, free_port};
 use crate::support::python::mavsdk_server;
 use crate::support::scene::{Scene, ready};
 use crate::support::service::{BusKind, plugins_with};
@@ -17,24 +20,33 @@ struct Stage {
     service: Process,
     _bus: Process,
     scene: Scene,
+    /// The simulator's control channel.
+    control: u16,
 }
 
 impl Stage {
-    /// `None` if there is no mavsdk_server.
-    fn set() -> Option<Self> {
+    /// With this `agent_end`; `None` if there is no mavsdk_server.
+    fn set(agent_end: &str) -> Option<Self> {
+        Self::with(agent_end, &json!({}))
+    }
+
+    /// The same with these keys of the service.
+    fn with(agent_end: &str, service: &Value) -> Option<Self> {
         let Some(server) = mavsdk_server() else {
             skip::skip("mavsdk", "no mavsdk_server (scripts/venv.sh gets it)");
             return None;
         };
         let scene = Scene::new(&json!({}));
         let plugins = plugins_with("drone");
+        let control = free_port();
         let drone = json!({
             "mavsdk_server": server,
             "px4_sim": plugins.join("px4-sim"),
-            "simulator": {"speed": 4, "args": ["--seed", "1"]},
+            "simulator": {"speed": 4, "args": ["--seed", "1", "--control", format!("127.0.0.1:{control}")]},
+            "agent_end": agent_end,
         });
         scene.configure(
-            &json!({}),
+            service,
             &json!({"PHAL": {"ovos-phal-plugin-tools": {"drone": drone}}}),
         );
         let bus = scene.bus(BusKind::Embedded);
@@ -46,12 +58,22 @@ impl Stage {
             service,
             _bus: bus,
             scene,
+            control,
         };
         let until = Instant::now() + DEADLINE;
         while stage.invoke("vehicle_health")["armable"] != true {
             assert!(Instant::now() < until, "never armable\n{}", stage.service.log());
         }
         Some(stage)
+    }
+
+    /// A pilot flies from now on.
+    fn pilot(&self) {
+        let mut control = TcpStream::connect(("127.0.0.1", self.control)).unwrap();
+        writeln!(control, "{}", json!({"cmd": "pilot", "mode": "posctl"})).unwrap();
+        let mut answer = String::new();
+        BufReader::new(control).read_line(&mut answer).unwrap();
+        assert!(answer.contains("\"ok\":true"), "{answer}");
     }
 
     fn invoke(&mut self, name: &str) -> Value {
@@ -64,7 +86,10 @@ impl Stage {
 
 #[test]
 fn it_goes_to_the_red_cup_takes_a_photo_and_returns_within_its_budgets() {
-    let Some(mut stage) = Stage::set() else { return };
+    // It stands and is disarmed when it is done: what it does at the end changes nothing.
+    let Some(mut stage) = Stage::set("land") else {
+        return;
+    };
     let cup = json!({"object": "red cup"});
     let model = Model::new(vec![
         call("vehicle_health", json!({})),
@@ -127,7 +152,9 @@ fn it_goes_to_the_red_cup_takes_a_photo_and_returns_within_its_budgets() {
 
 #[test]
 fn it_ends_when_its_degrees_are_used_and_the_vehicle_holds() {
-    let Some(mut stage) = Stage::set() else { return };
+    let Some(mut stage) = Stage::set("hold") else {
+        return;
+    };
     let model = Model::new(vec![
         call("takeoff", json!({"alt_m": 5, "arm": true})),
         call("turn_cw", json!({"deg": 60})),
@@ -153,4 +180,120 @@ fn it_ends_when_its_degrees_are_used_and_the_vehicle_holds() {
     assert!(turned > 90.0, "{turned}");
     // What the vehicle did when the run ended: it holds, and no further call was made.
     assert_eq!(model.asked().len(), 4);
+    assert_eq!(ended.json["agent_end"], Value::Null);
+}
+
+#[test]
+fn it_lands_or_returns_when_its_budget_ends_in_the_air_and_the_toolbox_is_told_so() {
+    for (agent_end, more) in [
+        ("land", &["--without", "land"][..]),
+        ("rtl", &["--tools", "takeoff,move_forward"]),
+    ] {
+        let Some(mut stage) = Stage::set(agent_end) else {
+            return;
+        };
+        let model = Model::new(vec![
+            call("takeoff", json!({"alt_m": 5, "arm": true})),
+            call("move_forward", json!({"cm": 200})),
+        ]);
+        let record = stage.scene.sandbox.path("run.jsonl");
+        // What the model may call changes nothing.
+        let more = [more, &["--max-steps", "2", "--record", record.to_str().unwrap()]].concat();
+        let ended = end(start(&stage.scene, &model, "fly", &more));
+        assert_eq!(
+            ended.reason(),
+            "steps",
+            "{}\n{}",
+            ended.output,
+            stage.service.log()
+        );
+        assert_eq!(ended.status.code(), Some(10), "{}", ended.output);
+        let made = &ended.json["agent_end"];
+        assert_eq!(made.as_array().map(Vec::len), Some(1), "{}", ended.json);
+        let [toolbox_id, name, ok] = ["toolbox_id", "name", "ok"].map(|key| &made[0][key]);
+        assert_eq!(
+            (toolbox_id, name, ok),
+            (&json!("drone"), &json!(agent_end), &json!(true))
+        );
+        assert!(
+            made[0]["call_id"].as_str().unwrap().starts_with("agent-"),
+            "{made}"
+        );
+        let text = format!("the model has used all of its steps; afterwards {agent_end}: done");
+        assert_eq!(ended.json["text"], text);
+        assert_eq!(lines(&record).last().unwrap()["agent_end"], *made);
+        let state = stage.invoke("vehicle_state");
+        assert_eq!(
+            (&state["state"]["armed"], &state["state"]["in_air"]),
+            (&json!(false), &json!(false)),
+            "{agent_end}: {state:#}"
+        );
+    }
+}
+
+#[test]
+fn after_people_and_stops_nothing_is_called() {
+    type Act = fn(&mut Stage, &Process);
+    let rows: [(&str, &str, Act); 3] = [
+        ("an emergency stop", "latched", |stage, _| {
+            stage.client.ask("ovos.tools.stop", &json!({}));
+        }),
+        ("a pilot", "takeover", |stage, _| stage.pilot()),
+        ("Ctrl-C", "operator", |_, agent| agent.signal(Signal::INT)),
+    ];
+    for (name, reason, act) in rows {
+        let Some(mut stage) = Stage::set("land") else {
+            return;
+        };
+        let model = Model::new(vec![
+            call("takeoff", json!({"alt_m": 5, "arm": true})),
+            // They act while the model thinks: nothing is under way, and the vehicle hovers.
+            Reply::Late(Duration::from_secs(60), Box::new(finish())),
+        ]);
+        let mut agent = start(&stage.scene, &model, "hover", &[]);
+        agent.until("it hovers", |agent| {
+            agent.output().contains("done takeoff").then_some(())
+        });
+        act(&mut stage, &agent);
+        let ended = end(agent);
+        assert_eq!(ended.reason(), reason, "{name}: {}", ended.output);
+        assert_eq!(ended.json["agent_end"], Value::Null, "{name}");
+        let state = stage.invoke("vehicle_state");
+        assert_eq!(state["state"]["in_air"], true, "{name}: {state:#}");
+    }
+}
+
+#[test]
+fn a_landing_that_a_rule_forbids_is_not_made_and_the_end_says_so() {
+    let rule = json!([{"who": "door:agent", "tools": ["land"], "decide": "deny", "reason": "not here"}]);
+    let Some(mut stage) = Stage::with("land", &json!({ "policy": rule })) else {
+        return;
+    };
+    let model = Model::new(vec![call("takeoff", json!({"alt_m": 5, "arm": true}))]);
+    let ended = end(start(&stage.scene, &model, "fly", &["--max-steps", "1"]));
+    assert_eq!(ended.reason(), "steps", "{}", ended.output);
+    assert_eq!(ended.json["agent_end"][0]["ok"], false, "{}", ended.json);
+    let text = ended.json["text"].as_str().unwrap();
+    assert!(text.contains("; afterwards land: PermissionError: "), "{text}");
+    assert_eq!(stage.invoke("vehicle_state")["state"]["in_air"], true);
+}
+
+#[test]
+fn an_agent_end_that_does_not_exist_is_refused_by_its_name() {
+    let scene = Scene::new(&json!({}));
+    let drone = json!({"drone": {"agent_end": "glide"}});
+    scene.configure(&json!({}), &json!({"PHAL": {"ovos-phal-plugin-tools": drone}}));
+    let _bus = scene.bus(BusKind::Embedded);
+    let mut client = Client::connect(scene.port);
+    let mut service = scene.ours(
+        "service",
+        &["serve", "--plugins", plugins_with("drone").to_str().unwrap()],
+    );
+    ready(&mut service, &mut client);
+    let status = client.ask("ovos.tools.status", &json!({}));
+    let reason = status.to_string();
+    assert!(
+        reason.contains("agent_end") && reason.contains("glide"),
+        "{reason}"
+    );
 }

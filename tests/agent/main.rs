@@ -30,3 +30,4 @@ mod order;
 mod records;
 mod robot;
 mod stage;
+mod terminal;

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::model::Model;
@@ -15,7 +16,7 @@ use crate::support::service::BusKind;
 pub(crate) struct Stage {
     pub(crate) client: Client,
     _service: Process,
-    _bus: Process,
+    bus: Process,
     pub(crate) scene: Scene,
 }
 
@@ -52,7 +53,7 @@ impl Stage {
         Self {
             client,
             _service: service,
-            _bus: bus,
+            bus,
             scene,
         }
     }
@@ -66,6 +67,17 @@ impl Stage {
     #[track_caller]
     pub(crate) fn run(&self, model: &Model, more: &[&str]) -> Ended {
         end(self.agent(model, "a goal", more))
+    }
+
+    /// Kills the bus, waits until `agent` has noticed, and brings the bus back while the agent is frozen: the client is there
+    /// before anything is sent.
+    pub(crate) fn outage(&mut self, agent: &mut Process, noticed: impl FnMut(&mut Process) -> Option<()>) {
+        self.bus.kill();
+        agent.until("the bus is gone", noticed);
+        agent.signal(Signal::STOP);
+        self.bus = self.scene.bus_started(BusKind::Embedded);
+        self.client.reconnect();
+        agent.signal(Signal::CONT);
     }
 
     /// Whether nothing is under way, and everything that was moved was brought to rest.

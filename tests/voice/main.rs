@@ -17,6 +17,7 @@ mod support {
     pub(crate) mod service;
 }
 
+mod bus;
 mod calls;
 mod cuts;
 mod deadman;

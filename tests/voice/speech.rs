@@ -59,11 +59,21 @@ impl Speech {
         self.accept_within(DEADLINE).expect("the door opens a socket")
     }
 
+    /// The next connection of the door, which waits for its websocket: [`Line::new`] opens it.
+    #[track_caller]
+    pub(crate) fn dialled(&self) -> TcpStream {
+        self.dialled_within(DEADLINE).expect("the door dials")
+    }
+
     pub(crate) fn accept_within(&self, wait: Duration) -> Option<Line> {
+        self.dialled_within(wait).map(Line::new)
+    }
+
+    fn dialled_within(&self, wait: Duration) -> Option<TcpStream> {
         let end = Instant::now() + wait;
         while Instant::now() < end {
             if let Ok((stream, _)) = self.listener.accept() {
-                return Some(Line::new(stream));
+                return Some(stream);
             }
             std::thread::park_timeout(LOOK);
         }
@@ -72,7 +82,7 @@ impl Speech {
 }
 
 impl Line {
-    fn new(stream: TcpStream) -> Self {
+    pub(crate) fn new(stream: TcpStream) -> Self {
         stream.set_nonblocking(false).unwrap();
         stream.set_nodelay(true).unwrap();
         stream.set_read_timeout(Some(DEADLINE)).unwrap();

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use schemars::{JsonSchema, Schema, schema_for};
 
 pub use agent::{
-    AgentCancelRequest, AgentCancelResponse, AgentProgress, AgentProgressKind, AgentRunBudgets,
+    AgentCancelRequest, AgentCancelResponse, AgentEndCall, AgentProgress, AgentProgressKind, AgentRunBudgets,
     AgentRunRequest, AgentRunResponse,
 };
 pub use call::{

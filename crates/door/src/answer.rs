@@ -224,6 +224,7 @@ mod tests {
             description: String::new(),
             arguments: Arc::new(arguments),
             output: None,
+            agent_end: Vec::new(),
         }
     }
 

@@ -18,6 +18,7 @@ pub const MAX_NAME: usize = 64;
 pub struct Listing {
     tools: Vec<Arc<Registered>>,
     names: HashMap<String, usize>,
+    agent_ends: Vec<Arc<Registered>>,
 }
 
 /// A tool of a toolbox.
@@ -37,6 +38,8 @@ pub struct Registered {
     pub arguments: Arc<Object>,
     /// The schema of its output.
     pub output: Option<Arc<Object>>,
+    /// The arguments of each call that an agent makes of it when a run that moved what the call holds has ended.
+    pub agent_end: Vec<Object>,
 }
 
 impl Listing {
@@ -63,6 +66,10 @@ impl Listing {
                 return None;
             }
             let effect = effect(entry);
+            if effect == Effect::Safe && entry.meta.as_ref().is_some_and(|meta| !meta.agent_end.is_empty()) {
+                let tool = registered(entry, name.to_owned(), effect, exported);
+                listing.agent_ends.push(Arc::new(tool));
+            }
             if toolset.permits(&entry.name, &entry.toolbox_id, effect) {
                 let is_taken = StopTool::named(name).is_some() || own.contains(&name);
                 let alias = || format!("{}__{}", entry.toolbox_id, entry.name);
@@ -82,17 +89,16 @@ impl Listing {
             );
             return;
         }
-        let schema = |key: &str| schemas.get(key).and_then(Value::as_object).cloned();
         self.names.insert(exported.clone(), self.tools.len());
-        self.tools.push(Arc::new(Registered {
-            exported,
-            name: entry.name.clone(),
-            toolbox_id: entry.toolbox_id.clone(),
-            effect,
-            description: entry.description.clone(),
-            arguments: Arc::new(schema("inputSchema").unwrap_or_default()),
-            output: schema("outputSchema").map(Arc::new),
-        }));
+        self.tools
+            .push(Arc::new(registered(entry, exported, effect, schemas)));
+    }
+
+    /// The tools that toolboxes want called when a run of an agent that moved them has ended, also those that the toolset leaves
+    /// out: what a toolbox does then is not for a model to choose.
+    #[must_use]
+    pub fn agent_ends(&self) -> &[Arc<Registered>] {
+        &self.agent_ends
     }
 
     /// In an order that does not change while the tools do not.
@@ -105,6 +111,21 @@ impl Listing {
     #[must_use]
     pub fn tool(&self, exported: &str) -> Option<&Arc<Registered>> {
         self.tools.get(*self.names.get(exported)?)
+    }
+}
+
+fn registered(entry: &ToolEntry, exported: String, effect: Effect, schemas: &Value) -> Registered {
+    let schema = |key: &str| schemas.get(key).and_then(Value::as_object).cloned();
+    let meta = entry.meta.as_ref();
+    Registered {
+        exported,
+        name: entry.name.clone(),
+        toolbox_id: entry.toolbox_id.clone(),
+        effect,
+        description: entry.description.clone(),
+        arguments: Arc::new(schema("inputSchema").unwrap_or_default()),
+        output: schema("outputSchema").map(Arc::new),
+        agent_end: meta.map(|meta| meta.agent_end.clone()).unwrap_or_default(),
     }
 }
 
@@ -128,6 +149,7 @@ mod tests {
                 effect,
                 timeout_ms: None,
                 subsystems: None,
+                agent_end: Vec::new(),
             }),
         }
     }

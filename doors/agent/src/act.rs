@@ -12,7 +12,7 @@ use crate::settings::Settings;
 use crate::tell::{Audience, Tell};
 use crate::watch::Watch;
 use client::payload::{
-    CallOptions, Confirm, ContentMode, InvokeRequest, InvokeResponse, PlanRequest, PlanResponse,
+    CallOptions, Confirm, ContentMode, InvokeRequest, InvokeResponse, PlanRequest, PlanResponse, ProgressKind,
 };
 use client::{ClientError, Received, Step};
 use door::{Answer, Door, Lost, Registered};
@@ -32,6 +32,8 @@ pub(crate) struct Hands<'a> {
     pub(crate) person: Option<&'a Person>,
     /// A call had no answer: it may still run.
     pub(crate) lost: AtomicBool,
+    /// The run has ended: from now on only people and stops keep a call from being made, or end one.
+    pub(crate) ending: bool,
 }
 
 /// What became of a call.
@@ -46,6 +48,8 @@ pub(crate) struct Came {
     /// Pictures, as `data:` URLs.
     pub(crate) pictures: Vec<String>,
     pub(crate) ms: u64,
+    /// An action of it began, or may have.
+    pub(crate) began: bool,
 }
 
 impl Came {
@@ -57,6 +61,7 @@ impl Came {
             call_id: None,
             pictures: Vec::new(),
             ms: 0,
+            began: false,
         }
     }
 
@@ -75,6 +80,8 @@ struct Answered {
     call_id: String,
     /// An action of it was cancelled, and not by this run.
     cut_short: bool,
+    /// An action of it began.
+    began: bool,
 }
 
 impl Hands<'_> {
@@ -110,7 +117,7 @@ impl Hands<'_> {
                     // A stop that comes together with a yes is a stop.
                     let yes = tokio::select! {
                         biased;
-                        _ = self.interrupt.wait() => None,
+                        _ = self.interrupted() => None,
                         yes = person.confirms(Duration::from_millis(confirm.expires_ms), ask) => yes,
                     };
                     match yes {
@@ -127,6 +134,7 @@ impl Hands<'_> {
             Err(came) => return *came,
         };
         let mut came = self.read(tool, &answered).await;
+        came.began = answered.began || came.status == Status::Completed;
         came.call_id = Some(answered.call_id);
         came.ms = millis(began.elapsed());
         came
@@ -153,7 +161,7 @@ impl Hands<'_> {
         said: &CallOptions,
     ) -> Result<Answered, Box<Came>> {
         let is_stop = tool.effect == Effect::Stop;
-        if let Some(end) = self.interrupt.raised().filter(|_| !is_stop) {
+        if let Some(end) = self.interrupt.raised().filter(|end| !is_stop && self.counts(end)) {
             let why = format!("not made: {}", end.text());
             return Err(Box::new(Came::said(Status::NotMade, &why)));
         }
@@ -182,11 +190,11 @@ impl Hands<'_> {
             failed(Answer::refused(tool, &error))
         })?;
         let mut ended: Option<End> = None;
-        let mut cut_short = false;
+        let (mut cut_short, mut began) = (false, false);
         loop {
             let interrupted = async {
                 match &ended {
-                    None if !is_stop => self.interrupt.wait().await,
+                    None if !is_stop => self.interrupted().await,
                     _ => std::future::pending().await,
                 }
             };
@@ -194,6 +202,7 @@ impl Hands<'_> {
                 step = carried.next() => match step {
                     Ok(Step::Progress(progress)) => {
                         if let Ok(progress) = progress.read() {
+                            began |= progress.kind != ProgressKind::Queued;
                             cut_short |= ended.is_none() && progress.outcome == Some(Outcome::Cancelled);
                             (self.audience)(&Tell::Progress(&progress));
                         }
@@ -203,6 +212,7 @@ impl Hands<'_> {
                             answer,
                             call_id,
                             cut_short,
+                            began,
                         });
                     }
                     Err(lost) => {
@@ -211,7 +221,9 @@ impl Hands<'_> {
                             self.gone(error);
                         }
                         let left = ended.map_or_else(String::new, |end| end.text());
-                        return Err(failed(Answer::lost(tool, &lost, &left)));
+                        let mut came = failed(Answer::lost(tool, &lost, &left));
+                        came.began = true;
+                        return Err(came);
                     }
                 },
                 end = interrupted => {
@@ -224,6 +236,15 @@ impl Hands<'_> {
                 }
             }
         }
+    }
+
+    /// Whether an end keeps a call from being made, or ends one.
+    fn counts(&self, end: &End) -> bool {
+        !self.ending || end.is_of_people()
+    }
+
+    async fn interrupted(&self) -> End {
+        self.interrupt.wait_for(|end| self.counts(end)).await
     }
 
     /// A service that is gone ends the run.

@@ -19,12 +19,18 @@ impl Claim {
             (Effect::Read, Effect::Read) => true,
             (Effect::Read, _) | (_, Effect::Read) => false,
             _ if self.subsystems.is_empty() || other.subsystems.is_empty() => false,
-            _ if self.toolbox_id != other.toolbox_id => true,
-            _ => !self
-                .subsystems
-                .iter()
-                .any(|own| other.subsystems.iter().any(|theirs| conflict(own, theirs))),
+            _ => !self.shares(other),
         }
+    }
+
+    /// Whether two calls hold something together; what holds nothing may concern all of its toolbox.
+    pub(crate) fn shares(&self, other: &Self) -> bool {
+        let (own, theirs) = (&self.subsystems, &other.subsystems);
+        let together = || {
+            own.iter()
+                .any(|own| theirs.iter().any(|theirs| conflict(own, theirs)))
+        };
+        self.toolbox_id == other.toolbox_id && (own.is_empty() || theirs.is_empty() || together())
     }
 }
 

@@ -60,9 +60,17 @@ impl Interrupt {
     /// # Cancel safety
     /// Safe.
     pub(crate) async fn wait(&self) -> End {
+        self.wait_for(|_| true).await
+    }
+
+    /// Waits for a reason of this kind.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub(crate) async fn wait_for(&self, kind: impl Fn(&End) -> bool) -> End {
         let mut raised = self.0.subscribe();
         loop {
-            if let Some(end) = raised.borrow_and_update().end.clone() {
+            if let Some(end) = raised.borrow_and_update().end.clone().filter(&kind) {
                 return end;
             }
             // The sender is a field: it does not go away.

@@ -9,10 +9,13 @@ use std::time::Duration;
 use rustix::process::getpgrp;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr};
 use tokio::sync::oneshot;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::end::End;
 use crate::interrupt::Interrupt;
+
+/// How long a question is there before a yes answers it: nobody has read it before, as with a key that is pressed twice.
+const READ: Duration = Duration::from_millis(750);
 
 /// The person at the terminal.
 #[derive(Clone, Default)]
@@ -21,9 +24,14 @@ pub(crate) struct Person(Arc<Asked>);
 #[derive(Default)]
 struct Asked {
     /// The question that a key answers.
-    waiting: Mutex<Option<oneshot::Sender<bool>>>,
+    waiting: Mutex<Option<Question>>,
     /// One question at a time: a key answers the one that was shown last.
     turn: tokio::sync::Mutex<()>,
+}
+
+struct Question {
+    shown: Instant,
+    answer: oneshot::Sender<bool>,
 }
 
 /// The terminal, which gives keys as they are pressed. Dropped, it is as it was before.
@@ -115,13 +123,15 @@ fn read_in_thread(mut reader: impl Read + Send + 'static, interrupt: Interrupt, 
 }
 
 impl Person {
-    fn waiting(&self) -> std::sync::MutexGuard<'_, Option<oneshot::Sender<bool>>> {
+    fn waiting(&self) -> std::sync::MutexGuard<'_, Option<Question>> {
         self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn says(&self, yes: bool) {
-        if let Some(waiting) = self.waiting().take() {
-            _ = waiting.send(yes);
+        let answers = |question: &mut Question| !yes || question.shown.elapsed() >= READ;
+        if let Some(question) = self.waiting().take_if(answers) {
+            // It may be forgotten.
+            _ = question.answer.send(yes);
         }
     }
 
@@ -133,8 +143,11 @@ impl Person {
         let asked = async {
             let _turn = self.0.turn.lock().await;
             let (sender, answer) = oneshot::channel();
-            *self.waiting() = Some(sender);
             ask();
+            *self.waiting() = Some(Question {
+                shown: Instant::now(),
+                answer: sender,
+            });
             answer.await.ok()
         };
         timeout(longest, asked).await.ok().flatten()
@@ -147,7 +160,7 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_key_answers_the_question_that_was_shown_last_and_no_other() {
         let person = Person::default();
         let shown = Mutex::new(Vec::new());
@@ -156,9 +169,14 @@ mod tests {
             let (person, shown) = (&person, &shown);
             let show = move || {
                 shown.lock().expect("no panic").push(question);
-                // The key is pressed when the question is there.
+                // Keys are pressed when the question is there.
                 let person = person.clone();
-                tokio::spawn(async move { person.says(answer) });
+                tokio::spawn(async move {
+                    // Too early for a yes.
+                    person.says(true);
+                    tokio::time::sleep(READ).await;
+                    person.says(answer);
+                });
             };
             async move { person.confirms(longest, show).await }
         };

@@ -6,6 +6,7 @@ use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use client::payload::AgentEndCall;
 use config::AgentBudgets;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -118,6 +119,9 @@ pub(crate) struct Ended {
     pub(crate) elapsed_ms: u64,
     /// What was done about what the run moved.
     pub(crate) halted: Option<Value>,
+    /// The calls that toolboxes ask for when a run that moved them has ended.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) agent_end: Vec<AgentEndCall>,
 }
 
 /// Why a record cannot be used.

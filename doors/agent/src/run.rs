@@ -1,5 +1,6 @@
 //! One run: observe, reason, act, until something ends it.
 
+mod after;
 mod own;
 mod turn;
 
@@ -13,6 +14,7 @@ use tokio::time::Instant;
 
 use crate::act::Hands;
 use crate::answer::{self, Ids};
+use crate::batch::Claim;
 use crate::budget::{Used, millis};
 use crate::end::End;
 use crate::prompt;
@@ -39,8 +41,8 @@ pub(crate) struct Run<'a> {
     recorded: usize,
     /// Those of results, for the conversation.
     pictures: Vec<Value>,
-    /// A call that moves something was made.
-    moved: bool,
+    /// What the calls held that moved something, each once.
+    moved: Vec<Claim>,
     pub(crate) steps: Vec<Step>,
 }
 
@@ -63,7 +65,7 @@ impl<'a> Run<'a> {
             messages,
             recorded: 0,
             pictures: Vec::new(),
-            moved: false,
+            moved: Vec::new(),
             steps: Vec::new(),
         }
     }
@@ -102,7 +104,7 @@ impl<'a> Run<'a> {
         };
         // A call without an answer may still run; otherwise a run that is done leaves nothing under way.
         let open = self.hands.lost.load(Ordering::Relaxed);
-        let halts = open || self.moved && !matches!(end, End::Done(_));
+        let halts = open || !self.moved.is_empty() && !matches!(end, End::Done(_));
         if halts
             && !end.is_of_people()
             && let Some(by) = self.hands.watch.check().await.filter(End::is_of_people)
@@ -110,24 +112,26 @@ impl<'a> Run<'a> {
             // People who stop or take over at the last moment are not commanded against.
             end = by;
         }
-        let left = self.left();
-        (self.hands.audience)(&Tell::Ended {
-            end: &end,
-            left: &left,
-        });
         let halted = if halts && !end.is_of_people() {
             let stopped = stop(StopTool::StopMoving, self.hands.door).await;
             Some(json!({"text": stopped.text, "confirmed": !stopped.failed}))
         } else {
             None
         };
+        let agent_end = self.afterwards(&mut end).await;
+        let left = self.left();
+        (self.hands.audience)(&Tell::Ended {
+            end: &end,
+            left: &left,
+        });
         let ended = Ended {
-            text: end.text(),
+            text: after::told(&end, &agent_end),
             exit_code: end.exit_code(),
             end,
             used: self.used_object(),
             elapsed_ms: millis(self.began.elapsed()),
             halted,
+            agent_end,
         };
         recorder.write(&Line::End(Box::new(ended.clone())));
         ended

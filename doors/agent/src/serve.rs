@@ -22,7 +22,8 @@ use crate::end::End;
 use crate::endpoint::{Endpoint, EndpointError};
 use crate::interrupt::Interrupt;
 use crate::prompt::cut;
-use crate::session::Session;
+use crate::record::RecordError;
+use crate::session::{Begun, Session};
 use crate::settings::{Narrower, Settings};
 use crate::source::Source;
 use crate::tell::{Audience, Tell};
@@ -254,29 +255,7 @@ fn begin(
                 session_id: request.session_id().map(str::to_owned),
             };
             let mut source = Source::Model(Box::new(endpoint));
-            let failed = |error: String| AgentRunResponse {
-                run_id: settings.run_id.clone(),
-                error: Some(error),
-                ..AgentRunResponse::default()
-            };
-            // A fault of the agent's own costs the run, not its answer; its calls end as it is dropped.
-            let response = match AssertUnwindSafe(session.run(&mut source)).catch_unwind().await {
-                Err(_) => failed("RuntimeError: the agent failed; its log has the reason".to_owned()),
-                Ok(Ok(begun)) => {
-                    let ended = begun.ended;
-                    let ok = matches!(ended.end, End::Done(_));
-                    AgentRunResponse {
-                        run_id: settings.run_id.clone(),
-                        ok,
-                        reason: Some(ended.end.word().to_owned()),
-                        error: (!ok).then(|| format!("AgentError: {}", ended.text)),
-                        text: Some(ended.text),
-                        used: ended.used,
-                        elapsed_ms: ended.elapsed_ms,
-                    }
-                }
-                Ok(Err(error)) => failed(format!("RuntimeError: {error}")),
-            };
+            let response = response(&settings.run_id, session.run(&mut source)).await;
             answer_at_last(&door, &request, &response).await;
         }
     };
@@ -285,6 +264,37 @@ fn begin(
         interrupt,
         ended: door.tasks.spawn(run),
     })
+}
+
+/// The answer of a run: a fault of the agent's own costs the run, not its answer; its calls end as it is dropped.
+async fn response(run_id: &str, run: impl Future<Output = Result<Begun, RecordError>>) -> AgentRunResponse {
+    let of_run = AgentRunResponse {
+        run_id: run_id.to_owned(),
+        ..AgentRunResponse::default()
+    };
+    match AssertUnwindSafe(run).catch_unwind().await {
+        Err(_) => AgentRunResponse {
+            error: Some("RuntimeError: the agent failed; its log has the reason".to_owned()),
+            ..of_run
+        },
+        Ok(Err(error)) => AgentRunResponse {
+            error: Some(format!("RuntimeError: {error}")),
+            ..of_run
+        },
+        Ok(Ok(Begun { ended, .. })) => {
+            let ok = matches!(ended.end, End::Done(_));
+            AgentRunResponse {
+                ok,
+                reason: Some(ended.end.word().to_owned()),
+                error: (!ok).then(|| format!("AgentError: {}", ended.text)),
+                text: Some(ended.text),
+                used: ended.used,
+                elapsed_ms: ended.elapsed_ms,
+                agent_end: ended.agent_end,
+                ..of_run
+            }
+        }
+    }
 }
 
 /// The view, and the client that asked for progress.
@@ -359,10 +369,28 @@ fn progress(tell: &Tell<'_>) -> AgentProgress {
             text: text(asked),
             ..empty
         },
+        Tell::Ending { end } => AgentProgress {
+            kind: AgentProgressKind::Ending,
+            text: text(&end.text()),
+            ..empty
+        },
         Tell::Ended { end, .. } => AgentProgress {
             kind: AgentProgressKind::Ended,
             text: text(&end.text()),
             ..empty
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_run_that_panics_is_answered_with_its_id() {
+        let answer = response("r1", async { panic!("a fault of the agent") }).await;
+        assert_eq!((answer.run_id.as_str(), answer.ok), ("r1", false));
+        let error = answer.error.expect("an error");
+        assert!(error.starts_with("RuntimeError: the agent failed"), "{error}");
     }
 }

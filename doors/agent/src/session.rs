@@ -80,6 +80,7 @@ impl Session<'_> {
             audience: self.audience,
             person: self.person,
             lost: AtomicBool::new(false),
+            ending: false,
         };
         let mut run = Run::new(hands, &belt);
         let start = run.start();
@@ -110,6 +111,7 @@ impl Session<'_> {
                 used: serde_json::Value::Null,
                 elapsed_ms: 0,
                 halted: None,
+                agent_end: Vec::new(),
             },
             steps: Vec::new(),
             start: Start {

@@ -40,6 +40,8 @@ pub(crate) enum Tell<'a> {
     Ask { text: &'a str },
     /// A call waits for a person elsewhere.
     Confirm { text: &'a str, id: &'a str },
+    /// It ends, and what it moved is brought to safety.
+    Ending { end: &'a End },
     /// It has ended.
     Ended { end: &'a End, left: &'a Value },
 }

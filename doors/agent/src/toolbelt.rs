@@ -46,6 +46,8 @@ pub(crate) struct Toolbelt {
     targets: HashMap<String, Target>,
     /// The tools of toolboxes, by the names that the model uses.
     registered: Vec<(String, Arc<Registered>)>,
+    /// The tools that toolboxes want called when a run that moved them has ended, whichever tools the model has.
+    agent_ends: Vec<Arc<Registered>>,
     searched: bool,
 }
 
@@ -162,6 +164,7 @@ impl Toolbelt {
             shown,
             targets,
             registered,
+            agent_ends: listing.agent_ends().to_vec(),
             searched,
         }
     }
@@ -174,6 +177,11 @@ impl Toolbelt {
     /// The names of the toolboxes' tools.
     pub(crate) fn names(&self) -> Vec<&str> {
         self.registered.iter().map(|(name, _)| name.as_str()).collect()
+    }
+
+    /// The tools that toolboxes want called when a run that moved them has ended.
+    pub(crate) fn agent_ends(&self) -> &[Arc<Registered>] {
+        &self.agent_ends
     }
 
     /// Whether the model has to search the tools.

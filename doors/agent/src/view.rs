@@ -217,7 +217,7 @@ impl View {
             Tell::Ask { text } => {
                 let text = plain(text);
                 self.line(&format!(
-                    "  {} {text}\n  y runs it, n refuses it",
+                    "  {} {text}\n  y runs it (once you had time to read it), n refuses it",
                     self.tone(Tone::Warning, "confirm?")
                 ));
             }
@@ -225,6 +225,10 @@ impl View {
                 let text = plain(text);
                 let advice = self.tone(Tone::Warning, &format!("ovos-tools approve {id}"));
                 self.line(&format!("  {advice} lets it run: {text}"));
+            }
+            Tell::Ending { end } => {
+                let why = plain(&end.text());
+                self.line(&format!("{}: {why}", self.tone(Tone::Strong, "the run ends")));
             }
             Tell::Ended { end, left } => {
                 let tone = match end.exit_code() {

@@ -180,6 +180,7 @@ mod tests {
             effect: Effect::Motion,
             description: String::new(),
             output: None,
+            agent_end: Vec::new(),
             arguments: Arc::new(object(json!({"properties": {"action": {"type": "string"}}}))),
         };
         let args = object(json!({"sessionId": "x", "action": "lift", "toolCallId": 1, "typo": 2}));

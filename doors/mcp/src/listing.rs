@@ -127,6 +127,7 @@ mod tests {
                 effect,
                 timeout_ms: None,
                 subsystems: None,
+                agent_end: Vec::new(),
             }),
         }
     }

@@ -40,6 +40,7 @@ pub(crate) async fn run(
         description: String::new(),
         arguments: Arc::new(run_tool::arguments()),
         output: None,
+        agent_end: Vec::new(),
     };
     let steps = arguments.shift_remove("steps").unwrap_or_default();
     // A stop does not wait for a newer list.

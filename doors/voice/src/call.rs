@@ -112,6 +112,7 @@ mod tests {
             description: String::new(),
             arguments: Arc::new(Object::new()),
             output: None,
+            agent_end: Vec::new(),
         };
         let end = CancellationToken::new();
         end.cancel();

@@ -47,6 +47,30 @@ pub enum BatteryAction {
     Hold,
 }
 
+/// What an agent has a vehicle in the air do when its run has ended, and neither people nor an emergency stop ended it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentEnd {
+    /// It hovers where it is.
+    #[default]
+    Hold,
+    /// It lands where it is.
+    Land,
+    /// It returns to where it took off, and lands there.
+    Rtl,
+}
+
+impl AgentEnd {
+    /// The tool that the agent calls.
+    pub(crate) fn tool(self) -> Option<&'static str> {
+        match self {
+            Self::Hold => None,
+            Self::Land => Some("land"),
+            Self::Rtl => Some("rtl"),
+        }
+    }
+}
+
 /// The toolbox's section.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -77,6 +101,9 @@ pub struct Config {
     pub estop: Estop,
     /// The toolbox's own call when the battery falls below `flight_limits.min_battery_pct` in the air, once per flight.
     pub battery_action: BatteryAction,
+    /// What `ovos-tools agent` has a vehicle do that it moved, when its run has ended: the tool of that name is called. After an
+    /// emergency stop, a takeover and an end by people nothing is called.
+    pub agent_end: AgentEnd,
     /// Folder of the run log, one JSONL file per run; none is written when it is not given.
     pub run_log: Option<PathBuf>,
     /// How long a call waits for the first connection, in milliseconds.

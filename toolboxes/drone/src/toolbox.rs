@@ -78,7 +78,9 @@ impl Toolbox for Drone {
     }
 
     fn tools(&self) -> Vec<Tool<Self>> {
-        tools::entries().map(tool).collect()
+        tools::entries()
+            .map(|entry| tool(entry).agent_end(self.at_agent_end(entry)))
+            .collect()
     }
 
     fn actions(&self) -> Vec<ActionHandler<Self>> {
@@ -146,6 +148,22 @@ impl Toolbox for Drone {
 
     async fn close(&self) {
         self.fleet.close().await;
+    }
+}
+
+impl Drone {
+    /// The calls of a tool that an agent makes when its run has ended: one for each vehicle.
+    fn at_agent_end(&self, entry: &Entry) -> Vec<Object> {
+        if self.fleet.config.agent_end.tool() != Some(entry.row.tool) {
+            return Vec::new();
+        }
+        match self.fleet.vehicles() {
+            [_] => vec![Object::new()],
+            several => several
+                .iter()
+                .map(|vehicle| Object::from_iter([(tools::VEHICLE.to_string(), json!(vehicle.id))]))
+                .collect(),
+        }
     }
 }
 

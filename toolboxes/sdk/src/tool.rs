@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use ovos_toolbox_wire::{Action, Effect, Report, ToolDefinition};
+use ovos_toolbox_wire::{Action, Effect, Object, Report, ToolDefinition};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -124,6 +124,7 @@ impl<T: Send + Sync + 'static> Tool<T> {
                 category: None,
                 effect,
                 timeout_ms: None,
+                agent_end: Vec::new(),
                 argument_schema,
                 output_schema,
             },
@@ -152,6 +153,13 @@ impl<T: Send + Sync + 'static> Tool<T> {
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.definition.timeout_ms = Some(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
+        self
+    }
+
+    /// The calls, as arguments, that an agent makes of this `safe` tool when a run that moved what they hold has ended.
+    #[must_use]
+    pub fn agent_end(mut self, calls: Vec<Object>) -> Self {
+        self.definition.agent_end = calls;
         self
     }
 

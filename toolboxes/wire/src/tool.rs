@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::Object;
+
 /// The effect of a tool or an action on the world. It determines reservation, cancellation and behaviour in an
 /// emergency stop.
 // No default: an omitted effect would count as a harmless one.
@@ -80,6 +82,10 @@ pub struct ToolDefinition {
     /// Default duration limit of its actions, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
+    /// Only for the effect `safe`: the arguments of each call that an agent makes of this tool when a run that moved what the call
+    /// holds has ended. None is made by default.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agent_end: Vec<Object>,
     /// JSON Schema (2020-12) of the arguments; its root is an object.
     pub argument_schema: Value,
     /// JSON Schema (2020-12) of the result; its root is an object.

@@ -1,6 +1,7 @@
 //! Goals for the agent: `ovos.tools.agent.run`, its progress and its cancel. They are answered while `ovos-tools agent --serve`
 //! runs; the service itself does not know them.
 
+use ovos_toolbox_wire::Object;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -76,6 +77,29 @@ pub struct AgentRunResponse {
     pub used: Value,
     /// Milliseconds.
     pub elapsed_ms: u64,
+    /// The calls that toolboxes ask for when a run that moved them has ended, such as a landing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agent_end: Vec<AgentEndCall>,
+}
+
+/// A call that an agent made when its run had ended.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct AgentEndCall {
+    /// The toolbox.
+    pub toolbox_id: String,
+    /// Its tool.
+    pub name: String,
+    /// Its arguments.
+    pub arguments: Object,
+    /// The call; missing where it was not made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<String>,
+    /// Whether the tool says that it is done.
+    pub ok: bool,
+    /// What the tool says, or why it was not called.
+    pub text: String,
+    /// Milliseconds.
+    pub ms: u64,
 }
 
 /// `ovos.tools.agent.progress`: how far a run is. Never sent after its answer.
@@ -126,7 +150,9 @@ pub enum AgentProgressKind {
     Came,
     /// A call waits for a person.
     Confirm,
-    /// It ends; its answer follows.
+    /// It ends, and what it moved is brought to safety: further calls follow.
+    Ending,
+    /// It has ended; its answer follows.
     Ended,
 }
 

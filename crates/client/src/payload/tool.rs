@@ -3,7 +3,7 @@
 //! The service sends tools from text that was written when their toolbox was loaded, so the answers that hold tools leave
 //! their type open.
 
-use ovos_toolbox_wire::Effect;
+use ovos_toolbox_wire::{Effect, Object};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -45,6 +45,9 @@ pub struct ToolMeta {
     pub timeout_ms: Option<u64>,
     /// What it holds while it runs, where that does not depend on the arguments; `ovos.tools.plan` knows it for a call.
     pub subsystems: Option<Vec<String>>,
+    /// The arguments of each call that an agent makes of it when a run that moved what the call holds has ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agent_end: Vec<Object>,
 }
 
 /// The shape of `ovos.tools.list.response`, which is sent from text that was written when a toolbox was loaded.

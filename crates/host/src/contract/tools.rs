@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use ovos_toolbox_wire::{Effect, Failure, Object};
+use ovos_toolbox_wire::{Effect, Failure, Object, ToolDefinition};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -46,12 +46,13 @@ impl std::fmt::Display for UnknownKeys {
 }
 
 /// The keys of a tool's definition.
-const KEYS: [&str; 7] = [
+const KEYS: [&str; 8] = [
     "name",
     "description",
     "category",
     "effect",
     "timeout_ms",
+    "agent_end",
     "argument_schema",
     "output_schema",
 ];
@@ -160,7 +161,13 @@ fn compile(value: Value, motion: Motion) -> Result<CompiledTool, Vec<String>> {
     if !wrong.is_empty() {
         return Err(wrong);
     }
-    let definition = serde_json::from_value(value).map_err(|e| vec![e.to_string()])?;
+    let definition: ToolDefinition = serde_json::from_value(value).map_err(|e| vec![e.to_string()])?;
+    if !definition.agent_end.is_empty() && definition.effect != Effect::Safe {
+        return Err(vec![format!(
+            "it has `agent_end`, and its effect is {}; only a \"safe\" tool is called when the run of an agent has ended",
+            definition.effect
+        )]);
+    }
     Ok(CompiledTool::new(definition))
 }
 
@@ -243,6 +250,12 @@ mod tests {
         check(
             &json!({"name": "add", "effect": "read", "argument_schema": {"$ref": "#/$defs/a", "$defs": {"a": object}}, "output_schema": object}),
             &[],
+        );
+        let ends = |effect| json!({"name": "land", "effect": effect, "agent_end": [{}], "argument_schema": object, "output_schema": object});
+        check(&ends("safe"), &[]);
+        check(
+            &ends("motion"),
+            &["it has `agent_end`, and its effect is motion; only a \"safe\" tool"],
         );
         check(&json!("add"), &["not an object"]);
         check(

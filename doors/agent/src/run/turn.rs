@@ -34,6 +34,15 @@ impl Ready {
         Value::Object(self.arguments.clone())
     }
 
+    fn claim(&self) -> Claim {
+        let plan = self.plan.as_ref();
+        Claim {
+            toolbox_id: self.tool.toolbox_id.clone(),
+            effect: self.tool.effect,
+            subsystems: plan.map_or_else(Vec::new, |plan| plan.subsystems.clone()),
+        }
+    }
+
     /// What it asks of the physical budgets.
     ///
     /// # Errors
@@ -198,17 +207,7 @@ impl Run<'_> {
 
     /// Makes the calls that are ready: in batches of those that share nothing. After one that fails no further batch begins.
     async fn make(&mut self, ready: Vec<Ready>, lines: &mut [record::Call]) -> Option<End> {
-        let claims: Vec<Claim> = ready
-            .iter()
-            .map(|call| Claim {
-                toolbox_id: call.tool.toolbox_id.clone(),
-                effect: call.tool.effect,
-                subsystems: call
-                    .plan
-                    .as_ref()
-                    .map_or_else(Vec::new, |plan| plan.subsystems.clone()),
-            })
-            .collect();
+        let claims: Vec<Claim> = ready.iter().map(Ready::claim).collect();
         let mut failed = None;
         let mut end = None;
         for batch in batches(&claims) {
@@ -254,10 +253,13 @@ impl Run<'_> {
             }
             let moving = allowed.iter().any(|call| call.tool.effect == Effect::Motion);
             let came = join_all(allowed.iter().map(|call| self.one(call))).await;
-            self.moved |= moving && !self.settings.dry_run;
             for (call, mut came) in allowed.into_iter().zip(came) {
                 if came.failed() {
                     failed = Some(call.tool.name.clone());
+                }
+                let claim = call.claim();
+                if came.began && claim.effect == Effect::Motion && !self.moved.contains(&claim) {
+                    self.moved.push(claim);
                 }
                 self.note(call, &came);
                 if !came.pictures.is_empty() {

@@ -1,0 +1,123 @@
+//! What toolboxes ask for when a run that moved them has ended, such as the landing of a vehicle in the air.
+
+use std::sync::Arc;
+
+use client::payload::AgentEndCall;
+use door::Registered;
+use futures_util::future::join_all;
+use ovos_toolbox_wire::Object;
+use serde_json::Value;
+
+use super::Run;
+use crate::act::{Came, waves};
+use crate::batch::Claim;
+use crate::end::End;
+use crate::record::Status;
+use crate::tell::Tell;
+
+/// A call that a toolbox asks for.
+struct Wanted {
+    tool: Arc<Registered>,
+    arguments: Object,
+    waves: Vec<Vec<String>>,
+}
+
+impl Run<'_> {
+    /// Makes these calls. After people or an emergency stop, also where they come only now, none is begun: `end` is theirs then.
+    pub(super) async fn afterwards(&mut self, end: &mut End) -> Vec<AgentEndCall> {
+        if end.is_of_people() || self.moved.is_empty() {
+            return Vec::new();
+        }
+        let (wanted, mut told) = self.wanted().await;
+        if wanted.is_empty() {
+            return told;
+        }
+        if let Some(by) = self.hands.watch.check().await.filter(End::is_of_people) {
+            *end = by;
+            return told;
+        }
+        self.hands.ending = true;
+        (self.hands.audience)(&Tell::Ending { end });
+        told.extend(join_all(wanted.iter().map(|wanted| self.carry_out(wanted))).await);
+        if let Some(by) = self.hands.interrupt.raised().filter(End::is_of_people) {
+            *end = by;
+        }
+        told
+    }
+
+    /// The calls for what the run moved, and those whose plan is refused.
+    async fn wanted(&self) -> (Vec<Wanted>, Vec<AgentEndCall>) {
+        let (mut wanted, mut refused) = (Vec::new(), Vec::new());
+        for tool in self.belt.agent_ends() {
+            if !self.moved.iter().any(|moved| moved.toolbox_id == tool.toolbox_id) {
+                continue;
+            }
+            for arguments in &tool.agent_end {
+                let plan = match self.hands.plan(tool, arguments).await {
+                    Ok(plan) => plan,
+                    Err(why) => {
+                        refused.push(self.came(tool, arguments, &Came::said(Status::Refused, &why.text)));
+                        continue;
+                    }
+                };
+                let waves = waves(&plan);
+                let held = Claim {
+                    toolbox_id: tool.toolbox_id.clone(),
+                    effect: tool.effect,
+                    subsystems: plan.subsystems,
+                };
+                if self.moved.iter().any(|moved| moved.shares(&held)) {
+                    wanted.push(Wanted {
+                        tool: Arc::clone(tool),
+                        arguments: arguments.clone(),
+                        waves,
+                    });
+                }
+            }
+        }
+        (wanted, refused)
+    }
+
+    async fn carry_out(&self, wanted: &Wanted) -> AgentEndCall {
+        let Wanted {
+            tool,
+            arguments,
+            waves,
+        } = wanted;
+        (self.hands.audience)(&Tell::Call {
+            name: &tool.name,
+            arguments: &Value::Object(arguments.clone()),
+            waves,
+        });
+        let came = self.hands.make(tool, arguments).await;
+        self.came(tool, arguments, &came)
+    }
+
+    fn came(&self, tool: &Registered, arguments: &Object, came: &Came) -> AgentEndCall {
+        (self.hands.audience)(&Tell::Came {
+            name: &tool.name,
+            status: came.status,
+            text: &came.text,
+            ms: came.ms,
+        });
+        AgentEndCall {
+            toolbox_id: tool.toolbox_id.clone(),
+            name: tool.name.clone(),
+            arguments: arguments.clone(),
+            call_id: came.call_id.clone(),
+            ok: came.status == Status::Completed,
+            text: came.text.clone(),
+            ms: came.ms,
+        }
+    }
+}
+
+/// Why the run ended, and what was done then.
+pub(super) fn told(end: &End, after: &[AgentEndCall]) -> String {
+    let mut text = end.text();
+    for call in after {
+        let became = if call.ok { "done" } else { &call.text };
+        text.push_str(&format!("; afterwards {}: {became}", call.name));
+    }
+    text
+}
