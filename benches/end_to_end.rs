@@ -2,7 +2,8 @@
 //!
 //! Buses, services and responders run in separate processes; this one is the client. Variants are measured alternately,
 //! round by round, so that ratios hold on a busy machine where absolute values do not. `make bench` builds what it
-//! needs and runs it; it takes about six minutes.
+//! needs and runs it; it takes about eight minutes. `cargo bench --bench end_to_end -- agent opm` runs some of it: `stop`,
+//! `brake`, `embedded`, `isolation`, `mcp`, `agent`, `opm`, `mounts`, `python`, `start`.
 #![allow(clippy::print_stdout, reason = "a bench prints its figures")]
 #![allow(
     clippy::unwrap_used,
@@ -12,10 +13,15 @@
 #![allow(clippy::print_stderr, reason = "it says what it does meanwhile")]
 
 mod support {
+    pub(crate) mod agent;
     pub(crate) mod brake;
     pub(crate) mod crash;
     pub(crate) mod door;
+    pub(crate) mod lines;
     pub(crate) mod measure;
+    pub(crate) mod memory;
+    pub(crate) mod mounts;
+    pub(crate) mod opm;
     pub(crate) mod peers;
     #[allow(dead_code, reason = "serves the tests, too")]
     #[path = "../../tests/support/process.rs"]
@@ -34,11 +40,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use support::measure::{Rounds, latency, quantile, throughput};
+use support::measure::{Rounds, latency, micros, per_second, quantile, throughput};
 use support::peers::{self, Bus, BusKind, ECHO, Question, blob};
 use support::table::Table;
 use support::wire::Wire;
-use support::{brake, crash, door, python, start, stop};
+use support::{agent, brake, crash, door, mounts, opm, python, start, stop};
 
 const ROUNDS: usize = 7;
 
@@ -92,6 +98,15 @@ fn main() -> io::Result<()> {
     }
     if wanted("mcp") {
         mcp(&mut table)?;
+    }
+    if wanted("agent") {
+        agent::rows(&mut table, ROUNDS, ONE_BY_ONE, TURN)?;
+    }
+    if wanted("opm") {
+        opm::rows(&mut table, ROUNDS, ONE_BY_ONE, TURN)?;
+    }
+    if wanted("mounts") {
+        mounts::rows(&mut table, ROUNDS, ONE_BY_ONE, TURN)?;
     }
     if wanted("python") {
         match python::python() {
@@ -202,24 +217,6 @@ impl Contest {
     }
 }
 
-fn micros(rounds: &Rounds) -> String {
-    format!(
-        "{:.2}x ({:.0} / {:.0} µs)",
-        rounds.ratio(0, 1),
-        rounds.figure(0),
-        rounds.figure(1)
-    )
-}
-
-fn per_second(rounds: &Rounds) -> String {
-    format!(
-        "{:.2}x ({:.0} / {:.0} /s)",
-        rounds.ratio(0, 1),
-        rounds.figure(0),
-        rounds.figure(1)
-    )
-}
-
 fn embedded(table: &mut Table) -> io::Result<()> {
     eprintln!("bench: invoke over the embedded bus");
     for (isolation, wanted_time, wanted_rate) in [("process", 1.25, 0.8), ("in_process", 1.25, 0.7)] {
@@ -238,7 +235,7 @@ fn embedded(table: &mut Table) -> io::Result<()> {
         ));
         table.goal(
             "  time of one at a time (p50)",
-            micros(&one),
+            micros(&one, 0, 1),
             &format!("<= {wanted_time:.2}x"),
             one.ratio(0, 1) <= wanted_time,
         );
@@ -304,7 +301,7 @@ fn isolated(table: &mut Table) -> io::Result<()> {
         "invoke `add` of testbed while testbed_dup is killed and loaded again ({:.1} times a second), against calm",
         crashes as f64 / time.as_secs_f64()
     ));
-    table.note("  time of one at a time (p50)", micros(&one));
+    table.note("  time of one at a time (p50)", micros(&one, 0, 1));
     table.note(format!("  throughput, {MANY} under way"), per_second(&many));
     Ok(())
 }
@@ -376,7 +373,7 @@ fn published(table: &mut Table) -> io::Result<()> {
     contest.many(MANY)?;
     let one = contest.one_by_one()?;
     let many = contest.many(MANY)?;
-    table.note("  Python bus, time of one at a time (p50)", micros(&one));
+    table.note("  Python bus, time of one at a time (p50)", micros(&one, 0, 1));
     // 7 rounds of a second on a shared machine are no more precise.
     let met = many.ratio(0, 1) >= 0.9;
     let goal = ">= 1x, within 10 %";
@@ -395,7 +392,7 @@ fn published(table: &mut Table) -> io::Result<()> {
     table.heading("against ovos-PHAL-plugin-tools, each on a Python bus");
     table.note(
         "  invoke `add`, time of one at a time (p50)",
-        micros(&contest.one_by_one()?),
+        micros(&contest.one_by_one()?, 0, 1),
     );
     table.note(
         format!("  invoke `add`, throughput, {MANY} under way"),
@@ -436,7 +433,10 @@ fn published(table: &mut Table) -> io::Result<()> {
         ">= 5x",
         met,
     );
-    table.note("  time of one at a time (p50)", micros(&contest.one_by_one()?));
+    table.note(
+        "  time of one at a time (p50)",
+        micros(&contest.one_by_one()?, 0, 1),
+    );
     Ok(())
 }
 

@@ -1,16 +1,17 @@
 //! What the MCP door costs: a call through it against the same call over the bus, its start, its memory, its list of tools.
 
 use std::cell::RefCell;
-use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::lines::Lines;
 use super::measure::{Rounds, latency, median};
-use super::peers::{Bus, BusKind, Question, plugins, service_command};
+use super::peers::{Bus, BusKind, Question, built, plugins, service_command};
 use super::process::{Process, Sandbox};
 use super::start::{MB_A_KIB, field};
 
@@ -30,15 +31,16 @@ pub(crate) struct Door {
 
 /// `None` where the door's program was not built.
 pub(crate) fn measure(rounds: usize, calls: usize, limit: Duration) -> io::Result<Option<Door>> {
-    if !program().exists() {
+    let Some(program) = built("ovos-tools-mcp") else {
         return Ok(None);
-    }
+    };
     let bus = Bus::start(BusKind::Embedded);
     let _service = bus.service(&json!({"isolation": "in_process"}));
     let sandbox = sandbox(&bus)?;
     let question = Question::invoke("add", &json!({"a": 20, "b": 22}));
-    let stdio = RefCell::new(Stdin::start(&bus, &sandbox)?);
-    let http = RefCell::new(Http::start(&bus, &sandbox)?);
+    let door = || command(&program, &bus, &sandbox);
+    let stdio = RefCell::new(Lines::start(door())?);
+    let http = RefCell::new(Http::start(door(), &sandbox)?);
     let call = request(
         "tools/call",
         json!({"name": "add", "arguments": {"a": 20, "b": 22}}),
@@ -72,7 +74,7 @@ pub(crate) fn measure(rounds: usize, calls: usize, limit: Duration) -> io::Resul
     play(1)?;
     let calls = play(rounds)?;
     let resident = [
-        resident(stdio.borrow().child.id())?,
+        resident(stdio.borrow().pid())?,
         resident(http.borrow().process.pid())?,
     ];
 
@@ -80,7 +82,7 @@ pub(crate) fn measure(rounds: usize, calls: usize, limit: Duration) -> io::Resul
     let mut ready = Vec::new();
     for round in 0..=STARTS {
         let begun = Instant::now();
-        Stdin::start(&bus, &sandbox)?.ask(&list)?;
+        Lines::start(door())?.ask(&list)?;
         // The first start warms the machine's caches.
         if round > 0 {
             ready.push(begun.elapsed().as_secs_f64() * 1e3);
@@ -90,29 +92,25 @@ pub(crate) fn measure(rounds: usize, calls: usize, limit: Duration) -> io::Resul
         calls,
         ready: median(ready),
         resident,
-        list: shipped()?,
+        list: shipped(&program)?,
     }))
 }
 
 /// The list with everything that comes with the service.
-fn shipped() -> io::Result<(usize, usize)> {
+fn shipped(program: &Path) -> io::Result<(usize, usize)> {
     let bus = Bus::start(BusKind::Embedded);
     let home = Sandbox::with_bus(bus.port);
-    let mut command = service_command(&home);
-    command.arg("--plugins").arg(plugins("bench-toolboxes"));
-    let mut service = Process::start("ovos-tools", &home, command);
+    let mut serving = service_command(&home);
+    serving.arg("--plugins").arg(plugins("bench-toolboxes"));
+    let mut service = Process::start("ovos-tools", &home, serving);
     service.until("all toolboxes", |service| {
         service.output().contains("Try: ovos-tools list").then_some(())
     });
     let sandbox = sandbox(&bus)?;
-    let answer = Stdin::start(&bus, &sandbox)?.ask(&request("tools/list", json!({})))?;
+    let answer = Lines::start(command(program, &bus, &sandbox))?.ask(&request("tools/list", json!({})))?;
     let list: Value = serde_json::from_slice(&answer)?;
     let tools = list["result"]["tools"].as_array().map_or(0, Vec::len);
     Ok((answer.len(), tools))
-}
-
-fn program() -> PathBuf {
-    Path::new(env!("CARGO_BIN_EXE_ovos-tools")).with_file_name("ovos-tools-mcp")
 }
 
 /// A home whose door asks for no token.
@@ -126,8 +124,8 @@ fn sandbox(bus: &Bus) -> io::Result<Sandbox> {
     Ok(sandbox)
 }
 
-fn command(bus: &Bus, sandbox: &Sandbox) -> Command {
-    let mut command = sandbox.command(program());
+fn command(program: &Path, bus: &Bus, sandbox: &Sandbox) -> Command {
+    let mut command = sandbox.command(program);
     command.args(["--bus", &format!("ws://127.0.0.1:{}/core", bus.port)]);
     command
 }
@@ -147,49 +145,6 @@ fn resident(pid: u32) -> io::Result<f64> {
     Ok(field(&status, "VmRSS") * MB_A_KIB)
 }
 
-/// A door at stdin and stdout.
-struct Stdin {
-    child: Child,
-    stdin: ChildStdin,
-    stdout: BufReader<ChildStdout>,
-}
-
-impl Stdin {
-    fn start(bus: &Bus, sandbox: &Sandbox) -> io::Result<Self> {
-        let mut command = command(bus, sandbox);
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null());
-        let mut child = command.spawn()?;
-        let pipes = (child.stdin.take(), child.stdout.take());
-        let (Some(stdin), Some(stdout)) = pipes else {
-            return Err(io::Error::other("the door has no pipes"));
-        };
-        Ok(Self {
-            child,
-            stdin,
-            stdout: BufReader::new(stdout),
-        })
-    }
-
-    /// Asks, and reads the answer: nothing else comes to a client that asks for no progress.
-    fn ask(&mut self, request: &str) -> io::Result<Vec<u8>> {
-        self.stdin.write_all(format!("{request}\n").as_bytes())?;
-        let mut line = Vec::new();
-        self.stdout.read_until(b'\n', &mut line)?;
-        Ok(line)
-    }
-}
-
-impl Drop for Stdin {
-    fn drop(&mut self) {
-        // Both fail only if it has ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 /// A door that listens, and a connection to it that stays open.
 struct Http {
     process: Process,
@@ -199,8 +154,7 @@ struct Http {
 }
 
 impl Http {
-    fn start(bus: &Bus, sandbox: &Sandbox) -> io::Result<Self> {
-        let mut command = command(bus, sandbox);
+    fn start(mut command: Command, sandbox: &Sandbox) -> io::Result<Self> {
         command.args(["--http", "127.0.0.1:0"]);
         let mut process = Process::start("door", sandbox, command);
         let address = process.until("its address", |door| {

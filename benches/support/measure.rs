@@ -124,3 +124,23 @@ fn answers_read(wire: &mut Wire, question: &Question) -> io::Result<usize> {
     }
     Ok(came)
 }
+
+/// The ratio of one to another, and both in microseconds.
+pub(crate) fn micros(rounds: &Rounds, who: usize, to: usize) -> String {
+    format!(
+        "{:.2}x ({:.0} / {:.0} µs)",
+        rounds.ratio(who, to),
+        rounds.figure(who),
+        rounds.figure(to)
+    )
+}
+
+/// The ratio of the first to the second, and both in answers per second.
+pub(crate) fn per_second(rounds: &Rounds) -> String {
+    format!(
+        "{:.2}x ({:.0} / {:.0} /s)",
+        rounds.ratio(0, 1),
+        rounds.figure(0),
+        rounds.figure(1)
+    )
+}

@@ -31,6 +31,16 @@ pub(crate) struct Peer {
     _sandbox: Sandbox,
 }
 
+impl Peer {
+    pub(crate) fn start(name: &str, sandbox: Sandbox, command: Command) -> Self {
+        let process = Process::start(name, &sandbox, command);
+        Self {
+            process,
+            _sandbox: sandbox,
+        }
+    }
+}
+
 /// A bus on its own port.
 pub(crate) struct Bus {
     pub(crate) port: u16,
@@ -81,11 +91,7 @@ impl Bus {
         command
             .args(["-m", "ovos_PHAL"])
             .env("REFERENCE_TOOLBOX_GROWN", grown.to_string());
-        let process = Process::start("ovos_PHAL", &sandbox, command);
-        self.ready(Peer {
-            process,
-            _sandbox: sandbox,
-        })
+        self.lists(Peer::start("ovos_PHAL", sandbox, command), "add", 1)
     }
 
     /// Starts our service with testbed and this section of the configuration.
@@ -95,6 +101,24 @@ impl Bus {
 
     /// Starts our service with testbed and these sections of the configuration.
     pub(crate) fn service_with(&self, sections: &Value) -> Peer {
+        self.lists(self.serve(sections, Some(plugins("bench-plugins"))), "add", 1)
+    }
+
+    /// Starts our service with these sections, and the toolboxes of a folder; it may not be ready yet.
+    pub(crate) fn serve(&self, sections: &Value, plugins: Option<PathBuf>) -> Peer {
+        let sandbox = self.configured(sections);
+        let plugins = plugins.unwrap_or_else(|| {
+            let none = sandbox.path("plugins");
+            std::fs::create_dir(&none).expect("a sandbox can be written");
+            none
+        });
+        let mut command = service_command(&sandbox);
+        command.arg("--plugins").arg(plugins);
+        Peer::start("ovos-tools", sandbox, command)
+    }
+
+    /// A home with these sections of the configuration.
+    pub(crate) fn configured(&self, sections: &Value) -> Sandbox {
         let sandbox = Sandbox::new();
         let conf = json!({
             "websocket": {"host": "127.0.0.1", "port": self.port},
@@ -102,31 +126,37 @@ impl Bus {
         });
         std::fs::write(sandbox.path("config/mycroft/mycroft.conf"), conf.to_string())
             .expect("a sandbox can be written");
-        let mut command = service_command(&sandbox);
-        command.arg("--plugins").arg(plugins("bench-plugins"));
-        let process = Process::start("ovos-tools", &sandbox, command);
-        self.ready(Peer {
-            process,
-            _sandbox: sandbox,
+        sandbox
+    }
+
+    /// Waits until the service lists so many tools of this name: a toolbox may join after the service says that it is ready.
+    pub(crate) fn lists(&self, peer: Peer, tool: &'static str, times: usize) -> Peer {
+        self.answers(peer, "ovos.tools.list", move |list| {
+            let tools = list["tools"].as_array().into_iter().flatten();
+            tools.filter(|one| one["name"] == tool).count() == times
         })
     }
 
-    /// Waits until the service lists the tools of its toolbox, which may join after the service says that it is ready.
-    fn ready(&self, mut peer: Peer) -> Peer {
+    /// Asks the service until its answer fits.
+    pub(crate) fn answers(
+        &self,
+        mut peer: Peer,
+        topic: &str,
+        fits: impl Fn(&Value) -> bool + Send + 'static,
+    ) -> Peer {
         let Question {
             request: question,
             answer,
-        } = Question::new("ovos.tools.list", &json!({}));
+        } = Question::new(topic, &json!({}));
         let mut asking = self.join();
         let mut writing = asking.writer().expect("a socket can be cloned");
         let (told, tells) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
-            let ready = |text: &[u8]| {
-                let list: Value = serde_json::from_slice(text).unwrap_or_default();
-                let tools = list["data"]["tools"].as_array();
-                tools.is_some_and(|tools| tools.iter().any(|tool| tool["name"] == "add"))
+            let read = |text: &[u8]| {
+                let frame: Value = serde_json::from_slice(text).unwrap_or_default();
+                fits(&frame["data"])
             };
-            while let Ok(ready) = asking.until(&answer, ready) {
+            while let Ok(ready) = asking.until(&answer, read) {
                 if told.send(ready).is_err() {
                     return;
                 }
@@ -147,6 +177,12 @@ pub(crate) fn service_command(sandbox: &Sandbox) -> Command {
     let mut command = sandbox.command(env!("CARGO_BIN_EXE_ovos-tools"));
     command.arg("serve");
     command
+}
+
+/// A program beside the service's, if it was built.
+pub(crate) fn built(name: &str) -> Option<PathBuf> {
+    let program = Path::new(env!("CARGO_BIN_EXE_ovos-tools")).with_file_name(name);
+    program.exists().then_some(program)
 }
 
 /// A folder of toolboxes built with optimisation.

@@ -29,19 +29,29 @@ class Lane:
         """Queues a frame that must arrive. Never blocks."""
         with self._lock:
             if not self._closed:
-                self._waiting.append(frame)
-                self._bytes += len(frame)
-                self._changed.notify_all()
+                self._queue(frame)
 
     def send_or_drop(self, frame: bytes) -> bool:
         """Queues a frame that may be lost; False if it was dropped because too much waits."""
         with self._lock:
             if self._closed or self._bytes > DROP_ABOVE:
                 return False
-            self._waiting.append(frame)
-            self._bytes += len(frame)
-            self._changed.notify_all()
+            self._queue(frame)
             return True
+
+    def _queue(self, frame: bytes) -> None:
+        """Writes as much as the socket takes at once; the thread writes the rest. Under the lock."""
+        if not (self._waiting or self._writing):
+            try:
+                sent = self.connection.send(frame, socket.MSG_DONTWAIT)
+            except OSError:
+                sent = 0
+            if sent == len(frame):
+                return
+            frame = frame[sent:]
+        self._waiting.append(frame)
+        self._bytes += len(frame)
+        self._changed.notify_all()
 
     def flush(self, seconds: float) -> bool:
         """Waits until everything is written; False if that takes longer."""

@@ -24,6 +24,8 @@ from .stops import Stops
 log = logging.getLogger("ovos_tools_program")
 #: Threads for runs; more runs wait in a queue. Tools wait for the network most of their time.
 MAX_THREADS = 64
+#: Threads that wait for the next run.
+MAX_SPARE = 4
 #: What a frame has beside a result.
 FRAME = 256
 
@@ -47,6 +49,9 @@ class Runs:
         self._progress = Rate(1000, 500)
         self._lock = threading.Lock()
         self._idle = threading.Condition(self._lock)
+        #: Wakes a thread that waits for the next run, and how many do.
+        self._wanted = threading.Condition(self._lock)
+        self._spare = 0
         self._runs: Dict[int, Run] = {}
         self._queued: Deque[Run] = deque()
         #: Threads for runs, those of them that are inside a tool, and those whose run was abandoned.
@@ -157,6 +162,8 @@ class Runs:
         """Takes no more starts, and waits until `until` for those under way. False if some had to be given up."""
         with self._lock:
             self.open = False
+            self._spare = 0
+            self._wanted.notify_all()
             waiting = list(self._queued)
             self._queued.clear()
         for run in waiting:
@@ -178,22 +185,34 @@ class Runs:
         return max(0, len(self._queued) - free)
 
     def _spawn(self) -> None:
-        """Starts a thread for what is queued. Under the lock."""
-        if self._threads - self._gone < MAX_THREADS:
+        """Has a thread take what is queued: one that waits, or a new one. Under the lock."""
+        if self._spare:
+            self._spare -= 1
+            self._wanted.notify()
+        elif self._threads - self._gone < MAX_THREADS:
             self._threads += 1
             threading.Thread(target=self._serve_runs, name=f"run-{self._id}", daemon=True).start()
 
     def _serve_runs(self) -> None:
         while True:
-            with self._lock:
-                if not self._queued or self._threads - self._gone > MAX_THREADS:
-                    self._threads -= 1
-                    return
-                run = self._queued.popleft()
-                self._inside += 1
+            run = self._next()
+            if run is None:
+                return
             self._perform(run)
             with self._lock:
                 self._inside -= 1
+
+    def _next(self) -> Optional[Run]:
+        """The run that this thread performs next; None if it is to end. A few wait: to start a thread takes longer."""
+        with self._lock:
+            while self.open and not self._queued and self._spare < MAX_SPARE:
+                self._spare += 1
+                self._wanted.wait()
+            if not self._queued or self._threads - self._gone > MAX_THREADS:
+                self._threads -= 1
+                return None
+            self._inside += 1
+            return self._queued.popleft()
 
     def _perform(self, run: Run) -> None:
         try:
