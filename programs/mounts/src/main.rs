@@ -1,7 +1,7 @@
 //! `ovos-tools-mounts`: servers of the Model Context Protocol (MCP) as toolboxes.
 //!
 //! A program of ovos-tools (`docs/protocol.md`) and a client of MCP. The service starts it; it owns no configuration: what a
-//! mount is comes with `open`. Read [`program`] (the service's side), [`mount`] and [`session`] (the server's side), [`keeper`] (processes).
+//! mount is comes with `open`. Read [`program`] (the service's side), [`mount`] (the server's side), [`keeper`] (processes).
 #![forbid(unsafe_code)]
 
 mod checked;
@@ -18,7 +18,6 @@ mod program;
 mod result;
 mod secrets;
 mod served;
-mod session;
 mod tools;
 mod voice;
 

@@ -1,5 +1,7 @@
 //! One mounted server: it is kept connected, and its tools are called. Read [`keep`], then [`Caller::call`].
 
+mod session;
+
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -14,12 +16,12 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+use self::session::serve;
 use crate::checked::Checked;
 use crate::connect::{Era, connect, failed};
 use crate::peer::Heard;
 use crate::result::Answered;
 use crate::secrets::{Secrets, cut};
-use crate::session::serve;
 use crate::tools::Tools;
 use crate::voice::{Backend, Level, Voice};
 

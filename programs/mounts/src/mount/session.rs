@@ -9,8 +9,8 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
+use super::{FIRST_RETRY, LAST_RETRY, Shared, State, WHY};
 use crate::connect::{Connection, Era, list};
-use crate::mount::{FIRST_RETRY, LAST_RETRY, Shared, State, WHY};
 use crate::peer::Heard;
 use crate::process::ServerProcess;
 
