@@ -115,7 +115,9 @@ impl End {
             Self::UserStop => "the user said stop".to_owned(),
             Self::Operator(how) => format!("ended by a person: {how}"),
             Self::Takeover(how) => format!("a person has taken over: {how}"),
-            Self::ModelUnreachable(why) => format!("the model cannot be reached: {why}"),
+            Self::ModelUnreachable(why) => format!(
+                "the model cannot be reached: {why}; start one there, or name yours with --url or `service.doors.agent.url`"
+            ),
             Self::ModelTimeout(why) => format!("the model did not answer: {why}"),
             Self::ModelRefused(why) => format!("the endpoint refuses the request: {why}"),
             Self::ModelUnreadable(why) => format!("the endpoint's answer cannot be read: {why}"),
