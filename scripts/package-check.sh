@@ -125,12 +125,14 @@ archive_inside() {
     rm -rf "$work/root/home/ovos/.local/state/ovos-tools"
 }
 
+# Fails where Debian's packages cannot be had.
+bootstrapped() {
+    [ ! -e "$bookworm/.ready" ] || return 0
+    rm -rf "$bookworm"
+    debootstrap --variant=minbase --arch="$debian" bookworm "$bookworm" >"$work/log" 2>&1 && touch "$bookworm/.ready"
+}
+
 debian_root() {
-    if [ ! -e "$bookworm/.ready" ]; then
-        rm -rf "$bookworm"
-        debootstrap --variant=minbase --arch="$debian" bookworm "$bookworm" >"$work/log" 2>&1 || fail "debootstrap failed"
-        touch "$bookworm/.ready"
-    fi
     cp -a "$bookworm" "$work/root"
     cp /etc/resolv.conf "$work/root/etc/resolv.conf"
     new_home "$work/root/home/ovos"
@@ -160,6 +162,8 @@ if [ "$(id -u)" != 0 ] || ! command -v debootstrap >/dev/null; then
     scripts/skip.sh package-debian "installing a .deb needs root and debootstrap: apt-get install -y debootstrap"
 elif ! unshare --mount true 2>/dev/null; then
     scripts/skip.sh package-debian "mounting is not permitted here"
+elif ! bootstrapped; then
+    scripts/skip.sh package-debian "debootstrap failed: $(tail -n 1 "$work/log")"
 else
     debian_root
     [ "$debian" = "$native" ] || archive_inside
