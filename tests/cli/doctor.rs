@@ -279,8 +279,12 @@ async fn the_interpreter_of_python_toolboxes_is_named() {
     fs::create_dir_all(python.parent().unwrap()).unwrap();
     let toolbox = |name: &str, problem: Value| json!({"entry_point": name, "distribution": name, "version": "1", "revision": "1", "problem": problem});
     let says = |toolboxes: &[Value]| {
-        let listing = json!({"python": {"executable": python, "version": "3.11.2"}, "toolboxes": toolboxes});
-        fs::write(&python, format!("#!/bin/sh\ncat <<'E'\n{listing}\nE\n")).unwrap();
+        let listing = json!({"python": {"executable": python, "version": "3.11.2"}, "toolboxes": toolboxes, "imports": []});
+        fs::write(
+            &python,
+            format!("#!/bin/sh\ncase \"$*\" in *--folders) exit;; esac\ncat <<'E'\n{listing}\nE\n"),
+        )
+        .unwrap();
         fs::set_permissions(&python, fs::Permissions::from_mode(0o755)).unwrap();
     };
     let part = "program python";

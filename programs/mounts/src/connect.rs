@@ -1,5 +1,7 @@
 //! From a mount's configuration to a connection with its server. Read [`connect`].
 
+mod https;
+
 use std::collections::HashMap;
 use std::error::Error;
 use std::sync::Arc;
@@ -17,7 +19,6 @@ use rmcp::{Peer, RoleClient};
 use serde_json::{Value, json};
 
 use crate::checked::Checked;
-use crate::https;
 use crate::peer::{Client, Heard};
 use crate::process::ServerProcess;
 use crate::voice::Voice;

@@ -7,7 +7,6 @@
 mod checked;
 mod connect;
 mod frames;
-mod https;
 mod keeper;
 mod lanes;
 mod ledger;
