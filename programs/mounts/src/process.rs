@@ -101,7 +101,7 @@ impl ServerProcess {
         Ok((process, output, input))
     }
 
-    /// Waits for its end, and says how it ended. Cancel-safe.
+    /// Waits for its end, and says how it ended; again when it is asked again. Cancel-safe.
     pub(crate) async fn ended(&mut self) -> String {
         let status = match self.keeper.wait().await {
             Ok(status) => match status.code() {
@@ -112,8 +112,10 @@ impl ServerProcess {
             },
             Err(error) => format!("cannot be waited for: {error}"),
         };
-        // What it wrote last may still be under way.
-        _ = tokio::time::timeout(Duration::from_millis(200), &mut self.listens).await;
+        // What it wrote last may still be under way. A task that was waited for must not be polled again.
+        if !self.listens.is_finished() {
+            _ = tokio::time::timeout(Duration::from_millis(200), &mut self.listens).await;
+        }
         format!("the server {status}{}", self.last_words())
     }
 
