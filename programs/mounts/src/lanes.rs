@@ -6,6 +6,7 @@
 use std::io::{BufReader, Write as _};
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -75,26 +76,37 @@ impl Lanes {
         // The service bounds what is under way: it waits for answers, and holds back starts past `max_queued`.
         let (brings, brought) = mpsc::unbounded_channel();
         let outlet = Outlet::start(data.try_clone()?);
-        let brings_control = brings.clone();
-        thread::Builder::new()
-            .name("control".to_owned())
-            .spawn(move || serve_control(control, &brings_control))?;
-        thread::Builder::new().name("data".to_owned()).spawn(move || {
-            let end = read(data, MAX_DATA, |order| {
+        spawn("control", brings.clone(), |brings| serve_control(control, brings))?;
+        spawn("data", brings, |brings| {
+            read(data, MAX_DATA, |order| {
                 // Fails only when the program ends.
                 _ = brings.send(Brought::Order(order));
                 Ok(())
-            });
-            _ = brings.send(Brought::End(end.map(|why| format!("the data lane: {why}"))));
+            })
         })?;
         Ok((outlet, brought))
     }
 }
 
-/// Serves the control lane, and nothing else.
-fn serve_control(socket: UnixStream, brings: &mpsc::UnboundedSender<Brought>) {
+/// Starts the thread of a lane. Its end ends the program, also if it panics.
+fn spawn(
+    lane: &'static str,
+    brings: mpsc::UnboundedSender<Brought>,
+    serve: impl FnOnce(&mpsc::UnboundedSender<Brought>) -> Option<String> + Send + 'static,
+) -> std::io::Result<()> {
+    thread::Builder::new().name(lane.to_owned()).spawn(move || {
+        let end = catch_unwind(AssertUnwindSafe(|| serve(&brings)));
+        let end = end.unwrap_or_else(|_| Some("a bug of ovos-tools: its thread panicked".to_owned()));
+        // Fails only when the program ends.
+        _ = brings.send(Brought::End(end.map(|why| format!("the {lane} lane: {why}"))));
+    })?;
+    Ok(())
+}
+
+/// Serves the control lane, and nothing else. Says what was wrong at its end, if anything was.
+fn serve_control(socket: UnixStream, brings: &mpsc::UnboundedSender<Brought>) -> Option<String> {
     let answers = socket.try_clone();
-    let end = match answers {
+    match answers {
         Err(error) => Some(error.to_string()),
         Ok(mut answers) => read(socket, MAX_CONTROL, |order| {
             let answer = match order {
@@ -124,8 +136,7 @@ fn serve_control(socket: UnixStream, brings: &mpsc::UnboundedSender<Brought>) {
             };
             answers.write_all(&frame(&answer))
         }),
-    };
-    _ = brings.send(Brought::End(end.map(|why| format!("the control lane: {why}"))));
+    }
 }
 
 /// Reads orders until the end, and says what was wrong, if anything was.
@@ -162,7 +173,7 @@ enum Written {
 }
 
 impl Outlet {
-    fn start(socket: UnixStream) -> Self {
+    pub(crate) fn start(socket: UnixStream) -> Self {
         // What may be lost is bounded by `waiting`, and of answers there are no more than orders.
         let (frames, written) = channel();
         let waiting = Arc::new(AtomicUsize::new(0));

@@ -1,5 +1,7 @@
 //! One mounted server: it is kept connected, and its tools are called. Read [`keep`], then [`Caller::call`].
 
+#[cfg(test)]
+mod end_tests;
 mod session;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -81,8 +83,6 @@ pub(crate) struct Shared {
     /// Told when a call could not reach the server.
     pub(crate) missed: Notify,
     pub(crate) end: CancellationToken,
-    /// Told when what is started is no longer what the service has checked.
-    outdated: CancellationToken,
 }
 
 impl Mount {
@@ -104,7 +104,6 @@ impl Mount {
             calls: watch::Sender::default(),
             missed: Notify::new(),
             end: CancellationToken::new(),
-            outdated: CancellationToken::new(),
         });
         let (says, state) = watch::channel(State::Starting);
         let task = tokio::spawn(keep(shared.clone(), says));
@@ -116,9 +115,17 @@ impl Mount {
         self.shared.tools()
     }
 
-    /// Told when what it starts is no longer what the service has checked: it starts no server any longer.
-    pub(crate) fn outdated(&self) -> &CancellationToken {
-        &self.shared.outdated
+    /// Waits until its server is kept no longer, though nothing closes it, and says why. Cancel-safe; not to be asked again.
+    pub(crate) async fn given_up(&mut self) -> String {
+        match (&mut self.task).await {
+            Ok(()) => {
+                "the command of its server, or its script, has changed: the service has to check it again"
+                    .to_owned()
+            }
+            Err(error) => {
+                format!("a bug of ovos-tools: the task that keeps its server connected has ended: {error}")
+            }
+        }
     }
 
     /// Ends the server.
@@ -313,7 +320,7 @@ impl Shared {
     }
 }
 
-/// Keeps a server connected until the mount is closed.
+/// Keeps a server connected until the mount is closed, or what it starts is no longer what the service has checked.
 async fn keep(shared: Arc<Shared>, says: watch::Sender<State>) {
     // The service has checked it just now.
     let checked = Checked::of(&shared.config);
@@ -325,7 +332,7 @@ async fn keep(shared: Arc<Shared>, says: watch::Sender<State>) {
         .backend(Backend::Starting, "its server is being started");
     loop {
         if Checked::of(&shared.config) != checked {
-            return shared.outdated.cancel();
+            return;
         }
         let began = Instant::now();
         let Some(reason) = once(&shared, &says, &checked, &mut era).await else {

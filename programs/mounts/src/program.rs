@@ -80,22 +80,22 @@ async fn serve(id: &str, outlet: &Outlet, mut brought: UnboundedReceiver<Brought
             outlet.say(&last);
             return Ok(());
         }
+        let deadline = served.as_ref().and_then(Served::deadline);
         let over = async {
-            match served.as_ref().and_then(Served::deadline) {
+            match deadline {
                 Some(deadline) => sleep_until(deadline).await,
                 None => std::future::pending().await,
             }
         };
-        let outdated = async {
-            match &served {
-                Some(served) => served.outdated().await,
+        let given_up = async {
+            match &mut served {
+                Some(served) => served.given_up().await,
                 None => std::future::pending().await,
             }
         };
         tokio::select! {
-            () = outdated => {
-                return Err("the command of its server, or its script, has changed: the service has to check it again".to_owned());
-            }
+            // The service starts this program again.
+            why = given_up => return Err(why),
             word = brought.recv() => match word {
                 Some(Brought::Order(Order::Open(mut opening))) => {
                     opening.stop_epoch = opening.stop_epoch.max(epoch);

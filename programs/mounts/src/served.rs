@@ -220,10 +220,10 @@ impl Served {
         self.closing.map(|(_, deadline)| deadline)
     }
 
-    /// Ends when its server must not be started any longer before the service has checked it again.
-    pub(crate) async fn outdated(&self) {
-        match &self.mount {
-            Some(mount) => mount.outdated().cancelled().await,
+    /// Ends when its server is kept no longer, though the service does not close it; says why.
+    pub(crate) async fn given_up(&mut self) -> String {
+        match &mut self.mount {
+            Some(mount) => mount.given_up().await,
             None => std::future::pending().await,
         }
     }

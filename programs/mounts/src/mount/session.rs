@@ -6,7 +6,6 @@ use std::time::Duration;
 use rmcp::model::{ServerNotification, SubscriptionFilter};
 use rmcp::{Peer, RoleClient};
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::{FIRST_RETRY, LAST_RETRY, Shared, State, WHY};
@@ -43,10 +42,13 @@ pub(crate) async fn serve(
         let tools = info.capabilities.tools.as_ref();
         tools.is_some_and(|tools| tools.list_changed == Some(true))
     });
-    let watches = (era == Era::Modern && changes).then(|| {
-        let watching = tokio::spawn(watch_changes(peer.clone(), shared.heard.clone()));
-        AbortOnDrop(watching)
-    });
+    let watches = async {
+        if era == Era::Modern && changes {
+            watch_changes(&peer, &shared.heard).await;
+        }
+        // The end of the connection is noticed otherwise.
+        std::future::pending().await
+    };
     let mut ended = Box::pin(service.waiting());
     // The end of a process is noticed.
     let is_checked = process.is_none();
@@ -55,6 +57,7 @@ pub(crate) async fn serve(
         reason = renew(shared, says, &peer, &version, is_checked) => Some(reason),
         reason = gone(&mut process) => Some(reason),
         _ = &mut ended => Some("it closed the connection".to_owned()),
+        reason = watches => reason,
     };
     // The end of a process is the reason for all else, and may be noticed last.
     let why = match why {
@@ -64,7 +67,6 @@ pub(crate) async fn serve(
             Err(_) => Some(reason),
         },
     };
-    drop(watches);
     // Closes its input; then it may end by itself.
     drop(ended);
     drop(peer);
@@ -121,7 +123,7 @@ async fn renew(
 }
 
 /// Hears of changed tools from a server of the modern era.
-async fn watch_changes(peer: Peer<RoleClient>, heard: Arc<Heard>) {
+async fn watch_changes(peer: &Peer<RoleClient>, heard: &Heard) {
     let mut delay = FIRST_RETRY;
     loop {
         let filter = SubscriptionFilter::builder().tools_list_changed().build();
@@ -140,13 +142,5 @@ async fn watch_changes(peer: Peer<RoleClient>, heard: Arc<Heard>) {
         delay = (delay * 2).min(LAST_RETRY);
         // A change may have been missed meanwhile.
         heard.changed.notify_one();
-    }
-}
-
-struct AbortOnDrop(JoinHandle<()>);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
     }
 }

@@ -1,0 +1,24 @@
+//! A mount that is kept no longer, though nothing closes it.
+
+#![allow(clippy::unwrap_used, reason = "a failed test panics and prints")]
+
+use std::os::unix::net::UnixStream;
+
+use super::*;
+use crate::lanes::Outlet;
+
+#[tokio::test]
+async fn the_end_of_the_task_that_keeps_a_server_is_told() {
+    let panics = tokio::spawn(async { panic!("it was out of luck") });
+    let ends = tokio::spawn(async {});
+    for (task, told) in [(panics, "it was out of luck"), (ends, "has changed")] {
+        let (ours, _service) = UnixStream::pair().unwrap();
+        let voice = Voice::new(Outlet::start(ours));
+        let mut mount = Mount::open("fake", MountConfig::default(), voice);
+        mount.task.abort();
+        mount.task = task;
+        let why = timeout(Duration::from_secs(10), mount.given_up()).await;
+        let why = why.unwrap();
+        assert!(why.contains(told), "{why}");
+    }
+}
