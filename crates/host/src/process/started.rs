@@ -1,21 +1,29 @@
-//! A process that is started to be heard once. Read [`Started`].
+//! A process that is ended when nothing keeps it. Read [`Started`].
 
 use std::process::{Child, ExitStatus};
 use std::thread;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, waitpid};
+use rustix::process::{Pid, Signal, kill_process_group};
+use scopeguard::ScopeGuard;
 use tokio::time::{sleep, timeout};
 
 /// A process that is ended with everything in its process group, and reaped, when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Started {
-    pub(crate) child: Child,
+    pub(crate) child: ScopeGuard<Child, fn(Child)>,
 }
 
 impl Started {
     pub(crate) fn new(child: Child) -> Self {
-        Self { child }
+        Self {
+            child: scopeguard::guard(child, end),
+        }
+    }
+
+    /// The process, which the caller ends from now on.
+    pub(crate) fn into_child(self) -> Child {
+        ScopeGuard::into_inner(self.child)
     }
 
     /// How it ended by itself, if it does within `limit`.
@@ -34,29 +42,20 @@ impl Started {
     }
 }
 
-impl Drop for Started {
-    fn drop(&mut self) {
-        let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        if let Some(group) = group {
-            // Also when the process itself has ended: it may have left others behind.
-            _ = kill_process_group(group, Signal::KILL);
-        }
-        // By itself, too: it may have left its group.
-        _ = self.child.kill();
-        if !matches!(self.child.try_wait(), Ok(Some(_))) {
-            // Reaped whenever the kernel lets go of it, on a thread that may wait.
-            let pid = self.child.id();
-            let reaper = thread::Builder::new().name("tb-reaper".to_owned());
-            if reaper.spawn(move || reap(pid)).is_err() {
-                tracing::debug!(pid, "a program that was ended is not reaped");
-            }
-        }
+fn end(mut child: Child) {
+    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    if let Some(group) = group {
+        // Also when the process itself has ended: it may have left others behind.
+        _ = kill_process_group(group, Signal::KILL);
     }
-}
-
-/// Waits for the end of a child that was killed.
-fn reap(pid: u32) {
-    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-        _ = waitpid(Some(pid), WaitOptions::empty());
+    // By itself, too: it may have left its group.
+    _ = child.kill();
+    if !matches!(child.try_wait(), Ok(Some(_))) {
+        // Reaped whenever the kernel lets go of it, on a thread that may wait.
+        let pid = child.id();
+        let reaper = thread::Builder::new().name("tb-reaper".to_owned());
+        if reaper.spawn(move || child.wait()).is_err() {
+            tracing::debug!(pid, "a program that was ended is not reaped");
+        }
     }
 }

@@ -17,6 +17,7 @@ use crate::artifact::file::{Launch, PluginFile, Task};
 use crate::contract::services::HostServices;
 use crate::ffi::plugin::Open;
 use crate::process::spawner::{self, Program};
+use crate::process::started::Started;
 use crate::transport::hosted::Hosted;
 use crate::transport::keeper::{Keeper, Keeping};
 use crate::transport::members::Members;
@@ -134,7 +135,7 @@ pub(super) struct Kept {
 /// It cannot be started.
 ///
 /// # Cancel safety
-/// The process ends by itself.
+/// The process is ended.
 pub(super) async fn keep(
     process: ProcessSettings,
     name: &str,
@@ -158,10 +159,11 @@ pub(super) async fn keep(
         .stdout(Stdio::from(OwnedFd::from(pairs.their_control)))
         .stderr(Stdio::piped());
     let (tell, told) = oneshot::channel();
-    // If this future is dropped, the sockets close and the process ends by itself.
-    spawner::spawn(command, move |spawned| drop(tell.send(spawned)));
-    let child = told.await.map_err(std::io::Error::other)??;
-    let sockets = Arc::new(Sockets::new(pairs.data, pairs.control, name, child.id())?);
+    // If this future is dropped, what is not received is dropped there, and ended.
+    spawner::spawn(command, move |spawned| drop(tell.send(spawned.map(Started::new))));
+    let started = told.await.map_err(std::io::Error::other)??;
+    let pid = started.child.id();
+    let sockets = Arc::new(Sockets::new(pairs.data, pairs.control, name, pid)?);
     let Served { tether, members } = serve(sockets.clone());
     let keeping = Keeping {
         program,
@@ -172,7 +174,7 @@ pub(super) async fn keep(
         allow_sha256: process.allow_sha256,
         _folder: folder,
     };
-    Keeper::start(tether.clone(), sockets.clone(), child, keeping)?;
+    Keeper::start(tether.clone(), sockets.clone(), started, keeping)?;
     Ok(Kept {
         tether,
         members,
@@ -240,4 +242,60 @@ pub(super) fn opening(open: &Open, seq: u64) -> Result<Opening, serde_json::Erro
 
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::process::Command;
+    use std::time::Instant;
+
+    use futures_util::FutureExt as _;
+
+    use super::*;
+    use crate::process::spawner::{spawn, spawn_now};
+
+    /// The processes that this one has started and not reaped.
+    fn children() -> Vec<String> {
+        let tasks = fs::read_dir("/proc/self/task").unwrap().flatten();
+        let lists = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+        lists
+            .flat_map(|list| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+            .collect()
+    }
+
+    #[tokio::test]
+    async fn a_process_that_is_not_waited_for_any_more_is_ended_and_reaped() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("host");
+        fs::write(&program, "#!/bin/sh\nexec sleep 60\n").unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let process = ProcessSettings {
+            program,
+            file: Arc::new(PluginFile::lent(PathBuf::from("arm.so"))),
+            env: BTreeMap::new(),
+            memory_mb: None,
+            confine: None,
+            hello: Duration::from_secs(1),
+            allow_sha256: Vec::new(),
+            stop: CancellationToken::new(),
+        };
+        let (goes_on, is_held) = std::sync::mpsc::channel::<()>();
+        // Its thread starts nothing until then.
+        spawn(Command::new("true"), move |first| {
+            _ = is_held.recv();
+            first.unwrap().wait().unwrap();
+        });
+        let keeping = keep(process, "arm", "{}".to_owned(), |_| panic!("it is waited for"));
+        assert!(keeping.now_or_never().is_none());
+        goes_on.send(()).unwrap();
+        // It is started after the other one.
+        spawn_now(Command::new("true")).unwrap().wait().unwrap();
+        let end = Instant::now() + Duration::from_secs(20);
+        while !children().is_empty() {
+            assert!(Instant::now() < end, "{:?}", children());
+            tokio::task::yield_now().await;
+        }
+    }
 }

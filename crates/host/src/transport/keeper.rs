@@ -30,6 +30,7 @@ use rustix::process::{
 
 use crate::artifact::file::PluginFile;
 use crate::process::spawner::Program;
+use crate::process::started::Started;
 use crate::process::work_folder::WorkFolder;
 use crate::transport::frame::{self, Cutter, FrameError};
 use crate::transport::lanes::Lanes;
@@ -84,22 +85,16 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    /// Starts the threads that keep `child`. A child that cannot be kept is killed.
+    /// Starts the threads that keep a process. One that cannot be kept is ended.
     pub(crate) fn start(
         tether: Arc<Tether>,
         sockets: Arc<Sockets>,
-        mut child: Child,
+        mut started: Started,
         keeping: Keeping,
     ) -> std::io::Result<()> {
-        let opened = || -> std::io::Result<_> {
-            let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-            let pid = pid.ok_or_else(|| std::io::Error::other("the process has no id"))?;
-            Ok(pidfd_open(pid, PidfdFlags::empty())?)
-        };
-        let process = opened().inspect_err(|_| {
-            _ = child.kill();
-            _ = child.wait();
-        })?;
+        let pid = i32::try_from(started.child.id()).ok().and_then(Pid::from_raw);
+        let pid = pid.ok_or_else(|| std::io::Error::other("the process has no id"))?;
+        let process = pidfd_open(pid, PidfdFlags::empty())?;
         let (ended, reader) = channel();
         let name = &tether.unasked.origin.toolbox_id;
         let names = (format!("tr-{name}"), format!("tk-{name}"));
@@ -109,31 +104,31 @@ impl Keeper {
             _ = ended.send(reason);
             lane.bell.ring();
         })?;
-        let lines = Lines::new(child.stderr.take())?;
-        let keeper = Self {
-            tether,
-            sockets,
-            child,
-            process,
-            lines,
-            keeping,
-            reader,
-            cutter: Cutter::new(MAX_CONTROL),
-            beats: 0,
-            beat: None,
-            unanswered: None,
-            told: false,
-            halt_began: None,
-            beat_began: None,
-            memory: Instant::now(),
-            used: 0,
-            broken: None,
-            killed: None,
+        let lines = Lines::new(started.child.stderr.take())?;
+        let watch = move || {
+            let keeper = Self {
+                tether,
+                sockets,
+                child: started.into_child(),
+                process,
+                lines,
+                keeping,
+                reader,
+                cutter: Cutter::new(MAX_CONTROL),
+                beats: 0,
+                beat: None,
+                unanswered: None,
+                told: false,
+                halt_began: None,
+                beat_began: None,
+                memory: Instant::now(),
+                used: 0,
+                broken: None,
+                killed: None,
+            };
+            keeper.watch();
         };
-        thread::Builder::new()
-            .name(names.1)
-            .spawn(move || keeper.watch())
-            .map(drop)
+        thread::Builder::new().name(names.1).spawn(watch).map(drop)
     }
 
     /// Keeps the process until it has ended.
