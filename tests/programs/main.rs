@@ -24,8 +24,10 @@ mod scene;
 mod service_with_bus;
 mod several;
 mod several_hostile;
+mod several_lists;
 mod several_python;
 mod several_restarts;
+mod several_stops;
 #[path = "../support/status.rs"]
 #[allow(dead_code, reason = "each test file uses its part")]
 mod status;
