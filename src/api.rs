@@ -4,6 +4,7 @@
 //! prescribes silence. Nothing here opens a socket, loads a library or runs an action. No other module maps outcomes
 //! to the wire. Read [`Api::handle`].
 
+mod absence;
 mod actions;
 mod asking;
 mod cancel;

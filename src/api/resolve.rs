@@ -137,38 +137,19 @@ impl Api {
             return Err(WireError::missing_name());
         };
         let snapshot = self.registry.snapshot();
-        let found = match text(data, "toolbox_id") {
-            Ok(toolbox_id) => {
-                if let Some(id) = toolbox_id.as_deref()
-                    && snapshot.toolbox(id).is_none()
-                {
-                    let mut error = WireError::unknown_tool(&name);
-                    let starting = self.starting();
-                    error.text += &format!(": toolbox '{id}' is not loaded; {}{starting}", loaded(&snapshot));
-                    return self.stops_or(&snapshot, &name, error);
-                }
-                snapshot.find(&name, toolbox_id.as_deref())
-            }
-            Err(error) => return self.stops_or(&snapshot, &name, error),
+        let asked = match text(data, "toolbox_id") {
+            Ok(asked) => asked,
+            Err(error) => return self.stops_or(&snapshot, &name, || error),
         };
-        match found {
+        match snapshot.find(&name, asked.as_deref()) {
             Found::One(tool) => Ok((name, vec![tool])),
             // A stop counts even if it names the wrong toolbox.
-            Found::None => {
+            Found::None => self.stops_or(&snapshot, &name, || {
                 let mut error = WireError::unknown_tool(&name);
-                error.text += self.starting();
-                self.stops_or(&snapshot, &name, error)
-            }
-            Found::Several(tools) => self.stops_or(&snapshot, &name, ambiguous(&name, &tools)),
-        }
-    }
-
-    /// The end of an error that may become wrong while toolboxes start.
-    fn starting(&self) -> &'static str {
-        if *self.all_loaded.borrow() {
-            ""
-        } else {
-            ": toolboxes are still starting; ask again when mycroft.ovos_tools.all_loaded is true"
+                error.text += &self.absence(&snapshot, &name, asked.as_deref());
+                error
+            }),
+            Found::Several(tools) => self.stops_or(&snapshot, &name, || ambiguous(&name, &tools)),
         }
     }
 
@@ -177,11 +158,11 @@ impl Api {
         &self,
         snapshot: &Snapshot,
         name: &str,
-        error: WireError,
+        error: impl FnOnce() -> WireError,
     ) -> Result<(String, Vec<Arc<Tool>>), WireError> {
         let stops = stops(snapshot, name);
         if stops.is_empty() {
-            Err(error)
+            Err(error())
         } else {
             Ok((name.to_owned(), stops))
         }
@@ -285,18 +266,6 @@ fn ambiguous(name: &str, tools: &[Arc<Tool>]) -> WireError {
             aliases.join(" or ")
         ),
     )
-}
-
-fn loaded(snapshot: &Snapshot) -> String {
-    let ids: Vec<&str> = snapshot
-        .toolboxes()
-        .map(|entry| entry.toolbox_id.as_str())
-        .collect();
-    if ids.is_empty() {
-        "none is".to_owned()
-    } else {
-        format!("loaded are: {}", ids.join(", "))
-    }
 }
 
 #[cfg(test)]

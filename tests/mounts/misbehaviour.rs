@@ -105,6 +105,32 @@ fn a_server_that_misbehaves_costs_only_itself() {
     ] {
         assert!(failed.contains(told), "{told}: {failed}");
     }
+    unknown_tools_are_told_with_the_reason(&mut scene);
+}
+
+/// A toolbox of which no tool is known yet.
+fn unknown_tools_are_told_with_the_reason(scene: &mut Scene) {
+    let down = "toolbox 'dies' offers no tools now (down): the server ended with status 4; its last lines: its token";
+    for (mount, told) in [
+        ("dies", down),
+        (
+            "missing",
+            "`no-such-server` is in no folder of the service's PATH",
+        ),
+        ("wrong", "mounts.wrong.timeot: unknown key"),
+    ] {
+        let by_id = scene.call(mount, "echo", &json!({}))["error"].to_string();
+        let alias = json!({ "name": format!("{mount}__echo"), "args": {} });
+        let by_alias = scene.client.ask("ovos.tools.invoke", &alias)["error"].to_string();
+        for (error, name) in [(by_id, "echo".to_owned()), (by_alias, format!("{mount}__echo"))] {
+            let fixed = format!("Unknown tool: '{name}': toolbox '{mount}'");
+            let whole = error.contains(&fixed) && error.contains(told) && error.contains("ovos.tools.status");
+            assert!(whole, "{told}: {error}");
+        }
+    }
+    let alias = json!({ "name": "good__nothing", "args": {} });
+    let answer = scene.client.ask("ovos.tools.invoke", &alias);
+    assert_eq!(answer["error"], "Unknown tool: 'good__nothing'");
 }
 
 #[test]

@@ -1,0 +1,92 @@
+//! Why a tool that a request names is not there, if its toolbox is known to be down. Read [`Api::absence`].
+
+use super::Api;
+use crate::registry::{ALIAS_SEPARATOR, Snapshot};
+use client::payload::ToolboxStatus;
+use schema::shorten_text;
+
+/// The most of a reason that is told, in bytes; `status` has all of it.
+const MAX_REASON: usize = 2000;
+
+impl Api {
+    /// What follows the fixed text that a tool is unknown: nothing, unless more is known of the toolbox that is asked for, by
+    /// its id or by an alias.
+    pub(super) fn absence(&self, snapshot: &Snapshot, name: &str, toolbox_id: Option<&str>) -> String {
+        let reason = self.why_down(snapshot, name, toolbox_id);
+        let not_loaded = toolbox_id.filter(|id| snapshot.toolbox(id).is_none());
+        match (reason, not_loaded) {
+            (Some(reason), _) => format!(": {reason}"),
+            (None, Some(id)) => {
+                let (loaded, starting) = (loaded(snapshot), self.starting());
+                format!(": toolbox '{id}' is not loaded; {loaded}{starting}")
+            }
+            (None, None) => self.starting().to_owned(),
+        }
+    }
+
+    /// The toolbox that is asked for, and what `status` says of it, if it offers nothing.
+    fn why_down(&self, snapshot: &Snapshot, name: &str, toolbox_id: Option<&str>) -> Option<String> {
+        // Most names say of no toolbox, and the status is dear.
+        if toolbox_id.is_none() && !name.contains(ALIAS_SEPARATOR) {
+            return None;
+        }
+        let is_asked = |id: &str| match toolbox_id {
+            Some(asked) => asked == id,
+            None => name
+                .strip_prefix(id)
+                .is_some_and(|rest| rest.starts_with(ALIAS_SEPARATOR)),
+        };
+        let status = self.toolboxes.status();
+        let mut without_tools = status.toolboxes.iter().filter(|toolbox| toolbox.tools == 0);
+        let without_tools = without_tools.find(|toolbox| is_asked(&toolbox.toolbox_id));
+        if let Some(toolbox) = without_tools {
+            let (state, reason) = down(toolbox)?;
+            let (id, reason) = (&toolbox.toolbox_id, shorten_text(reason, MAX_REASON));
+            return Some(format!(
+                "toolbox '{id}' offers no tools now ({state}): {reason}; call it when ovos.tools.status says that it is ready"
+            ));
+        }
+        status.failed.iter().find_map(|failed| {
+            let id = failed.toolbox_id.as_deref()?;
+            let is_it = is_asked(id) && snapshot.toolbox(id).is_none();
+            let reason = shorten_text(&failed.reason, MAX_REASON);
+            is_it.then(|| {
+                format!(
+                    "toolbox '{id}' is not loaded: {reason}; mend it and reload (ovos.tools.status shows it)"
+                )
+            })
+        })
+    }
+
+    /// The end of an error that may become wrong while toolboxes start.
+    fn starting(&self) -> &'static str {
+        if *self.all_loaded.borrow() {
+            ""
+        } else {
+            ": toolboxes are still starting; ask again when mycroft.ovos_tools.all_loaded is true"
+        }
+    }
+}
+
+/// The state of a toolbox, or of what it drives, if that is why it offers nothing.
+fn down(toolbox: &ToolboxStatus) -> Option<(&str, &str)> {
+    if toolbox.state != "ready" {
+        return Some((&toolbox.state, toolbox.reason.as_deref()?));
+    }
+    let backend = toolbox.backend.as_ref()?;
+    let said = |key: &str| backend.get(key)?.as_str();
+    let state = said("state").filter(|state| *state != "ready")?;
+    Some((state, said("reason")?))
+}
+
+fn loaded(snapshot: &Snapshot) -> String {
+    let ids: Vec<&str> = snapshot
+        .toolboxes()
+        .map(|entry| entry.toolbox_id.as_str())
+        .collect();
+    if ids.is_empty() {
+        "none is".to_owned()
+    } else {
+        format!("loaded are: {}", ids.join(", "))
+    }
+}
