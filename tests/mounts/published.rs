@@ -1,9 +1,9 @@
 //! Servers that others have published, mounted as processes and called through the bus.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::scene::{Scene, script};
-use crate::support::process::Sandbox;
+use crate::support::process::{Process, Sandbox, free_port};
 use crate::support::python::{mcp_python, node};
 
 #[test]
@@ -74,18 +74,46 @@ fn a_server_of_fastmcp_is_mounted_in_the_new_era() {
 }
 
 #[test]
-fn the_persona_servers_tools_are_mounted() {
+fn the_persona_servers_tools_are_mounted_through_both_of_its_doors() {
     let Some(python) = mcp_python() else { return };
+    let (port, servers) = (free_port(), Sandbox::new());
+    let persona = servers.path("persona.json");
+    let written = json!({ "name": "test", "handlers": ["ovos-solver-failure-plugin"] });
+    std::fs::write(&persona, written.to_string()).unwrap();
+    let mut command = servers.command(python.with_file_name("ovos-persona-server"));
+    command
+        .args([
+            "--mcp",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            &port.to_string(),
+            "--persona",
+        ])
+        .arg(persona);
+    let _server = Process::start("persona", &servers, command);
     // It serves the OPM toolboxes that are installed beside it.
-    let mounts = json!({ "persona": {
-        "command": python.with_file_name("ovos-persona-tools-mcp"),
-        "tools": { "allow": ["evaluate_expression", "get_current_datetime"] },
-        "effects": { "evaluate_expression": "read" },
-    }});
+    let mount = |door: Value| {
+        let mut mount = json!({
+            "tools": { "allow": ["evaluate_expression", "get_current_datetime"] },
+            "effects": { "evaluate_expression": "read" },
+        });
+        mount
+            .as_object_mut()
+            .unwrap()
+            .extend(door.as_object().unwrap().clone());
+        mount
+    };
+    let mounts = json!({
+        "lines": mount(json!({ "command": python.with_file_name("ovos-persona-tools-mcp") })),
+        "web": mount(json!({ "url": format!("http://127.0.0.1:{port}/mcp") })),
+    });
     let mut scene = Scene::start(&mounts, &json!({}));
-    scene.until_tools("persona", 2);
-    let answer = scene.call("persona", "evaluate_expression", &json!({ "expression": "6*7" }));
-    let said = answer["result"]["content"].as_str().unwrap();
-    let said: serde_json::Value = serde_json::from_str(said).unwrap();
-    assert_eq!(said["result"], 42.0, "{answer}");
+    for door in ["lines", "web"] {
+        scene.until_tools(door, 2);
+        let answer = scene.call(door, "evaluate_expression", &json!({ "expression": "6*7" }));
+        let said = answer["result"]["content"].as_str().unwrap();
+        let said: Value = serde_json::from_str(said).unwrap();
+        assert_eq!(said["result"], 42.0, "{door}: {answer}");
+    }
 }

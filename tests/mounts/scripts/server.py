@@ -14,6 +14,7 @@ It writes what happens to it to the file TRACE. The words:
     collides       lists two tools whose names become one
     storm          says a thousand times a second that its tools have changed
     one_at_a_time  answers nothing while a call runs, and says before each that its tools have changed
+    owes           answers no list of tools after `renew`
     stays          ignores the end of its input and SIGTERM
     launcher       starts itself without this word, and waits; as npx and uvx do
     grandchild     starts a process of a session of its own, which would live on
@@ -154,6 +155,8 @@ def answer(message):
     elif method == "tools/list":
         # In two pages.
         trace("list")
+        if "owes" in WORDS and renewed.is_set():
+            return trace("owes")
         listed, second = tools(), (message.get("params") or {}).get("cursor")
         page = {"tools": listed[3:]} if second else {"tools": listed[:3], "nextCursor": "more"}
         say({"id": number, "result": page})
