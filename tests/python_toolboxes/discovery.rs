@@ -31,25 +31,32 @@ fn customize(scene: &Scene, code: &str) {
 }
 
 #[test]
-fn an_interpreter_that_is_asked_ends_with_the_service() {
+fn an_interpreter_that_is_asked_ends_with_the_service_and_so_does_what_it_has_forked() {
     let mut scene = start(&[], &json!({ "enabled": "auto", "interpreter": PYTHON }));
     let asked = scene.path("asked");
     let code = format!(
         "import os, signal, time\n\
          signal.signal(signal.SIGTERM, signal.SIG_IGN)\n\
-         with open({asked:?} + '.new', 'w') as file: file.write(str(os.getpid()))\n\
-         os.rename({asked:?} + '.new', {asked:?})\n\
+         child = os.fork()\n\
+         if child:\n    \
+             with open({asked:?} + '.new', 'w') as file: file.write(f'{{os.getpid()}} {{child}}')\n    \
+             os.rename({asked:?} + '.new', {asked:?})\n\
          time.sleep(600)\n"
     );
     customize(&scene, &code);
     scene.client.send("ovos.tools.reload", &json!({}));
-    let pid = scene.service.process.until("an interpreter that is asked", |_| {
-        Pid::from_raw(fs::read_to_string(&asked).ok()?.parse().ok()?)
+    let pids = scene.service.process.until("an interpreter that is asked", |_| {
+        fs::read_to_string(&asked).ok()
     });
     scene.service.process.kill();
     let end = Instant::now() + Duration::from_secs(5);
-    while test_kill_process(pid).is_ok() && !is_zombie(pid) {
-        assert!(Instant::now() < end, "it lives on");
+    for pid in pids
+        .split(' ')
+        .map(|pid| Pid::from_raw(pid.parse().unwrap()).unwrap())
+    {
+        while test_kill_process(pid).is_ok() && !is_zombie(pid) {
+            assert!(Instant::now() < end, "{pid:?} of {pids} lives on");
+        }
     }
 }
 

@@ -7,12 +7,17 @@ use std::io::{Error, Result};
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd, RawFd};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::os::unix::process::CommandExt as _;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, ExitStatus};
 
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::Mode;
-use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
-use rustix::process::{Signal, set_parent_process_death_signal};
+use rustix::io::{Errno, FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, getpid, getppid, kill_current_process_group, kill_process, pidfd_open,
+    set_parent_process_death_signal,
+};
 
 use super::{fail, put_on, stand_alone};
 
@@ -28,11 +33,12 @@ pub enum ProgramTask {
     Serve,
     /// To bring its hardware to rest: stdin is the configuration.
     SafeStop,
-    /// To answer on its standard output. It ends with the service, whatever it does.
+    /// To answer on its standard output. It ends with the service, whatever it does, and so does its process group.
     Answer,
 }
 
-/// Becomes the program `words`, in a new working directory and confined as it says there. Returns only if that fails.
+/// Becomes the program `words`, in a new working directory and confined as it says there. Returns only if that fails, or with
+/// the end of a program that answers.
 #[must_use]
 pub fn become_program(
     folder: &Path,
@@ -52,7 +58,55 @@ pub fn become_program(
     if task == ProgramTask::SafeStop {
         command.arg("--safe-stop");
     }
-    fail(&format!("{shown} cannot be executed: {}", command.exec()))
+    let error = match task {
+        ProgramTask::Answer => match answer(&mut command) {
+            Ok(status) => return end_as(status),
+            Err(error) => error,
+        },
+        ProgramTask::Serve | ProgramTask::SafeStop => command.exec(),
+    };
+    fail(&format!("{shown} cannot be executed: {error}"))
+}
+
+/// Runs a program to its end. If the service ends before it, what is in its process group is killed, this process as well: nothing
+/// else would end what the program has forked.
+fn answer(command: &mut Command) -> Result<ExitStatus> {
+    let of_service = getppid().ok_or_else(|| Error::other("the service is gone"))?;
+    let service = pidfd_open(of_service, PidfdFlags::empty())?;
+    // It would end this process alone.
+    set_parent_process_death_signal(None)?;
+    let mut child = command.spawn()?;
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let program = pid.map(|pid| pidfd_open(pid, PidfdFlags::empty())).transpose()?;
+    let program = program.ok_or_else(|| Error::other("it has no id"))?;
+    loop {
+        let mut ends = [
+            PollFd::new(&service, PollFlags::IN),
+            PollFd::new(&program, PollFlags::IN),
+        ];
+        if let Err(error) = poll(&mut ends, None)
+            && error != Errno::INTR
+        {
+            _ = kill_current_process_group(Signal::KILL);
+            return Err(error.into());
+        }
+        let [of_service, of_program] = ends.map(|end| !end.revents().is_empty());
+        if of_service {
+            _ = kill_current_process_group(Signal::KILL);
+        }
+        if of_program {
+            return child.wait();
+        }
+    }
+}
+
+/// Ends this process as another has ended.
+fn end_as(status: ExitStatus) -> ExitCode {
+    if let Some(signal) = status.signal().and_then(Signal::from_named_raw) {
+        _ = kill_process(getpid(), signal);
+    }
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    code.map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
 fn prepare(
@@ -69,9 +123,7 @@ fn prepare(
     made.map_err(at("make its working directory"))?;
     match task {
         ProgramTask::Serve => place_sockets().map_err(at("move its sockets"))?,
-        ProgramTask::SafeStop => {}
-        ProgramTask::Answer => set_parent_process_death_signal(Some(Signal::KILL))
-            .map_err(|error| at("end with the service")(error.into()))?,
+        ProgramTask::SafeStop | ProgramTask::Answer => {}
     }
     if task != ProgramTask::Answer {
         // What it prints goes where the service keeps its last lines.
