@@ -11,6 +11,7 @@ mod control;
 mod flying;
 mod hover;
 mod link;
+mod mode_report;
 mod orphan;
 mod prepare;
 mod process;
@@ -496,7 +497,7 @@ impl Vehicle {
         let (vehicle, call_id) = (Arc::clone(self), call_id.to_string());
         self.spawn(async move {
             let guard = guard;
-            let done = command.clone().perform(channel).await;
+            let done = vehicle.perform(command.clone(), channel).await;
             vehicle.record_answer(record::Asker::Call(&call_id), &command, &done);
             drop(guard);
             // The receiver is gone when its call was dropped.
