@@ -162,7 +162,7 @@ fn safe_tools_do_not_wait_for_a_report_and_motion_does() {
                 let then = paused.time() + 0.005;
                 let call = paused.fleet.call_as(MODEL, tool, args);
                 let late = async {
-                    paused.pass(0.7).await;
+                    paused.pass(0.4).await;
                     paused.commands_since(then)
                 };
                 let (_, commands) = tokio::join!(call, late);

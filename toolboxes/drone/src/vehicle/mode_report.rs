@@ -13,7 +13,7 @@ use ovos_toolbox_sdk::prelude::*;
 use tokio::time::Instant;
 use tonic::transport::Channel;
 
-use super::{Command, Trouble, Vehicle};
+use super::{Command, Trouble, Vehicle, lock};
 use crate::guard::{Refusal, refuse};
 use crate::mavsdk::mavlink_direct::mavlink_direct_service_client::MavlinkDirectServiceClient;
 use crate::mavsdk::mavlink_direct::{MavlinkMessage, SendMessageRequest};
@@ -25,6 +25,8 @@ const SAFE_WAITS: Duration = Duration::from_millis(300);
 /// The same for a motion call, which is then refused. Modes are reported once a second, even by a vehicle that does not
 /// answer.
 const MOTION_WAITS: Duration = Duration::from_millis(1500);
+/// A safe call does not wait again for a vehicle that did not answer within this time.
+const UNANSWERED: Duration = Duration::from_secs(1);
 /// Time limit of sending the request.
 const SENT: Duration = Duration::from_secs(1);
 
@@ -43,27 +45,27 @@ impl Vehicle {
     /// Safe.
     pub(crate) async fn hear_mode(&self, effect: Effect) -> Result<(), Refusal> {
         let asked = Instant::now();
+        let motion = effect == Effect::Motion;
         let young = self.heard.borrow().mode_at.is_some_and(|at| at + FRESH > asked);
-        // Without a link the guards refuse, and a brake is not asked.
-        if young || !self.is_heard() {
+        let waited = lock(&self.mode_unanswered).is_some_and(|at| at + UNANSWERED > asked);
+        // Without a link the guards refuse.
+        if young || waited && !motion || !self.is_heard() {
             return Ok(());
         }
-        let waits = if effect == Effect::Motion {
-            MOTION_WAITS
-        } else {
-            SAFE_WAITS
-        };
+        let waits = if motion { MOTION_WAITS } else { SAFE_WAITS };
         let mut heard = self.heard.subscribe();
         let reported = heard.wait_for(|heard| heard.mode_at.is_some_and(|at| at >= asked));
         let reported = after(self.request_mode(self.channel()), reported);
         // mavsdk_server and the radio run in real time; a simulation may be slower.
         let reported = tokio::time::timeout(waits.max(self.clock.wall(waits)), reported).await;
-        if reported.is_err() && effect == Effect::Motion {
+        let unanswered = reported.is_err();
+        if unanswered && motion {
             return refuse(
                 "stale_telemetry",
                 "the vehicle has not reported its flight mode for 1.5 s: a pilot may fly it",
             );
         }
+        *lock(&self.mode_unanswered) = unanswered.then(Instant::now);
         Ok(())
     }
 
