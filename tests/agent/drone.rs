@@ -2,12 +2,12 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::model::{Model, Reply, call, finish};
+use crate::model::{Model, call, finish};
 use crate::stage::{end, lines, made, start};
 use crate::support::client::Client;
 use crate::support::process::{DEADLINE, Process, free_port};
@@ -247,8 +247,7 @@ fn after_people_and_stops_nothing_is_called() {
         };
         let model = Model::new(vec![
             call("takeoff", json!({"alt_m": 5, "arm": true})),
-            // They act while the model thinks: nothing is under way, and the vehicle hovers.
-            Reply::Late(Duration::from_secs(60), Box::new(finish())),
+            call("hold", json!({"ms": 5000})),
         ]);
         let mut agent = start(&stage.scene, &model, "hover", &[]);
         agent.until("it hovers", |agent| {

@@ -345,6 +345,12 @@ impl Fleet {
         if let Err(refusal) = (entry.readable)(&args) {
             return refusal.into();
         }
+        // So that the guards see a takeover that is younger than the last report.
+        let heard = if entry.row.commands() {
+            vehicle.hear_mode(entry.row.effect).await
+        } else {
+            Ok(())
+        };
         let facts = Facts {
             caller: gate.caller(),
             ..vehicle.facts()
@@ -355,7 +361,7 @@ impl Fleet {
         {
             return Reply::failed("not_installed", why);
         }
-        let judged = guard::require(entry.row.needs, &facts, &self.config.flight_limits);
+        let judged = guard::require(entry.row.needs, &facts, &self.config.flight_limits).and(heard);
         self.log.write("guard", || {
             json!({"call_id": id, "tool": entry.row.tool, "verdict": match &judged {
                 Ok(()) => json!("allowed"),

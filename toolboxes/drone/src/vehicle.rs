@@ -11,6 +11,7 @@ mod control;
 mod flying;
 mod hover;
 mod link;
+mod mode_report;
 mod orphan;
 mod prepare;
 mod process;
@@ -140,6 +141,8 @@ pub(crate) struct Vehicle {
     mode_commands: std::sync::atomic::AtomicU64,
     /// Whether the last of them was a flight to a position, which continues in mode Hold.
     repositioning: std::sync::atomic::AtomicBool,
+    /// When a safe call last waited for the vehicle's mode in vain; `None` after one that heard it.
+    mode_unanswered: Mutex<Option<tokio::time::Instant>>,
     /// Its speed when it was last braked, metres per second.
     braked_at_mps: Mutex<Option<f64>>,
     outside: Arc<dyn Outside>,
@@ -181,6 +184,7 @@ impl Vehicle {
             scenes_written: Mutex::default(),
             mode_commands: std::sync::atomic::AtomicU64::new(0),
             repositioning: std::sync::atomic::AtomicBool::new(false),
+            mode_unanswered: Mutex::default(),
             braked_at_mps: Mutex::default(),
             outside,
             tasks: TaskTracker::new(),
@@ -496,7 +500,7 @@ impl Vehicle {
         let (vehicle, call_id) = (Arc::clone(self), call_id.to_string());
         self.spawn(async move {
             let guard = guard;
-            let done = command.clone().perform(channel).await;
+            let done = vehicle.perform(command.clone(), channel).await;
             vehicle.record_answer(record::Asker::Call(&call_id), &command, &done);
             drop(guard);
             // The receiver is gone when its call was dropped.

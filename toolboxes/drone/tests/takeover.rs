@@ -11,7 +11,9 @@ mod rig;
 
 use std::time::Duration;
 
+use drone::Drone;
 use ovos_toolbox_sdk::prelude::*;
+use ovos_toolbox_sdk::testing::Harness;
 use rig::Rig;
 
 /// The number of the simulator's last log entry.
@@ -116,6 +118,43 @@ fn who_takes_over_has_the_vehicle_until_it_is_handed_back() {
         rig.harness.resume().unwrap();
         rig.ok("move_up", json!({"cm": 50}));
         rig.ok("land", json!({}));
+    }
+}
+
+/// The vehicle reports its mode once a second, and the tools are called before that.
+#[test]
+fn a_takeover_that_is_not_reported_yet_is_respected() {
+    let Some((config, control)) = Rig::config(json!({})) else {
+        return;
+    };
+    let harness = Harness::open::<Drone>(config)
+        .unwrap()
+        .with_deadline(Duration::from_secs(120));
+    let rig = Rig { harness, control };
+    rig.until("a healthy vehicle", |rig| {
+        rig.call("vehicle_health", json!({}))["armable"] == true
+    });
+    rig.take_off(5.0);
+    let there = json!({"north_m": 3, "east_m": 0, "down_m": -5});
+    for (tool, args) in [
+        ("hold", json!({"ms": 0})),
+        ("land", json!({})),
+        ("goto_local", there),
+        ("hold", json!({"ms": 0})),
+        ("rtl", json!({})),
+    ] {
+        rig.sim(json!({"cmd": "pilot", "mode": "posctl", "sticks": [0, 0, 0]}));
+        let since = mark(&rig);
+        rig.refused(tool, args, "pilot_override");
+        assert_eq!(sent_since(&rig, &since), Vec::<Value>::new(), "{tool}");
+        assert_eq!(rig.truth()["mode"], "posctl", "{tool}");
+        rig.sim(json!({"cmd": "ground_station", "mode": "hold"}));
+        rig.until("handed back", |rig| {
+            rig.call("vehicle_health", json!({}))["flight_mode"] == "HOLD"
+        });
+        rig.harness.resume().unwrap();
+        // The toolbox flies it again.
+        rig.ok("hold", json!({"ms": 0}));
     }
 }
 

@@ -210,6 +210,12 @@ impl Row {
         }
     }
 
+    /// Whether it commands the vehicle, which another party may be flying.
+    pub(crate) fn commands(&self) -> bool {
+        let ours = |need: &Need| matches!(need, Need::Ours | Need::OursOrOperator);
+        self.needs.iter().any(ours)
+    }
+
     pub(crate) fn timeout(&self) -> Duration {
         Duration::from_secs(self.timeout_s)
     }

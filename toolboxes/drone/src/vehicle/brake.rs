@@ -217,7 +217,7 @@ impl Vehicle {
     }
 
     /// Whether the vehicle is connected and telemetry arrives.
-    fn is_heard(&self) -> bool {
+    pub(super) fn is_heard(&self) -> bool {
         *self.link.borrow() == super::Link::Up && self.heard.borrow().link_ok()
     }
 

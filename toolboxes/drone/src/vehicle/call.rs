@@ -10,7 +10,7 @@ use ovos_toolbox_sdk::prelude::*;
 use super::record::Asker;
 use super::right::Right;
 use super::{Braked, Command, Ended, Gate, Link, Telemetry, Vehicle, lock};
-use crate::guard::{Mode, Refusal, refuse};
+use crate::guard::{Refusal, refuse};
 
 /// One call on a vehicle.
 pub(crate) struct Call {
@@ -76,14 +76,22 @@ impl Call {
         self.gate.show(content);
     }
 
-    /// Sends one command and waits for MAVSDK's answer.
+    /// Sends one command and waits for MAVSDK's answer. A command that would take the vehicle from a pilot is sent after
+    /// the vehicle has reported its mode.
     ///
     /// # Errors
-    /// The right to command was withdrawn, or the command failed.
+    /// The right to command was withdrawn, the mode was not reported, or the command failed.
     ///
     /// # Cancel safety
     /// When dropped, a command that was sent stays sent; a brake waits for it and sends its own afterwards.
     pub(crate) async fn send(&self, command: Command) -> Result<(), Refusal> {
+        if command.takes_control() {
+            tokio::select! {
+                biased;
+                why = self.right.withdrawn() => return Err(ended(&why)),
+                heard = self.vehicle.hear_mode(self.effect) => heard?,
+            }
+        }
         let mut sent = None;
         {
             // Held while sending: the right is withdrawn before or after, never in between.
@@ -93,7 +101,7 @@ impl Call {
             }
             self.gate.command(&mut || {
                 control.tell(&command);
-                if let Some(mode) = mode_of(&command) {
+                if let Some(mode) = command.mode() {
                     if self.effect == Effect::Motion {
                         control.flies();
                     }
@@ -190,7 +198,7 @@ impl Call {
     /// Like [`Call::send`].
     pub(crate) async fn change_mode(&self, command: Command, tries: u32) -> Result<(), Refusal> {
         let vehicle = &self.vehicle;
-        let Some(mode) = mode_of(&command) else {
+        let Some(mode) = command.mode() else {
             return self.send(command).await;
         };
         let words = vehicle.heard.borrow().texts_so_far;
@@ -260,19 +268,6 @@ impl Call {
         let said = self.vehicle.heard.borrow().words_since(number);
         said.map_or(String::new(), |words| format!("; the vehicle says: {words}"))
     }
-}
-
-/// The mode that a command leads to.
-fn mode_of(command: &Command) -> Option<Mode> {
-    Some(match command {
-        Command::Takeoff => Mode::Takeoff,
-        Command::Land => Mode::Land,
-        Command::Return => Mode::ReturnToLaunch,
-        Command::Hold | Command::Goto { .. } => Mode::Hold,
-        Command::OffboardStart => Mode::Offboard,
-        Command::StartMission => Mode::Mission,
-        _ => return None,
-    })
 }
 
 fn ended(why: &Ended) -> Refusal {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tonic::transport::Channel;
 
 use crate::geo::Ned;
+use crate::guard::Mode;
 use crate::mavsdk::action::action_service_client::ActionServiceClient;
 use crate::mavsdk::camera::camera_service_client::CameraServiceClient;
 use crate::mavsdk::mission::mission_service_client::MissionServiceClient;
@@ -96,6 +97,24 @@ impl Command {
             Self::StartVideo(_) => "start the video",
             Self::StopVideo(_) => "stop the video",
         }
+    }
+
+    /// The mode that it leads to.
+    pub(super) fn mode(&self) -> Option<Mode> {
+        Some(match self {
+            Self::Takeoff => Mode::Takeoff,
+            Self::Land => Mode::Land,
+            Self::Return => Mode::ReturnToLaunch,
+            Self::Hold | Self::Goto { .. } => Mode::Hold,
+            Self::OffboardStart => Mode::Offboard,
+            Self::StartMission => Mode::Mission,
+            _ => return None,
+        })
+    }
+
+    /// Whether it would take the vehicle from another party that flies it.
+    pub(super) fn takes_control(&self) -> bool {
+        self.mode().is_some() || matches!(self, Self::Disarm)
     }
 
     /// Time limit of the request: MAVSDK tries a command three times for half a second; transfers take longer.

@@ -24,6 +24,8 @@ const PATH_END_HEIGHT_M: f64 = 4.5;
 const PATH_REACHED_M: f64 = 5.0;
 /// How long a command may take to be carried out and reported: its request ends after 5 s, modes come once a second.
 const LATE: Duration = Duration::from_secs(7);
+/// A mode shown within this time of a command may be from before the vehicle obeyed it.
+const CROSSES: Duration = Duration::from_secs(1);
 
 /// The last mode requested.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,6 +59,8 @@ pub(crate) struct Takeover {
 #[derive(Debug)]
 pub(crate) struct Control {
     wanted: Option<Wanted>,
+    /// When a mode was last requested, be it the present one.
+    requested: Option<Instant>,
     overridden: Option<String>,
     /// Whether a call of ours has flown it since arming, and no other party since.
     flown: bool,
@@ -85,6 +89,7 @@ impl Default for Control {
     fn default() -> Self {
         Self {
             wanted: None,
+            requested: None,
             overridden: None,
             flown: false,
             battery_spent: false,
@@ -138,6 +143,7 @@ impl Control {
 
     /// Remembers the mode about to be requested.
     pub(crate) fn want(&mut self, mode: Mode) {
+        self.requested = Some(Instant::now());
         if self
             .wanted
             .is_some_and(|wanted| wanted.mode == mode && wanted.reached)
@@ -269,7 +275,11 @@ impl Control {
             self.follows(wanted.mode, mode, heard)?
         } else {
             // Before a goto, an arming or a mission MAVSDK itself requests Hold.
-            Some(mode) == wanted.before || matches!(mode, Mode::Hold | Mode::Ready | Mode::Unknown)
+            Some(mode) == wanted.before
+                || matches!(mode, Mode::Hold | Mode::Ready | Mode::Unknown)
+                || wanted
+                    .before
+                    .is_some_and(|before| self.follows(before, mode, heard) != Some(false))
         };
         if expected {
             if wanted.reached {
@@ -282,12 +292,17 @@ impl Control {
             }
             return None;
         }
-        let was = wanted.mode;
         self.wanted = None;
+        let crosses = self.requested.is_some_and(|at| at.elapsed() < CROSSES);
+        let crossed = if crosses {
+            "; a command of ours was under way, and the vehicle may have obeyed it since"
+        } else {
+            ""
+        };
         Some(format!(
-            "the flight mode became {}, not by us (it was to be {})",
+            "the flight mode became {}, not by us (it was to be {}){crossed}",
             mode.name(),
-            was.name()
+            wanted.mode.name()
         ))
     }
 
@@ -506,6 +521,25 @@ mod tests {
         control.observe(&flies(Mode::Takeoff, 0.0, 1.0, None));
         assert_eq!(control.observe(&heard(Mode::Hold, true, true)), None);
         assert!(control.observe(&flies(Mode::Hold, 0.0, 2.0, None)).is_some());
+    }
+
+    /// A stop is sent, and a report from just before it arrives: of PX4's own landing at the end of a return, or of a
+    /// pilot.
+    #[tokio::test(start_paused = true)]
+    async fn a_change_that_crosses_a_command_is_judged_like_one_before_it() {
+        for (shown, is_foreign) in [
+            (flies(Mode::Land, 8.0, 12.0, None), false),
+            (flies(Mode::Land, 30.0, 12.0, None), true),
+            (flies(Mode::Posctl, 8.0, 12.0, None), true),
+        ] {
+            let mut control = Control::default();
+            control.want(Mode::ReturnToLaunch);
+            control.observe(&flies(Mode::ReturnToLaunch, 8.0, 12.0, None));
+            control.want(Mode::Hold);
+            let taken = control.observe(&shown);
+            assert_eq!(taken.is_some(), is_foreign, "{:?}: {taken:?}", shown.mode);
+            assert!(taken.is_none_or(|taken| taken.how.contains("under way")));
+        }
     }
 
     #[test]

@@ -164,7 +164,7 @@ impl Vehicle {
     pub(super) async fn tell(&self, brake: u64, command: Command, channel: Channel) -> Result<(), Trouble> {
         let by = Asker::Brake(brake);
         self.record_command(by, &command);
-        let done = command.clone().perform(channel).await;
+        let done = self.perform(command.clone(), channel).await;
         self.record_answer(by, &command, &done);
         done
     }

@@ -7,8 +7,10 @@ use std::sync::Arc;
 use futures_util::StreamExt as _;
 use ovos_toolbox_sdk::prelude::*;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tonic::transport::Channel;
 
+use super::mode_report::AUTOPILOT;
 use super::telemetry::{Battery, Mission, Place, Seen};
 use super::{Telemetry, Vehicle};
 use crate::guard::{Checks, Health, Landed, Mode};
@@ -139,6 +141,7 @@ pub(super) fn listen(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut Jo
         telemetry::SubscribeFlightModeRequest {},
         |heard, message| {
             heard.mode = Some(Mode::of(message.flight_mode));
+            heard.mode_at = Some(Instant::now());
         }
     );
     stream!(
@@ -238,7 +241,7 @@ const CAMERA_TYPE: u64 = 30;
 fn cameras(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut JoinSet<Option<String>>) {
     let (vehicle, channel) = (Arc::clone(vehicle), channel.clone());
     streams.spawn(async move {
-        if let Err(why) = camera_heard(&channel).await {
+        if let Err(why) = camera_heard(&vehicle, &channel).await {
             return Some(why);
         }
         let mut streams = JoinSet::new();
@@ -292,8 +295,8 @@ fn cameras(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut JoinSet<Opti
     });
 }
 
-/// Waits for a camera's heartbeat.
-async fn camera_heard(channel: &Channel) -> Result<(), String> {
+/// Waits for a camera's heartbeat, and stores the vehicle's number from the autopilot's.
+async fn camera_heard(vehicle: &Arc<Vehicle>, channel: &Channel) -> Result<(), String> {
     let request = mavlink_direct::SubscribeMessageRequest {
         message_name: "HEARTBEAT".to_string(),
     };
@@ -307,11 +310,17 @@ async fn camera_heard(channel: &Channel) -> Result<(), String> {
         Err(status) if status.code() == tonic::Code::Unimplemented => return Ok(()),
         Err(status) => return Err(failed(&status)),
     };
+    let (mut camera, mut autopilot) = (false, false);
     while let Some(message) = stream.next().await {
-        match message {
-            Ok(message) if message.message.as_ref().is_some_and(is_camera) => return Ok(()),
-            Ok(_) => {}
-            Err(status) => return Err(failed(&status)),
+        let message = message.map_err(|status| failed(&status))?.message;
+        let Some(heartbeat) = message else { continue };
+        if heartbeat.component_id == AUTOPILOT && !autopilot {
+            autopilot = true;
+            vehicle.hear(|heard| heard.system = Some(heartbeat.system_id));
+        }
+        camera |= is_camera(&heartbeat);
+        if camera && autopilot {
+            return Ok(());
         }
     }
     Err("mavsdk_server closed the connection".to_string())

@@ -70,6 +70,8 @@ pub(crate) struct Telemetry {
     pub(crate) heard: Option<Instant>,
     /// The vehicle's time since boot, microseconds; 0 until it is reported.
     pub(super) booted_us: u64,
+    /// Its number in MAVLink, once an autopilot's heartbeat was seen.
+    pub(super) system: Option<u32>,
     /// Consecutive messages with an earlier time.
     pub(super) behind: u32,
     /// Number of restarts detected.
@@ -81,6 +83,8 @@ pub(crate) struct Telemetry {
     pub(crate) in_air: Option<bool>,
     pub(crate) landed: Option<Landed>,
     pub(crate) mode: Option<Mode>,
+    /// When the mode was last reported.
+    pub(crate) mode_at: Option<Instant>,
     pub(crate) health: Option<Health>,
     /// Its arming checks.
     pub(crate) checks: Option<Checks>,
@@ -136,6 +140,7 @@ impl Telemetry {
             *self = Self {
                 connected: self.connected,
                 heard: self.heard,
+                system: self.system,
                 boots: self.boots + 1,
                 texts_so_far: self.texts_so_far,
                 camera: self.camera,

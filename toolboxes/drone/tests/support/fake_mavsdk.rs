@@ -38,6 +38,18 @@ const REPEAT_S: f64 = 0.05;
 /// How long it continues after a start in another mode, seconds.
 const GRACE_S: f64 = 3.0;
 
+/// When the vehicle reports its flight mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code, reason = "each test uses a part")]
+pub(crate) enum ModeReports {
+    /// Once a second, and when it is asked for a heartbeat.
+    Asked,
+    /// Once a second.
+    Timed,
+    /// Not at all.
+    Missing,
+}
+
 /// The state shared by the services.
 pub(crate) struct Sim {
     pub(crate) vehicle: Vehicle,
@@ -48,6 +60,9 @@ pub(crate) struct Sim {
     pub(crate) asks_for_cameras: bool,
     /// Whether the vehicle reports its health.
     pub(crate) tells_health: bool,
+    pub(crate) mode_reports: ModeReports,
+    /// How long requests and commands take to reach the vehicle, seconds.
+    pub(crate) delay_s: f64,
     /// Whether the link is down in both directions.
     pub(crate) silent: bool,
     /// Error of the vehicle's height estimate, metres. PX4 resets home at take-off, so this shows as a height above
@@ -62,6 +77,8 @@ pub(crate) struct Sim {
     heartbeat_due: f64,
     repeat_due: f64,
     texts: broadcast::Sender<(u8, String)>,
+    /// The modes in the heartbeats that were asked for.
+    asked_modes: broadcast::Sender<Mode>,
     photos: broadcast::Sender<Photo>,
     mission_starts: Vec<usize>,
 }
@@ -86,6 +103,8 @@ impl FakeMavsdk {
                 uid: px4_sim::link::SITL_UID,
                 asks_for_cameras: false,
                 tells_health: true,
+                mode_reports: ModeReports::Asked,
+                delay_s: 0.0,
                 silent: false,
                 height_error_m: 0.0,
                 batteries: Some(Vec::new()),
@@ -95,6 +114,7 @@ impl FakeMavsdk {
                 heartbeat_due: 0.0,
                 repeat_due: 0.0,
                 texts: broadcast::channel(256).0,
+                asked_modes: broadcast::channel(256).0,
                 photos: broadcast::channel(16).0,
                 mission_starts: Vec::new(),
             })),
@@ -166,6 +186,12 @@ impl FakeMavsdk {
             }
         });
         Endpoint::from_static("http://in.process").connect_with_connector_lazy(connect)
+    }
+
+    /// Waits as long as a message to the vehicle takes.
+    async fn delay(&self) {
+        let seconds = self.lock().delay_s;
+        tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
     }
 
     /// A stream that reads the vehicle every `slow` seconds, or ten times a second without the quirk.

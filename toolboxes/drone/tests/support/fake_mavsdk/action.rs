@@ -15,6 +15,7 @@ const PATIENCE_MS: u64 = 2000;
 
 impl FakeMavsdk {
     async fn act(&self, command: impl FnOnce(&mut Vehicle) -> Ack) -> Option<ActionResult> {
+        self.delay().await;
         let (reachable, acknowledged) = {
             let sim = self.lock();
             (sim.reachable(), !sim.unacknowledged)

@@ -3,12 +3,13 @@
 use drone::mavsdk::events::events_service_server::EventsService;
 use drone::mavsdk::events::*;
 use drone::mavsdk::mavlink_direct::mavlink_direct_service_server::MavlinkDirectService;
-use drone::mavsdk::mavlink_direct::{MavlinkMessage, MessageResponse, SubscribeMessageRequest};
+use drone::mavsdk::mavlink_direct::*;
 use futures_util::StreamExt;
+use ovos_toolbox_sdk::serde_json::{self, Value};
 use px4_sim::{Quirk, vehicle::Check};
 use tonic::{Request, Status};
 
-use super::{Answered, FakeMavsdk, Sim, Told};
+use super::{Answered, FakeMavsdk, ModeReports, Sim, Told};
 
 /// The server's report from the vehicle's events.
 fn report(sim: &Sim) -> HealthAndArmingCheckReport {
@@ -50,6 +51,34 @@ impl EventsService for FakeMavsdk {
 #[tonic::async_trait]
 impl MavlinkDirectService for FakeMavsdk {
     type SubscribeMessageStream = Told<MessageResponse>;
+
+    /// Only the request for a heartbeat of the autopilot: MAV_CMD_REQUEST_MESSAGE, message 0.
+    async fn send_message(&self, request: Request<SendMessageRequest>) -> Answered<SendMessageResponse> {
+        let message = request.into_inner().message.unwrap_or_default();
+        let fields: Value = serde_json::from_str(&message.fields_json).unwrap_or_default();
+        let asked =
+            ["target_system", "target_component", "command", "param1"].map(|key| fields[key].as_f64());
+        if message.message_name != "COMMAND_LONG" || asked != [1.0, 1.0, 512.0, 0.0].map(Some) {
+            return Err(Status::invalid_argument(
+                "only requests for a heartbeat are faked",
+            ));
+        }
+        self.delay().await;
+        let sim = self.lock();
+        if sim.mode_reports == ModeReports::Asked && !sim.silent {
+            // There may be no receiver.
+            drop(sim.asked_modes.send(sim.vehicle.mode()));
+        }
+        drop(sim);
+        let mavlink_direct_result = Some(MavlinkDirectResult {
+            result: 1,
+            result_str: "Success".to_owned(),
+        });
+        Ok(SendMessageResponse {
+            mavlink_direct_result,
+        }
+        .into())
+    }
 
     async fn subscribe_message(
         &self,

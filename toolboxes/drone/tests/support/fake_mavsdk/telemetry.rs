@@ -6,7 +6,7 @@ use futures_util::{StreamExt, stream};
 use px4_sim::{Landed, Mode};
 use tonic::Request;
 
-use super::{Answered, FakeMavsdk, Sim, Told, told};
+use super::{Answered, FakeMavsdk, ModeReports, Sim, Told, told};
 
 /// Interval of positions, seconds.
 const FAST: f64 = 0.1;
@@ -198,11 +198,14 @@ impl TelemetryService for FakeMavsdk {
         &self,
         _: Request<SubscribeFlightModeRequest>,
     ) -> Answered<Self::SubscribeFlightModeStream> {
-        let read = |sim: &Sim| {
-            let flight_mode = mode_number(sim.vehicle.mode());
-            Some(FlightModeResponse { flight_mode })
+        let response = |mode: Mode| FlightModeResponse {
+            flight_mode: mode_number(mode),
         };
-        Ok(self.every(1.0, read).into())
+        let read =
+            move |sim: &Sim| (sim.mode_reports != ModeReports::Missing).then(|| response(sim.vehicle.mode()));
+        let asked = told(self.lock().asked_modes.subscribe(), response);
+        let both: Self::SubscribeFlightModeStream = Box::pin(stream::select(self.every(1.0, read), asked));
+        Ok(both.into())
     }
 
     async fn subscribe_health(

@@ -1,0 +1,186 @@
+//! Takeovers that are not reported yet: the vehicle reports its flight mode once a second. On virtual time.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failed test panics and prints"
+)]
+
+#[path = "support/fake_mavsdk.rs"]
+mod fake_mavsdk;
+#[path = "support/paused.rs"]
+mod paused;
+
+use drone::Caller;
+use ovos_toolbox_sdk::serde_json::{Value, json};
+use px4_sim::Mode;
+use px4_sim::log::Cause;
+
+use fake_mavsdk::ModeReports;
+use paused::{Paused, airborne};
+
+const MODEL: Caller = Caller {
+    operator: false,
+    latched: false,
+};
+const OPERATOR: Caller = Caller {
+    operator: true,
+    latched: false,
+};
+
+/// The pilot takes over, and a tenth of a second passes. Returns a time after the pilot's own command.
+async fn taken_over(paused: &Paused) -> f64 {
+    paused.fake.lock().vehicle.set_mode(Mode::Posctl, Cause::Pilot);
+    let then = paused.time() + 0.005;
+    paused.pass(0.1).await;
+    then
+}
+
+/// The toolbox knows of the takeover, and from now on sends nothing.
+async fn left_alone(paused: &Paused, what: &str) {
+    let state = paused.fleet.call("vehicle_state", json!({})).await;
+    let how = &state["safety"]["pilot_override"];
+    assert!(
+        how.as_str().is_some_and(|how| how.contains("POSCTL")),
+        "{what}: {state}\n{}",
+        paused.story()
+    );
+    let then = paused.time() + 0.005;
+    for (tool, args) in commanding() {
+        let answer = paused.fleet.call_as(MODEL, tool, args).await;
+        assert_eq!(answer["code"], "pilot_override", "{what}, then {tool}: {answer}");
+    }
+    paused.pass(20.0).await;
+    assert_eq!(paused.commands_since(then), Vec::<String>::new(), "{what}");
+}
+
+/// The simulator's names of what the first tools of [`commanding`] send, the safe ones.
+const SAFE: [&str; 3] = ["set_mode hold", "land", "set_mode return"];
+
+/// Tools that command a vehicle in the air.
+fn commanding() -> [(&'static str, Value); 7] {
+    let there = json!({"lat": 47.397_8, "lon": 8.545_594, "alt_m": 6});
+    [
+        ("hold", json!({"ms": 0})),
+        ("land", json!({})),
+        ("rtl", json!({})),
+        ("goto_gps", there.clone()),
+        ("goto_local", json!({"north_m": 5, "east_m": 0, "down_m": -6})),
+        ("turn_cw", json!({"deg": 45})),
+        ("follow_path", json!({"waypoints": [there]})),
+    ]
+}
+
+#[test]
+fn a_pilot_who_took_over_just_now_keeps_the_vehicle() {
+    for (tool, args) in commanding() {
+        for wait_s in [0.0, 0.3, 0.6] {
+            let args = args.clone();
+            airborne(json!({}), 6.0, |paused| async move {
+                paused.pass(2.0 + wait_s).await;
+                let then = taken_over(&paused).await;
+                let answer = paused.fleet.call_as(MODEL, tool, args).await;
+                let sent = paused.commands_since(then);
+                assert_eq!(
+                    (answer["code"].as_str(), sent, paused.mode()),
+                    (Some("pilot_override"), Vec::new(), Mode::Posctl),
+                    "{tool} after {wait_s}: {answer}"
+                );
+                left_alone(&paused, tool).await;
+            });
+        }
+    }
+}
+
+#[test]
+fn an_operator_takes_it_back_knowingly() {
+    airborne(json!({}), 6.0, |paused| async move {
+        taken_over(&paused).await;
+        let answer = paused.fleet.call_as(OPERATOR, "hold", json!({"ms": 0})).await;
+        assert_eq!(answer["ok"], true, "{answer}");
+        assert_eq!(paused.mode(), Mode::Hold);
+        left_alone(&paused, "hold of an operator").await;
+    });
+}
+
+/// A stop asks for nothing before it acts.
+#[test]
+fn a_stop_that_overrides_a_pilot_is_noticed_and_is_the_last_command() {
+    for emergency in [true, false] {
+        airborne(json!({}), 6.0, |paused| async move {
+            paused.pass(2.3).await;
+            let then = taken_over(&paused).await;
+            paused.fleet.halt(emergency).await.unwrap();
+            let since = paused.time() - then;
+            assert!(since < 0.2, "the stop took {since} s");
+            assert_eq!(paused.mode(), Mode::Hold);
+            paused.pass(0.1).await;
+            left_alone(&paused, "a stop").await;
+            assert_eq!(paused.commands_since(then), ["set_mode hold"]);
+        });
+    }
+}
+
+/// The pilot takes over after the vehicle has reported its mode and before the command arrives.
+#[test]
+fn a_command_that_crosses_a_takeover_is_noticed_and_is_the_last_one() {
+    for ((tool, args), first) in commanding().into_iter().zip(SAFE) {
+        airborne(json!({}), 6.0, |paused| async move {
+            paused.fake.lock().delay_s = 0.2;
+            paused.pass(2.3).await;
+            let then = paused.time();
+            let takes_over = async {
+                paused.pass(0.3).await;
+                paused.fake.lock().vehicle.set_mode(Mode::Posctl, Cause::Pilot);
+            };
+            let call = paused.fleet.call_as(MODEL, tool, args);
+            let (answer, ()) = tokio::join!(call, takes_over);
+            assert_eq!(
+                answer["code"],
+                "pilot_override",
+                "{tool}: {answer}\n{}",
+                paused.story()
+            );
+            assert!(
+                answer["msg"].as_str().unwrap().contains("under way"),
+                "{tool}: {answer}"
+            );
+            paused.fake.lock().delay_s = 0.0;
+            left_alone(&paused, tool).await;
+            assert_eq!(paused.commands_since(then), ["set_mode posctl", first], "{tool}");
+        });
+    }
+}
+
+/// A vehicle that does not answer, and one that reports no mode at all.
+#[test]
+fn safe_tools_do_not_wait_for_a_report_and_motion_does() {
+    for reports in [ModeReports::Timed, ModeReports::Missing] {
+        for ((tool, args), sent) in commanding().into_iter().zip(SAFE) {
+            airborne(json!({}), 6.0, |paused| async move {
+                paused.pass(2.0).await;
+                paused.fake.lock().mode_reports = reports;
+                let then = paused.time() + 0.005;
+                let call = paused.fleet.call_as(MODEL, tool, args);
+                let late = async {
+                    paused.pass(0.4).await;
+                    paused.commands_since(then)
+                };
+                let (_, commands) = tokio::join!(call, late);
+                assert_eq!(commands, [sent], "{reports:?}\n{}", paused.story());
+            });
+        }
+    }
+    for (reports, code) in [
+        (ModeReports::Timed, "pilot_override"),
+        (ModeReports::Missing, "stale_telemetry"),
+    ] {
+        airborne(json!({}), 6.0, |paused| async move {
+            paused.pass(2.3).await;
+            paused.fake.lock().mode_reports = reports;
+            let then = taken_over(&paused).await;
+            let answer = paused.fleet.call_as(MODEL, "turn_cw", json!({"deg": 45})).await;
+            assert_eq!(answer["code"], code, "{reports:?}: {answer}");
+            assert_eq!(paused.commands_since(then), Vec::<String>::new());
+        });
+    }
+}
