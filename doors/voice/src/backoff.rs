@@ -80,6 +80,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn sockets_that_are_taken_and_dropped_are_given_up() {
+        const LIVED: Duration = Duration::from_secs(1);
         let start = Instant::now();
         let mut backoff = Backoff::new(start);
         let mut now = start;
@@ -89,11 +90,12 @@ mod tests {
             let Some(wait) = backoff.wait(now) else { break };
             now += wait;
             backoff.opened(now);
-            now += Duration::from_secs(1);
+            now += LIVED;
             dials += 1;
             assert!(dials < 100, "it never ends");
         }
-        assert!(now - start <= GIVE_UP, "{:?}", now - start);
+        // The last of them may be opened right before the end.
+        assert!(now - start < GIVE_UP + LIVED, "{:?}", now - start);
         assert!(dials > 5, "{dials}");
     }
 }
