@@ -30,6 +30,8 @@ const POLL: Duration = Duration::from_millis(50);
 const ABSENT: Duration = Duration::from_secs(3);
 /// A server that has heard nothing for this long is restarted.
 const GREET: Duration = Duration::from_secs(30);
+/// The same where the toolbox started the simulator: it sends a heartbeat each second.
+const GREET_SIMULATOR: Duration = Duration::from_secs(10);
 
 /// Why a connection failed or ended.
 enum Broken {
@@ -293,6 +295,10 @@ async fn judge(vehicle: &Vehicle, channel: &Channel, expected: &Expected) -> Res
 async fn greet(vehicle: &Vehicle, channel: &Channel) -> Result<(), Broken> {
     let mut client = InfoServiceClient::new(channel.clone());
     let began = tokio::time::Instant::now();
+    let limit = match vehicle.config.backend {
+        Backend::Px4Sim => GREET_SIMULATOR,
+        _ => GREET,
+    };
     let nothing = || {
         let place = vehicle.own.url.as_ref().or(vehicle.own.address.as_ref());
         let place = place.map_or(String::new(), |place| format!(" at {place}"));
@@ -330,7 +336,7 @@ async fn greet(vehicle: &Vehicle, channel: &Channel) -> Result<(), Broken> {
         }
         // Long enough for a server to start and hear a vehicle. Then the programs are restarted: a server does not open
         // a serial port that appears later.
-        if began.elapsed() > GREET {
+        if began.elapsed() > limit {
             return Err(Broken::Lost(nothing()));
         }
         tokio::time::sleep(POLL).await;
