@@ -19,7 +19,7 @@ const QUESTIONS: u64 = 30;
 /// Tools that are added to those of testbed: each question carries all of them.
 const GROWN: u32 = 60;
 
-pub(crate) fn rows(table: &mut Table, rounds: usize, calls: usize, limit: Duration) -> io::Result<()> {
+pub(crate) fn rows(table: &mut Table) -> io::Result<()> {
     let Some(program) = built("ovos-tools-agent") else {
         table.heading(
             "the agent: SKIPPED, it is not built (cargo build --release --package ovos-tools-agent)",
@@ -31,20 +31,16 @@ pub(crate) fn rows(table: &mut Table, rounds: usize, calls: usize, limit: Durati
     let _service = bus.service(&json!({ "grown": GROWN }));
     let question = Question::invoke("add", &json!({"a": 20, "b": 22}));
     let (mut steps, mut first, mut bytes) = (Vec::new(), Vec::new(), 0);
-    run(&program, &bus)?;
-    let figures = Rounds::play(
-        rounds,
-        &mut [
-            &mut || {
-                let run = run(&program, &bus)?;
-                steps.extend(&run.steps);
-                first.push(run.first);
-                bytes = run.bytes;
-                Ok(median(run.steps))
-            },
-            &mut || latency(&mut bus.join(), &question, calls, limit),
-        ],
-    )?;
+    let figures = Rounds::play(&mut [
+        &mut || {
+            let run = run(&program, &bus)?;
+            steps.extend(&run.steps);
+            first.push(run.first);
+            bytes = run.bytes;
+            Ok(median(run.steps))
+        },
+        &mut || latency(&mut bus.join(), &question),
+    ])?;
     table.heading(format!(
         "a step of the agent with one call of `add`, without its model ({} of them; the last question has {:.0} kB)",
         steps.len(),

@@ -12,10 +12,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use super::measure::median;
+use super::measure::{median, quantile};
 use super::peers::{Question, plugins, service_command};
 use super::process::{Process, Sandbox, free_port};
 use super::python::mavsdk_server;
+use super::table::Table;
 use super::wire::Wire;
 
 /// Greatest number of brakes and greatest duration; the 99th percentile needs at least a hundred.
@@ -33,8 +34,42 @@ pub(crate) struct Brakes {
     pub(crate) simulator: f64,
 }
 
+pub(crate) fn rows(table: &mut Table) -> io::Result<()> {
+    eprintln!("bench: emergency brakes of a drone");
+    let Some(brakes) = measure()? else {
+        table.heading(
+            "emergency brake of a drone: SKIPPED, there is no mavsdk_server (scripts/venv.sh gets it)",
+        );
+        return Ok(());
+    };
+    table.heading(format!(
+        "emergency brake of a drone in flight ({} of them), p50 / p99 / worst",
+        brakes.raw.len()
+    ));
+    let text = |less: f64| {
+        let at = |share| quantile(brakes.raw.clone(), share) - less;
+        format!("{:.2} / {:.2} / {:.2} ms", at(0.5), at(0.99), at(1.0))
+    };
+    table.note(
+        "  client sends -> zero velocity in the simulator, everything included",
+        text(0.0),
+    );
+    table.note(
+        "    of it the simulator's own time to notice something (median)",
+        format!("{:.2} ms", brakes.simulator),
+    );
+    let p99 = quantile(brakes.raw.clone(), 0.99) - brakes.simulator;
+    table.goal(
+        "  the same without the simulator's own",
+        text(brakes.simulator),
+        "p99 < 20 ms",
+        p99 < 20.0,
+    );
+    Ok(())
+}
+
 /// `None` without a mavsdk_server.
-pub(crate) fn measure() -> io::Result<Option<Brakes>> {
+fn measure() -> io::Result<Option<Brakes>> {
     let Some(server) = mavsdk_server() else {
         return Ok(None);
     };

@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::lines::Lines;
-use super::measure::{Rounds, latency, median};
+use super::measure::{Rounds, has, latency, median, one_by_one};
 use super::peers::{Bus, BusKind, Question, built, plugins, service_command};
 use super::process::{Process, Sandbox};
 use super::start::{MB_A_KIB, field};
+use super::table::Table;
 
 const STARTS: usize = 11;
 
@@ -29,8 +30,46 @@ pub(crate) struct Door {
     pub(crate) list: (usize, usize),
 }
 
+pub(crate) fn rows(table: &mut Table) -> io::Result<()> {
+    eprintln!("bench: the MCP door");
+    let Some(door) = measure()? else {
+        table.heading(
+            "the MCP door: SKIPPED, it is not built (cargo build --release --package ovos-tools-mcp)",
+        );
+        return Ok(());
+    };
+    table.heading("call `add` through the MCP door against the same call over the embedded bus");
+    for (who, what, goal) in [(1, "stdin and stdout", 500.0), (2, "HTTP", 1000.0)] {
+        let added = door.calls.difference(who, 0);
+        let figure = format!(
+            "{added:.0} µs ({:.0} / {:.0} µs)",
+            door.calls.figure(who),
+            door.calls.figure(0)
+        );
+        let bound = format!("< {goal} µs");
+        table.goal(
+            format!("  {what}, added to one at a time (p50)"),
+            figure,
+            &bound,
+            added < goal,
+        );
+    }
+    table.note("  start to the list of tools", format!("{:.0} ms", door.ready));
+    let [stdio, http] = door.resident;
+    table.note(
+        "  resident memory after the calls, stdin and stdout / HTTP",
+        format!("{stdio:.1} / {http:.1} MB"),
+    );
+    let (bytes, tools) = door.list;
+    table.note(
+        format!("  tools/list of the {tools} tools that come with the service"),
+        format!("{:.1} kB", bytes as f64 / 1e3),
+    );
+    Ok(())
+}
+
 /// `None` where the door's program was not built.
-pub(crate) fn measure(rounds: usize, calls: usize, limit: Duration) -> io::Result<Option<Door>> {
+fn measure() -> io::Result<Option<Door>> {
     let Some(program) = built("ovos-tools-mcp") else {
         return Ok(None);
     };
@@ -45,34 +84,13 @@ pub(crate) fn measure(rounds: usize, calls: usize, limit: Duration) -> io::Resul
         "tools/call",
         json!({"name": "add", "arguments": {"a": 20, "b": 22}}),
     );
-    let timed = |one: &mut dyn FnMut() -> io::Result<Vec<u8>>| -> io::Result<f64> {
-        let begun = Instant::now();
-        let mut times = Vec::with_capacity(calls);
-        while times.len() < calls && begun.elapsed() < limit {
-            let asked = Instant::now();
-            let answer = one()?;
-            times.push(asked.elapsed().as_secs_f64() * 1e6);
-            let is_right = answer.windows(12).any(|part| part == b"{\"result\":42");
-            if !is_right {
-                let text = String::from_utf8_lossy(&answer).into_owned();
-                return Err(io::Error::other(text));
-            }
-        }
-        Ok(median(times))
-    };
-    let play = |rounds| {
-        Rounds::play(
-            rounds,
-            &mut [
-                // The bus sends the answers to the doors' calls to every client: one that has been here longer has them.
-                &mut || latency(&mut bus.join(), &question, calls, limit),
-                &mut || timed(&mut || stdio.borrow_mut().ask(&call)),
-                &mut || timed(&mut || http.borrow_mut().ask("add", &call)),
-            ],
-        )
-    };
-    play(1)?;
-    let calls = play(rounds)?;
+    let right = |answer: &[u8]| has(answer, b"{\"result\":42");
+    let calls = Rounds::play(&mut [
+        // The bus sends the answers to the doors' calls to every client: one that has been here longer has them.
+        &mut || latency(&mut bus.join(), &question),
+        &mut || one_by_one(|| right(&stdio.borrow_mut().ask(&call)?)),
+        &mut || one_by_one(|| right(&http.borrow_mut().ask("add", &call)?)),
+    ])?;
     let resident = [
         resident(stdio.borrow().pid())?,
         resident(http.borrow().process.pid())?,

@@ -6,23 +6,35 @@ use std::time::{Duration, Instant};
 use super::peers::Question;
 use super::wire::{Wire, is};
 
+/// Rounds of a comparison.
+const ROUNDS: usize = 7;
+
+/// Questions per turn that are asked one at a time.
+pub(crate) const ONE_BY_ONE: usize = 500;
+
+/// The longest duration of a turn; a turn with many questions in flight takes all of it.
+pub(crate) const TURN: Duration = Duration::from_millis(600);
+
+/// Questions in flight then.
+pub(crate) const MANY: usize = 64;
+
 /// For each variant: the median of its figures, and of its ratio to another variant in the same round.
 ///
 /// Load varies between rounds; all variants of one round see about the same load.
 pub(crate) struct Rounds(Vec<Vec<f64>>);
 
 impl Rounds {
-    /// Runs every variant once per round.
-    pub(crate) fn play(
-        rounds: usize,
-        contestants: &mut [&mut dyn FnMut() -> io::Result<f64>],
-    ) -> io::Result<Self> {
-        let mut figures = vec![Vec::new(); contestants.len()];
-        for round in 0..rounds {
-            for turn in 0..contestants.len() {
+    /// Runs every variant once per round, and once before the first round, which warms them up and is not counted.
+    pub(crate) fn play(variants: &mut [&mut dyn FnMut() -> io::Result<f64>]) -> io::Result<Self> {
+        let mut figures = vec![Vec::new(); variants.len()];
+        for round in 0..=ROUNDS {
+            for turn in 0..variants.len() {
                 // The order rotates, so that no variant is always first.
-                let who = (turn + round) % contestants.len();
-                figures[who].push(contestants[who]()?);
+                let who = (turn + round) % variants.len();
+                let figure = variants[who]()?;
+                if round > 0 {
+                    figures[who].push(figure);
+                }
             }
         }
         Ok(Self(figures))
@@ -66,23 +78,33 @@ pub(crate) fn quantile(mut figures: Vec<f64>, share: f64) -> f64 {
     figures.get(rank.saturating_sub(1)).copied().unwrap_or(f64::NAN)
 }
 
-/// Median latency in microseconds, one question at a time, within a time limit: the published service takes 44 ms per
-/// answer, because neither it nor its bus sets `TCP_NODELAY`.
-pub(crate) fn latency(
-    wire: &mut Wire,
-    question: &Question,
-    questions: usize,
-    limit: Duration,
-) -> io::Result<f64> {
-    let begun = Instant::now();
-    let mut times = Vec::with_capacity(questions);
-    while times.len() < questions && begun.elapsed() < limit {
-        let asked = Instant::now();
+/// Median latency in microseconds of questions over a bus, one at a time.
+pub(crate) fn latency(wire: &mut Wire, question: &Question) -> io::Result<f64> {
+    one_by_one(|| {
         wire.send(question.request.as_bytes())?;
-        wire.until(&question.answer, |_| ())?;
+        wire.until(&question.answer, |_| ())
+    })
+}
+
+/// Median duration of `ask` in microseconds. A turn has a time limit: the published service takes 44 ms per answer,
+/// because neither it nor its bus sets `TCP_NODELAY`.
+pub(crate) fn one_by_one(mut ask: impl FnMut() -> io::Result<()>) -> io::Result<f64> {
+    let begun = Instant::now();
+    let mut times = Vec::with_capacity(ONE_BY_ONE);
+    while times.len() < ONE_BY_ONE && begun.elapsed() < TURN {
+        let asked = Instant::now();
+        ask()?;
         times.push(asked.elapsed().as_secs_f64() * 1e6);
     }
     Ok(median(times))
+}
+
+/// An error unless an answer has this part.
+pub(crate) fn has(answer: &[u8], part: &[u8]) -> io::Result<()> {
+    if answer.windows(part.len()).any(|bytes| bytes == part) {
+        return Ok(());
+    }
+    Err(io::Error::other(String::from_utf8_lossy(answer).into_owned()))
 }
 
 /// Answers per second with this many questions in flight. Each question is a separate write, as in bus clients.
@@ -135,12 +157,12 @@ pub(crate) fn micros(rounds: &Rounds, who: usize, to: usize) -> String {
     )
 }
 
-/// The ratio of the first to the second, and both in answers per second.
-pub(crate) fn per_second(rounds: &Rounds) -> String {
+/// The ratio of one to another, and both in answers per second.
+pub(crate) fn per_second(rounds: &Rounds, who: usize, to: usize) -> String {
     format!(
         "{:.2}x ({:.0} / {:.0} /s)",
-        rounds.ratio(0, 1),
-        rounds.figure(0),
-        rounds.figure(1)
+        rounds.ratio(who, to),
+        rounds.figure(who),
+        rounds.figure(to)
     )
 }

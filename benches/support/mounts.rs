@@ -5,18 +5,17 @@ use std::io;
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use super::lines::Lines;
-use super::measure::{Rounds, latency, median, micros};
+use super::measure::{ONE_BY_ONE, Rounds, TURN, has, latency, micros, one_by_one};
 use super::peers::{Bus, BusKind, Question, built};
 use super::process::{Process, Sandbox, free_port};
 use super::python;
 use super::table::Table;
 
-pub(crate) fn rows(table: &mut Table, rounds: usize, calls: usize, limit: Duration) -> io::Result<()> {
+pub(crate) fn rows(table: &mut Table) -> io::Result<()> {
     let Some(python) = python::mcp_python() else {
         table.heading("mounted MCP servers: SKIPPED, there is no Python on this machine");
         return Ok(());
@@ -64,7 +63,7 @@ pub(crate) fn rows(table: &mut Table, rounds: usize, calls: usize, limit: Durati
     let piped_client = client(&["stdio", &interpreter, &server.to_string_lossy()])?;
     let http_client = client(&["http", &url])?;
     let their_median = |client: &RefCell<Lines>| -> io::Result<f64> {
-        let line = format!("{calls} {}", limit.as_millis());
+        let line = format!("{ONE_BY_ONE} {}", TURN.as_millis());
         let answer = client.borrow_mut().ask(&line)?;
         let text = String::from_utf8_lossy(&answer);
         text.trim().parse().map_err(io::Error::other)
@@ -72,21 +71,16 @@ pub(crate) fn rows(table: &mut Table, rounds: usize, calls: usize, limit: Durati
     let mut command = sandbox.command(python);
     command.arg(&server);
     let pipe = RefCell::new(raw(command)?);
+    let params = json!({"name": "add", "arguments": {"a": 20, "b": 22}});
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
 
-    let play = |rounds| {
-        Rounds::play(
-            rounds,
-            &mut [
-                &mut || latency(&mut bus.join(), &piped, calls, limit),
-                &mut || their_median(&piped_client),
-                &mut || timed(&mut pipe.borrow_mut(), calls, limit),
-                &mut || latency(&mut bus.join(), &http, calls, limit),
-                &mut || their_median(&http_client),
-            ],
-        )
-    };
-    play(1)?;
-    let one = play(rounds)?;
+    let one = Rounds::play(&mut [
+        &mut || latency(&mut bus.join(), &piped),
+        &mut || their_median(&piped_client),
+        &mut || one_by_one(|| right(&pipe.borrow_mut().ask(&call)?)),
+        &mut || latency(&mut bus.join(), &http),
+        &mut || their_median(&http_client),
+    ])?;
     table.heading(
         "call `add` of a mounted server made with fastmcp, over the embedded bus, one at a time (p50)",
     );
@@ -114,23 +108,6 @@ fn raw(command: Command) -> io::Result<Lines> {
     Ok(server)
 }
 
-fn timed(server: &mut Lines, calls: usize, limit: Duration) -> io::Result<f64> {
-    let params = json!({"name": "add", "arguments": {"a": 20, "b": 22}});
-    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
-    let begun = Instant::now();
-    let mut times = Vec::with_capacity(calls);
-    while times.len() < calls && begun.elapsed() < limit {
-        let asked = Instant::now();
-        let answer = server.ask(&call)?;
-        times.push(asked.elapsed().as_secs_f64() * 1e6);
-        right(&answer)?;
-    }
-    Ok(median(times))
-}
-
 fn right(answer: &[u8]) -> io::Result<()> {
-    let is_right = answer.windows(2).any(|part| part == b"42");
-    is_right
-        .then_some(())
-        .ok_or_else(|| io::Error::other(String::from_utf8_lossy(answer).into_owned()))
+    has(answer, b"42")
 }

@@ -5,12 +5,11 @@ use std::cell::RefCell;
 use std::io;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use super::lines::Lines;
-use super::measure::{Rounds, latency, median, micros, per_second, throughput};
+use super::measure::{Rounds, TURN, has, latency, micros, one_by_one, per_second, throughput};
 use super::memory::{self, Memory};
 use super::peers::{Bus, BusKind, Peer, Question};
 use super::process::Sandbox;
@@ -27,18 +26,18 @@ const RIGHT: &[u8] = b"4.0";
 const NO_NETWORK: &str = "http://127.0.0.1:9";
 
 /// Calls in flight where many are.
-const MANY: usize = 8;
+const SOME: usize = 8;
 
-pub(crate) fn rows(table: &mut Table, rounds: usize, calls: usize, limit: Duration) -> io::Result<()> {
+pub(crate) fn rows(table: &mut Table) -> io::Result<()> {
     let Some(python) = python::opm_python() else {
         table.heading("the published OPM toolboxes: SKIPPED, there is no Python on this machine");
         return Ok(());
     };
-    invoke(table, python, rounds, calls, limit)?;
+    invoke(table, python)?;
     weigh(table, python)
 }
 
-fn invoke(table: &mut Table, python: &Path, rounds: usize, calls: usize, limit: Duration) -> io::Result<()> {
+fn invoke(table: &mut Table, python: &Path) -> io::Result<()> {
     eprintln!("bench: a tool in Python");
     let args = json!({"expression": "2 + 2"});
     let [bus, same_bus] = [(); 2].map(|()| Bus::start(BusKind::Embedded));
@@ -63,27 +62,17 @@ fn invoke(table: &mut Table, python: &Path, rounds: usize, calls: usize, limit: 
         wire.send(question.request.as_bytes())?;
         right(&wire.until(&question.answer, <[u8]>::to_vec)?)?;
     }
-    let one_by_one = |bus: &Bus| latency(&mut bus.join(), &question, calls, limit);
-    let play = |rounds| {
-        Rounds::play(
-            rounds,
-            &mut [
-                &mut || one_by_one(&bus),
-                &mut || one_by_one(&same_bus),
-                &mut || one_by_one(&their_bus),
-                &mut || timed(&mut pipe.borrow_mut(), &line, calls, limit),
-            ],
-        )
-    };
-    play(1)?;
-    let one = play(rounds)?;
-    let many = Rounds::play(
-        rounds,
-        &mut [
-            &mut || throughput(&mut bus.join(), &question, MANY, limit),
-            &mut || throughput(&mut same_bus.join(), &question, MANY, limit),
-        ],
-    )?;
+    let over = |bus: &Bus| latency(&mut bus.join(), &question);
+    let one = Rounds::play(&mut [
+        &mut || over(&bus),
+        &mut || over(&same_bus),
+        &mut || over(&their_bus),
+        &mut || one_by_one(|| right(&pipe.borrow_mut().ask(&line)?)),
+    ])?;
+    let many = Rounds::play(&mut [
+        &mut || throughput(&mut bus.join(), &question, SOME, TURN),
+        &mut || throughput(&mut same_bus.join(), &question, SOME, TURN),
+    ])?;
 
     table.heading(format!(
         "call `{TOOL}` of {TOOLBOX}, a published toolbox in Python"
@@ -107,8 +96,8 @@ fn invoke(table: &mut Table, python: &Path, rounds: usize, calls: usize, limit: 
         micros(&one, 0, 3),
     );
     table.note(
-        format!("  throughput, {MANY} under way, against ovos-PHAL-plugin-tools on the embedded bus"),
-        per_second(&many),
+        format!("  throughput, {SOME} under way, against ovos-PHAL-plugin-tools on the embedded bus"),
+        per_second(&many, 0, 1),
     );
     Ok(())
 }
@@ -204,21 +193,6 @@ fn quiet(command: &mut Command) {
     command.envs(variables());
 }
 
-fn timed(pipe: &mut Lines, line: &str, calls: usize, limit: Duration) -> io::Result<f64> {
-    let begun = Instant::now();
-    let mut times = Vec::with_capacity(calls);
-    while times.len() < calls && begun.elapsed() < limit {
-        let asked = Instant::now();
-        let answer = pipe.ask(line)?;
-        times.push(asked.elapsed().as_secs_f64() * 1e6);
-        right(&answer)?;
-    }
-    Ok(median(times))
-}
-
 fn right(answer: &[u8]) -> io::Result<()> {
-    if answer.windows(RIGHT.len()).any(|part| part == RIGHT) {
-        return Ok(());
-    }
-    Err(io::Error::other(String::from_utf8_lossy(answer).into_owned()))
+    has(answer, RIGHT)
 }

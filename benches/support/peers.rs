@@ -1,4 +1,4 @@
-//! The processes that a bench talks to: buses, services and a responder that only answers.
+//! The processes that a bench talks to: buses, services and responders that only answer.
 //!
 //! Our own bus and responder are this program in another role, so that each runs in a process like its counterpart.
 //! Dropping a value ends its process.
@@ -13,7 +13,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::process::{Process, Sandbox, free_port};
 use super::python;
-use super::wire::{Wire, is};
+use super::responder::{self, ECHO};
+use super::wire::Wire;
 
 /// First argument of this program in a peer role.
 pub(crate) const ROLE: &str = "--role";
@@ -67,10 +68,10 @@ impl Bus {
         Wire::join(self.port).expect("the bus was there a moment ago")
     }
 
-    /// Starts a responder on this bus.
-    pub(crate) fn responder(&self) -> Peer {
+    /// Starts a responder on this bus, or a relay.
+    pub(crate) fn responder(&self, kind: &str) -> Peer {
         let sandbox = Sandbox::with_bus(self.port);
-        let mut process = role("responder", self.port, &sandbox);
+        let mut process = role(kind, self.port, &sandbox);
         let mut asking = self.join();
         asking
             .send(ECHO.request.as_bytes())
@@ -209,7 +210,10 @@ fn role(name: &str, port: u16, sandbox: &Sandbox) -> Process {
 pub(crate) fn play(role: &str, port: u16) -> io::Result<()> {
     match role {
         "bus" => embedded_bus(port),
-        _ => respond(port),
+        "responder" => responder::respond(port),
+        "relay" => responder::relay(port),
+        "behind_relay" => responder::behind_relay(),
+        other => Err(io::Error::other(format!("no peer has the role {other}"))),
     }
 }
 
@@ -245,56 +249,5 @@ impl Question {
 
     pub(crate) fn invoke(tool: &str, args: &Value) -> Self {
         Self::new("ovos.tools.invoke", &json!({"name": tool, "args": args}))
-    }
-}
-
-/// A question to the responder, which answers with the same bytes as our service does for `add`.
-pub(crate) static ECHO: std::sync::LazyLock<Question> = std::sync::LazyLock::new(|| {
-    Question::new(
-        "bench.tools.echo",
-        &json!({"name": "add", "args": {"a": 20, "b": 22}}),
-    )
-});
-
-/// A question to the responder, which answers with this many bytes.
-pub(crate) fn blob(bytes: usize) -> Question {
-    Question::new("bench.blob", &json!({ "bytes": bytes }))
-}
-
-fn respond(port: u16) -> io::Result<()> {
-    let mut wire = Wire::join(port)?;
-    let context = json!({"source": "tools", "destination": "bench", "session": {"session_id": "bench"}});
-    let answer = format!(
-        r#"{{"type":"{}","data":{{"name":"add","result":{{"result":42}}}},"context":{context}}}"#,
-        ECHO.answer
-    );
-    println!("ready");
-    let mut large = Vec::new();
-    loop {
-        let (mut echoes, mut blobs) = (0, 0);
-        while let Some(text) = wire.take()? {
-            if is(text, "bench.tools.echo") {
-                echoes += 1;
-            } else if is(text, "bench.blob") {
-                let request: Value = serde_json::from_slice(text)?;
-                let bytes = request["data"]["bytes"].as_u64().unwrap_or(0) as usize;
-                if large.len() != bytes {
-                    let head = br#"{"type":"bench.blob.response","data":{"text":""#;
-                    let tail = br#""},"context":{}}"#;
-                    large = head.to_vec();
-                    large.resize(bytes.saturating_sub(tail.len()).max(head.len()), b'x');
-                    large.extend_from_slice(tail);
-                }
-                blobs += 1;
-            }
-        }
-        // One write per answer, as in bus clients.
-        for _ in 0..echoes {
-            wire.send(answer.as_bytes())?;
-        }
-        for _ in 0..blobs {
-            wire.send(&large)?;
-        }
-        wire.read()?;
     }
 }

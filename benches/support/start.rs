@@ -5,9 +5,10 @@ use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use super::measure::throughput;
+use super::measure::{median, throughput};
 use super::peers::{Bus, BusKind, Question, plugins, service_command};
 use super::process::Sandbox;
+use super::table::Table;
 
 const STARTS: usize = 11;
 
@@ -28,8 +29,39 @@ pub(crate) struct Start {
     pub(crate) threads: usize,
 }
 
+pub(crate) fn rows(table: &mut Table) -> io::Result<()> {
+    eprintln!("bench: starts");
+    let start = measure()?;
+    table.heading(format!(
+        "the service with every toolbox that ships, each in a process of its own ({} threads)",
+        start.threads
+    ));
+    table.goal(
+        "  start to ready",
+        format!("{:.0} ms", start.ready),
+        "< 300 ms",
+        start.ready < 300.0,
+    );
+    table.note(
+        "  start to the last toolbox",
+        format!("{:.0} ms", start.all_loaded),
+    );
+    table.goal(
+        "  private memory of the service then",
+        format!("{:.1} MB", start.anonymous),
+        "< 12 MB",
+        start.anonymous < 12.0,
+    );
+    table.note("    with pages of files", format!("{:.1} MB", start.resident));
+    table.note(
+        "    the same after two seconds of calls",
+        format!("{:.1} MB", start.resident_later),
+    );
+    Ok(())
+}
+
 /// The service with every toolbox that ships, each in a process of its own, as a client of a bus.
-pub(crate) fn measure() -> io::Result<Start> {
+fn measure() -> io::Result<Start> {
     let bus = Bus::start(BusKind::Embedded);
     let (mut ready, mut all_loaded) = (Vec::new(), Vec::new());
     let (mut resident, mut anonymous) = (Vec::new(), Vec::new());
@@ -55,11 +87,11 @@ pub(crate) fn measure() -> io::Result<Start> {
         }
     }
     Ok(Start {
-        ready: super::measure::median(ready),
-        all_loaded: super::measure::median(all_loaded),
-        resident: super::measure::median(resident),
-        anonymous: super::measure::median(anonymous),
-        resident_later: super::measure::median(resident_later),
+        ready: median(ready),
+        all_loaded: median(all_loaded),
+        resident: median(resident),
+        anonymous: median(anonymous),
+        resident_later: median(resident_later),
         threads,
     })
 }

@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
+use super::measure::quantile;
 use super::peers::{Bus, BusKind, Question};
+use super::table::Table;
 use super::wire::{Wire, is};
 
 /// Calls in the queue when the stop arrives.
@@ -37,7 +39,29 @@ pub(crate) struct Stops {
     pub(crate) noise: f64,
 }
 
-pub(crate) fn measure() -> io::Result<Stops> {
+pub(crate) fn rows(table: &mut Table) -> io::Result<()> {
+    eprintln!("bench: emergency stops");
+    let stops = measure()?;
+    let figure = |times: &Vec<f64>| {
+        let at = |share| quantile(times.clone(), share);
+        (
+            at(0.99),
+            format!("{:.2} / {:.2} / {:.2} ms", at(0.5), at(0.99), at(1.0)),
+        )
+    };
+    table.heading(format!(
+        "emergency stop ({} of them, {} calls queued, {:.0} messages/s on the bus), p50 / p99 / worst",
+        stops.in_service.len(),
+        stops.queued,
+        stops.noise
+    ));
+    let (p99, text) = figure(&stops.in_service);
+    table.goal("  frame read -> halt entered", text, "p99 < 10 ms", p99 < 10.0);
+    table.note("  client sends -> halt entered", figure(&stops.end_to_end).1);
+    Ok(())
+}
+
+fn measure() -> io::Result<Stops> {
     let dir = tempfile::tempdir()?;
     let motor_log = dir.path().join("motors");
     let bus = Bus::start(BusKind::Embedded);
