@@ -34,18 +34,15 @@ impl Keeper {
     pub(super) fn bury(mut self, status: Option<ExitStatus>) {
         // What moved when it ended; what it completed before that is still in the socket, but better once too often.
         let before = self.last();
+        if before.may_have_closed() {
+            self.hear_the_rest();
+        }
         // Several toolboxes drive nothing that moves.
-        let needs_safe_stop = self.keeping.members.is_none() && before.needs_safe_stop();
+        let needs_safe_stop = self.keeping.members.is_none() && self.last().needs_safe_stop();
         let fresh = needs_safe_stop
             .then(|| safe_stop::start(&self.keeping, self.id()))
             .flatten();
-        self.lines.read(&self.tether);
-        // Reads what it said before it ended. Another process may hold its end of the socket, so the wait is bounded.
-        let heard = self.reader.recv_timeout(Duration::from_millis(200));
-        if let Err(RecvTimeoutError::Timeout) = heard {
-            _ = self.sockets.data.stream().shutdown(Shutdown::Both);
-            _ = self.reader.recv_timeout(Duration::from_millis(200));
-        }
+        self.hear_the_rest();
         let last = Last {
             moving: before.moving,
             ..self.last()
@@ -83,6 +80,16 @@ impl Keeper {
         if status.is_none() {
             // Reaped whenever the kernel lets go of it.
             _ = self.child.wait();
+        }
+    }
+
+    /// Reads what the process said before it ended. Another process may hold its end of the socket, so the wait is bounded.
+    fn hear_the_rest(&mut self) {
+        self.lines.read(&self.tether);
+        let heard = self.reader.recv_timeout(Duration::from_millis(200));
+        if let Err(RecvTimeoutError::Timeout) = heard {
+            _ = self.sockets.data.stream().shutdown(Shutdown::Both);
+            _ = self.reader.recv_timeout(Duration::from_millis(200));
         }
     }
 

@@ -198,6 +198,12 @@ pub(super) struct Last {
 }
 
 impl Last {
+    /// Whether it may have said that it has closed, which is read from its socket before anything else is decided: one that was
+    /// asked to close says so last. Nothing moves, so this may take a moment.
+    pub(super) fn may_have_closed(self) -> bool {
+        self.closing && self.closed.is_none() && !self.killed && !self.moving
+    }
+
     /// Whether a fresh process has to bring the hardware to rest. A toolbox that was told to open and never said which functions
     /// it has may have been opening its hardware.
     pub(super) fn needs_safe_stop(self) -> bool {
@@ -430,6 +436,23 @@ mod tests {
         ] {
             let decided = (last.closed_in_time(), last.needs_safe_stop(), last.latches());
             assert_eq!(decided, expected, "{last:?}");
+        }
+        // What it said before its end is read first where that may change what is done, and nothing moves.
+        for (last, expected) in [
+            (last(|_| ()), false),
+            (last(|l| l.closing = true), false),
+            (last(|l| (l.closing, l.moving) = (true, false)), true),
+            (last(|l| l.moving = false), false),
+            (
+                last(|l| (l.closing, l.moving, l.killed) = (true, false, true)),
+                false,
+            ),
+            (
+                last(|l| (l.closing, l.moving, l.closed) = (true, false, Some(true))),
+                false,
+            ),
+        ] {
+            assert_eq!(last.may_have_closed(), expected, "{last:?}");
         }
     }
 }
