@@ -170,6 +170,13 @@ impl Copies {
         self.slots.insert(id, slot)
     }
 
+    /// Forgets why a program's toolbox, which opens now, did not open before.
+    pub(crate) fn opens_after_all(&mut self, program: &str, id: &str) {
+        if let Some(refused) = self.refused.get_mut(program) {
+            refused.retain(|failed| failed.toolbox_id.as_deref() != Some(id));
+        }
+    }
+
     /// Removes a toolbox.
     pub(crate) fn remove(&mut self, id: &str) -> Option<Slot> {
         self.stop_epoch(id);

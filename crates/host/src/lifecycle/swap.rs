@@ -134,6 +134,10 @@ fn install_first(manager: &Arc<Shared>, slot: Slot) -> Result<(), Box<Slot>> {
         not_started(manager, &slot.instance.origin().toolbox_id);
         return Err(Box::new(slot));
     }
+    if let Some(program) = slot.source.program() {
+        let id = slot.instance.origin().toolbox_id.clone();
+        manager.copies().opens_after_all(program, &id);
+    }
     install(manager, slot);
     Ok(())
 }
