@@ -90,12 +90,16 @@ pub(super) async fn run(_: &Arguments, context: &mut Context<'_, '_>) -> Result<
                 findings.push(machine::no_plugins(&config));
             }
             findings.extend(plugins.iter().map(machine::tried));
+            let installed = plugins.iter().filter_map(|plugin| plugin.manifest.as_ref());
+            let installed = installed.map(|manifest| manifest.id.as_str()).collect();
+            if !plugins.is_empty() {
+                findings.extend(machine::left_out(&config, &files, &installed));
+            }
             findings.extend(machine::pythons(&config).await);
             findings.extend(machine::confined_programs(&config));
-            let installed = plugins.iter().filter_map(|plugin| plugin.manifest.as_ref());
-            let installed = installed.map(|manifest| manifest.id.as_str());
             let configured = config.toolboxes.keys().map(String::as_str);
-            findings.extend(machine::sections(&config, &installed.chain(configured).collect()));
+            let named = installed.into_iter().chain(configured).collect();
+            findings.extend(machine::sections(&config, &named));
         }
         Err(error) => findings.push(Finding::broken(
             "configuration",

@@ -197,6 +197,25 @@ async fn without_a_bus_it_says_how_to_get_one() {
     );
 }
 
+#[tokio::test]
+async fn a_toolbox_that_was_not_installed_is_named_unless_it_is_switched_off() {
+    let machine = Machine::new(vec![ours()]).await;
+    let source = machine.path("plugin.c");
+    fs::write(&source, "const void *toolbox_entry_v1(void) { return 0; }").unwrap();
+    machine.compiled("plugins/other.so", &source, &["-shared"]);
+    let (_, report) = machine.examine(&json!({})).await;
+    let found = "there is no gstreamer.so";
+    told(
+        &report,
+        "toolbox gstreamer",
+        "limited",
+        found,
+        "ovos-tools-gstreamer",
+    );
+    let (_, report) = machine.examine(&json!({"gstreamer": {"enabled": false}})).await;
+    assert!(!report.to_string().contains(found), "{report:#}");
+}
+
 /// A plugin that lacks a library names the packages that have it.
 #[tokio::test]
 async fn a_missing_gstreamer_is_named() {
@@ -221,6 +240,10 @@ async fn a_missing_gstreamer_is_named() {
         "broken",
         "libgstreamer-1.0.so.none",
         "apt install gstreamer1.0-tools",
+    );
+    assert!(
+        !report.to_string().contains("there is no gstreamer.so"),
+        "{report:#}"
     );
 }
 

@@ -22,6 +22,13 @@ const LIBRARIES: [(&str, &str); 1] = [(
     "sudo apt install gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-plugins-bad gstreamer1.0-libav",
 )];
 
+/// Toolboxes that come with the service and that some of its packages leave out: toolbox, and how to get it.
+const OPTIONAL: [(&str, &str); 1] = [(
+    "gstreamer",
+    "install the package ovos-tools-gstreamer; or, in the source tree, `sudo apt install pkg-config libgstreamer1.0-dev \
+     libgstreamer-plugins-base1.0-dev` and `make plugins`",
+)];
+
 /// Programs that a toolbox starts: toolbox, key of its section with the path, program, how to get it.
 const PROGRAMS: [(&str, &str, &str, &str); 1] = [(
     "drone",
@@ -101,6 +108,22 @@ pub(super) fn tried(inspection: &Inspection) -> Finding {
         None => format!("`ovos-tools check {path}` tells more"),
     };
     Finding::broken(&part, error, mend)
+}
+
+/// The toolboxes that could be installed; `ids` are those that were found.
+pub(super) fn left_out(config: &Config, files: &[PathBuf], ids: &BTreeSet<&str>) -> Vec<Finding> {
+    let is_wanted = |id: &str| config.toolbox(id).is_ok_and(|section| section.toolbox.enabled);
+    // A file that does not load is a finding of its own.
+    let is_there = |id: &str| ids.contains(id) || files.iter().any(|file| section_of(file) == Some(id));
+    let missing = OPTIONAL.iter().filter(|(id, _)| is_wanted(id) && !is_there(id));
+    let finding = |(id, mend): &(&str, &str)| {
+        Finding::limited(
+            &format!("toolbox {id}"),
+            format!("there is no {id}.so in the folders of plugins"),
+            *mend,
+        )
+    };
+    missing.map(finding).collect()
 }
 
 /// The Python interpreters whose toolboxes are hosted, or would be.
