@@ -27,7 +27,7 @@ check:  ## what a change has to pass before it is committed
 
 bench: setup venv  ## tables of ratios, goals beside them
 	scripts/plugins.sh release $(TARGET)/bench-toolboxes $(TOOLBOXES) && scripts/plugins.sh release $(TARGET)/bench-plugins $(TESTBED)
-	cargo build --release --locked --package ovos-tools-agent --package ovos-tools-mcp --package ovos-tools-mounts
+	cargo build --release --locked $(DOORS)
 	cargo bench --locked --bench '*'
 	scripts/optional.sh "cargo bench --quiet --locked" $(OPTIONAL)
 

@@ -3,7 +3,7 @@
 //! Buses, services and responders run in separate processes; this one is the client. Variants are measured alternately,
 //! round by round, so that ratios hold on a busy machine where absolute values do not. `make bench` builds what it
 //! needs and runs it; it takes about eight minutes. `cargo bench --bench end_to_end -- agent opm` runs some of it: `stop`,
-//! `brake`, `embedded`, `isolation`, `mcp`, `agent`, `opm`, `mounts`, `python`, `start`.
+//! `brake`, `embedded`, `isolation`, `mcp`, `agent`, `opm`, `mounts`, `python`, `start`, `weight`.
 #![allow(clippy::print_stdout, reason = "a bench prints its figures")]
 #![allow(
     clippy::unwrap_used,
@@ -37,6 +37,7 @@ mod support {
     pub(crate) mod start;
     pub(crate) mod stop;
     pub(crate) mod table;
+    pub(crate) mod weight;
     pub(crate) mod wire;
 }
 
@@ -44,13 +45,13 @@ use std::io;
 use std::time::Instant;
 
 use support::table::Table;
-use support::{agent, brake, door, embedded, isolation, mounts, opm, peers, published, start, stop};
+use support::{agent, brake, door, embedded, isolation, mounts, opm, peers, published, start, stop, weight};
 
 /// Adds rows to the table.
 type Rows = fn(&mut Table) -> io::Result<()>;
 
 /// The parts, in the order of the table.
-const PARTS: [(&str, Rows); 10] = [
+const PARTS: [(&str, Rows); 11] = [
     ("stop", stop::rows),
     ("brake", brake::rows),
     ("embedded", embedded::rows),
@@ -61,6 +62,7 @@ const PARTS: [(&str, Rows); 10] = [
     ("mounts", mounts::rows),
     ("python", published::rows),
     ("start", start::rows),
+    ("weight", weight::rows),
 ];
 
 fn main() -> io::Result<()> {

@@ -25,14 +25,18 @@ pub(crate) fn own(pid: u32) -> Memory {
     }
 }
 
-/// Memory of all processes below one, and how many they are.
-pub(crate) fn below(pid: u32) -> (Memory, usize) {
+/// Memory of all processes below one, and how many they are, without those of this name and what they have started.
+pub(crate) fn below(pid: u32, without: Option<&str>) -> (Memory, usize) {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(child) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
             continue;
         };
         let status = fs::read_to_string(entry.path().join("status")).unwrap_or_default();
+        let name = status.lines().find_map(|line| line.strip_prefix("Name:"));
+        if without.is_some() && name.map(str::trim) == without {
+            continue;
+        }
         children
             .entry(field(&status, "PPid") as u32)
             .or_default()
