@@ -60,7 +60,7 @@ fn an_interpreter_that_is_asked_ends_with_the_service_and_so_does_what_it_has_fo
     }
 }
 
-/// Whether it has ended, and waits for whoever has taken it over.
+/// Whether the process has ended and is not reaped yet.
 fn is_zombie(pid: Pid) -> bool {
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
     stat.rsplit_once(") ")

@@ -395,7 +395,7 @@ async fn the_users_stop_names_the_session() {
     assert_eq!(session.as_deref(), Some(client.session_id()));
 }
 
-/// A program that acts for somebody has to end then; its own stops are no news to it.
+/// A program that acts for a person ends when another client stops. Its own stops are not reported to it.
 #[tokio::test]
 async fn the_stops_of_others_are_news() {
     let bus = Bus::start(0).await;
@@ -416,7 +416,7 @@ async fn the_stops_of_others_are_news() {
     asked.abort();
 }
 
-/// A request is answered in its own context, and whoever does not serve its topic hears nothing of it.
+/// A request is answered in its own context, and only clients that serve its topic hear it.
 #[tokio::test]
 async fn a_client_answers_the_topics_that_it_serves() {
     let bus = Bus::start(0).await;

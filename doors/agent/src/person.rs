@@ -14,7 +14,8 @@ use tokio::time::{Instant, timeout};
 use crate::end::End;
 use crate::interrupt::Interrupt;
 
-/// How long a question is there before a yes answers it: nobody has read it before, as with a key that is pressed twice.
+/// How long a question is shown before a yes answers it. An earlier yes was typed before the question could be read, for
+/// example because a key was pressed twice.
 const READ: Duration = Duration::from_millis(750);
 
 /// The person at the terminal.
