@@ -26,4 +26,3 @@ pub mod logs;
 pub mod policy;
 pub mod registry;
 pub mod service;
-mod unseen;

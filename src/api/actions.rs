@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::unseen::is_unseen;
 use client::payload::PlannedActionEntry;
+use client::text::is_unseen;
 use engine::{Plan, PlannedAction};
 use schema::shorten_text;
 

@@ -1,11 +1,9 @@
 //! The look of text: colour, tables, durations. Pure. Text from the bus is made harmless here.
 
-use std::borrow::Cow;
-
 use comfy_table::{Attribute, Color, ContentArrangement, Table, presets};
 use serde_json::Value;
 
-use crate::unseen::is_unseen;
+pub(super) use client::text::plain;
 
 /// Whether there is colour, and how wide a table may be.
 #[derive(Debug, Clone, Copy, Default)]
@@ -101,24 +99,6 @@ fn styled(cell: &Cell) -> comfy_table::Cell {
         Some(Tone::Dim) => shown.add_attribute(Attribute::Dim),
         Some(Tone::Strong) => shown.add_attribute(Attribute::Bold),
     }
-}
-
-/// The text with characters that show nothing written out, but line ends and tabs: names and descriptions come from plugins
-/// and from the bus, and a terminal obeys such characters.
-pub(super) fn plain(text: &str) -> Cow<'_, str> {
-    let harmful = |c: char| is_unseen(c) && c != '\n' && c != '\t';
-    if !text.contains(harmful) {
-        return Cow::Borrowed(text);
-    }
-    let mut shown = String::with_capacity(text.len() + 8);
-    for c in text.chars() {
-        if harmful(c) {
-            shown.extend(c.escape_unicode());
-        } else {
-            shown.push(c);
-        }
-    }
-    Cow::Owned(shown)
 }
 
 /// The first line of a description.

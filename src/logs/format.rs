@@ -8,6 +8,7 @@ use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer};
 use tracing_subscriber::fmt::{FmtContext, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
 
+use client::text::is_unseen;
 use config::SERVICE_NAME;
 
 /// Formats events as OVOS does.
@@ -65,11 +66,11 @@ where
     }
 }
 
-/// Escapes control characters: texts come from the bus and from toolboxes, and must neither forge a log line nor
+/// Escapes what a person does not see: texts come from the bus and from toolboxes, and must neither forge a log line nor
 /// control the terminal that shows it.
 fn write_on_one_line(out: &mut Writer<'_>, text: &str) -> fmt::Result {
     for letter in text.chars() {
-        if letter.is_control() && letter != '\t' {
+        if is_unseen(letter) && letter != '\t' {
             write!(out, "{}", letter.escape_default())?;
         } else {
             out.write_char(letter)?;

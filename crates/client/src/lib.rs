@@ -17,6 +17,7 @@ mod received;
 mod requests;
 mod routes;
 mod statuses;
+pub mod text;
 pub mod topic;
 
 pub use call::{Call, Patience, Step};

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use client::payload::ProgressKind;
+use client::text::plain;
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -161,20 +162,23 @@ impl View {
             } => {
                 let arguments = match arguments {
                     Value::Object(object) if object.is_empty() => String::new(),
-                    other => plain(&cut(&other.to_string(), SHOWN)),
+                    other => plain(&cut(&other.to_string(), SHOWN)).into_owned(),
                 };
                 self.line(&format!("  {} {arguments}", self.tone(Tone::Strong, name)));
                 if waves.len() > 1 || waves.first().is_some_and(|wave| wave.len() > 1) {
                     let waves: Vec<String> = waves.iter().map(|wave| wave.join(" + ")).collect();
-                    let waves = plain(&cut(&waves.join(" > "), SHOWN));
-                    self.line(&format!("    {}", self.tone(Tone::Dim, &waves)));
+                    let waves = waves.join(" > ");
+                    self.line(&format!(
+                        "    {}",
+                        self.tone(Tone::Dim, &plain(&cut(&waves, SHOWN)))
+                    ));
                 }
                 self.set(name, None);
             }
             Tell::Progress(progress) => {
                 let what = match (&progress.kind, &progress.message) {
                     (ProgressKind::Queued, _) => "waits".to_owned(),
-                    (_, Some(message)) => plain(message),
+                    (_, Some(message)) => plain(message).into_owned(),
                     (_, None) => progress.action.clone().unwrap_or_default(),
                 };
                 let wave = match progress.waves {
@@ -227,8 +231,12 @@ impl View {
                 self.line(&format!("  {advice} lets it run: {text}"));
             }
             Tell::Ending { end } => {
-                let why = plain(&end.text());
-                self.line(&format!("{}: {why}", self.tone(Tone::Strong, "the run ends")));
+                let why = end.text();
+                self.line(&format!(
+                    "{}: {}",
+                    self.tone(Tone::Strong, "the run ends"),
+                    plain(&why)
+                ));
             }
             Tell::Ended { end, left } => {
                 let tone = match end.exit_code() {
@@ -309,32 +317,4 @@ fn budgets(left: &Value) -> String {
         number("rotation_deg"),
         number("forward_m"),
     )
-}
-
-/// The text without characters that a terminal obeys: it comes from a model, or from a toolbox.
-fn plain(text: &str) -> String {
-    let harmful = |c: char| {
-        (c.is_control() && c != '\n' && c != '\t')
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-    };
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        if harmful(c) {
-            shown.extend(c.escape_unicode());
-        } else {
-            shown.push(c);
-        }
-    }
-    shown
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_terminal_obeys_nothing_of_what_models_say() {
-        assert_eq!(plain("a\u{1b}[2Jb\r\n"), "a\\u{1b}[2Jb\\u{d}\n");
-        assert_eq!(plain("x\u{202e}y"), "x\\u{202e}y");
-    }
 }
