@@ -83,10 +83,7 @@ fn kind(root: &Value, schema: &Value, depth: usize) -> String {
         return value(constant);
     }
     if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
-        let target = reference
-            .strip_prefix('#')
-            .and_then(|pointer| root.pointer(pointer));
-        return target.map_or_else(|| "any".to_owned(), inner);
+        return schema::resolve(root, reference).map_or_else(|| "any".to_owned(), inner);
     }
     for key in ["anyOf", "oneOf"] {
         if let Some(Value::Array(choices)) = schema.get(key) {

@@ -1,5 +1,6 @@
 //! Converts a tool's argument schema to the form that all vendors accept.
 
+use schema::resolve;
 use serde_json::{Map, Value, json};
 
 /// Returns the schema with `type: object` and `properties` at its root, which vendors require.
@@ -10,14 +11,8 @@ use serde_json::{Map, Value, json};
 pub(super) fn parameters(schema: &Value) -> Value {
     let empty = Map::new();
     let source = schema.as_object().unwrap_or(&empty);
-    let mut target = None;
-    if let Some(pointer) = source
-        .get("$ref")
-        .and_then(Value::as_str)
-        .and_then(|text| text.strip_prefix('#'))
-    {
-        target = schema.pointer(pointer).and_then(Value::as_object);
-    }
+    let reference = source.get("$ref").and_then(Value::as_str);
+    let target = reference.and_then(|reference| resolve(schema, reference)?.as_object());
     let mut root = Map::new();
     root.insert("type".to_owned(), json!("object"));
     root.insert("properties".to_owned(), json!({}));

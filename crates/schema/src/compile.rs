@@ -293,8 +293,9 @@ impl<'s> Builder<'s> {
     }
 }
 
-/// The schema that a reference inside the document points to.
-pub(super) fn resolve<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
+/// The schema that a reference (`$ref`) inside the document points to, if there is one.
+#[must_use]
+pub fn resolve<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
     let pointer = reference.strip_prefix('#')?;
     root.pointer(pointer)
         .or_else(|| root.pointer(&percent_decoded(pointer)?))

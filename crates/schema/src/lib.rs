@@ -32,6 +32,7 @@ use tree::Tree;
 use validate::Checker;
 
 pub use coerce::Unknown;
+pub use compile::resolve;
 pub use name::python_type_name;
 pub use problem::{MAX_PROBLEMS, Problem, SchemaError};
 pub use shorten::{shorten, shorten_text};
