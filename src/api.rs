@@ -49,7 +49,7 @@ pub use client::payload::{
     BusStatus, EventMessage, FailedFile, IsReady, PythonStatus, ReloadOutcome, ServiceStatus, StatusResponse,
     ToolboxStatus,
 };
-pub use error::{KINDS, WireError};
+pub use error::WireError;
 pub(crate) use refuse::instead;
 pub use topic::{SERVICE_NAME, Topic, Urgent};
 

@@ -36,6 +36,16 @@ fn blocks(language: &str) -> Vec<String> {
     blocks
 }
 
+/// The Rust files below a folder, without those of tests.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths
+        .flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] })
+        .filter(|path| !path.to_string_lossy().ends_with("_tests.rs"))
+        .collect()
+}
+
 /// Whether a line is the one in the README, in which `...` stands for any text.
 fn fits(shown: &str, line: &str) -> bool {
     let mut rest = line;
@@ -189,4 +199,23 @@ fn files_the_readme_names_exist() {
             "README.md links to {link}, which is not there"
         );
     }
+}
+
+#[test]
+fn the_kinds_of_errors_are_documented() {
+    let docs = std::fs::read_to_string(checkout().join("docs/bus.md")).unwrap();
+    let mut unknown = Vec::new();
+    for folder in ["src", "crates/engine/src", "crates/host/src"] {
+        for file in sources(&checkout().join(folder)) {
+            let text = std::fs::read_to_string(&file).unwrap();
+            let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+            for made in ["WireError::new(", "Failure::new("] {
+                let kinds = code.split(made).skip(1);
+                let kinds = kinds.filter_map(|rest| rest.trim_start().strip_prefix('"')?.split('"').next());
+                let missing = kinds.filter(|kind| !docs.contains(&format!("| `{kind}` |")));
+                unknown.extend(missing.map(|kind| format!("{}: {kind}", file.display())));
+            }
+        }
+    }
+    assert_eq!(unknown, [""; 0], "add them to the table of docs/bus.md");
 }

@@ -1,8 +1,7 @@
 //! Errors as they appear on the bus.
 //!
 //! No other module turns refusals and failures into the wire's `error` strings. Strings that the published contract
-//! fixes are kept to the letter; `: reason` may follow them. Everything else is `Kind: message` with a kind of
-//! [`KINDS`].
+//! fixes are kept to the letter; `: reason` may follow them. Everything else is `Kind: message`; docs/bus.md lists the kinds.
 
 use ovos_toolbox_wire::{CallOutcome, Conclusion, Failure, Report};
 use serde::Serialize;
@@ -11,61 +10,6 @@ use serde_json::Value;
 use client::payload::{Confirm, ErrorDetail};
 use engine::{Cause, PlanError, Refusal, Verdict};
 use schema::{Problem, python_type_name};
-
-/// The kinds of error that the service itself reports, and what a caller can do about each. A toolbox may report others.
-pub const KINDS: &[(&str, &str)] = &[
-    (
-        "AmbiguousToolError",
-        "two toolboxes own the name: give toolbox_id, or call <toolbox_id>__<name>",
-    ),
-    ("BusyError", "too much is under way: try again later"),
-    (
-        "CancelledError",
-        "the call was cancelled, pre-empted or ended by the user's stop",
-    ),
-    (
-        "ConfirmationRequired",
-        "the call is to be confirmed: ask the user, and send it again with the token of the answer (`detail`), or after an \
-         operator's `ovos-tools approve`",
-    ),
-    (
-        "EmergencyStop",
-        "the toolbox is or was put in emergency stop state: an operator has to resume it",
-    ),
-    ("InternalError", "a bug of the service: its log says more"),
-    (
-        "PermissionError",
-        "not for this caller: the message says which key allows it",
-    ),
-    (
-        "PlanError",
-        "the toolbox made a plan that cannot be run: tell its author",
-    ),
-    ("RuntimeError", "the tool failed, or returned an invalid result"),
-    (
-        "StateError",
-        "the state of the service could not be written: check its state_dir",
-    ),
-    ("TimeoutError", "not done in time"),
-    (
-        "ToolboxClosed",
-        "the toolbox was closed or replaced while it ran the call",
-    ),
-    ("ToolboxCrashed", "the toolbox died while it ran the call"),
-    (
-        "ToolboxError",
-        "the toolbox does not keep to its side of the interface: tell its author",
-    ),
-    ("ToolboxPanic", "the toolbox panicked: tell its author"),
-    (
-        "ToolboxUnavailable",
-        "the toolbox is not loaded at the moment: see ovos.tools.status",
-    ),
-    (
-        "ValueError",
-        "the request cannot be used: the message says what is accepted",
-    ),
-];
 
 /// The published text for a tool that is refused because of the latch.
 const LATCHED: &str = "Robot is in emergency stop state. Reset required.";
@@ -106,14 +50,14 @@ impl WireError {
 
     /// The call was ended before it ran.
     pub(super) fn ended(cause: &Cause) -> Self {
-        let (kind, outcome) = match cause {
-            Cause::EmergencyStop { .. } => ("EmergencyStop", CallOutcome::Stopped),
-            Cause::TimedOut { .. } => ("TimeoutError", CallOutcome::TimedOut),
-            _ => ("CancelledError", CallOutcome::Cancelled),
+        let outcome = match cause {
+            Cause::EmergencyStop { .. } => CallOutcome::Stopped,
+            Cause::TimedOut { .. } => CallOutcome::TimedOut,
+            _ => CallOutcome::Cancelled,
         };
         Self {
             outcome: Some(outcome),
-            ..Self::new(kind, cause)
+            ..Self::new(cause.kind(), cause)
         }
     }
 

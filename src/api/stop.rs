@@ -40,7 +40,7 @@ fn stop_entry(stopped: Stopped) -> StoppedToolbox {
         stop_id,
         unreached,
     } = stopped;
-    let error = unreached.map(|why| format!("ToolboxUnavailable: {why}"));
+    let error = unreached.map(|why| WireError::new("ToolboxUnavailable", why).text);
     StoppedToolbox {
         toolbox_id,
         ok: error.is_none(),

@@ -104,6 +104,21 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// The kind of error of a call that was cancelled.
+    pub(crate) const CANCELLED: &'static str = "CancelledError";
+
+    /// The kind of error of a call that ended for this reason.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::EmergencyStop { .. } => "EmergencyStop",
+            Self::TimedOut { .. } => "TimeoutError",
+            _ => Self::CANCELLED,
+        }
+    }
+}
+
+impl Cause {
     /// The emergency stop that made an admission to this latch void. The stop may be lifted by now, and then the record
     /// has a placeholder for its id.
     pub(crate) fn stopped(latch: &Latch) -> Self {

@@ -65,11 +65,7 @@ pub(crate) struct Interruption {
 }
 
 pub(crate) fn interruption(cause: Option<&Cause>) -> Interruption {
-    let kind = match cause {
-        Some(Cause::EmergencyStop { .. }) => "EmergencyStop",
-        Some(Cause::TimedOut { .. }) => "TimeoutError",
-        _ => "CancelledError",
-    };
+    let kind = cause.map_or(Cause::CANCELLED, Cause::kind);
     let outcome = if matches!(cause, Some(Cause::TimedOut { .. })) {
         Outcome::TimedOut
     } else {
