@@ -22,7 +22,7 @@ pub fn write<T: Serialize>(to: &mut Vec<u8>, said: &T, toolbox: Option<&str>) ->
     Ok(())
 }
 
-/// The toolbox that the JSON of a frame names. What it says about it is read as a frame without that key is.
+/// The toolbox that the JSON of a frame names. The other keys are read as in a frame without it.
 ///
 /// # Errors
 /// It is no object, or `toolbox` is no text.

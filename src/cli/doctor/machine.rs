@@ -237,7 +237,7 @@ pub(super) fn confined_programs(config: &Config) -> impl Iterator<Item = Finding
 fn confined(part: &str, confine: Option<&Confine>) -> Option<Finding> {
     let confine = confine?;
     let mut tried = confine.clone();
-    // What nothing asks for is tried; what is asked for would only fail when the process starts.
+    // Tried with the usual confinement: what a section asks for beyond it fails only when the process starts.
     tried.usual.get_or_insert_default();
     let missed = why_unconfined(&tried)?;
     let mend = "use Linux 6.2 or newer with Landlock: `cat /sys/kernel/security/lsm` names landlock then";

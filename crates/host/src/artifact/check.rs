@@ -89,8 +89,8 @@ pub(crate) fn file(path: &Path) -> Result<PathBuf, CheckError> {
     Ok(real)
 }
 
-/// Checks a folder, or a file, from which an interpreter imports code: its owner and mode, and every folder above it. What is not
-/// there is as good as the folder in which it could be put.
+/// Checks a folder, or a file, from which an interpreter imports code: its owner and mode, and every folder above it. Of a
+/// path that does not exist, the nearest folder above it is checked.
 ///
 /// # Errors
 /// As those of [`file`].

@@ -39,11 +39,11 @@ pub(crate) struct CommonProgram {
     /// Toolboxes whose opening the process did not survive; they are opened alone.
     pub(crate) suspects: Mutex<HashMap<String, Suspicion>>,
     pub(crate) openings: RwLock<()>,
-    /// What a new list has brought and is being opened, with what it is opened with: a reload does not wait for it.
+    /// The toolboxes of a new list that are being opened, with their configuration. A reload does not wait for them.
     pub(crate) coming: Mutex<HashMap<String, (Arc<Manifest>, Configured)>>,
     /// One list is taken at a time.
     pub(crate) renewing: tokio::sync::Mutex<()>,
-    /// Its name has another program, or none: what a list of this one has brought does not come any more.
+    /// Cancelled when another program, or none, has its name: toolboxes of this one that are being opened are dropped.
     pub(crate) replaced: CancellationToken,
     pub(crate) _end: DropGuard,
 }

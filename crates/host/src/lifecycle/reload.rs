@@ -66,8 +66,8 @@ pub(crate) async fn run(manager: &Arc<Shared>) -> ReloadReport {
     }
     let claims = Arc::new(Claims::new((manager.settings.programs)(), owners));
     let pythons = (manager.settings.pythons)();
-    // What a program may offer is removed only when every program has said what it is: it may be replaced. An interpreter is slow to
-    // say it, and most may offer anything: only what it had is kept for it.
+    // A toolbox that a program may still offer stays until all programs have answered, because it may be replaced. An interpreter
+    // answers slowly and may offer any id, so only the toolboxes that it had stay for it.
     let had = had(manager, &pythons);
     let may_be_offered = |id: &str| claims.may_be_offered(id) || had.contains(id);
     let gone = others(manager, &keep, |id| !may_be_offered(id));
@@ -86,7 +86,7 @@ pub(crate) async fn run(manager: &Arc<Shared>) -> ReloadReport {
     report.broken.extend(pythons.failed);
     let mut refused = BTreeMap::<String, Vec<FailedFile>>::new();
     for Offering { several, offered } in offered.into_iter().chain(pythons.offered) {
-        // What is wrong with the toolboxes of a program of several is so until it renews its list.
+        // The failures of a program of several toolboxes stay until its next list.
         let mut of_it = several.map(|name| refused.entry(name).or_default());
         for offer in offered {
             match offer {

@@ -123,7 +123,7 @@ impl Halts {
         let missed = match answer {
             Answer::Ok(()) => None,
             Answer::Error(failure) | Answer::Lost(failure) => {
-                // An error that names none of them says of none that it was reached.
+                // An error that names none of them holds for all.
                 let names_one = |missed: &serde_json::Map<String, Value>| {
                     named.iter().any(|(id, _)| missed.contains_key(id))
                 };

@@ -69,9 +69,9 @@ pub(crate) struct Outlet {
 
 #[derive(Debug, Default)]
 struct State {
-    /// What the socket did not take yet. Bounded by its senders: starts and questions by `MAX_BACKLOG`, what may be lost by
-    /// `MAX_CHATTER`, orders on a control lane by the end of a process that does not answer them, or by `Members` for one that
-    /// is not ended for that.
+    /// What the socket did not take yet. Its senders bound it: `MAX_BACKLOG` for starts and questions, `MAX_CHATTER` for what may
+    /// be lost. A process that does not answer its control orders is killed; `Members` bounds those of a process that several
+    /// toolboxes share, which is not.
     backlog: Vec<u8>,
     sent: usize,
     broken: bool,

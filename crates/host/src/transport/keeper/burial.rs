@@ -32,7 +32,7 @@ impl Keeper {
 
     /// The process is gone.
     pub(super) fn bury(mut self, status: Option<ExitStatus>) {
-        // What moved when it ended; what it completed before that is still in the socket, but better once too often.
+        // What moved when it ended. An end that is still in the socket makes this too much; a needless stop does no harm.
         let before = self.last();
         if before.may_have_closed() {
             self.hear_the_rest();

@@ -9,7 +9,7 @@ use protocol::Functions;
 
 /// How often a child is asked whether it is alive while a caller waits for it.
 const HEARTBEAT: Duration = Duration::from_millis(100);
-/// The same for one of which nothing moves, and which is not ended when it is silent.
+/// The same for a process that moves nothing and is not killed for silence.
 const SLOW_HEARTBEAT: Duration = Duration::from_secs(1);
 /// How often the limits are looked at while a halt is under way.
 const CLOSE_LOOK: Duration = Duration::from_millis(20);
@@ -112,7 +112,7 @@ pub(super) fn decide(facts: &Facts, limits: &Limits) -> Action {
     if limits.bears_silence
         && let Some(wait) = facts.unanswered
     {
-        // One heartbeat is enough for one that does not read: nothing ends their number.
+        // No second heartbeat to a process that does not read: they would pile up.
         let tells = !facts.told && wait.is_late(limits.silence);
         return if tells {
             Action::Tell(silent(limits))

@@ -144,7 +144,7 @@ impl Tether {
             self.unasked.counters.add(|counts| &mut counts.refused_requests);
             let refusal = Failure::new("ToolboxError", "the request was refused");
             let answer = Answer::Error(Raw::of(&refusal));
-            // Lost where it does not read what it is sent: there is no end to what it may ask for.
+            // May be lost: a process that does not read could ask without end.
             self.lanes.chatter(Order::Response { request, answer });
             return;
         };
