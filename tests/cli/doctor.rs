@@ -247,26 +247,33 @@ async fn a_missing_gstreamer_is_named() {
     );
 }
 
+/// A group that may use the device is named; root's is not, because it may do much else.
 #[tokio::test]
-async fn a_device_of_another_user_names_its_group() {
-    let device = tempfile::Builder::new()
-        .prefix("ovos-tools-")
-        .tempfile_in("/dev/shm")
-        .unwrap();
-    fs::set_permissions(device.path(), fs::Permissions::from_mode(0o000)).unwrap();
-    let mut machine = Machine::new(vec![ours()]).await;
-    // Root may use every device, so it looks as another user.
-    if chown(device.path(), Some(0), Some(0)).is_ok() {
-        machine.user = Some(65534);
+async fn a_device_of_another_user_names_its_group_or_a_rule() {
+    for (gid, mode, mend) in [
+        (20, 0o660, "sudo usermod -aG dialout $USER"),
+        (20, 0o640, "/etc/udev/rules.d"),
+        (0, 0o660, "/etc/udev/rules.d"),
+    ] {
+        let device = tempfile::Builder::new()
+            .prefix("ovos-tools-")
+            .tempfile_in("/dev/shm")
+            .unwrap();
+        let mut machine = Machine::new(vec![ours()]).await;
+        // Root may use every device, so it looks as another user. Another user cannot give a file to root, and looks at its own.
+        let mode = if chown(device.path(), Some(0), Some(gid)).is_ok() {
+            machine.user = Some(65534);
+            mode
+        } else if gid == 0 {
+            0
+        } else {
+            continue;
+        };
+        fs::set_permissions(device.path(), fs::Permissions::from_mode(mode)).unwrap();
+        let (_, report) = machine.examine(&json!({"robot": {"port": device.path()}})).await;
+        let found = format!("may not read and write {}", device.path().display());
+        told(&report, "toolbox robot", "broken", &found, mend);
     }
-    let (_, report) = machine.examine(&json!({"robot": {"port": device.path()}})).await;
-    let found = format!("may not read and write {}", device.path().display());
-    let mend = if machine.user.is_some() {
-        "usermod -aG root $USER"
-    } else {
-        "sudo usermod -aG"
-    };
-    told(&report, "toolbox robot", "broken", &found, mend);
 }
 
 /// A confinement that is asked for keeps a toolbox from being loaded; the usual one does not.

@@ -19,13 +19,14 @@ use host::{PythonConfig, python::Interpreter};
 /// Libraries that a plugin may lack, and the Debian packages that have them.
 const LIBRARIES: [(&str, &str); 1] = [(
     "libgst",
-    "sudo apt install gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-plugins-bad gstreamer1.0-libav",
+    "sudo apt install gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-plugins-bad \
+     gstreamer1.0-plugins-ugly gstreamer1.0-libav gstreamer1.0-alsa gstreamer1.0-nice",
 )];
 
 /// Toolboxes that come with the service and that some of its packages leave out: toolbox, and how to get it.
 const OPTIONAL: [(&str, &str); 1] = [(
     "gstreamer",
-    "install the package ovos-tools-gstreamer; or, in the source tree, `sudo apt install pkg-config libgstreamer1.0-dev \
+    "`sudo apt install ./ovos-tools-gstreamer_*.deb` beside the .deb of ovos-tools; or, in the source tree, `sudo apt install pkg-config libgstreamer1.0-dev \
      libgstreamer-plugins-base1.0-dev` and `make plugins`",
 )];
 
@@ -34,7 +35,8 @@ const PROGRAMS: [(&str, &str, &str, &str); 1] = [(
     "drone",
     "mavsdk_server",
     "mavsdk_server",
-    "pip install mavsdk-grpc, and set `mavsdk_server` in the section `drone` to its mavsdk_grpc/bin/mavsdk_server",
+    "`python3 -m venv ~/.mavsdk && ~/.mavsdk/bin/pip install mavsdk-grpc`, and set `mavsdk_server` in the section `drone` to the \
+     path that `ls ~/.mavsdk/lib/python3*/site-packages/mavsdk_grpc/bin/mavsdk_server` prints",
 )];
 
 /// The files of the configuration.
@@ -87,7 +89,8 @@ pub(super) fn no_plugins(config: &Config) -> Finding {
     Finding::broken(
         "plugins",
         format!("there is no *.so in {}", folders.join(", ")),
-        "run `make plugins` in the source tree, and set `plugins_dir` in the section `service` to its folder plugins",
+        "install the package again; or run `make plugins` in the source tree, and set `plugins_dir` in the section `service` to its \
+         folder plugins",
     )
 }
 
@@ -145,7 +148,7 @@ pub(super) async fn pythons(config: &Config) -> Vec<Finding> {
                 findings.push(Finding::limited(
                     &part,
                     reason,
-                    "run `make install`, or the binary of the source tree",
+                    "install the package again, or run the binary of the source tree",
                 ));
                 continue;
             }
@@ -193,7 +196,11 @@ fn hosted(part: &str, python: &PythonConfig, interpreter: &Interpreter) -> Findi
         found += &format!("; left out: {left_out}");
     }
     let venv = ProcessEnvironment.var("VIRTUAL_ENV").map(PathBuf::from);
-    let by_venv = python.interpreter.is_none() && venv.is_some_and(|venv| interpreter.path.starts_with(venv));
+    // `install-service` writes the environment of this program into the unit.
+    let own = std::env::current_exe().ok();
+    let own = own.and_then(|program| Some(program.parent()?.parent()?.to_owned()));
+    let by_venv = python.interpreter.is_none()
+        && venv.is_some_and(|venv| interpreter.path.starts_with(&venv) && own != Some(venv));
     if by_venv {
         found += "; it is found by VIRTUAL_ENV, which a systemd unit does not have";
         let entry =
@@ -240,7 +247,13 @@ fn confined(part: &str, confine: Option<&Confine>) -> Option<Finding> {
     // Tried with the usual confinement: what a section asks for beyond it fails only when the process starts.
     tried.usual.get_or_insert_default();
     let missed = why_unconfined(&tried)?;
-    let mend = "use Linux 6.2 or newer with Landlock: `cat /sys/kernel/security/lsm` names landlock then";
+    let mend = match cfg!(target_pointer_width = "64") {
+        true => {
+            "use Linux 6.2 or newer with Landlock: `cat /sys/kernel/security/lsm` names landlock then; where it does not, add \
+             `lsm=landlock,...` with the names that it has to the kernel's command line"
+        }
+        false => "use a 64-bit system: no toolbox can be confined on a 32-bit one",
+    };
     Some(match confine.usual {
         Some(_) => Finding::limited(part, format!("runs without its confinement: {missed}"), mend),
         None => Finding::broken(part, format!("is not loaded: {missed}"), mend),
@@ -279,8 +292,16 @@ fn device(part: &str, path: &Path) -> Finding {
             "plug it in; `ls /dev/serial/by-id` names what is there",
         );
     };
-    let group = group_name(metadata.gid());
-    let mend = format!("sudo usermod -aG {group} $USER, then log in again");
+    let mend = if metadata.gid() != 0 && metadata.mode() & 0o060 == 0o060 {
+        let group = group_name(metadata.gid());
+        format!("sudo usermod -aG {group} $USER, then log in again")
+    } else {
+        let kernel = path.file_name().unwrap_or_default().display();
+        format!(
+            "echo 'KERNEL==\"{kernel}\", GROUP=\"dialout\", MODE=\"0660\"' | sudo tee /etc/udev/rules.d/99-ovos-tools.rules; \
+             sudo udevadm control --reload; sudo udevadm trigger; sudo usermod -aG dialout $USER; then log in again"
+        )
+    };
     Finding::broken(part, format!("this user may not read and write {name}"), mend)
 }
 
@@ -313,11 +334,14 @@ fn interface(part: &str, ip: IpAddr) -> Finding {
 fn needed(part: &str, program: &str, written: Option<&Path>, mend: &str) -> Finding {
     let path = ProcessEnvironment.var("PATH").unwrap_or_default();
     let in_path = std::env::split_paths(&path).map(|folder| folder.join(program));
-    // Where `make mavsdk` puts it.
-    let versions = std::fs::read_dir(".venv-mavsdk/lib")
-        .into_iter()
-        .flatten()
-        .flatten();
+    // Where `make mavsdk` puts it, and where the toolbox looks: in a folder above this program.
+    let own = std::env::current_exe().unwrap_or_default();
+    let above = own
+        .ancestors()
+        .skip(1)
+        .take(5)
+        .map(|folder| folder.join(".venv-mavsdk/lib"));
+    let versions = above.flat_map(|library| std::fs::read_dir(library).into_iter().flatten().flatten());
     let in_venv = versions.map(|version| version.path().join("site-packages/mavsdk_grpc/bin").join(program));
     let found = match written {
         Some(written) => Some(written.to_owned()).filter(|path| path.is_file()),
