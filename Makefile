@@ -66,9 +66,10 @@ install: plugins  ## PREFIX and DESTDIR as usual
 	cargo build --release --locked --package ovos-tools $(DOORS)
 	scripts/install.sh "$(DESTDIR)" "$(PREFIX)"
 
-package: plugins  ## a tar.gz, two .deb and a wheel with SHA256SUMS, for this machine, in target/packages
+package: setup  ## a tar.gz, two .deb and a wheel with SHA256SUMS, for this machine, in target/packages
+	rm -rf $(TARGET)/package-plugins && scripts/plugins.sh release $(TARGET)/package-plugins $(TOOLBOXES)
 	cargo build --release --locked --package ovos-tools $(DOORS)
-	scripts/package.sh release
+	PLUGINS=$(TARGET)/package-plugins scripts/package.sh release
 
 release-check:  ## the packages of x86_64, aarch64 and armv7 for old systems, each installed and tried in an empty one; hours
 	scripts/release-check.sh

@@ -50,6 +50,9 @@ prove() {
         tries=$((tries + 1))
         sleep 0.1
     done
+    ! grep 'not loaded' "$work/log" || fail "a toolbox was not loaded"
+    for greets in hello hello_c; do said Ada 0 "$@" invoke $greets name=Ada --bus "$bus" --timeout 60; done
+    for door in agent mcp voice; do said "ovos-tools-$door " 0 "$@" $door --version; done
     said '"result":42' 0 "$@" invoke add a=10 b=32 --json --bus "$bus" --timeout 60
     said stopped 0 "$@" stop --bus "$bus"
     said EmergencyStop 1 "$@" invoke wave arm=left --bus "$bus" --timeout 60

@@ -9,11 +9,13 @@ cd "$(dirname "$0")/.."
 profile=${1:-release} triple=${2:-}
 glibc_max=${GLIBC_MAX:-2.36}
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
-case ${triple:-$(uname -m)} in
-x86_64*) arch=x86_64 debian=amd64 binutils= ;;
-aarch64*) arch=aarch64 debian=arm64 binutils=aarch64-linux-gnu- ;;
+# A 64-bit kernel may have a 32-bit system, which dpkg knows.
+machine=${triple:-$(dpkg --print-architecture 2>/dev/null || uname -m)}
+case $machine in
+x86_64* | amd64) arch=x86_64 debian=amd64 binutils= ;;
+aarch64* | arm64) arch=aarch64 debian=arm64 binutils=aarch64-linux-gnu- ;;
 arm*) arch=armv7l debian=armhf binutils=arm-linux-gnueabihf- ;;
-*) echo "no packages are made for ${triple:-$(uname -m)}: expected x86_64, aarch64 or armv7" >&2; exit 1 ;;
+*) echo "no packages are made for $machine: expected x86_64, aarch64 or armv7" >&2; exit 1 ;;
 esac
 [ -n "$triple" ] || binutils=
 out=${CARGO_TARGET_DIR:-target}/packages
@@ -22,7 +24,7 @@ tree=$work/tree/usr
 plugins=$tree/lib/ovos-tools/plugins
 name=ovos-tools-$version-$arch
 umask 022
-rm -rf "$work" "$out/${name:?}"* "$out"/ovos-tools*"_$debian.deb" "$out"/ovos_tools-*"_$arch.whl"
+rm -rf "$work" "$out/${name:?}"* "$out/debug-${name:?}"* "$out"/ovos-tools*"_$debian.deb" "$out"/ovos_tools-*"_$arch.whl"
 mkdir -p "$work/debug"
 scripts/install.sh "$PWD/$work/tree" /usr "$profile" "$triple" >"$work/install.log"
 
@@ -114,7 +116,8 @@ END
 }
 
 if command -v dpkg-deb >/dev/null; then
-    libc="libc6 (>= $glibc), libgcc-s1"
+    # What is built for another target links the unwinder of its compiler.
+    libc="libc6 (>= $glibc)"
     pack "$deb" "$(depends "$deb" "$libc")" "Suggests: ovos-tools-gstreamer, python3" \
         "tools for a voice assistant
  A service on the messagebus of OpenVoiceOS that finds, plans and runs the
@@ -123,7 +126,7 @@ if command -v dpkg-deb >/dev/null; then
  .
  To start it: systemctl --user enable --now ovos-tools"
     if [ -d "$gst" ]; then
-        known="libc6, libgcc-s1, libglib2.0-0, libgstreamer1.0-0 (>= 1.20), libgstreamer-plugins-base1.0-0 (>= 1.20)"
+        known="libc6 (>= $(glibc_of "$gst/usr/lib/ovos-tools/plugins/gstreamer.so")), libgcc-s1, libglib2.0-0, libgstreamer1.0-0 (>= 1.20), libgstreamer-plugins-base1.0-0 (>= 1.20)"
         plugins_of_debian="gstreamer1.0-plugins-base, gstreamer1.0-plugins-good, gstreamer1.0-plugins-bad, gstreamer1.0-plugins-ugly"
         pack "$gst" "ovos-tools (= $version), $(depends "$gst" "$known")" \
             "Recommends: $plugins_of_debian, gstreamer1.0-libav, gstreamer1.0-alsa, gstreamer1.0-nice, gstreamer1.0-tools" \
@@ -145,7 +148,7 @@ else
     scripts/skip.sh package-wheel "there is no Python 3.10 or newer with venv"
 fi
 
-if [ -n "$(ls "$work/debug")" ]; then tar -czf "$out/$name-debug.tar.gz" -C "$work" debug; fi
+if [ -n "$(ls "$work/debug")" ]; then tar -czf "$out/debug-$name.tar.gz" -C "$work" debug; fi
 (cd "$out" && find . -maxdepth 1 -type f ! -name SHA256SUMS -printf '%P\n' | sort | xargs sha256sum >SHA256SUMS)
 
 # size FILE...: in MB.

@@ -23,6 +23,11 @@ for triple in ${*:-x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu armv7-unkn
     for needed in rustup debootstrap ${qemu:+$qemu "${cross}objcopy"}; do
         command -v "$needed" >/dev/null || { echo "$triple: $needed is not installed" >&2; exit 1; }
     done
+    if [ -n "$qemu" ] && [ ! -e "/proc/sys/fs/binfmt_misc/${qemu%-static}" ]; then
+        echo "$triple: this kernel does not run its programs, so its packages could not be tried. First:" >&2
+        echo "    sudo mount -t binfmt_misc binfmt_misc /proc/sys/fs/binfmt_misc; sudo systemctl restart systemd-binfmt" >&2
+        exit 1
+    fi
     rustup target add "$triple"
     export PLUGINS="$target/release-plugins/$triple"
     rm -rf "$PLUGINS"
@@ -35,10 +40,5 @@ for triple in ${*:-x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu armv7-unkn
         --package ovos-tools-voice --package ovos-tools-mounts
 
     RUNNER=${qemu:+$qemu -L /usr/${cross%-}} scripts/package.sh "$profile" "$triple"
-    if [ -n "$qemu" ] && [ ! -e "/proc/sys/fs/binfmt_misc/${qemu%-static}" ]; then
-        echo "packed for $triple, not tried: this kernel does not run its programs. Then scripts/package-check.sh $debian, after:" >&2
-        echo "    sudo mount -t binfmt_misc binfmt_misc /proc/sys/fs/binfmt_misc; sudo systemctl restart systemd-binfmt" >&2
-        exit 1
-    fi
     scripts/package-check.sh "$debian"
 done

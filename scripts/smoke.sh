@@ -46,16 +46,22 @@ case $answer in
 esac
 printed 'everything is built'
 grep -E '^(loaded|built|not built|skipped|everything)' "$home/log"
+# What is there from an earlier run is loaded at once, without a line.
+for toolbox in robot drone gstreamer; do
+    tools=$(HOME="$home" "$program" list --toolbox $toolbox --json | grep -o '"toolbox_id"' | wc -l)
+    [ "$tools" -gt 9 ] || grep -q "^skipped: toolbox $toolbox" "$home/log" ||
+        { cat "$home/log"; echo "make run: $toolbox has $tools tools" >&2; exit 1; }
+done
 
 # tree PID: the process and all that it has started, parents first.
-tree() { echo "$1"; for child in $(pgrep -P "$1"); do tree "$child"; done; }
+tree() { echo "$1"; for child in $(cat "/proc/$1/task/"*/children 2>/dev/null); do tree "$child"; done; }
 serving=$(tree $service | while read -r pid; do
     if [ "$(readlink "/proc/$pid/exe")" -ef "$program" ]; then echo "$pid"; break; fi
 done)
 # The goals (12 and 45 MB) are for what is optimized: `make bench`.
 awk '/^RssAnon:/ {printf "memory, not optimized: %.1f MB private to the service, ", $2 / 976.6}' "/proc/$serving/status"
 tree "$serving" | while read -r pid; do
-    [ "$(cat "/proc/$pid/comm")" = mavsdk_server ] || cat "/proc/$pid/smaps_rollup"
+    [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = mavsdk_server ] || cat "/proc/$pid/smaps_rollup" 2>/dev/null || true
 done | awk '/^Pss:/ {kib += $2} END {printf "%.1f MB PSS with all toolboxes and simulators\n", kib / 976.6}'
 
 if [ -e .venv-mavsdk/.ready ]; then

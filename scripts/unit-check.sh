@@ -62,5 +62,7 @@ until_it "restarted after a kill" restarted "$before"
 until_it "refused: the emergency stop did not outlive a kill" refuses
 ours "$program" install-service --remove >/run/said 2>&1 || fail "install-service --remove failed"
 [ ! -e /run/home/.config/systemd/user/ovos-tools.service ] || fail "the unit was not removed"
-! pgrep -f "^$program" >/dev/null || fail "left running: $(pgrep -af "^$program")"
+for running in /proc/[0-9]*/exe; do
+    [ "$(readlink "$running")" != "$program" ] || fail "left running: $(tr '\0' ' ' <"${running%exe}cmdline")"
+done
 echo "proved install-service under $("$manager" --version | head -n 1)"
