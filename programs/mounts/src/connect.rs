@@ -211,10 +211,10 @@ pub(crate) async fn list(peer: &Peer<RoleClient>) -> Result<Vec<Value>, String> 
         }
         cursor = page.shift_remove("nextCursor").unwrap_or_default();
         if cursor.is_null() {
-            break;
+            return Ok(tools);
         }
     }
-    Ok(tools)
+    Err(format!("its list of tools has more than {MAX_PAGES} pages"))
 }
 
 fn told(error: &ClientInitializeError) -> String {
