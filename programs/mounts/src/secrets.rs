@@ -19,7 +19,7 @@ const SHORTEST_PART: usize = 6;
 const SHORTEST_IN_RESULTS: usize = 8;
 
 /// What stands between the parts of a value: `Bearer abc`, `key=abc; other=def`, `user:abc@host`.
-const PARTS: [char; 8] = [' ', '&', '=', ':', ';', ',', '@', '/'];
+const PARTS: [char; 9] = ['\n', ' ', '&', '=', ':', ';', ',', '@', '/'];
 
 /// The texts of a mount that are not shown.
 #[derive(Debug, Default)]
@@ -70,6 +70,28 @@ impl Secrets {
     /// A text for people, without them.
     pub(crate) fn hide(&self, text: &str) -> String {
         hidden(text, &self.told)
+    }
+
+    /// A text that goes on, in two parts: no secret goes from one into the other, or begins in the first and ends after the text.
+    pub(crate) fn parted<'t>(&self, text: &'t str) -> (&'t str, &'t str) {
+        let longest = self.told.first().map_or(0, String::len);
+        let mut at = text.len().saturating_sub(longest);
+        while !text.is_char_boundary(at) {
+            at -= 1;
+        }
+        let found = |secret| {
+            text.match_indices(secret)
+                .map(|(start, found)| start..start + found.len())
+        };
+        let found: Vec<_> = self
+            .told
+            .iter()
+            .flat_map(|secret| found(secret.as_str()))
+            .collect();
+        while let Some(across) = found.iter().find(|found| found.start < at && at < found.end) {
+            at = across.start;
+        }
+        text.split_at(at)
     }
 
     /// A text that a server returned, without them.
@@ -172,6 +194,22 @@ mod tests {
         assert!(!shown.contains("secret") && !shown.contains("pass"), "{shown}");
         assert!(shown.starts_with("1 error for https://"), "{shown}");
         assert!(shown.contains("host.example/mcp"), "{shown}");
+    }
+
+    #[test]
+    fn no_secret_is_cut_in_two() {
+        let mut written = serde_json::to_value(MountConfig::default()).unwrap();
+        written["env"] =
+            json!({"LONG": "abcdefghij", "SHORT": "abcdef", "CERTIFICATE": "-----\nfirst-line\nother-line"});
+        let secrets = Secrets::of(&serde_json::from_value(written).unwrap(), None);
+        let line = "\u{e4}xabcdefghijx".repeat(20);
+        for cut in (0..line.len()).filter(|cut| line.is_char_boundary(*cut)) {
+            let (told, kept) = secrets.parted(&line[..cut]);
+            let shown = secrets.hide(told) + &secrets.hide(&format!("{kept}{}", &line[cut..]));
+            assert_eq!(shown, "\u{e4}x(not shown)x".repeat(20), "{cut}");
+        }
+        assert_eq!(Secrets::default().parted("all of it"), ("all of it", ""));
+        assert_eq!(secrets.hide("other-line"), HIDDEN, "it is logged line by line");
     }
 
     #[test]
