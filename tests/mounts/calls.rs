@@ -1,8 +1,10 @@
 //! What callers get from a mounted server, and what the server gets.
 
+use std::fs;
+
 use serde_json::{Value, json};
 
-use crate::scene::{Scene, fake};
+use crate::scene::{Scene, fake, script};
 
 fn scene(more: Value) -> Scene {
     let mut scene = Scene::of(|sandbox| {
@@ -179,4 +181,51 @@ fn the_adapters_section_is_a_mount_with_the_old_output() {
     );
     let answer = scene.call("ovos-mcp-toolbox", "environment", &json!({}));
     assert_eq!(answer["result"]["is_error"], false, "{answer}");
+}
+
+#[test]
+fn a_tool_keeps_its_place_whatever_its_schema_says() {
+    let mut scene = Scene::of(|sandbox| json!({ "fake": fake(sandbox, "fake", &["odd_schemas"]) }));
+    scene.until_tools("fake", 14);
+    for (tool, args) in [
+        ("null_default", json!({})),
+        ("look_ahead", json!({ "host": "a.example" })),
+        ("anchor", json!({ "at": "here", "to": "there" })),
+        ("inner_id", json!({ "at": "here" })),
+    ] {
+        let answer = scene.call("fake", tool, &args);
+        let got: Value = serde_json::from_str(answer["result"]["content"].as_str().unwrap()).unwrap();
+        assert_eq!(got, args, "{tool}: {answer}");
+    }
+}
+
+#[test]
+fn a_confined_server_reads_only_what_its_section_names() {
+    let mut scene = Scene::with(&[], |sandbox| {
+        for (folder, text) in [("open", "seen"), ("shut", "hidden")] {
+            fs::create_dir(sandbox.path(folder)).unwrap();
+            fs::write(sandbox.path(folder).join("file"), text).unwrap();
+        }
+        // The server writes its trace.
+        let trace = sandbox.path("fake.trace");
+        fs::write(&trace, "").unwrap();
+        let confine = json!({
+            "paths_ro": [script("server.py").parent().unwrap(), sandbox.path("open")],
+            "paths_rw": [trace],
+        });
+        let mounts = json!({ "fake": fake(sandbox, "fake", &["reads"]) });
+        (mounts, json!({ "fake": { "confine": confine } }))
+    });
+    scene.until_tools("fake", 11);
+    let mut read = |folder: &str| {
+        let path = scene.sandbox.path(folder).join("file");
+        scene.call("fake", "read", &json!({ "path": path }))
+    };
+    let answer = read("open");
+    assert_eq!(answer["result"]["content"], "seen", "{answer}");
+    let answer = read("shut");
+    assert!(
+        answer["error"].to_string().contains("Permission denied"),
+        "{answer}"
+    );
 }
