@@ -229,3 +229,32 @@ fn a_confined_server_reads_only_what_its_section_names() {
         "{answer}"
     );
 }
+
+#[test]
+fn variables_of_the_service_reach_the_server_and_are_shown_nowhere() {
+    let env = [("SERVICE_TOKEN", "v-secret-1"), ("SERVICE_WORD", "w-secret-2")];
+    let mut scene = Scene::with(&env, |sandbox| {
+        let mut mount = fake(sandbox, "fake", &["junk", "${env:SERVICE_WORD}"]);
+        mount["env"] = json!({ "TOKEN": "${SERVICE_TOKEN}" });
+        let unset = json!({ "command": "/bin/true", "env": { "KEY": "${NOT_SET}" } });
+        (json!({ "fake": mount, "unset": unset }), json!({}))
+    });
+    scene.until_tools("fake", 10);
+    let trace = scene.until_trace("fake", "started with");
+    assert!(
+        trace.contains("started with v-secret-1 junk w-secret-2"),
+        "{trace}"
+    );
+    scene.call("fake", "die", &json!({}));
+    let status = scene.client.ask("ovos.tools.status", &json!({}));
+    let failed = status["failed"].to_string();
+    assert!(
+        failed.contains("mounts.unset.env.KEY: found ${NOT_SET}, expected the variable `NOT_SET`"),
+        "{failed}"
+    );
+    let told = format!("{status}{}", scene.service.output());
+    assert!(
+        told.contains("its token is (not shown)") && !told.contains("-secret-"),
+        "{told}"
+    );
+}

@@ -222,6 +222,7 @@ def main():
         trace(f"pid {os.getpid()}")
         sys.exit(server.wait())
     trace(f"pid {os.getpid()}")
+    trace(" ".join(["started with", TOKEN, *WORDS]))
     print("its token is", os.environ.get("TOKEN", "not set"), file=sys.stderr, flush=True)
     if "grandchild" in WORDS:
         child = subprocess.Popen(["sleep", "600"], start_new_session=True, stdin=subprocess.DEVNULL,
