@@ -192,7 +192,7 @@ def answer(message):
         say({"id": number, "result": page})
     elif method == "tools/call":
         if "freezes" in WORDS and starts() == 1:
-            trace("freezes")
+            trace("it is frozen")
             time.sleep(600)
         if "one_at_a_time" in WORDS:
             say({"method": "notifications/tools/list_changed"})
