@@ -43,7 +43,8 @@ const DOORS: &[(&str, &[&str])] = &[
 ];
 
 /// The same for the programs that are crates. One has the configuration's types, because the service reads its mounts for it.
-const PROGRAMS: &[(&str, &[&str])] = &[("mounts", &["config", "ovos-toolbox-wire", "protocol"])];
+/// It has the schemas, because it drops what the service refuses of those of a server.
+const PROGRAMS: &[(&str, &[&str])] = &[("mounts", &["config", "ovos-toolbox-wire", "protocol", "schema"])];
 
 /// The crates for authors, which `scripts/registry.sh` packs.
 const FOR_AUTHORS: &[&str] = &[

@@ -1,8 +1,10 @@
 //! What callers get from a mounted server, and what the server gets.
 
+use std::fs;
+
 use serde_json::{Value, json};
 
-use crate::scene::{Scene, fake};
+use crate::scene::{Scene, fake, script};
 
 fn scene(more: Value) -> Scene {
     let mut scene = Scene::of(|sandbox| {
@@ -179,4 +181,80 @@ fn the_adapters_section_is_a_mount_with_the_old_output() {
     );
     let answer = scene.call("ovos-mcp-toolbox", "environment", &json!({}));
     assert_eq!(answer["result"]["is_error"], false, "{answer}");
+}
+
+#[test]
+fn a_tool_keeps_its_place_whatever_its_schema_says() {
+    let mut scene = Scene::of(|sandbox| json!({ "fake": fake(sandbox, "fake", &["odd_schemas"]) }));
+    scene.until_tools("fake", 14);
+    for (tool, args) in [
+        ("null_default", json!({})),
+        ("look_ahead", json!({ "host": "a.example" })),
+        ("anchor", json!({ "at": "here", "to": "there" })),
+        ("inner_id", json!({ "at": "here" })),
+    ] {
+        let answer = scene.call("fake", tool, &args);
+        let got: Value = serde_json::from_str(answer["result"]["content"].as_str().unwrap()).unwrap();
+        assert_eq!(got, args, "{tool}: {answer}");
+    }
+}
+
+#[test]
+fn a_confined_server_reads_only_what_its_section_names() {
+    let mut scene = Scene::with(&[], |sandbox| {
+        for (folder, text) in [("open", "seen"), ("shut", "hidden")] {
+            fs::create_dir(sandbox.path(folder)).unwrap();
+            fs::write(sandbox.path(folder).join("file"), text).unwrap();
+        }
+        // The server writes its trace.
+        let trace = sandbox.path("fake.trace");
+        fs::write(&trace, "").unwrap();
+        let confine = json!({
+            "paths_ro": [script("server.py").parent().unwrap(), sandbox.path("open")],
+            "paths_rw": [trace],
+        });
+        let mounts = json!({ "fake": fake(sandbox, "fake", &["reads"]) });
+        (mounts, json!({ "fake": { "confine": confine } }))
+    });
+    scene.until_tools("fake", 11);
+    let mut read = |folder: &str| {
+        let path = scene.sandbox.path(folder).join("file");
+        scene.call("fake", "read", &json!({ "path": path }))
+    };
+    let answer = read("open");
+    assert_eq!(answer["result"]["content"], "seen", "{answer}");
+    let answer = read("shut");
+    assert!(
+        answer["error"].to_string().contains("Permission denied"),
+        "{answer}"
+    );
+}
+
+#[test]
+fn variables_of_the_service_reach_the_server_and_are_shown_nowhere() {
+    let env = [("SERVICE_TOKEN", "v-secret-1"), ("SERVICE_WORD", "w-secret-2")];
+    let mut scene = Scene::with(&env, |sandbox| {
+        let mut mount = fake(sandbox, "fake", &["junk", "${env:SERVICE_WORD}"]);
+        mount["env"] = json!({ "TOKEN": "${SERVICE_TOKEN}" });
+        let unset = json!({ "command": "/bin/true", "env": { "KEY": "${NOT_SET}" } });
+        (json!({ "fake": mount, "unset": unset }), json!({}))
+    });
+    scene.until_tools("fake", 10);
+    let trace = scene.until_trace("fake", "started with");
+    assert!(
+        trace.contains("started with v-secret-1 junk w-secret-2"),
+        "{trace}"
+    );
+    scene.call("fake", "die", &json!({}));
+    let status = scene.client.ask("ovos.tools.status", &json!({}));
+    let failed = status["failed"].to_string();
+    assert!(
+        failed.contains("mounts.unset.env.KEY: found ${NOT_SET}, expected the variable `NOT_SET`"),
+        "{failed}"
+    );
+    let told = format!("{status}{}", scene.service.output());
+    assert!(
+        told.contains("its token is (not shown)") && !told.contains("-secret-"),
+        "{told}"
+    );
 }

@@ -107,6 +107,32 @@ fn an_old_server_is_mounted_over_http_too() {
 }
 
 #[test]
+fn a_server_over_http_that_was_restarted_between_two_calls_serves_the_next() {
+    let servers = Sandbox::new();
+    let port = free_port();
+    let start = |name: &str| {
+        let mut command = node("@modelcontextprotocol/server-everything/dist/index.js", &servers)?;
+        command.arg("streamableHttp").env("PORT", port.to_string());
+        let mut server = Process::start(name, &servers, command);
+        server.until("listening", |server| {
+            server.output().contains("listening").then_some(())
+        });
+        Some(server)
+    };
+    let Some(first) = start("first") else { return };
+    let url = format!("http://127.0.0.1:{port}/mcp");
+    let mut scene = Scene::start(&json!({ "every": { "url": url } }), &json!({}));
+    scene.until("every", "ready");
+    let answer = scene.call("every", "echo", &json!({ "message": "one" }));
+    assert_eq!(answer["result"], json!({ "content": "Echo: one" }), "{answer}");
+    drop(first);
+    // It knows nothing of the session of the first.
+    let _second = start("second");
+    let answer = scene.call("every", "echo", &json!({ "message": "two" }));
+    assert_eq!(answer["result"], json!({ "content": "Echo: two" }), "{answer}");
+}
+
+#[test]
 fn a_call_may_take_longer_than_the_service_waits_for_an_idle_server() {
     let port = free_port();
     let servers = Sandbox::new();

@@ -43,6 +43,13 @@ fn a_server_that_misbehaves_costs_only_itself() {
             0,
         ),
         (
+            "pages",
+            &["pages"],
+            "down",
+            "its list of tools has more than 100 pages",
+            0,
+        ),
+        (
             "collides",
             &["collides"],
             "ready",
@@ -150,6 +157,42 @@ fn a_server_that_died_says_why_and_comes_back() {
     assert_eq!(answer["result"]["content"], "again", "{answer}");
     let toolbox = scene.until_tools("fake", 10);
     assert_eq!(toolbox["restarts"], 0, "the toolbox has stayed: {toolbox}");
+}
+
+#[test]
+fn a_server_that_freezes_in_a_call_comes_back() {
+    let mut scene = Scene::of(|sandbox| {
+        let mut mount = fake(sandbox, "fake", &["freezes"]);
+        mount["timeout"] = json!(1);
+        json!({ "fake": mount })
+    });
+    scene.until_tools("fake", 10);
+    // The next call comes each time before the server has owed an answer for long.
+    let end = Instant::now() + Duration::from_secs(40);
+    loop {
+        let answer = scene.call("fake", "echo", &json!({ "text": "again" }));
+        if answer["result"]["content"] == "again" {
+            break;
+        }
+        assert!(Instant::now() < end, "{answer}");
+        std::thread::park_timeout(Duration::from_secs(2));
+    }
+    assert_eq!(scene.trace("fake").matches("it is frozen").count(), 1);
+    let toolbox = scene.until_tools("fake", 10);
+    assert_eq!(toolbox["restarts"], 0, "the toolbox has stayed: {toolbox}");
+}
+
+#[test]
+fn a_server_that_hangs_at_its_first_start_comes_back() {
+    let mut scene = Scene::of(|sandbox| {
+        let mut mount = fake(sandbox, "fake", &["hangs_first"]);
+        mount["startup_timeout"] = json!(3);
+        json!({ "fake": mount })
+    });
+    scene.until("fake", "down");
+    scene.until("fake", "ready");
+    let answer = scene.call("fake", "echo", &json!({ "text": "hello" }));
+    assert_eq!(answer["result"]["content"], "hello", "{answer}");
 }
 
 #[test]

@@ -126,4 +126,14 @@ pub enum Notice {
     /// A mount cannot have the id that its name becomes.
     #[error("{0}; this mount is left out")]
     LeftOut(ConfigError),
+    /// A mount in the form of another host has keys that have no use here.
+    #[error("{origin}: {key}: these keys of other hosts have no use here: {}", unused.join(", "))]
+    NotUsed {
+        /// Where it was written.
+        origin: Origin,
+        /// The dotted key of the mount.
+        key: String,
+        /// Its keys without a use.
+        unused: Vec<String>,
+    },
 }

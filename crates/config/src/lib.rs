@@ -42,7 +42,7 @@ pub use doors::{
 pub use error::{ConfigError, ConfigErrors, Notice};
 pub use layers::{Layer, LayerState, Stack};
 pub use logging::{LogConfig, LogLevel};
-pub use mounts::{ADAPTER, MountConfig, MountOutput, MountTransport};
+pub use mounts::{ADAPTER, MountConfig, MountOutput, MountTransport, opaque_segments};
 pub use origin::{Origin, Setting};
 pub use patch::{Patch, PatchReport};
 pub use paths::{Environment, LayerKind, ProcessEnvironment, Xdg};
@@ -153,7 +153,7 @@ impl Config {
             commands: programs,
             pythons,
         } = programs::read(&mut of_programs);
-        let (mounts, of_mounts) = mounts::read(&xdg, &stack, &mut of_programs, &mut notices);
+        let (mounts, of_mounts) = mounts::read(env, &xdg, &stack, &mut of_programs, &mut notices);
         for error in of_programs.errors {
             // Both may find that the section around them is none.
             if !reader.errors.contains(&error) {

@@ -3,6 +3,9 @@
 //! A mount is written as other hosts write a server in their `mcpServers`, as `ovos-mcp-toolbox` has it, or with the keys that
 //! both lack. A wrong mount costs only itself. Each field of [`MountConfig`] is a key; the defaults stand in its `Default`.
 
+mod other_hosts;
+mod variables;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -35,6 +38,12 @@ const PASSED_OVER: [&str; 2] = ["autoApprove", "alwaysAllow"];
 
 /// Keys whose values may be secret. What stands in `bearer_env` by mistake is mostly the token.
 const SECRET: &[&str] = &["env", "headers", "url", "bearer_env"];
+
+/// What stands in the place of a secret.
+const HIDDEN: &str = "(not shown)";
+
+/// Shorter values of variables are no secrets, and would be found everywhere.
+const SHORTEST: usize = 4;
 
 /// One mounted server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -90,6 +99,9 @@ pub struct MountConfig {
     /// The shape of results.
     #[serde(deserialize_with = "section::fields::word")]
     pub output: MountOutput,
+    /// The values of the variables that its keys name. They may be secret, and are never shown. This is no key.
+    #[serde(default, skip_serializing)]
+    pub filled_in: Vec<String>,
 }
 
 /// How a mounted server is reached.
@@ -134,6 +146,7 @@ impl Default for MountConfig {
             disabled: false,
             description: None,
             output: MountOutput::Structured,
+            filled_in: Vec::new(),
         }
     }
 }
@@ -148,7 +161,10 @@ impl MountConfig {
     /// What the mounts program gets to know of it, as the section of its toolbox.
     fn own(&self) -> Map<String, Value> {
         match serde_json::to_value(self) {
-            Ok(Value::Object(own)) => own,
+            Ok(Value::Object(mut own)) => {
+                own.insert("filled_in".to_owned(), json!(self.filled_in));
+                own
+            }
             // A struct whose keys are strings always is an object.
             _ => Map::new(),
         }
@@ -183,6 +199,7 @@ pub(super) type Mounts = BTreeMap<String, Result<Arc<MountConfig>, ConfigErrors>
 /// Reads every mount. Also returns the values in force, with what may be secret left out. A mount that cannot have its id is a
 /// notice: it costs neither the service nor the mount that has the id.
 pub(super) fn read(
+    env: &dyn Environment,
     xdg: &Xdg,
     stack: &Stack,
     top: &mut Reader<'_>,
@@ -216,8 +233,23 @@ pub(super) fn read(
                 notices.push(left_out(stack, &at, found, accepted));
                 continue;
             }
-            let mount = mount(&mut reader, &at, &[]);
-            settings.extend(reader.settings.into_iter().map(without_secrets));
+            reader.secret = SECRET;
+            let mut written = reader.written(&at);
+            if *path != places[0].0 {
+                let ours = MountConfig::default().own();
+                let (translated, unused) = other_hosts::translated(written, |key| ours.contains_key(key));
+                written = translated;
+                if !unused.is_empty() {
+                    notices.push(Notice::NotUsed {
+                        origin: stack.origin(&at),
+                        key: dotted(at.iter().copied()),
+                        unused,
+                    });
+                }
+            }
+            let mount = mount(&mut reader, &at, written, &[], env);
+            let shown = reader.settings.into_iter().map(without_secrets);
+            settings.extend(shown.map(|setting| without(setting, &mount.filled_in)));
             mounts.insert(id, ConfigErrors::check(Arc::new(mount), reader.errors));
         }
     }
@@ -228,7 +260,9 @@ pub(super) fn read(
     if names_server && !mounts.contains_key(ADAPTER) {
         let mut reader = Reader::new(stack, xdg, None);
         let hosts = ["isolation", "allow_sha256", "limits", "confine"];
-        let mut mount = mount(&mut reader, &at, &hosts);
+        reader.secret = SECRET;
+        let written = reader.written(&at);
+        let mut mount = mount(&mut reader, &at, written, &hosts, env);
         if stack.get(&[&at[..], &["output"]].concat()).is_none() {
             mount.output = MountOutput::Adapter;
         }
@@ -258,10 +292,25 @@ fn toolbox_id(name: &str) -> String {
         .collect()
 }
 
-fn mount(reader: &mut Reader<'_>, at: &[&str], of_the_host: &[&str]) -> MountConfig {
-    reader.secret = SECRET;
-    let written = reader.written(at);
+fn mount(
+    reader: &mut Reader<'_>,
+    at: &[&str],
+    mut written: Map<String, Value>,
+    of_the_host: &[&str],
+    env: &dyn Environment,
+) -> MountConfig {
+    let keys: Vec<String> = written
+        .iter()
+        .filter(|(_, value)| !value.is_null())
+        .map(|(key, _)| key.clone())
+        .collect();
+    let (filled_in, missing) = variables::filled(&mut written, env);
+    for variable in &missing {
+        let below: Vec<&str> = variable.at.iter().map(String::as_str).collect();
+        reader.wrong(&[at, &below].concat(), &variable.written, variable);
+    }
     let (mut mount, mut rest) = reader.open(at, written, MountConfig::default());
+    mount.filled_in = filled_in;
     for key in PASSED_OVER.iter().chain(of_the_host) {
         rest.shift_remove(*key);
     }
@@ -281,16 +330,13 @@ fn mount(reader: &mut Reader<'_>, at: &[&str], of_the_host: &[&str]) -> MountCon
         );
     }
     let said = mount.transport.or(mount.kind);
-    let guessed = match mount.url {
-        Some(_) => MountTransport::Http,
-        None => MountTransport::Stdio,
+    let guessed = match keys.iter().any(|key| key == "url") {
+        true => MountTransport::Http,
+        false => MountTransport::Stdio,
     };
     let transport = said.unwrap_or(guessed);
     (mount.transport, mount.kind) = (Some(transport), None);
-    let wrote = |key: &str| {
-        let written = reader.stack.get(&[at, &[key]].concat());
-        written.is_some_and(|written| !written.is_null())
-    };
+    let wrote = |key: &str| keys.iter().any(|written| written == key);
     let (needed, what, others): (_, _, &[&str]) = match transport {
         MountTransport::Stdio => (
             "command",
@@ -324,17 +370,16 @@ fn without_secrets(mut setting: Setting) -> Setting {
     match (&mut setting.value, key) {
         (Value::Object(values), "env" | "headers") => {
             for value in values.values_mut() {
-                *value = json!("(not shown)");
+                *value = json!(HIDDEN);
             }
         }
         (Value::String(text), "url") => {
-            if let Ok(url) = Url::parse(text) {
-                *text = shown(&url);
-            }
+            // What is no URL before its variables are filled in may have a secret anywhere.
+            *text = Url::parse(text).map_or_else(|_| HIDDEN.to_owned(), |url| shown(&url));
         }
         // A token that was written in the place of its variable's name.
         (Value::String(text), "bearer_env") if text.bytes().any(|b| b.is_ascii_lowercase()) => {
-            *text = "(not shown)".to_owned();
+            *text = HIDDEN.to_owned();
         }
         _ => {}
     }
@@ -349,7 +394,49 @@ fn shown(url: &Url) -> String {
     _ = url.set_username("");
     url.set_query(None);
     url.set_fragment(None);
-    url.to_string()
+    let shown = url.to_string();
+    let segments = opaque_segments(&shown);
+    segments
+        .iter()
+        .fold(shown, |shown, segment| shown.replace(segment, HIDDEN))
+}
+
+/// The parts of a URL's path that may be secret, because they are no words: those of 32 characters and more, and those of 16 and
+/// more with a digit. As they are written, and as they are sent.
+#[must_use]
+pub fn opaque_segments(url: &str) -> Vec<String> {
+    let sent = Url::parse(url).map(String::from).unwrap_or_default();
+    let mut found = Vec::new();
+    for url in [url, &sent] {
+        let place = url.split(['?', '#']).next().unwrap_or_default();
+        let place = place.split_once("://").map_or("", |(_, place)| place);
+        // The first is the host.
+        for segment in place.split('/').skip(1) {
+            let digit = segment.bytes().any(|b| b.is_ascii_digit());
+            let opaque = segment.len() >= if digit { 16 } else { 32 };
+            if opaque && !found.iter().any(|known| known == segment) {
+                found.push(segment.to_owned());
+            }
+        }
+    }
+    found
+}
+
+/// A setting without these values in its texts.
+fn without(mut setting: Setting, secrets: &[String]) -> Setting {
+    let hide = |value: &mut Value| {
+        if let Value::String(text) = value {
+            let secrets = secrets.iter().filter(|secret| secret.len() >= SHORTEST);
+            *text = secrets.fold(std::mem::take(text), |text, secret| {
+                text.replace(secret.as_str(), HIDDEN)
+            });
+        }
+    };
+    match &mut setting.value {
+        Value::Array(items) => items.iter_mut().for_each(hide),
+        value => hide(value),
+    }
+    setting
 }
 
 /// Reads the section of a mount: what its host obeys stands where that of any toolbox does, the rest in `service.mounts`.
@@ -431,9 +518,9 @@ fn args<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
 }
 
 fn variables<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D::Error> {
-    let accepted = "an object of variable names and texts; ${...} is not replaced, so it is not accepted";
+    let accepted = "an object of variable names and texts";
     let good = |(name, text): (&String, &String)| {
-        !name.is_empty() && !name.contains(['=', '\0']) && !text.contains('\0') && !text.contains("${")
+        !name.is_empty() && !name.contains(['=', '\0']) && !text.contains('\0')
     };
     checked(from, accepted, |env: BTreeMap<String, String>| {
         env.iter().all(good).then_some(env)
@@ -441,12 +528,11 @@ fn variables<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, Stri
 }
 
 fn headers<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D::Error> {
-    let accepted = "an object of header names and texts in ASCII; ${...} is not replaced, so it is not accepted; for a bearer \
-                    token use `bearer_env`";
+    let accepted = "an object of header names and texts in ASCII";
     let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
     let good = |(name, text): (&String, &String)| {
         let visible = text.bytes().all(|b| b == b' ' || b.is_ascii_graphic());
-        !name.is_empty() && name.bytes().all(token) && visible && !text.contains("${")
+        !name.is_empty() && name.bytes().all(token) && visible
     };
     checked(from, accepted, |headers: BTreeMap<String, String>| {
         headers.iter().all(good).then_some(headers)

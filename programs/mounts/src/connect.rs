@@ -1,6 +1,7 @@
 //! From a mount's configuration to a connection with its server. Read [`connect`].
 
 mod https;
+mod lost_session;
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -18,6 +19,7 @@ use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfi
 use rmcp::{Peer, RoleClient};
 use serde_json::{Value, json};
 
+use self::lost_session::NoticesLostSession;
 use crate::checked::Checked;
 use crate::peer::{Client, Heard};
 use crate::process::ServerProcess;
@@ -90,7 +92,7 @@ pub(crate) async fn connect(
     let (service, process) = match mount.transport {
         Some(MountTransport::Http) => {
             let address = address(mount, token)?;
-            let client_of_http = https::client(&address.uri)?;
+            let client_of_http = NoticesLostSession(https::client(&address.uri)?);
             let transport = StreamableHttpClientTransport::with_client(client_of_http, address);
             let greeted = tokio::time::timeout(limit, client.serve_with_lifecycle(transport, lifecycle(era)));
             let greeted = greeted.await.map_err(|_| NoConnection {
@@ -211,10 +213,10 @@ pub(crate) async fn list(peer: &Peer<RoleClient>) -> Result<Vec<Value>, String> 
         }
         cursor = page.shift_remove("nextCursor").unwrap_or_default();
         if cursor.is_null() {
-            break;
+            return Ok(tools);
         }
     }
-    Ok(tools)
+    Err(format!("its list of tools has more than {MAX_PAGES} pages"))
 }
 
 fn told(error: &ClientInitializeError) -> String {

@@ -11,6 +11,7 @@ mod keeper;
 mod lanes;
 mod ledger;
 mod mount;
+mod offered;
 mod peer;
 mod process;
 mod program;

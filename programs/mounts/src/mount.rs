@@ -82,6 +82,8 @@ pub(crate) struct Shared {
     calls: watch::Sender<usize>,
     /// Told when a call could not reach the server.
     pub(crate) missed: Notify,
+    /// Told when a call was given up before the server had answered it.
+    pub(crate) unanswered: Notify,
     pub(crate) end: CancellationToken,
 }
 
@@ -103,6 +105,7 @@ impl Mount {
             tools: Mutex::default(),
             calls: watch::Sender::default(),
             missed: Notify::new(),
+            unanswered: Notify::new(),
             end: CancellationToken::new(),
         });
         let (says, state) = watch::channel(State::Starting);
@@ -194,6 +197,7 @@ impl Caller {
         let answer = tokio::select! {
             answer = &mut sent.rx => answer.unwrap_or(Err(ServiceError::TransportClosed)),
             () = call.cancelled.cancelled() => {
+                self.shared.unanswered.notify_one();
                 tokio::spawn(async move {
                     // A server that is gone needs no cancel.
                     _ = sent.cancel(Some("the caller cancelled it, or its time is over".to_owned())).await;
@@ -279,15 +283,18 @@ impl Drop for UnderWay {
 }
 
 impl Shared {
-    /// Ends when the server has had no call for so long. While it has one it may answer nothing else, and is well.
+    /// Ends when the server has had no call for so long, pauses between calls added up. While it has one it may answer nothing
+    /// else, and is well.
     pub(crate) async fn idle_for(&self, time: Duration) {
-        let mut calls = self.calls.subscribe();
+        let (mut calls, mut left) = (self.calls.subscribe(), time);
         loop {
             // Its sender lives as long as this.
             _ = calls.wait_for(|calls| *calls == 0).await;
-            if timeout(time, calls.changed()).await.is_err() {
+            let pause = Instant::now();
+            if timeout(left, calls.changed()).await.is_err() {
                 return;
             }
+            left = left.saturating_sub(pause.elapsed());
         }
     }
 

@@ -158,16 +158,23 @@ fn is_allowed(name: &OsString) -> bool {
         .is_some_and(|name| ALLOWED.contains(&name) || name.starts_with("LC_"))
 }
 
-/// Passes on what the server writes for people.
+/// Passes on what the server writes for people. A long line comes in parts, and no secret is cut in two.
 async fn listen(errors: ChildStderr, last: Arc<Mutex<VecDeque<String>>>, voice: Voice) {
     let mut errors = BufReader::new(errors);
-    loop {
-        let mut line = Vec::new();
+    let (mut line, mut ends) = (Vec::new(), false);
+    while !ends {
         match (&mut errors).take(MAX_LINE).read_until(b'\n', &mut line).await {
-            Ok(0) | Err(_) => return,
+            Ok(0) | Err(_) => ends = true,
             Ok(_) => {}
         }
-        let text = String::from_utf8_lossy(&line);
+        let read = String::from_utf8_lossy(&line).into_owned();
+        let is_whole = ends || line.ends_with(b"\n");
+        let (told, kept) = match is_whole {
+            true => (read.as_str(), ""),
+            false => voice.secrets().parted(&read),
+        };
+        line = kept.as_bytes().to_vec();
+        let text = voice.secrets().hide(told);
         let text = text.trim_end();
         if text.is_empty() {
             continue;

@@ -19,7 +19,7 @@ const SHORTEST_PART: usize = 6;
 const SHORTEST_IN_RESULTS: usize = 8;
 
 /// What stands between the parts of a value: `Bearer abc`, `key=abc; other=def`, `user:abc@host`.
-const PARTS: [char; 8] = [' ', '&', '=', ':', ';', ',', '@', '/'];
+const PARTS: [char; 9] = ['\n', ' ', '&', '=', ':', ';', ',', '@', '/'];
 
 /// The texts of a mount that are not shown.
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ pub(crate) struct Secrets {
 }
 
 impl Secrets {
-    /// The values of its headers and variables, its token, and what its URL has beside a place.
+    /// The values of its headers and variables, its token, what is filled in, and what its URL has beside a place.
     pub(crate) fn of(mount: &MountConfig, token: Option<&str>) -> Self {
         let url = mount.url.as_deref().unwrap_or_default();
         let query = url.split_once('?').map(|(_, query)| query);
@@ -42,14 +42,16 @@ impl Secrets {
         // The names in a query are no secrets.
         let of_query = pairs.map(|pair| pair.split_once('=').map_or(pair, |(_, value)| value));
         let of_user = user.into_iter().flat_map(|user| user.split(':'));
+        let of_path = config::opaque_segments(url);
         let of_url: Vec<&str> = query
             .into_iter()
+            .chain(of_path.iter().map(String::as_str))
             .chain(user)
             .chain(of_query)
             .chain(of_user)
             .collect();
         let headers = mount.headers.values().map(String::as_str).chain(token);
-        let env = mount.env.values().map(String::as_str);
+        let env = mount.env.values().chain(&mount.filled_in).map(String::as_str);
         let values = headers.clone().chain(env.clone());
         // Each part alone is a secret, too.
         let parts = values.clone().flat_map(|value| value.split(PARTS));
@@ -70,6 +72,28 @@ impl Secrets {
     /// A text for people, without them.
     pub(crate) fn hide(&self, text: &str) -> String {
         hidden(text, &self.told)
+    }
+
+    /// A text that goes on, in two parts: no secret goes from one into the other, or begins in the first and ends after the text.
+    pub(crate) fn parted<'t>(&self, text: &'t str) -> (&'t str, &'t str) {
+        let longest = self.told.first().map_or(0, String::len);
+        let mut at = text.len().saturating_sub(longest);
+        while !text.is_char_boundary(at) {
+            at -= 1;
+        }
+        let found = |secret| {
+            text.match_indices(secret)
+                .map(|(start, found)| start..start + found.len())
+        };
+        let found: Vec<_> = self
+            .told
+            .iter()
+            .flat_map(|secret| found(secret.as_str()))
+            .collect();
+        while let Some(across) = found.iter().find(|found| found.start < at && at < found.end) {
+            at = across.start;
+        }
+        text.split_at(at)
     }
 
     /// A text that a server returned, without them.
@@ -161,17 +185,46 @@ mod tests {
         written["url"] = json!("https://me:pass@host.example/mcp?key=q-secret");
         written["headers"] = json!({"Authorization": "Bearer h-secret"});
         written["env"] = json!({"TOKEN": "e-secret", "DEBUG": "1"});
+        written["filled_in"] = json!(["f-secret"]);
         let mount = serde_json::from_value(written).unwrap();
         let secrets = Secrets::of(&mount, Some("t-secret"));
         for alone in ["q-secret", "pass", "me:pass", "h-secret"] {
             assert_eq!(secrets.hide(alone), "(not shown)");
         }
-        let told =
-            "1 error for https://me:pass@host.example/mcp?key=q-secret with h-secret, e-secret and t-secret";
+        let told = "1 error for https://me:pass@host.example/mcp?key=q-secret with h-secret, e-secret, f-secret and t-secret";
         let shown = secrets.hide(told);
         assert!(!shown.contains("secret") && !shown.contains("pass"), "{shown}");
         assert!(shown.starts_with("1 error for https://"), "{shown}");
         assert!(shown.contains("host.example/mcp"), "{shown}");
+    }
+
+    #[test]
+    fn a_token_in_the_path_of_a_url_is_hidden() {
+        let mut written = serde_json::to_value(MountConfig::default()).unwrap();
+        written["url"] = json!("https://host.example/api/mcp/s/abcd1234\u{e9}efgh5678/mcp");
+        let secrets = Secrets::of(&serde_json::from_value(written).unwrap(), None);
+        for token in ["abcd1234\u{e9}efgh5678", "abcd1234%C3%A9efgh5678"] {
+            let told = format!("no route to https://host.example/api/mcp/s/{token}/mcp");
+            let shown = "no route to https://host.example/api/mcp/s/(not shown)/mcp";
+            assert_eq!(secrets.hide(&told), shown);
+            assert_eq!(secrets.hide_in_text(token), HIDDEN);
+        }
+    }
+
+    #[test]
+    fn no_secret_is_cut_in_two() {
+        let mut written = serde_json::to_value(MountConfig::default()).unwrap();
+        written["env"] =
+            json!({"LONG": "abcdefghij", "SHORT": "abcdef", "CERTIFICATE": "-----\nfirst-line\nother-line"});
+        let secrets = Secrets::of(&serde_json::from_value(written).unwrap(), None);
+        let line = "\u{e4}xabcdefghijx".repeat(20);
+        for cut in (0..line.len()).filter(|cut| line.is_char_boundary(*cut)) {
+            let (told, kept) = secrets.parted(&line[..cut]);
+            let shown = secrets.hide(told) + &secrets.hide(&format!("{kept}{}", &line[cut..]));
+            assert_eq!(shown, "\u{e4}x(not shown)x".repeat(20), "{cut}");
+        }
+        assert_eq!(Secrets::default().parted("all of it"), ("all of it", ""));
+        assert_eq!(secrets.hide("other-line"), HIDDEN, "it is logged line by line");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use config::{MountConfig, MountOutput};
 use ovos_toolbox_wire::{Effect, ToolDefinition};
 use serde_json::{Map, Value, json};
 
+use crate::offered;
 use crate::secrets::Secrets;
 
 /// The longest name of a tool.
@@ -28,7 +29,7 @@ impl Tools {
     /// Reads what a server lists.
     pub(crate) fn read(listed: &[Value], mount: &MountConfig) -> Self {
         let mut tools = Self::default();
-        let mut seen = Vec::new();
+        let (mut seen, mut shortened) = (Vec::new(), Vec::new());
         for (place, one) in listed.iter().enumerate() {
             let Some(remote) = one
                 .get("name")
@@ -44,12 +45,22 @@ impl Tools {
                 continue;
             }
             match tools.define(remote, one, mount) {
-                Ok(definition) => {
+                Ok((definition, is_shortened)) => {
+                    if is_shortened {
+                        shortened.push(remote);
+                    }
                     tools.remote.insert(definition.name.clone(), remote.to_owned());
                     tools.definitions.push(definition);
                 }
                 Err(why) => tools.problems.push(format!("tool `{remote}` is left out: {why}")),
             }
+        }
+        if !shortened.is_empty() {
+            let problem = format!(
+                "parts of schemas are not offered, and are left to the server: {}",
+                shortened.join(", ")
+            );
+            tools.problems.push(problem);
         }
         for name in mount.effects.keys().filter(|name| !seen.contains(&name.as_str())) {
             let problem = format!("`effects` names `{name}`, and the server has no tool of that name");
@@ -73,7 +84,13 @@ impl Tools {
         self.remote.get(name).map(String::as_str)
     }
 
-    fn define(&self, remote: &str, one: &Value, mount: &MountConfig) -> Result<ToolDefinition, String> {
+    /// Also says whether its schemas say less than those of the server.
+    fn define(
+        &self,
+        remote: &str,
+        one: &Value,
+        mount: &MountConfig,
+    ) -> Result<(ToolDefinition, bool), String> {
         let name = local_name(remote);
         if let Some(other) = self.remote(&name) {
             return Err(format!(
@@ -89,9 +106,11 @@ impl Tools {
             }
             _ => return Err("it has no inputSchema that is an object".to_owned()),
         };
+        let (argument_schema, fewer) = offered::arguments(&argument_schema);
+        let (output_schema, less) = offered::output(&output_schema(one, mount.output));
         let text = |key: &str| one.get(key).and_then(Value::as_str);
         let title = text("title").or_else(|| one.pointer("/annotations/title")?.as_str());
-        Ok(ToolDefinition {
+        let definition = ToolDefinition {
             description: text("description").or(title).unwrap_or_default().to_owned(),
             category: None,
             effect: effect(remote, one, mount),
@@ -99,9 +118,10 @@ impl Tools {
             timeout_ms: Some((mount.timeout * 1000.0).round() as u64),
             agent_end: Vec::new(),
             argument_schema,
-            output_schema: output_schema(one, mount.output),
+            output_schema,
             name,
-        })
+        };
+        Ok((definition, fewer || less))
     }
 }
 

@@ -84,6 +84,11 @@ impl Voice {
         Self { secrets, ..self }
     }
 
+    /// What it leaves out.
+    pub(crate) fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+
     /// Says something that must arrive.
     pub(crate) fn say(&self, notice: &Notice) {
         self.outlet.say(notice);

@@ -6,12 +6,17 @@ It writes what happens to it to the file TRACE. The words:
 
     hangs          never answers anything
     hangs_later    the same from its second start on
+    hangs_first    the same at its first start only
+    freezes        its first process never answers again from its first call on
     dies           says why on stderr and ends at once
     junk           writes lines that are no JSON between its answers
     silent         does not answer requests that it does not know
     broken_tool    lists a tool without a schema, and one without a name
     crowded        lists more tools than are taken
     collides       lists two tools whose names become one
+    odd_schemas    lists tools whose schemas are good elsewhere
+    pages          lists a tool a page, without an end
+    reads          has a tool that reads a file
     storm          says a thousand times a second that its tools have changed
     one_at_a_time  answers nothing while a call runs, and says before each that its tools have changed
     owes           answers no list of tools after `renew`
@@ -78,7 +83,20 @@ def tools():
         listed += [tool(f"t{number}") for number in range(1000)]
     if "collides" in WORDS:
         listed += [tool("two.parts"), tool("two/parts")]
+    if "odd_schemas" in WORDS:
+        listed += [tool(name, properties) for name, properties in ODD.items()]
+    if "reads" in WORDS:
+        listed.append(tool("read", {"path": {"type": "string"}}))
     return listed
+
+
+# Of the tools of well-known servers, in short.
+ODD = {
+    "null_default": {"limit": {"type": "integer", "default": None}},
+    "look_ahead": {"host": {"type": "string", "pattern": "^(?=.{1,253}\\.?$)[a-z0-9.-]+$"}},
+    "anchor": {"at": {"$ref": "#place"}, "to": {"$anchor": "place", "type": "string"}},
+    "inner_id": {"at": {"$id": "https://example.org/place", "type": "string"}},
+}
 
 
 def text(said, **more):
@@ -101,6 +119,14 @@ def call(number, params):
         if TOKEN:
             link = {"type": "resource_link", "uri": f"https://example.org/?key={TOKEN}", "name": f"of {TOKEN}"}
             result["content"].append(link)
+    elif name in ODD:
+        result = text(json.dumps(args))
+    elif name == "read":
+        try:
+            with open(args["path"], encoding="utf-8") as file:
+                result = text(file.read())
+        except OSError as error:
+            result = text(str(error), isError=True)
     elif name == "fail":
         result = text("there is no such city" + TOKEN, isError=True)
     elif name == "refuse":
@@ -158,9 +184,16 @@ def answer(message):
         if "owes" in WORDS and renewed.is_set():
             return trace("owes")
         listed, second = tools(), (message.get("params") or {}).get("cursor")
+        if "pages" in WORDS:
+            number_of_page = int(second or 0)
+            return say({"id": number, "result": {
+                "tools": [tool(f"t{number_of_page}")], "nextCursor": str(number_of_page + 1)}})
         page = {"tools": listed[3:]} if second else {"tools": listed[:3], "nextCursor": "more"}
         say({"id": number, "result": page})
     elif method == "tools/call":
+        if "freezes" in WORDS and starts() == 1:
+            trace("it is frozen")
+            time.sleep(600)
         if "one_at_a_time" in WORDS:
             say({"method": "notifications/tools/list_changed"})
             return call(number, message["params"])
@@ -177,6 +210,11 @@ def answer(message):
             say({"id": number, "error": {"code": -32601, "message": f"no method {method}"}})
 
 
+def starts():
+    with open(TRACE, encoding="utf-8") as file:
+        return file.read().count("pid ")
+
+
 def main():
     if "launcher" in WORDS:
         words = [word for word in WORDS if word != "launcher"]
@@ -184,6 +222,7 @@ def main():
         trace(f"pid {os.getpid()}")
         sys.exit(server.wait())
     trace(f"pid {os.getpid()}")
+    trace(" ".join(["started with", TOKEN, *WORDS]))
     print("its token is", os.environ.get("TOKEN", "not set"), file=sys.stderr, flush=True)
     if "grandchild" in WORDS:
         child = subprocess.Popen(["sleep", "600"], start_new_session=True, stdin=subprocess.DEVNULL,
@@ -194,9 +233,8 @@ def main():
         sys.exit(4)
     if "stays" in WORDS:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    with open(TRACE, encoding="utf-8") as file:
-        again = file.read().count("pid ") > 1
-    if "hangs" in WORDS or ("hangs_later" in WORDS and again):
+    again = starts() > 1
+    if "hangs" in WORDS or ("hangs_later" in WORDS and again) or ("hangs_first" in WORDS and not again):
         time.sleep(600)
     for line in sys.stdin:
         answer(json.loads(line))

@@ -115,9 +115,28 @@ fn a_wrong_mount_costs_itself_and_is_explained() {
         (
             json!({"command": "a", "env": {"A": "${B}"}}),
             found(
-                ".env",
-                "found an object, expected an object of variable names and texts; ${...}",
+                ".env.A",
+                "found ${B}, expected the variable `B` in the environment of the service; set it where that is started",
             ),
+        ),
+        (
+            json!({"command": "a", "args": ["x", "--key=${env:B_2}"]}),
+            found(".args", "found ${env:B_2}, expected the variable `B_2` in"),
+        ),
+        (
+            json!({"url": "https://${HOST}/mcp?key=q-secret"}),
+            found(".url", "found ${HOST}, expected the variable `HOST` in"),
+        ),
+        (
+            json!({"url": "http://h", "headers": {"X-Api-Key": "${input:key}"}}),
+            found(
+                ".headers.\"X-Api-Key\"",
+                "found ${input:key}, expected ${NAME}, ${env:NAME} or ${NAME:-text}",
+            ),
+        ),
+        (
+            json!({"command": "a", "filled_in": ["x"]}),
+            found(".filled_in", "unknown key"),
         ),
         (
             json!({"url": "http://h", "headers": {"A": "b\n"}}),
@@ -267,4 +286,184 @@ fn keys_of_a_mount_in_the_section_of_its_toolbox_are_explained() {
         error.contains("expected the keys of the mount in service.mounts.m"),
         "{error}"
     );
+}
+
+#[test]
+fn variables_of_the_service_are_filled_in_and_their_values_are_shown_nowhere() {
+    let variables = [
+        ("TOKEN", "t-secret"),
+        ("KEY", "k-secret"),
+        ("PLACE", "https://h.example/s-secret"),
+        ("EMPTY", ""),
+    ];
+    let machine = Machine::new(&[], &variables);
+    let mounts = json!({
+        "local": {
+            "command": "a",
+            "args": ["--key=${KEY}", "plain", "${NONE:-otherwise}", "$TOKEN", "${open"],
+            "env": {"GITHUB_TOKEN": "${TOKEN}", "BOTH": "${env:TOKEN}-${KEY}", "NO": "${EMPTY}"},
+        },
+        "web": {"url": "${PLACE}/mcp", "headers": {"X-Api-Key": "${KEY}", "Authorization": "Bearer ${TOKEN}"}},
+    });
+    let old = json!({"command": "a", "args": ["${KEY}"], "env": {"A": "${KEY}"}});
+    let ours = json!({"service": {"mounts": mounts}, "ovos-mcp-toolbox": old});
+    machine.write(
+        USER,
+        &json!({"PHAL": {"ovos-phal-plugin-tools": ours}}).to_string(),
+    );
+    let config = machine.load().unwrap();
+    let local = config.mounts["local"].as_ref().unwrap();
+    assert_eq!(
+        local.args,
+        ["--key=k-secret", "plain", "otherwise", "$TOKEN", "${open"]
+    );
+    assert_eq!(local.env["GITHUB_TOKEN"], "t-secret");
+    assert_eq!(
+        (local.env["BOTH"].as_str(), local.env["NO"].as_str()),
+        ("t-secret-k-secret", "")
+    );
+    let web = config.mounts["web"].as_ref().unwrap();
+    assert_eq!(web.url.as_deref(), Some("https://h.example/s-secret/mcp"));
+    assert_eq!(web.headers["Authorization"], "Bearer t-secret");
+    let section = config.mounted("web").unwrap();
+    assert_eq!(
+        section.toolbox.own["filled_in"],
+        json!(["k-secret", "t-secret", "https://h.example/s-secret"]),
+        "the program hides them, too"
+    );
+    let old = config.mounts["ovos-mcp-toolbox"].as_ref().unwrap();
+    assert_eq!(old.args, ["k-secret"]);
+    let settings = config.settings();
+    let settings: Vec<String> = settings
+        .map(|setting| format!("{} {}", setting.key, setting.value))
+        .collect();
+    let settings = settings.join("\n");
+    assert!(!settings.contains("-secret"), "{settings}");
+    assert!(settings.contains("--key=(not shown)"), "{settings}");
+}
+
+#[test]
+fn a_secret_in_the_path_of_a_url_is_not_shown() {
+    for (url, shown) in [
+        (
+            "https://mcp.zapier.com/api/mcp/s/ODk0NmYwZTItZWE3Yi00/mcp",
+            "https://mcp.zapier.com/api/mcp/s/(not shown)/mcp",
+        ),
+        (
+            "https://h/0b1c2d3e-4f56-7890-abcd-ef0123456789",
+            "https://h/(not shown)",
+        ),
+        (
+            "https://h/abcdefghijklmnopqrstuvwxyzabcdefgh/x",
+            "https://h/(not shown)/x",
+        ),
+        (
+            "http://a-host-with-a-long-name-1.example:80/streamable-http-server/v1",
+            "http://a-host-with-a-long-name-1.example/streamable-http-server/v1",
+        ),
+    ] {
+        let config = load(json!({"m": {"url": url}}));
+        let mut settings = config.settings();
+        let setting = settings
+            .find(|setting| setting.key.ends_with("mounts.m.url"))
+            .unwrap();
+        assert_eq!(setting.value, shown);
+    }
+}
+
+/// As the documentation of these hosts has them.
+#[test]
+fn servers_of_other_hosts_are_taken_as_they_are() {
+    let machine = Machine::new(&[], &[("GITHUB_TOKEN", "t-secret")]);
+    let pasted = json!({
+        // Claude Desktop and Claude Code.
+        "filesystem": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-filesystem", "/srv"]},
+        "api-server": {
+            "type": "http", "url": "${API_BASE_URL:-https://api.example.com}/mcp",
+            "headers": {"Authorization": "Bearer ${GITHUB_TOKEN}"},
+        },
+        // VS Code.
+        "playwright": {
+            "type": "stdio", "command": "npx", "args": ["-y", "@microsoft/mcp-server-playwright"],
+            "envFile": "${workspaceFolder}/.env", "gallery": true, "dev": {"watch": "src/**"}, "headers": {},
+        },
+        // Cursor.
+        "cursor-local": {
+            "command": "python", "args": ["${env:GITHUB_TOKEN}"], "env": {"A": "b"}, "envFile": ".env",
+        },
+        "cursor-remote": {"url": "http://localhost:3000/mcp", "headers": {"API_KEY": "${env:GITHUB_TOKEN}"}, "env": {}},
+        // Gemini CLI.
+        "gemini": {
+            "httpUrl": "http://localhost:3001/mcp", "timeout": 600000, "trust": true, "includeTools": ["a"],
+        },
+        // Windsurf.
+        "windsurf": {"serverUrl": "https://h.example/mcp", "disabled": true, "disabledTools": ["a"]},
+        // Cline, Roo Code and Copilot.
+        "cline": {
+            "command": "node", "args": [], "url": "", "timeout": 1800, "disabled": false, "alwaysAllow": ["a"], "autoApprove": [],
+        },
+        "copilot": {"type": "http", "url": "https://h.example/mcp", "tools": ["a", "b*"]},
+        "old": {"type": "sse", "url": "https://h.example/sse"},
+    });
+    let written = |mounts: Value| {
+        json!({"PHAL": {"ovos-phal-plugin-tools": {"service": {"mounts": mounts}}}}).to_string()
+    };
+    machine.write(USER, &written(json!({"mcpServers": pasted})));
+    let config = machine.load().unwrap();
+    let one = |id: &str| {
+        config.mounts[id]
+            .as_ref()
+            .unwrap_or_else(|error| panic!("{error}"))
+    };
+    for (id, transport, url) in [
+        ("filesystem", MountTransport::Stdio, None),
+        (
+            "api-server",
+            MountTransport::Http,
+            Some("https://api.example.com/mcp"),
+        ),
+        ("playwright", MountTransport::Stdio, None),
+        ("cursor-local", MountTransport::Stdio, None),
+        (
+            "cursor-remote",
+            MountTransport::Http,
+            Some("http://localhost:3000/mcp"),
+        ),
+        ("gemini", MountTransport::Http, Some("http://localhost:3001/mcp")),
+        ("windsurf", MountTransport::Http, Some("https://h.example/mcp")),
+        ("cline", MountTransport::Stdio, None),
+        ("copilot", MountTransport::Http, Some("https://h.example/mcp")),
+    ] {
+        let mount = one(id);
+        assert_eq!(
+            (mount.transport, mount.url.as_deref()),
+            (Some(transport), url),
+            "{id}"
+        );
+        assert_eq!(mount.is_enabled(), id != "windsurf", "{id}");
+        assert!(config.mounted(id).is_ok(), "{id}");
+    }
+    assert_eq!(one("gemini").timeout, 600.0, "in milliseconds there");
+    assert_eq!(one("cline").timeout, 1800.0, "in seconds there");
+    assert_eq!(
+        one("copilot").tools.allow,
+        Some(vec!["a".to_owned(), "b*".to_owned()])
+    );
+    let old = config.mounts["old"].as_ref().unwrap_err().to_string();
+    assert!(old.contains("the old \"sse\" is not spoken"), "{old}");
+    let notices: Vec<String> = config.notices.iter().map(ToString::to_string).collect();
+    let notices = notices.join("\n");
+    for unused in [
+        "mcpServers.playwright: these keys of other hosts have no use here: envFile, gallery, dev\n",
+        "mcpServers.\"cursor-local\": these keys of other hosts have no use here: envFile\n",
+        "mcpServers.gemini: these keys of other hosts have no use here: trust, includeTools\n",
+        "mcpServers.windsurf: these keys of other hosts have no use here: disabledTools\n",
+        "mcpServers.cline: these keys of other hosts have no use here: alwaysAllow",
+    ] {
+        assert!(notices.contains(unused), "{unused}: {notices}");
+    }
+    machine.write(USER, &written(json!({"m": {"command": "a", "envFile": ".env"}})));
+    let config = machine.load().unwrap();
+    let strict = config.mounts["m"].as_ref().unwrap_err().to_string();
+    assert!(strict.contains("envFile: unknown key"), "{strict}");
 }

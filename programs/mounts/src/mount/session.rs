@@ -16,7 +16,7 @@ use crate::process::ServerProcess;
 /// How long a server with a URL has had no call when it is asked whether it is still there.
 const CHECK: Duration = Duration::from_secs(30);
 
-/// How long such a question may take.
+/// How long such a question may take, and the one after a call that was not answered.
 const CHECK_LIMIT: Duration = Duration::from_secs(10);
 
 /// Several changes of the tools within this time are one.
@@ -50,7 +50,7 @@ pub(crate) async fn serve(
         std::future::pending().await
     };
     let mut ended = Box::pin(service.waiting());
-    // The end of a process is noticed.
+    // The end of a process is noticed. That it hangs shows in its calls.
     let is_checked = process.is_none();
     let why = tokio::select! {
         () = shared.end.cancelled() => None,
@@ -85,8 +85,8 @@ async fn gone(process: &mut Option<ServerProcess>) -> String {
     }
 }
 
-/// Asks for the tools: now, when they have changed, and, of a server whose end is not noticed, from time to time. Returns why
-/// there is no list of them.
+/// Asks for the tools: now, when they have changed, when a call was not answered, and, of a server whose end is not noticed, from
+/// time to time. Returns why there is no list of them.
 async fn renew(
     shared: &Shared,
     says: &watch::Sender<State>,
@@ -116,6 +116,7 @@ async fn renew(
                 sleep_until(asked + PACE).await;
                 startup
             }
+            () = shared.unanswered.notified() => CHECK_LIMIT,
             () = shared.missed.notified(), if is_checked => CHECK_LIMIT,
             () = shared.idle_for(CHECK), if is_checked => CHECK_LIMIT,
         };

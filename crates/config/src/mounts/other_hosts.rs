@@ -1,0 +1,42 @@
+//! The servers in the `mcpServers` of other hosts, in our keys. Pure. Read [`translated`].
+
+use serde_json::{Map, Value, json};
+
+/// The names that other hosts have for `url`: Gemini CLI's and Windsurf's.
+const URLS: [&str; 2] = ["httpUrl", "serverUrl"];
+
+/// The longest `timeout` that is in seconds: no host accepts more than an hour in seconds, and none has less than this in
+/// milliseconds for a call.
+const MOST_SECONDS: f64 = 3600.0;
+
+/// A server in our keys, and the keys that have no use here.
+pub(super) fn translated(
+    mut written: Map<String, Value>,
+    is_ours: impl Fn(&str) -> bool,
+) -> (Map<String, Value>, Vec<String>) {
+    for theirs in URLS {
+        if let Some(url) = written.shift_remove(theirs) {
+            written.insert("url".to_owned(), url);
+        }
+    }
+    if let Some(names) = written.get_mut("tools").filter(|tools| tools.is_array()) {
+        *names = json!({"allow": names});
+    }
+    if let Some(time) = written.get_mut("timeout")
+        && let Some(milliseconds) = time.as_f64().filter(|time| *time > MOST_SECONDS)
+    {
+        *time = json!(milliseconds / 1000.0);
+    }
+    let says_nothing = |value: &Value| match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        _ => false,
+    };
+    let (ours, theirs): (Map<_, _>, Map<_, _>) = written
+        .into_iter()
+        .filter(|(_, value)| !says_nothing(value))
+        .partition(|(key, _)| is_ours(key));
+    (ours, theirs.into_iter().map(|(key, _)| key).collect())
+}
