@@ -79,6 +79,8 @@ class OpmBox(Box):
             listed = self._one_by_one()
         effects = self._config.get("effects")
         for one in listed:
+            # `call_tool` does it, by more than the schemas say: defaults, validators and both names of a field.
+            one["validates"] = True
             one["effect"] = effect_of(self._entry.distribution, self._entry.name, one["name"], effects)
         return listed
 
