@@ -1,6 +1,7 @@
 //! `ovos.tools.export`: the tools in a model's own format.
 
 use ovos_toolbox_wire::Effect;
+use serde_json::Value;
 
 use super::error::{OrError, WireError};
 use super::request::{text, texts};
@@ -59,7 +60,7 @@ impl Api {
                 name: tool.name(),
                 description: &tool.compiled.definition.description,
                 argument_schema: &tool.compiled.definition.argument_schema,
-                output_schema: &tool.compiled.definition.output_schema,
+                output_schema: output_schema(format, tool),
                 read_only: tool.effect() == Effect::Read,
                 destructive: tool.effect() != Effect::Read,
             })
@@ -68,6 +69,16 @@ impl Api {
             format: format.name().to_owned(),
             tools: export(format, &tools),
         })
+    }
+}
+
+/// An MCP client refuses results that do not fit the schema, and not every toolbox that validates by itself has such results.
+fn output_schema(format: Format, tool: &Tool) -> &Value {
+    let definition = &tool.compiled.definition;
+    if format == Format::Mcp && definition.validates {
+        &Value::Null
+    } else {
+        &definition.output_schema
     }
 }
 

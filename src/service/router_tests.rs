@@ -130,6 +130,7 @@ impl Counter {
                 effect: *effect,
                 timeout_ms: None,
                 agent_end: Vec::new(),
+                validates: false,
                 argument_schema: object.clone(),
                 output_schema: object,
             };

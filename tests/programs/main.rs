@@ -8,6 +8,7 @@
 #[path = "../support/client.rs"]
 #[allow(dead_code, reason = "each test file uses its part")]
 mod client;
+mod guarded;
 mod hostile;
 #[path = "../support/kernel.rs"]
 mod kernel;

@@ -100,7 +100,7 @@ fn samples(checkout: &Path, folder: &Path) -> PathBuf {
     site
 }
 
-fn loaded(service: &mut Process, client: &mut Client, name: &str) {
+pub(crate) fn loaded(service: &mut Process, client: &mut Client, name: &str) {
     let topic = format!("mycroft.{name}.all_loaded");
     service.until("all toolboxes", |_| {
         let answer: Value = client.ask_within(&topic, &json!({}), Duration::from_millis(200))?;

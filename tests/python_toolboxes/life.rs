@@ -93,6 +93,38 @@ fn what_is_installed_is_hosted_at_the_next_reload_and_only_what_changed_is_repla
 }
 
 #[test]
+fn of_two_interpreters_with_the_same_toolbox_the_first_one_hosts_it() {
+    let python = json!({ "interpreter": PYTHON });
+    let mut scene = Scene::start(&[SAMPLE], &python, &json!({}));
+    let other = Package {
+        toolbox: "other-tools",
+        version: "5",
+    };
+    let newer = Package {
+        version: "2",
+        ..SAMPLE
+    };
+    scene.add("second", &[newer, other]);
+    let report = scene.reload();
+    assert_eq!(sorted(&report["added"]), ["other-tools"], "{report}");
+    let version =
+        |scene: &mut Scene, toolbox| scene.call(toolbox, "version", &json!({}))["result"]["version"].clone();
+    assert_eq!(version(&mut scene, "sample-tools"), "1");
+    assert_eq!(version(&mut scene, "other-tools"), "5");
+    let status = scene.status();
+    let failed = status["failed"].as_array().unwrap();
+    let why = failed.iter().find(|one| one["toolbox_id"] == "sample-tools");
+    let why = why.unwrap_or_else(|| panic!("{status}"))["reason"].to_string();
+    assert!(
+        why.contains("`sample-tools`") && why.contains("`python`"),
+        "{why}"
+    );
+    let interpreters = status["pythons"].as_array().unwrap().iter();
+    let programs: Vec<_> = interpreters.map(|one| one["program"].as_str().unwrap()).collect();
+    assert_eq!(programs, ["python", "second"], "{status}");
+}
+
+#[test]
 fn an_interpreter_that_is_asked_for_and_has_no_toolbox_is_a_failure() {
     let mut scene = Scene::start(
         &[],

@@ -11,6 +11,7 @@
 mod compare;
 mod discovery;
 mod life;
+mod published;
 mod scene;
 #[path = "../support"]
 #[allow(dead_code, reason = "each test file uses its part")]

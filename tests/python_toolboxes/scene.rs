@@ -90,13 +90,29 @@ impl Scene {
 
     /// Has another entry `python` from the next reload on, with the same environment.
     pub(crate) fn configure(&mut self, python: &Value) {
+        let keys = python.as_object().unwrap().clone();
+        self.change(|programs| {
+            let mut new = json!({ "enabled": true, "env": programs["python"]["env"] });
+            new.as_object_mut().unwrap().extend(keys);
+            programs["python"] = new;
+        });
+    }
+
+    /// Adds an entry of this name for an interpreter with these packages; the next reload hosts it.
+    pub(crate) fn add(&mut self, name: &str, packages: &[Package]) {
+        let site = self.path(name);
+        fs::create_dir(&site).unwrap();
+        for package in packages {
+            package.install(&site);
+        }
+        let entry = json!({ "interpreter": PYTHON, "env": { "PYTHONPATH": site } });
+        self.change(|programs| programs[name] = entry);
+    }
+
+    fn change(&mut self, change: impl FnOnce(&mut Value)) {
         let file = self.service.sandbox.path("config/mycroft/mycroft.conf");
         let mut conf: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
-        let entry = &mut conf["PHAL"]["ovos-phal-plugin-tools"]["service"]["programs"]["python"];
-        let mut new = json!({ "enabled": true, "env": entry["env"] });
-        let keys = python.as_object().unwrap().clone();
-        new.as_object_mut().unwrap().extend(keys);
-        *entry = new;
+        change(&mut conf["PHAL"]["ovos-phal-plugin-tools"]["service"]["programs"]);
         fs::write(file, conf.to_string()).unwrap();
         self.client.send("configuration.updated", &json!({}));
     }

@@ -71,7 +71,7 @@ pub fn manifest(data: &[u8]) {
 /// Checks that each tool of a list is accepted or left out with reasons, and that accepted tools can be called.
 pub fn tools(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    let Ok(set) = lists::read(&text, lists::Motion::Halts) else {
+    let Ok(set) = lists::read(&text, lists::Maker::Plugin, lists::Motion::Halts) else {
         return;
     };
     assert!(set.dropped.iter().all(|tool| !tool.wrong.is_empty()));

@@ -51,14 +51,7 @@ impl Bounds {
     }
 
     fn finish(&self, survey: &Survey, outcome: Result<(), Found>) -> Result<Words, Problem> {
-        if let Err(mut found) = outcome {
-            found.path.reverse();
-            let path = found.path.concat().trim_start_matches('.').to_owned();
-            return Err(Problem {
-                path,
-                message: found.message,
-            });
-        }
+        outcome.map_err(Found::into_problem)?;
         let (depth, count) = (survey.depth, survey.count as f64);
         let ways = |by_depth: &[f64]| by_depth.get(depth).copied().unwrap_or(f64::INFINITY);
         let to_check = ways(&self.to_check);
@@ -78,6 +71,11 @@ impl Bounds {
         let brief = (to_word > 1.0 && to_word * count > MAX_WORDS) || copies > MAX_WORDS;
         Ok(if brief { Words::Brief } else { Words::Full })
     }
+}
+
+/// The limits of nesting and of numbers, which hold whatever the schema says.
+pub(super) fn survey(map: &Map<String, Value>) -> Result<(), Problem> {
+    Survey::default().map(map, 0).map_err(Found::into_problem)
 }
 
 #[derive(Default)]
@@ -134,6 +132,14 @@ impl Survey {
 }
 
 impl Found {
+    fn into_problem(mut self) -> Problem {
+        self.path.reverse();
+        Problem {
+            path: self.path.concat().trim_start_matches('.').to_owned(),
+            message: self.message,
+        }
+    }
+
     fn under(mut self, segment: impl FnOnce() -> String) -> Self {
         // 16 segments are enough to find the place; 128 keys of any length would be expensive to copy.
         if self.path.len() < 16 {

@@ -141,6 +141,23 @@ impl OutputSchema {
     }
 }
 
+/// Checks a schema that is only shown, not validated by: that it is one of an object, and ends.
+///
+/// # Errors
+///
+/// [`SchemaError`] otherwise.
+pub fn check_shown(schema: &Value) -> Result<(), SchemaError> {
+    if !schema.is_object() {
+        return Err(SchemaError::NotAnObject {
+            found: shorten(schema),
+        });
+    }
+    if let Some(kind) = schema.get("type").filter(|_| !allows_objects(schema)) {
+        return Err(SchemaError::NotForArguments { found: shorten(kind) });
+    }
+    shape::check(schema)
+}
+
 /// Whether the root of a schema allows objects: its type is `object`, or is not stated (`$ref`, `allOf`).
 #[must_use]
 pub fn allows_objects(schema: &Value) -> bool {

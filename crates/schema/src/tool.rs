@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use ovos_toolbox_wire::ToolDefinition;
 use serde_json::{Map, Value};
 
+use crate::bounds;
 use crate::{ArgumentSchema, OutputSchema, Problem, SchemaError, Unknown};
 
 /// A tool that can be called.
@@ -30,7 +31,8 @@ impl CompiledTool {
         }
     }
 
-    /// Makes the toolbox's arguments from those of a call, like [`ArgumentSchema::prepare`].
+    /// Makes the toolbox's arguments from those of a call, like [`ArgumentSchema::prepare`]. Those of a toolbox that validates by
+    /// itself stay as they are; nesting and numbers have their limits.
     ///
     /// # Errors
     /// As there.
@@ -39,16 +41,25 @@ impl CompiledTool {
         args: &Map<String, Value>,
         unknown: Unknown,
     ) -> Result<Map<String, Value>, Vec<Problem>> {
+        if self.definition.validates {
+            return match bounds::survey(args) {
+                Ok(()) => Ok(args.clone()),
+                Err(problem) => Err(vec![problem]),
+            };
+        }
         let compile = || ArgumentSchema::compile(&self.definition.argument_schema);
         let schema = self.arguments.get_or_init(compile).as_ref();
         schema.map_err(broken)?.prepare(args, unknown)
     }
 
-    /// Validates an output, like [`OutputSchema::check`].
+    /// Validates an output, like [`OutputSchema::check`]. That of a toolbox that validates by itself is taken as it is.
     ///
     /// # Errors
     /// As there.
     pub fn check(&self, output: &Value) -> Result<(), Vec<Problem>> {
+        if self.definition.validates {
+            return Ok(());
+        }
         let compile = || OutputSchema::compile(&self.definition.output_schema);
         let schema = self.output.get_or_init(compile).as_ref();
         schema.map_err(broken)?.check(output)

@@ -117,6 +117,7 @@ impl Tools {
             // At least 100 ms and at most a day: nothing is lost.
             timeout_ms: Some((mount.timeout * 1000.0).round() as u64),
             agent_end: Vec::new(),
+            validates: false,
             argument_schema,
             output_schema,
             name,

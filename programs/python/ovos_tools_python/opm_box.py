@@ -26,6 +26,8 @@ FIRST_RETRY, LAST_RETRY = 1.0, 300.0
 EMPTY_RETRIES = 8
 #: One import at a time: modules that import each other on two threads see each other half made.
 _IMPORTS = threading.Lock()
+#: Seconds that an import waits for the one before it, which may hang.
+IMPORT_PATIENCE = 10.0
 
 
 class OpmBox(Box):
@@ -49,11 +51,14 @@ class OpmBox(Box):
 
     def open(self, config: Dict[str, Any], host: Host) -> None:
         self._config = config
+        in_turn = _IMPORTS.acquire(timeout=IMPORT_PATIENCE)
         try:
-            with _IMPORTS:
-                kind = self._entry.point.load()
+            kind = self._entry.point.load()
         except BaseException as error:
             raise ToolError("ImportError", f"{self._entry.target} cannot be imported: {_text(error)}") from error
+        finally:
+            if in_turn:
+                _IMPORTS.release()
         if config.get("bus") == "proxy":
             self._bus = ProxyBus(host)
         elif config.get("bus") is not None:
@@ -79,6 +84,8 @@ class OpmBox(Box):
             listed = self._one_by_one()
         effects = self._config.get("effects")
         for one in listed:
+            # `call_tool` does it, by more than the schemas say: defaults, validators and both names of a field.
+            one["validates"] = True
             one["effect"] = effect_of(self._entry.distribution, self._entry.name, one["name"], effects)
         return listed
 

@@ -120,6 +120,16 @@ class Samples(ProgramTest):
         self.assertEqual(box.driver.end(3), 0)
 
 
+class Importing(ProgramTest):
+    def test_one_that_hangs_while_it_is_imported_does_not_keep_the_others_closed(self) -> None:
+        driver = self.start(sys.executable, HOST, "--only", "hanging-tools", "--only", "sample-tools")
+        driver.wait(lambda one: one.name == "hello")
+        for toolbox in ("hanging-tools", "sample-tools"):
+            driver.send("open", {"seq": 0, "config": {}, "stop_epoch": 0, "close_ms": 2000}, toolbox)
+        opened = driver.wait(lambda one: one.name == "opened", 20)
+        self.assertEqual((opened.toolbox, list(opened.body["answer"])), ("sample-tools", ["ok"]))
+
+
 class Constructing(ProgramTest):
     def test_each_shape_of_constructor(self) -> None:
         rows = [

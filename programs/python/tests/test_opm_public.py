@@ -107,6 +107,7 @@ class Published(ProgramTest):
                 self.assertEqual(self.reference(name).toolbox_id, name)
                 listed = [dict(one) for one in box.tools().values()]
                 effects = {one["name"]: one.pop("effect") for one in listed}
+                self.assertEqual({one.pop("validates") for one in listed} - {True}, set())
                 self.assertEqual(listed, self.reference(name).tool_json_list)
                 changes = {"write_file", "run_command"}
                 self.assertEqual(effects, {tool: "write" if tool in changes else "read" for tool in effects})

@@ -125,6 +125,7 @@ impl<T: Send + Sync + 'static> Tool<T> {
                 effect,
                 timeout_ms: None,
                 agent_end: Vec::new(),
+                validates: false,
                 argument_schema,
                 output_schema,
             },

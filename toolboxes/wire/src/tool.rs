@@ -86,6 +86,10 @@ pub struct ToolDefinition {
     /// holds has ended. None is made by default.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agent_end: Vec<Object>,
+    /// Only in a program, and only for the effects `read` and `write`; elsewhere it means nothing: the toolbox converts and
+    /// validates arguments and results by itself. The service passes both on as they are, and the schemas are for callers.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub validates: bool,
     /// JSON Schema (2020-12) of the arguments; its root is an object.
     pub argument_schema: Value,
     /// JSON Schema (2020-12) of the result; its root is an object.

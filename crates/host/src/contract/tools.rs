@@ -46,13 +46,14 @@ impl std::fmt::Display for UnknownKeys {
 }
 
 /// The keys of a tool's definition.
-const KEYS: [&str; 8] = [
+const KEYS: [&str; 9] = [
     "name",
     "description",
     "category",
     "effect",
     "timeout_ms",
     "agent_end",
+    "validates",
     "argument_schema",
     "output_schema",
 ];
@@ -92,11 +93,27 @@ pub(crate) enum Motion {
     SharesProcess,
 }
 
+/// What a toolbox is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Maker {
+    /// A plugin, whose tools the service validates.
+    Plugin,
+    /// A program, which may validate by itself what its tools that move nothing get and return.
+    Program,
+}
+
+impl Maker {
+    fn validates(self, tool: &Object) -> bool {
+        let moves_nothing = matches!(tool.get("effect").and_then(Value::as_str), Some("read" | "write"));
+        self == Self::Program && moves_nothing && tool.get("validates") == Some(&Value::Bool(true))
+    }
+}
+
 /// Reads the list of tools of a toolbox.
 ///
 /// # Errors
 /// The text is no list of tools.
-pub(crate) fn read(json: &str, motion: Motion) -> Result<ToolSet, Failure> {
+pub(crate) fn read(json: &str, maker: Maker, motion: Motion) -> Result<ToolSet, Failure> {
     let list: List = json::read(json).map_err(|error| no_list(&error))?;
     let mut set = ToolSet::default();
     let mut seen = HashSet::new();
@@ -112,7 +129,7 @@ pub(crate) fn read(json: &str, motion: Motion) -> Result<ToolSet, Failure> {
         }
         let taken = !seen.insert(name.clone());
         let taken = taken.then(|| "its name is taken by an earlier tool of this toolbox".to_owned());
-        match (compile(value, motion), taken) {
+        match (compile(value, maker, motion), taken) {
             (Ok(tool), None) => set.tools.push(Arc::new(tool)),
             (Ok(_), Some(taken)) => set.dropped.push(DroppedTool {
                 name,
@@ -143,7 +160,7 @@ fn unknown_keys(tool: &Value) -> Vec<String> {
 }
 
 /// The tool, or every problem of it.
-fn compile(value: Value, motion: Motion) -> Result<CompiledTool, Vec<String>> {
+fn compile(value: Value, maker: Maker, motion: Motion) -> Result<CompiledTool, Vec<String>> {
     let Some(tool) = value.as_object() else {
         return Err(vec!["it is not an object".to_owned()]);
     };
@@ -156,12 +173,19 @@ fn compile(value: Value, motion: Motion) -> Result<CompiledTool, Vec<String>> {
         None => wrong.push("it has no name".to_owned()),
     }
     wrong.extend(wrong_effect(tool.get("effect"), motion));
-    wrong.extend(wrong_schema(tool, "argument_schema", ArgumentSchema::compile));
-    wrong.extend(wrong_schema(tool, "output_schema", object_schema));
+    let validates = maker.validates(tool);
+    if validates {
+        wrong.extend(wrong_schema(tool, "argument_schema", schema::check_shown));
+        wrong.extend(wrong_schema(tool, "output_schema", schema::check_shown));
+    } else {
+        wrong.extend(wrong_schema(tool, "argument_schema", ArgumentSchema::compile));
+        wrong.extend(wrong_schema(tool, "output_schema", object_schema));
+    }
     if !wrong.is_empty() {
         return Err(wrong);
     }
-    let definition: ToolDefinition = serde_json::from_value(value).map_err(|e| vec![e.to_string()])?;
+    let mut definition: ToolDefinition = serde_json::from_value(value).map_err(|e| vec![e.to_string()])?;
+    definition.validates = validates;
     if !definition.agent_end.is_empty() && definition.effect != Effect::Safe {
         return Err(vec![format!(
             "it has `agent_end`, and its effect is {}; only a \"safe\" tool is called when the run of an agent has ended",
@@ -228,7 +252,12 @@ mod tests {
 
     #[track_caller]
     fn check(tool: &Value, expected: &[&str]) {
-        let set = read(&json!({"tools": [tool]}).to_string(), Motion::Halts).unwrap();
+        let set = read(
+            &json!({"tools": [tool]}).to_string(),
+            Maker::Plugin,
+            Motion::Halts,
+        )
+        .unwrap();
         let wrong: Vec<String> = set.dropped.into_iter().flat_map(|d| d.wrong).collect();
         assert_eq!(wrong.len(), expected.len(), "{tool}: {wrong:?}");
         for (found, expected) in wrong.iter().zip(expected) {
@@ -281,7 +310,12 @@ mod tests {
     #[test]
     fn the_first_of_two_tools_of_one_name_wins() {
         let tool = json!({"name": "add", "effect": "read", "argument_schema": {}, "output_schema": {}});
-        let set = read(&json!({"tools": [tool, tool]}).to_string(), Motion::Halts).unwrap();
+        let set = read(
+            &json!({"tools": [tool, tool]}).to_string(),
+            Maker::Plugin,
+            Motion::Halts,
+        )
+        .unwrap();
         assert_eq!((set.tools.len(), set.dropped.len()), (1, 1));
     }
 
@@ -290,10 +324,38 @@ mod tests {
         for effect in Effect::ALL {
             let tool = json!({"name": "t", "effect": effect, "argument_schema": {}, "output_schema": {}});
             let list = json!({"tools": [tool]}).to_string();
-            let taken = |motion| read(&list, motion).unwrap().tools.len();
+            let taken = |motion| read(&list, Maker::Plugin, motion).unwrap().tools.len();
             let moves_nothing = usize::from(matches!(effect, Effect::Read | Effect::Write | Effect::Resume));
             let taken = [Motion::Halts, Motion::HasNoHalt, Motion::SharesProcess].map(taken);
             assert_eq!(taken, [1, moves_nothing, moves_nothing], "{effect}");
+        }
+    }
+
+    #[test]
+    fn only_a_program_validates_by_itself_and_only_where_nothing_moves() {
+        let odd = json!({"type": "object", "properties": {"q": {"type": "string", "default": null}}});
+        for effect in Effect::ALL {
+            let validated = |maker, schema: &Value| {
+                let tool = json!({"name": "t", "effect": effect, "validates": true, "argument_schema": schema, "output_schema": {}});
+                let list = json!({"tools": [tool]}).to_string();
+                let set = read(&list, maker, Motion::Halts).unwrap();
+                set.tools.first().map(|tool| tool.definition.validates)
+            };
+            let by_itself = matches!(effect, Effect::Read | Effect::Write);
+            assert_eq!(validated(Maker::Program, &json!({})), Some(by_itself), "{effect}");
+            assert_eq!(validated(Maker::Plugin, &json!({})), Some(false), "{effect}");
+            // Its schema does not hold for its own default, which only matters to one who validates by it.
+            assert_eq!(
+                validated(Maker::Program, &odd),
+                by_itself.then_some(true),
+                "{effect}"
+            );
+            assert_eq!(validated(Maker::Plugin, &odd), None, "{effect}");
+            assert_eq!(
+                validated(Maker::Program, &json!({"type": "array"})),
+                None,
+                "{effect}"
+            );
         }
     }
 
@@ -309,7 +371,12 @@ mod tests {
             .collect();
         assert_eq!(known, KEYS.iter().collect::<Vec<_>>());
         let tool = json!({"name": "t", "efect": "motion", "subsystems": ["arm"]});
-        let set = read(&json!({"tools": [tool, 5]}).to_string(), Motion::Halts).unwrap();
+        let set = read(
+            &json!({"tools": [tool, 5]}).to_string(),
+            Maker::Plugin,
+            Motion::Halts,
+        )
+        .unwrap();
         let named: Vec<String> = set.unknown.iter().map(ToString::to_string).collect();
         assert_eq!(named.len(), 1, "{named:?}");
         assert!(

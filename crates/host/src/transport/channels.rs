@@ -9,6 +9,7 @@ use ovos_toolbox_wire::{Failure, Start};
 use protocol::{Notice, Order, Raw};
 
 use crate::contract::services::HostServices;
+use crate::contract::tools::Maker;
 use crate::ffi::load::Library;
 use crate::ffi::plugin::Open;
 use crate::ffi::server::{Notices, Server, moves};
@@ -43,6 +44,7 @@ impl Hosted {
         _ = ear.0.set(Arc::downgrade(&tether));
         let toolbox = Self {
             tether: tether.clone(),
+            maker: Maker::Plugin,
             content_dir: None,
         };
         let is_open = tether.will_open(0)?;

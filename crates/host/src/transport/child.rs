@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::artifact::file::{Launch, PluginFile, Task};
 use crate::contract::services::HostServices;
+use crate::contract::tools::Maker;
 use crate::ffi::plugin::Open;
 use crate::process::spawner::{self, Program};
 use crate::process::started::Started;
@@ -78,6 +79,10 @@ impl Hosted {
             |error: &dyn std::fmt::Display| cannot_start(&format!("toolbox `{}`", manifest.id), error);
         let opening = opening(&open, 0).map_err(|e| trouble(&e))?;
         let (hello, stop) = (process.hello, process.stop.clone());
+        let maker = match process.file.executable() {
+            Some(_) => Maker::Program,
+            None => Maker::Plugin,
+        };
         let kept = keep(process, &manifest.id, open.config.clone(), |sockets| Served {
             tether: Arc::new(Tether::new(&open, manifest.clone(), services, sockets)),
             members: None,
@@ -86,6 +91,7 @@ impl Hosted {
         // From here on dropping it ends the process.
         let toolbox = Self {
             tether,
+            maker,
             content_dir: None,
         };
         let opened = tokio::select! {

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::contract::services::{HostServices, Limits};
+use crate::contract::tools::Maker;
 use crate::ffi::plugin::Open;
 use crate::transport::child::{
     Kept, LOADING, ProcessSettings, Served, cannot_start, end, greeted, keep, opening,
@@ -163,6 +164,7 @@ impl Hosted {
             .join(&id, |lanes| Tether::new(&open, manifest, services, lanes))?;
         let toolbox = Self {
             tether,
+            maker: Maker::Program,
             content_dir: None,
         };
         let seq = toolbox.tether.next_id();

@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::contract::services::Origin;
-use crate::contract::tools::{self, Motion, ToolSet};
+use crate::contract::tools::{self, Maker, Motion, ToolSet};
 use crate::ffi::answer;
 use crate::transport::sent::Sent;
 use crate::transport::tether::{Death, End, Tether};
@@ -25,6 +25,7 @@ use engine::{Ended, Halt, ProgressSink, RunId, Toolbox, Unanswered};
 /// An open toolbox. Dropping it closes it in the background.
 pub struct Hosted {
     pub(super) tether: Arc<Tether>,
+    pub(super) maker: Maker,
     /// The folder for the toolbox's content, as the starts of calls that ask for content name it.
     pub(super) content_dir: Option<String>,
 }
@@ -118,7 +119,7 @@ impl Hosted {
             (true, false) => Motion::HasNoHalt,
             (true, true) => Motion::Halts,
         };
-        tools::read(&list, motion)
+        tools::read(&list, self.maker, motion)
     }
 
     /// Asks whether it may be closed now. A toolbox that does not answer within `limits.open` does not refuse.

@@ -13,6 +13,7 @@ use protocol::{Answer, Functions, Notice, Order, Raw, RunEnd};
 use serde_json::{Value, json};
 
 use crate::contract::services::{HostServices, Limits, Origin, Request};
+use crate::contract::tools::Maker;
 use crate::ffi::plugin::Open;
 use crate::transport::hosted::Hosted;
 use crate::transport::lanes::Lanes;
@@ -97,6 +98,7 @@ fn open(limits: Limits) -> (Hosted, Arc<Kept>) {
     tether.hear(Notice::Opened { seq: 0, answer });
     let toolbox = Hosted {
         tether,
+        maker: Maker::Plugin,
         content_dir: None,
     };
     (toolbox, kept)

@@ -10,6 +10,7 @@ use protocol::{Answer, Functions, MAX_CONTROL, MAX_TOOLBOXES, Notice, Raw, RunEn
 use serde_json::{Value, json};
 
 use crate::contract::services::{HostServices, Limits, Origin, Request};
+use crate::contract::tools::Maker;
 use crate::ffi::plugin::Open;
 use crate::transport::frame::Cutter;
 use crate::transport::hosted::Hosted;
@@ -71,6 +72,7 @@ impl Scene {
         assert!(self.hear(Some(id), Notice::Opened { seq, answer }));
         Ok(Hosted {
             tether,
+            maker: Maker::Program,
             content_dir: None,
         })
     }

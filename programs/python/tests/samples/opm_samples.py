@@ -5,10 +5,11 @@ import subprocess
 import sys
 import threading
 import time
-from typing import List, Optional
+from typing import Annotated, List, Optional
 
 from ovos_bus_client import Message
 from ovos_plugin_manager.templates.agent_tools import AgentTool, ToolArguments, ToolBox, ToolOutput
+from pydantic import BeforeValidator, ConfigDict, Field
 
 print("printed to standard output by an import")
 
@@ -38,6 +39,38 @@ class Whole(ToolOutput):
     value: int
 
 
+class Unset(ToolArguments):
+    """Its schema says `"type": "string", "default": null`."""
+
+    text: str = None
+
+
+class Split(ToolArguments):
+    """Its schema says that `words` is an array; pydantic takes a text, too."""
+
+    words: Annotated[List[str], BeforeValidator(lambda value: value.split(",") if isinstance(value, str) else value)]
+
+
+class Named(ToolArguments):
+    """Its schema has only the alias; pydantic takes both names."""
+
+    model_config = ConfigDict(populate_by_name=True)
+    unit: str = Field(alias="fromUnit")
+
+
+class Silent(ToolOutput):
+    """Its schema says that `answer` is a string."""
+
+    answer: str = None
+
+
+class Spoken(ToolOutput):
+    """Its schema requires `spokenText`; results are dumped with the name of the field."""
+
+    model_config = ConfigDict(populate_by_name=True)
+    text: str = Field(alias="spokenText")
+
+
 class _Samples(ToolBox):
     """Makes tools of the methods that `TOOLS` names, with their schemas."""
 
@@ -63,7 +96,8 @@ class SampleTools(_Samples):
         "coroutine": (Nothing, Answer), "huge": (Pair, Answer), "exits": (Nothing, Answer), "aborts": (Nothing, Answer),
         "never": (Nothing, Answer), "forks": (Nothing, Answer), "spawns": (Nothing, Answer), "bad_output": (Nothing, Whole),
         "wrong_type": (Nothing, Answer), "surrogate": (Nothing, Answer), "leaves": (Nothing, Answer), "where": (Nothing, Answer),
-        "stalls": (Nothing, Answer), "threads": (Nothing, Whole),
+        "stalls": (Nothing, Answer), "threads": (Nothing, Whole), "unset": (Unset, Answer), "split": (Split, Answer),
+        "named": (Named, Spoken), "silent": (Nothing, Silent),
     }
 
     def add(self, args):
@@ -125,6 +159,18 @@ class SampleTools(_Samples):
 
     def threads(self, args):
         return {"value": threading.active_count()}
+
+    def unset(self, args):
+        return {"answer": repr(args.text)}
+
+    def split(self, args):
+        return {"answer": "+".join(args.words)}
+
+    def named(self, args):
+        return {"text": args.unit}
+
+    def silent(self, args):
+        return {"answer": None}
 
 
 class LateTools(_Samples):
