@@ -19,6 +19,10 @@ fill() {
     shift
     want=$(cat "$@" | cksum; pwd)
     [ "$(cat "$venv/.ready" 2>/dev/null || true)" = "$want" ] && return
+    if [ -L "$venv" ]; then
+        echo "venv: $venv is a link to one of another checkout and is used as it is" >&2
+        return
+    fi
     echo "venv: installing Python packages into $venv" >&2
     $python -m venv --clear "$venv"
     while read -r arguments; do

@@ -5,6 +5,14 @@ use serde_json::{Map, Value, json};
 /// The names that other hosts have for `url`: Gemini CLI's and Windsurf's.
 const URLS: [&str; 2] = ["httpUrl", "serverUrl"];
 
+/// The names that other hosts have for lists of tools, and our key in `tools`: Gemini CLI's, and Cline's and Roo Code's.
+const TOOLS: [(&str, &str); 4] = [
+    ("includeTools", "allow"),
+    ("enabledTools", "allow"),
+    ("excludeTools", "deny"),
+    ("disabledTools", "deny"),
+];
+
 /// The longest `timeout` that is in seconds: no host accepts more than an hour in seconds, and none has less than this in
 /// milliseconds for a call.
 const MOST_SECONDS: f64 = 3600.0;
@@ -21,6 +29,15 @@ pub(super) fn translated(
     }
     if let Some(names) = written.get_mut("tools").filter(|tools| tools.is_array()) {
         *names = json!({"allow": names});
+    }
+    // A list that is left out would let through what it forbids.
+    for (theirs, key) in TOOLS {
+        if let Some(names) = written.shift_remove(theirs).filter(Value::is_array) {
+            let tools = written.entry("tools").or_insert_with(|| json!({}));
+            if let Some(tools) = tools.as_object_mut() {
+                tools.insert(key.to_owned(), names);
+            }
+        }
     }
     if let Some(time) = written.get_mut("timeout")
         && let Some(milliseconds) = time.as_f64().filter(|time| *time > MOST_SECONDS)

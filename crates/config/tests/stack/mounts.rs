@@ -449,6 +449,8 @@ fn servers_of_other_hosts_are_taken_as_they_are() {
         one("copilot").tools.allow,
         Some(vec!["a".to_owned(), "b*".to_owned()])
     );
+    assert_eq!(one("gemini").tools.allow, Some(vec!["a".to_owned()]));
+    assert_eq!(one("windsurf").tools.deny, ["a"]);
     let old = config.mounts["old"].as_ref().unwrap_err().to_string();
     assert!(old.contains("the old \"sse\" is not spoken"), "{old}");
     let notices: Vec<String> = config.notices.iter().map(ToString::to_string).collect();
@@ -456,8 +458,7 @@ fn servers_of_other_hosts_are_taken_as_they_are() {
     for unused in [
         "mcpServers.playwright: these keys of other hosts have no use here: envFile, gallery, dev\n",
         "mcpServers.\"cursor-local\": these keys of other hosts have no use here: envFile\n",
-        "mcpServers.gemini: these keys of other hosts have no use here: trust, includeTools\n",
-        "mcpServers.windsurf: these keys of other hosts have no use here: disabledTools\n",
+        "mcpServers.gemini: these keys of other hosts have no use here: trust\n",
         "mcpServers.cline: these keys of other hosts have no use here: alwaysAllow",
     ] {
         assert!(notices.contains(unused), "{unused}: {notices}");
