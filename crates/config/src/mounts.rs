@@ -3,6 +3,8 @@
 //! A mount is written as other hosts write a server in their `mcpServers`, as `ovos-mcp-toolbox` has it, or with the keys that
 //! both lack. A wrong mount costs only itself. Each field of [`MountConfig`] is a key; the defaults stand in its `Default`.
 
+mod fields;
+mod hidden;
 mod other_hosts;
 mod variables;
 
@@ -11,9 +13,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ovos_toolbox_wire::{Effect, is_toolbox_id};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use url::Url;
 
 use super::OURS;
 use super::error::{ConfigError, ConfigErrors, Notice};
@@ -24,8 +25,11 @@ use super::reader::Reader;
 use super::service::ServiceConfig;
 use super::text::describe;
 use super::toolbox::{Section, ToolFilter};
-use section::fields::{checked, optional_path};
+use hidden::{without, without_secrets};
+use section::fields::optional_path;
 use section::{ProgramConfig, ToolboxConfig};
+
+pub use hidden::opaque_segments;
 
 /// The toolbox of `ovos-tool-adapters`, whose section is a mount where it names a server.
 pub const ADAPTER: &str = "ovos-mcp-toolbox";
@@ -39,53 +43,47 @@ const PASSED_OVER: [&str; 2] = ["autoApprove", "alwaysAllow"];
 /// Keys whose values may be secret. What stands in `bearer_env` by mistake is mostly the token.
 const SECRET: &[&str] = &["env", "headers", "url", "bearer_env"];
 
-/// What stands in the place of a secret.
-const HIDDEN: &str = "(not shown)";
-
-/// Shorter values of variables are no secrets, and would be found everywhere.
-const SHORTEST: usize = 4;
-
 /// One mounted server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MountConfig {
     /// How it is reached. Default: `http` with a `url`, else `stdio`.
-    #[serde(deserialize_with = "transport")]
+    #[serde(deserialize_with = "fields::transport")]
     pub transport: Option<MountTransport>,
     /// Another name of `transport`.
-    #[serde(rename = "type", deserialize_with = "transport")]
+    #[serde(rename = "type", deserialize_with = "fields::transport")]
     pub kind: Option<MountTransport>,
     /// What is started: an absolute path, or a name that is searched in `PATH`.
-    #[serde(deserialize_with = "command")]
+    #[serde(deserialize_with = "fields::command")]
     pub command: Option<String>,
     /// Its arguments.
-    #[serde(deserialize_with = "args")]
+    #[serde(deserialize_with = "fields::args")]
     pub args: Vec<String>,
     /// Variables added to its environment. They may be secret, and are never shown.
-    #[serde(deserialize_with = "variables")]
+    #[serde(deserialize_with = "fields::variables")]
     pub env: BTreeMap<String, String>,
     /// Its working directory; without one an empty folder.
     #[serde(deserialize_with = "optional_path")]
     pub cwd: Option<PathBuf>,
     /// Where it is reached over HTTP. Its query may be secret, and is never shown.
-    #[serde(deserialize_with = "address")]
+    #[serde(deserialize_with = "fields::address")]
     pub url: Option<String>,
     /// Headers of every request. Their values may be secret, and are never shown.
-    #[serde(deserialize_with = "headers")]
+    #[serde(deserialize_with = "fields::headers")]
     pub headers: BTreeMap<String, String>,
     /// The variable of the service's environment that holds the bearer token.
-    #[serde(deserialize_with = "variable")]
+    #[serde(deserialize_with = "fields::variable")]
     pub bearer_env: Option<String>,
     /// How long a call may take, in seconds.
-    #[serde(deserialize_with = "seconds")]
+    #[serde(deserialize_with = "fields::seconds")]
     pub timeout: f64,
     /// How long the server may take from its start to its list of tools, in seconds.
-    #[serde(deserialize_with = "seconds")]
+    #[serde(deserialize_with = "fields::seconds")]
     pub startup_timeout: f64,
     /// Which of its tools are mounted, by the names that the server gives them.
-    #[serde(deserialize_with = "filter")]
+    #[serde(deserialize_with = "fields::filter")]
     pub tools: ToolFilter,
     /// The effects of its tools, by the names that the server gives them; of all others it is `write`.
-    #[serde(deserialize_with = "effects")]
+    #[serde(deserialize_with = "fields::effects")]
     pub effects: BTreeMap<String, Effect>,
     /// Whether a tool of which the server says that it only reads has the effect `read`.
     pub trust_hints: bool,
@@ -94,7 +92,7 @@ pub struct MountConfig {
     /// The same as `enabled`, the other way round.
     pub disabled: bool,
     /// What the toolbox is for.
-    #[serde(deserialize_with = "description")]
+    #[serde(deserialize_with = "fields::description")]
     pub description: Option<String>,
     /// The shape of results.
     #[serde(deserialize_with = "section::fields::word")]
@@ -364,81 +362,6 @@ fn mount(
     mount
 }
 
-/// A setting as it may be shown.
-fn without_secrets(mut setting: Setting) -> Setting {
-    let key = setting.key.rsplit('.').next().unwrap_or_default();
-    match (&mut setting.value, key) {
-        (Value::Object(values), "env" | "headers") => {
-            for value in values.values_mut() {
-                *value = json!(HIDDEN);
-            }
-        }
-        (Value::String(text), "url") => {
-            // What is no URL before its variables are filled in may have a secret anywhere.
-            *text = Url::parse(text).map_or_else(|_| HIDDEN.to_owned(), |url| shown(&url));
-        }
-        // A token that was written in the place of its variable's name.
-        (Value::String(text), "bearer_env") if text.bytes().any(|b| b.is_ascii_lowercase()) => {
-            *text = HIDDEN.to_owned();
-        }
-        _ => {}
-    }
-    setting
-}
-
-/// A URL without what may be secret in it.
-fn shown(url: &Url) -> String {
-    let mut url = url.clone();
-    // Both fail only for URLs without a host, which no mount has.
-    _ = url.set_password(None);
-    _ = url.set_username("");
-    url.set_query(None);
-    url.set_fragment(None);
-    let shown = url.to_string();
-    let segments = opaque_segments(&shown);
-    segments
-        .iter()
-        .fold(shown, |shown, segment| shown.replace(segment, HIDDEN))
-}
-
-/// The parts of a URL's path that may be secret, because they are no words: those of 32 characters and more, and those of 16 and
-/// more with a digit. As they are written, and as they are sent.
-#[must_use]
-pub fn opaque_segments(url: &str) -> Vec<String> {
-    let sent = Url::parse(url).map(String::from).unwrap_or_default();
-    let mut found = Vec::new();
-    for url in [url, &sent] {
-        let place = url.split(['?', '#']).next().unwrap_or_default();
-        let place = place.split_once("://").map_or("", |(_, place)| place);
-        // The first is the host.
-        for segment in place.split('/').skip(1) {
-            let digit = segment.bytes().any(|b| b.is_ascii_digit());
-            let opaque = segment.len() >= if digit { 16 } else { 32 };
-            if opaque && !found.iter().any(|known| known == segment) {
-                found.push(segment.to_owned());
-            }
-        }
-    }
-    found
-}
-
-/// A setting without these values in its texts.
-fn without(mut setting: Setting, secrets: &[String]) -> Setting {
-    let hide = |value: &mut Value| {
-        if let Value::String(text) = value {
-            let secrets = secrets.iter().filter(|secret| secret.len() >= SHORTEST);
-            *text = secrets.fold(std::mem::take(text), |text, secret| {
-                text.replace(secret.as_str(), HIDDEN)
-            });
-        }
-    };
-    match &mut setting.value {
-        Value::Array(items) => items.iter_mut().for_each(hide),
-        value => hide(value),
-    }
-    setting
-}
-
 /// Reads the section of a mount: what its host obeys stands where that of any toolbox does, the rest in `service.mounts`.
 pub(super) fn section(
     xdg: &Xdg,
@@ -487,116 +410,4 @@ fn stray(stack: &Stack, id: &str) -> Option<ConfigError> {
         found: "the key".to_owned(),
         accepted: format!("the keys of the mount in service.mounts.{id}"),
     })
-}
-
-fn transport<'de, D: Deserializer<'de>>(from: D) -> Result<Option<MountTransport>, D::Error> {
-    let accepted = "\"stdio\" or \"http\"; the old \"sse\" is not spoken: such servers offer streamable HTTP too, mostly at /mcp";
-    checked(from, accepted, |word: Option<String>| {
-        let Some(word) = word else { return Some(None) };
-        match word.to_ascii_lowercase().replace(['-', '_'], "").as_str() {
-            "stdio" => Some(Some(MountTransport::Stdio)),
-            "http" | "streamablehttp" => Some(Some(MountTransport::Http)),
-            _ => None,
-        }
-    })
-}
-
-fn command<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
-    let accepted = "an absolute path, one that starts with ~/ or the name of a program in PATH; arguments stand in `args`";
-    checked(from, accepted, |word: Option<String>| {
-        let Some(word) = word else { return Some(None) };
-        let name = !word.is_empty() && !word.contains('/') && !word.contains(char::is_whitespace);
-        let good = !word.contains('\0') && (word.starts_with('/') || name);
-        good.then_some(Some(word))
-    })
-}
-
-fn args<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
-    checked(from, "a list of texts", |words: Vec<String>| {
-        words.iter().all(|word| !word.contains('\0')).then_some(words)
-    })
-}
-
-fn variables<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D::Error> {
-    let accepted = "an object of variable names and texts";
-    let good = |(name, text): (&String, &String)| {
-        !name.is_empty() && !name.contains(['=', '\0']) && !text.contains('\0')
-    };
-    checked(from, accepted, |env: BTreeMap<String, String>| {
-        env.iter().all(good).then_some(env)
-    })
-}
-
-fn headers<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D::Error> {
-    let accepted = "an object of header names and texts in ASCII";
-    let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
-    let good = |(name, text): (&String, &String)| {
-        let visible = text.bytes().all(|b| b == b' ' || b.is_ascii_graphic());
-        !name.is_empty() && name.bytes().all(token) && visible
-    };
-    checked(from, accepted, |headers: BTreeMap<String, String>| {
-        headers.iter().all(good).then_some(headers)
-    })
-}
-
-fn variable<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
-    let accepted = "the name of a variable in the service's environment, such as \"HOME_ASSISTANT_TOKEN\" (not the token)";
-    let letter = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
-    checked(from, accepted, |name: Option<String>| match name {
-        None => Some(None),
-        Some(name) => {
-            let good = !name.is_empty() && name.bytes().all(letter) && !name.as_bytes()[0].is_ascii_digit();
-            good.then_some(Some(name))
-        }
-    })
-}
-
-fn address<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
-    let accepted = "a URL that starts with http:// or https://";
-    checked(from, accepted, |text: Option<String>| {
-        let Some(text) = text else { return Some(None) };
-        let url = Url::parse(&text).ok()?;
-        let good = matches!(url.scheme(), "http" | "https") && url.has_host();
-        good.then_some(Some(text))
-    })
-}
-
-fn seconds<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
-    checked(from, "a number of seconds from 0.1 to 86400", |seconds: f64| {
-        (0.1..=86_400.0).contains(&seconds).then_some(seconds)
-    })
-}
-
-fn filter<'de, D: Deserializer<'de>>(from: D) -> Result<ToolFilter, D::Error> {
-    let accepted = "an object {allow, deny} of lists of tool names, * for any run of characters";
-    let names = |written: Option<&Value>| -> Option<Option<Vec<String>>> {
-        let Some(written) = written.filter(|written| !written.is_null()) else {
-            return Some(None);
-        };
-        let names: Vec<String> = serde_json::from_value(written.clone()).ok()?;
-        names.iter().all(|name| !name.is_empty()).then_some(Some(names))
-    };
-    checked(from, accepted, |written: Map<String, Value>| {
-        let known = written.keys().all(|key| matches!(key.as_str(), "allow" | "deny"));
-        Some(ToolFilter {
-            allow: names(written.get("allow"))?,
-            deny: names(written.get("deny"))?.unwrap_or_default(),
-        })
-        .filter(|_| known)
-    })
-}
-
-fn effects<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, Effect>, D::Error> {
-    let accepted = "an object of tool names and \"read\" or \"write\": a mounted server cannot be halted, so what moves a \
-                    machine is no mount (docs/mounts.md)";
-    checked(from, accepted, |effects: BTreeMap<String, Effect>| {
-        let all = effects
-            .values()
-            .all(|effect| matches!(effect, Effect::Read | Effect::Write));
-        all.then_some(effects)
-    })
-}
-
-fn description<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
-    checked(from, "a text", |text: Option<String>| Some(text))
 }
