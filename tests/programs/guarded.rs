@@ -114,5 +114,11 @@ fn one_that_keeps_pythons_lock_is_killed_to_be_stopped() {
     });
     assert_eq!(toolbox["latched"], true, "{toolbox}");
     let lines = fs::read_to_string(journal(&scene)).unwrap();
-    assert!(lines.contains("locked\nsafe stop\nopen\n"), "{lines}");
+    let (_, after) = lines.split_once("locked\n").expect(&lines);
+    // The guard and a fresh process may both bring it to rest.
+    let opened = after.trim_start_matches("safe stop\n");
+    assert!(
+        opened.len() < after.len() && opened.starts_with("open\n"),
+        "{lines}"
+    );
 }

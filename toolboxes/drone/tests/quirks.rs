@@ -25,10 +25,10 @@ fn fly(quirks: &str) {
     // takeoff_while_disarmed: PX4 would acknowledge it.
     rig.refused("takeoff", json!({"alt_m": 4}), "not_armed");
     rig.ok("arm", json!({}));
-    // takeoff_settles_low, slow_streams.
+    // takeoff_settles_low: 0.4 m; hover_wanders: half a metre; slow_streams.
     let risen = rig.ok("takeoff", json!({"alt_m": 4}));
     assert!(
-        risen["state"]["alt_m"].as_f64().unwrap() >= 3.5,
+        risen["state"]["alt_m"].as_f64().unwrap() >= 3.1,
         "{quirks}: {risen}"
     );
     // disarm_in_air_denied: without it the vehicle would fall.
