@@ -59,7 +59,8 @@ for dir in "$@"; do
     fi
     if [ -f "$dir/$name.c" ]; then
         mkdir -p "$built"
-        ${CC:-cc} -shared -fPIC -fvisibility=hidden -O2 -Wall -Wextra -Itoolboxes/abi "$dir/$name.c" -o "$built/lib$name.so"
+        ${CC:-cc} -shared -fPIC -fvisibility=hidden -O2 -Wall -Wextra -Itoolboxes/abi "$dir/$name.c" -o "$built/lib$name.so.$$"
+        mv -f "$built/lib$name.so.$$" "$built/lib$name.so"
     elif grep -q '^pkg-config = ' "$dir/Cargo.toml"; then
         $build $quiet --locked $flag --manifest-path "$dir/Cargo.toml"
         # A [lib] may have a different name.
