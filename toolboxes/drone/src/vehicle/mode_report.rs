@@ -18,7 +18,7 @@ use crate::guard::{Refusal, refuse};
 use crate::mavsdk::mavlink_direct::mavlink_direct_service_client::MavlinkDirectServiceClient;
 use crate::mavsdk::mavlink_direct::{MavlinkMessage, SendMessageRequest};
 
-/// A report this young is not asked for again: the first command of a call follows its guards.
+/// A report this young is not asked for again by a command: the first one of a call follows its guards, which have asked.
 const FRESH: Duration = Duration::from_millis(20);
 /// How long a safe call waits for the answer. It then commands without it: a vehicle has to land, whatever it reports.
 const SAFE_WAITS: Duration = Duration::from_millis(300);
@@ -46,10 +46,9 @@ impl Vehicle {
     pub(crate) async fn hear_mode(&self, effect: Effect) -> Result<(), Refusal> {
         let asked = Instant::now();
         let motion = effect == Effect::Motion;
-        let young = self.heard.borrow().mode_at.is_some_and(|at| at + FRESH > asked);
         let waited = lock(&self.mode_unanswered).is_some_and(|at| at + UNANSWERED > asked);
         // Without a link the guards refuse.
-        if young || waited && !motion || !self.is_heard() {
+        if waited && !motion || !self.is_heard() {
             return Ok(());
         }
         let waits = if motion { MOTION_WAITS } else { SAFE_WAITS };
@@ -67,6 +66,21 @@ impl Vehicle {
         }
         *lock(&self.mode_unanswered) = unanswered.then(Instant::now);
         Ok(())
+    }
+
+    /// The same right before a command, unless the vehicle has just reported its mode.
+    ///
+    /// # Errors
+    /// As [`Self::hear_mode`].
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub(super) async fn hear_mode_again(&self, effect: Effect) -> Result<(), Refusal> {
+        let heard_at = self.heard.borrow().mode_at;
+        match heard_at.is_some_and(|at| at + FRESH > Instant::now()) {
+            true => Ok(()),
+            false => self.hear_mode(effect).await,
+        }
     }
 
     /// Sends a command, and right before it a request for the mode that the command ends.
