@@ -6,11 +6,17 @@
     reason = "a failed test panics and prints"
 )]
 
+mod support {
+    pub(crate) mod sources;
+}
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
+
+use support::sources::collect;
 
 /// The crates of this workspace that each crate may depend on. Cargo refuses circles; this refuses every other edge.
 const EDGES: &[(&str, &[&str])] = &[
@@ -169,19 +175,6 @@ fn files(place: &str) -> Vec<PathBuf> {
         "{place} has no Rust file: the rule is out of date"
     );
     found
-}
-
-fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
-    let Ok(entries) = std::fs::read_dir(folder) else {
-        return;
-    };
-    for entry in entries.map(|entry| entry.expect("a readable folder").path()) {
-        if entry.is_dir() && entry.file_name().is_some_and(|name| name != "target") {
-            collect(&entry, found);
-        } else if entry.extension().is_some_and(|extension| extension == "rs") {
-            found.push(entry);
-        }
-    }
 }
 
 /// A file without its comments, which may use any name.
