@@ -233,7 +233,7 @@ pub(super) fn read(
             }
             reader.secret = SECRET;
             let mut written = reader.written(&at);
-            if *path != places[0].0 {
+            if path.last() == Some(&OTHER_HOSTS) {
                 let ours = MountConfig::default().own();
                 let (translated, unused) = other_hosts::translated(written, |key| ours.contains_key(key));
                 written = translated;

@@ -26,8 +26,8 @@ const LIBRARIES: [(&str, &str); 1] = [(
 /// Toolboxes that come with the service and that some of its packages leave out: toolbox, and how to get it.
 const OPTIONAL: [(&str, &str); 1] = [(
     "gstreamer",
-    "`sudo apt install ./ovos-tools-gstreamer_*.deb` beside the .deb of ovos-tools; or, in the source tree, `sudo apt install pkg-config libgstreamer1.0-dev \
-     libgstreamer-plugins-base1.0-dev` and `make plugins`",
+    "`sudo apt install ./ovos-tools-gstreamer_*.deb` beside the .deb of ovos-tools; or, in the source tree, `sudo apt install \
+     pkg-config libgstreamer1.0-dev libgstreamer-plugins-base1.0-dev` and `make plugins`",
 )];
 
 /// Programs that a toolbox starts: toolbox, key of its section with the path, program, how to get it.

@@ -33,7 +33,7 @@ impl StreamableHttpClient for NoticesLostSession {
         auth: Option<String>,
         headers: Headers,
     ) -> Result<StreamableHttpPostResponse, Error> {
-        let is_asked = session.is_some() && matches!(message, JsonRpcMessage::Request(_));
+        let is_asked = is_request_in(session.as_ref(), &message);
         let answered = self.0.post_message(uri, message, session, auth, headers).await;
         noticed(is_asked, answered)
     }
@@ -47,7 +47,7 @@ impl StreamableHttpClient for NoticesLostSession {
         headers: Headers,
         limit: usize,
     ) -> Result<StreamableHttpPostResponse, Error> {
-        let is_asked = session.is_some() && matches!(message, JsonRpcMessage::Request(_));
+        let is_asked = is_request_in(session.as_ref(), &message);
         let answered = self
             .0
             .post_message_with_max_sse_event_size(uri, message, session, auth, headers, limit);
@@ -88,6 +88,10 @@ impl StreamableHttpClient for NoticesLostSession {
             .get_stream_with_max_sse_event_size(uri, session, last_event, auth, headers, limit)
             .await
     }
+}
+
+fn is_request_in(session: Option<&Arc<str>>, message: &ClientJsonRpcMessage) -> bool {
+    session.is_some() && matches!(message, JsonRpcMessage::Request(_))
 }
 
 fn noticed(
