@@ -62,7 +62,12 @@ impl Vehicle {
     /// `asked_by` is a call's id or another origin, for the run log.
     pub(crate) fn brake(self: &Arc<Self>, emergency: bool, asked_by: &str) -> Braked {
         let braked = self.begin_brake(emergency);
-        self.record_brake(emergency, asked_by, &braked);
+        let (number, why) = match &braked {
+            Braked::Sent(number, _) => (Some(*number), None),
+            Braked::Nothing(why) => (None, Some(*why)),
+            Braked::Unreachable(why) | Braked::Foreign(why) => (None, Some(why.as_str())),
+        };
+        self.record_brake(emergency, asked_by, number, why);
         braked
     }
 

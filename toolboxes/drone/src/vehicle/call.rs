@@ -245,6 +245,24 @@ impl Call {
         }
     }
 
+    /// Logs the verdict of a guard and returns it.
+    ///
+    /// # Errors
+    /// Those of the guard.
+    pub(crate) fn judged<T: Serialize>(
+        &self,
+        check: &str,
+        verdict: Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
+        self.vehicle.log.write("verdict", || {
+            json!({"call_id": self.id, "check": check, "verdict": match &verdict {
+                Ok(found) => json!({"allowed": found}),
+                Err(refusal) => json!({"refused": refusal.code, "why": refusal.msg}),
+            }})
+        });
+        verdict
+    }
+
     /// Ends a call that has changed the mode and failed with `why`. The vehicle is braked, because an unacknowledged
     /// command may still be carried out, unless another party has taken over or a stop ended the call.
     ///

@@ -8,8 +8,8 @@ use std::time::Duration;
 use ovos_toolbox_sdk::prelude::*;
 use tokio::time::Instant;
 
-use super::{Braked, Call, Command, Telemetry, Trouble, Vehicle, lock};
-use crate::guard::{Landed, Mode, Refusal};
+use super::{Command, Telemetry, Trouble, Vehicle, lock};
+use crate::guard::{Landed, Mode};
 use crate::scene::SceneError;
 
 /// Shortest interval between two logged scenes of one source; a camera may send fifty a second.
@@ -112,13 +112,14 @@ impl Vehicle {
         self.log.write("ack", || by.ack(&self.id, command, done));
     }
 
-    /// Logs the origin of a brake, and why nothing was sent, if so.
-    pub(super) fn record_brake(&self, emergency: bool, asked_by: &str, braked: &Braked) {
-        let (number, why) = match braked {
-            Braked::Sent(number, _) => (Some(*number), None),
-            Braked::Nothing(why) => (None, Some((*why).to_string())),
-            Braked::Unreachable(why) | Braked::Foreign(why) => (None, Some(why.clone())),
-        };
+    /// Logs the origin of a brake, its number if anything was sent, and why not if nothing was.
+    pub(super) fn record_brake(
+        &self,
+        emergency: bool,
+        asked_by: &str,
+        number: Option<u64>,
+        why: Option<&str>,
+    ) {
         self.log.write("brake", || {
             let mut line = json!({"vehicle": self.id, "emergency": emergency, "asked_by": asked_by});
             if let Some(number) = number {
@@ -160,25 +161,5 @@ impl Vehicle {
         }
         written.insert(source, Instant::now());
         true
-    }
-}
-
-impl Call {
-    /// Logs the verdict of a guard and returns it.
-    ///
-    /// # Errors
-    /// Those of the guard.
-    pub(crate) fn judged<T: Serialize>(
-        &self,
-        check: &str,
-        verdict: Result<T, Refusal>,
-    ) -> Result<T, Refusal> {
-        self.vehicle.log.write("verdict", || {
-            json!({"call_id": self.id, "check": check, "verdict": match &verdict {
-                Ok(found) => json!({"allowed": found}),
-                Err(refusal) => json!({"refused": refusal.code, "why": refusal.msg}),
-            }})
-        });
-        verdict
     }
 }

@@ -26,10 +26,9 @@ use crate::capability::Capabilities;
 use crate::step::{Stage, Step};
 use crate::subsystem::Subsystem;
 use clock::Clock;
-pub use config::{Fault, SimConfig, SimModel, model};
+pub use config::{Fault, SimConfig, SimModel, Thing, model};
 pub use people::Person;
 use trace::Trace;
-pub use world::Thing;
 use world::World;
 
 /// A simulated robot.

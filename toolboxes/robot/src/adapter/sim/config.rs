@@ -6,7 +6,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::people::Person;
-use super::world::Thing;
 use crate::model::{Model, ModelError};
 use crate::subsystem::Subsystem;
 
@@ -77,6 +76,27 @@ pub enum SimModel {
     BoosterK1,
     /// Unitree G1.
     UnitreeG1,
+}
+
+/// Something that lies around.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub struct Thing {
+    /// What it is called.
+    pub name: String,
+    /// Degrees from straight ahead, negative to the left.
+    pub bearing: f64,
+    /// Degrees, positive downwards.
+    #[serde(default)]
+    pub tilt: f64,
+    /// Metres.
+    #[serde(default = "near")]
+    pub distance: f64,
+}
+
+fn near() -> f64 {
+    0.4
 }
 
 /// Something that does not work.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::Fault;
+use super::config::Fault;
 use crate::capability::{BusName, Capabilities};
 use crate::step::Recovery;
 use crate::subsystem::Subsystem;

@@ -4,11 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::SimConfig;
 use super::axis::{Axes, Limit, Odometry};
+use super::config::{SimConfig, Thing};
 use super::people::People;
 use super::servos::Servos;
 use crate::adapter::ActionError;
@@ -17,27 +14,6 @@ use crate::subsystem::Subsystem;
 
 pub(super) const CHARGER: &str = "charger";
 const CART: &str = "cart";
-
-/// Something that lies around.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(inline)]
-pub struct Thing {
-    /// What it is called.
-    pub name: String,
-    /// Degrees from straight ahead, negative to the left.
-    pub bearing: f64,
-    /// Degrees, positive downwards.
-    #[serde(default)]
-    pub tilt: f64,
-    /// Metres.
-    #[serde(default = "near")]
-    pub distance: f64,
-}
-
-fn near() -> f64 {
-    0.4
-}
 
 /// The state of a simulated robot and of what is around it.
 #[derive(Debug)]
