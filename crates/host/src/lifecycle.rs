@@ -22,3 +22,4 @@ pub(crate) mod shared;
 pub(crate) mod status;
 pub(crate) mod supervise;
 pub(crate) mod swap;
+pub(crate) mod tally;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures_util::future::Either;
-use ovos_toolbox_wire::{Failure, Manifest};
+use ovos_toolbox_wire::{Failure, FailureKind, Manifest};
 use parking_lot::Mutex;
 use tokio::sync::{RwLock, watch};
 use tokio::time::{Instant, timeout_at};
@@ -134,7 +134,7 @@ impl CommonProgram {
         let suspicion = self.suspects.lock().get(&id).copied();
         if let Some(Suspicion::Certain) = suspicion {
             let text = "its program ended while it opened this toolbox; reload it to try again";
-            return Err(Failure::new("ToolboxCrashed", text));
+            return Err(Failure::new(FailureKind::ToolboxCrashed, text));
         }
         let begins = async {
             loop {
@@ -149,7 +149,10 @@ impl CommonProgram {
             }
         };
         let Some(begun) = given_up.run_until_cancelled(begins).await else {
-            return Err(Failure::new("ToolboxClosed", "its opening was given up"));
+            return Err(Failure::new(
+                FailureKind::ToolboxClosed,
+                "its opening was given up",
+            ));
         };
         let (process, _turn) = begun?;
         let opened = Hosted::in_common(&process, manifest, open, services, given_up).await;
@@ -176,7 +179,7 @@ impl CommonProgram {
             Ok(Phase::Serves(process, until)) => (process, until),
             Ok(Phase::Down(failure)) => return Err(failure),
             Ok(Phase::Starts) | Err(_) => {
-                return Err(Failure::new("ToolboxClosed", "its program was ended"));
+                return Err(Failure::new(FailureKind::ToolboxClosed, "its program was ended"));
             }
         };
         if let Some(until) = until {
@@ -189,7 +192,7 @@ impl CommonProgram {
             };
             if !listed {
                 let text = format!("its program does not offer toolbox `{id}` since it was started again");
-                return Err(Failure::new("ToolboxError", text));
+                return Err(Failure::new(FailureKind::ToolboxError, text));
             }
         }
         Ok(process)

@@ -8,7 +8,7 @@ use std::future::pending;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use ovos_toolbox_wire::Failure;
+use ovos_toolbox_wire::{Failure, FailureKind};
 use parking_lot::Mutex;
 use tokio::sync::{RwLock, watch};
 use tokio::time::{Instant, sleep, sleep_until};
@@ -237,8 +237,10 @@ impl Life {
             "it ended {max} times within a minute (service.max_failures), the last time: {reason}; reload it to try again"
         );
         tracing::error!(program = self.name, reason = why, "a program is left alone");
-        self.told
-            .send_replace(Phase::Down(Failure::new("ToolboxCrashed", why.clone())));
+        self.told.send_replace(Phase::Down(Failure::new(
+            FailureKind::ToolboxCrashed,
+            why.clone(),
+        )));
         if let Some(program) = self.program.upgrade() {
             offers::give_up(&self.manager, &program, &why).await;
         }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use ovos_toolbox_wire::Failure;
+use ovos_toolbox_wire::{Failure, FailureKind};
 use tokio_util::sync::CancellationToken;
 
 use crate::contract::services::Origin;
@@ -124,7 +124,7 @@ pub(crate) async fn open(
                 let file = program.file.clone();
                 // Its process may have been started again since the hash was compared.
                 let checked = manager.blocking(move || file.check_again(&allowed)).await;
-                checked.map_err(|reason| Failure::new("ToolboxError", reason))?;
+                checked.map_err(|reason| Failure::new(FailureKind::ToolboxError, reason))?;
                 program.open(manifest, open, services, &given_up).await
             }
             .boxed()
@@ -154,7 +154,7 @@ pub(crate) async fn open(
             Hosted::in_child(process, Arc::clone(manifest), open, services).boxed()
         }
     };
-    let ending = || Failure::new("ToolboxClosed", "the service ends");
+    let ending = || Failure::new(FailureKind::ToolboxClosed, "the service ends");
     let origin = Origin {
         toolbox_id: id.as_str().into(),
         generation,

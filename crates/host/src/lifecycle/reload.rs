@@ -1,76 +1,44 @@
 //! One reload: makes the live toolboxes match the folders and the configuration.
 //!
-//! Computes the difference; each swap is carried out by itself, so that no toolbox waits for another. Read [`run`] first.
+//! Each swap is carried out by itself, so that no toolbox waits for another. What they come to is put together in [`Tally`]. Read
+//! [`run`] first.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::{join, join_all, join3};
 
 use crate::artifact::scan::{FailedFile, scan};
-use crate::lifecycle::claimed::Offered;
 use crate::lifecycle::claims::{Claims, Owner, Owners};
 use crate::lifecycle::examine::{Candidate, Finding, examine};
-use crate::lifecycle::program::{Offering, offer};
+use crate::lifecycle::program::offer;
 use crate::lifecycle::python::{had, offer_all};
 use crate::lifecycle::shared::Shared;
 use crate::lifecycle::status::ReloadReport;
-use crate::lifecycle::swap::{Swapped, remove, swap};
+use crate::lifecycle::swap::{remove, swap};
+use crate::lifecycle::tally::Tally;
 
 /// Makes the live toolboxes match the folders and the configuration.
 pub(crate) async fn run(manager: &Arc<Shared>) -> ReloadReport {
-    let mut report = ReloadReport::default();
     if manager.stop.is_cancelled() {
-        return report;
+        return ReloadReport::default();
     }
-    let folders = manager.settings.plugin_dirs.clone();
-    let scanned = manager.blocking(move || Ok(scan(&folders))).await;
-    let (files, failed) = match scanned {
-        Ok(scanned) => scanned,
-        Err(reason) => (
-            Vec::new(),
-            vec![FailedFile {
-                path: PathBuf::new(),
-                toolbox_id: None,
-                reason,
-            }],
-        ),
-    };
+    let mut tally = Tally::default();
+    let (files, failed) = scanned(manager).await;
     let unread: Vec<PathBuf> = failed.iter().map(|folder| folder.path.clone()).collect();
-    report.broken = failed;
+    tally.report.broken = failed;
     // All at the same time: each waits for its probe, and a start with four toolboxes has to be quick.
     let findings = join_all(files.iter().map(|path| examine(manager, path.clone()))).await;
-    let Sorted {
-        candidates,
-        mut keep,
-        mut owners,
-    } = sort(manager, &files, findings, &mut report);
-    keep.extend(candidates.iter().map(|candidate| candidate.id.clone()));
-    {
-        // The files of a folder that cannot be read may still exist.
-        let copies = manager.copies();
-        let plugins = copies
-            .slots
-            .iter()
-            .filter(|(_, slot)| slot.source.program().is_none());
-        let hidden =
-            plugins.filter(|(_, slot)| unread.iter().any(|folder| slot.source.path.starts_with(folder)));
-        for (id, slot) in hidden {
-            keep.insert(id.clone());
-            // No program takes their ids meanwhile.
-            owners
-                .entry(id.clone())
-                .or_insert_with(|| Owner::File(slot.source.path.clone()));
-        }
-    }
+    let (candidates, mut owners) = sort(manager, &files, findings, &mut tally);
+    keep_unread(manager, &unread, &mut owners, &mut tally);
     let claims = Arc::new(Claims::new((manager.settings.programs)(), owners));
     let pythons = (manager.settings.pythons)();
     // A toolbox that a program may still offer stays until all programs have answered, because it may be replaced. An interpreter
     // answers slowly and may offer any id, so only the toolboxes that it had stay for it.
     let had = had(manager, &pythons);
     let may_be_offered = |id: &str| claims.may_be_offered(id) || had.contains(id);
-    let gone = others(manager, &keep, |id| !may_be_offered(id));
+    let gone = others(manager, &tally.keep, |id| !may_be_offered(id));
     let removals = join_all(gone.iter().map(|id| remove(manager, id)));
     let swaps = join_all(candidates.into_iter().map(|candidate| swap(manager, candidate)));
     let offers = join_all(
@@ -80,59 +48,19 @@ pub(crate) async fn run(manager: &Arc<Shared>) -> ReloadReport {
     );
     // Programs beside the files: one that does not answer delays none of them.
     let pythons = offer_all(manager, pythons.clone(), &claims);
-    let (mut removed, mut swapped, (offered, pythons)) = join3(removals, swaps, join(offers, pythons)).await;
-    keep.extend(gone);
-    keep.extend(pythons.keeps);
-    report.broken.extend(pythons.failed);
-    let mut refused = BTreeMap::<String, Vec<FailedFile>>::new();
-    for Offering { several, offered } in offered.into_iter().chain(pythons.offered) {
-        // The failures of a program of several toolboxes stay until its next list.
-        let mut of_it = several.map(|name| refused.entry(name).or_default());
-        for offer in offered {
-            match offer {
-                Offered::Same(id) => {
-                    keep.insert(id.clone());
-                    report.unchanged.push(id);
-                }
-                Offered::Swapped(id, result) => {
-                    keep.insert(id);
-                    match (result, &mut of_it) {
-                        (Err(failed), Some(of_it)) => of_it.push(failed),
-                        (result, _) => swapped.push(result),
-                    }
-                }
-                Offered::Broken { keeps, failed } => {
-                    keep.extend(keeps);
-                    of_it.as_deref_mut().unwrap_or(&mut report.broken).push(failed);
-                }
-                Offered::Opening(id) => _ = keep.insert(id),
-                Offered::Nothing => {}
-            }
-        }
-    }
-    let gone = others(manager, &keep, |_| true);
-    removed.extend(join_all(gone.iter().map(|id| remove(manager, id))).await);
-    for removal in removed {
-        match removal {
-            Ok(id) => report.removed.push(id),
-            Err(failed) => report.broken.push(failed),
-        }
-    }
-    for swapped in swapped {
-        match swapped {
-            Ok(Swapped::Added(id)) => report.added.push(id),
-            Ok(Swapped::Replaced(id)) => report.replaced.push(id),
-            Err(failed) => report.broken.push(failed),
-        }
-    }
-    for list in [
-        &mut report.added,
-        &mut report.removed,
-        &mut report.replaced,
-        &mut report.unchanged,
-    ] {
-        list.sort();
-    }
+    let (removed, swapped, (offered, pythons)) = join3(removals, swaps, join(offers, pythons)).await;
+    tally.keep.extend(gone.into_iter().chain(pythons.keeps));
+    tally.report.broken.extend(pythons.failed);
+    let offered = offered.into_iter().chain(pythons.offered);
+    offered.for_each(|offering| tally.offered(offering));
+    swapped.into_iter().for_each(|result| tally.swapped(result));
+    removed.into_iter().for_each(|result| tally.removed(result));
+    let gone = others(manager, &tally.keep, |_| true);
+    let removed = join_all(gone.iter().map(|id| remove(manager, id))).await;
+    removed.into_iter().for_each(|result| tally.removed(result));
+    let Tally {
+        mut report, refused, ..
+    } = tally.sorted();
     let mut copies = manager.copies();
     copies.failed.clone_from(&report.broken);
     let gone = copies
@@ -151,6 +79,37 @@ pub(crate) async fn run(manager: &Arc<Shared>) -> ReloadReport {
     report
 }
 
+/// The plugin files of the folders, and the folders that cannot be read.
+async fn scanned(manager: &Arc<Shared>) -> (Vec<PathBuf>, Vec<FailedFile>) {
+    let folders = manager.settings.plugin_dirs.clone();
+    let scanned = manager.blocking(move || Ok(scan(&folders))).await;
+    scanned.unwrap_or_else(|reason| {
+        let failed = FailedFile {
+            path: PathBuf::new(),
+            toolbox_id: None,
+            reason,
+        };
+        (Vec::new(), vec![failed])
+    })
+}
+
+/// Keeps the toolboxes whose files are in folders that cannot be read: the files may still be there, and no program takes their
+/// ids meanwhile.
+fn keep_unread(manager: &Shared, unread: &[PathBuf], owners: &mut Owners, tally: &mut Tally) {
+    let copies = manager.copies();
+    let plugins = copies
+        .slots
+        .iter()
+        .filter(|(_, slot)| slot.source.program().is_none());
+    let hidden = plugins.filter(|(_, slot)| unread.iter().any(|folder| slot.source.path.starts_with(folder)));
+    for (id, slot) in hidden {
+        tally.keep.insert(id.clone());
+        owners
+            .entry(id.clone())
+            .or_insert_with(|| Owner::File(slot.source.path.clone()));
+    }
+}
+
 /// The live toolboxes that are not kept, of those that fit.
 fn others(manager: &Shared, keep: &HashSet<String>, fits: impl Fn(&str) -> bool) -> Vec<String> {
     let copies = manager.copies();
@@ -160,21 +119,15 @@ fn others(manager: &Shared, keep: &HashSet<String>, fits: impl Fn(&str) -> bool)
         .collect()
 }
 
-struct Sorted {
-    candidates: Vec<Candidate>,
-    /// Toolboxes that stay as they are, even if their file is broken.
-    keep: HashSet<String>,
-    /// The file of each toolbox that has one.
-    owners: Owners,
-}
-
-/// Assigns each toolbox id to the first file that has it.
-fn sort(manager: &Shared, files: &[PathBuf], findings: Vec<Finding>, report: &mut ReloadReport) -> Sorted {
-    let mut sorted = Sorted {
-        candidates: Vec::new(),
-        keep: HashSet::new(),
-        owners: HashMap::new(),
-    };
+/// Assigns each toolbox id to the first file that has it: the files to be opened, and the file of each toolbox that has one. What
+/// stays as it is, even where its file is broken, is kept.
+fn sort(
+    manager: &Shared,
+    files: &[PathBuf],
+    findings: Vec<Finding>,
+    tally: &mut Tally,
+) -> (Vec<Candidate>, Owners) {
+    let mut candidates = Vec::new();
     let mut owners: HashMap<String, PathBuf> = HashMap::new();
     let mut broken = Vec::new();
     for (path, finding) in files.iter().zip(findings) {
@@ -216,15 +169,15 @@ fn sort(manager: &Shared, files: &[PathBuf], findings: Vec<Finding>, report: &mu
                     slot.config.reading = reading;
                 }
                 owners.insert(id.clone(), path);
-                report.unchanged.push(id.clone());
-                sorted.keep.insert(id);
+                tally.unchanged(id);
             }
             (None, Finding::Disabled { id }) => {
                 owners.insert(id, path.clone());
             }
             (None, Finding::New(candidate)) => {
                 owners.insert(candidate.id.clone(), path.clone());
-                sorted.candidates.push(*candidate);
+                tally.keep.insert(candidate.id.clone());
+                candidates.push(*candidate);
             }
         }
     }
@@ -234,14 +187,13 @@ fn sort(manager: &Shared, files: &[PathBuf], findings: Vec<Finding>, report: &mu
         if let Some((id, _)) = copies.at(&failed.path)
             && !owners.contains_key(id)
         {
-            sorted.keep.insert(id.to_owned());
+            tally.keep.insert(id.to_owned());
             owners.insert(id.to_owned(), failed.path.clone());
         }
     }
-    report.broken.append(&mut broken);
-    let owners = owners.into_iter();
-    sorted.owners = owners.map(|(id, path)| (id, Owner::File(path))).collect();
-    sorted
+    tally.report.broken.append(&mut broken);
+    let owners = owners.into_iter().map(|(id, path)| (id, Owner::File(path)));
+    (candidates, owners.collect())
 }
 
 fn log(report: &ReloadReport) {

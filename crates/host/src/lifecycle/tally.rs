@@ -1,0 +1,85 @@
+//! What the parts of a reload come to, put together. Pure. Read [`Tally`].
+
+use std::collections::{BTreeMap, HashSet};
+
+use crate::artifact::scan::FailedFile;
+use crate::lifecycle::claimed::Offered;
+use crate::lifecycle::program::Offering;
+use crate::lifecycle::status::ReloadReport;
+use crate::lifecycle::swap::Swapped;
+
+/// What a reload has come to so far.
+#[derive(Default)]
+pub(crate) struct Tally {
+    pub(crate) report: ReloadReport,
+    /// The toolboxes that are not to be removed.
+    pub(crate) keep: HashSet<String>,
+    /// The failures of each program of several toolboxes, by its name: they stay until its next list.
+    pub(crate) refused: BTreeMap<String, Vec<FailedFile>>,
+}
+
+impl Tally {
+    /// A toolbox was left alone.
+    pub(crate) fn unchanged(&mut self, id: String) {
+        self.keep.insert(id.clone());
+        self.report.unchanged.push(id);
+    }
+
+    /// A toolbox was to be opened.
+    pub(crate) fn swapped(&mut self, result: Result<Swapped, FailedFile>) {
+        match result {
+            Ok(Swapped::Added(id)) => self.report.added.push(id),
+            Ok(Swapped::Replaced(id)) => self.report.replaced.push(id),
+            Err(failed) => self.report.broken.push(failed),
+        }
+    }
+
+    /// A toolbox was to be removed.
+    pub(crate) fn removed(&mut self, result: Result<String, FailedFile>) {
+        match result {
+            Ok(id) => self.report.removed.push(id),
+            Err(failed) => self.report.broken.push(failed),
+        }
+    }
+
+    /// A program offered its toolboxes.
+    pub(crate) fn offered(&mut self, Offering { several, offered }: Offering) {
+        let mut failures = Vec::new();
+        for offer in offered {
+            match offer {
+                Offered::Same(id) => self.unchanged(id),
+                Offered::Swapped(id, result) => {
+                    self.keep.insert(id);
+                    match result {
+                        Ok(swapped) => self.swapped(Ok(swapped)),
+                        Err(failed) => failures.push(failed),
+                    }
+                }
+                Offered::Broken { keeps, failed } => {
+                    self.keep.extend(keeps);
+                    failures.push(failed);
+                }
+                Offered::Opening(id) => _ = self.keep.insert(id),
+                Offered::Nothing => {}
+            }
+        }
+        match several {
+            Some(name) => self.refused.entry(name).or_default().append(&mut failures),
+            None => self.report.broken.append(&mut failures),
+        }
+    }
+
+    /// The same with sorted lists.
+    pub(crate) fn sorted(mut self) -> Self {
+        let report = &mut self.report;
+        for list in [
+            &mut report.added,
+            &mut report.removed,
+            &mut report.replaced,
+            &mut report.unchanged,
+        ] {
+            list.sort();
+        }
+        self
+    }
+}
