@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use ovos_toolbox_wire::FailureKind;
 use serde_json::Value;
 
 use support::sources::collect;
@@ -358,7 +359,11 @@ fn files_of_a_crate_use_each_other_without_circles() {
     }
 }
 
-/// The modules of a crate that use each other in a circle. A module may use what the module around it has.
+/// For each module, where the names come from that it imports.
+type Imports = BTreeMap<String, BTreeMap<String, Vec<String>>>;
+
+/// The modules of a crate that use each other in a circle. A module may use what the module around it defines; what that one
+/// only imports is used where it is defined.
 fn in_circles(src: &Path) -> Vec<String> {
     let mut files = Vec::new();
     collect(src, &mut files);
@@ -367,8 +372,12 @@ fn in_circles(src: &Path) -> Vec<String> {
         (name.to_string_lossy().replace('/', "::"), code(file))
     };
     let modules: BTreeMap<String, String> = files.iter().map(module).collect();
+    let imports = modules
+        .iter()
+        .map(|(own, code)| (own.clone(), imports(code, own)));
+    let imports: Imports = imports.collect();
     let used = |(own, code): (&String, &String)| {
-        let used = paths(code).into_iter().map(|path| end_of(&path, own, &modules));
+        let used = paths(code).into_iter().map(|path| end_of(&path, own, &imports));
         let others =
             used.filter(|used| !used.is_empty() && !format!("{own}::").starts_with(&format!("{used}::")));
         (own.clone(), others.collect())
@@ -424,19 +433,80 @@ fn path<'a>(text: &'a str, before: &[&'a str], found: &mut Vec<Vec<&'a str>>) ->
     group
 }
 
-/// The module in which a path ends, seen from the module `own`; empty for the root and for other crates.
-fn end_of(path: &[&str], own: &str, modules: &BTreeMap<String, String>) -> String {
-    let own: Vec<&str> = own.split("::").collect();
+/// What the `use` items of a module make known there: each name, and its path from the root of the crate.
+fn imports(code: &str, own: &str) -> BTreeMap<String, Vec<String>> {
+    let items = code
+        .split(';')
+        .filter_map(|item| Some(item.rsplit_once("\nuse ").or(item.rsplit_once(" use "))?.1));
+    let paths = items.flat_map(paths);
+    let known = paths.map(|path| {
+        let from_root = from_root(&path, own).into_iter().map(str::to_owned);
+        (path[path.len() - 1].to_owned(), from_root.collect())
+    });
+    known.collect()
+}
+
+/// A path as it is from the root of the crate, seen from the module `own`.
+fn from_root<'a>(path: &[&'a str], own: &'a str) -> Vec<&'a str> {
+    let own: Vec<&str> = match own {
+        "lib" | "main" => Vec::new(),
+        own => own.split("::").collect(),
+    };
     let up = path.iter().take_while(|word| **word == "super").count();
-    let mut end = match path[0] {
+    match path[0] {
         "crate" => path[1..].to_vec(),
         "self" => [&own, &path[1..]].concat(),
         _ => [&own[..own.len().saturating_sub(up)], &path[up..]].concat(),
-    };
-    while !end.is_empty() && !modules.contains_key(&end.join("::")) {
-        end.pop();
     }
-    end.join("::")
+}
+
+/// The module that defines what a path names, seen from the module `own`; empty for the root and for other crates.
+fn end_of(path: &[&str], own: &str, imports: &Imports) -> String {
+    let path = from_root(path, own).into_iter().map(str::to_owned);
+    let mut path: Vec<String> = path.collect();
+    // Each turn follows one import.
+    for _ in 0..8 {
+        let mut module = path.clone();
+        while !module.is_empty() && !imports.contains_key(&module.join("::")) {
+            module.pop();
+        }
+        let known = match module[..] {
+            [] => imports.get("lib").or_else(|| imports.get("main")),
+            _ => imports.get(&module.join("::")),
+        };
+        let target = path.get(module.len()).and_then(|name| known?.get(name));
+        match target.filter(|target| !path.starts_with(target)) {
+            None => return module.join("::"),
+            Some(target) => path.splice(..=module.len(), target.iter().cloned()),
+        };
+    }
+    panic!("{own}: more than 8 imports lead to {path:?}")
+}
+
+#[test]
+fn the_service_names_the_kinds_of_failures_by_their_type() {
+    let names: Vec<String> = FailureKind::NAMES
+        .iter()
+        .map(|name| format!("\"{name}\""))
+        .collect();
+    let mut broken = Vec::new();
+    for file in ["src", "crates", "doors"].into_iter().flat_map(files) {
+        let path = file.to_string_lossy();
+        if path.contains("/tests/") || path.ends_with("_tests.rs") {
+            continue;
+        }
+        let code = code(&file);
+        let code = code.split("#[cfg(test)]").next().unwrap_or_default();
+        let named = code
+            .lines()
+            .filter(|line| names.iter().any(|name| line.contains(name)));
+        broken.extend(named.map(|line| format!("{path}: {line}")));
+    }
+    assert!(
+        broken.is_empty(),
+        "expected `FailureKind`:\n{}",
+        broken.join("\n")
+    );
 }
 
 #[test]

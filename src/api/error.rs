@@ -3,7 +3,7 @@
 //! No other module turns refusals and failures into the wire's `error` strings. Strings that the published contract
 //! fixes are kept to the letter; `: reason` may follow them. Everything else is `Kind: message`; docs/bus.md lists the kinds.
 
-use ovos_toolbox_wire::{CallOutcome, Conclusion, Failure, Report};
+use ovos_toolbox_wire::{CallOutcome, Conclusion, Failure, FailureKind, Report};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -29,14 +29,16 @@ pub struct WireError {
 
 impl WireError {
     /// `Kind: message`.
-    pub fn new(kind: &str, message: impl std::fmt::Display) -> Self {
-        Self::fixed(kind, format!("{kind}: {message}"))
+    pub fn new(kind: impl Into<String>, message: impl std::fmt::Display) -> Self {
+        let kind = kind.into();
+        let text = format!("{kind}: {message}");
+        Self::fixed(kind, text)
     }
 
     /// A text that the published contract fixes.
-    pub(super) fn fixed(kind: &str, text: impl Into<String>) -> Self {
+    pub(super) fn fixed(kind: impl Into<String>, text: impl Into<String>) -> Self {
         let detail = ErrorDetail {
-            kind: kind.to_owned(),
+            kind: kind.into(),
             data: None,
             report: None,
         };
@@ -65,19 +67,19 @@ impl WireError {
     pub(super) fn of_step(&self, id: &str) -> Self {
         let kind = &self.detail.kind;
         let text = self.text.strip_prefix(&format!("{kind}: ")).unwrap_or(&self.text);
-        Self::new(kind, format!("step '{id}': {text}"))
+        Self::new(kind.clone(), format!("step '{id}': {text}"))
     }
 
     /// The call waits to be confirmed.
     pub(super) fn to_confirm(confirm: Confirm) -> Self {
         Self {
             confirm: Some(Box::new(confirm.clone())),
-            ..Self::new("ConfirmationRequired", confirm.text)
+            ..Self::new(FailureKind::ConfirmationRequired, confirm.text)
         }
     }
 
     fn of(failure: &Failure) -> Self {
-        let mut error = Self::new(&failure.kind, &failure.message);
+        let mut error = Self::new(failure.kind.clone(), &failure.message);
         error.detail.data.clone_from(&failure.data);
         error
     }
@@ -90,16 +92,16 @@ impl WireError {
     // --- the published texts, in the order in which they are checked
 
     pub(super) fn missing_name() -> Self {
-        Self::fixed("ValueError", "Missing required field: 'name'")
+        Self::fixed(FailureKind::ValueError, "Missing required field: 'name'")
     }
 
     pub(super) fn unknown_tool(name: &str) -> Self {
-        Self::fixed("ValueError", format!("Unknown tool: '{name}'"))
+        Self::fixed(FailureKind::ValueError, format!("Unknown tool: '{name}'"))
     }
 
     pub(super) fn unknown_tool_of(name: &str, toolbox_id: &str) -> Self {
         Self::fixed(
-            "ValueError",
+            FailureKind::ValueError,
             format!("ValueError: Unknown tool '{name}' for ToolBox '{toolbox_id}'."),
         )
     }
@@ -107,7 +109,7 @@ impl WireError {
     pub(super) fn arguments_of_type(tool: &str, args: &Value) -> Self {
         let found = python_type_name(args);
         Self::fixed(
-            "RuntimeError",
+            FailureKind::RuntimeError,
             format!(
                 "RuntimeError: Tool '{tool}' called with unexpected type arguments: {found}. Must be Dict[str, Any] \
                  or ToolArguments."
@@ -120,7 +122,7 @@ impl WireError {
             "ValueError: Tool input validation failed for '{tool}' in ToolBox '{toolbox_id}': {}",
             list(problems)
         );
-        Self::fixed("ValueError", text)
+        Self::fixed(FailureKind::ValueError, text)
     }
 
     pub(super) fn invalid_output(tool: &str, toolbox_id: &str, problems: &[Problem]) -> Self {
@@ -128,13 +130,13 @@ impl WireError {
             "RuntimeError: Tool output validation failed for '{tool}' in ToolBox '{toolbox_id}': {}",
             list(problems)
         );
-        Self::fixed("RuntimeError", text)
+        Self::fixed(FailureKind::RuntimeError, text)
     }
 
     pub(super) fn output_of_type(tool: &str, output: &Value) -> Self {
         let found = python_type_name(output);
         Self::fixed(
-            "RuntimeError",
+            FailureKind::RuntimeError,
             format!(
                 "RuntimeError: Tool '{tool}' returned an unexpected type: {found}. Must return Dict[str, Any] or \
                  ToolOutput."
@@ -144,7 +146,7 @@ impl WireError {
 
     fn failed(tool: &str, toolbox_id: &str, cause: &Failure) -> Self {
         let mut error = Self::fixed(
-            "RuntimeError",
+            FailureKind::RuntimeError,
             format!("RuntimeError: Tool execution failed for '{tool}' in ToolBox '{toolbox_id}': {cause}"),
         );
         error.detail.data.clone_from(&cause.data);
@@ -156,7 +158,7 @@ impl WireError {
     pub(super) fn refused(refusal: &Refusal) -> Self {
         match refusal {
             Refusal::Latched { toolbox_id, stop } => Self::new(
-                "EmergencyStop",
+                FailureKind::EmergencyStop,
                 format!(
                     "{LATCHED} Toolbox '{toolbox_id}' was stopped by {} ({}); an operator lifts it with \
                      ovos.tools.resume",
@@ -164,17 +166,19 @@ impl WireError {
                 ),
             ),
             Refusal::PlanFailed(failure) | Refusal::NeverBegun(failure) => Self::of(failure),
-            Refusal::Plan(error @ PlanError::Forbidden { .. }) => Self::new("PermissionError", error),
-            Refusal::Plan(error) => Self::new("PlanError", error),
+            Refusal::Plan(error @ PlanError::Forbidden { .. }) => {
+                Self::new(FailureKind::PermissionError, error)
+            }
+            Refusal::Plan(error) => Self::new(FailureKind::PlanError, error),
             Refusal::PlanTimeout { .. } | Refusal::TurnTooLong { .. } | Refusal::WaitTooLong { .. } => {
-                Self::new("TimeoutError", refusal)
+                Self::new(FailureKind::TimeoutError, refusal)
             }
             Refusal::QueueFull { .. } | Refusal::TooManyCalls { .. } | Refusal::RecordTooLong { .. } => {
-                Self::new("BusyError", refusal)
+                Self::new(FailureKind::BusyError, refusal)
             }
-            Refusal::NotRecorded { .. } => Self::new("StateError", refusal),
+            Refusal::NotRecorded { .. } => Self::new(FailureKind::StateError, refusal),
             Refusal::Ended(cause) => Self::ended(cause),
-            _ => Self::new("ValueError", refusal),
+            _ => Self::new(FailureKind::ValueError, refusal),
         }
     }
 
@@ -225,16 +229,16 @@ fn says_it_all(tool: &str, failure: &Failure) -> bool {
             .strip_prefix(text)
             .is_some_and(|rest| rest.starts_with(&format!("'{tool}'")))
     };
-    match kind.as_str() {
-        "ToolboxCrashed" | "BusyError" => true,
-        "RuntimeError" => [
+    match kind.parse() {
+        Ok(FailureKind::ToolboxCrashed | FailureKind::BusyError) => true,
+        Ok(FailureKind::RuntimeError) => [
             "Tool execution failed for ",
             "Tool output validation failed for ",
             "Tool ",
         ]
         .into_iter()
         .any(about),
-        "ValueError" => {
+        Ok(FailureKind::ValueError) => {
             about("Tool input validation failed for ")
                 || about("Unknown tool ")
                 || message == "Out of range float values are not JSON compliant"

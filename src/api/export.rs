@@ -1,6 +1,6 @@
 //! `ovos.tools.export`: the tools in a model's own format.
 
-use ovos_toolbox_wire::Effect;
+use ovos_toolbox_wire::{Effect, FailureKind};
 use serde_json::Value;
 
 use super::error::{OrError, WireError};
@@ -19,7 +19,7 @@ impl Api {
         let format = text(&request.data, "format")?.unwrap_or_else(|| Format::Json.name().to_owned());
         let format: Format = format
             .parse()
-            .map_err(|error| WireError::new("ValueError", error))?;
+            .map_err(|error| WireError::new(FailureKind::ValueError, error))?;
         let toolbox_id = text(&request.data, "toolbox_id")?;
         let wanted = texts(&request.data, "names")?;
         let snapshot = self.registry.snapshot();
@@ -27,7 +27,7 @@ impl Api {
             && snapshot.toolbox(id).is_none()
         {
             return Err(WireError::new(
-                "ValueError",
+                FailureKind::ValueError,
                 format!("toolbox '{id}' is not loaded"),
             ));
         }

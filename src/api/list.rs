@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ovos_toolbox_wire::{Effect, Object};
+use ovos_toolbox_wire::{Effect, FailureKind, Object};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -87,7 +87,7 @@ impl Api {
                 (Some(tool), true) => Ok(Listed::new(&tool, detail)),
                 // A call of that name stops them all, but showing one of them would be a guess.
                 _ => Err(WireError::new(
-                    "AmbiguousToolError",
+                    FailureKind::AmbiguousToolError,
                     format!("'{name}' is owned by several toolboxes; give toolbox_id"),
                 )),
             }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use ovos_toolbox_wire::Effect;
+use ovos_toolbox_wire::{Effect, FailureKind};
 
 use super::actions::{everything, for_people, told};
 use super::error::WireError;
@@ -136,7 +136,7 @@ impl Api {
             }
             Answer::Refused(refusal) => Err(refused(tool, refusal)),
             Answer::Full(of_one) => Err(WireError::new(
-                "BusyError",
+                FailureKind::BusyError,
                 format!(
                     "too many calls wait to be confirmed, {of_one} of them of {principal}: confirm them, or let them \
                      expire"
@@ -154,7 +154,7 @@ impl Api {
         match declined {
             Ok(refusal) => refused(tool, refusal),
             Err(gone) => WireError::new(
-                "PermissionError",
+                FailureKind::PermissionError,
                 format!("'{tool}' was declined, and does not run; {gone}"),
             ),
         }
@@ -194,7 +194,7 @@ fn refused(tool: &str, refusal: Hold) -> WireError {
     };
     let minutes = refusal.left.as_secs().div_ceil(60);
     WireError::new(
-        "PermissionError",
+        FailureKind::PermissionError,
         format!("'{tool}': a person has refused {what} is refused for {minutes} minutes more"),
     )
 }
@@ -202,7 +202,7 @@ fn refused(tool: &str, refusal: Hold) -> WireError {
 fn not_permitted(principal: &Principal, tool: &Tool, decision: &Decision) -> WireError {
     let reason = decision.reason.as_deref().map(|reason| format!(": {reason}"));
     WireError::new(
-        "PermissionError",
+        FailureKind::PermissionError,
         format!(
             "'{}' of toolbox '{}' is not for {principal} ({}){}",
             tool.name(),

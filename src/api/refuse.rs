@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use ovos_toolbox_wire::Object;
+use ovos_toolbox_wire::{FailureKind, Object};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -39,8 +39,12 @@ impl Api {
             Topic::Run if !self.stops_among(&request.data).is_empty() => self.handle(topic, request).await,
             _ => {
                 let error = format!("the request's data cannot be read: {reason}");
-                self.fail(topic, &request, WireError::new("ValueError", error).text)
-                    .await;
+                self.fail(
+                    topic,
+                    &request,
+                    WireError::new(FailureKind::ValueError, error).text,
+                )
+                .await;
             }
         }
     }
@@ -51,7 +55,7 @@ impl Api {
     /// The answer is lost.
     pub async fn answer_busy(&self, topic: Topic, request: &Request) {
         let busy = "far too many requests are under way; try again later";
-        self.fail(topic, request, WireError::new("BusyError", busy).text)
+        self.fail(topic, request, WireError::new(FailureKind::BusyError, busy).text)
             .await;
     }
 
@@ -127,7 +131,7 @@ impl Api {
     /// # Cancel safety
     /// The answer is lost.
     pub async fn answer_bug(&self, topic: Topic, request: &Request) {
-        let bug = WireError::new("RuntimeError", "bug in the service; its log says more");
+        let bug = WireError::new(FailureKind::RuntimeError, "bug in the service; its log says more");
         self.fail(topic, request, bug.text).await;
     }
 }
@@ -195,7 +199,7 @@ fn short(answer: Object, reason: &str) -> Object {
             small.insert(key, if is_short { value } else { Value::from("") });
         }
     }
-    let error = WireError::new("RuntimeError", reason);
+    let error = WireError::new(FailureKind::RuntimeError, reason);
     small.insert("error".to_owned(), Value::from(error.text));
     small
 }

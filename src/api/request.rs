@@ -3,7 +3,7 @@
 //! The published contract is lax (a name may be of any type, arguments are checked late), so requests are read key by
 //! key instead of being refused as a whole.
 
-use ovos_toolbox_wire::{Effect, Object};
+use ovos_toolbox_wire::{Effect, FailureKind, Object};
 use serde_json::Value;
 
 use super::error::WireError;
@@ -52,7 +52,7 @@ pub(super) fn required_text(data: &Object, key: &str) -> Result<String, WireErro
     match text(data, key)? {
         Some(text) if !text.is_empty() => Ok(text),
         _ => Err(WireError::new(
-            "ValueError",
+            FailureKind::ValueError,
             format!("Missing required field: '{key}'"),
         )),
     }
@@ -136,7 +136,7 @@ fn timeout_ms(data: &Object) -> Result<Option<u64>, WireError> {
 
 fn wrong(key: &str, accepted: &str, found: &Value) -> WireError {
     WireError::new(
-        "ValueError",
+        FailureKind::ValueError,
         format!("'{key}' must be {accepted}, got {}", shorten(found)),
     )
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ovos_toolbox_wire::{Effect, Object};
+use ovos_toolbox_wire::{Effect, FailureKind, Object};
 use serde_json::Value;
 use tokio::time::timeout;
 
@@ -205,7 +205,7 @@ impl Api {
         match found.await {
             Ok(found) => found,
             Err(_) => Err(WireError::new(
-                "ToolboxUnavailable",
+                FailureKind::ToolboxUnavailable,
                 format!(
                     "its reload takes longer than {} s; see ovos.tools.status",
                     patience.as_secs()
@@ -247,7 +247,7 @@ pub(super) fn stops(snapshot: &Snapshot, name: &str) -> Vec<Arc<Tool>> {
 
 pub(super) fn unavailable(toolbox_id: &str, reason: &str) -> WireError {
     WireError::new(
-        "ToolboxUnavailable",
+        FailureKind::ToolboxUnavailable,
         format!("toolbox '{toolbox_id}' cannot be called: {reason}"),
     )
 }
@@ -259,7 +259,7 @@ fn ambiguous(name: &str, tools: &[Arc<Tool>]) -> WireError {
         .collect();
     let aliases: Vec<String> = tools.iter().map(|tool| format!("'{}'", tool.alias())).collect();
     WireError::new(
-        "AmbiguousToolError",
+        FailureKind::AmbiguousToolError,
         format!(
             "'{name}' is owned by the toolboxes {}; give toolbox_id, or call {}",
             owners.join(" and "),

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use ovos_toolbox_wire::{CallOutcome, Effect, Object};
+use ovos_toolbox_wire::{CallOutcome, Effect, FailureKind, Object};
 use serde_json::{Value, json};
 
 use super::asking::Asking;
@@ -63,7 +63,7 @@ impl Api {
     /// # Errors
     /// The first thing that is wrong; then nothing of the run may happen.
     pub(super) fn checked_steps(&self, data: &Object) -> Result<(Steps, Vec<Arc<Tool>>), WireError> {
-        let steps = Steps::read(data).map_err(|invalid| WireError::new("ValueError", invalid))?;
+        let steps = Steps::read(data).map_err(|invalid| WireError::new(FailureKind::ValueError, invalid))?;
         let mut tools = Vec::with_capacity(steps.all().len());
         for step in steps.all() {
             let found = self.resolve(&step.named());
@@ -74,7 +74,7 @@ impl Api {
                     "'{}' lifts an emergency stop, which is no step of a run",
                     tool.name()
                 );
-                return Err(WireError::new("PermissionError", error).of_step(&step.id));
+                return Err(WireError::new(FailureKind::PermissionError, error).of_step(&step.id));
             }
             tools.push(tool);
         }
@@ -92,7 +92,7 @@ impl Api {
         if options.content == Some(ContentMode::Inline) {
             let error =
                 "'content' of a run must be \"path\": its steps may have more than one answer carries";
-            return Err(WireError::new("ValueError", error));
+            return Err(WireError::new(FailureKind::ValueError, error));
         }
         let (mut steps, tools) = self.checked_steps(&request.data)?;
         let run_id = options.call_id.clone().unwrap_or_else(|| self.new_call_id());
@@ -108,7 +108,7 @@ impl Api {
                  CALL_ID:ID",
                 LONGEST_CALL_ID - 1
             );
-            return Err(WireError::new("ValueError", error));
+            return Err(WireError::new(FailureKind::ValueError, error));
         }
         let facts = self.engine.facts();
         let effect = effect_of(&tools);
@@ -201,7 +201,7 @@ impl Api {
         };
         let all_stop = steps.iter().all(|step| step.status == RunStatus::Completed);
         Ran {
-            error: (!all_stop).then(|| WireError::new("EmergencyStop", error)),
+            error: (!all_stop).then(|| WireError::new(FailureKind::EmergencyStop, error)),
             steps,
         }
     }

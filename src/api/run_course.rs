@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
-use ovos_toolbox_wire::{CallOutcome, Object};
+use ovos_toolbox_wire::{CallOutcome, FailureKind, Object};
 use serde_json::Value;
 use tokio::time::interval;
 
@@ -94,7 +94,7 @@ impl Run<'_> {
                     }
                     Err(missing) => {
                         let step = &steps.all()[index];
-                        let came = Came::refused(WireError::new("ValueError", missing));
+                        let came = Came::refused(WireError::new(FailureKind::ValueError, missing));
                         let report = self.report(step, &Object::new(), came, &mut end);
                         reports[index] = Some(report);
                     }
@@ -198,7 +198,7 @@ impl Run<'_> {
             return Ok(found);
         }
         let text = format!("'{}' has become another tool since the run began", tool.name());
-        Err(WireError::new("ToolboxError", text))
+        Err(WireError::new(FailureKind::ToolboxError, text))
     }
 
     /// Why no further step may begin, whatever became of the steps.
@@ -213,7 +213,7 @@ impl Run<'_> {
         Some(End {
             error: WireError {
                 outcome: Some(CallOutcome::Stopped),
-                ..WireError::new("EmergencyStop", &reason)
+                ..WireError::new(FailureKind::EmergencyStop, &reason)
             },
             reason,
         })
@@ -301,10 +301,10 @@ impl Run<'_> {
             Err(error) => error.of_step(&step.id),
             Ok(_) => {
                 let kind = match status {
-                    RunStatus::TimedOut => "TimeoutError",
-                    RunStatus::Cancelled => "CancelledError",
-                    RunStatus::Stopped => "EmergencyStop",
-                    _ => "RuntimeError",
+                    RunStatus::TimedOut => FailureKind::TimeoutError,
+                    RunStatus::Cancelled => FailureKind::CancelledError,
+                    RunStatus::Stopped => FailureKind::EmergencyStop,
+                    _ => FailureKind::RuntimeError,
                 };
                 WireError::new(kind, format!("{reason}: its result says more"))
             }

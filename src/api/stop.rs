@@ -5,7 +5,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use ovos_toolbox_wire::{ActionReport, CallOutcome, Conclusion, Effect, Object, Outcome, Report};
+use ovos_toolbox_wire::{
+    ActionReport, CallOutcome, Conclusion, Effect, FailureKind, Object, Outcome, Report,
+};
 use serde_json::{Value, json};
 
 use super::error::WireError;
@@ -40,7 +42,7 @@ fn stop_entry(stopped: Stopped) -> StoppedToolbox {
         stop_id,
         unreached,
     } = stopped;
-    let error = unreached.map(|why| WireError::new("ToolboxUnavailable", why).text);
+    let error = unreached.map(|why| WireError::new(FailureKind::ToolboxUnavailable, why).text);
     StoppedToolbox {
         toolbox_id,
         ok: error.is_none(),
@@ -53,7 +55,7 @@ fn stop_entry(stopped: Stopped) -> StoppedToolbox {
 fn mark_unrecorded(toolbox: &mut StoppedToolbox, why: &str) {
     toolbox.ok = false;
     let text = WireError::new(
-        "StateError",
+        FailureKind::StateError,
         format!("it is in emergency stop, but would not be any more after a restart of the service: {why}"),
     );
     toolbox.error = Some(match toolbox.error.take() {
@@ -222,7 +224,7 @@ impl Api {
         let stays: Vec<&str> = stays.map(|toolbox| toolbox.toolbox_id.as_str()).collect();
         let error = (!stays.is_empty()).then(|| {
             let text = format!("not resumed: it still holds {}", stays.join(", "));
-            WireError::new("EmergencyStop", text).text
+            WireError::new(FailureKind::EmergencyStop, text).text
         });
         let mut lines = vec![resume_entry(EVERYTHING, error)];
         lines.extend(resumed.iter().map(|toolbox| {
@@ -263,7 +265,7 @@ impl Api {
         let (name, toolbox_id) = (tool.name(), tool.toolbox_id.as_str());
         if !self.settings.operator_tools {
             return Err(WireError::new(
-                "PermissionError",
+                FailureKind::PermissionError,
                 format!(
                     "'{name}' is for an operator: use ovos.tools.resume, or set service.operator_tools to true"
                 ),
@@ -323,7 +325,7 @@ impl Api {
 }
 
 fn not_resumed(error: &ResumeError) -> WireError {
-    WireError::new("EmergencyStop", format!("not resumed: {error}"))
+    WireError::new(FailureKind::EmergencyStop, format!("not resumed: {error}"))
 }
 
 /// The readable parts of a stop request.

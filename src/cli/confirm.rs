@@ -3,6 +3,7 @@
 use std::io::stdin;
 use std::time::Duration;
 
+use ovos_toolbox_wire::FailureKind;
 use tokio::signal::ctrl_c;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
@@ -35,7 +36,7 @@ pub(super) async fn next(
     output: &mut Output<'_>,
 ) -> Result<Next, CliError> {
     let waits = matches!(answer.accepted(), Err(ClientError::Refused(refusal))
-        if refusal.kind() == Some("ConfirmationRequired"));
+        if refusal.known_kind() == Some(FailureKind::ConfirmationRequired));
     if !waits {
         return Ok(Next::End);
     }

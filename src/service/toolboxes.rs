@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
-use ovos_toolbox_wire::{Event, Failure, Object};
+use ovos_toolbox_wire::{Event, Failure, FailureKind, Object};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -351,7 +351,7 @@ impl HostServices for Services {
                 }
                 if let Some(question) = bridge.questions.give_up(&session) {
                     let late = format!("no answer to `{topic}` came within {} ms", timeout.as_millis());
-                    bridge.respond(&question, &Err(Failure::new("TimeoutError", late)));
+                    bridge.respond(&question, &Err(Failure::new(FailureKind::TimeoutError, late)));
                 }
             },
             &self.1,

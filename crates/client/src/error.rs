@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bus::DialError;
+use ovos_toolbox_wire::FailureKind;
 use url::Url;
 
 use crate::payload::ErrorDetail;
@@ -116,6 +117,12 @@ impl Refusal {
         let (kind, _) = self.text.split_once(": ")?;
         let is_word = !kind.is_empty() && kind.bytes().all(|byte| byte.is_ascii_alphanumeric());
         is_word.then_some(kind)
+    }
+
+    /// The kind of the error where it is one of the service's own.
+    #[must_use]
+    pub fn known_kind(&self) -> Option<FailureKind> {
+        self.kind()?.parse().ok()
     }
 }
 

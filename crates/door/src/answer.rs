@@ -2,7 +2,7 @@
 
 use client::payload::{Confirm, ErrorDetail, InvokeResponse, failure_key};
 use client::{ClientError, Received, Refusal};
-use ovos_toolbox_wire::Object;
+use ovos_toolbox_wire::{FailureKind, Object};
 use serde_json::{Value, json};
 
 use crate::{Lost, Registered};
@@ -64,7 +64,7 @@ impl Answer {
     pub fn cancelled(tool: &Registered, why: &str) -> Self {
         Self::failure(
             &format!("`{}` was cancelled: {why}.", tool.name),
-            json!({"error": {"kind": "CancelledError", "message": why}}),
+            json!({"error": {"kind": FailureKind::CancelledError, "message": why}}),
         )
     }
 
@@ -99,7 +99,7 @@ pub fn waits(tool: &Registered, confirm: &Confirm, why: &str) -> Answer {
             tool.name,
             expires_ms / 1000
         ),
-        json!({"error": {"kind": "ConfirmationRequired", "message": text, "id": id, "expires_ms": expires_ms}}),
+        json!({"error": {"kind": FailureKind::ConfirmationRequired, "message": text, "id": id, "expires_ms": expires_ms}}),
     )
 }
 
@@ -120,9 +120,9 @@ fn output(value: Value) -> Answer {
 }
 
 fn refusal_of(tool: &Registered, refusal: &Refusal) -> Answer {
-    let kind = refusal.kind().unwrap_or("RuntimeError");
+    let kind = refusal.kind().unwrap_or(FailureKind::RuntimeError.into());
     let mut text = refusal.text.clone();
-    if let Some(advice) = advice(tool, kind) {
+    if let Some(advice) = advice(tool, refusal) {
         text.push('\n');
         text.push_str(&advice);
     }
@@ -139,20 +139,20 @@ fn refusal_of(tool: &Registered, refusal: &Refusal) -> Answer {
 }
 
 /// What to do about an error.
-fn advice(tool: &Registered, kind: &str) -> Option<String> {
-    Some(match kind {
-        "ValueError" => format!(
+fn advice(tool: &Registered, refusal: &Refusal) -> Option<String> {
+    Some(match refusal.known_kind()? {
+        FailureKind::ValueError => format!(
             "The arguments of `{}`: {}.",
             tool.name,
             arguments(&tool.arguments)
         ),
-        "EmergencyStop" => {
+        FailureKind::EmergencyStop => {
             "Do not call it again: tell the user that a person has to lift the stop with `ovos-tools resume`."
                 .to_owned()
         }
-        "BusyError" => "Try again in a few seconds.".to_owned(),
-        "PermissionError" => "Do not call it again: tell the user.".to_owned(),
-        "ToolboxUnavailable" | "ToolboxClosed" => {
+        FailureKind::BusyError => "Try again in a few seconds.".to_owned(),
+        FailureKind::PermissionError => "Do not call it again: tell the user.".to_owned(),
+        FailureKind::ToolboxUnavailable | FailureKind::ToolboxClosed => {
             "Try again in a few seconds; if that does not help, tell the user to look at `ovos-tools status`."
                 .to_owned()
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use ovos_toolbox_wire::{Conclusion, Effect, Failure, Object, Report};
+use ovos_toolbox_wire::{Conclusion, Effect, Failure, FailureKind, Object, Report};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -104,16 +104,13 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// The kind of error of a call that was cancelled.
-    pub(crate) const CANCELLED: &'static str = "CancelledError";
-
     /// The kind of error of a call that ended for this reason.
     #[must_use]
-    pub fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> FailureKind {
         match self {
-            Self::EmergencyStop { .. } => "EmergencyStop",
-            Self::TimedOut { .. } => "TimeoutError",
-            _ => Self::CANCELLED,
+            Self::EmergencyStop { .. } => FailureKind::EmergencyStop,
+            Self::TimedOut { .. } => FailureKind::TimeoutError,
+            _ => FailureKind::CancelledError,
         }
     }
 }

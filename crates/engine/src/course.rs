@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use ovos_toolbox_wire::{Action, CallIdentity, Conclusion, Effect, Failure, Object, Report};
+use ovos_toolbox_wire::{Action, CallIdentity, Conclusion, Effect, Failure, FailureKind, Object, Report};
 use parking_lot::Mutex;
 use tokio::time::timeout;
 
@@ -255,7 +255,7 @@ impl Engine {
                     "toolbox `{toolbox_id}` did not conclude `{tool}` within {} ms",
                     limit.as_millis()
                 );
-                Verdict::Toolbox(Conclusion::Error(Failure::new("TimeoutError", late)))
+                Verdict::Toolbox(Conclusion::Error(Failure::new(FailureKind::TimeoutError, late)))
             }
         }
     }

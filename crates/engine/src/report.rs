@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use ovos_toolbox_wire::{
-    ActionReport, CallOutcome, Completion, Conclusion, Failure, Object, Outcome, Report,
+    ActionReport, CallOutcome, Completion, Conclusion, Failure, FailureKind, Object, Outcome, Report,
 };
 use serde_json::Value;
 
@@ -42,7 +42,7 @@ pub(crate) fn conclude(report: &Report) -> Conclusion {
             .find(|line| !matches!(line.outcome, Outcome::Completed | Outcome::Skipped))
             .and_then(|line| line.error.clone());
         return Conclusion::Error(
-            worst.unwrap_or_else(|| Failure::new("RuntimeError", "an action did not complete")),
+            worst.unwrap_or_else(|| Failure::new(FailureKind::RuntimeError, "an action did not complete")),
         );
     }
     let output = |line: &ActionReport| {
@@ -65,7 +65,7 @@ pub(crate) struct Interruption {
 }
 
 pub(crate) fn interruption(cause: Option<&Cause>) -> Interruption {
-    let kind = cause.map_or(Cause::CANCELLED, Cause::kind);
+    let kind = cause.map_or(FailureKind::CancelledError, Cause::kind);
     let outcome = if matches!(cause, Some(Cause::TimedOut { .. })) {
         Outcome::TimedOut
     } else {
@@ -107,7 +107,7 @@ pub(crate) fn settle(line: &mut ActionReport, end: Ended, interruption: Option<&
         }
         (Ended::Cancelled, None) => {
             line.outcome = Outcome::Cancelled;
-            line.error = Some(Failure::new("CancelledError", "the toolbox ended it"));
+            line.error = Some(Failure::new(FailureKind::CancelledError, "the toolbox ended it"));
         }
     }
 }
@@ -139,7 +139,7 @@ pub(crate) fn skipped(action: &PlannedAction, because: Option<&str>) -> ActionRe
     let mut line = line(action);
     let because = because.unwrap_or("an action before it");
     line.error = Some(Failure::new(
-        "SkippedError",
+        FailureKind::SkippedError,
         format!("not started, because `{because}` did not complete"),
     ));
     line

@@ -13,7 +13,8 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use ovos_toolbox_wire::{
-    ActionIdentity, ActionReport, CallIdentity, Completion, Effect, Failure, Object, Outcome, Report, Start,
+    ActionIdentity, ActionReport, CallIdentity, Completion, Effect, Failure, FailureKind, Object, Outcome,
+    Report, Start,
 };
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -243,7 +244,7 @@ impl Runner<'_> {
             Waited::GivenUp => {
                 line.outcome = Outcome::Abandoned;
                 line.error = Some(Failure::new(
-                    "TimeoutError",
+                    FailureKind::TimeoutError,
                     format!(
                         "it brings the machine to safety and was not ended, but has not reported its end for {} ms \
                          (service.safe_limit_ms)",
@@ -264,7 +265,7 @@ impl Runner<'_> {
                 let why = Interruption {
                     outcome: Outcome::TimedOut,
                     failure: Failure::new(
-                        "TimeoutError",
+                        FailureKind::TimeoutError,
                         format!("not done within its timeout of {} ms", limit.as_millis()),
                     ),
                 };

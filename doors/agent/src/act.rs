@@ -16,7 +16,7 @@ use client::payload::{
 };
 use client::{ClientError, Received, Step};
 use door::{Answer, Door, Lost, Registered};
-use ovos_toolbox_wire::{Content, Effect, Object, Outcome};
+use ovos_toolbox_wire::{Content, Effect, FailureKind, Object, Outcome};
 use serde_json::{Value, json};
 
 /// The codes of results by which a drone says that a person flies.
@@ -281,17 +281,17 @@ impl Hands<'_> {
 
     /// Looks what a failure means for the run.
     async fn why(&self, tool: &Registered, data: &Value, cut_short: bool) {
-        let kind = data["error"]["kind"].as_str().unwrap_or_default();
+        let kind = data["error"]["kind"].as_str().and_then(|kind| kind.parse().ok());
         let told = data["error"]["message"].as_str().unwrap_or_default();
         if data["code"] == TAKEOVER || told.contains(TAKEOVER) {
             self.interrupt.take(&tool.toolbox_id, "the vehicle says so");
         }
-        if kind == "EmergencyStop" {
+        if kind == Some(FailureKind::EmergencyStop) {
             self.interrupt.raise(End::Latched(told.to_owned()));
         }
         // Stops that came before the answer have arrived when this returns.
         let ended = self.watch.check().await;
-        if ended.is_none() && (cut_short || kind == "CancelledError") {
+        if ended.is_none() && (cut_short || kind == Some(FailureKind::CancelledError)) {
             self.interrupt
                 .raise(End::Operator("a call of the run was cancelled".to_owned()));
         }

@@ -7,7 +7,7 @@ use client::Received;
 use client::payload::{CallOptions, ContentMode, RunRequest, RunResponse, RunStep};
 use config::McpDoor;
 use door::{Answer, Listing, Registered, StopTool, own_id, stop};
-use ovos_toolbox_wire::{Effect, Object};
+use ovos_toolbox_wire::{Effect, FailureKind, Object};
 use rmcp::RoleServer;
 use rmcp::model::CallToolResult;
 use rmcp::service::RequestContext;
@@ -143,7 +143,7 @@ fn invalid(why: &str) -> CallToolResult {
     );
     answer::result(Answer::failure(
         &text,
-        json!({"error": {"kind": "ValueError", "message": why}}),
+        json!({"error": {"kind": FailureKind::ValueError, "message": why}}),
     ))
 }
 

@@ -9,6 +9,7 @@ use client::{Request, Requests};
 use config::{VoiceDoor, is_this_machine};
 use door::Door;
 use futures_util::FutureExt as _;
+use ovos_toolbox_wire::FailureKind;
 use parking_lot::Mutex;
 use rustls::ClientConfig;
 use serde_json::{Value, json};
@@ -75,11 +76,11 @@ pub(crate) enum JoinError {
 
 impl JoinError {
     /// The word before the colon of an answer's `error`.
-    fn kind(&self) -> &'static str {
+    fn kind(&self) -> FailureKind {
         match self {
-            Self::Request(_) | Self::Read(_) | Self::Chat(ChatError::Target(_)) => "ValueError",
-            Self::Full | Self::Asked | Self::Closes => "BusyError",
-            Self::Key(_) | Self::Chat(_) => "RuntimeError",
+            Self::Request(_) | Self::Read(_) | Self::Chat(ChatError::Target(_)) => FailureKind::ValueError,
+            Self::Full | Self::Asked | Self::Closes => FailureKind::BusyError,
+            Self::Key(_) | Self::Chat(_) => FailureKind::RuntimeError,
         }
     }
 }

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
+use ovos_toolbox_wire::FailureKind;
 use tokio::time::Instant;
 
 use crate::dialect::{Asked, MAX_ID};
@@ -150,7 +151,7 @@ impl Ledger {
                 false => self.asked_again(asked, &key, now),
             };
         }
-        let busy = |message: String| Some(Outcome::failure("BusyError", message));
+        let busy = |message: String| Some(Outcome::failure(FailureKind::BusyError, message));
         let count = |stop: bool| {
             self.running
                 .values()

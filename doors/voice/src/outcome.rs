@@ -3,6 +3,7 @@
 use client::Received;
 use client::payload::{InvokeResponse, failure_key};
 use door::{Answer, Registered};
+use ovos_toolbox_wire::FailureKind;
 use serde_json::{Value, json};
 
 /// The longest result that is told, in bytes of JSON, and the longest text of a failure: models read no more, and forget what was
@@ -27,10 +28,10 @@ pub(crate) enum Outcome {
 
 impl Outcome {
     /// A failure whose message says what to do, too.
-    pub(crate) fn failure(kind: &str, message: impl Into<String>) -> Self {
+    pub(crate) fn failure(kind: impl Into<String>, message: impl Into<String>) -> Self {
         let message = cut(message.into());
         Self::Failure {
-            kind: kind.to_owned(),
+            kind: kind.into(),
             sentence: message.clone(),
             message,
         }
@@ -54,7 +55,7 @@ impl Outcome {
     pub(crate) fn refused(answer: &Answer) -> Self {
         let text = |key: &str| answer.data["error"][key].as_str().map(str::to_owned);
         Self::Failure {
-            kind: text("kind").unwrap_or_else(|| "RuntimeError".to_owned()),
+            kind: text("kind").unwrap_or_else(|| FailureKind::RuntimeError.into()),
             message: cut(text("message").unwrap_or_else(|| answer.text.clone())),
             sentence: cut(answer.text.clone()),
         }

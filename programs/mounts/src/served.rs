@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use config::MountConfig;
-use ovos_toolbox_wire::{Failure, Start, ToolList};
+use ovos_toolbox_wire::{Failure, FailureKind, Start, ToolList};
 use protocol::{Answer, Functions, Notice, Opening, Order, Raw, RunEnd};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;
@@ -143,7 +143,7 @@ impl Served {
             _ if self.closing.is_some() => RunEnd::Lost(Raw::of(&self.is_closed())),
             (Err(error), _) => {
                 let why = format!("the start cannot be read: {error}");
-                RunEnd::Error(Raw::of(&Failure::new("ValueError", why)))
+                RunEnd::Error(Raw::of(&Failure::new(FailureKind::ValueError, why)))
             }
             _ if self.runs.len() >= self.max_queued => {
                 let why = format!(
@@ -151,7 +151,7 @@ impl Served {
                     self.runs.len(),
                     self.id
                 );
-                RunEnd::Error(Raw::of(&Failure::new("BusyError", why)))
+                RunEnd::Error(Raw::of(&Failure::new(FailureKind::BusyError, why)))
             }
             (Ok(start), Some(mount)) => {
                 let cancelled = CancellationToken::new();
@@ -169,7 +169,7 @@ impl Served {
                 tokio::spawn(async move {
                     let result = called.await.unwrap_or_else(|error| {
                         let why = format!("the mounts program failed: {error}");
-                        Err(NoResult::Failed(Failure::new("InternalError", why)))
+                        Err(NoResult::Failed(Failure::new(FailureKind::InternalError, why)))
                     });
                     // Fails only when the program ends.
                     _ = ends.send(Ended { run, result });
@@ -212,7 +212,10 @@ impl Served {
     }
 
     fn is_closed(&self) -> Failure {
-        Failure::new("ToolboxClosed", format!("mount `{}` is closed", self.id))
+        Failure::new(
+            FailureKind::ToolboxClosed,
+            format!("mount `{}` is closed", self.id),
+        )
     }
 
     /// When the runs under way are given up, while it closes.
@@ -240,7 +243,7 @@ impl Served {
         for (run, cancelled) in std::mem::take(&mut self.runs) {
             cancelled.cancel();
             let why = format!("mount `{}` was closed while it ran", self.id);
-            let end = RunEnd::Lost(Raw::of(&Failure::new("ToolboxClosed", why)));
+            let end = RunEnd::Lost(Raw::of(&Failure::new(FailureKind::ToolboxClosed, why)));
             self.voice.ended(&Notice::Ended {
                 run,
                 end,

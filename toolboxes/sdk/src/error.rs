@@ -6,7 +6,7 @@
 use std::fmt;
 
 use ovos_toolbox_abi::{Status, status};
-use ovos_toolbox_wire::Failure;
+use ovos_toolbox_wire::{Failure, FailureKind};
 use serde_json::Value;
 
 use crate::UnitError;
@@ -35,18 +35,18 @@ impl ToolError {
 
     /// The arguments match the schema but cannot be used. The kind is `ValueError`.
     pub fn bad_args(message: impl fmt::Display) -> Self {
-        Self::with_status(status::BAD_ARGS, "ValueError", message)
+        Self::with_status(status::BAD_ARGS, FailureKind::ValueError, message)
     }
 
     /// Not possible now, because something else uses it.
     pub fn busy(message: impl fmt::Display) -> Self {
-        Self::with_status(status::BUSY, "BusyError", message)
+        Self::with_status(status::BUSY, FailureKind::BusyError, message)
     }
 
     /// The action was cancelled or halted.
     #[must_use]
     pub fn cancelled() -> Self {
-        Self::with_status(status::CANCELLED, "CancelledError", "cancelled")
+        Self::with_status(status::CANCELLED, FailureKind::CancelledError, "cancelled")
     }
 
     /// Adds details for programs.

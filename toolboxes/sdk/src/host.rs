@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ovos_toolbox_abi::{Status, status};
-use ovos_toolbox_wire::{Event, Failure, Severity};
+use ovos_toolbox_wire::{Event, Failure, FailureKind, Severity};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -122,7 +122,7 @@ impl Host {
             answer = answer => answer.unwrap_or_else(|_| Err(ToolError::cancelled())),
             () = tokio::time::sleep(bound) => {
                 self.inner.requests.give_up(id);
-                Err(ToolError::new("TimeoutError", format!("no answer from {topic} within {timeout_ms} ms")))
+                Err(ToolError::new(FailureKind::TimeoutError, format!("no answer from {topic} within {timeout_ms} ms")))
             }
             () = self.inner.closing.cancelled() => Err(ToolError::cancelled()),
         }

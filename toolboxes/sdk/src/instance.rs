@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use ovos_toolbox_abi::{Status, status};
-use ovos_toolbox_wire::{CallIdentity, Effect, Failure, ToolDefinition};
+use ovos_toolbox_wire::{CallIdentity, Effect, Failure, FailureKind, ToolDefinition};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -302,7 +302,7 @@ impl<T: Toolbox> Instance<T> {
         if epoch < newest && matches!(effect, Effect::Motion | Effect::Write) {
             return Err(ToolError::with_status(
                 status::CANCELLED,
-                "CancelledError",
+                FailureKind::CancelledError,
                 "planned before the latest emergency stop",
             ));
         }
@@ -361,11 +361,14 @@ fn open_on<T: Toolbox>(runtime: &Runtime, host: Host, config: T::Config) -> Resu
     match receiver.recv_timeout(OPEN + Duration::from_millis(250)) {
         Ok(Ok(Ok(opened))) => opened,
         Ok(Ok(Err(payload))) => Err(ToolError::panic(payload)),
-        Ok(Err(_)) => Err(ToolError::new("TimeoutError", "open did not finish within 9 s")),
+        Ok(Err(_)) => Err(ToolError::new(
+            FailureKind::TimeoutError,
+            "open did not finish within 9 s",
+        )),
         Err(_) => {
             task.abort();
             Err(ToolError::new(
-                "TimeoutError",
+                FailureKind::TimeoutError,
                 "open blocks its thread; it has 9 s",
             ))
         }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use ovos_toolbox_abi::status;
-use ovos_toolbox_wire::{Content, Effect, Progress};
+use ovos_toolbox_wire::{Content, Effect, FailureKind, Progress};
 use tokio_util::sync::CancellationToken;
 
 use crate::gate::Gate;
@@ -165,7 +165,11 @@ impl Drop for Completer {
         let ended = if std::thread::panicking() {
             ToolError::with_status(status::PANIC, "Panic", "the toolbox panicked")
         } else {
-            ToolError::with_status(status::CANCELLED, "CancelledError", "the toolbox was closed")
+            ToolError::with_status(
+                status::CANCELLED,
+                FailureKind::CancelledError,
+                "the toolbox was closed",
+            )
         };
         self.complete(Err(ended));
     }

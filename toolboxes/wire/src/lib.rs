@@ -7,6 +7,7 @@
 
 mod action;
 mod content;
+mod kind;
 mod manifest;
 mod outcome;
 mod report;
@@ -14,6 +15,7 @@ mod tool;
 
 pub use action::{Action, ActionIdentity, CallIdentity, Plan, Start};
 pub use content::{Content, ContentKind};
+pub use kind::FailureKind;
 pub use manifest::{Manifest, is_requestable, is_subscribable, is_toolbox_id};
 pub use outcome::{Complete, Completion, Conclusion, Event, Failure, Progress, Severity};
 pub use report::{ActionReport, CallOutcome, Outcome, Report};

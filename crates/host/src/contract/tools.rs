@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use ovos_toolbox_wire::{Effect, Failure, Object, ToolDefinition};
+use ovos_toolbox_wire::{Effect, Failure, FailureKind, Object, ToolDefinition};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -147,7 +147,7 @@ pub(crate) fn read(json: &str, maker: Maker, motion: Motion) -> Result<ToolSet, 
 /// The error for a text that is no list of tools.
 pub(crate) fn no_list(error: &serde_json::Error) -> Failure {
     Failure::new(
-        "ToolboxError",
+        FailureKind::ToolboxError,
         format!("the tool list is not {{\"tools\": [...]}}: {error}"),
     )
 }

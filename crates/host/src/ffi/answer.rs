@@ -4,7 +4,7 @@
 //! sends can make a function here panic. Nesting is bounded by `serde_json`'s own limit of 128 levels (see [`json`]).
 
 use ovos_toolbox_abi::{Status, status};
-use ovos_toolbox_wire::{Action, Completion, Conclusion, Content, Failure, Plan};
+use ovos_toolbox_wire::{Action, Completion, Conclusion, Content, Failure, FailureKind, Plan};
 use protocol::{Answer, Raw, RunEnd};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
@@ -38,18 +38,18 @@ fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<Op
 
 /// A failure about the toolbox's side of the boundary rather than about the work.
 pub(crate) fn protocol(what: &str, cause: impl std::fmt::Display) -> Failure {
-    Failure::new("ToolboxError", format!("{what} {cause}"))
+    Failure::new(FailureKind::ToolboxError, format!("{what} {cause}"))
 }
 
 /// The failure that a status stands for when the toolbox gave no words.
 pub(crate) fn bare(status: Status, what: &str) -> Failure {
     let (kind, message) = match status {
-        status::BAD_ARGS => ("ValueError", "says that the arguments cannot be used"),
-        status::CANCELLED => ("CancelledError", "was cancelled"),
-        status::BUSY => ("BusyError", "says: not now"),
-        status::PANIC => ("ToolboxPanic", "panicked"),
-        status::UNKNOWN_TOOL => ("ToolboxError", "does not know this tool"),
-        _ => ("ToolboxError", "failed without saying why"),
+        status::BAD_ARGS => (FailureKind::ValueError, "says that the arguments cannot be used"),
+        status::CANCELLED => (FailureKind::CancelledError, "was cancelled"),
+        status::BUSY => (FailureKind::BusyError, "says: not now"),
+        status::PANIC => (FailureKind::ToolboxPanic, "panicked"),
+        status::UNKNOWN_TOOL => (FailureKind::ToolboxError, "does not know this tool"),
+        _ => (FailureKind::ToolboxError, "failed without saying why"),
     };
     Failure::new(kind, format!("{what} {message}"))
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ovos_toolbox_wire::Failure;
+use ovos_toolbox_wire::{Failure, FailureKind};
 use parking_lot::Mutex;
 
 use crate::ffi::table::{Instance, LaneClosed};
@@ -78,7 +78,7 @@ impl HaltJob {
         for reply in self.replies.drain(..over) {
             let text =
                 format!("more than {MAX_HALTS} halts wait for the toolbox; it is halted when it can be");
-            reply(Err(Failure::new("BusyError", text).into()));
+            reply(Err(Failure::new(FailureKind::BusyError, text).into()));
         }
     }
 
@@ -355,12 +355,12 @@ pub(crate) fn json_of(subsystems: &[String]) -> String {
 }
 
 fn closed() -> Unanswered {
-    Unanswered::Closed(Failure::new("ToolboxClosed", "the toolbox is closed"))
+    Unanswered::Closed(Failure::new(FailureKind::ToolboxClosed, "the toolbox is closed"))
 }
 
 fn overtaken() -> Failure {
     Failure::new(
-        "EmergencyStop",
+        FailureKind::EmergencyStop,
         "a newer stop came before the resume was done; resume that one",
     )
 }

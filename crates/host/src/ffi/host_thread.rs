@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::thread;
 
-use ovos_toolbox_wire::Failure;
+use ovos_toolbox_wire::{Failure, FailureKind};
 
 use crate::ffi::callbacks;
 use crate::ffi::control::json_of;
@@ -54,7 +54,12 @@ impl HostThread {
         let spawned = thread::Builder::new()
             .name(format!("tb-{id}"))
             .spawn(move || self.run(opened));
-        let failed = |error| Failure::new("ToolboxError", format!("no thread for toolbox `{id}`: {error}"));
+        let failed = |error| {
+            Failure::new(
+                FailureKind::ToolboxError,
+                format!("no thread for toolbox `{id}`: {error}"),
+            )
+        };
         spawned.map(drop).map_err(failed)
     }
 
@@ -101,7 +106,7 @@ impl HostThread {
         if let Err(error) = self.plugin.control.run(Arc::clone(&instance), id) {
             self.close(&instance);
             return Err(Failure::new(
-                "ToolboxError",
+                FailureKind::ToolboxError,
                 format!("no control thread for toolbox `{id}`: {error}"),
             ));
         }
@@ -154,7 +159,9 @@ impl Drop for HostThread {
         // Also when the thread panics: a waiter would wait for ever.
         self.plugin.begin_close();
         let text = format!("toolbox `{}` was closed while it ran", self.plugin.id());
-        self.plugin.runs.lose(&Failure::new("ToolboxClosed", text));
+        self.plugin
+            .runs
+            .lose(&Failure::new(FailureKind::ToolboxClosed, text));
         if let Some(closed) = self.closed.take() {
             closed();
         }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ovos_toolbox_abi::{Status, status};
-use ovos_toolbox_wire::{Failure, Manifest};
+use ovos_toolbox_wire::{Failure, FailureKind, Manifest};
 use parking_lot::Mutex;
 use protocol::{Answer, Raw, RunEnd};
 use serde_json::Value;
@@ -171,14 +171,14 @@ impl Plugin {
         match refused {
             Refused::Closed => {
                 let text = format!("toolbox `{id}` is closed");
-                Unanswered::Closed(Failure::new("ToolboxClosed", text))
+                Unanswered::Closed(Failure::new(FailureKind::ToolboxClosed, text))
             }
             Refused::Full => {
                 let text = format!(
                     "toolbox `{id}` has {} calls waiting for its thread; try again later",
                     self.limits.max_queued
                 );
-                Unanswered::Failed(Failure::new("BusyError", text))
+                Unanswered::Failed(Failure::new(FailureKind::BusyError, text))
             }
         }
     }

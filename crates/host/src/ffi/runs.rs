@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 
-use ovos_toolbox_wire::{Content, Failure};
+use ovos_toolbox_wire::{Content, Failure, FailureKind};
 use protocol::{Raw, RunEnd};
 
 use crate::contract::counts::Counters;
@@ -97,7 +97,10 @@ impl Runs {
         if inner.runs.contains_key(&run) {
             drop(inner);
             let text = format!("run {run} is under way; a run id is used once");
-            tell(RunEnd::Error(Raw::of(&Failure::new("InternalError", text))), None);
+            tell(
+                RunEnd::Error(Raw::of(&Failure::new(FailureKind::InternalError, text))),
+                None,
+            );
             return false;
         }
         inner.newest = inner.newest.max(run);

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use ovos_toolbox_wire::{Effect, Event, Failure, Progress, Start};
+use ovos_toolbox_wire::{Effect, Event, Failure, FailureKind, Progress, Start};
 use parking_lot::Mutex;
 use protocol::{Answer, Counts, Notice, Order, Raw, RunEnd};
 use serde::Deserialize;
@@ -102,7 +102,7 @@ impl Server {
         let host = HostThread::new(plugin.clone(), library, open.config, closed);
         // Before anything is said: what is asked because of that finds it.
         let taken = self.plugin.set(plugin);
-        taken.map_err(|_| Failure::new("InternalError", "it is open already"))?;
+        taken.map_err(|_| Failure::new(FailureKind::InternalError, "it is open already"))?;
         host.spawn(opened)
     }
 
@@ -371,5 +371,8 @@ pub(crate) fn moves(effect: Effect) -> bool {
 }
 
 fn not_open() -> Unanswered {
-    Unanswered::Closed(Failure::new("ToolboxClosed", "the toolbox is not open"))
+    Unanswered::Closed(Failure::new(
+        FailureKind::ToolboxClosed,
+        "the toolbox is not open",
+    ))
 }

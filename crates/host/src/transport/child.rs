@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ovos_toolbox_wire::{Failure, Manifest};
+use ovos_toolbox_wire::{Failure, FailureKind, Manifest};
 use protocol::{Opening, Order, Raw};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -96,7 +96,7 @@ impl Hosted {
         };
         let opened = tokio::select! {
             opened = toolbox.greet_and_open(&sockets, opening, hello) => opened,
-            () = stop.cancelled() => Err(Failure::new("ToolboxClosed", "the service ends")),
+            () = stop.cancelled() => Err(Failure::new(FailureKind::ToolboxClosed, "the service ends")),
         };
         let Err(failure) = opened else { return Ok(toolbox) };
         // The caller learns of the failure only when the device is free and the hardware at rest.
@@ -221,12 +221,15 @@ fn give_up(tether: &Tether, sockets: &Sockets, what: &str, limit: Duration) -> F
     let text = format!("its process {what} within {} s", limit.as_secs_f64());
     tether.give_up(text.clone());
     sockets.bell.ring();
-    Failure::new("TimeoutError", format!("toolbox `{id}`: {text}"))
+    Failure::new(FailureKind::TimeoutError, format!("toolbox `{id}`: {text}"))
 }
 
 /// The failure of what keeps a process from being started.
 pub(super) fn cannot_start(what: &str, error: &dyn std::fmt::Display) -> Failure {
-    Failure::new("ToolboxError", format!("start a process for {what}: {error}"))
+    Failure::new(
+        FailureKind::ToolboxError,
+        format!("start a process for {what}: {error}"),
+    )
 }
 
 pub(super) fn opening(open: &Open, seq: u64) -> Result<Opening, serde_json::Error> {

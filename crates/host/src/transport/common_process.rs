@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use ovos_toolbox_wire::{Failure, Manifest};
+use ovos_toolbox_wire::{Failure, FailureKind, Manifest};
 use protocol::Order;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -87,7 +87,7 @@ impl CommonProcess {
         };
         let greeted = tokio::select! {
             greeted = greeted(&common.tether, &common.sockets, hello) => greeted,
-            () = stop.cancelled() => Err(Failure::new("ToolboxClosed", "its program was ended")),
+            () = stop.cancelled() => Err(Failure::new(FailureKind::ToolboxClosed, "its program was ended")),
         };
         if let Err(failure) = greeted {
             end(&common.tether, &common.sockets, &stop).await;
@@ -177,7 +177,10 @@ impl Hosted {
         let opened = toolbox.await_open(is_open, limit + LOADING);
         let opened = match given_up.run_until_cancelled(opened).await {
             Some(opened) => opened.unwrap_or_else(|| Err(toolbox.late("open()", limit))),
-            None => Err(Failure::new("ToolboxClosed", "its opening was given up")),
+            None => Err(Failure::new(
+                FailureKind::ToolboxClosed,
+                "its opening was given up",
+            )),
         };
         if opened.is_err() {
             // Before it is opened again.

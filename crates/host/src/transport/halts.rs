@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use ovos_toolbox_wire::Failure;
+use ovos_toolbox_wire::{Failure, FailureKind};
 use protocol::{Answer, Order, Raw};
 use serde_json::Value;
 
@@ -142,7 +142,7 @@ impl Halts {
                 .and_then(|missed| missed.as_ref()?.get(&id)?.as_str());
             let answer = match (reached, why) {
                 (true, _) => Answer::Ok(()),
-                (false, Some(why)) => Answer::Error(Raw::of(&Failure::new("ToolboxError", why))),
+                (false, Some(why)) => Answer::Error(Raw::of(&Failure::new(FailureKind::ToolboxError, why))),
                 (false, None) => answer.clone(),
             };
             (id, seq, answer)

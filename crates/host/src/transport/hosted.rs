@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
-use ovos_toolbox_wire::{Action, Completion, Conclusion, Failure, Manifest, Object, Report, Start};
+use ovos_toolbox_wire::{
+    Action, Completion, Conclusion, Failure, FailureKind, Manifest, Object, Report, Start,
+};
 use protocol::{Counts, Order, Raw};
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -236,7 +238,7 @@ impl Hosted {
         let id = &self.origin().toolbox_id;
         let limit = limit.as_secs_f64();
         let text = format!("{what} of toolbox `{id}` did not return within {limit} s");
-        Failure::new("TimeoutError", text)
+        Failure::new(FailureKind::TimeoutError, text)
     }
 
     /// Sends an order that is answered on the control lane.
@@ -269,7 +271,7 @@ impl Hosted {
             let limit_ms = limit.unwrap_or_default().as_millis();
             let text = format!("{what} of toolbox `{id}` was not confirmed within {limit_ms} ms");
             tracing::error!(toolbox = &**id, "{text}");
-            Err(Failure::new("TimeoutError", text).into())
+            Err(Failure::new(FailureKind::TimeoutError, text).into())
         }
         .boxed()
     }

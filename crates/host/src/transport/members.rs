@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use ovos_toolbox_wire::{Failure, Manifest, Start};
+use ovos_toolbox_wire::{Failure, FailureKind, Manifest, Start};
 use parking_lot::Mutex;
 use protocol::{Answer, MAX_CONTROL, MAX_TOOLBOXES, Notice, OFFERS_CHANGED, Order, Raw};
 use serde::Deserialize;
@@ -107,7 +107,12 @@ impl Members {
         id: &str,
         make: impl FnOnce(Arc<dyn Lanes>) -> Tether,
     ) -> Result<Arc<Tether>, Failure> {
-        let refused = |why: &str| Err(Failure::new("ToolboxError", format!("toolbox `{id}`: {why}")));
+        let refused = |why: &str| {
+            Err(Failure::new(
+                FailureKind::ToolboxError,
+                format!("toolbox `{id}`: {why}"),
+            ))
+        };
         let mut state = self.state.lock();
         if state.is_gone {
             return refused("its program has ended");
@@ -202,7 +207,7 @@ impl Members {
 
     /// Answers an order that is not sent. The newest epoch is kept; a cancel is lost, and its run, which moves nothing, goes on.
     fn refuse(&self, id: &str, order: Order) {
-        let not_reached = Failure::new("ToolboxError", "its program does not read its orders");
+        let not_reached = Failure::new(FailureKind::ToolboxError, "its program does not read its orders");
         let answer = || Answer::Error(Raw::of(&not_reached));
         let (epoch, notice) = match order {
             Order::Halt {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ovos_toolbox_wire::Failure;
+use ovos_toolbox_wire::{Failure, FailureKind};
 use protocol::Order;
 use tokio::sync::oneshot;
 
@@ -30,7 +30,12 @@ impl Sent {
         let ended = told.await;
         self.done = true;
         // Every way out of the table tells; losing a run would be a bug, and must not hang the call.
-        let lost = |_| Ended::Lost(Failure::new("InternalError", "the run was lost by the service"));
+        let lost = |_| {
+            Ended::Lost(Failure::new(
+                FailureKind::InternalError,
+                "the run was lost by the service",
+            ))
+        };
         ended.unwrap_or_else(lost)
     }
 }

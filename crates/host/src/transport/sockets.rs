@@ -4,7 +4,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ovos_toolbox_wire::{Failure, Start};
+use ovos_toolbox_wire::{Failure, FailureKind, Start};
 use protocol::{MAX_DATA, Order, Raw};
 use tokio::sync::watch;
 
@@ -82,7 +82,7 @@ impl Sockets {
             toolbox.unwrap_or(&self.toolbox_id),
             frame.length()
         );
-        Err(Failure::new("RuntimeError", text))
+        Err(Failure::new(FailureKind::RuntimeError, text))
     }
 }
 

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use ovos_toolbox_wire::{Completion, Failure, Manifest, Start};
+use ovos_toolbox_wire::{Completion, Failure, FailureKind, Manifest, Start};
 use parking_lot::{Mutex, MutexGuard};
 use protocol::{Counts, Functions};
 use tokio::sync::{oneshot, watch};
@@ -261,7 +261,7 @@ impl Tether {
         }
         if state.runs.contains_key(&run) {
             let text = format!("run {run} is under way; a run id is used once");
-            return failed(Failure::new("InternalError", text));
+            return failed(Failure::new(FailureKind::InternalError, text));
         }
         if full || state.runs.len() >= self.limits.max_queued {
             return failed(self.busy());
@@ -304,13 +304,16 @@ impl Tether {
 
     fn is_closed(&self) -> Unanswered {
         let id = &self.unasked.origin.toolbox_id;
-        Unanswered::Closed(Failure::new("ToolboxClosed", format!("toolbox `{id}` is closed")))
+        Unanswered::Closed(Failure::new(
+            FailureKind::ToolboxClosed,
+            format!("toolbox `{id}` is closed"),
+        ))
     }
 
     fn busy(&self) -> Failure {
         let id = &self.unasked.origin.toolbox_id;
         let text = format!("toolbox `{id}` has too many calls waiting for it; try again later");
-        Failure::new("BusyError", text)
+        Failure::new(FailureKind::BusyError, text)
     }
 
     /// Why an answer that was waited for does not come.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use config::Interrupt;
 use door::{Registered, StopTool};
 use futures_util::FutureExt as _;
-use ovos_toolbox_wire::{Effect, Object};
+use ovos_toolbox_wire::{Effect, FailureKind, Object};
 use serde_json::Value;
 use tokio::task::{Id, JoinError};
 use tokio::time::Instant;
@@ -166,7 +166,7 @@ impl Chat {
         }
         let Some(tool) = tool else {
             let message = format!("There is no tool {name:?}.");
-            return Asking::Ended(key, Outcome::failure("ValueError", message));
+            return Asking::Ended(key, Outcome::failure(FailureKind::ValueError, message));
         };
         let args = match arguments {
             Ok(args) => args,
@@ -175,7 +175,7 @@ impl Chat {
             Err(wrong) => {
                 let message =
                     format!("{name} did not run. Its {wrong}. Call it again with arguments that fit.");
-                return Asking::Ended(key, Outcome::failure("ValueError", message));
+                return Asking::Ended(key, Outcome::failure(FailureKind::ValueError, message));
             }
         };
         let end = CancellationToken::new();
@@ -206,7 +206,7 @@ impl Chat {
             Err(error) => {
                 tracing::error!(%error, "the door failed at a call");
                 let message = "The door failed. It is not known whether the call was carried out.";
-                (error.id(), Outcome::failure("InternalError", message))
+                (error.id(), Outcome::failure(FailureKind::InternalError, message))
             }
         };
         let Some(key) = self.keys.remove(&task) else {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use ovos_toolbox_abi::level;
-use ovos_toolbox_wire::Failure;
+use ovos_toolbox_wire::{Failure, FailureKind};
 use parking_lot::Mutex;
 use protocol::{Functions, Notice, Opening, Order};
 use rustix::process::Signal;
@@ -111,14 +111,14 @@ impl Host {
             silence_ms,
         } = opening;
         if let Some(reason) = &self.unconfined {
-            return Err(Failure::new("PermissionError", reason));
+            return Err(Failure::new(FailureKind::PermissionError, reason));
         }
         self.silence_ms.store(silence_ms, Ordering::SeqCst);
         self.close_ms.store(close_ms, Ordering::SeqCst);
         let config = config.into_text();
         self.config.lock().clone_from(&config);
         let library = Library::load(&self.file, &self.file);
-        let library = library.map_err(|e| Failure::new("ToolboxError", e.to_string()))?;
+        let library = library.map_err(|e| Failure::new(FailureKind::ToolboxError, e.to_string()))?;
         let limits = Limits {
             max_result_bytes,
             max_queued,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use ovos_toolbox_wire::{Completion, Content, Failure};
+use ovos_toolbox_wire::{Completion, Content, Failure, FailureKind};
 use protocol::{Answer, Notice, Order, Raw, RunEnd};
 use serde_json::Value;
 
@@ -101,7 +101,7 @@ impl Tether {
     fn too_long(&self, what: &str, bytes: usize) -> Option<Failure> {
         let most = self.limits.max_result_bytes;
         let text = format!("{what} has {bytes} bytes, more than the {most} that are accepted");
-        (bytes > most).then(|| Failure::new("ToolboxError", text))
+        (bytes > most).then(|| Failure::new(FailureKind::ToolboxError, text))
     }
 
     /// Takes the run that an end is for; none, and counted, when there is none.
@@ -142,7 +142,7 @@ impl Tether {
         };
         let Some(data) = taken else {
             self.unasked.counters.add(|counts| &mut counts.refused_requests);
-            let refusal = Failure::new("ToolboxError", "the request was refused");
+            let refusal = Failure::new(FailureKind::ToolboxError, "the request was refused");
             let answer = Answer::Error(Raw::of(&refusal));
             // May be lost: a process that does not read could ask without end.
             self.lanes.chatter(Order::Response { request, answer });
@@ -174,7 +174,7 @@ impl Tether {
         let id = &self.unasked.origin.toolbox_id;
         let closed = |what: &str| {
             let text = format!("toolbox `{id}` {what}");
-            Unanswered::Closed(Failure::new("ToolboxClosed", text))
+            Unanswered::Closed(Failure::new(FailureKind::ToolboxClosed, text))
         };
         let why = match &end {
             End::Closed(true) => closed("was closed while it ran"),
@@ -182,7 +182,7 @@ impl Tether {
             End::Abandoned => closed("did not close in time and was abandoned"),
             End::Died(death) => {
                 let text = format!("toolbox `{id}`: {}", death.reason);
-                Unanswered::Died(Failure::new("ToolboxCrashed", text))
+                Unanswered::Died(Failure::new(FailureKind::ToolboxCrashed, text))
             }
         };
         let later = match &why {
@@ -242,5 +242,5 @@ fn brief<T>(answer: Answer<T>) -> Answer<T> {
     let text = format!(
         "the reason that it gave has {bytes} bytes, more than the {MAX_FAILURE_BYTES} that are accepted"
     );
-    Answer::Error(Raw::of(&Failure::new("ToolboxError", text)))
+    Answer::Error(Raw::of(&Failure::new(FailureKind::ToolboxError, text)))
 }
