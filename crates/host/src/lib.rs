@@ -41,5 +41,5 @@ pub use protocol::Counts;
 pub use section::{Confine, Isolation, ProgramConfig, PythonConfig, Switch, ToolboxConfig};
 pub use transport::child::ProcessSettings;
 pub use transport::hosted::Hosted;
+pub use transport::peer::Death;
 pub use transport::serve;
-pub use transport::tether::Death;

@@ -70,12 +70,15 @@ impl Lanes {
     ///
     /// # Errors
     /// The service is gone.
-    pub(crate) fn serve(self, hello: &Notice) -> std::io::Result<(Outlet, mpsc::UnboundedReceiver<Brought>)> {
+    pub(crate) fn serve(
+        self,
+        hello: &Notice,
+    ) -> std::io::Result<(NoticeSender, mpsc::UnboundedReceiver<Brought>)> {
         let Self { data, control } = self;
         (&data).write_all(&frame(hello))?;
         // The service bounds what is under way: it waits for answers, and holds back starts past `max_queued`.
         let (brings, brought) = mpsc::unbounded_channel();
-        let outlet = Outlet::start(data.try_clone()?);
+        let notices = NoticeSender::start(data.try_clone()?);
         spawn("control", brings.clone(), |brings| serve_control(control, brings))?;
         spawn("data", brings, |brings| {
             read(data, MAX_DATA, |order| {
@@ -84,7 +87,7 @@ impl Lanes {
                 Ok(())
             })
         })?;
-        Ok((outlet, brought))
+        Ok((notices, brought))
     }
 }
 
@@ -161,7 +164,7 @@ fn read(
 
 /// Writes notices to the data lane, by a thread of its own: the service may read slowly.
 #[derive(Clone)]
-pub(crate) struct Outlet {
+pub(crate) struct NoticeSender {
     frames: Sender<Written>,
     waiting: Arc<AtomicUsize>,
 }
@@ -172,7 +175,7 @@ enum Written {
     Flush(Sender<()>),
 }
 
-impl Outlet {
+impl NoticeSender {
     pub(crate) fn start(socket: UnixStream) -> Self {
         // What may be lost is bounded by `waiting`, and of answers there are no more than orders.
         let (frames, written) = channel();

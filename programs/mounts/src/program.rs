@@ -9,7 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::sleep_until;
 
-use crate::lanes::{Brought, Lanes, Outlet};
+use crate::lanes::{Brought, Lanes, NoticeSender};
 use crate::served::Served;
 use crate::voice::Voice;
 
@@ -31,7 +31,7 @@ fn serve_alone(id: &str) -> Result<(), String> {
     let lanes = Lanes::take().map_err(|error| {
         format!("descriptors 3 and 4 are no sockets ({error}): ovos-tools starts this program, for what stands in service.mounts")
     })?;
-    let (outlet, brought) = lanes
+    let (notices, brought) = lanes
         .serve(&hello(id))
         .map_err(|error| format!("the service is gone: {error}"))?;
     // All of a mount runs on this thread: the kernel ends the servers when the thread ends that started them.
@@ -39,8 +39,8 @@ fn serve_alone(id: &str) -> Result<(), String> {
     let runtime = runtime.map_err(|error| format!("no runtime: {error}"))?;
     // Fails if another part of the program has chosen already, which is as good.
     _ = rustls::crypto::ring::default_provider().install_default();
-    runtime.block_on(serve(id, &outlet, brought))?;
-    outlet.flush(FLUSH);
+    runtime.block_on(serve(id, &notices, brought))?;
+    notices.flush(FLUSH);
     // What is left, such as a cancel under way to a server, is not waited for.
     runtime.shutdown_background();
     Ok(())
@@ -65,7 +65,11 @@ fn hello(id: &str) -> Notice {
     })
 }
 
-async fn serve(id: &str, outlet: &Outlet, mut brought: UnboundedReceiver<Brought>) -> Result<(), String> {
+async fn serve(
+    id: &str,
+    notices: &NoticeSender,
+    mut brought: UnboundedReceiver<Brought>,
+) -> Result<(), String> {
     // As many ends as there are runs, which `max_queued` bounds.
     let (ends, mut ended) = unbounded_channel();
     let mut terminated = signal(SignalKind::terminate()).map_err(|error| format!("SIGTERM: {error}"))?;
@@ -77,7 +81,7 @@ async fn serve(id: &str, outlet: &Outlet, mut brought: UnboundedReceiver<Brought
             && let Some(served) = served.take()
         {
             let last = served.end().await;
-            outlet.say(&last);
+            notices.say(&last);
             return Ok(());
         }
         let deadline = served.as_ref().and_then(Served::deadline);
@@ -99,7 +103,7 @@ async fn serve(id: &str, outlet: &Outlet, mut brought: UnboundedReceiver<Brought
             word = brought.recv() => match word {
                 Some(Brought::Order(Order::Open(mut opening))) => {
                     opening.stop_epoch = opening.stop_epoch.max(epoch);
-                    let voice = Voice::new(outlet.clone());
+                    let voice = Voice::new(notices.clone());
                     served = Some(Served::open(id, &opening, voice, ends.clone()));
                 }
                 Some(Brought::Order(order)) => match &mut served {
@@ -107,7 +111,7 @@ async fn serve(id: &str, outlet: &Outlet, mut brought: UnboundedReceiver<Brought
                     None => match order {
                         Order::Epoch { stop_epoch } => epoch = epoch.max(stop_epoch),
                         Order::Close { seq } => {
-                            outlet.say(&Notice::Closed { seq, in_time: true });
+                            notices.say(&Notice::Closed { seq, in_time: true });
                             return Ok(());
                         }
                         _ => {}

@@ -7,7 +7,7 @@ use ovos_toolbox_wire::{Event, Progress, Severity};
 use protocol::{Counts, Notice, Raw};
 use serde_json::{Value, json};
 
-use crate::lanes::Outlet;
+use crate::lanes::NoticeSender;
 use crate::secrets::Secrets;
 
 /// The lines of a log, in the words of the protocol.
@@ -48,7 +48,7 @@ impl Backend {
 /// Speaks for one toolbox.
 #[derive(Clone)]
 pub(crate) struct Voice {
-    outlet: Outlet,
+    notices: NoticeSender,
     /// What is left out of all that may be said unasked.
     secrets: Arc<Secrets>,
     limits: Arc<Mutex<Limits>>,
@@ -64,7 +64,7 @@ struct Limits {
 }
 
 impl Voice {
-    pub(crate) fn new(outlet: Outlet) -> Self {
+    pub(crate) fn new(notices: NoticeSender) -> Self {
         let limits = Limits {
             logs: Rate::new(500.0, 1000.0),
             progress: Rate::new(500.0, 1000.0),
@@ -73,7 +73,7 @@ impl Voice {
             told: Counts::default(),
         };
         Self {
-            outlet,
+            notices,
             secrets: Arc::default(),
             limits: Arc::new(Mutex::new(limits)),
         }
@@ -91,13 +91,13 @@ impl Voice {
 
     /// Says something that must arrive.
     pub(crate) fn say(&self, notice: &Notice) {
-        self.outlet.say(notice);
+        self.notices.say(notice);
     }
 
     /// Says how a run ended.
     pub(crate) fn ended(&self, notice: &Notice) {
         self.tell_counts();
-        self.outlet.say(notice);
+        self.notices.say(notice);
     }
 
     /// Says how the server is. The reason is for people.
@@ -118,7 +118,7 @@ impl Voice {
             target: target.to_owned(),
             message: self.secrets.hide(message),
         };
-        let said = self.limited(|limits| &mut limits.logs) && self.outlet.say_or_drop(&notice);
+        let said = self.limited(|limits| &mut limits.logs) && self.notices.say_or_drop(&notice);
         if !said {
             self.drops(|dropped| &mut dropped.dropped_logs);
         }
@@ -134,7 +134,7 @@ impl Voice {
             run,
             progress: Raw::of(&progress),
         };
-        let said = self.limited(|limits| &mut limits.progress) && self.outlet.say_or_drop(&notice);
+        let said = self.limited(|limits| &mut limits.progress) && self.notices.say_or_drop(&notice);
         if !said {
             self.drops(|dropped| &mut dropped.dropped_progress);
         }
@@ -155,7 +155,7 @@ impl Voice {
             severity,
             data: data.map(|data| self.secrets.hide_in(&data)),
         };
-        self.outlet.say(&Notice::Event(Raw::of(&event)));
+        self.notices.say(&Notice::Event(Raw::of(&event)));
     }
 
     fn limited(&self, rate: impl FnOnce(&mut Limits) -> &mut Rate) -> bool {
@@ -170,7 +170,7 @@ impl Voice {
         let mut limits = self.limits();
         if limits.dropped != limits.told {
             limits.told = limits.dropped;
-            self.outlet.say(&Notice::Counts(limits.dropped));
+            self.notices.say(&Notice::Counts(limits.dropped));
         }
     }
 

@@ -37,7 +37,7 @@ KILLED = 70
 #: The `seq` of the guard's own halt.
 _OWN_SEQ = -1
 
-Bell = Tuple[socket.socket, socket.socket]
+SignalSockets = Tuple[socket.socket, socket.socket]
 
 
 def split(data: socket.socket, control: socket.socket, safe_stop: Optional[SafeStop]) -> socket.socket:
@@ -47,13 +47,13 @@ def split(data: socket.socket, control: socket.socket, safe_stop: Optional[SafeS
     sys.stdout.flush()
     sys.stderr.flush()
     ours, theirs = socket.socketpair()
-    bell = _signals()
+    signal_sockets = _signals()
     guard = os.getpid()
     # What was imported so far is shared with the child, as long as the garbage collector does not write to it.
     gc.freeze()
     child = os.fork()
     if child == 0:
-        _reset(bell)
+        _reset(signal_sockets)
         ours.close()
         control.close()
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
@@ -61,22 +61,22 @@ def split(data: socket.socket, control: socket.socket, safe_stop: Optional[SafeS
             os._exit(KILLED)
         return theirs
     theirs.close()
-    Guard(data, control, ours, child, bell, safe_stop).run()
+    Guard(data, control, ours, child, signal_sockets, safe_stop).run()
 
 
 class Guard:
     """The parent's loop."""
 
     def __init__(
-        self, data: socket.socket, control: socket.socket, link: socket.socket, child: int, bell: Bell,
+        self, data: socket.socket, control: socket.socket, link: socket.socket, child: int, signal_sockets: SignalSockets,
         safe_stop: Optional[SafeStop],
     ) -> None:
         self._data = data
         self._control = End(control)
         self._link = End(link)
         self._child = child
-        self._bell = bell
-        self._wake = bell[0]
+        self._signal_sockets = signal_sockets
+        self._wake = signal_sockets[0]
         self._safe_stop = safe_stop
         self._status: Optional[int] = None
         self._config: Dict[str, Any] = {}
@@ -262,7 +262,7 @@ class Guard:
         sys.stdout.flush()
         child = os.fork()
         if child == 0:
-            _reset(self._bell)
+            _reset(self._signal_sockets)
             os.setsid()
             signal.alarm(5)
             for connection in (self._data, self._control.connection, self._link.connection):
@@ -315,21 +315,21 @@ class Guard:
         self._control.flush()
 
 
-def _signals() -> Bell:
+def _signals() -> SignalSockets:
     """A socket that becomes readable when SIGTERM or SIGCHLD comes, and the one that Python writes to."""
-    wake, ring = socket.socketpair()
+    wake, written = socket.socketpair()
     wake.setblocking(False)
-    ring.setblocking(False)
+    written.setblocking(False)
     for number in (signal.SIGTERM, signal.SIGCHLD):
         signal.signal(number, lambda *_: None)
-    signal.set_wakeup_fd(ring.fileno(), warn_on_full_buffer=False)
-    return wake, ring
+    signal.set_wakeup_fd(written.fileno(), warn_on_full_buffer=False)
+    return wake, written
 
 
-def _reset(bell: Bell) -> None:
+def _reset(signal_sockets: SignalSockets) -> None:
     """Undoes `_signals` in a process that was forked."""
     signal.set_wakeup_fd(-1)
-    for end in bell:
+    for end in signal_sockets:
         end.close()
     for number in (signal.SIGTERM, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)

@@ -24,7 +24,7 @@ use crate::process::spawner::Program;
 use crate::transport::child::ProcessSettings;
 use crate::transport::common_process::CommonProcess;
 use crate::transport::members::Offers;
-use crate::transport::tether::Death;
+use crate::transport::peer::Death;
 use section::ProgramConfig;
 
 /// How often a new list of toolboxes is taken: whatever it sends, toolboxes come and go no faster.

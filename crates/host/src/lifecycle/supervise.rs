@@ -18,7 +18,7 @@ use crate::lifecycle::opening;
 use crate::lifecycle::shared::Shared;
 use crate::lifecycle::status::State;
 use crate::transport::hosted::Hosted;
-use crate::transport::tether::Death;
+use crate::transport::peer::Death;
 use section::Isolation;
 
 /// Makes a copy the live one and publishes it; returns the slot of the one before it.

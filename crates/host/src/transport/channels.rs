@@ -15,15 +15,15 @@ use crate::ffi::plugin::Open;
 use crate::ffi::server::{Notices, Server, moves};
 use crate::transport::hosted::Hosted;
 use crate::transport::lanes::Lanes;
-use crate::transport::tether::{End, Tether};
+use crate::transport::peer::{End, Peer};
 
 impl Hosted {
     /// Opens a toolbox in this process.
     ///
     /// ```text
-    ///  Tether ── start, plan, conclude ──> Server ──> host thread ────> toolbox
-    ///         ── cancel, halt, resume ───> Server ──> control thread ─> toolbox
-    ///  Tether <── Ear <── notices, on the threads of the toolbox
+    ///  Peer ── start, plan, conclude ──> Server ──> host thread ────> toolbox
+    ///       ── cancel, halt, resume ───> Server ──> control thread ─> toolbox
+    ///  Peer <── Ear <── notices, on the threads of the toolbox
     /// ```
     ///
     /// # Errors
@@ -40,24 +40,24 @@ impl Hosted {
         let ear = Arc::new(Ear::default());
         let server = Arc::new(Server::new(ear.clone()));
         let lanes = Arc::new(Channels(server.clone()));
-        let tether = Arc::new(Tether::new(&open, library.manifest().clone(), services, lanes));
-        _ = ear.0.set(Arc::downgrade(&tether));
+        let peer = Arc::new(Peer::new(&open, library.manifest().clone(), services, lanes));
+        _ = ear.0.set(Arc::downgrade(&peer));
         let toolbox = Self {
-            tether: tether.clone(),
+            peer: peer.clone(),
             maker: Maker::Plugin,
             content_dir: None,
         };
-        let is_open = tether.will_open(0)?;
+        let is_open = peer.will_open(0)?;
         let functions = library.functions();
-        let opener = tether.clone();
+        let opener = peer.clone();
         let opened = Box::new(move |said: Result<(), Failure>| {
             let answer = said.map(|()| functions).into();
             opener.hear(Notice::Opened { seq: 0, answer });
         });
         // Owned by the toolbox's thread: while that can say something, there is one who hears it.
         let closed = move || {
-            tether.bury(End::Closed(true));
-            tether.rested.send_replace(true);
+            peer.ended(End::Closed(true));
+            peer.rested.send_replace(true);
         };
         server.open(library, open, opened, closed)?;
         let opened = toolbox.await_open(is_open, limit).await;
@@ -68,12 +68,12 @@ impl Hosted {
 
 /// Takes notices to those who wait. Weak: the toolbox's server belongs to them.
 #[derive(Default)]
-struct Ear(OnceLock<Weak<Tether>>);
+struct Ear(OnceLock<Weak<Peer>>);
 
 impl Notices for Ear {
     fn data(&self, notice: Notice) {
-        if let Some(tether) = self.0.get().and_then(Weak::upgrade) {
-            tether.hear(notice);
+        if let Some(peer) = self.0.get().and_then(Weak::upgrade) {
+            peer.hear(notice);
         }
     }
 

@@ -22,8 +22,8 @@ use crate::process::started::Started;
 use crate::transport::hosted::Hosted;
 use crate::transport::keeper::{Keeper, Keeping};
 use crate::transport::members::Members;
+use crate::transport::peer::Peer;
 use crate::transport::sockets::{Pairs, Sockets};
-use crate::transport::tether::Tether;
 use section::Confine;
 
 /// Loading the file comes before opening the toolbox, and may take a moment of its own.
@@ -58,10 +58,10 @@ impl Hosted {
     /// Starts a process and opens the toolbox in it.
     ///
     /// ```text
-    ///  Tether ── start, plan, conclude ──> data socket ────> data thread ────> Server ──> toolbox
-    ///         ── cancel, halt, resume ───> control socket ─> control thread ─> Server ─────^
-    ///  Tether <── reader thread <────────── data socket
-    ///         <── Keeper thread <────────── control socket; heartbeats, limits, stderr, the end of the process, safe_stop
+    ///  Peer ── start, plan, conclude ──> data socket ────> data thread ────> Server ──> toolbox
+    ///       ── cancel, halt, resume ───> control socket ─> control thread ─> Server ─────^
+    ///  Peer <── reader thread <────────── data socket
+    ///       <── Keeper thread <────────── control socket; heartbeats, limits, stderr, the end of the process, safe_stop
     /// ```
     ///
     /// # Errors
@@ -84,13 +84,13 @@ impl Hosted {
             None => Maker::Plugin,
         };
         let kept = keep(process, &manifest.id, open.config.clone(), |sockets| Served {
-            tether: Arc::new(Tether::new(&open, manifest.clone(), services, sockets)),
+            peer: Arc::new(Peer::new(&open, manifest.clone(), services, sockets)),
             members: None,
         });
-        let Kept { tether, sockets, .. } = kept.await.map_err(|e| trouble(&e))?;
+        let Kept { peer, sockets, .. } = kept.await.map_err(|e| trouble(&e))?;
         // From here on dropping it ends the process.
         let toolbox = Self {
-            tether,
+            peer,
             maker,
             content_dir: None,
         };
@@ -100,7 +100,7 @@ impl Hosted {
         };
         let Err(failure) = opened else { return Ok(toolbox) };
         // The caller learns of the failure only when the device is free and the hardware at rest.
-        end(&toolbox.tether, &sockets, &stop).await;
+        end(&toolbox.peer, &sockets, &stop).await;
         Err(failure)
     }
 
@@ -110,27 +110,27 @@ impl Hosted {
         opening: Opening,
         hello: Duration,
     ) -> Result<(), Failure> {
-        let tether = &self.tether;
-        let is_open = tether.will_open(opening.seq)?;
-        greeted(tether, sockets, hello).await?;
-        tether.opens();
-        tether.lanes.data(Order::Open(opening))?;
+        let peer = &self.peer;
+        let is_open = peer.will_open(opening.seq)?;
+        greeted(peer, sockets, hello).await?;
+        peer.opens();
+        peer.lanes.data(Order::Open(opening))?;
         // Whether it lives is not asked here: the dynamic linker may take a processor for a while.
-        let limit = tether.limits.open;
+        let limit = peer.limits.open;
         let opened = self.await_open(is_open, limit + LOADING).await;
-        opened.unwrap_or_else(|| Err(give_up(tether, sockets, "did not return from open()", limit)))
+        opened.unwrap_or_else(|| Err(give_up(peer, sockets, "did not return from open()", limit)))
     }
 }
 
-/// What a process serves: one toolbox; or several, and then the tether is what is about all of them.
+/// What a process serves: one toolbox; or several, and then the peer is what is about all of them.
 pub(super) struct Served {
-    pub(super) tether: Arc<Tether>,
+    pub(super) peer: Arc<Peer>,
     pub(super) members: Option<Arc<Members>>,
 }
 
 /// A process that has a keeper.
 pub(super) struct Kept {
-    pub(super) tether: Arc<Tether>,
+    pub(super) peer: Arc<Peer>,
     pub(super) members: Option<Arc<Members>>,
     pub(super) sockets: Arc<Sockets>,
 }
@@ -170,7 +170,7 @@ pub(super) async fn keep(
     let started = told.await.map_err(std::io::Error::other)??;
     let pid = started.child.id();
     let sockets = Arc::new(Sockets::new(pairs.data, pairs.control, name, pid)?);
-    let Served { tether, members } = serve(sockets.clone());
+    let Served { peer, members } = serve(sockets.clone());
     let keeping = Keeping {
         program,
         file: process.file,
@@ -180,21 +180,21 @@ pub(super) async fn keep(
         allow_sha256: process.allow_sha256,
         _folder: folder,
     };
-    Keeper::start(tether.clone(), sockets.clone(), started, keeping)?;
+    Keeper::start(peer.clone(), sockets.clone(), started, keeping)?;
     Ok(Kept {
-        tether,
+        peer,
         members,
         sockets,
     })
 }
 
 /// Closes a process that was not opened, and waits for its end. When the service ends, that takes [`CLOSING`] at most.
-pub(super) async fn end(tether: &Tether, sockets: &Sockets, stop: &CancellationToken) {
-    tether.begin_close();
-    let mut rested = tether.rested.subscribe();
+pub(super) async fn end(peer: &Peer, sockets: &Sockets, stop: &CancellationToken) {
+    peer.begin_close();
+    let mut rested = peer.rested.subscribe();
     let in_time = timeout(CLOSING, rested.wait_for(|rested| *rested)).await.is_ok();
     if !in_time && stop.is_cancelled() {
-        give_up(tether, sockets, "did not close while it was opened", CLOSING);
+        give_up(peer, sockets, "did not close while it was opened", CLOSING);
     }
     // An error means that its keeper is gone.
     _ = rested.wait_for(|rested| *rested).await;
@@ -204,23 +204,23 @@ pub(super) async fn end(tether: &Tether, sockets: &Sockets, stop: &CancellationT
 ///
 /// # Errors
 /// It died, or did not within `hello`.
-pub(super) async fn greeted(tether: &Tether, sockets: &Sockets, hello: Duration) -> Result<(), Failure> {
-    let (mut greeted, mut end) = (sockets.greeted.subscribe(), tether.end.subscribe());
+pub(super) async fn greeted(peer: &Peer, sockets: &Sockets, hello: Duration) -> Result<(), Failure> {
+    let (mut greeted, mut end) = (sockets.greeted.subscribe(), peer.end.subscribe());
     tokio::select! {
         biased;
         // An error means that the socket's thread is gone, and with it the process.
         _ = greeted.wait_for(|greeted| *greeted) => Ok(()),
-        _ = end.wait_for(Option::is_some) => Err(tether.gone().into_failure()),
-        () = tokio::time::sleep(hello) => Err(give_up(tether, sockets, "did not say hello", hello)),
+        _ = end.wait_for(Option::is_some) => Err(peer.gone().into_failure()),
+        () = tokio::time::sleep(hello) => Err(give_up(peer, sockets, "did not say hello", hello)),
     }
 }
 
 /// Has the keeper end a process that does not do what it is there for.
-fn give_up(tether: &Tether, sockets: &Sockets, what: &str, limit: Duration) -> Failure {
-    let id = &tether.unasked.origin.toolbox_id;
+fn give_up(peer: &Peer, sockets: &Sockets, what: &str, limit: Duration) -> Failure {
+    let id = &peer.unasked.origin.toolbox_id;
     let text = format!("its process {what} within {} s", limit.as_secs_f64());
-    tether.give_up(text.clone());
-    sockets.bell.ring();
+    peer.give_up(text.clone());
+    sockets.wake.signal();
     Failure::new(FailureKind::TimeoutError, format!("toolbox `{id}`: {text}"))
 }
 

@@ -17,8 +17,8 @@ use crate::transport::child::{
 };
 use crate::transport::hosted::Hosted;
 use crate::transport::members::{Listed, Members};
+use crate::transport::peer::{Death, Peer};
 use crate::transport::sockets::Sockets;
-use crate::transport::tether::{Death, Tether};
 
 /// How long such a toolbox may take to answer a halt: it moves nothing, and its process has no thread for it alone.
 pub(crate) const HALT: Duration = Duration::from_secs(2);
@@ -27,7 +27,7 @@ const SILENCE: Duration = Duration::from_secs(10);
 
 /// A process that is several toolboxes, or none yet. Dropping it closes them all in the background.
 pub(crate) struct CommonProcess {
-    tether: Arc<Tether>,
+    peer: Arc<Peer>,
     sockets: Arc<Sockets>,
     pub(crate) members: Arc<Members>,
 }
@@ -36,10 +36,10 @@ impl CommonProcess {
     /// Starts a process and waits until it has said who it is. `name` is its program's.
     ///
     /// ```text
-    ///  Tether of a toolbox ─┐
-    ///  Tether of a toolbox ─┼─> Members ──> Sockets ──> the process
-    ///  Tether of the process ───────────────^
-    ///  Tethers <── Members <── reader thread, Keeper thread
+    ///  Peer of a toolbox ─┐
+    ///  Peer of a toolbox ─┼─> Members ──> Sockets ──> the process
+    ///  Peer of the process ───────────────^
+    ///  Peers <── Members <── reader thread, Keeper thread
     /// ```
     ///
     /// # Errors
@@ -69,28 +69,28 @@ impl CommonProcess {
         });
         let (hello, stop) = (process.hello, process.stop.clone());
         let kept = keep(process, name, open.config.clone(), |sockets| Served {
-            tether: Arc::new(Tether::new(&open, manifest, services, sockets.clone())),
+            peer: Arc::new(Peer::new(&open, manifest, services, sockets.clone())),
             members: Some(Members::new(sockets)),
         });
         let trouble = |error: &dyn std::fmt::Display| cannot_start(&format!("program `{name}`"), error);
         let Kept {
-            tether,
+            peer,
             members,
             sockets,
         } = kept.await.map_err(|error| trouble(&error))?;
         let members = members.ok_or_else(|| trouble(&"it has no toolboxes"))?;
         // From here on dropping it ends the process.
         let common = Self {
-            tether,
+            peer,
             sockets,
             members,
         };
         let greeted = tokio::select! {
-            greeted = greeted(&common.tether, &common.sockets, hello) => greeted,
+            greeted = greeted(&common.peer, &common.sockets, hello) => greeted,
             () = stop.cancelled() => Err(Failure::new(FailureKind::ToolboxClosed, "its program was ended")),
         };
         if let Err(failure) = greeted {
-            end(&common.tether, &common.sockets, &stop).await;
+            end(&common.peer, &common.sockets, &stop).await;
             return Err(failure);
         }
         Ok(common)
@@ -103,7 +103,7 @@ impl CommonProcess {
 
     /// Resolves when it has ended: to what happened, when it died by itself.
     pub(crate) fn died(&self) -> BoxFuture<'static, Option<Death>> {
-        self.tether.died()
+        self.peer.died()
     }
 
     /// Has it killed, and waits for that.
@@ -113,12 +113,12 @@ impl CommonProcess {
     pub(crate) async fn end_now(&self, why: &str) {
         self.kill(why);
         // As in `close`.
-        _ = self.tether.rested.subscribe().wait_for(|rested| *rested).await;
+        _ = self.peer.rested.subscribe().wait_for(|rested| *rested).await;
     }
 
     fn kill(&self, why: &str) {
-        self.tether.give_up(why.to_owned());
-        self.sockets.bell.ring();
+        self.peer.give_up(why.to_owned());
+        self.sockets.wake.signal();
     }
 
     /// Closes all its toolboxes and ends it. It is killed when it does not end in time.
@@ -126,15 +126,15 @@ impl CommonProcess {
     /// # Cancel safety
     /// The closing goes on.
     pub(crate) async fn close(&self) {
-        self.tether.begin_close();
+        self.peer.begin_close();
         // An error means that the keeper is gone, best effort.
-        _ = self.tether.rested.subscribe().wait_for(|rested| *rested).await;
+        _ = self.peer.rested.subscribe().wait_for(|rested| *rested).await;
     }
 }
 
 impl Drop for CommonProcess {
     fn drop(&mut self) {
-        self.tether.begin_close();
+        self.peer.begin_close();
         if !*self.sockets.greeted.borrow() {
             // It has nothing to close, and may hang.
             self.kill("nothing waits for its hello any more");
@@ -159,20 +159,20 @@ impl Hosted {
     ) -> Result<Self, Failure> {
         open.limits.halt = HALT;
         let id = manifest.id.clone();
-        let tether = process
+        let peer = process
             .members
-            .join(&id, |lanes| Tether::new(&open, manifest, services, lanes))?;
+            .join(&id, |lanes| Peer::new(&open, manifest, services, lanes))?;
         let toolbox = Self {
-            tether,
+            peer,
             maker: Maker::Program,
             content_dir: None,
         };
-        let seq = toolbox.tether.next_id();
-        let is_open = toolbox.tether.will_open(seq)?;
+        let seq = toolbox.peer.next_id();
+        let is_open = toolbox.peer.will_open(seq)?;
         let opening = opening(&open, seq);
         let opening = opening.map_err(|error| cannot_start(&format!("toolbox `{id}`"), &error))?;
-        toolbox.tether.opens();
-        toolbox.tether.lanes.data(Order::Open(opening))?;
+        toolbox.peer.opens();
+        toolbox.peer.lanes.data(Order::Open(opening))?;
         let limit = open.limits.open;
         let opened = toolbox.await_open(is_open, limit + LOADING);
         let opened = match given_up.run_until_cancelled(opened).await {

@@ -1,7 +1,7 @@
 //! One open copy of a toolbox, as the engine and the manager have it, wherever it runs.
 //!
 //! Turns what they ask into orders, and answers into results; keeps the limits of time. What carries the orders, and who is
-//! told what, are the transport's and the tether's. Read [`Hosted`].
+//! told what, are the transport's and the peer's. Read [`Hosted`].
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,13 +20,13 @@ use tokio::time::timeout;
 use crate::contract::services::Origin;
 use crate::contract::tools::{self, Maker, Motion, ToolSet};
 use crate::ffi::answer;
+use crate::transport::peer::{Death, End, Peer};
 use crate::transport::sent::Sent;
-use crate::transport::tether::{Death, End, Tether};
 use engine::{Ended, Halt, ProgressSink, RunId, Toolbox, Unanswered};
 
 /// An open toolbox. Dropping it closes it in the background.
 pub struct Hosted {
-    pub(super) tether: Arc<Tether>,
+    pub(super) peer: Arc<Peer>,
     pub(super) maker: Maker,
     /// The folder for the toolbox's content, as the starts of calls that ask for content name it.
     pub(super) content_dir: Option<String>,
@@ -51,55 +51,55 @@ impl Hosted {
     /// Which copy of which toolbox this is.
     #[must_use]
     pub fn origin(&self) -> &Origin {
-        &self.tether.unasked.origin
+        &self.peer.unasked.origin
     }
 
     /// What the toolbox says about itself.
     #[must_use]
     pub fn manifest(&self) -> &Arc<Manifest> {
-        &self.tether.manifest
+        &self.peer.manifest
     }
 
     /// What was dropped so far.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        self.tether.unasked.counters.read() + self.tether.lock().counts
+        self.peer.unasked.counters.read() + self.peer.lock().counts
     }
 
     /// How long it may take to answer a halt.
     #[must_use]
     pub fn halt_limit(&self) -> Duration {
-        self.tether.limits.halt
+        self.peer.limits.halt
     }
 
     /// Its process, where it does not run in this one.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
-        self.tether.lanes.pid()
+        self.peer.lanes.pid()
     }
 
     /// Runs that have not ended and were not given up.
     #[must_use]
     pub fn open_runs(&self) -> usize {
-        self.tether.lock().runs.len()
+        self.peer.lock().runs.len()
     }
 
     /// The newest emergency stop it knows of.
     #[must_use]
     pub fn stop_epoch(&self) -> u64 {
-        self.tether.lock().stop_epoch
+        self.peer.lock().stop_epoch
     }
 
     /// Whether it was stopped in an emergency and has not agreed to a resume since.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
-        self.tether.stopped.load(Ordering::SeqCst) > 0
+        self.peer.stopped.load(Ordering::SeqCst) > 0
     }
 
     /// Makes an older generation's stop known to this one. Never goes back.
     pub fn raise_stop_epoch(&self, to: u64) {
-        self.tether.raise_stop_epoch(to);
-        self.tether.lanes.control(Order::Epoch { stop_epoch: to });
+        self.peer.raise_stop_epoch(to);
+        self.peer.lanes.control(Order::Epoch { stop_epoch: to });
     }
 
     /// Asks for the tools; those that cannot be used are listed with the reason.
@@ -110,13 +110,13 @@ impl Hosted {
     /// # Cancel safety
     /// The answer is lost, nothing else.
     pub async fn tools(&self) -> Result<ToolSet, Failure> {
-        self.tether.planless.forget();
-        self.tether.conclusionless.forget();
-        let limit = self.tether.limits.open;
+        self.peer.planless.forget();
+        self.peer.conclusionless.forget();
+        let limit = self.peer.limits.open;
         let list = timeout(limit, self.ask(|seq| Order::Tools { seq })).await;
         let list = list.map_err(|_| self.late("tools()", limit))?;
         let list = list.map_err(Unanswered::into_failure)?;
-        let motion = match (self.tether.lanes.is_alone(), self.tether.has(|f| f.halt)) {
+        let motion = match (self.peer.lanes.is_alone(), self.peer.has(|f| f.halt)) {
             (false, _) => Motion::SharesProcess,
             (true, false) => Motion::HasNoHalt,
             (true, true) => Motion::Halts,
@@ -133,7 +133,7 @@ impl Hosted {
     /// The answer is lost, nothing else.
     pub async fn may_close(&self) -> Result<(), Failure> {
         let answer = self.ask(|seq| Order::MayClose { seq });
-        match timeout(self.tether.limits.open, answer).await {
+        match timeout(self.peer.limits.open, answer).await {
             Ok(Err(Unanswered::Failed(refusal))) => Err(refusal),
             // A toolbox that does not answer, or is gone, cannot refuse.
             _ => Ok(()),
@@ -142,24 +142,24 @@ impl Hosted {
 
     /// Hands over a bus message, if the toolbox subscribes to its topic. Never waits; the newest messages win.
     pub fn message(&self, topic: &str, data: &str) {
-        let tether = &self.tether;
-        if !tether.has(|f| f.message) || !tether.manifest.subscribes.iter().any(|t| t == topic) {
+        let peer = &self.peer;
+        if !peer.has(|f| f.message) || !peer.manifest.subscribes.iter().any(|t| t == topic) {
             return;
         }
         let topic = topic.to_owned();
         let sent = Raw::from_text(data.to_owned())
-            .is_ok_and(|data| tether.lanes.chatter(Order::Message { topic, data }));
+            .is_ok_and(|data| peer.lanes.chatter(Order::Message { topic, data }));
         if !sent {
-            tether.unasked.counters.add(|counts| &mut counts.dropped_messages);
+            peer.unasked.counters.add(|counts| &mut counts.dropped_messages);
         }
     }
 
     /// Hands over the answer to a request; false when it is not this copy's or was answered already.
     pub fn respond(&self, request: u64, answer: &Result<Value, Failure>) -> bool {
-        let asked = self.tether.lock().requests.remove(&request);
+        let asked = self.peer.lock().requests.remove(&request);
         if asked {
             let answer = answer.as_ref().map(Raw::of).map_err(Failure::clone);
-            self.tether.respond(request, answer);
+            self.peer.respond(request, answer);
         }
         asked
     }
@@ -172,9 +172,9 @@ impl Hosted {
     /// The closing goes on; calling it again waits for the same end.
     pub fn close(&self) -> BoxFuture<'_, bool> {
         // Begins even if the future is never polled.
-        self.tether.begin_close();
-        let (mut end, mut rested) = (self.tether.end.subscribe(), self.tether.rested.subscribe());
-        let limit = (!self.tether.lanes.is_kept()).then_some(self.tether.limits.close);
+        self.peer.begin_close();
+        let (mut end, mut rested) = (self.peer.end.subscribe(), self.peer.rested.subscribe());
+        let limit = (!self.peer.lanes.is_kept()).then_some(self.peer.limits.close);
         async move {
             let ended = async {
                 match end.wait_for(Option::is_some).await.as_deref() {
@@ -184,10 +184,10 @@ impl Hosted {
                 }
             };
             let Some(closed) = within(limit, ended).await else {
-                self.tether.abandon();
+                self.peer.abandon();
                 return false;
             };
-            if !matches!(*self.tether.end.borrow(), Some(End::Abandoned)) {
+            if !matches!(*self.peer.end.borrow(), Some(End::Abandoned)) {
                 // An error means that the keeper is gone, best effort.
                 _ = rested.wait_for(|rested| *rested).await;
             }
@@ -198,7 +198,7 @@ impl Hosted {
 
     /// Resolves when it has ended: to what happened, when it died by itself, which only a process of its own can.
     pub fn died(&self) -> BoxFuture<'static, Option<Death>> {
-        self.tether.died()
+        self.peer.died()
     }
 
     /// How opening it went; none when that is not known within `limit`.
@@ -208,26 +208,26 @@ impl Hosted {
         limit: Duration,
     ) -> Option<Result<(), Failure>> {
         let opened = timeout(limit, is_open).await.ok()?;
-        Some(opened.unwrap_or_else(|_| Err(self.tether.gone().into_failure())))
+        Some(opened.unwrap_or_else(|_| Err(self.peer.gone().into_failure())))
     }
 
     /// Sends a question; the future brings the answer, as JSON.
     fn ask(&self, order: impl FnOnce(u64) -> Order) -> BoxFuture<'static, Result<String, Unanswered>> {
-        let seq = self.tether.next_id();
-        let answer = match self.tether.asked(seq) {
+        let seq = self.peer.next_id();
+        let answer = match self.peer.asked(seq) {
             Ok(answer) => answer,
             Err(refusal) => return ready(Err(*refusal)).boxed(),
         };
-        if let Err(refusal) = self.tether.lanes.data(order(seq)) {
-            self.tether.lock().asks.remove(&seq);
+        if let Err(refusal) = self.peer.lanes.data(order(seq)) {
+            self.peer.lock().asks.remove(&seq);
             return ready(Err(refusal.into())).boxed();
         }
-        self.tether.lanes.wait();
-        let tether = self.tether.clone();
+        self.peer.lanes.wait();
+        let peer = self.peer.clone();
         async move {
             match answer.await {
                 Ok(said) => said,
-                Err(_) => Err(tether.gone()),
+                Err(_) => Err(peer.gone()),
             }
         }
         .boxed()
@@ -249,25 +249,25 @@ impl Hosted {
         halted: Option<Instant>,
         order: impl FnOnce(u64) -> Order,
     ) -> BoxFuture<'static, Result<(), Unanswered>> {
-        let seq = self.tether.next_id();
-        let answer = match self.tether.commanded(seq, halted) {
+        let seq = self.peer.next_id();
+        let answer = match self.peer.commanded(seq, halted) {
             Ok(answer) => answer,
             Err(refusal) => return ready(Err(*refusal)).boxed(),
         };
-        self.tether.lanes.control(order(seq));
-        self.tether.lanes.wait();
-        let tether = self.tether.clone();
+        self.peer.lanes.control(order(seq));
+        self.peer.lanes.wait();
+        let peer = self.peer.clone();
         async move {
             // Those of the same stop were all asked for before the first of them is waited for.
-            tether.lanes.hurry();
+            peer.lanes.hurry();
             if let Some(answer) = within(limit, answer).await {
                 return match answer {
                     Ok(said) => said,
-                    Err(_) => Err(tether.gone()),
+                    Err(_) => Err(peer.gone()),
                 };
             }
-            tether.lock().commands.remove(&seq);
-            let id = &tether.unasked.origin.toolbox_id;
+            peer.lock().commands.remove(&seq);
+            let id = &peer.unasked.origin.toolbox_id;
             let limit_ms = limit.unwrap_or_default().as_millis();
             let text = format!("{what} of toolbox `{id}` was not confirmed within {limit_ms} ms");
             tracing::error!(toolbox = &**id, "{text}");
@@ -279,7 +279,7 @@ impl Hosted {
 
 impl Drop for Hosted {
     fn drop(&mut self) {
-        self.tether.begin_close();
+        self.peer.begin_close();
     }
 }
 
@@ -289,9 +289,9 @@ impl Toolbox for Hosted {
         tool: &'a str,
         args: &'a Object,
     ) -> BoxFuture<'a, Result<Option<Vec<Action>>, Unanswered>> {
-        let planless = &self.tether.planless;
+        let planless = &self.peer.planless;
         let version = planless.version();
-        if !self.tether.has(|f| f.plan) || planless.has(tool) {
+        if !self.peer.has(|f| f.plan) || planless.has(tool) {
             return ready(Ok(None)).boxed();
         }
         let answer = self.ask(|seq| Order::Plan {
@@ -317,22 +317,22 @@ impl Toolbox for Hosted {
     ) -> BoxFuture<'static, Ended> {
         // A call that asks for no content has none.
         start.call.content_dir = start.call.content_dir.and(self.content_dir.clone());
-        let (tether, run, wanted) = (&self.tether, run.0, progress.is_some());
-        let ended = match tether.begins(run, &start, progress) {
+        let (peer, run, wanted) = (&self.peer, run.0, progress.is_some());
+        let ended = match peer.begins(run, &start, progress) {
             Ok(ended) => ended,
             Err(ended) => return ready(*ended).boxed(),
         };
-        if let Err(refusal) = tether.lanes.start(run, &start, wanted) {
-            tether.unsent(run);
+        if let Err(refusal) = peer.lanes.start(run, &start, wanted) {
+            peer.unsent(run);
             return ready(Ended::Reported(Completion::Error(refusal))).boxed();
         }
-        tether.lanes.wait();
-        Sent::new(run, tether.clone()).end(ended).boxed()
+        peer.lanes.wait();
+        Sent::new(run, peer.clone()).end(ended).boxed()
     }
 
     fn cancel(&self, run: RunId) {
-        let (run, starts) = (run.0, self.tether.lanes.starts());
-        self.tether.lanes.control(Order::Cancel { run, starts });
+        let (run, starts) = (run.0, self.peer.lanes.starts());
+        self.peer.lanes.control(Order::Cancel { run, starts });
     }
 
     fn conclude<'a>(
@@ -341,9 +341,9 @@ impl Toolbox for Hosted {
         args: &'a Object,
         report: &'a Report,
     ) -> BoxFuture<'a, Result<Option<Conclusion>, Failure>> {
-        let conclusionless = &self.tether.conclusionless;
+        let conclusionless = &self.peer.conclusionless;
         let version = conclusionless.version();
-        if !self.tether.has(|f| f.conclude) || conclusionless.has(tool) {
+        if !self.peer.has(|f| f.conclude) || conclusionless.has(tool) {
             return ready(Ok(None)).boxed();
         }
         let answer = self.ask(|seq| Order::Conclude {
@@ -371,10 +371,10 @@ impl Toolbox for Hosted {
         } = halt;
         if emergency {
             // Before the command: no older start is sent after it, and those that are on their way never begin.
-            self.tether.raise_stop_epoch(stop_epoch);
-            self.tether.stopped.fetch_add(1, Ordering::SeqCst);
+            self.peer.raise_stop_epoch(stop_epoch);
+            self.peer.stopped.fetch_add(1, Ordering::SeqCst);
         }
-        let limit = (!self.tether.lanes.is_kept()).then_some(self.tether.limits.halt);
+        let limit = (!self.peer.lanes.is_kept()).then_some(self.peer.limits.halt);
         self.command("halt()", limit, Some(Instant::now()), |seq| Order::Halt {
             seq,
             toolboxes: Vec::new(),
@@ -385,16 +385,16 @@ impl Toolbox for Hosted {
     }
 
     fn resume(&self) -> BoxFuture<'static, Result<(), Unanswered>> {
-        let tether = Arc::clone(&self.tether);
-        let stops = tether.stopped.load(Ordering::SeqCst);
+        let peer = Arc::clone(&self.peer);
+        let stops = peer.stopped.load(Ordering::SeqCst);
         // Not urgent, and may look at the hardware first.
-        let limit = Some(tether.limits.open);
+        let limit = Some(peer.limits.open);
         let answer = self.command("resume()", limit, None, |seq| Order::Resume { seq });
         async move {
             let agreed = answer.await;
             if agreed.is_ok() {
                 // A stop that came meanwhile is newer than what the toolbox agreed to.
-                _ = tether
+                _ = peer
                     .stopped
                     .compare_exchange(stops, 0, Ordering::SeqCst, Ordering::SeqCst);
             }

@@ -17,7 +17,7 @@ use crate::contract::tools::Maker;
 use crate::ffi::plugin::Open;
 use crate::transport::hosted::Hosted;
 use crate::transport::lanes::Lanes;
-use crate::transport::tether::{Death, End, Tether};
+use crate::transport::peer::{Death, End, Peer};
 use engine::{Ended, Halt, RunId, Toolbox, Unanswered};
 
 /// Keeps what it is given.
@@ -88,16 +88,16 @@ fn open(limits: Limits) -> (Hosted, Arc<Kept>) {
         stop_epoch: 3,
         limits,
     };
-    let tether = Arc::new(Tether::new(&open, Arc::new(manifest), kept.clone(), kept.clone()));
-    let _opened = tether.will_open(0).unwrap();
+    let peer = Arc::new(Peer::new(&open, Arc::new(manifest), kept.clone(), kept.clone()));
+    let _opened = peer.will_open(0).unwrap();
     let answer = Answer::Ok(Functions {
         plan: true,
         halt: true,
         ..Functions::default()
     });
-    tether.hear(Notice::Opened { seq: 0, answer });
+    peer.hear(Notice::Opened { seq: 0, answer });
     let toolbox = Hosted {
-        tether,
+        peer,
         maker: Maker::Plugin,
         content_dir: None,
     };
@@ -169,7 +169,7 @@ async fn every_caller_is_told_once_how_the_toolbox_ended() {
         let plan = toolbox.plan("wave", &args);
         let halt = toolbox.halt(all());
         let is_death = matches!(end, End::Died(_));
-        toolbox.tether.bury(end);
+        toolbox.peer.ended(end);
         let Ended::Lost(lost) = run.await else {
             panic!("the run is lost")
         };
@@ -183,21 +183,21 @@ async fn every_caller_is_told_once_how_the_toolbox_ended() {
         // What comes later was never asked, so that another copy may do it.
         let later = toolbox.start(RunId(2), start(Effect::Motion, 3), None).await;
         assert_eq!(matches!(later, Ended::NeverBegun(_)), is_death, "{later:?}");
-        assert!(!toolbox.tether.is_moving());
+        assert!(!toolbox.peer.is_moving());
     }
 }
 
 #[tokio::test]
 async fn an_abandoned_toolbox_can_still_be_halted() {
     let (toolbox, kept) = open(Limits::default());
-    toolbox.tether.abandon();
+    toolbox.peer.abandon();
     let halt = toolbox.halt(all());
     let seq = kept.take().into_iter().find_map(|order| match order {
         Order::Halt { seq, .. } => Some(seq),
         _ => None,
     });
     let answer = Answer::Ok(());
-    toolbox.tether.hear(Notice::Halted {
+    toolbox.peer.hear(Notice::Halted {
         seq: seq.expect("the halt is sent"),
         answer,
     });
@@ -207,10 +207,10 @@ async fn an_abandoned_toolbox_can_still_be_halted() {
 #[tokio::test]
 async fn an_end_counts_once_and_only_for_a_run_that_was_sent() {
     let (toolbox, _) = open(Limits::default());
-    toolbox.tether.hear(ended(7));
+    toolbox.peer.hear(ended(7));
     let run = toolbox.start(RunId(7), start(Effect::Motion, 3), None);
-    toolbox.tether.hear(ended(7));
-    toolbox.tether.hear(ended(7));
+    toolbox.peer.hear(ended(7));
+    toolbox.peer.hear(ended(7));
     assert_eq!(run.await, Ended::Reported(Completion::Output(json!("done"))));
     let counts = toolbox.counts();
     assert_eq!((counts.unknown_completions, counts.late_completions), (1, 1));
@@ -238,7 +238,7 @@ async fn a_start_that_must_not_begin_is_not_sent() {
         matches!(again, Ended::Reported(Completion::Error(_))),
         "{again:?}"
     );
-    toolbox.tether.hear(ended(3));
+    toolbox.peer.hear(ended(3));
     // After an emergency stop nothing that was planned before it is sent, before the toolbox has heard of the stop.
     let _halt = toolbox.halt(all());
     let late = toolbox.start(RunId(5), start(Effect::Motion, 3), None).await;
@@ -261,9 +261,9 @@ async fn a_run_that_no_caller_waits_for_is_given_up() {
         [Order::Start { run: 1, .. }, Order::GiveUp { run: 1, .. }]
     ));
     // It may still move until it says that it has ended.
-    assert!(toolbox.tether.is_moving());
-    toolbox.tether.hear(ended(1));
-    assert!(!toolbox.tether.is_moving());
+    assert!(toolbox.peer.is_moving());
+    toolbox.peer.hear(ended(1));
+    assert!(!toolbox.peer.is_moving());
 }
 
 #[tokio::test]
@@ -279,7 +279,7 @@ async fn a_question_to_the_bus_is_passed_on_or_refused_and_answered_once() {
         (3, "ask.time", json!({})),
         (4, "ask.time", json!({})),
     ] {
-        toolbox.tether.hear(request(id, topic, data));
+        toolbox.peer.hear(request(id, topic, data));
     }
     assert_eq!(*kept.requests.lock(), [3]);
     assert_eq!(toolbox.counts().refused_requests, 3);
@@ -308,7 +308,7 @@ async fn a_tool_without_a_plan_is_asked_for_one_once() {
         panic!("it is asked")
     };
     let answer = Answer::Ok(Raw::of(&None));
-    toolbox.tether.hear(Notice::Planned { seq, answer });
+    toolbox.peer.hear(Notice::Planned { seq, answer });
     assert_eq!(plan.await, Ok(None));
     let again = toolbox.plan("wave", &args).now_or_never();
     assert_eq!(again, Some(Ok(None)));

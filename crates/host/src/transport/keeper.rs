@@ -3,9 +3,9 @@
 //! Owns the process and every reason to end it: silence, a halt without an answer, too much memory, nonsense on its
 //! sockets, a close that takes too long. When it ends otherwise than it was asked to, a fresh process calls `safe_stop` at
 //! once. Restarts are the manager's. What is known of the process becomes a decision in `verdict`; this file finds out and
-//! carries out. Read [`Keeper::watch`], then [`Keeper::bury`].
+//! carries out. Read [`Keeper::watch`], then [`Keeper::exited`].
 
-mod burial;
+mod exited;
 mod lines;
 mod reader;
 mod safe_stop;
@@ -35,8 +35,8 @@ use crate::process::work_folder::WorkFolder;
 use crate::transport::frame::{self, Cutter, FrameError};
 use crate::transport::lanes::Lanes;
 use crate::transport::members::Members;
+use crate::transport::peer::Peer;
 use crate::transport::sockets::Sockets;
-use crate::transport::tether::Tether;
 use lines::Lines;
 use verdict::{Action, Facts, Limits, Wait};
 
@@ -57,7 +57,7 @@ pub(crate) struct Keeping {
 
 /// The thread that keeps one process.
 pub(crate) struct Keeper {
-    tether: Arc<Tether>,
+    peer: Arc<Peer>,
     sockets: Arc<Sockets>,
     child: Child,
     process: OwnedFd,
@@ -87,7 +87,7 @@ pub(crate) struct Keeper {
 impl Keeper {
     /// Starts the threads that keep a process. One that cannot be kept is ended.
     pub(crate) fn start(
-        tether: Arc<Tether>,
+        peer: Arc<Peer>,
         sockets: Arc<Sockets>,
         mut started: Started,
         keeping: Keeping,
@@ -96,18 +96,18 @@ impl Keeper {
         let pid = pid.ok_or_else(|| std::io::Error::other("the process has no id"))?;
         let process = pidfd_open(pid, PidfdFlags::empty())?;
         let (ended, reader) = channel();
-        let name = &tether.unasked.origin.toolbox_id;
+        let name = &peer.unasked.origin.toolbox_id;
         let names = (format!("tr-{name}"), format!("tk-{name}"));
-        let (listener, lane, members) = (tether.clone(), sockets.clone(), keeping.members.clone());
+        let (listener, lane, members) = (peer.clone(), sockets.clone(), keeping.members.clone());
         thread::Builder::new().name(names.0).spawn(move || {
             let reason = reader::read(&listener, &lane, members.as_deref());
             _ = ended.send(reason);
-            lane.bell.ring();
+            lane.wake.signal();
         })?;
         let lines = Lines::new(started.child.stderr.take())?;
         let watch = move || {
             let keeper = Self {
-                tether,
+                peer,
                 sockets,
                 child: started.into_child(),
                 process,
@@ -135,7 +135,7 @@ impl Keeper {
     fn watch(mut self) {
         loop {
             self.wait();
-            self.sockets.bell.hush();
+            self.sockets.wake.clear();
             if let Some(members) = &self.keeping.members {
                 members.send_halts();
             }
@@ -146,14 +146,14 @@ impl Keeper {
             {
                 self.broken = Some((reason, Instant::now()));
             }
-            self.lines.read(&self.tether);
+            self.lines.read(&self.peer);
             if self.has_ended() {
                 self.kill_group();
             }
             match self.child.try_wait() {
                 Ok(None) => {}
-                Ok(Some(status)) => return self.bury(Some(status)),
-                Err(_) => return self.bury(None),
+                Ok(Some(status)) => return self.exited(Some(status)),
+                Err(_) => return self.exited(None),
             }
             if self.broken.is_none()
                 && let Ok(reason) = self.reader.try_recv()
@@ -164,7 +164,7 @@ impl Keeper {
             match verdict::decide(&self.facts(), &self.limits()) {
                 Action::Kill(reason) => self.kill(reason),
                 // Its hardware cannot wait for the kernel.
-                Action::Bury => return self.bury(None),
+                Action::GiveUp => return self.exited(None),
                 Action::Beat => self.beat(),
                 Action::Tell(reason) => self.tell(&reason),
                 Action::Wait => {}
@@ -173,11 +173,11 @@ impl Keeper {
     }
 
     fn id(&self) -> &str {
-        &self.tether.unasked.origin.toolbox_id
+        &self.peer.unasked.origin.toolbox_id
     }
 
     fn limits(&self) -> Limits {
-        let limits = &self.tether.limits;
+        let limits = &self.peer.limits;
         Limits {
             halt: limits.halt,
             silence: limits.silence,
@@ -189,8 +189,8 @@ impl Keeper {
 
     /// What is known of the process now.
     fn facts(&mut self) -> Facts {
-        let outlook = self.tether.outlook();
-        let (halt, silence) = (self.tether.limits.halt, self.tether.limits.silence);
+        let outlook = self.peer.outlook();
+        let (halt, silence) = (self.peer.limits.halt, self.peer.limits.silence);
         Facts {
             killed: self.killed.as_ref().map(|(_, since)| since.elapsed()),
             broken: self
@@ -220,7 +220,7 @@ impl Keeper {
         };
         let mut fds = vec![
             PollFd::new(&self.process, PollFlags::IN),
-            PollFd::new(&*self.sockets.bell, PollFlags::IN),
+            PollFd::new(&*self.sockets.wake, PollFlags::IN),
         ];
         if self.killed.is_none() && self.broken.is_none() {
             fds.push(PollFd::new(self.sockets.control.stream(), control));
@@ -261,7 +261,7 @@ impl Keeper {
     /// Whether calls or orders need it to be alive.
     fn is_busy(&self) -> bool {
         let members = self.keeping.members.as_ref();
-        self.tether.outlook().busy || members.is_some_and(|members| members.is_busy())
+        self.peer.outlook().busy || members.is_some_and(|members| members.is_busy())
     }
 
     /// Says that its toolboxes do not answer. They are not ended for it: nothing of them moves.
@@ -275,7 +275,7 @@ impl Keeper {
                 severity: Severity::Warning,
                 data: Some(serde_json::json!({ "reason": reason })),
             };
-            self.tether.unasked.services.event(&origin, event);
+            self.peer.unasked.services.event(&origin, event);
         }
     }
 
@@ -341,7 +341,7 @@ impl Keeper {
         if matches!(notice, Notice::Halted { .. } | Notice::Resumed { .. }) {
             match &self.keeping.members {
                 Some(members) => members.hear_control(frame::address(body)?.as_deref(), notice),
-                None => self.tether.hear(notice),
+                None => self.peer.hear(notice),
             }
         }
         Ok(())

@@ -4,7 +4,7 @@ use ovos_toolbox_wire::{Failure, Start};
 use protocol::Order;
 
 /// The two lanes to a toolbox. Every method is called from any thread and returns at once, whatever the toolbox and the other
-/// lane do; notices come back through `Tether::hear`.
+/// lane do; notices come back through `Peer::hear`.
 pub(crate) trait Lanes: Send + Sync + 'static {
     /// Sends the start of a run on the data lane.
     ///

@@ -1,6 +1,6 @@
 //! The toolboxes that have one process in common: what is said about which of them, and one halt for several.
 //!
-//! Each has a [`Tether`] of its own, whose lanes are the two sockets of the process with its id on every frame. The process has
+//! Each has a [`Peer`] of its own, whose lanes are the two sockets of the process with its id on every frame. The process has
 //! one, too, for what is about no toolbox or about all. Read [`Members::join`], then [`Members::hear`].
 
 use std::collections::{HashMap, HashSet};
@@ -17,8 +17,8 @@ use crate::contract::json;
 use crate::transport::frame::Frame;
 use crate::transport::halts::{Halts, Waiting};
 use crate::transport::lanes::Lanes;
+use crate::transport::peer::{End, Peer};
 use crate::transport::sockets::Sockets;
-use crate::transport::tether::{End, Tether};
 
 /// What a process may leave unread on its control lane. Past it no order is sent there: nothing ends such a process for it.
 const MAX_UNREAD: usize = 1 << 20;
@@ -54,7 +54,7 @@ pub(crate) struct Members {
 #[derive(Default)]
 struct State {
     /// From before its `open` is sent until it has said `closed`.
-    open: HashMap<String, Arc<Tether>>,
+    open: HashMap<String, Arc<Peer>>,
     /// The process has ended.
     is_gone: bool,
 }
@@ -105,8 +105,8 @@ impl Members {
     pub(crate) fn join(
         self: &Arc<Self>,
         id: &str,
-        make: impl FnOnce(Arc<dyn Lanes>) -> Tether,
-    ) -> Result<Arc<Tether>, Failure> {
+        make: impl FnOnce(Arc<dyn Lanes>) -> Peer,
+    ) -> Result<Arc<Peer>, Failure> {
         let refused = |why: &str| {
             Err(Failure::new(
                 FailureKind::ToolboxError,
@@ -127,13 +127,13 @@ impl Members {
             members: self.clone(),
             starts: AtomicU64::new(0),
         });
-        let tether = Arc::new(make(lanes).numbered_by(self.ids.clone()));
-        state.open.insert(id.to_owned(), tether.clone());
-        Ok(tether)
+        let peer = Arc::new(make(lanes).numbered_by(self.ids.clone()));
+        state.open.insert(id.to_owned(), peer.clone());
+        Ok(peer)
     }
 
     /// Takes what the process says on the data lane; false if it is about nothing that is there.
-    pub(crate) fn hear(&self, process: &Tether, toolbox: Option<&str>, notice: Notice) -> bool {
+    pub(crate) fn hear(&self, process: &Peer, toolbox: Option<&str>, notice: Notice) -> bool {
         let Some(id) = toolbox else {
             match notice {
                 Notice::Event(event) => return self.renew(event.text()),
@@ -142,15 +142,15 @@ impl Members {
             }
             return true;
         };
-        let Some(tether) = self.member(id) else {
+        let Some(peer) = self.member(id) else {
             return false;
         };
         let closes = matches!(notice, Notice::Closed { .. });
-        tether.hear(notice);
-        let closed = tether.outlook().closed.filter(|_| closes);
+        peer.hear(notice);
+        let closed = peer.outlook().closed.filter(|_| closes);
         if let Some((in_time, _)) = closed {
             self.state.lock().open.remove(id);
-            end(&tether, End::Closed(in_time));
+            end(&peer, End::Closed(in_time));
         }
         true
     }
@@ -159,15 +159,15 @@ impl Members {
     pub(crate) fn hear_control(&self, toolbox: Option<&str>, notice: Notice) {
         match (toolbox, notice) {
             (Some(id), notice) => {
-                if let Some(tether) = self.member(id) {
-                    tether.hear(notice);
+                if let Some(peer) = self.member(id) {
+                    peer.hear(notice);
                 }
             }
             (None, Notice::Halted { seq, answer }) => {
                 let answers = self.halts.lock().answered(seq, &answer);
                 for (id, seq, answer) in answers {
-                    if let Some(tether) = self.member(&id) {
-                        tether.hear(Notice::Halted { seq, answer });
+                    if let Some(peer) = self.member(&id) {
+                        peer.hear(Notice::Halted { seq, answer });
                     }
                 }
             }
@@ -235,23 +235,23 @@ impl Members {
             *newest = epoch.max(*newest);
         }
         // It may have read meanwhile.
-        self.sockets.bell.ring();
-        if let (Some(notice), Some(tether)) = (notice, self.member(id)) {
-            tether.hear(notice);
+        self.sockets.wake.signal();
+        if let (Some(notice), Some(peer)) = (notice, self.member(id)) {
+            peer.hear(notice);
         }
     }
 
-    fn member(&self, id: &str) -> Option<Arc<Tether>> {
+    fn member(&self, id: &str) -> Option<Arc<Peer>> {
         self.state.lock().open.get(id).cloned()
     }
 
-    fn all(&self) -> Vec<Arc<Tether>> {
+    fn all(&self) -> Vec<Arc<Peer>> {
         self.state.lock().open.values().cloned().collect()
     }
 
     /// Whether a caller waits for any of them.
     pub(crate) fn is_busy(&self) -> bool {
-        self.all().iter().any(|tether| tether.outlook().busy)
+        self.all().iter().any(|peer| peer.outlook().busy)
     }
 
     /// The process has ended.
@@ -261,33 +261,33 @@ impl Members {
 
     /// Whether the process has to be started again before all of its toolboxes can be used.
     pub(crate) fn is_stuck(&self) -> bool {
-        let abandoned = |tether: Arc<Tether>| matches!(*tether.end.borrow(), Some(End::Abandoned));
+        let abandoned = |peer: Arc<Peer>| matches!(*peer.end.borrow(), Some(End::Abandoned));
         self.silent.load(Ordering::SeqCst) || self.all().into_iter().any(abandoned)
     }
 
     /// Waits until each of them has ended, or was given up.
     pub(crate) async fn settled(&self) {
-        for tether in self.all() {
+        for peer in self.all() {
             // An error means that it is gone.
-            _ = tether.end.subscribe().wait_for(Option::is_some).await;
+            _ = peer.end.subscribe().wait_for(Option::is_some).await;
         }
     }
 
     /// Those that have not ended.
     pub(crate) fn origins(&self) -> Vec<crate::contract::services::Origin> {
         let all = self.all();
-        all.iter().map(|tether| tether.unasked.origin.clone()).collect()
+        all.iter().map(|peer| peer.unasked.origin.clone()).collect()
     }
 
     /// The process has ended, and so have they.
-    pub(crate) fn bury(&self, how: &End) {
+    pub(crate) fn ended(&self, how: &End) {
         let open = {
             let mut state = self.state.lock();
             state.is_gone = true;
             std::mem::take(&mut state.open)
         };
-        for tether in open.values() {
-            end(tether, how.clone());
+        for peer in open.values() {
+            end(peer, how.clone());
         }
     }
 
@@ -320,9 +320,9 @@ pub(crate) fn id_of(manifest: &Raw<Manifest>) -> Option<String> {
 }
 
 /// Tells who waits for a toolbox that it has ended. It drives nothing that has to come to rest.
-fn end(tether: &Tether, how: End) {
-    tether.bury(how);
-    tether.rested.send_replace(true);
+fn end(peer: &Peer, how: End) {
+    peer.ended(how);
+    peer.rested.send_replace(true);
 }
 
 impl Member {
@@ -370,7 +370,7 @@ impl Lanes for Member {
             Ok(waiting) => {
                 halts.add(waiting);
                 drop(halts);
-                self.sockets().bell.ring();
+                self.sockets().wake.signal();
             }
             Err(order) => {
                 self.members.send_halts_of(&mut halts);

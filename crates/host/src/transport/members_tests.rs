@@ -15,8 +15,8 @@ use crate::ffi::plugin::Open;
 use crate::transport::frame::Cutter;
 use crate::transport::hosted::Hosted;
 use crate::transport::members::Members;
+use crate::transport::peer::{Death, End, Peer};
 use crate::transport::sockets::{Pairs, Sockets};
-use crate::transport::tether::{Death, End, Tether};
 use engine::{Ended, Halt, RunId, Toolbox as _, Unanswered};
 
 struct Nothing;
@@ -30,12 +30,12 @@ impl HostServices for Nothing {
 /// A process without a process.
 struct Scene {
     members: Arc<Members>,
-    process: Arc<Tether>,
+    process: Arc<Peer>,
     data: UnixStream,
     control: UnixStream,
 }
 
-fn tether(id: &str, lanes: Arc<dyn crate::transport::lanes::Lanes>) -> Tether {
+fn peer(id: &str, lanes: Arc<dyn crate::transport::lanes::Lanes>) -> Peer {
     let open = Open {
         generation: 1,
         config: "{}".to_owned(),
@@ -46,7 +46,7 @@ fn tether(id: &str, lanes: Arc<dyn crate::transport::lanes::Lanes>) -> Tether {
         id: id.to_owned(),
         ..Manifest::default()
     };
-    Tether::new(&open, Arc::new(manifest), Arc::new(Nothing), lanes)
+    Peer::new(&open, Arc::new(manifest), Arc::new(Nothing), lanes)
 }
 
 impl Scene {
@@ -58,20 +58,20 @@ impl Scene {
         let sockets = Arc::new(Sockets::new(pairs.data, pairs.control, "p", 0).unwrap());
         Self {
             members: Members::new(sockets.clone()),
-            process: Arc::new(tether("p", sockets)),
+            process: Arc::new(peer("p", sockets)),
             data: pairs.their_data,
             control: pairs.their_control,
         }
     }
 
     fn join(&self, id: &str) -> Result<Hosted, Failure> {
-        let tether = self.members.join(id, |lanes| tether(id, lanes))?;
-        let seq = tether.next_id();
-        let _opened = tether.will_open(seq).unwrap();
+        let peer = self.members.join(id, |lanes| peer(id, lanes))?;
+        let seq = peer.next_id();
+        let _opened = peer.will_open(seq).unwrap();
         let answer = Answer::Ok(Functions::default());
         assert!(self.hear(Some(id), Notice::Opened { seq, answer }));
         Ok(Hosted {
-            tether,
+            peer,
             maker: Maker::Program,
             content_dir: None,
         })
@@ -221,15 +221,15 @@ async fn a_copy_hears_nothing_that_was_said_to_the_one_before_it() {
 async fn one_that_does_not_close_is_not_opened_again_and_a_dead_process_has_none() {
     let scene = Scene::new();
     let (hangs, other) = (scene.join("a").unwrap(), scene.join("b").unwrap());
-    hangs.tether.begin_close();
-    hangs.tether.abandon();
+    hangs.peer.begin_close();
+    hangs.peer.abandon();
     let refused = scene.join("a").unwrap_err().message;
     assert!(
         refused.contains("has not closed and hangs in the program"),
         "{refused}"
     );
     let run = other.start(RunId(1), start(), None);
-    scene.members.bury(&End::Died(Death {
+    scene.members.ended(&End::Died(Death {
         asked: false,
         reason: "its process ended with exit code 3".to_owned(),
         moving: false,

@@ -12,16 +12,16 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, SubscriberExt};
 
 use crate::ffi::journal;
-use crate::transport::serve::outlets::Outlets;
+use crate::transport::serve::notifier::Notifier;
 
-/// Sends what is logged in this process through `outlets` from now on.
-pub(crate) fn install(outlets: Arc<Outlets>) {
-    let subscriber = tracing_subscriber::registry().with(Lines(outlets));
+/// Sends what is logged in this process through `notifier` from now on.
+pub(crate) fn install(notifier: Arc<Notifier>) {
+    let subscriber = tracing_subscriber::registry().with(Lines(notifier));
     // It is the only one: this process has just begun.
     _ = tracing::subscriber::set_global_default(subscriber);
 }
 
-struct Lines(Arc<Outlets>);
+struct Lines(Arc<Notifier>);
 
 impl<S: Subscriber> Layer<S> for Lines {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
@@ -92,8 +92,8 @@ mod tests {
     fn a_toolboxs_own_lines_keep_their_level_and_their_origin() {
         let ((data, mut heard), (control, _theirs)) =
             (UnixStream::pair().unwrap(), UnixStream::pair().unwrap());
-        let outlets = Arc::new(Outlets::new(data, control).unwrap());
-        tracing::subscriber::with_default(tracing_subscriber::registry().with(Lines(outlets)), || {
+        let notifier = Arc::new(Notifier::new(data, control).unwrap());
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(Lines(notifier)), || {
             journal::write(level::DEBUG, "arm", 1, "grip", "slips");
             tracing::debug!(target: "another", "is left out");
             tracing::warn!(target: "another", number = 5, "is told");

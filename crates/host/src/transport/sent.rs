@@ -6,21 +6,21 @@ use ovos_toolbox_wire::{Failure, FailureKind};
 use protocol::Order;
 use tokio::sync::oneshot;
 
-use crate::transport::tether::Tether;
+use crate::transport::peer::Peer;
 use engine::Ended;
 
 /// A run that was sent. Dropped before it has ended, it gives the run up, which never begins then if it has not begun.
 pub(super) struct Sent {
     run: u64,
-    tether: Arc<Tether>,
+    peer: Arc<Peer>,
     done: bool,
 }
 
 impl Sent {
-    pub(super) fn new(run: u64, tether: Arc<Tether>) -> Self {
+    pub(super) fn new(run: u64, peer: Arc<Peer>) -> Self {
         Self {
             run,
-            tether,
+            peer,
             done: false,
         }
     }
@@ -43,9 +43,9 @@ impl Sent {
 impl Drop for Sent {
     fn drop(&mut self) {
         if !self.done {
-            let (run, starts) = (self.run, self.tether.lanes.starts());
-            self.tether.lanes.control(Order::GiveUp { run, starts });
-            self.tether.forget(run);
+            let (run, starts) = (self.run, self.peer.lanes.starts());
+            self.peer.lanes.control(Order::GiveUp { run, starts });
+            self.peer.forget(run);
         }
     }
 }

@@ -6,7 +6,7 @@
 
 mod host;
 mod lane;
-pub(super) mod outlets;
+pub(super) mod notifier;
 mod program;
 
 use std::convert::Infallible;
@@ -28,7 +28,7 @@ use crate::process::confine;
 use crate::transport::process_log;
 use host::{Host, kill_self};
 use lane::Control;
-use outlets::Outlets;
+use notifier::Notifier;
 pub use program::{ProgramTask, become_program};
 
 /// How long `safe_stop` may take.
@@ -92,10 +92,10 @@ fn put_on(argument: Option<&str>, file: &Path) -> Result<Vec<PathBuf>, String> {
 fn serve(file: &Path, confine: Option<&str>) -> std::io::Result<Infallible> {
     let (data, control) = take_sockets()?;
     let confined = put_on(confine, file);
-    let outlets = Arc::new(Outlets::new(data, control)?);
+    let notifier = Arc::new(Notifier::new(data, control)?);
     // Before anything else is said or can go wrong (see `Notice::Hello`).
-    outlets.data(Notice::Hello(hello()));
-    process_log::install(outlets.clone());
+    notifier.data(Notice::Hello(hello()));
+    process_log::install(notifier.clone());
     for path in confined.iter().flatten() {
         tracing::warn!(
             path = %path.display(),
@@ -105,7 +105,7 @@ fn serve(file: &Path, confine: Option<&str>) -> std::io::Result<Infallible> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let host = Arc::new(Host::new(file, outlets, confined.err()));
+    let host = Arc::new(Host::new(file, notifier, confined.err()));
     let lane = Control { host: host.clone() };
     thread::Builder::new()
         .name("control".to_owned())

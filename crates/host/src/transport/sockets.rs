@@ -9,16 +9,16 @@ use protocol::{MAX_DATA, Order, Raw};
 use tokio::sync::watch;
 
 use crate::transport::frame::Frame;
+use crate::transport::lane_socket::{EventFd, LaneSocket};
 use crate::transport::lanes::Lanes;
-use crate::transport::outlet::{Bell, Outlet};
 
 /// The service's ends. The data lane is read, and what it keeps is sent, by a thread of its own; the control lane by the
 /// keeper.
 pub(crate) struct Sockets {
-    pub(crate) data: Outlet,
-    pub(crate) control: Outlet,
+    pub(crate) data: LaneSocket,
+    pub(crate) control: LaneSocket,
     /// Wakes the keeper.
-    pub(crate) bell: Arc<Bell>,
+    pub(crate) wake: Arc<EventFd>,
     /// The keeper looks after time limits.
     pub(crate) armed: AtomicBool,
     /// The process has said who it is.
@@ -57,11 +57,11 @@ impl Sockets {
         toolbox_id: &str,
         pid: u32,
     ) -> std::io::Result<Self> {
-        let bell = Bell::new()?;
+        let wake = EventFd::new()?;
         Ok(Self {
-            data: Outlet::new(data, Bell::new()?),
-            control: Outlet::new(control, bell.clone()),
-            bell,
+            data: LaneSocket::new(data, EventFd::new()?),
+            control: LaneSocket::new(control, wake.clone()),
+            wake,
             armed: AtomicBool::new(false),
             greeted: watch::Sender::new(false),
             toolbox_id: toolbox_id.to_owned(),
@@ -118,13 +118,13 @@ impl Lanes for Sockets {
 
     fn close(&self, seq: u64) {
         self.data.send(&Frame::of(&Order::Close { seq }));
-        self.bell.ring();
+        self.wake.signal();
     }
 
     /// Has the keeper look after time limits, until nothing is under way any more.
     fn wait(&self) {
         if !self.armed.load(Ordering::SeqCst) && !self.armed.swap(true, Ordering::SeqCst) {
-            self.bell.ring();
+            self.wake.signal();
         }
     }
 

@@ -5,7 +5,7 @@
 use std::os::unix::net::UnixStream;
 
 use super::*;
-use crate::lanes::Outlet;
+use crate::lanes::NoticeSender;
 
 #[tokio::test]
 async fn the_end_of_the_task_that_keeps_a_server_is_told() {
@@ -13,7 +13,7 @@ async fn the_end_of_the_task_that_keeps_a_server_is_told() {
     let ends = tokio::spawn(async {});
     for (task, told) in [(panics, "it was out of luck"), (ends, "has changed")] {
         let (ours, _service) = UnixStream::pair().unwrap();
-        let voice = Voice::new(Outlet::start(ours));
+        let voice = Voice::new(NoticeSender::start(ours));
         let mut mount = Mount::open("fake", MountConfig::default(), voice);
         mount.task.abort();
         mount.task = task;

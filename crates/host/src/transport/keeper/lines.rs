@@ -5,7 +5,7 @@ use std::process::ChildStderr;
 
 use ovos_toolbox_abi::level;
 
-use crate::transport::tether::Tether;
+use crate::transport::peer::Peer;
 
 /// A line without an end is cut here rather than kept.
 const MAX_LINE: usize = 4096;
@@ -34,7 +34,7 @@ impl Lines {
     }
 
     /// Logs and keeps what was printed.
-    pub(super) fn read(&mut self, tether: &Tether) {
+    pub(super) fn read(&mut self, peer: &Peer) {
         let Some(stderr) = &mut self.stderr else { return };
         let mut bytes = [0; MAX_LINE];
         // A flood is left in the pipe for the next time: the control socket comes first.
@@ -57,8 +57,8 @@ impl Lines {
                 break;
             };
             let line = String::from_utf8_lossy(&rest[..=end]);
-            tether.keep_line(&line);
-            tether.unasked.log(level::INFO, "stderr", Ok(&line));
+            peer.keep_line(&line);
+            peer.unasked.log(level::INFO, "stderr", Ok(&line));
             begin += end + 1;
         }
         self.line.drain(..begin);

@@ -6,12 +6,12 @@ use protocol::{MAX_CONTROL, Notice, Order};
 use crate::contract::json;
 use crate::transport::lanes::Lanes as _;
 use crate::transport::members::Members;
+use crate::transport::peer::Peer;
 use crate::transport::sockets::Sockets;
-use crate::transport::tether::Tether;
-use crate::transport::{frame, greeting, inlet};
+use crate::transport::{data_lane, frame, greeting};
 
 /// Serves the data socket to its end; says why that came.
-pub(super) fn read(tether: &Tether, sockets: &Sockets, members: Option<&Members>) -> String {
+pub(super) fn read(peer: &Peer, sockets: &Sockets, members: Option<&Members>) -> String {
     let mut greeted = false;
     let take = |body: &[u8]| {
         let notice = frame::read(body).map_err(|error| error.to_string())?;
@@ -24,7 +24,7 @@ pub(super) fn read(tether: &Tether, sockets: &Sockets, members: Option<&Members>
             }
             match members {
                 Some(members) => greet_several(&notice, members, sockets)?,
-                None => greet(&notice, &tether.manifest.id)?,
+                None => greet(&notice, &peer.manifest.id)?,
             }
             greeted = true;
             sockets.greeted.send_replace(true);
@@ -33,21 +33,21 @@ pub(super) fn read(tether: &Tether, sockets: &Sockets, members: Option<&Members>
         let closed = matches!(notice, Notice::Closed { .. });
         if let Some(members) = members {
             let toolbox = frame::address(body).map_err(|error| error.to_string())?;
-            if !members.hear(tether, toolbox.as_deref(), notice) {
+            if !members.hear(peer, toolbox.as_deref(), notice) {
                 let of = toolbox.map_or_else(|| "no toolbox".to_owned(), |id| format!("toolbox {id:?}"));
-                tether.unasked.complain(&format!(
+                peer.unasked.complain(&format!(
                     "it said something of {of}, which is not open or has no such notice"
                 ));
             }
         } else {
-            tether.hear(notice);
+            peer.hear(notice);
         }
         if closed {
-            sockets.bell.ring();
+            sockets.wake.signal();
         }
         Ok(())
     };
-    inlet::serve(&sockets.data, take, || {}).to_string()
+    data_lane::serve(&sockets.data, take, || {}).to_string()
 }
 
 /// Reads the first notice. A program may say something else about its toolbox than when it was examined, but not be another.

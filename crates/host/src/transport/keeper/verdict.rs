@@ -98,13 +98,17 @@ pub(super) enum Action {
     /// It is ended, for this reason.
     Kill(String),
     /// It counts as ended, though the kernel still has it.
-    Bury,
+    GiveUp,
 }
 
 /// Decides about a process that has not ended.
 pub(super) fn decide(facts: &Facts, limits: &Limits) -> Action {
     if let Some(since) = facts.killed {
-        return if since > EXIT { Action::Bury } else { Action::Wait };
+        return if since > EXIT {
+            Action::GiveUp
+        } else {
+            Action::Wait
+        };
     }
     if let Some(reason) = reason_to_kill(facts, limits) {
         return Action::Kill(reason);
@@ -319,7 +323,7 @@ mod tests {
             (facts(|f| (f.armed, f.closing) = (true, since(1))), "Beat"),
             // A process that was killed is not judged again.
             (facts(|f| (f.killed, f.broken) = (since(500), broken(51))), "Wait"),
-            (facts(|f| (f.killed, f.armed) = (since(501), true)), "Bury"),
+            (facts(|f| (f.killed, f.armed) = (since(501), true)), "GiveUp"),
         ] {
             let decided = match decide(&facts, &LIMITS) {
                 Action::Kill(reason) => reason,

@@ -11,13 +11,13 @@ use parking_lot::Mutex;
 use protocol::{Functions, Notice, Opening, Order};
 use rustix::process::Signal;
 
-use super::outlets::Outlets;
+use super::notifier::Notifier;
 use crate::contract::services::Limits;
 use crate::ffi::load::Library;
 use crate::ffi::plugin::Open;
 use crate::ffi::server::{Notices, Server};
 use crate::ffi::wake_lock::WakeLock;
-use crate::transport::{frame, inlet};
+use crate::transport::{data_lane, frame};
 
 /// How long the service has to take what the process says last.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -25,7 +25,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 /// What the threads of the process share.
 pub(super) struct Host {
     pub(super) file: PathBuf,
-    pub(super) outlets: Arc<Outlets>,
+    pub(super) notifier: Arc<Notifier>,
     pub(super) server: Server,
     pub(super) silence_ms: AtomicU64,
     close_ms: AtomicU64,
@@ -39,11 +39,11 @@ pub(super) struct Host {
 
 impl Host {
     /// `unconfined`: why the process could not be confined as it should be.
-    pub(super) fn new(file: &Path, outlets: Arc<Outlets>, unconfined: Option<String>) -> Self {
+    pub(super) fn new(file: &Path, notifier: Arc<Notifier>, unconfined: Option<String>) -> Self {
         Self {
             file: file.to_owned(),
-            server: Server::new(outlets.clone()),
-            outlets,
+            server: Server::new(notifier.clone()),
+            notifier,
             silence_ms: AtomicU64::new(500),
             close_ms: AtomicU64::new(0),
             config: Mutex::default(),
@@ -55,7 +55,7 @@ impl Host {
 
     /// Says something in the log about this process.
     pub(super) fn warn(&self, message: &str) {
-        self.outlets.log(level::WARN, "toolbox_host", message.to_owned());
+        self.notifier.log(level::WARN, "toolbox_host", message.to_owned());
     }
 
     /// Serves the data socket until it ends.
@@ -68,7 +68,7 @@ impl Host {
             }
             Ok(())
         };
-        let reason = inlet::serve(&self.outlets.data, take, || self.outlets.do_aside());
+        let reason = data_lane::serve(&self.notifier.data, take, || self.notifier.do_aside());
         // Whatever it is (a service that dies resets the connection), what moves is brought to rest first.
         self.warn(&format!("the service is gone: {reason}"));
         self.leave();
@@ -77,15 +77,15 @@ impl Host {
     /// Has the control thread bring everything to rest and end the process.
     pub(super) fn leave(&self) {
         self.leaving.store(true, Ordering::SeqCst);
-        self.outlets.bell.ring();
+        self.notifier.wake.signal();
     }
 
     fn open(&self, opening: Opening) {
         let seq = opening.seq;
-        let outlets = self.outlets.clone();
+        let notifier = self.notifier.clone();
         let opened = move |said: Result<Functions, Failure>| {
             let answer = said.into();
-            outlets.data(Notice::Opened { seq, answer });
+            notifier.data(Notice::Opened { seq, answer });
         };
         if let Err(failure) = self.try_open(opening, opened.clone()) {
             opened(Err(failure));
@@ -162,8 +162,8 @@ impl Host {
     fn close(&self, seq: u64) {
         let limit = Duration::from_millis(self.close_ms.load(Ordering::SeqCst));
         let in_time = self.close_within(limit);
-        self.outlets.data(Notice::Closed { seq, in_time });
-        self.outlets.data.flush_within(LAST_WORDS);
+        self.notifier.data(Notice::Closed { seq, in_time });
+        self.notifier.data.flush_within(LAST_WORDS);
         if in_time {
             std::process::exit(0);
         }

@@ -42,8 +42,8 @@ impl Control {
         let mut cutter = Cutter::new(MAX_CONTROL);
         let reason = loop {
             self.wait();
-            self.host.outlets.bell.hush();
-            self.host.outlets.control.flush();
+            self.host.notifier.wake.clear();
+            self.host.notifier.control.flush();
             if let Err(reason) = self.read(&mut cutter) {
                 break reason;
             }
@@ -51,7 +51,7 @@ impl Control {
                 break "the service is gone, or asked the process to end".to_owned();
             }
             let silence = self.host.silence_ms.load(Ordering::SeqCst);
-            if self.host.server.is_moving() && self.host.outlets.silence() > Duration::from_millis(silence) {
+            if self.host.server.is_moving() && self.host.notifier.silence() > Duration::from_millis(silence) {
                 break format!("no word of the service for {silence} ms while something moved");
             }
             if let Some(function) = self.host.server.plugin().and_then(Plugin::overdue) {
@@ -63,8 +63,8 @@ impl Control {
 
     /// Waits for something to do.
     fn wait(&self) {
-        let outlets = &self.host.outlets;
-        let behind = if outlets.control.is_behind() {
+        let notifier = &self.host.notifier;
+        let behind = if notifier.control.is_behind() {
             PollFlags::OUT
         } else {
             PollFlags::empty()
@@ -77,8 +77,8 @@ impl Control {
             hangs_perhaps.then_some(HANGS_LOOK)
         };
         let mut fds = [
-            PollFd::new(outlets.control.stream(), PollFlags::IN | behind),
-            PollFd::new(&*outlets.bell, PollFlags::IN),
+            PollFd::new(notifier.control.stream(), PollFlags::IN | behind),
+            PollFd::new(&*notifier.wake, PollFlags::IN),
         ];
         let timeout = timeout.and_then(|limit| Timespec::try_from(limit).ok());
         _ = poll(&mut fds, timeout.as_ref());
@@ -88,14 +88,14 @@ impl Control {
     fn read(&self, cutter: &mut Cutter) -> Result<(), String> {
         let mut bytes = [0; 16 * 1024];
         loop {
-            match self.host.outlets.control.stream().read(&mut bytes) {
+            match self.host.notifier.control.stream().read(&mut bytes) {
                 Ok(0) => return Err("the service is gone".to_owned()),
                 Ok(count) => cutter.push(&bytes[..count]),
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => return Err(format!("the control connection broke: {e}")),
             }
-            self.host.outlets.heard();
+            self.host.notifier.heard();
             while let Some(order) = cutter.read().map_err(|e| e.to_string())? {
                 self.host.server.control(order);
             }
@@ -117,7 +117,7 @@ impl Control {
         self.host.warn(reason);
         if self.host.server.is_moving() {
             // Should the service be there after all: this is an emergency stop, and nothing moves after it until a resume.
-            self.host.outlets.data(Notice::Event(Raw::of(&Event {
+            self.host.notifier.data(Notice::Event(Raw::of(&Event {
                 kind: "latched".to_owned(),
                 severity: Severity::Error,
                 data: Some(serde_json::json!({ "reason": reason })),

@@ -1,4 +1,4 @@
-//! What a toolbox's process says, on its two sockets. Read [`Outlets`].
+//! What a toolbox's process says, on its two sockets. Read [`Notifier`].
 
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use protocol::Notice;
 
 use crate::ffi::server::Notices;
 use crate::transport::frame::Frame;
-use crate::transport::outlet::{Bell, Outlet};
+use crate::transport::lane_socket::{EventFd, LaneSocket};
 
 /// Both sockets, and when the other end was last heard.
-pub(crate) struct Outlets {
-    pub(super) data: Outlet,
-    pub(super) control: Outlet,
+pub(crate) struct Notifier {
+    pub(super) data: LaneSocket,
+    pub(super) control: LaneSocket,
     /// Wakes the control thread.
-    pub(super) bell: Arc<Bell>,
+    pub(super) wake: Arc<EventFd>,
     /// What the data thread is to do.
     aside: Mutex<Vec<Box<dyn FnOnce() + Send>>>,
     began: Instant,
@@ -25,13 +25,13 @@ pub(crate) struct Outlets {
     heard: AtomicU64,
 }
 
-impl Outlets {
+impl Notifier {
     pub(crate) fn new(data: UnixStream, control: UnixStream) -> std::io::Result<Self> {
-        let bell = Bell::new()?;
+        let wake = EventFd::new()?;
         Ok(Self {
-            data: Outlet::new(data, Bell::new()?),
-            control: Outlet::new(control, bell.clone()),
-            bell,
+            data: LaneSocket::new(data, EventFd::new()?),
+            control: LaneSocket::new(control, wake.clone()),
+            wake,
             aside: Mutex::default(),
             began: Instant::now(),
             heard: AtomicU64::new(0),
@@ -72,7 +72,7 @@ impl Outlets {
     }
 }
 
-impl Notices for Outlets {
+impl Notices for Notifier {
     fn data(&self, notice: Notice) {
         self.data.send(&Frame::of(&notice));
     }
@@ -87,7 +87,7 @@ impl Notices for Outlets {
 
     fn aside(&self, work: Box<dyn FnOnce() + Send>) {
         self.aside.lock().push(work);
-        self.data.ring();
+        self.data.wake();
     }
 
     fn will_move(&self) {
@@ -97,6 +97,6 @@ impl Notices for Outlets {
 
     fn moves(&self) {
         // The control thread looks at the service's silence from now on.
-        self.bell.ring();
+        self.wake.signal();
     }
 }

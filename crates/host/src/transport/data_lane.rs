@@ -7,7 +7,7 @@ use std::io::{ErrorKind, Read};
 use protocol::MAX_DATA;
 
 use crate::transport::frame::Cutter;
-use crate::transport::outlet::Outlet;
+use crate::transport::lane_socket::LaneSocket;
 
 /// Why a data lane ended.
 #[derive(Debug, thiserror::Error)]
@@ -21,9 +21,9 @@ pub(crate) enum LaneError {
 }
 
 /// Serves a data lane until it ends; says why that came. `take` gets the body of each frame, and says why it is nonsense; `woken`
-/// is called when the lane's bell may have been rung.
+/// is called when the lane may have been woken.
 pub(crate) fn serve(
-    lane: &Outlet,
+    lane: &LaneSocket,
     mut take: impl FnMut(&[u8]) -> Result<(), String>,
     mut woken: impl FnMut(),
 ) -> LaneError {

@@ -1,7 +1,7 @@
 //! One end of a lane between the service and a toolbox's process, and what is sent there.
 //!
 //! Sends at once, from any thread, and never blocks it: what the socket does not take is kept, and the thread of that lane
-//! sends the rest. Knows no frame but its bytes. Read [`Outlet`].
+//! sends the rest. Knows no frame but its bytes. Read [`LaneSocket`].
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -31,27 +31,27 @@ const FLAGS: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
 
 /// Wakes a thread that polls it.
 #[derive(Debug)]
-pub(crate) struct Bell(OwnedFd);
+pub(crate) struct EventFd(OwnedFd);
 
-impl Bell {
+impl EventFd {
     pub(crate) fn new() -> std::io::Result<Arc<Self>> {
         let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Arc::new(Self(fd)))
     }
 
-    pub(crate) fn ring(&self) {
-        // Fails only when it was rung 2^64 times without a read.
+    pub(crate) fn signal(&self) {
+        // Fails only after 2^64 signals without a read.
         _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
     }
 
-    /// Takes all rings since the last time.
-    pub(crate) fn hush(&self) {
+    /// Takes all signals since the last time.
+    pub(crate) fn clear(&self) {
         let mut count = [0; 8];
         _ = rustix::io::read(&self.0, &mut count);
     }
 }
 
-impl AsFd for Bell {
+impl AsFd for EventFd {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
@@ -59,12 +59,12 @@ impl AsFd for Bell {
 
 /// Sends bytes without ever blocking.
 #[derive(Debug)]
-pub(crate) struct Outlet {
+pub(crate) struct LaneSocket {
     stream: UnixStream,
     state: Mutex<State>,
     /// Outside the lock, which a control lane must not wait for.
     starts: AtomicU64,
-    bell: Arc<Bell>,
+    wake: Arc<EventFd>,
 }
 
 #[derive(Debug, Default)]
@@ -77,14 +77,14 @@ struct State {
     broken: bool,
 }
 
-impl Outlet {
-    /// `bell` wakes the thread that calls [`Outlet::flush`] or [`Outlet::wait`].
-    pub(crate) fn new(stream: UnixStream, bell: Arc<Bell>) -> Self {
+impl LaneSocket {
+    /// `wake` wakes the thread that calls [`LaneSocket::flush`] or [`LaneSocket::wait`].
+    pub(crate) fn new(stream: UnixStream, wake: Arc<EventFd>) -> Self {
         Self {
             stream,
             state: Mutex::default(),
             starts: AtomicU64::new(0),
-            bell,
+            wake,
         }
     }
 
@@ -174,12 +174,12 @@ impl Outlet {
         };
         let mut fds = [
             PollFd::new(&self.stream, PollFlags::IN | behind),
-            PollFd::new(&*self.bell, PollFlags::IN),
+            PollFd::new(&*self.wake, PollFlags::IN),
         ];
         _ = poll(&mut fds, None);
-        let (stream, bell) = (fds[0].revents(), fds[1].revents());
-        if !bell.is_empty() {
-            self.bell.hush();
+        let (stream, wake) = (fds[0].revents(), fds[1].revents());
+        if !wake.is_empty() {
+            self.wake.clear();
         }
         if stream.contains(PollFlags::OUT) {
             self.flush();
@@ -188,8 +188,8 @@ impl Outlet {
     }
 
     /// Wakes the thread of the lane.
-    pub(crate) fn ring(&self) {
-        self.bell.ring();
+    pub(crate) fn wake(&self) {
+        self.wake.signal();
     }
 
     /// What the lane is read from.
@@ -218,7 +218,7 @@ impl Outlet {
             state.backlog.drain(..sent);
             state.sent = 0;
             state.backlog.extend_from_slice(rest);
-            self.bell.ring();
+            self.wake.signal();
         }
     }
 }
@@ -231,14 +231,14 @@ mod tests {
     #[test]
     fn what_the_socket_does_not_take_follows_in_order_and_no_sender_waits() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
-        let outlet = Arc::new(Outlet::new(ours, Bell::new().unwrap()));
+        let socket = Arc::new(LaneSocket::new(ours, EventFd::new().unwrap()));
         let block = vec![7u8; 300_000];
         for number in 0..10u8 {
-            outlet.send(&[number]);
-            outlet.send(&block);
+            socket.send(&[number]);
+            socket.send(&block);
         }
-        assert!(outlet.is_behind());
-        assert!(!outlet.chatter(b"lost"), "too much waits already");
+        assert!(socket.is_behind());
+        assert!(!socket.chatter(b"lost"), "too much waits already");
         let reader = std::thread::spawn(move || {
             let mut all = Vec::new();
             let mut piece = vec![0; 65_536];
@@ -248,8 +248,8 @@ mod tests {
             }
             all
         });
-        while outlet.is_behind() {
-            outlet.flush();
+        while socket.is_behind() {
+            socket.flush();
             std::thread::yield_now();
         }
         let all = reader.join().unwrap();
@@ -261,11 +261,11 @@ mod tests {
     #[test]
     fn what_waits_is_bounded_in_bytes() {
         let (ours, _theirs) = UnixStream::pair().unwrap();
-        let outlet = Outlet::new(ours, Bell::new().unwrap());
+        let socket = LaneSocket::new(ours, EventFd::new().unwrap());
         let block = vec![7u8; MAX_BACKLOG / 4];
         let mut sent = 0;
-        while !outlet.is_full() {
-            outlet.start(&block);
+        while !socket.is_full() {
+            socket.start(&block);
             sent += 1;
             assert!(sent <= 5, "it is never full");
         }
@@ -276,8 +276,8 @@ mod tests {
     fn a_socket_whose_other_end_is_gone_swallows() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         drop(theirs);
-        let outlet = Outlet::new(ours, Bell::new().unwrap());
-        outlet.send(b"to a closed socket");
-        assert!(!outlet.is_behind());
+        let socket = LaneSocket::new(ours, EventFd::new().unwrap());
+        socket.send(b"to a closed socket");
+        assert!(!socket.is_behind());
     }
 }

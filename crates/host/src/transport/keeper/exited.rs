@@ -1,4 +1,4 @@
-//! The end of a toolbox's process: what it means, who is told, and the hardware that is brought to rest. Read [`Keeper::bury`].
+//! The end of a toolbox's process: what it means, who is told, and the hardware that is brought to rest. Read [`Keeper::exited`].
 
 use std::net::Shutdown;
 use std::os::unix::process::ExitStatusExt;
@@ -11,7 +11,7 @@ use ovos_toolbox_wire::{Event, Severity};
 use super::verdict::Last;
 use super::{Keeper, safe_stop};
 use crate::process::spawner::signal_name;
-use crate::transport::tether::{Death, End};
+use crate::transport::peer::{Death, End};
 
 /// The exit code of a program that wants to be started again (EX_TEMPFAIL).
 const REPLACE: i32 = 75;
@@ -19,19 +19,19 @@ const REPLACE: i32 = 75;
 impl Keeper {
     /// What is known of the process, which has ended.
     fn last(&self) -> Last {
-        let outlook = self.tether.outlook();
+        let outlook = self.peer.outlook();
         Last {
             closed: outlook.closed.map(|(in_time, _)| in_time),
             closing: outlook.closing.is_some(),
             killed: self.killed.is_some(),
-            moving: self.tether.is_moving(),
+            moving: self.peer.is_moving(),
             opens: outlook.opens,
             functions: outlook.functions,
         }
     }
 
     /// The process is gone.
-    pub(super) fn bury(mut self, status: Option<ExitStatus>) {
+    pub(super) fn exited(mut self, status: Option<ExitStatus>) {
         // What moved when it ended. An end that is still in the socket makes this too much; a needless stop does no harm.
         let before = self.last();
         if before.may_have_closed() {
@@ -52,7 +52,7 @@ impl Keeper {
                 if last.closed.is_none() {
                     tracing::error!(
                         toolbox = self.id(),
-                        generation = self.tether.unasked.origin.generation,
+                        generation = self.peer.unasked.origin.generation,
                         reason = self.reason(status),
                         "the toolbox's process ended while it was closed"
                     );
@@ -70,13 +70,13 @@ impl Keeper {
             self.latch(&self.reason(status));
         }
         if let Some(members) = &self.keeping.members {
-            members.bury(&end);
+            members.ended(&end);
         }
-        self.tether.bury(end);
+        self.peer.ended(end);
         if let Some(fresh) = fresh {
             safe_stop::wait(fresh, self.id());
         }
-        self.tether.rested.send_replace(true);
+        self.peer.rested.send_replace(true);
         if status.is_none() {
             // Reaped whenever the kernel lets go of it.
             _ = self.child.wait();
@@ -85,7 +85,7 @@ impl Keeper {
 
     /// Reads what the process said before it ended. Another process may hold its end of the socket, so the wait is bounded.
     fn hear_the_rest(&mut self) {
-        self.lines.read(&self.tether);
+        self.lines.read(&self.peer);
         let heard = self.reader.recv_timeout(Duration::from_millis(200));
         if let Err(RecvTimeoutError::Timeout) = heard {
             _ = self.sockets.data.stream().shutdown(Shutdown::Both);
@@ -100,7 +100,7 @@ impl Keeper {
     }
 
     fn latch(&self, reason: &str) {
-        let unasked = &self.tether.unasked;
+        let unasked = &self.peer.unasked;
         let event = Event {
             kind: "latched".to_owned(),
             severity: Severity::Error,
@@ -121,7 +121,7 @@ impl Keeper {
             },
             (None, None) => "its process is gone".to_owned(),
         };
-        match self.tether.last_lines() {
+        match self.peer.last_lines() {
             lines if lines.is_empty() => ended,
             lines => format!("{ended}; its last lines: {lines}"),
         }

@@ -1,7 +1,7 @@
 //! What the service knows of one open toolbox: who waits for what, what moves, how it ended.
 //!
 //! Owns the answers: each caller is answered exactly once, by the toolbox or by its end. Sends nothing but refusals, and
-//! never under its lock; `hosted` asks, and a transport brings what the toolbox says. Read [`Tether`].
+//! never under its lock; `hosted` asks, and a transport brings what the toolbox says. Read [`Peer`].
 
 mod hear;
 mod outlook;
@@ -27,7 +27,7 @@ use crate::transport::without::Without;
 use engine::{Ended, ProgressSink, Unanswered};
 
 /// What the service's threads share about one open toolbox.
-pub(crate) struct Tether {
+pub(crate) struct Peer {
     pub(crate) unasked: Unasked,
     pub(crate) manifest: Arc<Manifest>,
     pub(crate) limits: Limits,
@@ -127,7 +127,7 @@ struct Gone {
     halts: bool,
 }
 
-impl Tether {
+impl Peer {
     pub(crate) fn new(
         open: &Open,
         manifest: Arc<Manifest>,
@@ -357,6 +357,6 @@ impl Tether {
             limit_ms = u64::try_from(self.limits.close.as_millis()).unwrap_or(u64::MAX),
             "the toolbox does not close; it is abandoned and stays until the process that it runs in ends"
         );
-        self.bury(End::Abandoned);
+        self.ended(End::Abandoned);
     }
 }

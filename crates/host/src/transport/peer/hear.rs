@@ -1,4 +1,4 @@
-//! What the toolbox says, and who is told. Read [`Tether::hear`], then [`Tether::bury`].
+//! What the toolbox says, and who is told. Read [`Peer::hear`], then [`Peer::ended`].
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -7,14 +7,14 @@ use ovos_toolbox_wire::{Completion, Content, Failure, FailureKind};
 use protocol::{Answer, Notice, Order, Raw, RunEnd};
 use serde_json::Value;
 
-use super::{End, Gone, Run, Tether};
+use super::{End, Gone, Peer, Run};
 use crate::contract::json;
 use crate::contract::services::Request;
 use crate::ffi::answer::{self, MAX_FAILURE_BYTES};
 use crate::ffi::unasked::MAX_SMALL_BYTES;
 use engine::{Ended, Unanswered};
 
-impl Tether {
+impl Peer {
     /// Takes what the toolbox says.
     pub(crate) fn hear(&self, notice: Notice) {
         match notice {
@@ -170,7 +170,7 @@ impl Tether {
     }
 
     /// The toolbox is gone: all who wait are told why.
-    pub(crate) fn bury(&self, end: End) {
+    pub(crate) fn ended(&self, end: End) {
         let id = &self.unasked.origin.toolbox_id;
         let closed = |what: &str| {
             let text = format!("toolbox `{id}` {what}");

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use protocol::Functions;
 
-use super::Tether;
+use super::Peer;
 
 /// Lines of a process that are told when it dies.
 const LAST_LINES: usize = 5;
@@ -24,7 +24,7 @@ pub(crate) struct Outlook {
     pub(crate) opens: bool,
 }
 
-impl Tether {
+impl Peer {
     pub(crate) fn outlook(&self) -> Outlook {
         let state = self.lock();
         let halted = state.commands.values().filter_map(|command| command.halted).min();
