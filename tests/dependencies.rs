@@ -369,7 +369,9 @@ fn in_circles(src: &Path) -> Vec<String> {
     collect(src, &mut files);
     let module = |file: &PathBuf| {
         let name = file.strip_prefix(src).expect("a file of src").with_extension("");
-        (name.to_string_lossy().replace('/', "::"), code(file))
+        let code = code(file);
+        let code = code.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+        (name.to_string_lossy().replace('/', "::"), code.to_owned())
     };
     let modules: BTreeMap<String, String> = files.iter().map(module).collect();
     let imports = modules
@@ -395,10 +397,9 @@ fn in_circles(src: &Path) -> Vec<String> {
     uses.keys().filter(reaches_itself).cloned().collect()
 }
 
-/// The paths in code without its tests, each member of a group as a path of its own.
+/// The paths in code, each member of a group as a path of its own.
 fn paths(code: &str) -> Vec<Vec<&str>> {
-    let mut found = Vec::new();
-    let mut rest = code.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+    let (mut found, mut rest) = (Vec::new(), code);
     while let Some(at) = rest.find(is_word) {
         rest = path(&rest[at..], &[], &mut found);
     }
