@@ -2,6 +2,7 @@
 //!
 //! The order of checks is the published one: name, tool, type of the arguments, the arguments themselves.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -240,18 +241,22 @@ impl Api {
                 None => self.engine.enter(&run),
             };
             let entered = entered.map_err(|refusal| WireError::refused(&refusal))?;
-            let running = async {
-                let permitted = self.permit(request, &tool, &lease, &run, &options, call);
-                let judged = match entered.wait_for(permitted).await {
-                    Ok(Ok(judged)) => judged,
-                    Ok(Err(Denied::Answer(error))) => return Err(error),
-                    Ok(Err(Denied::Engine(refusal))) | Err(refusal) => return Ok(CallEnd::Refused(refusal)),
-                };
-                Ok(self.engine.call_at(entered, &lease, run, judged).await)
-            };
-            let end = match &mut progress {
-                Some(progress) => progress.during(running).await?,
-                None => running.await?,
+            let end = {
+                let running = pin!(async {
+                    let permitted = self.permit(request, &tool, &lease, &run, &options, call);
+                    let judged = match entered.wait_for(permitted).await {
+                        Ok(Ok(judged)) => judged,
+                        Ok(Err(Denied::Answer(error))) => return Err(error),
+                        Ok(Err(Denied::Engine(refusal))) | Err(refusal) => {
+                            return Ok(CallEnd::Refused(refusal));
+                        }
+                    };
+                    Ok(self.engine.call_at(entered, &lease, run, judged).await)
+                });
+                match &mut progress {
+                    Some(progress) => progress.during(running).await?,
+                    None => running.await?,
+                }
             };
             match end {
                 // Its toolbox died before any action had started: the call waits for the next copy.

@@ -1,6 +1,6 @@
 //! `ovos.tools.invoke.progress`: the progress of a call, for clients that ask for it.
 
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -39,9 +39,8 @@ impl Progress {
     /// Runs a call and sends its steps meanwhile. All steps have been sent when this returns.
     ///
     /// # Cancel safety
-    /// As safe as `call`.
-    pub(super) async fn during<T>(&mut self, call: impl Future<Output = T>) -> T {
-        let mut call = pin!(call);
+    /// As safe as `call`, which comes pinned: the future of every call would hold it twice otherwise.
+    pub(super) async fn during<T>(&mut self, mut call: Pin<&mut impl Future<Output = T>>) -> T {
         loop {
             tokio::select! {
                 biased;
