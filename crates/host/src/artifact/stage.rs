@@ -21,7 +21,7 @@ const PREFIX: &str = "ovos-tools-";
 const LOCK: &str = "lock";
 /// How often a file is copied again because it changed meanwhile.
 const ATTEMPTS: u32 = 5;
-/// A folder without a lock file that is younger than this may still be being created.
+/// A folder without a lock file that is younger than this may not be complete yet.
 const HALF_MADE: Duration = Duration::from_secs(60);
 
 /// Why a file could not be copied.
