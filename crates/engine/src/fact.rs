@@ -122,7 +122,7 @@ pub enum Fact {
     },
     /// A request was answered.
     Answered {
-        /// The call; none where the request names no tool that runs, or one that stops or resumes.
+        /// The call; `None` if the request made none: it names no known tool, or a tool that stops or resumes.
         call: Option<Arc<Call>>,
         /// The request.
         asked: Arc<Asked>,

@@ -35,7 +35,7 @@ impl CompiledTool {
     /// that validates them itself are not changed; only the limits of nesting and of numbers apply.
     ///
     /// # Errors
-    /// As there.
+    /// See [`ArgumentSchema::prepare`].
     pub fn prepare(
         &self,
         args: &Map<String, Value>,
@@ -56,7 +56,7 @@ impl CompiledTool {
     /// as it is.
     ///
     /// # Errors
-    /// As there.
+    /// See [`OutputSchema::check`].
     pub fn check(&self, output: &Value) -> Result<(), Vec<Problem>> {
         if self.definition.validates {
             return Ok(());
