@@ -1,4 +1,4 @@
-//! What a fact says, as plain data. [`super::facts`] makes and passes them on.
+//! The content of a fact, as plain data. [`super::facts`] makes facts and passes them on.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -178,7 +178,7 @@ pub struct Call {
     pub effect: Effect,
 }
 
-/// What was asked, and by which client.
+/// A request and its sender.
 #[derive(Debug, Default, Serialize)]
 pub struct Asked {
     /// The topic of the request.

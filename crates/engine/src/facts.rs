@@ -73,7 +73,7 @@ impl Facts {
         }
     }
 
-    /// What was counted since the start.
+    /// The counts since the start.
     #[must_use]
     pub fn counts(&self) -> Counts {
         Counts {

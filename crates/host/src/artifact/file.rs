@@ -92,7 +92,7 @@ impl PluginFile {
     /// is not checked. Blocks.
     ///
     /// # Errors
-    /// What is wrong, and what to do.
+    /// The problem, and what to do about it.
     pub(crate) fn check_again(&self, allow_sha256: &[String]) -> Result<(), String> {
         let executable = self.executable();
         executable.map_or(Ok(()), |executable| executable.check_again(allow_sha256))

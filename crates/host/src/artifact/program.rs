@@ -34,7 +34,7 @@ impl Executable {
     /// Looks for the files of an entry and checks owner and mode of each.
     ///
     /// # Errors
-    /// What is wrong, and what to do.
+    /// The problem, and what to do about it.
     pub(crate) fn find(entry: &Arc<ProgramConfig>) -> Result<Self, String> {
         let command = command_of(entry)?;
         let mut files = Vec::new();
@@ -71,7 +71,7 @@ impl Executable {
     /// files, and its hash if the configuration names the allowed hashes. Blocks.
     ///
     /// # Errors
-    /// What is wrong, and what to do.
+    /// The problem, and what to do about it.
     pub(crate) fn check_again(&self, allow_sha256: &[String]) -> Result<(), String> {
         for path in self.paths() {
             check::file(path).map_err(|error| error.to_string())?;
