@@ -1,16 +1,16 @@
-//! Why a tool that a request names is not there, if its toolbox is known to be down. Read [`Api::absence`].
+//! Why a tool that a request names is missing, if its toolbox is known to be down. Read [`Api::absence`].
 
 use super::Api;
 use crate::registry::{ALIAS_SEPARATOR, Snapshot};
 use client::payload::ToolboxStatus;
 use schema::shorten_text;
 
-/// The most of a reason that is told, in bytes; `status` has all of it.
+/// The longest reason in an error, in bytes; `status` has the whole reason.
 const MAX_REASON: usize = 2000;
 
 impl Api {
-    /// What follows the fixed text that a tool is unknown: nothing, unless more is known of the toolbox that is asked for, by
-    /// its id or by an alias.
+    /// The text that follows the fixed text "unknown tool". It is empty, unless the request names a toolbox, by its id
+    /// or in an alias, and the reason why that toolbox offers nothing is known, or toolboxes still start.
     pub(super) fn absence(&self, snapshot: &Snapshot, name: &str, toolbox_id: Option<&str>) -> String {
         let reason = self.why_down(snapshot, name, toolbox_id);
         let not_loaded = toolbox_id.filter(|id| snapshot.toolbox(id).is_none());
@@ -24,9 +24,9 @@ impl Api {
         }
     }
 
-    /// The toolbox that is asked for, and what `status` says of it, if it offers nothing.
+    /// Names the toolbox of the request and its state from `status`, if that toolbox offers no tool.
     fn why_down(&self, snapshot: &Snapshot, name: &str, toolbox_id: Option<&str>) -> Option<String> {
-        // Most names say of no toolbox, and the status is dear.
+        // Most names contain no toolbox id, and the status is expensive.
         if toolbox_id.is_none() && !name.contains(ALIAS_SEPARATOR) {
             return None;
         }
@@ -58,7 +58,7 @@ impl Api {
         })
     }
 
-    /// The end of an error that may become wrong while toolboxes start.
+    /// The text that follows an error while toolboxes start, because the tool may become known soon.
     fn starting(&self) -> &'static str {
         if *self.all_loaded.borrow() {
             ""
@@ -68,7 +68,7 @@ impl Api {
     }
 }
 
-/// The state of a toolbox, or of what it drives, if that is why it offers nothing.
+/// The state of a toolbox or of its backend, and the reason, if that explains why it offers no tool.
 fn down(toolbox: &ToolboxStatus) -> Option<(&str, &str)> {
     if toolbox.state != "ready" {
         return Some((&toolbox.state, toolbox.reason.as_deref()?));

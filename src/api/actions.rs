@@ -1,4 +1,4 @@
-//! The actions of a plan, as clients and people read them.
+//! The actions of a plan, in the forms for clients and for people.
 
 use serde_json::{Value, json};
 
@@ -7,13 +7,13 @@ use client::text::is_unseen;
 use engine::{Plan, PlannedAction};
 use schema::shorten_text;
 
-/// A plan that is larger than this, in bytes of JSON, is not kept for an operator: its text is.
+/// The largest plan, in bytes of JSON, that is kept for an operator. Of a larger plan only the text is kept.
 const LARGEST: usize = 64 << 10;
 
-/// The longest name of an action that a person is told, in bytes.
+/// The longest label of an action in a text for people, in bytes.
 const LABEL: usize = 60;
 
-/// The longest text of an action's parameters that a person is told, in bytes.
+/// The longest parameters of an action in a text for people, in bytes.
 const PARAMS: usize = 300;
 
 /// The actions of a wave.
@@ -38,8 +38,8 @@ fn entry(plan: &Plan, index: usize) -> PlannedActionEntry {
     }
 }
 
-/// The actions of each wave for an operator, with all of their parameters. `null` where they are more than [`LARGEST`]; the
-/// actions behind that are not read.
+/// The actions of each wave for an operator, with all of their parameters; `null` if they have more than [`LARGEST`]
+/// bytes.
 pub(super) fn for_people(plan: &Plan) -> Value {
     let mut size = 0;
     let mut waves = Vec::new();
@@ -60,13 +60,13 @@ pub(super) fn for_people(plan: &Plan) -> Value {
     Value::Array(waves)
 }
 
-/// Everything that a plan is made of.
+/// All actions of a plan, complete.
 pub(super) fn everything(plan: &Plan) -> Value {
     let actions = (0..plan.actions.len()).map(|index| entry(plan, index));
     json!(actions.collect::<Vec<_>>())
 }
 
-/// An action and what it uses.
+/// An action and the subsystems that it uses.
 pub(super) fn label(action: &PlannedAction) -> String {
     match action.subsystems.as_slice() {
         [] => action.id.clone(),
@@ -74,15 +74,15 @@ pub(super) fn label(action: &PlannedAction) -> String {
     }
 }
 
-/// An action, what it uses and its parameters, for a person who decides whether it may run. A model may have written the
-/// parameters, so they are quoted as JSON.
+/// An action, its subsystems and its parameters, for a person who decides whether it may run. A model may have written
+/// the parameters, so they are quoted as JSON.
 pub(super) fn told(action: &PlannedAction) -> String {
     let mut text = visible(&label(action), LABEL);
     if !action.params.is_empty() {
         let params = visible(&serde_json::to_string(&action.params).unwrap_or_default(), PARAMS);
         text.push(' ');
         text.push_str(&params);
-        // All of them end with the brace of the object.
+        // Uncut parameters end with the brace of the object.
         if !params.ends_with('}') {
             text.push_str(" (cut)");
         }

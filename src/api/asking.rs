@@ -1,4 +1,4 @@
-//! What the facts keep of a request that calls a tool, and of its answer.
+//! The parts of a request that calls a tool, and of its answer, that the facts keep.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -29,7 +29,7 @@ pub(super) struct Asking {
     pub(super) call: Option<CallFacts>,
     /// How that call ended.
     pub(super) outcome: Option<CallOutcome>,
-    /// The content that its toolbox returned, and the toolbox.
+    /// The toolbox, and the content that it returned.
     pub(super) content: Option<(String, Vec<Value>)>,
 }
 

@@ -21,9 +21,9 @@ pub struct WireError {
     pub text: String,
     /// The text of the key `detail`; boxed, because it is rarely sent.
     pub detail: Box<ErrorDetail>,
-    /// How the call can be confirmed, where it waits for that.
+    /// How the call can be confirmed, if it waits for a confirmation.
     pub confirm: Option<Box<Confirm>>,
-    /// How a call ended that was ended before it ran.
+    /// The outcome of a call that was ended before it ran.
     pub(super) outcome: Option<CallOutcome>,
 }
 
@@ -50,7 +50,7 @@ impl WireError {
         }
     }
 
-    /// The call was ended before it ran.
+    /// The error of a call that was ended before it ran.
     pub(super) fn ended(cause: &Cause) -> Self {
         let outcome = match cause {
             Cause::EmergencyStop { .. } => CallOutcome::Stopped,
@@ -63,14 +63,14 @@ impl WireError {
         }
     }
 
-    /// The same of a step of a run.
+    /// This error as the error of a step of a run.
     pub(super) fn of_step(&self, id: &str) -> Self {
         let kind = &self.detail.kind;
         let text = self.text.strip_prefix(&format!("{kind}: ")).unwrap_or(&self.text);
         Self::new(kind.clone(), format!("step '{id}': {text}"))
     }
 
-    /// The call waits to be confirmed.
+    /// The error of a call that waits for a confirmation.
     pub(super) fn to_confirm(confirm: Confirm) -> Self {
         Self {
             confirm: Some(Box::new(confirm.clone())),
@@ -153,7 +153,7 @@ impl WireError {
         error
     }
 
-    // --- what the engine says
+    // --- refusals and results of the engine
 
     pub(super) fn refused(refusal: &Refusal) -> Self {
         match refusal {
@@ -203,7 +203,7 @@ impl WireError {
     }
 }
 
-/// What a request asked for, or nothing but an error.
+/// The answer to a request, or only an error.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum OrError<T> {
@@ -220,8 +220,8 @@ impl<T> From<Result<T, WireError>> for OrError<T> {
     }
 }
 
-/// Whether a failure needs no words before it: it says why the tool was not run to its end, or is one of the texts that the
-/// published contract fixes, from a toolbox that has them from OPM itself.
+/// Whether a failure is sent without a prefix: it says why the tool did not run to its end, or it is a text that the
+/// published contract fixes and that OPM itself made in the toolbox.
 fn says_it_all(tool: &str, failure: &Failure) -> bool {
     let Failure { kind, message, .. } = failure;
     let about = |text: &str| {

@@ -72,7 +72,8 @@ impl Api {
     }
 }
 
-/// An MCP client refuses results that do not fit the schema, and not every toolbox that validates by itself has such results.
+/// The output schema to export. An MCP client refuses results that do not fit the schema, and the results of a toolbox
+/// that validates by itself may not fit.
 fn output_schema(format: Format, tool: &Tool) -> &Value {
     let definition = &tool.compiled.definition;
     if format == Format::Mcp && definition.validates {

@@ -83,7 +83,7 @@ impl Api {
             ..
         } = self.came(request, found, args).await;
         let with_detail = request.data.get("detail") == Some(&Value::Bool(true));
-        // Echoed even if another key is wrong.
+        // The call_id is echoed even if another key is wrong.
         let call_id = call_id(&request.data).unwrap_or_default();
         let (result, error) = match outcome {
             Ok(result) => (Some(result), None),
@@ -102,7 +102,7 @@ impl Api {
         }
     }
 
-    /// What comes of a request that calls tools, with the arguments under the key `args`.
+    /// Makes the call of a request, with the arguments under the key `args`, and returns its result.
     pub(super) async fn came(
         self: &Arc<Self>,
         request: &Request,
@@ -138,9 +138,9 @@ impl Api {
         }
     }
 
-    /// How many bytes fit into an answer beside its result.
+    /// How many bytes of content fit into an answer beside its result.
     fn room_beside(&self, result: &Value) -> usize {
-        /// The rest of the frame: the context, the titles and what was left out.
+        /// Reserved for the rest of the frame: the context, the titles and the notes about content that was left out.
         const REST: usize = 256 << 10;
         let result = result.to_string().len();
         self.settings.max_answer_bytes.saturating_sub(result + REST)
@@ -235,7 +235,7 @@ impl Api {
                     Some(call),
                 )
             };
-            // Registered before it is decided on: a cancel, its timeout and max_calls hold meanwhile.
+            // Registered before the policy decides, so that a cancel, the timeout and max_calls apply meanwhile.
             let entered = match place.take() {
                 Some(place) => Ok(place),
                 None => self.engine.enter(&run),
@@ -259,7 +259,7 @@ impl Api {
                 }
             };
             match end {
-                // Its toolbox died before any action had started: the call waits for the next copy.
+                // The toolbox died before any action had started: the call waits for the next copy.
                 CallEnd::Refused(Refusal::NeverBegun(_)) => {}
                 CallEnd::Refused(refusal) => return Err(WireError::refused(&refusal)),
                 CallEnd::Ran {
@@ -322,17 +322,17 @@ impl Api {
     }
 }
 
-/// What came of a call.
+/// The result of a call.
 pub(super) struct Came {
     pub(super) result: Result<Value, WireError>,
-    /// How it ended; `None` where it never ran.
+    /// How the call ended; `None` if it never ran.
     pub(super) outcome: Option<CallOutcome>,
     /// The content that the request asks for.
     pub(super) gathered: Gathered,
 }
 
 impl Came {
-    /// A call that was not made.
+    /// The result of a call that was not made.
     pub(super) fn refused(error: WireError) -> Self {
         Self {
             result: Err(error),
@@ -351,7 +351,7 @@ struct Ran {
     content: Vec<Value>,
 }
 
-/// Turns the end of a wait into a result: what was waited for, or the error of a call that ended meanwhile.
+/// Turns the end of a wait into a result: the awaited value, or the error of a call that ended meanwhile.
 fn waited<T>(outcome: Result<Result<T, WireError>, Refusal>) -> Result<T, WireError> {
     outcome.map_err(|refusal| WireError::refused(&refusal))?
 }

@@ -32,7 +32,7 @@ fn detailed(tool: &Tool) -> ToolEntry {
     }
 }
 
-/// A tool in an answer: the JSON from when its toolbox was loaded, or with `meta`.
+/// A tool in an answer: the JSON that was made when its toolbox was loaded, or an entry with `meta`.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum Listed {
@@ -68,7 +68,7 @@ impl Api {
 
     fn listed(&self, data: &Object) -> Result<Vec<Listed>, WireError> {
         // An unreadable flag counts as absent, because the published contract ignores the data of this request. An
-        // unreadable filter is an error: a client that asks for tools that read must not get those that move.
+        // unreadable filter is an error: a client that asks for tools that read must not get tools that move something.
         let detail = flag(data, "detail").unwrap_or(false);
         let (toolbox_id, effect) = (text(data, "toolbox_id")?, effect(data)?);
         let wanted = |tool: &&Arc<Tool>| {
@@ -85,7 +85,7 @@ impl Api {
             let detail = flag(&request.data, "detail")?;
             match (tools.pop(), tools.is_empty()) {
                 (Some(tool), true) => Ok(Listed::new(&tool, detail)),
-                // A call of that name stops them all, but showing one of them would be a guess.
+                // A call of this name would run all of these stops, but to show one of them would be a guess.
                 _ => Err(WireError::new(
                     FailureKind::AmbiguousToolError,
                     format!("'{name}' is owned by several toolboxes; give toolbox_id"),

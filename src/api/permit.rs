@@ -1,4 +1,4 @@
-//! Whether a call may run: what the policy decides on it, and whether it was confirmed.
+//! Decides whether a call may run: asks the policy, and checks whether the call was confirmed.
 
 use std::time::Instant;
 
@@ -12,26 +12,26 @@ use crate::registry::Tool;
 use client::payload::{CallOptions, Confirm};
 use engine::{CallFacts, Lease, Plan, Refusal};
 
-/// How many actions the text of a plan names.
+/// The number of actions that the text of a plan names.
 const ACTIONS: usize = 8;
 
 /// Why a call does not run.
 pub(super) enum Denied {
-    /// The policy says so.
+    /// The policy denies the call, or it has to be confirmed; the error is the answer.
     Answer(WireError),
-    /// It has no plan.
+    /// The engine refuses the call, for example because it has no plan.
     Engine(Refusal),
 }
 
 impl Api {
-    /// Whether a call may run now. A call that has to be confirmed is planned, to say what it would do; the plan that was judged
-    /// is returned, and no other may run.
+    /// Decides whether a call may run now. A call that has to be confirmed is planned, so that the question can say
+    /// what the call would do. The plan that was approved is returned, and no other plan may run.
     ///
     /// # Errors
-    /// It may not, or has to be confirmed first; or it has no plan.
+    /// The call may not run, or has to be confirmed first; or it has no plan.
     ///
     /// # Cancel safety
-    /// Safe: what was confirmed is used up only when this returns at once.
+    /// Safe: when a confirmation is used up, this returns without a further await.
     pub(super) async fn permit(
         &self,
         request: &Request,
@@ -63,8 +63,8 @@ impl Api {
             let backends = self.toolboxes.backends(&tool.toolbox_id, lease.generation());
             let simulated = match backends.of_every_call() {
                 Some(simulated) => simulated,
-                // Only another rule would be named. A safe tool, which is never confirmed, waits for a plan only where one
-                // of the rules denies it.
+                // Both rules decide alike and differ only in their names, so no plan is needed. A safe tool, which is
+                // never confirmed, waits for a plan only if exactly one of the rules denies it.
                 None if decision.decide == on_simulator.decide => false,
                 None => {
                     let made = self.engine.plan(lease, run).await.map_err(Denied::Engine)?;
@@ -83,7 +83,7 @@ impl Api {
             Decide::Deny => return Err(Denied::Answer(not_permitted(&principal, tool, &decision))),
             Decide::Confirm => {}
         }
-        // What cannot run anyway is not asked about.
+        // No confirmation is asked for a call that cannot run anyway.
         if matches!(tool.effect(), Effect::Write | Effect::Motion)
             && let Some(stop) = self.engine.latch(&tool.toolbox_id)
         {
@@ -94,8 +94,8 @@ impl Api {
             Some(plan) => plan,
             None => self.engine.plan(lease, run).await.map_err(Denied::Engine)?,
         };
-        // Nothing is awaited in it, so that a call which is cancelled or timed out uses no confirmation up. A stop that comes
-        // after it meets the call at the latch.
+        // This awaits nothing, so that a call which is cancelled or times out uses up no confirmation. The latch
+        // refuses the call if a stop comes after this.
         self.confirmed(&subject(), &plan, options, call)
             .map_err(Denied::Answer)?;
         Ok(Some(plan))
@@ -108,7 +108,7 @@ impl Api {
         options: &CallOptions,
         call: &CallFacts,
     ) -> Result<(), WireError> {
-        // Before the lock is taken: a plan can be large.
+        // Made before the lock is taken, because a plan can be large.
         let told = Told::new(text(subject, plan), for_people(plan), &everything(plan));
         let now = Instant::now();
         let mut confirmations = self.settings.policy.confirmations();
@@ -145,7 +145,7 @@ impl Api {
         }
     }
 
-    /// The answer to a call that its caller declines, which runs in no case.
+    /// The answer to a call that its caller declines. The call does not run in any case.
     fn declined(&self, subject: &Subject, token: &str) -> WireError {
         let mut confirmations = self.settings.policy.confirmations();
         let declined = confirmations.decline(subject, token, Instant::now());
@@ -160,7 +160,7 @@ impl Api {
         }
     }
 
-    /// Whether a tool that lifts a stop may be called by this client, whatever the toolbox drives.
+    /// Whether this client may call a tool that lifts a stop, whether the backend is real or simulated.
     pub(super) fn permit_resume(&self, request: &Request, tool: &Tool) -> Result<(), WireError> {
         let principal = Principal::of(&request.head.context);
         for simulated in [false, true] {
@@ -213,7 +213,8 @@ fn not_permitted(principal: &Principal, tool: &Tool, decision: &Decision) -> Wir
     )
 }
 
-/// What a call would do: its plan. What a model wrote into the arguments stands in it only as quoted parameters.
+/// The text of a call's plan, which says what the call would do. Text that a model wrote into the arguments appears
+/// only as quoted parameters.
 fn text(subject: &Subject, plan: &Plan) -> String {
     let actions = plan.waves.iter().flatten().take(ACTIONS);
     let actions: Vec<String> = actions.map(|&index| told(&plan.actions[index])).collect();

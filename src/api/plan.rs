@@ -32,7 +32,7 @@ pub(super) enum PlanAnswer {
 impl Api {
     pub(super) async fn plan(&self, request: &Request) -> PlanAnswer {
         let name = Name::echoed(&request.data);
-        // A plan of a call ignores what it does not know.
+        // The plan of a call ignores unknown keys.
         let of_run = request.data.contains_key("steps") && !request.data.contains_key("name");
         let planned = if of_run {
             self.planned_run(request).await.map(PlanAnswer::Run)
@@ -135,7 +135,7 @@ fn edges(plan: &Plan) -> impl Iterator<Item = (usize, usize)> {
     plan.actions.iter().enumerate().flat_map(into)
 }
 
-/// Only quotes could end a label early.
+/// The plan as a Mermaid diagram. Only quotes could end a label early.
 fn mermaid(plan: &Plan) -> String {
     let mut text = String::from("flowchart TD\n");
     for (number, wave) in (1..).zip(&plan.waves) {

@@ -39,7 +39,7 @@ impl Progress {
     /// Runs a call and sends its steps meanwhile. All steps have been sent when this returns.
     ///
     /// # Cancel safety
-    /// As safe as `call`, which comes pinned: the future of every call would hold it twice otherwise.
+    /// As safe as `call`. The caller pins `call`, because otherwise the future of every call would hold it twice.
     pub(super) async fn during<T>(&mut self, mut call: Pin<&mut impl Future<Output = T>>) -> T {
         loop {
             tokio::select! {
@@ -71,7 +71,7 @@ impl Progress {
     }
 }
 
-/// The message about a step; `None` if the step is no progress.
+/// The message about a step of a call; `None` if the step is no progress.
 fn message(step: &Step, elapsed: Duration) -> Option<ProgressMessage> {
     let of = |call: &Call, kind, wave: usize, waves: usize| ProgressMessage {
         call_id: call.call_id.clone(),

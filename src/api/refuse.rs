@@ -35,7 +35,7 @@ impl Api {
             | Topic::ConfigurationUpdated
             | Topic::ConfigurationPatch
             | Topic::ConfigurationPatchClear => self.handle(topic, request).await,
-            // A stop is carried out, whatever else is wrong with the run.
+            // A stop in a run is carried out, whatever else is wrong with the run.
             Topic::Run if !self.stops_among(&request.data).is_empty() => self.handle(topic, request).await,
             _ => {
                 let error = format!("the request's data cannot be read: {reason}");
@@ -80,7 +80,7 @@ impl Api {
             Topic::Call { toolbox_id } => {
                 let id = toolbox_id.clone().or_else(|| text("toolbox_id"));
                 let Some(id) = id.filter(|id| self.registry.snapshot().toolbox(id).is_some()) else {
-                    // It may be meant for a toolbox of another service: the contract prescribes silence then.
+                    // The request may be meant for a toolbox of another service: the contract prescribes silence then.
                     return tracing::debug!(error, "dropped a call of a toolbox that is not here");
                 };
                 answer.insert("toolbox_id".to_owned(), Value::from(id));
@@ -143,7 +143,7 @@ pub(crate) fn instead(answer: &str, reason: &str) -> Option<String> {
     Some(message.to_text())
 }
 
-/// An answer that is too large for the bus, without its content; none where it has none.
+/// An answer that is too large for the bus, without its content; `None` if it has no content.
 pub(super) fn without_content<T: Serialize>(answer: &T, bytes: usize, limit: usize) -> Option<Object> {
     let Ok(Value::Object(mut answer)) = serde_json::to_value(answer) else {
         return None;
@@ -158,8 +158,8 @@ pub(super) fn without_content<T: Serialize>(answer: &T, bytes: usize, limit: usi
     Some(answer)
 }
 
-/// The answer to a run that is too large for the bus, with what became of each step and without what the steps returned; none
-/// where it is no such answer.
+/// The answer to a run that is too large for the bus, with the status of each step but without the results; `None` if
+/// the answer has no results of steps.
 pub(super) fn without_results<T: Serialize>(answer: &T, bytes: usize, limit: usize) -> Option<Object> {
     let Ok(Value::Object(mut answer)) = serde_json::to_value(answer) else {
         return None;

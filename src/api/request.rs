@@ -23,7 +23,7 @@ pub(super) fn call_options(data: &Object) -> Result<CallOptions, WireError> {
     })
 }
 
-/// The steps in the data of a run that can be read at all.
+/// The steps of a run that are objects, whatever else is wrong with them.
 pub(super) fn steps_of(data: &Object) -> impl Iterator<Item = &Object> {
     let steps = data.get("steps").and_then(Value::as_array);
     steps.into_iter().flatten().filter_map(Value::as_object)

@@ -20,7 +20,7 @@ pub(super) const RELOAD_PATIENCE: Duration = Duration::from_secs(30);
 
 /// The `name` of a request, as the published contract reads it.
 pub(super) enum Name {
-    /// A name, and how to echo it.
+    /// The name, and the value with which an answer echoes it.
     Given { name: String, echo: Value },
     /// Absent, or false in Python.
     Missing,
@@ -95,7 +95,7 @@ impl Api {
         if *self.all_loaded.borrow() {
             return;
         }
-        // The stop among the steps of a run waits for none of the others.
+        // A run with a stop among its steps waits for no tool.
         if matches!(topic, Topic::Run) && !self.stops_among(&request.data).is_empty() {
             return;
         }
@@ -215,7 +215,8 @@ impl Api {
     }
 }
 
-/// The tools for which a request waits while they start: names, and the toolboxes that own them where that is said.
+/// The tools for which a request waits while toolboxes start: their names, and their toolboxes if the request names
+/// them.
 fn wanted(topic: &Topic, data: &Object) -> Vec<(String, Option<String>)> {
     let of = |data: &Object| match Name::of(data) {
         Name::Given { name, .. } => Some((name, text(data, "toolbox_id").unwrap_or_default())),

@@ -1,8 +1,8 @@
 //! `ovos.tools.run`: several calls as one request, in which later ones may take values from the results of earlier ones.
 //!
-//! A run stands in the table of calls, so that a cancel, a user's stop, a lost bus, a door that is gone and the shutdown find
-//! it. It holds nothing. Its steps are calls like any other, each made by [`Api::came`] when its arguments are known. Read
-//! [`Api::run_steps`], then [`super::run_course`].
+//! A run has an entry in the table of calls, so that a cancel, a user's stop, a lost bus, a lost door and the shutdown
+//! find it. It holds no subsystems. Its steps are ordinary calls; [`Api::came`] makes each of them when its arguments
+//! are known. Read [`Api::run_steps`], then [`super::run_course`].
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -19,7 +19,7 @@ use super::{Api, Request};
 use crate::registry::Tool;
 use client::payload::{ContentMode, RunResponse, RunStatus, RunStepReport, failure_key};
 
-/// How a run is listed among the calls: no toolbox has this id.
+/// The toolbox and tool under which a run is listed among the calls; no toolbox has this id.
 const TOOLBOX: &str = "service";
 const TOOL: &str = "run";
 
@@ -39,7 +39,7 @@ impl Api {
             Ok(Ran { steps, error }) => (steps, error),
             Err(error) => (Vec::new(), Some(error)),
         };
-        // Each step is a call with an answer of its own; of the run only says how far it came.
+        // Each step is a call with an answer of its own, so the answer of the run has only the steps that completed.
         let completed = steps.iter().filter(|step| step.status == RunStatus::Completed);
         let completed: Vec<&str> = completed.map(|step| step.id.as_str()).collect();
         let outcome = match &error {
@@ -61,7 +61,7 @@ impl Api {
     /// Reads the steps in the data of a request and looks up their tools.
     ///
     /// # Errors
-    /// The first thing that is wrong; then nothing of the run may happen.
+    /// The first problem; then nothing of the run may happen.
     pub(super) fn checked_steps(&self, data: &Object) -> Result<(Steps, Vec<Arc<Tool>>), WireError> {
         let steps = Steps::read(data).map_err(|invalid| WireError::new(FailureKind::ValueError, invalid))?;
         let mut tools = Vec::with_capacity(steps.all().len());
@@ -157,8 +157,8 @@ impl Api {
         Ok(ran)
     }
 
-    /// A run of which a step is an emergency stop is that stop: it does not wait for other steps, and is not refused whatever
-    /// else is wrong with the run. No step begins.
+    /// Carries out a run that has an emergency stop among its steps, as that stop: it does not wait for other steps,
+    /// and is not refused whatever else is wrong with the run. No other step begins.
     async fn stop_instead(self: &Arc<Self>, request: &Request, stops: &[Arc<Tool>]) -> Ran {
         // All latches and halts are on their way before the first await.
         let result = self.run_stop(stops).await;
@@ -207,8 +207,8 @@ impl Api {
     }
 }
 
-/// The effect of a run, for what ends the calls that move something. It is never `safe`: such a call would outlive its own
-/// cancel, and a `safe` step that runs decides for itself.
+/// The effect of a run, for the code that ends calls that move something. It is never `safe`: a safe run would survive
+/// its own cancel. A running `safe` step still goes on, because it is a call of its own.
 fn effect_of(tools: &[Arc<Tool>]) -> Effect {
     let has = |effect| tools.iter().any(|tool| tool.effect() == effect);
     if has(Effect::Motion) || has(Effect::Safe) {

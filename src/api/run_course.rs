@@ -1,4 +1,4 @@
-//! The course of a run: which step begins when, what ends it, and what became of each step. Read [`Run::drive`].
+//! The course of a run: starts the steps, ends the run, and reports the result of each step. Read [`Run::drive`].
 
 use std::collections::BTreeMap;
 use std::future::pending;
@@ -23,19 +23,19 @@ use crate::registry::Tool;
 use client::payload::{CallOptions, RunStatus, RunStepReport, failure_key};
 use engine::{CallControl, Cause, Known, Phase, Place, Refusal};
 
-/// How often it is looked whether a toolbox of the run was stopped. A step that runs is ended by the stop itself.
+/// How often the run checks whether one of its toolboxes was stopped. A running step is ended by the stop itself.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What a run came to.
+/// The result of a run.
 pub(super) struct Ran {
     pub(super) steps: Vec<RunStepReport>,
-    /// What ended it; `None` where every step completed.
+    /// What ended the run; `None` if every step completed.
     pub(super) error: Option<WireError>,
 }
 
 /// Why no further step begins.
 struct End {
-    /// As it stands beside the steps that do not begin.
+    /// The reason in the reports of the steps that do not begin.
     reason: String,
     error: WireError,
 }
@@ -53,16 +53,16 @@ pub(super) struct Run<'a> {
     pub(super) tools: &'a [Arc<Tool>],
     /// Which steps have begun.
     pub(super) begun: Vec<AtomicBool>,
-    /// A step did not complete: none begins any more.
+    /// Whether a step did not complete; then no further step begins.
     pub(super) over: AtomicBool,
 }
 
-/// A step that ended: its index, its request, and what came of it; nothing where the run ended before the step began.
+/// A step that ended: its index, its request, and its result; `None` if the run ended before the step began.
 type Ended = (usize, Request, Option<Came>);
 
 impl Run<'_> {
-    /// Makes the calls, each as soon as the steps that it waits for have completed, until all have or something ends the run.
-    /// Steps that run when another one fails are waited for.
+    /// Makes the call of each step as soon as the steps that it waits for have completed, until all steps have
+    /// completed or something ends the run. If a step fails, waits for the steps that run at that moment.
     pub(super) async fn drive(&self, steps: &mut Steps) -> Ran {
         let count = steps.all().len();
         let mut reports: Vec<Option<RunStepReport>> = (0..count).map(|_| None).collect();
@@ -71,7 +71,7 @@ impl Run<'_> {
         let mut end: Option<End> = None;
         let mut ended = pin!(self.place.wait_for(pending::<()>()));
         let mut was_ended = false;
-        // Beyond it the answer would be too large for the bus.
+        // Results that do not fit are left out, because the answer would be too large for the bus.
         let mut room = Room::new(self.api.settings.max_answer_bytes);
         let mut look = interval(LOOK);
         loop {
@@ -132,7 +132,7 @@ impl Run<'_> {
                     }
                     reports[index] = Some(report);
                 }
-                // A stop of a toolbox whose steps all wait, or have ended.
+                // Finds a stop of a toolbox that has no running step.
                 _ = look.tick(), if end.is_none() => end = self.ended(),
             }
         }
@@ -179,7 +179,8 @@ impl Run<'_> {
 
     /// Makes the call of a step, unless the run has ended.
     async fn step(&self, index: usize, step: Request) -> Ended {
-        // Nothing is awaited between this look and the step's place in the table of calls, where the end of the run finds it.
+        // There is no await between this check and the step's entry in the table of calls, where the end of the run
+        // finds the step.
         if self.over.load(Ordering::SeqCst) || self.ended().is_some() {
             return (index, step, None);
         }
@@ -190,7 +191,8 @@ impl Run<'_> {
         (index, step, Some(came))
     }
 
-    /// The tools that the name of a step means now, unless that is not the tool that was checked when the run began.
+    /// The tools that the name of a step refers to now; an error if that is another tool than the one that was checked
+    /// when the run began.
     fn as_checked(&self, index: usize, found: Vec<Arc<Tool>>) -> Result<Vec<Arc<Tool>>, WireError> {
         let (tool, now) = (&self.tools[index], found.last());
         let same = now.is_some_and(|now| now.toolbox_id == tool.toolbox_id && now.effect() == tool.effect());
@@ -201,12 +203,13 @@ impl Run<'_> {
         Err(WireError::new(FailureKind::ToolboxError, text))
     }
 
-    /// Why no further step may begin, whatever became of the steps.
+    /// Why no further step may begin, independent of the results of the steps.
     fn ended(&self) -> Option<End> {
         if let Some(cause) = self.place.control().cause() {
             return Some(self.end_of(&cause));
         }
-        // A step of another toolbox would not be refused, and a stop may be lifted before the next step begins.
+        // The latch alone is not enough: it would not refuse a step of another toolbox, and the stop may be lifted
+        // before the next step begins.
         let stopped = |(id, epoch): &(&String, &u64)| self.api.engine.stop_epoch(id) != **epoch;
         let (toolbox_id, _) = self.epochs.iter().find(stopped)?;
         let reason = format!("toolbox '{toolbox_id}' was stopped during the run");
@@ -228,7 +231,7 @@ impl Run<'_> {
 
     /// Ends the run and the steps that are under way.
     fn end_all(&self, cause: &Cause, steps: &Steps, reports: &[Option<RunStepReport>]) {
-        // Where its time is up, nothing else has ended it.
+        // If the time of the run is up, nothing else has ended it yet.
         self.place.control().end(cause.clone());
         for control in self.under_way(steps, reports) {
             control.end(cause.clone());
@@ -259,7 +262,7 @@ impl Run<'_> {
         calls.collect()
     }
 
-    /// What became of a step that began. A step that did not complete ends the run, unless that has ended already.
+    /// The report of a step that ended. A step that did not complete ends the run, unless the run has ended already.
     fn report(&self, step: &Step, data: &Object, came: Came, end: &mut Option<End>) -> RunStepReport {
         let status = status(&came);
         if status != RunStatus::Completed {
@@ -386,7 +389,7 @@ mod tests {
             (Ok(json!({})), Some(CallOutcome::TimedOut), RunStatus::TimedOut),
             (Ok(json!({})), Some(CallOutcome::Cancelled), RunStatus::Cancelled),
             (Ok(json!({})), Some(CallOutcome::Stopped), RunStatus::Stopped),
-            // Its result is not what its schema says.
+            // The result violates its schema.
             (failed(), completed, RunStatus::Failed),
             (failed(), None, RunStatus::Failed),
             (failed(), Some(CallOutcome::Cancelled), RunStatus::Cancelled),

@@ -30,7 +30,7 @@ impl Api {
         status
     }
 
-    /// Whether it is ready and every toolbox is loaded or has failed.
+    /// Whether the service is ready and every toolbox is loaded or has failed.
     pub(super) fn serves_all(&self) -> bool {
         self.ready.load(Ordering::Relaxed) && *self.all_loaded.borrow()
     }

@@ -1,7 +1,8 @@
-//! The steps of a run: read and checked before anything runs, and given values from the results of earlier ones. Pure.
+//! The steps of a run: reads and checks them before anything runs, and fills in values from the results of earlier
+//! steps. Pure.
 //!
-//! What a tool returned is never read as a step's text: a `$from` counts where the request has it, and nowhere else. Read
-//! [`Steps::read`], then [`Steps::give`].
+//! The results of tools are never interpreted: a `$from` counts only in the request. Read [`Steps::read`], then
+//! [`Steps::give`].
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -89,17 +90,17 @@ pub(super) struct Step {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) toolbox_id: Option<String>,
-    /// Its arguments as the request has them.
+    /// The arguments as the request has them.
     args: Value,
-    /// The steps that it waits for, by index.
+    /// The indexes of the steps that this step waits for.
     pub(super) waits_for: Vec<usize>,
-    /// The values that it takes, in the order in which they stand in `args`.
+    /// The values that this step takes from results, in their order in `args`.
     takes: Vec<Take>,
     missing: Option<Missing>,
 }
 
 impl Step {
-    /// The name of its tool, as a request has it.
+    /// The data of a request that names the step's tool.
     pub(super) fn named(&self) -> Object {
         let mut data = Object::new();
         data.insert("name".to_owned(), Value::from(self.name.as_str()));
@@ -113,7 +114,7 @@ impl Step {
 /// A value from the result of another step.
 #[derive(Debug)]
 struct Take {
-    /// `find.pose.x`
+    /// The path, such as `find.pose.x`: a step's id, then keys or indexes.
     from: String,
     value: Option<Value>,
 }
@@ -132,10 +133,10 @@ pub(super) struct Steps {
 }
 
 impl Steps {
-    /// Reads and checks the steps of a request. Whether the tools exist is not looked at.
+    /// Reads and checks the steps of a request. Does not check whether the tools exist.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first problem.
     pub(super) fn read(data: &Object) -> Result<Self, Invalid> {
         let items = match data.get("steps") {
             Some(Value::Array(items)) if (1..=MOST_STEPS).contains(&items.len()) => items,
@@ -184,7 +185,7 @@ impl Steps {
         &self.steps
     }
 
-    /// The values that a step still takes from results.
+    /// The paths of the values that a step still waits for.
     pub(super) fn open(&self, index: usize) -> Vec<String> {
         let takes = self.steps[index].takes.iter();
         let open = takes.filter(|take| take.value.is_none());
@@ -197,7 +198,7 @@ impl Steps {
         before.map(|&index| self.steps[index].id.clone()).collect()
     }
 
-    /// Gives the values in a result to the steps that take them. The result is not needed any longer after this.
+    /// Copies values from the result of step `index` to the steps that take them. The result is not needed afterwards.
     pub(super) fn give(&mut self, index: usize, result: &Value) {
         let id = self.steps[index].id.clone();
         for step in &mut self.steps {
@@ -217,10 +218,10 @@ impl Steps {
         }
     }
 
-    /// The arguments of a step that begins, with the values that it takes.
+    /// The arguments of a step that begins, with the values from results filled in.
     ///
     /// # Errors
-    /// The first value that it did not get.
+    /// The first value that the step did not get.
     pub(super) fn arguments(&mut self, index: usize) -> Result<Value, Missing> {
         let step = &mut self.steps[index];
         if let Some(missing) = step.missing.take() {
@@ -231,7 +232,7 @@ impl Steps {
     }
 }
 
-/// Reads one step, and the ids after which it begins.
+/// Reads one step, and the ids of the steps after which it begins.
 fn read_step(number: usize, item: &Value) -> Result<(Step, Vec<String>), Invalid> {
     let Value::Object(entries) = item else {
         let found = shorten(item);
@@ -309,7 +310,8 @@ fn found(value: Option<&Value>) -> String {
     value.map_or_else(|| "nothing".to_owned(), shorten)
 }
 
-/// Collects the values that arguments take, in order; the error is an object that is none although it has the key.
+/// Collects the values that arguments take from results, in order. The error is an object that has the key `$from` but
+/// is not valid.
 fn find_takes<'a>(at: &'a Value, takes: &mut Vec<Take>) -> Result<(), &'a Value> {
     match at {
         Value::Object(entries) => match entries.get(FROM) {
@@ -328,7 +330,7 @@ fn find_takes<'a>(at: &'a Value, takes: &mut Vec<Take>) -> Result<(), &'a Value>
     }
 }
 
-/// The arguments with these values, which are never looked into.
+/// The arguments with these values filled in. A `$from` inside a value is not interpreted.
 fn filled(at: &Value, values: &mut impl Iterator<Item = Option<Value>>) -> Value {
     match at {
         Value::Object(entries) if entries.contains_key(FROM) => values.next().flatten().unwrap_or_default(),
@@ -345,7 +347,7 @@ fn filled(at: &Value, values: &mut impl Iterator<Item = Option<Value>>) -> Value
     }
 }
 
-/// Sets what each step waits for. The engine's graph finds a circle.
+/// Sets the steps that each step waits for. The engine's graph finds circles.
 fn order(steps: &mut [Step], after: Vec<Vec<String>>) -> Result<(), Invalid> {
     let nodes = steps.iter().zip(after).map(|(step, mut dependencies)| {
         dependencies.extend(step.takes.iter().map(|take| take.step().to_owned()));
@@ -369,7 +371,7 @@ fn order(steps: &mut [Step], after: Vec<Vec<String>>) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// The value at `find.pose.x` in the result of `find`; the error says what is there instead.
+/// The value at a path such as `find.pose.x` in the result of `find`. The error says what the result has instead.
 fn look_up<'a>(from: &str, result: &'a Value) -> Result<&'a Value, String> {
     let mut parts = from.split('.');
     let mut whose = format!("the result of step '{}'", parts.next().unwrap_or_default());
@@ -389,7 +391,7 @@ fn look_up<'a>(from: &str, result: &'a Value) -> Result<&'a Value, String> {
     Ok(at)
 }
 
-/// What a value is, for one who looked for something in it.
+/// Describes a value in the error for a path that it does not have.
 fn is(value: &Value) -> String {
     match value {
         Value::Object(entries) if entries.is_empty() => "it is empty".to_owned(),

@@ -1,4 +1,4 @@
-//! What a valid run is, and which values its steps get.
+//! Tests which runs are valid, and which values their steps get.
 
 use serde_json::{Value, json};
 
@@ -132,7 +132,7 @@ fn what_is_wrong_with_a_run_is_named() {
         assert!(told.contains(expected), "{steps}: no {expected:?} in {told}");
     }
     assert_eq!(valid(many(64)).all().len(), 64);
-    // In the order in which they would begin, wherever the circle is entered.
+    // The error lists the steps in the order in which they would begin, wherever the circle is entered.
     let circle = read(json!([
         after("a", &["c"]),
         after("b", &["a"]),
@@ -199,7 +199,7 @@ fn a_value_that_is_not_there_is_named_with_what_is() {
     }
 }
 
-/// Otherwise a tool could read the results of others, which were not meant for its caller's next tool.
+/// Otherwise a tool could make the caller's next tool receive results of other tools.
 #[test]
 fn what_a_tool_returns_is_not_read_as_a_value_to_take() {
     let mut steps = valid(json!([

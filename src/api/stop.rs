@@ -19,7 +19,8 @@ use bus::{Envelope, Message};
 use client::payload::{StopResponse, StoppedToolbox};
 use engine::{ResumeError, StopTarget, Stopped, Verdict};
 
-/// A stop request above this, in bytes, stops everything before it is read: reading megabytes takes longer than stopping.
+/// A stop request that is longer than this, in bytes, stops everything before it is read, because reading megabytes
+/// takes longer than stopping.
 const LARGEST: usize = 64 << 10;
 
 /// The name in a resume that lifts a stop from every toolbox that it holds.
@@ -51,7 +52,7 @@ fn stop_entry(stopped: Stopped) -> StoppedToolbox {
     }
 }
 
-/// Adds to an entry that the stop holds but is not recorded, so that a restart of the service would lose it.
+/// Adds to an entry the error that the stop holds but is not recorded, so that a restart of the service would lose it.
 fn mark_unrecorded(toolbox: &mut StoppedToolbox, why: &str) {
     toolbox.ok = false;
     let text = WireError::new(
@@ -68,7 +69,7 @@ impl Api {
     /// Serves a stop request that was received at `received`, whatever its frame contains beside its type.
     ///
     /// # Cancel safety
-    /// The stop itself has happened when this first yields; only its answer would be lost.
+    /// The stop has been carried out when this first yields; only its answer would be lost.
     pub async fn urgent(self: &Arc<Self>, urgent: Urgent, text: &str, received: Instant) {
         let large = text.len() > LARGEST;
         let (head, data) = if large { (None, Object::new()) } else { read(text) };
@@ -147,7 +148,7 @@ impl Api {
         let mut found: Vec<Arc<Tool>> = Vec::new();
         for step in steps_of(data) {
             let name = step.get("name").and_then(Value::as_str).unwrap_or_default();
-            // Most names are no stop's; only these are looked up in full.
+            // Most names are not the name of a stop; only names of stops are looked up in full.
             if stops(&snapshot, name).is_empty() {
                 continue;
             }
@@ -164,7 +165,7 @@ impl Api {
     /// Stops toolboxes and returns what was stopped.
     ///
     /// # Cancel safety
-    /// The stop has happened when this first yields.
+    /// The stop has been carried out when this first yields.
     pub async fn stop(&self, target: &StopTarget, reason: &str) -> Vec<StoppedToolbox> {
         let confirmed = self.engine.stop(target, reason);
         // Recorded at the same time, not after the toolboxes have confirmed: a service that dies meanwhile is latched

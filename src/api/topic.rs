@@ -60,7 +60,7 @@ pub enum Urgent {
 }
 
 impl Urgent {
-    /// What a message type stands for.
+    /// The urgent request of a message type.
     #[must_use]
     pub fn of(kind: &str) -> Option<Self> {
         match kind {
@@ -72,7 +72,7 @@ impl Urgent {
 }
 
 impl Topic {
-    /// What a message type stands for; `None` where it is not ours.
+    /// The topic of a message type; `None` if the message is not for this service.
     #[must_use]
     pub fn of(kind: &str, answer_as_phal: bool) -> Option<Self> {
         if let Some(topic) = kind.strip_prefix("ovos.tools.") {

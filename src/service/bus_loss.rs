@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use bus::{BusClient, Connection};
 use engine::Engine;
 
-/// A connected but busy bus may be silent for this long.
+/// How long a connected but busy bus may be silent.
 const SHORTEST_SILENCE: Duration = Duration::from_secs(1);
 
 /// Ends the calls with running motion whenever the bus has been away for `limit`, until the shutdown. A connected bus

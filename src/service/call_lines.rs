@@ -1,7 +1,7 @@
 //! Log lines of the steps of calls, at the levels DEBUG and TRACE.
 //!
-//! A follower of the facts, which follows only while one of these levels is in force: at any other level nothing is
-//! made for it. Read [`follow`].
+//! It follows the facts only while one of these levels is in force: at other levels no facts are made for it. Read
+//! [`follow`].
 
 use tokio::sync::watch;
 
@@ -43,7 +43,8 @@ macro_rules! log_step {
     };
 }
 
-/// Toolboxes that come and go, stops and resumes have lines where they happen: those are never lost.
+/// Writes the line of a fact. Changes of toolboxes, stops and resumes are logged where they happen, so that their lines
+/// are never lost.
 fn write(fact: &Fact) {
     match fact {
         Fact::Received { call, .. } => log_step!(debug, call, "call received"),
@@ -135,7 +136,7 @@ mod tests {
             ("three", LogLevel::Warning),
         ] {
             logs.set_level(level).unwrap();
-            // The follower is on the same thread: these turns let it see the level, and then the facts.
+            // The follower runs on the same thread: these yields let it see the level, and then the facts.
             for _ in 0..10 {
                 tokio::task::yield_now().await;
             }

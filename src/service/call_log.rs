@@ -93,18 +93,18 @@ fn write(path: &Path, answers: &Receiver<Arc<Fact>>) {
 #[derive(Serialize)]
 struct Line<'a> {
     time: String,
-    /// How the call was asked for.
+    /// The topic of the request.
     topic: &'a str,
     /// `context.source` of the request.
     #[serde(skip_serializing_if = "Value::is_null")]
     source: &'a Value,
-    /// The session that asked, when it named itself.
+    /// The session of the request, if the request names one.
     #[serde(skip_serializing_if = "Option::is_none")]
     session_id: Option<&'a str>,
     /// The request's data: name, arguments, call_id.
     #[serde(skip_serializing_if = "Option::is_none")]
     request: Option<&'a Object>,
-    /// What the tool returned.
+    /// The tool's result.
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<&'a Value>,
     /// Why there is no result.

@@ -12,7 +12,7 @@ use config::{Config, Overrides, Patch, ProcessEnvironment};
 
 /// Holds the configuration in force and the newest one.
 pub(super) struct Configuration {
-    /// In force for the service since its start.
+    /// The configuration in force for the service since its start.
     applied: Arc<Config>,
     overrides: Overrides,
     logs: Option<Logs>,
@@ -63,7 +63,7 @@ impl Configuration {
     /// Waits until the files have been read after the last reported change.
     pub(super) async fn until_read(&self) {
         let reported = *self.reported.borrow();
-        // It fails only if the sender is dropped, which `self` owns.
+        // This fails only if the sender is dropped, but `self` owns it.
         _ = self.read.subscribe().wait_for(|read| *read >= reported).await;
     }
 
@@ -95,7 +95,7 @@ impl Configuration {
                 let changes = before.changes(&config);
                 self.state.lock().newest = config;
                 self.apply_level();
-                // Last: a reader of the log may ask for the status at once.
+                // Logged last, because a reader of the log may ask for the status at once.
                 if !changes.is_empty() {
                     tracing::info!(keys = ?changes.keys, toolboxes = ?changes.toolboxes, programs = ?changes.programs, "the configuration changed");
                 }

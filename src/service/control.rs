@@ -1,8 +1,8 @@
-//! The control socket: approvals, refusals, resumes and stops from people on this machine, past the bus.
+//! The control socket: approvals, refusals, resumes and stops from people on this machine, independent of the bus.
 //!
-//! Who connects is known from the kernel: only the user of the service, and root, are served. Each line is a request of at
-//! most 64 KiB, answered in one line. A stop is never refused: one whose rest cannot be read stops everything. Read
-//! [`Control::start`].
+//! The kernel identifies the user at the other end: only the user of the service and root are served. Each line is a
+//! request of at most 64 KiB, answered in one line. A stop is never refused: if the rest of its line cannot be read, it
+//! stops everything. Read [`Control::start`].
 
 use std::fs::{DirBuilder, Permissions};
 use std::io;
@@ -28,7 +28,7 @@ use engine::StopTarget;
 /// The longest line, in bytes.
 const LINE: u64 = 64 << 10;
 
-/// How long a connection may be silent, and may take to read its answer.
+/// How long a connection may be silent, and how long it may take to read its answer.
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// How many connections are served at a time; further ones are closed.
@@ -40,7 +40,7 @@ pub(super) struct Control {
     pub(super) policy: Arc<Policy>,
 }
 
-/// Removes the socket's file at the end.
+/// The bound socket; its drop removes the socket's file.
 struct Bound {
     listener: UnixListener,
     path: PathBuf,
@@ -48,7 +48,7 @@ struct Bound {
 
 impl Drop for Bound {
     fn drop(&mut self) {
-        // The next service removes it otherwise.
+        // If this fails, the next service removes the file.
         _ = std::fs::remove_file(&self.path);
     }
 }
@@ -176,7 +176,7 @@ impl Control {
     }
 }
 
-/// Whether a line asks for a stop, as far as it can be read: as JSON, or by how it begins.
+/// Whether a line asks for a stop: as JSON or, if it is not readable as a whole, by its beginning.
 fn says_stop(line: &[u8]) -> bool {
     const BEGINS: &[u8] = br#"{"do":"stop""#;
     let written = line.iter().filter(|byte| !byte.is_ascii_whitespace());

@@ -1,10 +1,10 @@
-//! What goes from the bus to the toolboxes and to the configuration.
+//! Deliveries from the bus to the toolboxes and to the configuration.
 
 use ovos_toolbox_wire::Object;
 
 use bus::Message;
 
-/// Receives what the router passes on, other than requests.
+/// Receives the messages other than requests that the router passes on.
 pub(super) trait Deliveries: Send + Sync + 'static {
     /// Delivers a message of a topic that a toolbox subscribed to, or an answer that a toolbox waits for.
     fn deliver(&self, message: &Message);

@@ -1,7 +1,8 @@
-//! Ends the calls of a door that was killed: it cannot do so itself, and its clients cannot stop what moves for them.
+//! Ends the calls of a door that was killed: the door cannot do so itself, and its clients cannot stop the motion that
+//! they started.
 //!
-//! A door says `ovos.tools.door.hello`, and `ovos.tools.door.beat` every 250 ms while something moves for its clients. Both
-//! name its session, which is that of its calls. Read [`watch`].
+//! A door sends `ovos.tools.door.hello`, and `ovos.tools.door.beat` every 250 ms while something moves for its clients.
+//! Both messages have the session of the door, which its calls have, too. Read [`watch`].
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -17,28 +18,28 @@ use ovos_toolbox_wire::Effect;
 /// How long a door may be silent while something moves for it.
 const SILENCE: Duration = Duration::from_millis(800);
 
-/// How often it is looked at.
+/// How often the doors are checked.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How many doors are known; of more, those that were silent for the longest time are forgotten.
+/// How many doors are known. If there are more, those that have been silent for the longest time are forgotten.
 const DOORS: usize = 256;
 
-/// A word of a door above this, in bytes, is none.
+/// Longer messages of doors, in bytes, are ignored.
 const LARGEST: usize = 4 << 10;
 
-/// When each door was heard last, by session.
+/// The time of the last message of each door, by session.
 #[derive(Default)]
 pub(super) struct Doors {
     heard: Mutex<HashMap<String, Instant>>,
 }
 
 impl Doors {
-    /// Whether messages of this type are words of doors.
+    /// Whether messages of this type come from doors.
     pub(super) fn says(kind: &str) -> bool {
         matches!(kind, "ovos.tools.door.hello" | "ovos.tools.door.beat")
     }
 
-    /// A door says something.
+    /// Notes that a door has sent a message.
     pub(super) fn hear(&self, text: &str) {
         if text.len() > LARGEST {
             return;
@@ -65,8 +66,8 @@ impl Doors {
         heard.insert(session.to_owned(), at);
     }
 
-    /// Ends the calls of doors that were silent for too long while something moved for them. `awake` is since when this
-    /// process runs without a gap: before it, it could not hear.
+    /// Ends the calls of doors that were silent for too long while something moved for them. `awake` is the time since
+    /// which this process has run without a gap; before that it could receive nothing.
     fn end_orphans(&self, engine: &Engine, awake: Instant) {
         let heard = self.heard.lock().clone();
         if heard.is_empty() {
@@ -100,7 +101,7 @@ impl Doors {
     }
 }
 
-/// Looks at the doors while something moves, until the shutdown.
+/// Checks the doors while something moves, until the shutdown.
 pub(super) async fn watch(doors: Arc<Doors>, engine: Arc<Engine>, shutdown: CancellationToken) {
     let mut motion = engine.motion();
     let looking = async {

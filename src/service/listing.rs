@@ -1,4 +1,4 @@
-//! What the registry, the engine, the router and the API are told of a loaded toolbox.
+//! Converts a loaded toolbox into its entries for the registry, the engine, the router and the API.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use engine::{StepTool, StepTools};
 use host::{Live, LiveToolbox, State};
 use schema::CompiledTool;
 
-/// The tools that toolboxes which yield leave to others.
+/// The tools that yielding toolboxes leave to other toolboxes: names and owners.
 #[derive(Debug, Default)]
 pub(super) struct Taken(HashMap<String, String>);
 
 impl Taken {
-    /// The tools of the toolboxes that do not yield, as far as each `permits` them: names, and whose they are. One that is being
-    /// started again keeps its names; one that was given up does not.
+    /// Collects the tools of all toolboxes that do not yield, as far as the toolbox `permits` them. A toolbox that is
+    /// being started again keeps its names; one that was given up does not.
     pub(super) fn new<'a>(live: &'a Live, permits: impl Fn(&LiveToolbox, &str) -> bool) -> Self {
         let others = live
             .toolboxes
@@ -35,7 +35,8 @@ impl Taken {
         )
     }
 
-    /// The toolbox to which this one leaves a tool, if it does. What `tools.allow` names stays.
+    /// The toolbox to which this one leaves a tool, if it does. A tool that `tools.allow` names stays with this
+    /// toolbox.
     pub(super) fn owner(&self, toolbox: &LiveToolbox, section: &config::Section, tool: &str) -> Option<&str> {
         let tools = &toolbox.tools.tools;
         let effect = tools

@@ -8,7 +8,7 @@ use tokio_util::task::TaskTracker;
 use bus::{BindError, EmbeddedBus, ServerConfig, reachable};
 use config::{Config, EmbeddedBus as Mode};
 
-/// How long the shutdown waits for its clients to disconnect.
+/// How long the shutdown waits for the clients of the bus to disconnect.
 const CLOSE_WAIT: Duration = Duration::from_secs(1);
 
 /// The embedded bus, or none. The bus ends when this is dropped.

@@ -30,14 +30,14 @@ pub(super) struct Arrived {
     pub(super) unanswered: TaskTrackerToken,
 }
 
-/// What a request needs to be served.
+/// Serves requests.
 pub(super) struct RequestServer {
     pub(super) api: Arc<Api>,
     pub(super) deliveries: Arc<dyn Deliveries>,
     pub(super) shutdown: CancellationToken,
     pub(super) answer_as_phal: bool,
-    /// Bounds the requests in progress, list and get included. The bound is four times that of calls, so that calls
-    /// reach their own limit first: that one answers, this one only makes the queue wait.
+    /// Bounds the requests in progress, list and get included. The bound is four times the limit of calls, so that
+    /// calls reach their own limit first: that limit answers with an error, while this one only makes the queue wait.
     pub(super) permits: Arc<Semaphore>,
 }
 
@@ -71,7 +71,7 @@ impl RequestServer {
             return;
         };
         match (topic, unreadable) {
-            // Neither needs its data.
+            // Neither of these needs its data.
             (Topic::ConfigurationUpdated, _) => self.deliveries.configuration_updated(),
             (Topic::ConfigurationPatchClear, _) => self.deliveries.configuration_patches_cleared(),
             (Topic::ConfigurationPatch, None) => self.deliveries.configuration_patched(&head, &data),
@@ -84,9 +84,9 @@ impl RequestServer {
     }
 }
 
-/// Serves requests in the order in which they arrived. Each is polled once before the next one is taken, which brings
-/// a call past the point where it takes its place in the queue. A request that has to wait continues in a task of its
-/// own.
+/// Serves requests in the order in which they arrived. Each request is polled once before the next one is taken, which
+/// brings a call past the point where it takes its place in the queue. A request that has to wait continues in a task
+/// of its own.
 pub(super) async fn serve_requests(
     server: Arc<RequestServer>,
     mut queue: mpsc::Receiver<Arrived>,
@@ -172,7 +172,7 @@ async fn parse_apart(text: Utf8Bytes) -> Option<Parsed> {
     tokio::task::spawn_blocking(move || parse(&text)).await.ok()?
 }
 
-/// Parses a request; none where it cannot be answered.
+/// Parses a request; `None` if it cannot be answered.
 pub(super) fn parse(text: &str) -> Option<Parsed> {
     let envelope = Envelope::parse(text)
         .inspect_err(|error| tracing::warn!(%error, "dropped a malformed request"))

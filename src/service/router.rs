@@ -1,8 +1,8 @@
 //! Routes frames from the bus by their type.
 //!
 //! This runs on the task that reads the bus, so it never waits. Stops go to a task of their own, requests to the
-//! [`RequestServer`], messages for toolboxes to the toolboxes. More than the type is read only of a request that may
-//! call a tool with effect `stop`. Read [`Router::frame`].
+//! [`RequestServer`], messages for toolboxes to the toolboxes. Only of a request that may call a tool with effect
+//! `stop`, more than the type is read. Read [`Router::frame`].
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -139,7 +139,7 @@ impl Router {
         self.turned_away.load(Ordering::Relaxed)
     }
 
-    /// How many requests were dropped because the queue for those `BusyError` answers was full too.
+    /// How many requests were dropped because the queue for the `BusyError` answers was full, too.
     pub(super) fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }

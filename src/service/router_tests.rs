@@ -173,11 +173,11 @@ impl Counter {
 /// A toolbox that answers at once, or dies.
 #[derive(Default)]
 struct Arm {
-    /// It plans for ever.
+    /// Whether planning never ends.
     plans: bool,
     unplanned: Option<Unanswered>,
     dies: Option<Ended>,
-    /// Includes calls that got no further than the plan.
+    /// The number of calls, including those that got no further than the plan.
     starts: AtomicUsize,
     halts: AtomicUsize,
     /// The number of updates that each action sends.
@@ -268,7 +268,7 @@ async fn requests_beyond_the_queue_get_a_busy_error() {
     }
 }
 
-/// Through every topic and every name of the tool, with many requests queued.
+/// Tried through every topic and every name of the tool, with many requests queued.
 #[tokio::test]
 async fn a_tool_that_stops_is_never_behind_other_requests() {
     let by_name = json!({"name": "stop_arm", "call_id": "s"});

@@ -1,4 +1,4 @@
-//! What the configuration asks of the plugin manager and of the engine.
+//! The settings of the plugin manager and of the engine, from the configuration.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -36,7 +36,7 @@ pub(super) struct StateWriter {
     written: watch::Receiver<Written>,
 }
 
-/// The thread's side, before it is started. Nothing is written before that.
+/// The thread's side before the thread is started. Nothing is written until then.
 pub(super) struct Work {
     wanted: Arc<Mutex<Wanted>>,
     woken: mpsc::Receiver<()>,
@@ -231,7 +231,7 @@ mod tests {
     use super::*;
     use engine::StopTarget;
 
-    /// Records what it is given, each time only after the test allows it.
+    /// Records the states that it gets, each one only after the test allows it.
     struct Gate {
         may: std_mpsc::Receiver<io::Result<()>>,
         kept: Arc<Mutex<Vec<String>>>,

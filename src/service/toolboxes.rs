@@ -1,7 +1,7 @@
 //! Connects the plugin manager with the rest of the service.
 //!
-//! Publishes what the plugin manager loads to the engine and the registry, drains what it replaces, and passes
-//! events, messages and requests of toolboxes between them and the bus. Read [`Bridge`].
+//! Publishes loaded toolboxes to the engine and the registry, drains replaced ones, and passes events, messages and
+//! requests between toolboxes and the bus. Read [`Bridge`].
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, OnceLock, Weak};
@@ -52,7 +52,7 @@ pub(super) struct Bridge {
     router: OnceLock<Weak<Router>>,
     manager: OnceLock<Manager>,
     questions: Questions,
-    /// What each toolbox said about what it drives.
+    /// The `backend` events of each toolbox.
     backends: Mutex<BTreeMap<String, Said>>,
     readings: Mutex<Readings>,
 }
@@ -217,7 +217,7 @@ impl Bridge {
         }
     }
 
-    /// The tools that toolboxes which yield leave to others.
+    /// The tools that yielding toolboxes leave to others.
     fn taken(&self, live: &Live) -> Taken {
         Taken::new(live, |toolbox, tool| {
             let config = self.readings.lock().get(toolbox.reading);
@@ -227,7 +227,7 @@ impl Bridge {
         })
     }
 
-    /// Those of one toolbox, in words.
+    /// The tools that one toolbox leaves to others, as text.
     fn yielded(&self, toolbox: &LiveToolbox, taken: &Taken) -> Vec<String> {
         let config = self.readings.lock().get(toolbox.reading);
         let Ok(section) = config.toolbox(&toolbox.id) else {
@@ -274,7 +274,7 @@ impl Bridge {
     }
 }
 
-/// What the bridge offers to the plugin manager and its toolboxes.
+/// The interface of the bridge for the plugin manager and its toolboxes.
 struct Services(Weak<Bridge>, tokio::runtime::Handle);
 
 impl Drain for Services {
@@ -308,7 +308,7 @@ impl HostServices for Services {
             "backend" => {
                 let mut backends = bridge.backends.lock();
                 let said = backends.entry(origin.toolbox_id.to_string()).or_default();
-                // A copy that is being drained says nothing of its successor.
+                // An event of a copy that is being drained does not apply to its successor.
                 if said.generation <= origin.generation {
                     if said.generation < origin.generation {
                         *said = Said::default();
@@ -399,7 +399,7 @@ impl Deliveries for Bridge {
 }
 
 impl Bridge {
-    /// What is known of the live toolboxes.
+    /// The status of the live toolboxes.
     fn toolboxes(&self, live: &Live) -> Vec<ToolboxStatus> {
         let backends = self.backends.lock().clone();
         let registry = self.parts.registry.snapshot();

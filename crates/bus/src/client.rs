@@ -139,7 +139,8 @@ pub struct ClientCounters {
     pub notices_dropped: u64,
     /// Writes of an answer, or of the error in its place, after a lost connection.
     pub answers_resent: u64,
-    /// Answers that were never echoed and are not sent again: past the bounds, or written too often.
+    /// Answers that were never echoed and are not sent again, because of the bounds or because they were written too
+    /// often.
     pub answers_given_up: u64,
     /// Received frames dropped because they were too long or not UTF-8.
     pub frames_dropped: u64,

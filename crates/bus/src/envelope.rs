@@ -58,7 +58,7 @@ pub enum MessageError {
     Unreadable {
         /// Which part.
         part: Part,
-        /// Why.
+        /// The cause.
         source: serde_json::Error,
     },
 }
@@ -154,8 +154,9 @@ impl<'a> Envelope<'a> {
         tree(self.data, Part::Data)
     }
 
-    /// Returns the entries of the data whose values are neither objects nor arrays, and of a list the objects with their entries
-    /// of that kind. It works for data that is nested too deep for [`data_map`](Self::data_map).
+    /// Returns the entries of the data whose values are neither objects nor arrays. A list is returned, too, but only
+    /// with its objects, and these only with such entries. This works also for data that is nested too deep for
+    /// [`data_map`](Self::data_map).
     #[must_use]
     pub fn plain_data(&self) -> Map<String, Value> {
         let text = self.data.map_or("{}", RawValue::get);
@@ -180,7 +181,7 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// The entries of an object whose values are neither objects nor arrays, and what `list` makes of its arrays.
+/// The entries of an object whose values are neither objects nor arrays. `list` converts an array, or drops it.
 fn plain_entries(text: &str, list: impl Fn(&str) -> Option<Value>) -> Map<String, Value> {
     let values: BTreeMap<String, &RawValue> = serde_json::from_str(text).unwrap_or_default();
     let plain = |(key, value): (String, &RawValue)| {
@@ -383,7 +384,8 @@ mod tests {
         }
     }
 
-    /// What no reader takes as a whole (a lone surrogate, deep nesting, a reserved key) hides nothing plain beside it.
+    /// A value that cannot be parsed (a lone surrogate, deep nesting, a reserved key) does not hide the plain values
+    /// beside it.
     #[test]
     fn what_is_plain_is_read_from_data_that_cannot_be_read() {
         for bad in [

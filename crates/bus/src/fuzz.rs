@@ -66,7 +66,7 @@ fn gate(text: &str) {
     }
 }
 
-/// Checks that a message which can be read survives being written and read again, and that so does its response.
+/// Checks that a message which can be read, and its response, survive being written and read again.
 pub fn envelope(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     gate(&text);

@@ -24,13 +24,13 @@ pub struct CallRequest {
     pub call_id: String,
     /// The toolbox that owns the tool.
     pub toolbox_id: String,
-    /// The generation that runs the call, which is that of the lease; 0 while the call waits for one.
+    /// The generation that runs the call: the lease's generation; 0 while the call waits for one.
     pub generation: u64,
     /// The tool's name.
     pub tool: String,
     /// The tool's effect.
     pub effect: Effect,
-    /// The tool's own timeout for each action; `None` for the configured one.
+    /// The timeout that the tool sets for each action; `None` where the configured timeout applies.
     pub action_timeout: Option<Duration>,
     /// The coerced and validated arguments.
     pub args: Object,
@@ -42,13 +42,14 @@ pub struct CallRequest {
     pub source: Option<String>,
     /// Whether an operator sent the call.
     pub operator: bool,
-    /// Whether the caller asks for content; without it the toolbox has no folder for any, and what it returns is dropped.
+    /// Whether the caller asks for content. Otherwise the toolbox gets no folder for content, and the content that it
+    /// returns is dropped.
     pub content: bool,
     /// When the request was received; `timeout` counts from here.
     pub received: Instant,
     /// The caller's timeout for the whole call.
     pub timeout: Option<Duration>,
-    /// Makes the facts of the call; `None` where nothing is called, as for a plan.
+    /// Makes the facts of the call; `None` for a request that runs nothing, such as a plan.
     pub facts: Option<CallFacts>,
 }
 
@@ -116,8 +117,8 @@ impl Cause {
 }
 
 impl Cause {
-    /// The emergency stop that made an admission to this latch void. The stop may be lifted by now, and then the record
-    /// has a placeholder for its id.
+    /// The cause for a call whose admission to this latch an emergency stop made void. If that stop has been lifted
+    /// since, the cause has a placeholder for its id.
     pub(crate) fn stopped(latch: &Latch) -> Self {
         let StopRecord { stop_id, reason } = latch.holder().unwrap_or_else(|| StopRecord {
             stop_id: "of a moment ago".to_owned(),
@@ -345,8 +346,8 @@ impl CallControl {
         }
     }
 
-    /// Asks the call to end. The first cause stays, unless a later one is stronger: one that ends safe actions replaces
-    /// one that does not, and an emergency stop replaces every other.
+    /// Asks the call to end. The first cause stays, unless a later one is stronger: a cause that ends safe actions
+    /// replaces one that does not, and an emergency stop replaces every other cause.
     pub fn end(&self, cause: Cause) {
         let ends_safe_actions = cause.ends_safe_actions();
         {
@@ -414,19 +415,19 @@ impl CallControl {
         self.state.lock().subsystems = plan.claim().to_vec();
     }
 
-    /// The call has left the table. No fact of it is made by [`Self::end`] after this.
+    /// Notes that the call has left the table. After this, [`Self::end`] makes no fact of the call.
     pub(crate) fn leave(&self) {
         self.state.lock().over = true;
     }
 
-    /// Makes a fact of the call, for its own queue, too.
+    /// Makes a fact of the call for the stream and for the call's own queue.
     pub(crate) fn show(&self, fact: impl FnOnce(Arc<Call>) -> Fact) {
         if let Some(facts) = &self.facts {
             facts.show(fact);
         }
     }
 
-    /// What makes the facts of the call.
+    /// The maker of the call's facts.
     pub(crate) fn facts(&self) -> Option<&CallFacts> {
         self.facts.as_ref()
     }

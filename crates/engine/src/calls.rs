@@ -16,11 +16,12 @@ use super::call::{CallControl, Cause, Phase, Refusal};
 /// The number of ended call ids that are kept, so that a late cancel is answered with "already ended".
 const REMEMBERED: usize = 4096;
 
-/// The number of marks that are kept. When there are more, the two oldest are merged into one for every session.
+/// The number of marks that are kept. When there are more, the two oldest are merged into one that concerns every
+/// session.
 const MARKS: usize = 64;
 
-/// Calls of some kind were ended at a moment. A call that was received by then and enters the table only later is
-/// ended, too, because a stop overtakes requests that are still in a queue.
+/// Notes that calls of some kind were ended at a moment. A call that was received before that moment but enters the
+/// table later is ended, too, because a stop overtakes requests that are still in a queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Mark {
     pub(crate) at: Instant,
@@ -102,14 +103,15 @@ impl Calls {
         Ok(Entered { calls: self, call_id })
     }
 
-    /// Refuses the calls that the mark concerns from now on.
+    /// From now on, refuses the calls that the mark concerns.
     pub(crate) fn mark(&self, mark: Mark) {
         let mut table = self.table.lock();
         if table.marks.len() == MARKS
             && let Some(oldest) = table.marks.pop_front()
             && let Some(next) = table.marks.front_mut()
         {
-            // A call as old as these marks that has not entered yet is late enough to be ended by either of them.
+            // The merged mark may end a call that neither of the two concerns, but only a call that is as old as these
+            // marks and has still not entered.
             next.at = next.at.max(oldest.at);
             (next.session_id, next.motion) = (None, next.motion && oldest.motion);
         }
@@ -142,7 +144,7 @@ impl Calls {
     }
 }
 
-/// A call in the table. Dropping it takes the call out, however the call's task ends.
+/// The entry of a call in the table. Dropping it removes the call, however the call's task ends.
 #[derive(Debug)]
 pub(crate) struct Entered<'a> {
     calls: &'a Calls,
@@ -223,7 +225,8 @@ impl Engine {
     }
 
     /// Ends calls, waiting ones first. Otherwise a running call that ends would release its subsystems to a waiting
-    /// call that is about to be ended, and that one would move for a moment. Returns their number.
+    /// call that is about to be ended, and the waiting call would move the machine for a moment. Returns the number of
+    /// ended calls.
     pub(crate) fn end_all(&self, cause: &Cause, concerned: impl Fn(&CallControl) -> bool) -> usize {
         let mut calls = self.calls.in_flight();
         calls.retain(|call| concerned(call));

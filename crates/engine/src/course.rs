@@ -58,8 +58,9 @@ impl Engine {
         })
     }
 
-    /// As [`Self::call`], for a call that [`Self::enter`] has entered. Where a plan of this generation is given, that is what
-    /// runs: it was judged, and the toolbox could give another one now.
+    /// As [`Self::call`], for a call that [`Self::enter`] has entered. If `plan` is given, the call runs this plan of
+    /// the generation and the toolbox does not plan again: this plan was approved, and the toolbox could return another
+    /// one now.
     ///
     /// # Cancel safety
     /// As [`Self::call`].
@@ -228,7 +229,7 @@ impl Engine {
         drop(moving);
         drop(reserved);
         let report = ran.map_err(Refusal::NeverBegun)?;
-        // The cause is read now: a cancel that comes while the toolbox concludes did not end any action.
+        // The cause is read before the toolbox concludes: a cancel during the conclusion ended no action.
         let cause = control.cause();
         let verdict = self.conclude(lease, &request.tool, &request.args, &report).await;
         Ok(CallEnd::Ran {
@@ -239,7 +240,8 @@ impl Engine {
         })
     }
 
-    /// The toolbox's result for a report, or the engine's where the toolbox leaves it to the service.
+    /// Makes a call's result from its report: the toolbox makes it, or the engine where the toolbox leaves the result
+    /// to the service.
     ///
     /// # Cancel safety
     /// Dropped early, only the result is lost.
@@ -276,7 +278,7 @@ impl Place<'_> {
         &self.control
     }
 
-    /// Declares that the call runs: for a call that is made of other calls, which the engine does not run itself.
+    /// Marks the call as running. For a call that consists of other calls: the engine does not run such a call itself.
     pub fn runs(&self) {
         self.control.enter(Phase::Running);
     }
@@ -287,7 +289,7 @@ impl Place<'_> {
     /// The call was ended meanwhile, or its time is up.
     ///
     /// # Cancel safety
-    /// That of `needed`.
+    /// As cancel safe as `needed`.
     pub async fn wait_for<T>(&self, needed: impl Future<Output = T>) -> Result<T, Refusal> {
         let control = &self.control;
         let late = async {
@@ -309,7 +311,7 @@ impl Place<'_> {
     }
 }
 
-/// The plan for a tool that its toolbox does not plan. The single action of a tool that moves something takes all
+/// The single action of a call that its toolbox does not plan. If the tool moves something, the action takes all
 /// subsystems, because nothing says which ones it moves.
 fn only_action(request: &CallRequest) -> Action {
     let moves = matches!(request.effect, Effect::Motion | Effect::Safe);
@@ -332,7 +334,7 @@ fn identity(request: &CallRequest, stop_epoch: u64) -> CallIdentity {
         deadline_ms: 0,
         stop_epoch,
         latched: false,
-        // The toolbox names it in each start.
+        // An empty path: the toolbox sets the folder in each start.
         content_dir: request.content.then(String::new),
         operator: request.operator,
     }

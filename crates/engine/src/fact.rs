@@ -1,4 +1,4 @@
-//! What a fact says, as plain data. [`super::facts`] makes and passes them on.
+//! The content of a fact, as plain data. [`super::facts`] makes facts and passes them on.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,22 +19,22 @@ pub enum Fact {
         /// The request.
         asked: Arc<Asked>,
     },
-    /// It was decided who may make the call.
+    /// The policy decided whether the caller may make the call.
     Policy {
         /// The call.
         call: Arc<Call>,
-        /// Who asks, as far as the request says it: `door:mcp`.
+        /// The caller, as far as the request names it, such as `door:mcp`.
         principal: String,
         /// `allow`, `confirm` or `deny`.
         decision: &'static str,
         /// The rule that decided.
         rule: String,
     },
-    /// A call that had to be confirmed was.
+    /// A call that needed a confirmation got it.
     Confirmed {
         /// The call.
         call: Arc<Call>,
-        /// Who asks.
+        /// The caller.
         principal: String,
         /// Who confirmed it: `caller` or `operator`.
         by: &'static str,
@@ -122,7 +122,7 @@ pub enum Fact {
     },
     /// A request was answered.
     Answered {
-        /// The call; none where the request names no tool that runs, or one that stops or resumes.
+        /// The call; `None` if the request made none: it names no known tool, or a tool that stops or resumes.
         call: Option<Arc<Call>>,
         /// The request.
         asked: Arc<Asked>,
@@ -178,7 +178,7 @@ pub struct Call {
     pub effect: Effect,
 }
 
-/// What was asked, and by which client.
+/// A request and its sender.
 #[derive(Debug, Default, Serialize)]
 pub struct Asked {
     /// The topic of the request.
@@ -215,7 +215,7 @@ pub struct Answer {
 /// A fact on the stream.
 #[derive(Clone, Debug, Serialize)]
 pub struct Made {
-    /// Each fact has the next number.
+    /// The number of the fact; each fact has the next number.
     pub number: u64,
     /// Microseconds since the start of the service, on a monotonic clock.
     pub at_us: u64,

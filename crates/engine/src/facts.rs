@@ -73,7 +73,7 @@ impl Facts {
         }
     }
 
-    /// What was counted since the start.
+    /// The counts since the start.
     #[must_use]
     pub fn counts(&self) -> Counts {
         Counts {
@@ -83,7 +83,7 @@ impl Facts {
         }
     }
 
-    /// A call was received. The facts of this call are made through what this returns.
+    /// Makes the fact that a call was received. The result makes the further facts of this call.
     pub fn received(
         &self,
         call_id: &str,
@@ -111,7 +111,7 @@ impl Facts {
         }
     }
 
-    /// A request was answered; `call` is the call that it made.
+    /// Makes the fact that a request was answered; `call` is the call that the request made.
     pub fn answered(&self, call: Option<&CallFacts>, asked: Arc<Asked>, answer: Answer) {
         if call.is_some() && !answer.ok {
             self.0.failed_calls.fetch_add(1, Ordering::Relaxed);
@@ -140,14 +140,14 @@ impl Facts {
         });
     }
 
-    /// Makes a fact, if anything follows.
+    /// Makes a fact, if there is a follower.
     pub(crate) fn make(&self, fact: impl FnOnce() -> Fact) {
         if self.is_followed() {
             self.send(Arc::new(fact()));
         }
     }
 
-    /// Whether anything follows the facts.
+    /// Whether there is a follower.
     #[must_use]
     pub fn is_followed(&self) -> bool {
         self.0.stream.receiver_count() > 0
@@ -182,7 +182,7 @@ struct Own {
 }
 
 impl Own {
-    /// Queues a step, unless less than `room` is left.
+    /// Queues a step, unless the queue has room for fewer than `room` steps.
     fn put(&self, fact: Arc<Fact>, room: usize) {
         let mut last = self.last.lock();
         *last += 1;
@@ -215,7 +215,7 @@ impl CallFacts {
         steps
     }
 
-    /// It was decided whether the call runs.
+    /// Makes the fact that the policy decided whether the call runs.
     pub fn decided(&self, principal: &dyn Display, decision: &'static str, rule: &dyn Display) {
         self.tell(|call| Fact::Policy {
             call,
@@ -225,7 +225,7 @@ impl CallFacts {
         });
     }
 
-    /// The call had to be confirmed, and was.
+    /// Makes the fact that the call got the confirmation that it needed.
     pub fn confirmed(&self, principal: &dyn Display, by: &'static str) {
         self.tell(|call| Fact::Confirmed {
             call,
@@ -234,7 +234,7 @@ impl CallFacts {
         });
     }
 
-    /// The call does not run.
+    /// Makes the fact that the call does not run.
     pub fn refused(&self, error: &str) {
         self.tell(|call| Fact::Refused {
             call,
@@ -275,7 +275,7 @@ impl CallFacts {
     }
 }
 
-/// What a follower is told.
+/// The next item of the stream.
 #[derive(Clone, Debug)]
 pub enum Followed {
     /// The next fact.
@@ -297,10 +297,10 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// The next fact, or those that were lost before it; `None` when no more are made.
+    /// The next fact, or the numbers of the facts that were lost before it; `None` when no more facts are made.
     ///
     /// # Cancel safety
-    /// Safe: nothing is lost by it.
+    /// Safe: no fact is lost.
     pub async fn next(&mut self) -> Option<Followed> {
         match self.stream.recv().await {
             Ok(made) => {

@@ -133,8 +133,8 @@ fn check(plan: &Plan, actions: &[Action]) {
     );
 }
 
-/// An action waits, directly or through others, for every earlier one that shares a subsystem, and directly only for
-/// such.
+/// An action waits, directly or through others, for every earlier action that shares a subsystem with it; it waits
+/// directly only for such actions.
 fn check_order(plan: &Plan, wave: &[usize]) {
     let claims: Vec<Claim> = plan
         .actions

@@ -130,8 +130,8 @@ impl ActionGraph {
         while let Some(current) = node {
             if let Some(&from) = place.get(&current) {
                 let mut cycle: Vec<String> = path[from..].iter().map(|&n| self.ids[n].clone()).collect();
-                // The walk goes from an action to its dependency; the path is given in the order in which they would
-                // run.
+                // The walk goes from an action to its dependency; the error lists the actions in the order in which
+                // they would run.
                 cycle.reverse();
                 cycle.push(cycle[0].clone());
                 return cycle;

@@ -29,12 +29,12 @@ pub(crate) struct KnownToolbox {
     pub(crate) latch: Latch,
     limits: Mutex<Limits>,
     step_tools: Mutex<Arc<StepTools>>,
-    /// Whether the toolbox is installed; it may be so without a live generation.
+    /// Whether the toolbox is installed; an installed toolbox may have no live generation.
     installed: AtomicBool,
     seats: Mutex<Seats>,
     generations: Mutex<Vec<Generation>>,
-    /// A call holds it from before its planning until it has its place in the queue, so that calls that come at the
-    /// same time keep their order. The mutex is fair: it is granted in the order of the requests.
+    /// A call holds this lock from before its planning until it has its place in the queue, so that calls that come at
+    /// the same time keep their order. The mutex is fair: it is granted in the order of the requests.
     pub(crate) turn: tokio::sync::Mutex<()>,
     /// Wakes the drain when a lease is dropped.
     returned: Notify,
@@ -58,8 +58,8 @@ struct Seats {
     safe: VecDeque<SafeCall>,
 }
 
-/// A safe call that took subsystems. A call that was received before it, and claims one of those subsystems only now,
-/// is refused, as if it had been waiting in the queue.
+/// A safe call that took subsystems. A call that was received earlier but claims one of those subsystems later is
+/// refused, as if it had been waiting in the queue.
 struct SafeCall {
     received: Instant,
     claim: Claim,
@@ -342,7 +342,7 @@ impl Seats {
         self.safe.push_back(safe);
     }
 
-    /// The safe call that preempts a call that was received earlier and has its plan only now.
+    /// The newest safe call that preempts a call that was received before it and claims its subsystems only now.
     fn preempted(&self, received: Instant, claim: &Claim) -> Option<Cause> {
         let newest_first = self.safe.iter().rev();
         let mut later = newest_first.filter(|safe| received < safe.received);

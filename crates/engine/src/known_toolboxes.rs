@@ -1,6 +1,6 @@
 //! The toolboxes of the engine: which are installed, and which generations of them take calls.
 //!
-//! Read [`Engine::attach`] and [`Engine::drain`]. What is kept for one toolbox is a [`KnownToolbox`].
+//! Read [`Engine::attach`] and [`Engine::drain`]. The state of one toolbox is a [`KnownToolbox`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(crate) struct KnownToolboxes {
 }
 
 impl KnownToolboxes {
-    /// A toolbox. A new one is latched where one stop holds everything.
+    /// The state of a toolbox. It is created if the toolbox is unknown, and then latched if one stop holds everything.
     pub(crate) fn of(&mut self, toolbox_id: &str, limits: Limits) -> Arc<KnownToolbox> {
         let everything = &self.everything;
         let fresh = || {

@@ -1,8 +1,8 @@
 //! The execution engine: turns a call into a graph of actions and runs it in waves.
 //!
-//! It runs against [`Toolbox`] and knows neither the bus nor plugins. A call takes its `course` through `plan` (graph and
-//! waves), `reserve` (subsystems), `run` (waves) and `report`; `stop` and `latch` act on all of these phases, and `facts`
-//! tell of them. Read [`Engine::call`].
+//! It runs against [`Toolbox`] and knows neither the bus nor plugins. A call takes its `course` through `plan` (graph
+//! and waves), `reserve` (subsystems), `run` (waves) and `report`; `stop` and `latch` act on all of these phases, and
+//! `facts` reports them. Read [`Engine::call`].
 
 mod call;
 mod calls;
@@ -69,7 +69,7 @@ pub struct Limits {
     pub default_timeout: Duration,
     /// How long the engine waits for the report of an action's end after it asked the toolbox to end the action.
     pub grace: Duration,
-    /// The same for an action of effect `motion`: a vehicle brakes for seconds.
+    /// As `grace`, for an action of effect `motion`: a vehicle needs seconds to brake.
     pub settle: Duration,
     /// How long the engine waits for a safe action; then the action is reported as `abandoned`.
     pub safe_limit: Duration,
@@ -146,14 +146,14 @@ impl Engine {
         self.motion.any()
     }
 
-    /// Has [`motion`](Self::motion) be true until the result is dropped: for work that may begin to move something without a new
-    /// request, so that a lost bus and a vanished door are noticed before it does.
+    /// Keeps [`motion`](Self::motion) true until the result is dropped. For work that may begin to move something
+    /// without a new request: a lost bus or a vanished door has to be noticed before the work moves something.
     pub fn expect_motion(&self) -> Expected<'_> {
         self.motion.expect()
     }
 
-    /// The stops of all latched toolboxes by toolbox id, including toolboxes that are not installed now; `all` where
-    /// one stop holds everything. The service has to keep them across its restart.
+    /// The stops of all latched toolboxes by toolbox id, including toolboxes that are not installed now. A stop that
+    /// holds everything has the id `all`. The service has to keep these stops across its restart.
     #[must_use]
     pub fn latched(&self) -> BTreeMap<String, StopRecord> {
         let toolboxes = self.toolboxes.read();

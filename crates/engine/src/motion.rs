@@ -59,8 +59,8 @@ impl Motion {
         }
     }
 
-    /// Counts as moving until the result is dropped, but for the record: nothing has to be halted after a crash of the service
-    /// that has not begun.
+    /// Makes [`Self::any`] true until the result is dropped, but records nothing: after a crash of the service, work
+    /// that has moved nothing yet needs no halt.
     pub(crate) fn expect(&self) -> Expected<'_> {
         let moving = self.moving.lock();
         self.expected.fetch_add(1, Ordering::SeqCst);
@@ -68,7 +68,7 @@ impl Motion {
         Expected(self)
     }
 
-    /// Under the lock, so that the last one to tell knows best.
+    /// Called under the lock, so that the last value that is sent is the newest one.
     fn tell(&self, moving: &BTreeMap<String, usize>) {
         let expected = self.expected.load(Ordering::SeqCst) > 0;
         self.any.send_replace(expected || !moving.is_empty());
@@ -77,8 +77,8 @@ impl Motion {
     /// Waits until the present set of moving toolboxes is recorded.
     ///
     /// # Errors
-    /// The record was not written in time. Then nothing may move, because after a crash of the service nothing would
-    /// show that it did.
+    /// The record was not written in time. Then nothing may move, because after a crash of the service no record would
+    /// show that something moved.
     ///
     /// # Cancel safety
     /// Safe.

@@ -18,12 +18,12 @@ pub(crate) const MAX_ACTIONS: usize = 2_000_000;
 /// The tools of a toolbox by name. An action with the name of a tool is checked as that tool.
 pub type StepTools = BTreeMap<String, StepTool>;
 
-/// The rules for a tool, wherever it runs.
+/// The rules for a tool, whether it is called or is an action of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepTool {
     /// The tool's effect.
     pub effect: Effect,
-    /// The key of the configuration that forbids it, if one does.
+    /// The key of the configuration that forbids the tool, if there is one.
     pub forbidden_by: Option<String>,
 }
 
@@ -51,7 +51,7 @@ pub struct PlannedAction {
     pub effect: Effect,
     /// The action's timeout.
     pub timeout: Duration,
-    /// The indexes of the actions whose outputs it receives.
+    /// The indexes of the actions whose outputs this action receives.
     pub dependencies: Vec<usize>,
     /// The number of its wave, counted from 1.
     pub wave: usize,

@@ -30,7 +30,7 @@ pub enum PlanError {
         known.join(", ")
     )]
     UnknownDependency {
-        /// The id of the action that depends.
+        /// The id of the action that has the dependency.
         action: String,
         /// The dependency.
         dependency: String,

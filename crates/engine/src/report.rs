@@ -1,7 +1,7 @@
 //! The lines, the outcome and the result of a report.
 //!
-//! Pure. Only this module decides how an action and a whole call ended, and the result where the toolbox leaves it to
-//! the service.
+//! Pure. Only this module decides how an action and a whole call ended, and it makes the result where the toolbox
+//! leaves that to the service.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ use super::call::Cause;
 use super::plan::PlannedAction;
 use super::toolbox::Ended;
 
-/// The outcome of the call: `completed` if every action is; otherwise by the cause that ended the call; without a
-/// cause, by the worst outcome of its actions.
+/// The outcome of the call: `completed` if every action completed; otherwise the cause that ended the call decides;
+/// without a cause, the worst outcome of the actions does.
 pub(crate) fn call_outcome(actions: &[ActionReport], cause: Option<&Cause>) -> CallOutcome {
     let any = |outcome| actions.iter().any(|line| line.outcome == outcome);
     if actions.iter().all(|line| line.outcome == Outcome::Completed) {

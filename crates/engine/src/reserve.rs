@@ -1,7 +1,7 @@
 //! The table of subsystems: which call holds them, and which calls wait for them.
 //!
-//! A pure table: first come, first served. A waiting call is overtaken only by safe calls, and by calls that share
-//! nothing with it or with anything ahead of it. The table wakes no call itself: every change returns the calls that
+//! A pure table: first come, first served. A waiting call is overtaken only by safe calls, and by calls that share no
+//! subsystem with it or with any call ahead of it. The table wakes no call itself: every change returns the calls that
 //! may go ahead now. Read [`Reservations`].
 
 use std::collections::VecDeque;

@@ -40,8 +40,8 @@ pub(crate) struct Runner<'a> {
     pub(crate) identity: CallIdentity,
     pub(crate) limits: Limits,
     pub(crate) run_ids: &'a RunIds,
-    /// Set at the first start of an action of effect `motion`: an early end of the call has to bring the machine to
-    /// rest then.
+    /// Set at the first start of an action of effect `motion`: from then on, an early end of the call has to bring the
+    /// machine to rest.
     pub(crate) moved: AtomicBool,
     pub(crate) beginnings: Beginnings,
     pub(crate) waves: usize,
@@ -53,7 +53,7 @@ pub(crate) struct Runner<'a> {
 #[derive(Default)]
 pub(crate) struct Beginnings {
     any: AtomicBool,
-    /// Why a run did not reach it.
+    /// Why a run did not reach the toolbox.
     none: OnceLock<Failure>,
 }
 
@@ -134,8 +134,8 @@ impl Runner<'_> {
     ) {
         let mut queue = WaveQueue::new(wave, actions);
         let mut running = FuturesUnordered::new();
-        // The subsystems on which an action of the wave did not complete, and the first such action. What shares something
-        // with them is skipped.
+        // The subsystems on which an action of the wave did not complete, and the first such action. Later actions that
+        // share a subsystem with them are skipped.
         let (mut broken, mut first_broken) = (Claim::default(), None);
         loop {
             while let Some(index) = queue.pop() {

@@ -33,11 +33,11 @@ pub struct Stopped {
     pub toolbox_id: String,
     /// The stop that holds it now.
     pub stop_id: String,
-    /// Why its halt was not confirmed, if so. The toolbox is latched in every case.
+    /// Why the toolbox's halt was not confirmed; `None` if it was. The toolbox is latched in every case.
     pub unreached: Option<String>,
 }
 
-/// The result of a resume of everything for one toolbox.
+/// The result for one toolbox when everything was resumed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resumed {
     /// The toolbox.
@@ -74,7 +74,7 @@ pub enum ResumeError {
         /// The stop that holds everything.
         stop_id: String,
     },
-    /// No latch names this stop.
+    /// This stop holds no toolbox.
     #[error("stop `{0}` holds nothing; `ovos.tools.status` names the stops that hold something")]
     HoldsNothing(String),
     /// The toolbox refused, or did not answer in time.
@@ -129,9 +129,10 @@ impl Engine {
         self.stop_toolboxes(&toolboxes, &record, false)
     }
 
-    /// Stops a toolbox that reported a stop of its own. As [`Self::stop`], but never another toolbox. One that is not
-    /// live yet is latched when it is attached. A toolbox that is latched already does not change (its report may be an
-    /// echo of that very stop, sent from its halt), unless a resume of it is under way.
+    /// Stops a toolbox that reported a stop of its own. As [`Self::stop`], but it never stops another toolbox. A
+    /// toolbox that is not live yet is latched, too, so it is halted when it is attached. A toolbox that is latched
+    /// already does not change (its report may be an echo of that very stop, sent from its halt), unless a resume of it
+    /// is under way.
     ///
     /// # Cancel safety
     /// As [`Self::stop`].

@@ -46,7 +46,7 @@ impl Claim {
         self.0.extend(names.iter().cloned());
     }
 
-    /// Whether it has no subsystem.
+    /// Whether the claim has no subsystem.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -67,7 +67,7 @@ impl Claim {
         everything || few.0.iter().any(|name| many.meets(name))
     }
 
-    /// Whether `name` conflicts with one of the names. An `all` among the names is checked by the caller.
+    /// Whether `name` conflicts with a name of this claim. The caller checks whether the claim has `all`.
     fn meets(&self, name: &str) -> bool {
         match scope(name) {
             Scope::Everything => !self.is_empty(),

@@ -27,7 +27,7 @@ impl RunIds {
 /// Receives an action's progress. Called from any thread; must not block.
 pub type ProgressSink = Arc<dyn Fn(Progress) + Send + Sync>;
 
-/// The motion to end.
+/// A command that ends motion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Halt {
     /// The subsystems to halt; `["all"]` for everything.
@@ -115,7 +115,7 @@ pub trait Toolbox: Send + Sync + 'static {
     /// run; [`Toolbox::cancel`] asks for that.
     fn start(&self, run: RunId, start: Start, progress: Option<ProgressSink>) -> BoxFuture<'static, Ended>;
 
-    /// Asks a run to end. Idempotent; an unknown run is ignored. A run that has not been started will not be.
+    /// Asks a run to end. Idempotent; an unknown run is ignored. A run that has not started yet never starts.
     fn cancel(&self, run: RunId);
 
     /// Makes the tool's result from the report; `None` where the toolbox leaves it to the service.

@@ -7,8 +7,8 @@
 //! - `ffi`: the C table of a toolbox, the threads that call it, and the server of its orders;
 //! - `process`: how processes are started and what they may reach;
 //! - `artifact`: which files may be loaded;
-//! - `transport`: a toolbox as the engine has it ([`Hosted`]), in a process of its own, which is the default, or in this one;
-//!   and the process's side (`serve`);
+//! - `transport`: a toolbox as the engine uses it ([`Hosted`]), in a process of its own, which is the default, or in
+//!   this one; and the code of such a process (`serve`);
 //! - `lifecycle`: which copies live. Read [`Manager`] first.
 #![deny(unsafe_code)]
 

@@ -1,4 +1,5 @@
-//! Orders and notices between the service and a toolbox, in this process and to one of its own, at both ends.
+//! Orders and notices between the service and a toolbox, in this process or in a process of its own; the code of both
+//! ends.
 
 pub(crate) mod channels;
 pub(crate) mod child;

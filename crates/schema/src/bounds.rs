@@ -1,9 +1,9 @@
 //! Limits on the arguments of a client, checked before any other work on them.
 //!
-//! Every limit has an error text that says what to change. The limit on the number of ways needs an explanation: a
-//! validator tries the alternatives of a union one after another, so a union of two objects that both contain the union
-//! again costs 2^depth. Such schemas are legal; only arguments that would take seconds are refused. An error text needs
-//! the errors of every alternative (tags do not help there), so it has a limit of its own.
+//! Every limit has an error text that says what to change. The limit on the number of validation steps needs an
+//! explanation: a validator tries the alternatives of a union one after another, so a union of two objects that both
+//! contain the union again costs 2^depth. Such schemas are legal; only arguments that would take seconds are refused.
+//! An error text needs the errors of every alternative (tags do not help there), so it has a limit of its own.
 
 use serde_json::{Map, Value};
 
@@ -73,7 +73,7 @@ impl Bounds {
     }
 }
 
-/// The limits of nesting and of numbers, which hold whatever the schema says.
+/// Checks the limits of nesting and of numbers, which hold for every schema.
 pub(super) fn survey(map: &Map<String, Value>) -> Result<(), Problem> {
     Survey::default().map(map, 0).map_err(Found::into_problem)
 }

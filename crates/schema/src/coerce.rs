@@ -64,7 +64,7 @@ impl Fit {
 pub(super) struct Coercion<'t> {
     tree: &'t Tree,
     unknown: Unknown,
-    /// By node and by the address of the value, which outlives the coercion.
+    /// The ratings by node and by the address of the value, which outlives the coercion.
     ratings: HashMap<(NodeId, *const Value), Option<Fit>>,
     path: Vec<LocationSegment<'t>>,
     problems: Vec<Problem>,

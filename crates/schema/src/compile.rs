@@ -25,7 +25,8 @@ pub(super) fn nodes(schema: &Value) -> (Vec<Node>, NodeId) {
 struct Builder<'s> {
     root: &'s Value,
     nodes: Vec<Node>,
-    /// By address: a schema with several references to it, or with a reference to itself, is one node.
+    /// The node of each schema, by address: a schema with several references to it, or with a reference to itself, is
+    /// one node.
     seen: HashMap<*const Value, NodeId>,
 }
 

@@ -141,7 +141,8 @@ impl OutputSchema {
     }
 }
 
-/// Checks a schema that is only shown, not validated by: that it is one of an object, and ends.
+/// Checks a schema that is only shown and not used for validation: it has to describe an object, and its recursion has
+/// to end.
 ///
 /// # Errors
 ///
@@ -164,7 +165,7 @@ pub fn allows_objects(schema: &Value) -> bool {
     match schema.get("type") {
         Some(Value::String(name)) => name == "object",
         Some(Value::Array(names)) => names.iter().any(|name| name == "object"),
-        // What is not a valid `type` is refused by the meta-schema, with a better text.
+        // The meta-schema refuses an invalid `type`, with a better text.
         _ => true,
     }
 }

@@ -1,6 +1,6 @@
 //! One tool of a toolbox, with its schemas.
 //!
-//! Its schemas are compiled on their first use: a compiled tool takes some 70 KB, and a service with a hundred tools
+//! The schemas are compiled on their first use: a compiled tool takes some 70 KB, and a service with a hundred tools
 //! calls a few of them. Read [`CompiledTool`].
 
 use std::sync::OnceLock;
@@ -21,7 +21,7 @@ pub struct CompiledTool {
 }
 
 impl CompiledTool {
-    /// A tool of this definition. A schema that does not compile is a problem of every call, so check it before.
+    /// A tool of this definition. With a schema that does not compile, every call fails, so check it before.
     #[must_use]
     pub fn new(definition: ToolDefinition) -> Self {
         Self {
@@ -31,11 +31,11 @@ impl CompiledTool {
         }
     }
 
-    /// Makes the toolbox's arguments from those of a call, like [`ArgumentSchema::prepare`]. Those of a toolbox that validates by
-    /// itself stay as they are; nesting and numbers have their limits.
+    /// Makes the toolbox's arguments from those of a call, like [`ArgumentSchema::prepare`]. Arguments for a toolbox
+    /// that validates them itself are not changed; only the limits of nesting and of numbers apply.
     ///
     /// # Errors
-    /// As there.
+    /// See [`ArgumentSchema::prepare`].
     pub fn prepare(
         &self,
         args: &Map<String, Value>,
@@ -52,10 +52,11 @@ impl CompiledTool {
         schema.map_err(broken)?.prepare(args, unknown)
     }
 
-    /// Validates an output, like [`OutputSchema::check`]. That of a toolbox that validates by itself is taken as it is.
+    /// Validates an output, like [`OutputSchema::check`]. The output of a toolbox that validates it itself is accepted
+    /// as it is.
     ///
     /// # Errors
-    /// As there.
+    /// See [`OutputSchema::check`].
     pub fn check(&self, output: &Value) -> Result<(), Vec<Problem>> {
         if self.definition.validates {
             return Ok(());

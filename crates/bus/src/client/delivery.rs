@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 
 use tungstenite::Utf8Bytes;
 
-/// How often an answer is written, and then the error in its place. The bound matters for an answer to which the bus
-/// always reacts by closing the connection.
+/// How often an answer is written, and how often the error that then replaces it is written. The bound matters for an
+/// answer to which the bus always reacts by closing the connection.
 pub(super) const MAX_WRITES: u8 = 3;
 
 /// The answers that are written, or being written, and not yet echoed.

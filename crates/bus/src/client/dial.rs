@@ -49,7 +49,7 @@ pub enum DialError {
     Unreachable {
         /// The bus.
         url: Url,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// The attempt took longer than ten seconds.
@@ -60,7 +60,7 @@ pub enum DialError {
     ExtraCa {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The cause.
         cause: String,
     },
     /// There are no trusted certificates to verify the bus's certificate with.

@@ -31,7 +31,7 @@ const AGAIN_FIRST: Duration = Duration::from_millis(100);
 
 /// How a connection ended.
 pub(super) struct Ended {
-    /// What the bus or the system said: the code of a close frame, the error of a read or a write.
+    /// The code of a close frame, or the error of a read or a write.
     pub(super) reason: String,
     /// Answers whose write did not complete; they still count as unwritten.
     pub(super) unwritten: usize,
@@ -82,7 +82,7 @@ pub(super) async fn hold(
     };
     let unwritten = writer.answers;
     let read = if written.is_ok() && shutdown.is_cancelled() {
-        // The close frame is written. Wait for that of the bus, so that the connection is not cut off.
+        // The close frame is written. Wait for the bus's close frame, so that the connection is not cut off.
         let over = over.clone();
         tokio::select! { () = over.cancelled() => {} () = sleep(CLOSE_WAIT) => {} }
         over.cancel();

@@ -1,4 +1,4 @@
-//! Builds what is sent when an answer may not have arrived: the answer with a mark, or an error in its place.
+//! Builds the frame that is sent when an answer may not have arrived: the answer with a mark, or an error in its place.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;

@@ -19,7 +19,7 @@ use crate::websocket::frame::{self, Control, Data, End, Event, FrameError, Frame
 use crate::websocket::handshake;
 use crate::websocket::socket::QuickAck;
 
-/// The first frame sent to a new client, byte for byte that of the Python bus.
+/// The first frame sent to a new client, byte for byte the same as from the Python bus.
 const GREETING: &str =
     r#"{"type": "connected", "data": {}, "context": {"session": {"session_id": "default"}}}"#;
 

@@ -110,7 +110,8 @@ impl FrameReader {
         }
     }
 
-    /// The next bytes of the buffer. Few are copied: a short message would keep the whole buffer, and reading would need another.
+    /// The next bytes of the buffer. A short payload is copied, because it would otherwise keep the whole buffer, and
+    /// reading would need another one.
     fn payload(&mut self, length: usize) -> BytesMut {
         if length > SHORT {
             return self.buffer.split_to(length);
@@ -154,7 +155,7 @@ impl FrameReader {
     /// header is incomplete.
     fn header(&self) -> Result<Option<Header>, FrameError> {
         let mut bytes = Cursor::new(&self.buffer[..]);
-        // It refuses unknown opcodes and nothing else.
+        // The parser refuses unknown opcodes and nothing else.
         let parsed = FrameHeader::parse(&mut bytes).map_err(|_| FrameError::Protocol("unknown opcode"))?;
         let Some((header, length)) = parsed else {
             return Ok(None);

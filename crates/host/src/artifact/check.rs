@@ -1,7 +1,7 @@
 //! Whether a file may be loaded, because loading executes its code.
 //!
-//! Answers one question: could a user other than root and that of the service have written or replaced this file?
-//! Never opens or reads the file. Read [`file`] first.
+//! Answers one question: could a user other than root and the service's user have written or replaced this file? Never
+//! opens or reads the file. Read [`file`] first.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// Why a file may not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CheckError {
-    /// Its status cannot be read.
+    /// The file's status cannot be read.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file or folder.
@@ -19,13 +19,13 @@ pub(crate) enum CheckError {
         /// The cause.
         source: io::Error,
     },
-    /// It is a folder, a device or a pipe.
+    /// The path is a folder, a device or a pipe.
     #[error("{} is not a regular file", path.display())]
     NotAFile {
         /// The file.
         path: PathBuf,
     },
-    /// It belongs to another user.
+    /// The file, or a folder above it, belongs to another user.
     #[error(
         "{} belongs to user {owner}, who could put other code into the service; expected root or user {user}. \
          If it is yours: sudo chown {user} '{}'", path.display(), path.display()
@@ -38,7 +38,7 @@ pub(crate) enum CheckError {
         /// The service's user.
         user: u32,
     },
-    /// Other users can write it.
+    /// Other users can write the file, or a folder above it.
     #[error(
         "{} has mode {mode:04o}: others could put code into the service. Take their right to write away: chmod go-w '{}'",
         path.display(), path.display()
@@ -89,11 +89,11 @@ pub(crate) fn file(path: &Path) -> Result<PathBuf, CheckError> {
     Ok(real)
 }
 
-/// Checks a folder, or a file, from which an interpreter imports code: its owner and mode, and every folder above it. Of a
-/// path that does not exist, the nearest folder above it is checked.
+/// Checks a folder, or a file, from which an interpreter imports code: its owner and mode, and every folder above it.
+/// If the path does not exist, checks the nearest folder above it.
 ///
 /// # Errors
-/// As those of [`file`].
+/// See [`file`].
 pub(crate) fn imported(path: &Path) -> Result<(), CheckError> {
     let there = path.ancestors().find(|path| fs::symlink_metadata(path).is_ok());
     let path = there.unwrap_or(Path::new("/"));
@@ -116,7 +116,7 @@ fn links(path: &Path, user: u32) -> Result<(), CheckError> {
         source,
     };
     let mut rest = std::path::absolute(path).map_err(|source| at(path, source))?;
-    // The kernel follows as many.
+    // The kernel, too, follows at most 40 links.
     for _ in 0..40 {
         let mut parts: Vec<&Path> = rest.ancestors().collect();
         parts.reverse();
@@ -212,7 +212,7 @@ fn is_private_group(gid: u32) -> bool {
     }
 }
 
-/// Reads only the local files: a user or a group that they do not have counts as another one.
+/// Reads only the local files: a user or a group that is not in them counts as another member.
 fn has_no_other_member(gid: u32, user: u32, passwd: &str, group: &str) -> bool {
     let users: Vec<(&str, u32, u32)> = passwd
         .lines()

@@ -19,7 +19,7 @@ pub(crate) struct File {
 }
 
 impl File {
-    /// Opens a file; `None` if its format is another one.
+    /// Opens a file; `None` if it has another format.
     pub(crate) fn open(path: &Path) -> io::Result<Option<Self>> {
         let file = fs::File::open(path)?;
         let size = file.metadata()?.len();
@@ -36,7 +36,7 @@ impl File {
     /// it.
     ///
     /// # Errors
-    /// The number of bytes that the file needs and has.
+    /// The number of bytes that the file needs, and the number that it has.
     pub(crate) fn whole(&self) -> Result<(), String> {
         let needed = if self.is_64 {
             self.needed::<FileHeader64<LittleEndian>>()
@@ -62,7 +62,7 @@ impl File {
             u64::from(header.e_phnum(LittleEndian)),
         );
         let table_end = at.checked_add(size * count)?;
-        // If the table is missing, only its end is known.
+        // If the table is missing, only the end of the table is known.
         let Ok(segments) = header.program_headers(LittleEndian, &self.data) else {
             return Some(table_end.max(self.size.saturating_add(1)));
         };

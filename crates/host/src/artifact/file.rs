@@ -1,4 +1,4 @@
-//! What a toolbox's processes run, and its end.
+//! The plugin file or program that the processes of a toolbox run, and its removal after the last use.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -11,8 +11,8 @@ use crate::artifact::program::Executable;
 use crate::process::spawner::Program;
 use crate::process::work_folder::WorkFolder;
 
-/// A file that this process or those of a toolbox load, also the one that brings its hardware to rest when the others have
-/// ended; or a program that is the toolbox.
+/// A plugin file that this process or the processes of a toolbox load, including the process that brings the hardware
+/// to rest when the others have ended; or a program that is the toolbox.
 #[derive(Debug)]
 pub struct PluginFile(Kind);
 
@@ -20,29 +20,29 @@ pub struct PluginFile(Kind);
 enum Kind {
     Library {
         path: PathBuf,
-        /// The runtime on which the file is removed; none if it is the caller's.
+        /// The runtime on which the file is removed; `None` if the file belongs to the caller.
         removed_on: Option<Handle>,
     },
     Program {
         executable: Executable,
-        /// Holds the working directories of its processes.
+        /// The folder for the working directories of the program's processes.
         private: PathBuf,
     },
 }
 
-/// What a process of a toolbox is there for.
+/// The task of a toolbox's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Task {
-    /// To serve the toolbox, with the data socket as stdin and the control socket as stdout.
+    /// Serves the toolbox, with the data socket as stdin and the control socket as stdout.
     Serve,
-    /// To bring its hardware to rest, with the configuration as stdin.
+    /// Brings the hardware to rest, with the configuration as stdin.
     SafeStop,
 }
 
 /// A process that is about to be started.
 pub(crate) struct Launch {
     pub(crate) command: Command,
-    /// Has to be kept until the process has ended.
+    /// The working directory, which has to be kept until the process has ended.
     pub(crate) folder: Option<WorkFolder>,
 }
 
@@ -56,8 +56,8 @@ impl PluginFile {
         })
     }
 
-    /// A private copy that goes with its last use, on the runtime: that may end on a thread that must not wait for a disk.
-    /// Without a runtime it goes with the stage.
+    /// A private copy that is removed after its last use. The runtime removes it, because the last use may end on a
+    /// thread that must not wait for a disk. Without a runtime, the copy is removed with the stage.
     pub(crate) fn staged(path: PathBuf) -> Self {
         Self(Kind::Library {
             path,
@@ -65,7 +65,7 @@ impl PluginFile {
         })
     }
 
-    /// A program, whose processes get working directories in a private folder of the service.
+    /// A program whose processes get working directories in `private`, a private folder of the service.
     pub(crate) fn program(executable: Executable, private: &Path) -> Self {
         Self(Kind::Program {
             executable,
@@ -80,7 +80,7 @@ impl PluginFile {
         }
     }
 
-    /// The program, where it is one.
+    /// The program; `None` for a plugin file.
     pub(crate) fn executable(&self) -> Option<&Executable> {
         match &self.0 {
             Kind::Library { .. } => None,
@@ -88,16 +88,17 @@ impl PluginFile {
         }
     }
 
-    /// Checks a program again before another of its processes is started; a private copy of a plugin cannot change. Blocks.
+    /// Checks a program again before another of its processes is started. A private copy of a plugin cannot change and
+    /// is not checked. Blocks.
     ///
     /// # Errors
-    /// What is wrong, and what to do.
+    /// The problem, and what to do about it.
     pub(crate) fn check_again(&self, allow_sha256: &[String]) -> Result<(), String> {
         let executable = self.executable();
         executable.map_or(Ok(()), |executable| executable.check_again(allow_sha256))
     }
 
-    /// The process that does a task with it, started by `host`.
+    /// The process that does a task with this file, started by `host`.
     pub(crate) fn launch(&self, host: &Program, task: Task) -> Launch {
         match &self.0 {
             Kind::Library { path, .. } => {
@@ -122,7 +123,7 @@ impl PluginFile {
 }
 
 impl Launch {
-    /// A program that answers on its standard output, and ends.
+    /// The process of a program that answers on its standard output and ends.
     pub(crate) fn of_question(executable: &Executable, private: &Path, host: &Program) -> Self {
         Self::of(executable, private, host, Some("--answers"))
     }

@@ -1,4 +1,4 @@
-//! What tells one state of a file from another. Read [`Fingerprint`].
+//! Tells one state of a file from another. Read [`Fingerprint`].
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-/// The properties by which two states of a file differ, known without reading it.
+/// The properties that tell two states of a file apart without reading its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fingerprint {
     device: u64,
@@ -43,7 +43,7 @@ pub(crate) fn sha256_of(path: &Path) -> io::Result<String> {
     hash_into(&mut File::open(path)?, io::sink())
 }
 
-/// Copies a file, and hashes it on the way.
+/// Copies a file and returns the hash of its content.
 pub(crate) fn hash_into(from: &mut File, mut to: impl Write) -> io::Result<String> {
     let mut hash = Sha256::new();
     let mut buffer = vec![0; 256 * 1024];

@@ -1,6 +1,6 @@
-//! Loading a file in a child process before any other use.
+//! Loads a file in a child process before any other use.
 //!
-//! Has both sides of that child. A file that crashes or hangs in the dynamic linker or in its own constructors
+//! Has the code of both processes. A file that crashes or hangs in the dynamic linker or in its own constructors
 //! affects only the child. The child prints the manifest; its other output is ignored. Read [`Probe`] first.
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ use ovos_toolbox_wire::{Manifest, is_toolbox_id};
 
 /// The start of the child's answer. Constructors of a plugin may print to the same pipe.
 const MARK: &str = "@ovos-tools-answer ";
-/// Far larger than any manifest or list of findings.
+/// The largest answer, far larger than any manifest or list of findings.
 const MAX_ANSWER_BYTES: u64 = 4 * 1024 * 1024;
 const MAX_STDERR_BYTES: u64 = 64 * 1024;
 const LAST_LINES: usize = 5;
@@ -85,7 +85,7 @@ pub struct Probe {
     pub env: BTreeMap<String, String>,
 }
 
-/// The section whose `env` a file is loaded with while its id is unknown: the one with the file's name.
+/// The section whose `env` the probe uses while the toolbox's id is unknown: the one with the file's name.
 #[must_use]
 pub fn section_of(file: &Path) -> Option<&str> {
     file.file_stem()
@@ -100,7 +100,7 @@ impl Probe {
     /// # Errors
     /// The path of the program is unknown.
     pub fn current_exe() -> std::io::Result<Self> {
-        // In the child, this link is this program until the new one is executed.
+        // In the child, this link refers to this program until the child executes the new program.
         let running = Path::new("/proc/self/exe");
         let program = if running.exists() {
             running.to_owned()
@@ -120,7 +120,7 @@ impl Probe {
         }
     }
 
-    /// The same, with these variables in the child's environment: the linker may need one to find the libraries of a
+    /// This probe with other variables for the child's environment: the linker may need one to find the libraries of a
     /// file.
     #[must_use]
     pub fn with_env(&self, env: BTreeMap<String, String>) -> Self {
@@ -182,7 +182,7 @@ impl Probe {
             });
         };
         match heard {
-            // The end of the child after its answer (destructors, threads) is not awaited.
+            // The probe does not wait until a child that has answered ends by itself (destructors, threads).
             Heard::Answer(line) => {
                 let _ = child.kill().await;
                 json::read(&line).map_err(|e| ProbeError::Died {
@@ -238,7 +238,7 @@ async fn listen(child: &mut Child, errors: &mut Vec<u8>) -> Heard {
         tokio::select! {
             heard = &mut answer => {
                 if heard.is_none() {
-                    // It died: its last lines are in the pipe.
+                    // The child died: its last lines are in the pipe.
                     let _ = complaints.await;
                 }
                 heard
@@ -274,7 +274,7 @@ pub(crate) fn last_lines(text: &str) -> String {
     lines[from..].join(" | ")
 }
 
-/// The child's side of [`Probe::run`]: loads the file, prints its manifest or what is wrong with it.
+/// The child's side of [`Probe::run`]: loads the file and prints its manifest, or the reason why it cannot be loaded.
 #[must_use]
 pub fn child_main(file: &Path) -> ExitCode {
     confine::put_on_probe();

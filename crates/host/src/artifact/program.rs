@@ -1,7 +1,7 @@
-//! A program that the configuration names, as it is on the disk: what is executed, and whether it may be.
+//! A program that the configuration names: the files that are executed, and whether they may be.
 //!
-//! Executing is loading code, so its files are checked as plugin files are. It is not copied: an interpreter finds its
-//! libraries by where it is. Read [`Executable::find`]. Blocks.
+//! Executing a file loads its code, so the files are checked as plugin files are. They are not copied, because an
+//! interpreter finds its libraries by its own path. Read [`Executable::find`]. Blocks.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -15,17 +15,18 @@ use section::ProgramConfig;
 /// The largest script that is hashed; owner and mode of a larger one are checked.
 const MAX_SCRIPT: u64 = 16 << 20;
 
-/// What is executed for an entry of the configuration. Two are equal if a program that was started as the one need not be
-/// replaced for the other.
+/// The files and words that are executed for an entry of the configuration. Two values are equal if a running program
+/// that was started from one need not be replaced by the other.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Executable {
     pub(crate) entry: Arc<ProgramConfig>,
-    /// As it is written or found: where its links lead would be another program to one that looks at its own name.
+    /// The command's path as it is written or found. Links are not resolved: a program that looks at its own name would
+    /// behave as another one.
     command: PathBuf,
-    /// The command, and its script if that is an interpreter; with what they looked like.
+    /// The command, and the script if the command is an interpreter, each with its fingerprint.
     files: Vec<(PathBuf, Fingerprint)>,
-    /// What `allow_sha256` pins: the hash of the last of them, in lower-case hex. Of a script that is too large to be hashed, words that no entry of
-    /// `allow_sha256` equals.
+    /// The value that `allow_sha256` pins: the hash of the last of the files, in lower-case hex. For a script that is
+    /// too large to be hashed, a text that no entry of `allow_sha256` equals.
     pub(crate) sha256: String,
 }
 
@@ -33,7 +34,7 @@ impl Executable {
     /// Looks for the files of an entry and checks owner and mode of each.
     ///
     /// # Errors
-    /// What is wrong, and what to do.
+    /// The problem, and what to do about it.
     pub(crate) fn find(entry: &Arc<ProgramConfig>) -> Result<Self, String> {
         let command = command_of(entry)?;
         let mut files = Vec::new();
@@ -41,7 +42,7 @@ impl Executable {
             Some(server) => [Some(server), server_entry(entry).as_ref().and_then(script_of)],
             None => [None, None],
         };
-        // The last one is what people know the entry by.
+        // The last file is the one by which people know the entry.
         let own = [Some(command.clone()), script_of(entry)];
         for path in of_server.into_iter().chain(own).flatten() {
             let real = check::file(&path).map_err(|error| error.to_string())?;
@@ -66,11 +67,11 @@ impl Executable {
         })
     }
 
-    /// Checks once more what was checked when it was found, before another of its processes is started: owner and mode of its
-    /// files; and its hash, if the configuration names the allowed ones. Blocks.
+    /// Repeats the checks of [`Self::find`] before another process of the program is started: owner and mode of its
+    /// files, and its hash if the configuration names the allowed hashes. Blocks.
     ///
     /// # Errors
-    /// What is wrong, and what to do.
+    /// The problem, and what to do about it.
     pub(crate) fn check_again(&self, allow_sha256: &[String]) -> Result<(), String> {
         for path in self.paths() {
             check::file(path).map_err(|error| error.to_string())?;
@@ -84,40 +85,40 @@ impl Executable {
         check::allowed(shown, &sha256, allow_sha256).map_err(|error| error.to_string())
     }
 
-    /// The file that people know it by: its script, or its command.
+    /// The file by which people know the program: its script, or else its command.
     pub(crate) fn shown(&self) -> &Path {
         self.files.last().map_or(&self.command, |(path, _)| path)
     }
 
-    /// What that file looked like.
+    /// The fingerprint of that file.
     pub(crate) fn fingerprint(&self) -> Option<Fingerprint> {
         self.files.last().map(|(_, fingerprint)| *fingerprint)
     }
 
-    /// Its files.
+    /// The files of the program.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
         self.files.iter().map(|(path, _)| path.as_path())
     }
 
-    /// What is executed, with its arguments.
+    /// The command and its arguments.
     pub(crate) fn words(&self) -> impl Iterator<Item = std::ffi::OsString> {
         let arguments = self.entry.command.iter().skip(1).chain(&self.entry.args);
         std::iter::once(self.command.clone().into()).chain(arguments.map(Into::into))
     }
 }
 
-/// Checks owner and mode of what an interpreter imports from.
+/// Checks owner and mode of the files and folders from which an interpreter imports.
 fn check_imports(entry: &ProgramConfig) -> Result<(), String> {
     let mut imports = entry.imports.iter();
     imports.try_for_each(|path| check::imported(path).map_err(|error| error.to_string()))
 }
 
-/// Commands that run the file of an argument, without the version at the end of their name.
+/// Commands that run a file that an argument names; without the version at the end of their names.
 const INTERPRETERS: &[&str] = &[
     "bash", "bun", "dash", "deno", "ksh", "lua", "luajit", "node", "nodejs", "perl", "php", "pypy", "python",
     "ruby", "rscript", "sh", "tclsh", "zsh",
 ];
-/// Options of these whose value may be a file that is not the script.
+/// Options of these commands whose value may be a file other than the script.
 const WITH_FILE: &[&str] = &[
     "-r",
     "--experimental-loader",
@@ -128,9 +129,9 @@ const WITH_FILE: &[&str] = &[
     "--require",
 ];
 
-/// The script, if the command is an interpreter: its first argument that is the whole path of a file. Which options take a
-/// value is not known, so every argument is looked at, up to `-m` or `-c`: these name code that is no file. What another
-/// command is given is data.
+/// The script, if the command is an interpreter: its first argument that is the whole path of a file. This function
+/// does not know which options take a value, so it looks at every argument up to `-m` or `-c`, which name code that is
+/// no file. Files among the arguments of any other command are data.
 fn script_of(entry: &ProgramConfig) -> Option<PathBuf> {
     let mut words = entry.command.iter().chain(&entry.args);
     let is_named = |word: &String, names: &[&str]| {
@@ -156,7 +157,7 @@ fn script_of(entry: &ProgramConfig) -> Option<PathBuf> {
     }
 }
 
-/// The hash of a file; or why a script has none.
+/// The hash of a file, or a text that says why a script has none.
 fn hash(path: &Path, is_script: bool) -> Result<String, String> {
     let broken = |error: std::io::Error| format!("{}: {error}", path.display());
     if is_script && fs::metadata(path).map_err(broken)?.len() > MAX_SCRIPT {
@@ -165,10 +166,10 @@ fn hash(path: &Path, is_script: bool) -> Result<String, String> {
     sha256_of(path).map_err(broken)
 }
 
-/// Where the command of a mounted server is; `None` for a server with a URL, and for what is no mount.
+/// The path of a mounted server's command; `None` for a server with a URL, and for an entry that mounts no server.
 ///
 /// # Errors
-/// It is in no folder of the service's `PATH`.
+/// The command is in no folder of the service's `PATH`.
 pub(crate) fn server_of(entry: &ProgramConfig) -> Result<Option<PathBuf>, String> {
     server_entry(entry).map(|server| command_of(&server)).transpose()
 }
@@ -182,8 +183,8 @@ fn server_entry(entry: &ProgramConfig) -> Option<ProgramConfig> {
     })
 }
 
-/// Where the command is: where it is written, or in the first folder of the service's `PATH` that has it. A relative folder
-/// is none: the working directory is never searched.
+/// The path of the command: the path that is written, or the first match in the folders of the service's `PATH`.
+/// Relative folders of `PATH` are skipped, so the working directory is never searched.
 fn command_of(entry: &ProgramConfig) -> Result<PathBuf, String> {
     let word = entry.command.first().map_or("", String::as_str);
     if word.starts_with('/') {
@@ -237,7 +238,7 @@ mod tests {
             (vec!["node", "--require", &data, &script], Some(&script)),
             (vec!["node-18", &script], Some(&script)),
             (vec!["python3", &large], Some(&large)),
-            // What is given to another command is data.
+            // Files among the arguments of another command are data.
             (vec!["arm", "serve", &data], None),
             (vec!["arm", "--config", &data], None),
             (vec!["/opt/sh/arm", &large, &script], None),

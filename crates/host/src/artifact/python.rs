@@ -1,8 +1,8 @@
 //! A Python interpreter and the OPM toolboxes that are installed for it, from the metadata of packages.
 //!
-//! The interpreter is asked, because only it knows where it finds packages; no toolbox is imported. Packages may have code that
-//! every start of Python runs, so it is asked as its programs run: with their confinement, and only when its file and the folders
-//! that it imports from were checked. Read [`look`].
+//! The interpreter itself lists them, because only it knows where it finds packages; no toolbox is imported. Packages
+//! may have code that runs at every start of Python. So the interpreter runs with the confinement of its programs, and
+//! only after its file and the folders from which it imports were checked. Read [`look`].
 
 mod question;
 
@@ -20,65 +20,65 @@ use section::{Confine, ProgramConfig, PythonConfig};
 /// How long an interpreter has to list its toolboxes. Reading the metadata of 300 packages takes 1 s on a small board.
 const LISTING: Duration = Duration::from_secs(10);
 
-/// An interpreter that was looked at.
+/// An interpreter and what is installed for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interpreter {
-    /// Its file.
+    /// The interpreter's file.
     pub path: PathBuf,
-    /// Its version.
+    /// The version of Python.
     pub version: String,
-    /// What is installed for it, by entry point.
+    /// The toolboxes that are installed for it, one for each entry point.
     pub toolboxes: Vec<Installed>,
-    /// The folders that it imports from.
+    /// The folders from which it imports.
     pub imports: Vec<PathBuf>,
 }
 
 /// An entry point of the group `opm.agents.toolbox`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Installed {
-    /// Its name, which is the id of the toolbox.
+    /// The entry point's name, which is the id of the toolbox.
     pub entry_point: String,
-    /// The package that it is of.
+    /// The package that has the entry point.
     pub distribution: String,
     /// The version of that package.
     pub version: String,
-    /// Another one needs another process.
+    /// Identifies the installed code: another revision needs a new process.
     pub revision: String,
-    /// Why it cannot be offered.
+    /// Why the toolbox cannot be offered.
     pub problem: Option<String>,
 }
 
-/// What an entry of the configuration finds on this machine.
+/// The interpreters that were found for an entry of the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
-    /// The interpreter that is used, if one is.
+    /// The interpreter that is used, if there is one.
     pub interpreter: Option<Interpreter>,
-    /// Those that are not, each with the reason.
+    /// The interpreters that are not used, each with the reason.
     pub passed_over: Vec<String>,
-    /// Whether one of them did not say what it has.
+    /// Whether an interpreter did not list its toolboxes.
     pub unanswered: bool,
 }
 
-/// An entry, and what was found for it.
+/// An entry of the configuration, and the interpreters that were found for it.
 #[derive(Clone, Debug)]
 pub struct LookedAt {
     /// The entry.
     pub entry: Arc<PythonConfig>,
-    /// What was found.
+    /// The interpreters.
     pub found: Found,
 }
 
 impl Interpreter {
-    /// Those of its toolboxes that an entry may offer.
+    /// The toolboxes of this interpreter that an entry may offer.
     pub(crate) fn offered(&self, entry: &PythonConfig) -> impl Iterator<Item = &Installed> {
         let good = self.toolboxes.iter().filter(|one| one.problem.is_none());
         good.filter(|one| entry.may_offer(&one.entry_point))
     }
 
-    /// The program that hosts one of its toolboxes alone; none if it does not have that.
+    /// The program that hosts one toolbox alone; `None` if the interpreter does not have this toolbox.
     ///
     /// # Errors
-    /// Why it cannot be offered, or the program that hosts toolboxes is missing.
+    /// The toolbox cannot be offered, or the program that hosts toolboxes is missing.
     pub fn alone(&self, entry: &PythonConfig, id: &str) -> Result<Option<Arc<ProgramConfig>>, String> {
         let Some(installed) = self.toolboxes.iter().find(|one| one.entry_point == id) else {
             return Ok(None);
@@ -94,7 +94,7 @@ impl Interpreter {
         Ok(self.programs(&alone, &script()?).pop())
     }
 
-    /// The programs that host them.
+    /// The programs that host the toolboxes that an entry may offer.
     pub(crate) fn programs(&self, entry: &PythonConfig, script: &Path) -> Vec<Arc<ProgramConfig>> {
         let program = |name: String, toolboxes: &[&Installed], arguments: &[&str]| {
             let words = [&self.path, script as &Path].map(|path| path.to_string_lossy().into_owned());
@@ -111,7 +111,7 @@ impl Interpreter {
         };
         let offered: Vec<&Installed> = self.offered(entry).collect();
         if !entry.alone {
-            // What the entry excludes is not offered.
+            // The program must not offer the toolboxes that the entry excludes.
             let only = offered.iter().flat_map(|one| ["--only", &one.entry_point]);
             return vec![program(entry.name.clone(), &offered, &only.collect::<Vec<_>>())];
         }
@@ -124,7 +124,8 @@ impl Interpreter {
     }
 }
 
-/// Finds the interpreter of an entry, and what is installed for it. `probe` has this program, which is run as `program-host`.
+/// Finds the interpreter of an entry and the toolboxes that are installed for it. `probe` has the path of this program,
+/// which is run as `program-host`.
 ///
 /// # Errors
 /// The program that hosts toolboxes, or a folder for its processes, is missing.
@@ -137,7 +138,7 @@ pub async fn look(entry: &PythonConfig, probe: &Probe) -> Result<Found, String> 
     Ok(look_in(entry, &script, probe, stage.folder()).await)
 }
 
-/// The same, with a private folder of the caller for its processes.
+/// As [`look`], with a private folder of the caller for the interpreter's processes.
 pub(crate) async fn look_in(entry: &PythonConfig, script: &Path, probe: &Probe, private: &Path) -> Found {
     let asker = Asker {
         entry,
@@ -149,7 +150,7 @@ pub(crate) async fn look_in(entry: &PythonConfig, script: &Path, probe: &Probe, 
     look_at(candidates(entry), &asker).await
 }
 
-/// What the programs of an entry may access: its own folder, too.
+/// The confinement of an entry's programs, which may also read the folder of the program that hosts toolboxes.
 fn confine(entry: &PythonConfig, script: &Path) -> Option<Confine> {
     let mut confine = entry.confine.clone()?;
     confine
@@ -158,8 +159,8 @@ fn confine(entry: &PythonConfig, script: &Path) -> Option<Confine> {
     Some(confine)
 }
 
-/// The first of these that has something to offer. None if one before it did not answer this time: that one may have the same
-/// toolboxes, with other packages.
+/// The first candidate that has a toolbox to offer. No interpreter is used if a candidate before it did not answer this
+/// time, because that candidate may have the same toolboxes, with other packages.
 async fn look_at(candidates: Vec<PathBuf>, asker: &Asker<'_>) -> Found {
     let mut found = Found::default();
     for candidate in candidates {
@@ -201,10 +202,10 @@ async fn look_at(candidates: Vec<PathBuf>, asker: &Asker<'_>) -> Found {
     found
 }
 
-/// Where the program is that hosts them: in the source tree of this program, or where it is installed.
+/// The path of the program that hosts Python toolboxes: in the source tree of this program, or where it is installed.
 ///
 /// # Errors
-/// Where it was looked for.
+/// The program was not found; the text names the folders that were searched.
 pub fn script() -> Result<PathBuf, String> {
     const SCRIPT: &str = "ovos_tools_python/__main__.py";
     let program = std::env::current_exe().map_err(|error| format!("find this program: {error}"))?;
@@ -228,7 +229,7 @@ pub fn script() -> Result<PathBuf, String> {
     })
 }
 
-/// The interpreters that an entry means, the best first.
+/// The interpreters to which an entry may refer, the best first.
 fn candidates(entry: &PythonConfig) -> Vec<PathBuf> {
     let searched = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&searched);
@@ -245,7 +246,7 @@ fn candidates(entry: &PythonConfig) -> Vec<PathBuf> {
     let files = files
         .map(|folder| folder.join(name))
         .filter(|path| path.is_file());
-    // A virtual environment is another interpreter than the one that its link leads to.
+    // The interpreter of a virtual environment differs from the one to which its link leads.
     files
         .filter(|path| {
             let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
@@ -270,7 +271,7 @@ mod tests {
         }
     }
 
-    /// Stands for the program that prepares a process, and does not.
+    /// Replaces the program that prepares a process, and prepares nothing.
     const BECOMES: &str = r#"while [ "$1" != -- ]; do shift; done; shift; exec "$@""#;
 
     #[tokio::test]

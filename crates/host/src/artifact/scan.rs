@@ -18,8 +18,8 @@ pub struct FailedFile {
     pub reason: String,
 }
 
-/// The `*.so` files of the folders, in the order of the folders and by name in each; one file is found once, however
-/// many folders and links lead to it. Hidden files are temporary ones and left out. Blocks.
+/// The `*.so` files of the folders, in the order of the folders and by name in each; each file is listed once, however
+/// many folders and links lead to it. Hidden files are temporary and left out. Blocks.
 #[must_use]
 pub fn scan(folders: &[PathBuf]) -> (Vec<PathBuf>, Vec<FailedFile>) {
     let (mut files, mut failed, mut seen) = (Vec::new(), Vec::new(), HashSet::new());

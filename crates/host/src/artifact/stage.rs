@@ -21,7 +21,7 @@ const PREFIX: &str = "ovos-tools-";
 const LOCK: &str = "lock";
 /// How often a file is copied again because it changed meanwhile.
 const ATTEMPTS: u32 = 5;
-/// A folder without a lock file that is younger than this may be in the making.
+/// A folder without a lock file that is younger than this may not be complete yet.
 const HALF_MADE: Duration = Duration::from_secs(60);
 
 /// Why a file could not be copied.
@@ -136,7 +136,7 @@ impl Stage {
             .open(&part)?;
         let copied = hash_into(&mut from, to);
         let sha256 = copied.inspect_err(|_| drop(fs::remove_file(&part)))?;
-        // Checked through the open file (was it written to?) and through the path (was it replaced?).
+        // Compared through the open file (was the file written to?) and through the path (was the file replaced?).
         let still = Fingerprint::of(&from.metadata()?) == before
             && Fingerprint::read(source).is_ok_and(|f| f == before);
         if !still {
@@ -230,7 +230,7 @@ fn remove_stale(base: &Path) {
     }
 }
 
-/// Whether a name was made by [`Stage::make`]: other users may create folders whose names begin alike.
+/// Whether [`Stage::make`] made a name: other users may create folders whose names begin in the same way.
 fn is_of_a_stage(name: &str) -> bool {
     let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     name.strip_prefix(PREFIX)
@@ -253,7 +253,7 @@ fn is_stale(folder: &Path) -> bool {
 
 fn lock(folder: &Path) -> io::Result<File> {
     let path = folder.join(LOCK);
-    // Locked before it gets its name, so that no other process sees it unlocked.
+    // Locked before the file gets its name, so that no other process sees it unlocked.
     let unnamed = folder.join(".lock");
     let file = OpenOptions::new()
         .write(true)

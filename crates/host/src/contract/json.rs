@@ -21,7 +21,7 @@ pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Err
     serde_json::from_str(text)
 }
 
-/// Any value without the key.
+/// Any value without the reserved key.
 struct Plain;
 
 impl<'de> Deserialize<'de> for Plain {

@@ -1,4 +1,4 @@
-//! The service as a toolbox uses it, and the limits of a toolbox.
+//! The functions of the service that a toolbox uses, and the limits of a toolbox.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,13 +28,13 @@ pub struct Request {
     pub timeout: Duration,
 }
 
-/// The service as a toolbox uses it.
+/// The functions of the service that a toolbox uses.
 ///
 /// The methods are called from any thread, including those of the toolbox, and must return at once: use `try_send` on
 /// a bounded queue, and drop what does not fit.
 pub trait HostServices: Send + Sync + 'static {
-    /// Receives an event of the toolbox. The rate is limited before; `backend`, `latched` and `tools_changed` have a
-    /// limit of their own, so that a flood of other events cannot displace them.
+    /// Receives an event of the toolbox. The rate of events is limited already; `backend`, `latched` and
+    /// `tools_changed` have a limit of their own, so that a flood of other events cannot displace them.
     fn event(&self, origin: &Origin, event: Event);
 
     /// Receives a question of the toolbox to the bus. Exactly one answer must be delivered with `deliver_response`,

@@ -85,20 +85,20 @@ struct List {
 /// Whether a toolbox may have tools that move something, or end motion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Motion {
-    /// It has a `halt`.
+    /// The toolbox has a `halt`.
     Halts,
-    /// It has none.
+    /// The toolbox has no `halt`.
     HasNoHalt,
-    /// It shares its process with other toolboxes, which could hold up its `halt`.
+    /// The toolbox shares its process with other toolboxes, which could delay its `halt`.
     SharesProcess,
 }
 
-/// What a toolbox is.
+/// The kind of a toolbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Maker {
     /// A plugin, whose tools the service validates.
     Plugin,
-    /// A program, which may validate by itself what its tools that move nothing get and return.
+    /// A program, which may itself validate the arguments and results of tools that move nothing.
     Program,
 }
 
@@ -159,7 +159,7 @@ fn unknown_keys(tool: &Value) -> Vec<String> {
         .collect()
 }
 
-/// The tool, or every problem of it.
+/// The compiled tool, or every problem of its definition.
 fn compile(value: Value, maker: Maker, motion: Motion) -> Result<CompiledTool, Vec<String>> {
     let Some(tool) = value.as_object() else {
         return Err(vec!["it is not an object".to_owned()]);
@@ -344,7 +344,7 @@ mod tests {
             let by_itself = matches!(effect, Effect::Read | Effect::Write);
             assert_eq!(validated(Maker::Program, &json!({})), Some(by_itself), "{effect}");
             assert_eq!(validated(Maker::Plugin, &json!({})), Some(false), "{effect}");
-            // Its schema does not hold for its own default, which only matters to one who validates by it.
+            // The default violates the schema, which matters only if the service validates.
             assert_eq!(
                 validated(Maker::Program, &odd),
                 by_itself.then_some(true),

@@ -1,7 +1,8 @@
-//! What a toolbox answered: from status and text to what a notice carries, and from there to the service's types.
+//! The answers of a toolbox: status and text become the content of a notice, and that becomes the service's types.
 //!
-//! Pure: text in, types out. Beside the toolbox a payload is only known to be JSON; the service reads it. A broken answer becomes a [`Failure`] that says what was wrong with it; nothing a toolbox
-//! sends can make a function here panic. Nesting is bounded by `serde_json`'s own limit of 128 levels (see [`json`]).
+//! Pure: text in, types out. The side that hosts the toolbox checks only that a payload is JSON; the service reads its
+//! content. A broken answer becomes a [`Failure`] that says what is wrong; nothing that a toolbox sends can make a
+//! function here panic. Nesting is bounded by `serde_json`'s own limit of 128 levels (see [`json`]).
 
 use ovos_toolbox_abi::{Status, status};
 use ovos_toolbox_wire::{Action, Completion, Conclusion, Content, Failure, FailureKind, Plan};
@@ -15,7 +16,7 @@ use crate::ffi::bytes::{Owned, Unreadable};
 use crate::ffi::runs::Shown;
 use engine::{Ended, Unanswered};
 
-/// Failures are short; a longer one is a mistake of the toolbox.
+/// The largest failure: a longer one is a mistake of the toolbox.
 pub(crate) const MAX_FAILURE_BYTES: usize = 64 * 1024;
 
 /// The payload of `complete` and `conclude`, as lenient about unknown keys as the boundary promises.
@@ -26,22 +27,22 @@ struct Payload<T> {
     output: Option<T>,
     #[serde(default)]
     error: Option<Failure>,
-    /// Of `complete` only.
+    /// Used by `complete` only.
     #[serde(default)]
     content: Shown,
 }
 
-/// Tells `null` from a missing key.
+/// Reads a value so that `null` differs from a missing key.
 fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<Option<T>, D::Error> {
     T::deserialize(from).map(Some)
 }
 
-/// A failure about the toolbox's side of the boundary rather than about the work.
+/// A failure because the toolbox broke the rules of the boundary, not because its work failed.
 pub(crate) fn protocol(what: &str, cause: impl std::fmt::Display) -> Failure {
     Failure::new(FailureKind::ToolboxError, format!("{what} {cause}"))
 }
 
-/// The failure that a status stands for when the toolbox gave no words.
+/// The failure for a status without a text.
 pub(crate) fn bare(status: Status, what: &str) -> Failure {
     let (kind, message) = match status {
         status::BAD_ARGS => (FailureKind::ValueError, "says that the arguments cannot be used"),
@@ -54,7 +55,7 @@ pub(crate) fn bare(status: Status, what: &str) -> Failure {
     Failure::new(kind, format!("{what} {message}"))
 }
 
-/// The failure behind a status that is not `OK`.
+/// The failure for a status that is not `OK`.
 pub(crate) fn failure(status: Status, words: &Owned, what: &str) -> Failure {
     match words.text(MAX_FAILURE_BYTES) {
         Ok("") => bare(status, what),
@@ -67,7 +68,7 @@ pub(crate) fn failure(status: Status, words: &Owned, what: &str) -> Failure {
     }
 }
 
-/// How a run ended, from what `complete` was called with.
+/// How a run ended, from the arguments of `complete`.
 pub(crate) fn run_end(status: Status, json: Result<&str, Unreadable>) -> (RunEnd, Shown) {
     if status == status::CANCELLED {
         return (RunEnd::Cancelled, None);
@@ -80,7 +81,7 @@ pub(crate) fn run_end(status: Status, json: Result<&str, Unreadable>) -> (RunEnd
     (end, None)
 }
 
-/// How a run ended, in the engine's terms. That a run never began is not the toolbox's to say.
+/// How a run ended, as the engine's type. A toolbox cannot report that a run never began.
 pub(crate) fn ended(end: &RunEnd, shown: Option<&Raw<Vec<Content>>>) -> Ended {
     match end {
         RunEnd::Output(output) => match (json::read(output.text()), shown) {
@@ -97,7 +98,8 @@ pub(crate) fn ended(end: &RunEnd, shown: Option<&Raw<Vec<Content>>>) -> Ended {
     }
 }
 
-/// The items of content, unread. What is no list is one item, which is refused when an answer is to carry it.
+/// The items of content, not checked. Content that is no list becomes one item, which is refused before it gets into an
+/// answer.
 fn items(shown: &Raw<Vec<Content>>) -> Vec<Value> {
     match json::read(shown.text()) {
         Ok(Value::Array(items)) => items,
@@ -106,7 +108,8 @@ fn items(shown: &Raw<Vec<Content>>) -> Vec<Value> {
     }
 }
 
-/// What a function returned, to be read by the service: JSON, and not the `null` that stands for nothing of its own.
+/// Checks that a function returned JSON other than `null`, which would mean that it returned nothing. The service reads
+/// the content.
 pub(crate) fn unread<T>(what: &str, json: Result<&str, Unreadable>) -> Result<Raw<T>, Failure> {
     let text = json.map_err(|e| protocol(what, e))?;
     match Raw::from_text(text.to_owned()) {
@@ -116,7 +119,7 @@ pub(crate) fn unread<T>(what: &str, json: Result<&str, Unreadable>) -> Result<Ra
     }
 }
 
-/// What `plan` returned; `None` where it has no plan for the tool.
+/// Reads the result of `plan`; `None` where the toolbox has no plan for the tool.
 pub(crate) fn plan(json: &str) -> Result<Option<Vec<Action>>, Failure> {
     let plan: Option<Plan> = json::read(json).map_err(|e| unusable("the plan", &e))?;
     match plan {
@@ -127,7 +130,7 @@ pub(crate) fn plan(json: &str) -> Result<Option<Vec<Action>>, Failure> {
     }
 }
 
-/// What `conclude` returned; `None` where it leaves the result to the service.
+/// Reads the result of `conclude`; `None` where the toolbox leaves the result to the service.
 pub(crate) fn conclusion(json: &str) -> Result<Option<Conclusion>, Failure> {
     if json == "null" {
         return Ok(None);
@@ -138,10 +141,10 @@ pub(crate) fn conclusion(json: &str) -> Result<Option<Conclusion>, Failure> {
     }))
 }
 
-/// What an answer says.
+/// The result in an answer.
 ///
 /// # Errors
-/// Why it was not done.
+/// Why the order was not carried out.
 pub(crate) fn said<T>(answer: Answer<T>) -> Result<T, Box<Unanswered>> {
     match answer {
         Answer::Ok(value) => Ok(value),
@@ -150,7 +153,7 @@ pub(crate) fn said<T>(answer: Answer<T>) -> Result<T, Box<Unanswered>> {
     }
 }
 
-/// The answer that says this.
+/// The answer for a result.
 pub(crate) fn answer<T>(said: Result<T, Unanswered>) -> Answer<T> {
     match said {
         Ok(value) => Answer::Ok(value),
@@ -167,7 +170,7 @@ fn unusable(what: &str, error: &serde_json::Error) -> Failure {
     protocol(&format!("{what} is not usable:"), error)
 }
 
-/// The output, with the content beside it, or the failure that a toolbox gave, if it gave one.
+/// The output and its content, or the failure that the toolbox reported instead.
 fn payload<T: DeserializeOwned>(
     what: &str,
     json: Result<&str, Unreadable>,

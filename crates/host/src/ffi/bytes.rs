@@ -32,7 +32,7 @@ pub(crate) fn lend(text: &str) -> abi::Str {
     }
 }
 
-/// What a call fills in: empty before it.
+/// An empty value, which a call fills in.
 pub(crate) const EMPTY: abi::Bytes = abi::Bytes {
     ptr: ptr::null(),
     len: 0,
@@ -71,7 +71,7 @@ pub(crate) struct Owned {
 }
 
 impl Owned {
-    /// Takes the bytes over.
+    /// Takes over the bytes.
     ///
     /// # Safety
     /// `bytes` is [`EMPTY`] or was written by the other side as toolbox.h says: readable for `len` bytes until

@@ -2,7 +2,7 @@
 //!
 //! Owns the C side of `tb_host`. Each callback reads its arguments, hands them to [`Plugin`] and returns; none blocks,
 //! and none lets a panic out. The table and its context live as long as the process, since an abandoned toolbox may
-//! call at any later time; what they reach is gone by then and the call does nothing. Read [`table_for`] first.
+//! call at any later time: then the plugin is gone and the call does nothing. Read [`table_for`] first.
 #![expect(unsafe_code, reason = "functions that a foreign library calls")]
 
 use std::ffi::c_void;
@@ -36,7 +36,7 @@ pub(crate) fn table_for(plugin: &Arc<Plugin>) -> &'static abi::Host {
     }))
 }
 
-/// Runs `body` with the plugin behind `ctx`; `missing` when it is gone, or when `body` panics.
+/// Runs `body` with the plugin behind `ctx`; returns `missing` if the plugin is gone or `body` panics.
 fn with_plugin<T>(ctx: *mut c_void, missing: T, body: impl FnOnce(&Plugin) -> T) -> T {
     if ctx.is_null() {
         return missing;

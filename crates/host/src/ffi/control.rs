@@ -17,19 +17,21 @@ use crate::ffi::wake_lock::WakeLock;
 use crate::ffi::watchdog::{Calling, Meter};
 use engine::Unanswered;
 
-/// Threads that a halt may start when the control thread hangs. More would only pile up behind the same lock.
+/// The number of threads that halts may start while the control thread hangs. More threads would only wait for the same
+/// lock.
 const MAX_HELPERS: usize = 4;
 
-/// How long an emergency halt lets a gentle one return that is inside the toolbox: as long as `toolbox.h` gives it.
+/// How long an emergency halt waits for a gentle halt that is inside the toolbox: the time that `toolbox.h` allows for
+/// a halt.
 const GENTLE: Duration = Duration::from_millis(50);
 
-/// What stands for every subsystem.
+/// The JSON array that stands for every subsystem.
 const ALL: &str = r#"["all"]"#;
 
-/// Halts that wait for the control thread one by one; past it, the last one stands for all that come.
+/// The number of halts that may wait for the control thread. Beyond it, further halts are merged into the last one.
 const MAX_HALTS: usize = 64;
 
-/// Is told what the toolbox said to a command, once, on any thread; returns at once.
+/// Receives the toolbox's answer to a command. Called once, on any thread; returns at once.
 pub(crate) type Reply = Box<dyn FnOnce(Result<(), Unanswered>) + Send>;
 
 /// The control lane of one toolbox.
@@ -44,17 +46,17 @@ struct State {
     halts: VecDeque<HaltJob>,
     /// Bounded by the runs in flight: the engine cancels a run a few times at most.
     cancels: VecDeque<u64>,
-    /// Bounded by the operators who ask.
+    /// Bounded by the number of operators who ask.
     resumes: VecDeque<ResumeJob>,
-    /// Emergency halts so far.
+    /// The number of emergency halts so far.
     stops: u64,
-    /// The newest of them has not been resumed.
+    /// Whether the newest emergency halt has not been resumed.
     stopped: bool,
-    /// Gentle halts that are inside the toolbox.
+    /// The number of gentle halts that are inside the toolbox.
     gentle: usize,
     instance: Option<Arc<Instance>>,
     closing: bool,
-    /// The control thread is inside the toolbox.
+    /// Whether the control thread is inside the toolbox.
     busy: bool,
     helpers: usize,
     ended: bool,
@@ -68,12 +70,12 @@ struct HaltJob {
 }
 
 impl HaltJob {
-    /// Stands for another halt too: of everything, since they may name different subsystems.
+    /// Merges another halt into this one, which then halts everything, because the two may name different subsystems.
     fn merge(&mut self, other: Self) {
         ALL.clone_into(&mut self.subsystems);
         self.emergency |= other.emergency;
         self.replies.extend(other.replies);
-        // Those who asked first have given up: each waits briefly.
+        // The first callers have given up: each of them waits only briefly.
         let over = self.replies.len().saturating_sub(MAX_HALTS);
         for reply in self.replies.drain(..over) {
             let text =
@@ -151,7 +153,7 @@ impl Control {
             state.stopped = true;
             overtook = std::mem::take(&mut state.resumes);
         }
-        // Another halt that waits for the thread may be the one that will hang.
+        // The thread may hang in a halt that is queued before this one.
         let behind = state.busy || !state.halts.is_empty();
         if behind
             && state.helpers < MAX_HELPERS
@@ -196,7 +198,8 @@ impl Control {
         }
     }
 
-    /// Does what is queued, takes no more, and waits until no call into the toolbox is under way through this lane.
+    /// Takes no more commands, carries out the queued ones, and waits until no call into the toolbox is under way
+    /// through this lane.
     pub(crate) fn close(&self) -> LaneClosed {
         let mut state = self.state.lock();
         state.closing = true;
@@ -212,8 +215,8 @@ impl Control {
         LaneClosed(())
     }
 
-    /// Halts once more, after a start that was under way when the halt came. An emergency halt that was resumed since then
-    /// is repeated as a gentle one: what that start began has to end, and nothing would lift another emergency.
+    /// Halts once more, after a start that was under way when the halt came. An emergency halt that was resumed since
+    /// then is repeated as a gentle one: the motion of that start has to end, but nothing would lift another emergency.
     pub(crate) fn halt_again(
         &self,
         subsystems: &str,
@@ -223,9 +226,10 @@ impl Control {
         self.call_halt(subsystems, emergency && self.is_stopped(), halt)
     }
 
-    /// Calls `halt` of the toolbox; every halt comes this way. A gentle one is left out after an emergency halt, for it
-    /// would undo what the backend does in an emergency (such as releasing torque). One that is inside the toolbox when the
-    /// emergency comes has its time to return; past that the emergency halt is called beside it, and again after it.
+    /// Calls `halt` of the toolbox; every halt comes this way. After an emergency halt, a gentle halt is left out,
+    /// because it would undo what the backend does in an emergency (such as releasing torque). If a gentle halt is
+    /// inside the toolbox when the emergency comes, the emergency halt waits for it for [`GENTLE`]; after that it is
+    /// called beside the gentle halt, and again when the gentle halt has returned.
     fn call_halt(
         &self,
         subsystems: &str,
@@ -256,7 +260,7 @@ impl Control {
 
     fn halt_beside(self: &Arc<Self>, instance: Arc<Instance>, job: HaltJob) {
         let lane = Arc::clone(self);
-        // The closure is lost when the thread cannot be had, so the job travels through a slot.
+        // If the thread cannot be started, the closure is lost, so the job is passed through a slot.
         let slot = Arc::new(Mutex::new(Some(job)));
         let taken = Arc::clone(&slot);
         let spawned = thread::Builder::new().name("tc-halt".to_owned()).spawn(move || {
@@ -306,7 +310,7 @@ impl Control {
         state.wake();
     }
 
-    /// Resumes, unless a stop came first, and stops again when one came meanwhile.
+    /// Resumes the toolbox, unless a stop came before; stops it again if a stop came meanwhile.
     fn resume_now(&self, instance: &Instance, stops: u64) -> Result<(), Failure> {
         let said = self.meter.during(Calling::Resume, || instance.resume());
         {
@@ -349,7 +353,8 @@ impl Control {
     }
 }
 
-/// A list of strings is always JSON; should that ever fail, everything is halted.
+/// The JSON array of the subsystems. A list of strings can always be written as JSON; if that should fail, everything
+/// is halted.
 pub(crate) fn json_of(subsystems: &[String]) -> String {
     serde_json::to_string(subsystems).unwrap_or_else(|_| ALL.to_owned())
 }
@@ -390,7 +395,7 @@ mod tests {
         assert_eq!(last.replies.len(), MAX_HALTS);
         last.tell(&Ok(()));
         let told: Vec<(usize, bool)> = told.try_iter().collect();
-        // The first of those that the last one stands for were told at once that they are not waited for.
+        // Of the halts that were merged into the last one, the oldest were answered at once.
         let expected = (MAX_HALTS - 1..200).map(|number| (number, number >= 200 - MAX_HALTS));
         assert_eq!(told, expected.collect::<Vec<_>>());
     }

@@ -13,7 +13,8 @@ use crate::ffi::wake_lock::WakeLock;
 use crate::ffi::watchdog::Calling;
 use engine::Unanswered;
 
-/// A question to the toolbox, whose asker is told what comes of it; or why it was not asked.
+/// Asks the toolbox a question and passes on the answer. Called with the instance, or with the reason why the toolbox
+/// is not asked.
 pub(crate) type Question = Box<dyn FnOnce(Result<&Instance, Unanswered>) + Send>;
 
 /// What the thread does next.
@@ -48,10 +49,11 @@ pub(crate) enum Refused {
 /// Work for the host thread of one toolbox.
 pub(crate) struct HostQueue {
     state: WakeLock<State>,
-    /// Enough for every action of the largest wave that makes sense; past it a toolbox is told to be busy rather than
-    /// the service growing without end.
+    /// Enough for every action of the largest useful wave. Beyond it the toolbox counts as busy, so that the queue
+    /// cannot grow without a limit.
     max_jobs: usize,
-    /// A toolbox that cannot keep up with a topic wants the newest state, not the history.
+    /// Beyond it the oldest message is dropped: a toolbox that cannot keep up with a topic wants the newest state, not
+    /// the history.
     max_messages: usize,
 }
 
@@ -100,7 +102,7 @@ impl HostQueue {
         }
     }
 
-    /// Queues a bus message; the oldest one makes room.
+    /// Queues a bus message; drops the oldest one if the queue is full.
     pub(crate) fn push_message(&self, topic: String, json: String, counters: &Counters) {
         let mut state = self.state.lock();
         if state.closing {
@@ -114,7 +116,7 @@ impl HostQueue {
         state.wake();
     }
 
-    /// Takes no more work, and gives back the starts and questions that are queued; what is under way finishes.
+    /// Takes no more work, and gives back the queued starts and questions. The call that is under way finishes.
     pub(crate) fn close(&self) -> VecDeque<Job> {
         let mut state = self.state.lock();
         state.closing = true;

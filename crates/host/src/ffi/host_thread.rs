@@ -15,17 +15,17 @@ use crate::ffi::plugin::Plugin;
 use crate::ffi::table::Instance;
 use crate::ffi::watchdog::Calling;
 
-/// Is told how opening the toolbox went, once, on any thread; returns at once.
+/// Receives the result of opening the toolbox. Called once, on any thread; returns at once.
 pub(crate) type Opened = Box<dyn FnOnce(Result<(), Failure>) + Send>;
 
-/// What the host thread owns.
+/// The state of the host thread.
 pub(crate) struct HostThread {
     plugin: Arc<Plugin>,
     library: Arc<Library>,
     config: String,
     /// Called at the end.
     closed: Option<Box<dyn FnOnce() + Send>>,
-    /// Between the beginning of [`HostThread::run`] and its return.
+    /// True from the beginning of [`HostThread::run`] until it returns.
     running: Cell<bool>,
 }
 
@@ -45,10 +45,10 @@ impl HostThread {
         }
     }
 
-    /// Starts the thread; `opened` is told how opening the toolbox went.
+    /// Starts the thread; `opened` gets the result of opening the toolbox.
     ///
     /// # Errors
-    /// There is no thread for it.
+    /// The thread cannot be started.
     pub(crate) fn spawn(self, opened: Opened) -> Result<(), Failure> {
         let id = self.plugin.id().to_owned();
         let spawned = thread::Builder::new()
@@ -119,8 +119,9 @@ impl HostThread {
         }
         let accepted = self.during(Calling::Start, || instance.start(run, json));
         let again = self.plugin.runs.returned(run, accepted);
-        // What came during `start` may have been too early for the toolbox to relate to this run. Done here rather
-        // than on the control thread, so that it is over before the next start begins.
+        // A cancel or halt that came during `start` may have been too early for the toolbox to relate it to this run,
+        // so it is repeated. This thread repeats it, and not the control thread, so that it is done before the next
+        // start begins.
         for halt in again.halts {
             let subsystems = json_of(&halt.subsystems);
             let said =
@@ -151,12 +152,12 @@ impl HostThread {
 impl Drop for HostThread {
     fn drop(&mut self) {
         if self.running.get() && !std::thread::panicking() {
-            // Unwinding without a panic of Rust's: an exception of C++ has left the toolbox. Rust ends the process for it
-            // a few frames from here; it has to happen before the close is reported.
+            // Unwinding without a Rust panic: a C++ exception has left the toolbox. Rust would end the process a few
+            // frames from here, but the process has to end before the close is reported.
             let _ = std::io::stderr().write_all(b"a C++ exception left the toolbox\n");
             std::process::abort();
         }
-        // Also when the thread panics: a waiter would wait for ever.
+        // Also if the thread panics: otherwise a caller would wait for ever.
         self.plugin.begin_close();
         let text = format!("toolbox `{}` was closed while it ran", self.plugin.id());
         self.plugin

@@ -1,15 +1,15 @@
-//! A toolbox's own log lines, as `tracing` events of the target `toolbox`. Their field `toolbox` says whose they are.
+//! A toolbox's own log lines, as `tracing` events of the target `toolbox`. Their field `toolbox` names the toolbox.
 
 use ovos_toolbox_abi::level;
 
 /// The target of a toolbox's own lines.
 pub(crate) const TARGET: &str = "toolbox";
 
-/// The rest of a longer line is left out.
+/// The longest line; the rest of a longer one is left out.
 const MAX_LINE_BYTES: usize = 8 * 1024;
 
-/// Writes one line. `origin` is the toolbox's own word for where it comes from; an empty one is left out. Control
-/// characters are for the log's format to escape.
+/// Writes one line. `origin` is the source of the line as the toolbox names it; an empty one is left out. The log's
+/// format escapes control characters.
 pub(crate) fn write(level: u32, toolbox: &str, generation: u64, origin: &str, message: &str) {
     let message = shortened(message);
     let origin = (!origin.is_empty()).then(|| shortened(origin));
@@ -23,7 +23,7 @@ pub(crate) fn write(level: u32, toolbox: &str, generation: u64, origin: &str, me
         level::WARN => line!(warn),
         level::DEBUG => line!(debug),
         level::TRACE => line!(trace),
-        // A level that this version does not know is shown.
+        // A line of a level that this version does not know is shown.
         _ => line!(info),
     }
 }

@@ -18,23 +18,23 @@ use crate::contract::manifest;
 use crate::ffi::bytes::borrow;
 use crate::ffi::table::Table;
 
-/// A manifest is a page of text with a schema in it.
+/// The largest manifest: a manifest is a page of text with a schema in it.
 const MAX_MANIFEST_BYTES: usize = 1024 * 1024;
-/// No version of the table will be this large: the size is garbage.
+/// No version of the table will be larger; a larger size is garbage.
 const MAX_TABLE_BYTES: u64 = 64 * 1024;
 
 /// Why a file is not a toolbox.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The dynamic linker refused it.
+    /// The dynamic linker refused the file.
     #[error("load {}: {message}", path.display())]
     Link {
         /// The file.
         path: PathBuf,
-        /// The linker's words.
+        /// The linker's error.
         message: String,
     },
-    /// It exports no entry point.
+    /// The file exports no entry point.
     #[error("{} has no symbol {ENTRY_SYMBOL}; a toolbox exports it (toolbox.h)", path.display())]
     NoEntry {
         /// The file.
@@ -45,7 +45,7 @@ pub enum LoadError {
     NoTable {
         /// The file.
         path: PathBuf,
-        /// What it returned.
+        /// The value that it returned.
         what: &'static str,
     },
     /// The table is of another version.
@@ -53,7 +53,7 @@ pub enum LoadError {
     Size {
         /// The file.
         path: PathBuf,
-        /// Its `size`.
+        /// The table's `size`.
         found: u64,
     },
     /// Required functions are null.
@@ -69,7 +69,7 @@ pub enum LoadError {
     Manifest {
         /// The file.
         path: PathBuf,
-        /// Everything that is wrong with it.
+        /// Every problem of the manifest.
         wrong: Vec<String>,
     },
 }
@@ -126,13 +126,13 @@ impl Library {
         })
     }
 
-    /// What it says about itself.
+    /// The toolbox's manifest.
     #[must_use]
     pub fn manifest(&self) -> &Arc<Manifest> {
         &self.manifest
     }
 
-    /// The optional functions it has.
+    /// The optional functions that the toolbox has.
     pub(crate) fn functions(&self) -> Functions {
         self.table.functions()
     }
@@ -176,7 +176,7 @@ fn read_table(raw: *const abi::Toolbox, shown: &Path) -> Result<abi::Toolbox, Lo
     Ok(table)
 }
 
-/// The linker's words without the staged path, which means nothing to the reader.
+/// The linker's error without the staged path, which means nothing to the reader.
 fn without(error: &libloading::Error, file: &Path) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);

@@ -1,8 +1,8 @@
-//! An open toolbox in this process: what its two threads and its callbacks share.
+//! An open toolbox in this process: the state that its two threads and its callbacks share.
 //!
-//! The host thread makes the serialised calls one at a time, the control thread cancels, halts and resumes beside it. Every
-//! method returns at once, and what is asked is answered by a call on the thread that knows the answer. Owns the meaning of
-//! what a toolbox says through its host table, as safe code. Keeps no limit of time: those are its owner's. Read [`Plugin`].
+//! The host thread makes the serialised calls one at a time, the control thread cancels, halts and resumes beside it.
+//! Every method returns at once; a question is answered by a call on the thread that has the answer. Handles, as safe
+//! code, the calls of a toolbox to its host table. Keeps no time limits: these are its owner's. Read [`Plugin`].
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -38,9 +38,9 @@ pub struct Open {
     pub generation: u64,
     /// The toolbox's section of the configuration: a JSON object.
     pub config: String,
-    /// Starts planned under an older stop than this never begin.
+    /// Starts that were planned under an older stop epoch never begin.
     pub stop_epoch: u64,
-    /// Bounds.
+    /// The limits of the toolbox.
     pub limits: Limits,
 }
 
@@ -57,14 +57,14 @@ pub(crate) struct Plugin {
     pub(crate) runs: Runs,
     pub(crate) queue: HostQueue,
     pub(crate) control: Arc<Control>,
-    /// Of the host thread.
+    /// Measures the calls of the host thread.
     pub(crate) meter: Arc<Meter>,
     manifest: Arc<Manifest>,
     requests: Mutex<HashSet<u64>>,
 }
 
 impl Plugin {
-    /// A toolbox that a host thread is to open.
+    /// A toolbox that a host thread opens later.
     pub(crate) fn new(
         manifest: Arc<Manifest>,
         open: &Open,
@@ -92,8 +92,8 @@ impl Plugin {
         &self.unasked.origin.toolbox_id
     }
 
-    /// The function that it has not returned from within `limits.open`, though it should at once: everything else that is
-    /// asked of it waits behind that.
+    /// The function from which the toolbox has not returned within `limits.open`, although it should return at once:
+    /// everything else that is asked of the toolbox waits for it.
     pub(crate) fn overdue(&self) -> Option<&'static str> {
         self.meter.overdue(self.limits.open)
     }
@@ -119,7 +119,8 @@ impl Plugin {
         }
     }
 
-    /// Asks a run to end; one that has not begun never does, and is to be told.
+    /// Asks a run to end. A run that has not begun never begins; then the caller has to report its end through the
+    /// result.
     pub(crate) fn cancel(&self, run: u64) -> Option<Tell> {
         let queued = self.runs.cancel(run);
         if queued.is_none() {
@@ -136,7 +137,7 @@ impl Plugin {
             .halt(json_of(&halt.subsystems), halt.emergency, reply);
     }
 
-    /// Asks the host thread. `tell` gets the answer, once, also when the toolbox is not asked.
+    /// Asks the toolbox on the host thread. `tell` gets the answer, once, even if the toolbox is not asked.
     pub(crate) fn ask<T>(
         &self,
         calling: Calling,
@@ -154,10 +155,10 @@ impl Plugin {
         }
     }
 
-    /// Takes no new work and cancels what is queued; what is under way finishes, then the toolbox is closed.
+    /// Takes no new work and cancels the queued work. The work that is under way finishes, then the toolbox is closed.
     pub(crate) fn begin_close(&self) {
         for job in self.queue.close() {
-            // A start is its run, which is ended below.
+            // A queued start is ended below, as a run.
             if let Job::Ask { question, .. } = job {
                 question(Err(self.refusal(Refused::Closed)));
             }
@@ -165,7 +166,7 @@ impl Plugin {
         self.runs.cancel_queued();
     }
 
-    /// Why something was not taken.
+    /// Why a job was not queued.
     fn refusal(&self, refused: Refused) -> Unanswered {
         let id = self.id();
         match refused {
@@ -184,7 +185,7 @@ impl Plugin {
     }
 
     pub(crate) fn complete(&self, run: u64, status: Status, json: &Owned) {
-        // First the right to end the run, then the work of reading: a second completion finds nothing to do.
+        // Takes the right to end the run before it reads the result, so that a second completion finds nothing to do.
         let Some(tell) = self.runs.take(run) else {
             tracing::debug!(
                 toolbox = self.id(),
@@ -207,7 +208,7 @@ impl Plugin {
         json: Result<&str, Unreadable>,
         timeout: Duration,
     ) -> u64 {
-        /// Unique in the process, so that an answer never reaches another generation's question.
+        /// Numbers are unique in the process, so that an answer never reaches another generation's question.
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let refused = || {
             self.unasked.counters.add(|counts| &mut counts.refused_requests);
@@ -245,7 +246,7 @@ impl Plugin {
         id
     }
 
-    /// Hands the answer to a request over, unless the toolbox did not ask or was answered already.
+    /// Hands over the answer to a request, unless the toolbox did not ask or was answered already.
     pub(crate) fn respond(&self, request: u64, answer: Answer<Raw<Value>>) {
         if self.requests.lock().remove(&request) {
             let (code, json) = match answer {

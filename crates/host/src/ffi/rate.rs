@@ -1,4 +1,4 @@
-//! A limit on how often a toolbox may say something.
+//! A limit on the rate of a toolbox's messages.
 
 use std::time::Instant;
 
@@ -21,7 +21,7 @@ impl Rate {
         }
     }
 
-    /// Whether it may be said now.
+    /// Whether the next message is allowed now.
     pub(crate) fn allows(&self) -> bool {
         self.allows_at(Instant::now())
     }

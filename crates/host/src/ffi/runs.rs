@@ -1,8 +1,8 @@
 //! The runs of one toolbox, each of which ends exactly once.
 //!
-//! Owns what is known about a run between `start` and its end, the stop epoch, and what a cancel or halt that came
-//! during a `start` still has to do. Holds its lock for a few instructions and never across a call into the toolbox,
-//! so `complete` may come from any thread at any time. Read [`Runs`] first.
+//! Owns the state of a run between `start` and its end, the stop epoch, and the cancels and halts that came during a
+//! `start` and have to be repeated. Holds its lock for a few instructions and never across a call into the toolbox, so
+//! `complete` may come from any thread at any time. Read [`Runs`] first.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
@@ -14,7 +14,7 @@ use crate::contract::counts::Counters;
 use crate::ffi::sync::{Mutex, MutexGuard};
 use engine::{Halt, ProgressSink};
 
-/// Past this many different halts during one `start`, everything is halted instead.
+/// The number of different halts that are kept during one `start`; beyond it, everything is halted instead.
 pub(crate) const MAX_HALTS: usize = 16;
 
 /// The runs of one instance.
@@ -27,12 +27,12 @@ pub(crate) struct Runs {
 #[derive(Debug)]
 struct Inner {
     runs: HashMap<u64, Run>,
-    /// The run that the host thread is inside `start` with.
+    /// The run that the host thread is starting.
     starting: Option<Starting>,
     stop_epoch: u64,
-    /// Tells a late completion from one for a run that never was.
+    /// The newest run. Tells a late completion from a completion for a run that never existed.
     newest: u64,
-    /// Set when the toolbox is gone: what every later start gets.
+    /// Set when the toolbox is gone: the end of every later run.
     closed: Option<RunEnd>,
 }
 
@@ -43,7 +43,8 @@ struct Run {
     progress: Option<ProgressSink>,
 }
 
-/// Is told how a run ended, once, on the thread that ends it; returns at once. To have it is the right to end the run.
+/// Receives the end of a run. Called once, on the thread that ends the run; returns at once. Its owner has the right to
+/// end the run.
 pub(crate) type Tell = Box<dyn FnOnce(RunEnd, Shown) + Send>;
 
 /// The content beside an output, which the service reads.
@@ -65,7 +66,7 @@ struct Starting {
     halts: Vec<Halt>,
 }
 
-/// What has to be done again when a `start` has returned.
+/// The cancel and the halts that have to be repeated after a `start` has returned.
 #[derive(Debug, Default)]
 pub(crate) struct Again {
     pub(crate) cancel: bool,
@@ -86,7 +87,7 @@ impl Runs {
         }
     }
 
-    /// Makes a run known, before anything is told to the toolbox; false when it cannot begin, which `tell` was told.
+    /// Enters a run before the toolbox learns of it; false if the run cannot begin, which `tell` has reported then.
     pub(crate) fn register(&self, run: u64, epoch: u64, progress: Option<ProgressSink>, tell: Tell) -> bool {
         let mut inner = self.lock();
         if let Some(end) = inner.closed.clone() {
@@ -116,7 +117,7 @@ impl Runs {
         true
     }
 
-    /// Called right before `start`: whether the run may begin. One that may not has been ended.
+    /// Called right before `start`: whether the run may begin. A run that may not begin has ended.
     pub(crate) fn begin(&self, run: u64) -> bool {
         let mut inner = self.lock();
         let Some(epoch) = inner.runs.get(&run).map(|r| r.epoch) else {
@@ -166,8 +167,8 @@ impl Runs {
         }
     }
 
-    /// Takes a run that has not begun out of the queue, to be told that it is cancelled; `None` when the toolbox has to be told
-    /// instead: an unknown run may be one that was given up, which the toolbox still has.
+    /// Takes a run that has not begun out of the queue, so that the caller reports it as cancelled. `None` if the
+    /// toolbox has to cancel it instead: an unknown run may be one that was given up and that the toolbox still has.
     pub(crate) fn cancel(&self, run: u64) -> Option<Tell> {
         let mut inner = self.lock();
         if let Some(starting) = inner.starting.as_mut().filter(|s| s.run == run) {
@@ -178,7 +179,7 @@ impl Runs {
         self.withdraw(run)
     }
 
-    /// Takes a run that has not begun out of the queue, to be told that it is cancelled.
+    /// Takes a run that has not begun out of the queue, so that the caller reports it as cancelled.
     pub(crate) fn withdraw(&self, run: u64) -> Option<Tell> {
         let mut inner = self.lock();
         if inner.runs.get(&run)?.started {
@@ -187,7 +188,7 @@ impl Runs {
         inner.runs.remove(&run).map(|queued| queued.tell)
     }
 
-    /// Ends a run that never got to the toolbox.
+    /// Ends a run that never reached the toolbox.
     pub(crate) fn end_queued(&self, run: u64, end: RunEnd) {
         let queued = self.lock().runs.remove(&run);
         if let Some(queued) = queued {
@@ -195,7 +196,7 @@ impl Runs {
         }
     }
 
-    /// Notes a halt, so that no older start begins and one in progress is followed by the halt again.
+    /// Notes a halt, so that no older start begins, and the halt is repeated after a start that is in progress.
     pub(crate) fn halt(&self, halt: &Halt) {
         let mut inner = self.lock();
         if halt.emergency {
@@ -223,7 +224,8 @@ impl Runs {
         }
     }
 
-    /// Takes the right to end the run that a completion is for; `None`, and counted, when there is none.
+    /// Takes the right to end the run of a completion. If there is no such run, counts the completion and returns
+    /// `None`.
     pub(crate) fn take(&self, run: u64) -> Option<Tell> {
         let mut inner = self.lock();
         let started = inner.runs.get(&run).is_some_and(|entry| entry.started);
@@ -243,7 +245,7 @@ impl Runs {
         }
     }
 
-    /// Where a run's progress goes, while it runs.
+    /// The receiver of a run's progress, while the run is under way.
     pub(crate) fn progress(&self, run: u64) -> Option<ProgressSink> {
         self.lock()
             .runs
@@ -253,24 +255,24 @@ impl Runs {
             .clone()
     }
 
-    /// The newest stop it knows of.
+    /// The newest stop epoch that is known here.
     pub(crate) fn stop_epoch(&self) -> u64 {
         self.lock().stop_epoch
     }
 
-    /// Never goes back.
+    /// Raises the stop epoch; an older one has no effect.
     pub(crate) fn raise_stop_epoch(&self, to: u64) {
         let mut inner = self.lock();
         inner.stop_epoch = inner.stop_epoch.max(to);
     }
 
-    /// Runs that have not ended.
+    /// The number of runs that have not ended.
     #[cfg(test)]
     pub(crate) fn open(&self) -> usize {
         self.lock().runs.len()
     }
 
-    /// Ends what has not begun; the rest is the toolbox's to end.
+    /// Ends the runs that have not begun; the toolbox ends the others.
     pub(crate) fn cancel_queued(&self) {
         let mut inner = self.lock();
         let queued: Vec<u64> = inner
@@ -286,7 +288,7 @@ impl Runs {
         }
     }
 
-    /// The toolbox is gone: ends every run with the reason, and every later one too.
+    /// Ends every run, and every later one, with the reason why the toolbox is gone.
     pub(crate) fn lose(&self, why: &Failure) {
         let lost = RunEnd::Lost(Raw::of(why));
         let mut inner = self.lock();

@@ -13,7 +13,7 @@ fn runs() -> Runs {
     Runs::new(0, std::sync::Arc::default())
 }
 
-/// Makes a run known; every end that it is told comes out of the channel.
+/// Registers a run; every end of it that is reported comes out of the channel.
 fn register(runs: &Runs, run: u64, epoch: u64) -> mpsc::Receiver<RunEnd> {
     let (tell, told) = mpsc::channel();
     assert!(runs.register(run, epoch, None, Box::new(move |end, _| tell.send(end).unwrap())));
@@ -87,7 +87,7 @@ fn a_stop_and_a_start_never_miss_each_other() {
             runs.halt(&halt(true, run));
             host.join().unwrap()
         });
-        // It began before the stop and is halted again or was over before the stop; or it never began.
+        // The run began before the stop and was halted again, or it ended before the stop; or it never began.
         assert!(began || (again.halts.is_empty() && matches!(told.try_recv(), Ok(RunEnd::Cancelled))));
         assert!(!runs.begin(run) || began);
     }

@@ -1,7 +1,8 @@
-//! Serves the orders of one toolbox: what arrives on either lane becomes calls of the toolbox, and what it says notices.
+//! Serves the orders of one toolbox: turns orders from both lanes into calls of the toolbox, and turns what the toolbox
+//! reports into notices.
 //!
-//! Puts starts and the cancels that overtake them in order, and tells what moves. What carries orders and notices, and every
-//! limit of time, are its owner's. Read [`Server`].
+//! Puts starts and the cancels that overtake them in order, and knows what moves. The transport of orders and notices,
+//! and every time limit, are its owner's. Read [`Server`].
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,12 +25,12 @@ use crate::ffi::table::Instance;
 use crate::ffi::watchdog::Calling;
 use engine::{Halt, Unanswered};
 
-/// Where notices go. Every method is called from any thread and returns at once.
+/// Receives notices. Every method is called from any thread and returns at once.
 pub(crate) trait Notices: Send + Sync + 'static {
     /// Sends a notice on the data lane.
     fn data(&self, notice: Notice);
 
-    /// As [`Notices::data`], for what may be lost.
+    /// As [`Notices::data`], for a notice that may be lost.
     fn chatter(&self, notice: Notice) {
         self.data(notice);
     }
@@ -37,12 +38,13 @@ pub(crate) trait Notices: Send + Sync + 'static {
     /// Sends a notice on the control lane.
     fn control(&self, notice: Notice);
 
-    /// Does what sends on the data lane, for a thread that serves the control lane and has no part in it.
+    /// Runs work that sends on the data lane, for the thread that serves the control lane and must not send there
+    /// itself.
     fn aside(&self, work: Box<dyn FnOnce() + Send>) {
         work();
     }
 
-    /// An action that moves something is about to begin; [`Server::is_moving`] is true soon.
+    /// An action that moves something is about to begin: [`Server::is_moving`] will be true in a moment.
     fn will_move(&self) {}
 
     /// [`Server::is_moving`] has become true.
@@ -52,7 +54,7 @@ pub(crate) trait Notices: Send + Sync + 'static {
 /// The server of one toolbox's orders.
 pub(crate) struct Server {
     voice: Arc<Voice>,
-    /// Set once.
+    /// Set once, when the toolbox is opened.
     plugin: OnceLock<Arc<Plugin>>,
     intake: Mutex<Intake>,
 }
@@ -81,10 +83,10 @@ impl Server {
         }
     }
 
-    /// Opens the toolbox. `opened` is told how that went; `closed` is called when it is closed, or did not open.
+    /// Opens the toolbox. `opened` gets the result; `closed` is called when the toolbox is closed, or did not open.
     ///
     /// # Errors
-    /// There is no thread for it, or it was opened before.
+    /// The thread cannot be started, or the toolbox was opened before.
     pub(crate) fn open(
         &self,
         library: Arc<Library>,
@@ -100,14 +102,14 @@ impl Server {
         let (manifest, counters) = (library.manifest().clone(), self.voice.counters.clone());
         let plugin = Plugin::new(manifest, &open, counters, self.voice.clone());
         let host = HostThread::new(plugin.clone(), library, open.config, closed);
-        // Before anything is said: what is asked because of that finds it.
+        // Set before any notice is sent: an order that follows such a notice has to find the plugin.
         let taken = self.plugin.set(plugin);
         taken.map_err(|_| Failure::new(FailureKind::InternalError, "it is open already"))?;
         host.spawn(opened)
     }
 
-    /// Closes the toolbox: no new work, what is queued is cancelled, what is under way finishes, then `close`. False when
-    /// there is none.
+    /// Closes the toolbox: no new work begins, queued work is cancelled, the work that is under way finishes, then
+    /// `close` is called. False if no toolbox was opened.
     pub(crate) fn close(&self) -> bool {
         let plugin = self.plugin();
         plugin.inspect(|plugin| plugin.begin_close()).is_some()
@@ -127,7 +129,7 @@ impl Server {
             Order::Start { run, progress, start } => {
                 let (epoch, moves) = match serde_json::from_str::<Glance>(start.text()) {
                     Ok(glance) => (glance.call.stop_epoch, moves(glance.action.effect)),
-                    // The toolbox will say what is wrong with it; until then it may move.
+                    // The toolbox will report what is wrong with the start; until then it may move something.
                     Err(_) => (0, true),
                 };
                 self.start(run, epoch, moves, start, progress);
@@ -165,7 +167,7 @@ impl Server {
                 move |toolbox| toolbox.conclude(&tool, args.text(), report.text()),
                 move |answer| Notice::Concluded { seq, answer },
             ),
-            // The owner's, of the other lane, or of a newer service.
+            // An order for the owner, for the other lane, or of a newer service.
             _ => {}
         }
     }
@@ -213,12 +215,12 @@ impl Server {
                     plugin.runs.raise_stop_epoch(stop_epoch);
                 }
             }
-            // Of the other lane, or of a newer service.
+            // An order for the other lane, or of a newer service.
             _ => {}
         }
     }
 
-    /// As [`Order::Start`], of which is known already what the server needs to know.
+    /// As [`Order::Start`], for a caller that already knows the epoch and whether the action moves something.
     pub(crate) fn start(&self, run: u64, epoch: u64, moves: bool, start: Raw<Start>, progress: bool) {
         let voice = self.voice.clone();
         let mut intake = self.intake.lock();
@@ -244,7 +246,7 @@ impl Server {
         plugin.start(run, epoch, start.into_text(), progress, tell);
     }
 
-    /// Puts a question to the toolbox, beside what else is asked.
+    /// Asks the toolbox a question; the answer becomes a notice.
     fn ask<T: 'static>(
         &self,
         calling: Calling,
@@ -262,7 +264,7 @@ impl Server {
         }
     }
 
-    /// Does something about a run, when its start has come; it never begins when it comes later.
+    /// Runs `act` for a run whose start has arrived. If the start arrives later, the run never begins.
     fn about(&self, run: u64, sent: u64, act: impl FnOnce(&Plugin, u64) -> Option<Tell>) {
         let Some(plugin) = self.plugin() else { return };
         let mut intake = self.intake.lock();
@@ -284,14 +286,14 @@ impl Drop for Server {
     }
 }
 
-/// What goes from the toolbox to the service.
+/// Sends what the toolbox reports to the service.
 struct Voice {
     notices: Arc<dyn Notices>,
     counters: Arc<Counters>,
-    /// Runs under way, and whether they move something.
+    /// The runs under way, each with whether it moves something.
     live: Mutex<HashMap<u64, bool>>,
     moving: AtomicUsize,
-    /// As they were last told.
+    /// The counts that were sent last.
     told: Mutex<Counts>,
 }
 
@@ -314,7 +316,7 @@ impl Voice {
         }
     }
 
-    /// Tells what was dropped, when that changed.
+    /// Sends the counts of dropped messages, if they changed.
     fn tell_counts(&self) {
         let now = self.counters.read();
         let mut told = self.told.lock();
@@ -347,7 +349,7 @@ impl HostServices for Voice {
     }
 }
 
-/// What the server itself needs to know of a `Start`.
+/// The part of a `Start` that the server itself reads.
 #[derive(Deserialize)]
 struct Glance {
     call: CallGlance,

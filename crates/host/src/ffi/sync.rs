@@ -1,3 +1,3 @@
-//! The lock of the part that `tests/interleavings.rs` explores with loom; see the engine's.
+//! The lock of the files that `tests/interleavings.rs` explores with loom; see the engine's `sync`.
 
 pub(crate) use std::sync::{Mutex, MutexGuard};

@@ -15,8 +15,8 @@ use crate::contract::tools;
 use crate::ffi::answer;
 use crate::ffi::bytes::{EMPTY, Owned, lend};
 
-/// Proves that no call into a toolbox is under way through its control lane, and that none will come. Only the control lane
-/// makes it, when it has ended.
+/// Proves that no call into a toolbox is under way through its control lane, and that none will come. Only the control
+/// lane makes this value, when it has ended.
 #[derive(Debug)]
 pub(crate) struct LaneClosed(pub(super) ());
 
@@ -52,10 +52,10 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Checks that every required function is there.
+    /// Checks that the table has every required function.
     ///
     /// # Errors
-    /// The names of those that are missing.
+    /// The names of the missing functions.
     pub(crate) fn new(raw: &abi::Toolbox) -> Result<Self, Vec<&'static str>> {
         let (Some(open), Some(tools), Some(start), Some(cancel), Some(resume), Some(close)) =
             (raw.open, raw.tools, raw.start, raw.cancel, raw.resume, raw.close)
@@ -101,7 +101,7 @@ impl Table {
         }
     }
 
-    /// Opens an instance, of which no result is larger than `limit` bytes. Host thread.
+    /// Opens an instance whose results may have at most `limit` bytes. Host thread.
     pub(crate) fn open(
         &self,
         host: &'static abi::Host,
@@ -210,7 +210,7 @@ impl Instance {
         }
     }
 
-    /// Sends the command that ends motion; without a `halt` there is none. Any thread.
+    /// Sends the command that ends motion; does nothing if the toolbox has no `halt`. Any thread.
     pub(crate) fn halt(&self, subsystems: &str, emergency: bool) -> Result<(), Failure> {
         let Some(halt) = self.table.halt else {
             return Ok(());
@@ -227,7 +227,7 @@ impl Instance {
         done(filled, "resume()")
     }
 
-    /// Hands over a message it subscribed to. Host thread.
+    /// Hands over a message to which the toolbox subscribed. Host thread.
     pub(crate) fn message(&self, topic: &str, json: &str) {
         if let Some(message) = self.table.message {
             // SAFETY: open instance, host thread (type docs).
@@ -243,7 +243,7 @@ impl Instance {
         }
     }
 
-    /// Asks whether it may be closed now; only `BUSY` refuses. Host thread.
+    /// Asks whether the toolbox may be closed now; only `BUSY` refuses. Host thread.
     pub(crate) fn may_close(&self) -> Result<Raw<()>, Failure> {
         let Some(may_close) = self.table.may_close else {
             return Ok(Raw::of(&()));
@@ -256,14 +256,14 @@ impl Instance {
         }
     }
 
-    /// Ends the instance. Host thread, whose last call it is.
+    /// Ends the instance. The last call of the host thread.
     pub(crate) fn close(&self, _: LaneClosed) {
         // SAFETY: `LaneClosed` says that the control lane ended, and this is the host thread's last call (type docs).
         unsafe { (self.table.close)(self.instance) }
     }
 }
 
-/// Calls a function that may write bytes, and takes those over.
+/// Calls a function that may write bytes, and takes over these bytes.
 ///
 /// # Safety
 /// The call itself is sound, and writes what toolbox.h says, or nothing.

@@ -1,6 +1,7 @@
-//! What a toolbox says by itself: events, progress and log lines, as far as the service takes them.
+//! The messages that a toolbox sends by itself: events, progress and log lines.
 //!
-//! Owns what is readable and how much is too much; what is dropped is counted. Read [`Unasked`].
+//! Decides which of them are readable and within the rate limits, and counts the ones that are dropped. Read
+//! [`Unasked`].
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use engine::ProgressSink;
 /// Log lines, topics, progress, events and the data of requests are small; a larger one is dropped.
 pub(crate) const MAX_SMALL_BYTES: usize = 256 * 1024;
 
-/// Passes on what one copy of a toolbox says by itself.
+/// Passes on the messages that one copy of a toolbox sends by itself.
 pub(crate) struct Unasked {
     pub(crate) origin: Origin,
     pub(crate) counters: Arc<Counters>,
@@ -36,12 +37,12 @@ impl Unasked {
             origin,
             counters,
             services,
-            // Far above what a sane toolbox does, far below what would hurt the service or the bus.
+            // Far above the rate of a sane toolbox, far below a rate that would hurt the service or the bus.
             logs: Rate::new(1000, 500),
             progress: Rate::new(1000, 500),
             events: Rate::new(200, 50),
             urgent_events: Rate::new(200, 100),
-            // Of its own: nothing else that a toolbox says may cost the service an emergency stop.
+            // A limit of its own, so that no other message of a toolbox can displace an emergency stop.
             latches: Rate::new(200, 100),
         }
     }
@@ -64,7 +65,7 @@ impl Unasked {
         }
     }
 
-    /// `sink` is where the run's progress goes, while it runs.
+    /// Passes progress to `sink`, which the run has while it is under way.
     pub(crate) fn progress(&self, sink: Option<ProgressSink>, json: Result<&str, Unreadable>) {
         let progress = small(json).and_then(|text| json::read::<Progress>(text).ok());
         let sink = sink.filter(|_| self.progress.allows());
@@ -98,7 +99,7 @@ impl Unasked {
     }
 }
 
-/// What is not too long.
+/// The text, unless it is too long.
 fn small(json: Result<&str, Unreadable>) -> Option<&str> {
     json.ok().filter(|text| text.len() <= MAX_SMALL_BYTES)
 }

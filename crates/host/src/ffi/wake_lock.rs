@@ -1,18 +1,18 @@
-//! A lock under which one thread waits for what others put there. Read [`WakeLock`].
+//! A lock under which one thread waits for changes that other threads make. Read [`WakeLock`].
 
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-/// A value that threads change, and wait for changes of.
+/// A value that threads change, and for whose changes they can wait.
 #[derive(Debug, Default)]
 pub(crate) struct WakeLock<T> {
     value: Mutex<T>,
     wake: Condvar,
 }
 
-/// The value, for as long as this lives.
+/// Access to the value while this lives.
 pub(crate) struct Held<'a, T> {
     value: MutexGuard<'a, T>,
     wake: &'a Condvar,
@@ -40,7 +40,7 @@ impl<T> Held<'_, T> {
         self
     }
 
-    /// Unlocks until another thread wakes; it may return without a change.
+    /// Unlocks until another thread calls [`Held::wake`]; may return without a change.
     pub(crate) fn wait(mut self) -> Self {
         self.wake.wait(&mut self.value);
         self

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// How often busy toolboxes are looked at.
+/// How often the thread looks at busy toolboxes.
 const TICK: Duration = Duration::from_millis(100);
 
 /// A function of a toolbox, for the log.
@@ -52,14 +52,14 @@ pub(crate) struct Meter {
     toolbox: String,
     generation: u64,
     limit: Duration,
-    /// Milliseconds on the process's clock, 0 while nothing is called.
+    /// When the call began, in milliseconds on the process's clock; 0 while nothing is called.
     since: AtomicU64,
     calling: AtomicU8,
     warned: AtomicBool,
 }
 
 impl Meter {
-    /// A meter that is logged about when a call takes longer than `limit`.
+    /// A meter whose calls are logged if they take longer than `limit`.
     pub(crate) fn new(toolbox: &str, generation: u64, limit: Duration) -> Arc<Self> {
         let meter = Arc::new(Self {
             toolbox: toolbox.to_owned(),
@@ -106,7 +106,7 @@ impl Meter {
         (is_late && is_ours).then(|| NAMES[usize::from(calling) % NAMES.len()])
     }
 
-    /// Looks at it; true while a call is under way.
+    /// Logs a call that takes too long; true while a call is under way.
     fn look(&self) -> bool {
         let since = self.since.load(Ordering::SeqCst);
         if since == 0 {
@@ -141,7 +141,7 @@ static WATCH: Watch = Watch {
 struct Watch {
     meters: Mutex<Vec<Weak<Meter>>>,
     armed: AtomicBool,
-    /// `None` when the thread could not be had: then nothing is watched.
+    /// `None` if the thread could not be started: then nothing is watched.
     thread: OnceLock<Option<Thread>>,
 }
 

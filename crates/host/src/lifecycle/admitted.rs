@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 
-/// For each of them something is kept as long as the service lives: generations, epochs, what the engine knows of it.
+/// The largest number of ids. For each id the service keeps some state as long as it lives: generations, epochs, the
+/// engine's state.
 const MAX_IDS: usize = 1024;
 
 /// The ids that a program has offered.
@@ -10,10 +11,10 @@ const MAX_IDS: usize = 1024;
 pub(crate) struct Admitted(HashSet<String>);
 
 impl Admitted {
-    /// Takes one more.
+    /// Admits one more id.
     ///
     /// # Errors
-    /// It is one too many.
+    /// The program has offered too many ids.
     pub(crate) fn admit(&mut self, id: &str) -> Result<(), String> {
         if self.0.len() >= MAX_IDS && !self.0.contains(id) {
             return Err(format!(

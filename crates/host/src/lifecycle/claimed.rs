@@ -1,4 +1,4 @@
-//! What a toolbox that a program offers means for the live ones, once its id was claimed, and what is done about it.
+//! Decides what happens to a toolbox that a program offers, once its id was claimed, and carries that out.
 //!
 //! Read [`Claimed::of`], then [`Claimed::carry_out`].
 
@@ -13,16 +13,17 @@ use crate::lifecycle::swap::{Swapped, swap};
 use schema::shorten_text;
 use section::ProgramConfig;
 
-/// The longest reason in bytes: what a program says is part of it, and `status` shows it until the next list or reload.
+/// The longest reason in bytes: a reason may contain text from a program, and `status` shows it until the next list or
+/// reload.
 const MAX_REASON: usize = 4096;
 
-/// What became of a program's toolbox.
+/// The result for one toolbox of a program.
 pub(crate) enum Offered {
     /// It was left alone.
     Same(String),
-    /// It was to be opened.
+    /// It was opened, or failed to open.
     Swapped(String, Result<Swapped, FailedFile>),
-    /// It cannot be used. Its working copy stays where it has one and no other file or program has the id.
+    /// It cannot be used. A working copy stays, unless another file or program has the id.
     Broken { keeps: Vec<String>, failed: FailedFile },
     /// It is being opened, because its program offered it between two reloads.
     Opening(String),
@@ -31,7 +32,7 @@ pub(crate) enum Offered {
 }
 
 impl Offered {
-    /// Why it is not as the program says.
+    /// Why the toolbox is not as the program offers it.
     pub(crate) fn into_failure(self) -> Option<FailedFile> {
         match self {
             Self::Swapped(_, Err(failed)) | Self::Broken { failed, .. } => Some(failed),
@@ -40,14 +41,14 @@ impl Offered {
     }
 }
 
-/// What a toolbox of a program means for the live ones.
+/// What has to be done about a toolbox of a program.
 pub(crate) enum Finding {
     Same {
         id: String,
         reading: u64,
     },
     New(Box<Candidate>),
-    /// It is being opened as it should be.
+    /// It is being opened already, with the right manifest and configuration.
     Opening {
         id: String,
     },
@@ -65,7 +66,7 @@ impl Finding {
     }
 }
 
-/// What is wrong, and with which toolbox as far as that is known.
+/// The id of the toolbox, if it is known, and the problem.
 pub(crate) type Broken = (Option<String>, String);
 
 /// A finding, after the id was claimed.
@@ -76,7 +77,7 @@ pub(crate) struct Claimed {
 }
 
 impl Claimed {
-    /// Claims the id of a finding; `live` is the toolbox that it is about if it does not say so.
+    /// Claims the id of a finding; `live` is the toolbox to claim if the finding is a problem.
     pub(crate) async fn of(
         finding: Result<Finding, Broken>,
         live: Option<String>,
@@ -93,7 +94,7 @@ impl Claimed {
         Self { finding, id, claimed }
     }
 
-    /// The toolbox that stays, or comes.
+    /// The id of the toolbox, if it stays live or is to be opened.
     pub(crate) fn keeps(&self) -> Option<String> {
         let stays = self.claimed.is_ok() && !matches!(self.finding, Ok(Finding::Disabled { .. }));
         self.id.clone().filter(|_| stays)
@@ -107,7 +108,7 @@ impl Claimed {
         }
     }
 
-    /// Opens the toolbox if it is new or has changed; what is not to be opened is not waited for.
+    /// Opens the toolbox if it is new or has changed. Every other case returns without a wait.
     pub(crate) async fn carry_out(self, manager: &Arc<Shared>, entry: &ProgramConfig) -> Offered {
         let keeps = self.keeps().into_iter().collect();
         let Self { finding, id, claimed } = self;
@@ -151,7 +152,7 @@ pub(crate) fn failed(entry: &ProgramConfig, toolbox_id: Option<String>, reason: 
     }
 }
 
-/// What is refused to a program that offers an id which its entry does not allow.
+/// The error for a program that offers an id that its entry does not allow.
 pub(crate) fn not_allowed(entry: &ProgramConfig, id: &str) -> String {
     let (name, allowed) = (&entry.name, entry.toolboxes.join("`, `"));
     format!(

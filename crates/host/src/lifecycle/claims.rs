@@ -1,6 +1,6 @@
 //! Which program gets a toolbox id, during one reload: plugin files come before programs, programs in the order of the file.
 //!
-//! A program that does not answer delays only those after it that could offer a toolbox which it may offer, too. Read
+//! A program that does not answer delays only those later programs that offer a toolbox which it may offer, too. Read
 //! [`Claims::claim`].
 
 use std::collections::HashMap;
@@ -12,20 +12,20 @@ use parking_lot::Mutex;
 use section::ProgramConfig;
 use tokio::sync::watch;
 
-/// What is owned, and which programs have not said what they are.
+/// The owners of toolbox ids, and the programs that have not decided yet.
 pub(crate) struct Claims {
     programs: Vec<Arc<ProgramConfig>>,
-    /// Whether each of them has claimed its toolbox, or will not.
+    /// For each program, whether it has claimed its toolboxes or will claim no more.
     decided: Vec<watch::Sender<bool>>,
     owners: Arc<Mutex<Owners>>,
-    /// The claims of programs that come before all of these.
+    /// The claims of the programs that come before all of these.
     before: Option<Arc<Self>>,
 }
 
-/// Who has which toolbox id.
+/// The owner of each toolbox id.
 pub(crate) type Owners = HashMap<String, Owner>;
 
-/// What has a toolbox id.
+/// The owner of a toolbox id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     File(PathBuf),
@@ -42,14 +42,14 @@ impl fmt::Display for Owner {
     }
 }
 
-/// A program that may still claim a toolbox. Dropped, it does so no more.
+/// A program that may still claim toolboxes. Once this is dropped, it claims no more.
 pub(crate) struct Claimant<'a> {
     claims: &'a Claims,
     place: usize,
 }
 
 impl Claims {
-    /// `owners`: what is taken before any of these programs, as the toolboxes of plugin files are.
+    /// `owners` has the ids that are taken before any of these programs, such as the ids of plugin files.
     pub(crate) fn new(programs: Vec<Arc<ProgramConfig>>, owners: Owners) -> Self {
         Self {
             decided: programs.iter().map(|_| watch::Sender::new(false)).collect(),
@@ -59,7 +59,7 @@ impl Claims {
         }
     }
 
-    /// Who has what, in the end.
+    /// The owner of each toolbox id.
     pub(crate) fn owners(&self) -> Owners {
         self.owners.lock().clone()
     }
@@ -78,7 +78,7 @@ impl Claims {
         }
     }
 
-    /// Every program, and whether it has claimed its toolbox or will not.
+    /// Every program, with whether it has claimed its toolboxes or will claim no more.
     fn all(&self) -> impl Iterator<Item = (&Arc<ProgramConfig>, &watch::Sender<bool>)> {
         self.programs.iter().zip(&self.decided)
     }
@@ -100,7 +100,7 @@ impl Claimant<'_> {
     /// Takes an id for this program.
     ///
     /// # Errors
-    /// What has it.
+    /// The id has another owner, which the text names.
     pub(crate) async fn claim(&self, id: &str) -> Result<(), String> {
         let Claims {
             programs,

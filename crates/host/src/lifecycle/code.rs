@@ -15,14 +15,14 @@ use section::Isolation;
 /// The code from which copies of a toolbox are opened.
 #[derive(Clone, Debug)]
 pub(crate) enum Code {
-    /// A library in this process, which is never unloaded, and its file, by which a backtrace names its functions.
+    /// A library in this process, which is never unloaded, and its file, which a backtrace reads to name functions.
     Loaded {
         library: Arc<Library>,
         _file: Arc<PluginFile>,
     },
-    /// One of the toolboxes of a program whose process they share.
+    /// One of several toolboxes that share the process of a program.
     Common(Arc<CommonProgram>, Arc<Manifest>),
-    /// A file that every process of the toolbox loads, or a program that each of them becomes.
+    /// A file that every process of the toolbox loads, or a program that every such process executes.
     Staged(Arc<PluginFile>, Arc<Manifest>),
 }
 
@@ -34,7 +34,7 @@ impl Code {
         }
     }
 
-    /// The program, where it is one.
+    /// The program; `None` for a plugin file.
     pub(crate) fn executable(&self) -> Option<&Executable> {
         match self {
             Self::Loaded { .. } => None,
@@ -43,7 +43,7 @@ impl Code {
         }
     }
 
-    /// The program whose process it shares with other toolboxes.
+    /// The program whose process the toolbox shares with others, if it does.
     pub(crate) fn common(&self) -> Option<&Arc<CommonProgram>> {
         match self {
             Self::Common(program, _) => Some(program),
@@ -51,7 +51,7 @@ impl Code {
         }
     }
 
-    /// Where its copies run.
+    /// Where copies of the toolbox run.
     pub(crate) fn isolation(&self) -> Isolation {
         match self {
             Self::Loaded { .. } => Isolation::InProcess,

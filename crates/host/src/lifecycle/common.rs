@@ -1,5 +1,5 @@
-//! A program that is several toolboxes, as the code of each of them refers to it. Read [`CommonProgram::open`]; its process is
-//! `common_program`'s.
+//! A program that is several toolboxes: the state that they share. Read [`CommonProgram::open`]; `common_program` owns
+//! the process.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,34 +28,35 @@ use section::ProgramConfig;
 pub(crate) struct CommonProgram {
     pub(crate) entry: Arc<ProgramConfig>,
     pub(crate) file: Arc<PluginFile>,
-    /// What the process was started with.
+    /// The environment and confinement of the process.
     pub(crate) host: Program,
     pub(crate) sha256: String,
     pub(crate) fingerprint: Fingerprint,
-    /// The list that was taken last.
+    /// The newest list of toolboxes that was applied.
     pub(crate) offers: Mutex<Offers>,
     pub(crate) admitted: Mutex<Admitted>,
     pub(crate) phase: watch::Receiver<Phase>,
-    /// Toolboxes whose opening the process did not survive; they are opened alone.
+    /// Toolboxes during whose opening the process ended; they are opened alone.
     pub(crate) suspects: Mutex<HashMap<String, Suspicion>>,
     pub(crate) openings: RwLock<()>,
     /// The toolboxes of a new list that are being opened, with their configuration. A reload does not wait for them.
     pub(crate) coming: Mutex<HashMap<String, (Arc<Manifest>, Configured)>>,
-    /// One list is taken at a time.
+    /// Held while a list is applied: one list at a time.
     pub(crate) renewing: tokio::sync::Mutex<()>,
-    /// Cancelled when another program, or none, has its name: toolboxes of this one that are being opened are dropped.
+    /// Cancelled when another program gets the name of this one, or this one is removed. The opening of its toolboxes
+    /// is given up then.
     pub(crate) replaced: CancellationToken,
     pub(crate) _end: DropGuard,
 }
 
-/// What its process does.
+/// The phase of the program's process.
 #[derive(Clone)]
 pub(crate) enum Phase {
-    /// It is being started, at once or in a moment.
+    /// The process is being started, or will be in a moment.
     Starts,
-    /// It follows a death if it has a time until which it may offer its toolboxes again.
+    /// The process serves. If it replaces a dead one, there is a time until which it may offer its toolboxes again.
     Serves(Arc<CommonProcess>, Option<Instant>),
-    /// It did not start, or is given up, for this reason.
+    /// The process did not start, or is given up, for this reason.
     Down(Failure),
 }
 
@@ -64,7 +65,7 @@ pub(crate) enum Phase {
 pub(crate) enum Suspicion {
     /// The process ended while this toolbox and others were opened.
     Possible,
-    /// It ended while only this one was.
+    /// The process ended while only this toolbox was opened.
     Certain,
 }
 
@@ -77,11 +78,11 @@ impl std::fmt::Debug for CommonProgram {
 }
 
 impl CommonProgram {
-    /// Whether it need not be replaced for this.
+    /// Whether this program fits the executable and the environment, and works, so that it need not be replaced.
     pub(crate) fn is_same(&self, executable: &Executable, host: &Program) -> bool {
         let is_up = match &*self.phase.borrow() {
             Phase::Starts => true,
-            // A reload mends one that hangs.
+            // A reload replaces a process that hangs.
             Phase::Serves(process, _) => !process.members.is_stuck(),
             Phase::Down(_) => false,
         };
@@ -93,15 +94,15 @@ impl CommonProgram {
         self.host.confine.is_some()
     }
 
-    /// Takes one more id, unless it is one too many.
+    /// Admits one more id.
     ///
     /// # Errors
-    /// Why it is.
+    /// The program has offered too many ids.
     pub(crate) fn admit(&self, id: &str) -> Result<(), String> {
         self.admitted.lock().admit(id)
     }
 
-    /// Whether this toolbox is being opened so.
+    /// Whether this toolbox is being opened with this manifest and configuration.
     pub(crate) fn is_coming(&self, manifest: &Manifest, config: &Configured) -> bool {
         let coming = self.coming.lock();
         coming
@@ -109,17 +110,19 @@ impl CommonProgram {
             .is_some_and(|(known, with)| **known == *manifest && config.keeps(with))
     }
 
-    /// Has toolboxes tried again that ended the process: a reload asks for it.
+    /// Lets toolboxes whose opening ended the process be opened again, after a reload.
     pub(crate) fn forgive(&self) {
         for suspicion in self.suspects.lock().values_mut() {
             *suspicion = Suspicion::Possible;
         }
     }
 
-    /// Opens one of its toolboxes, once its process is there and offers it, unless that is given up.
+    /// Opens a toolbox of the program, as soon as the process serves and offers the toolbox, unless `given_up` is
+    /// cancelled.
     ///
     /// # Errors
-    /// As `Hosted::in_common`; or the process does not start, does not offer it any more, or ended when it opened it before.
+    /// As `Hosted::in_common`; or the process does not start, does not offer the toolbox any more, or ended when it
+    /// opened only this toolbox before.
     ///
     /// # Cancel safety
     /// As `Hosted::in_common`.
@@ -165,12 +168,12 @@ impl CommonProgram {
         opened
     }
 
-    /// Its process, once that is there and offers a toolbox.
+    /// The program's process, as soon as it serves and offers a toolbox.
     async fn process(&self, id: &str) -> Result<Arc<CommonProcess>, Failure> {
         let mut phase = self.phase.clone();
         let is_decided = |phase: &Phase| match phase {
             Phase::Starts => false,
-            // One that has ended is about to be started again.
+            // A process that has ended is about to be started again.
             Phase::Serves(process, _) => !process.members.is_gone(),
             Phase::Down(_) => true,
         };

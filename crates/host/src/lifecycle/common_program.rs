@@ -1,7 +1,8 @@
-//! The one process of a program that is several toolboxes, from the reload that found it until no toolbox of it is live.
+//! The one process of a program that is several toolboxes, from the reload that found the program until the program is
+//! dropped.
 //!
-//! Owns the process: starts it again when it has ended, and gives it up when that happens too often. Each toolbox is brought back by
-//! its own supervisor, as others are. Read [`CommonProgram::start`], then [`Life::live`].
+//! Owns the process: starts it again when it has ended, and gives it up when that happens too often. As for any
+//! toolbox, a supervisor of its own brings each toolbox back. Read [`CommonProgram::start`], then [`Life::live`].
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -27,28 +28,30 @@ use crate::transport::members::Offers;
 use crate::transport::peer::Death;
 use section::ProgramConfig;
 
-/// How often a new list of toolboxes is taken: whatever it sends, toolboxes come and go no faster.
+/// The shortest time between two lists that are applied: however often a program sends a list, toolboxes come and go no
+/// faster.
 const PACE: Duration = Duration::from_secs(1);
-/// How long a process that follows a death has to offer what the one before it offered. Until then, or its first new list, its
-/// toolboxes stay: a program that connects to servers knows none of them in its hello, and a stop has to hold them meanwhile.
+/// How long a process that replaces a dead one has to offer the toolboxes that the dead one offered. Until then, or
+/// until its first new list, these toolboxes stay: a program that connects to servers knows none of their toolboxes in
+/// its hello, and a stop has to hold the toolboxes meanwhile.
 const REOFFER: Duration = Duration::from_secs(30);
-/// How long before the service stops waiting for it the process is killed: nothing would end it afterwards.
+/// The process is killed this long before the service stops to wait for it, because nothing would end it afterwards.
 const KILLING: Duration = Duration::from_millis(200);
 
-/// What is known of a program before its process is started to stay.
+/// What the examination of a program found, before its lasting process is started.
 pub(crate) struct Known {
     pub(crate) entry: Arc<ProgramConfig>,
     pub(crate) file: Arc<PluginFile>,
     pub(crate) host: Program,
     pub(crate) sha256: String,
     pub(crate) fingerprint: Fingerprint,
-    /// What its toolboxes allow; empty if one of them allows everything.
+    /// The hashes that its toolboxes allow; empty if one of them allows everything.
     pub(crate) allow_sha256: Vec<String>,
     pub(crate) offers: Offers,
 }
 
 impl CommonProgram {
-    /// Starts its process, and keeps it started.
+    /// Starts the program's process, and starts it again whenever it ends.
     pub(crate) fn start(manager: &Arc<Shared>, known: Known) -> Arc<Self> {
         let Known {
             entry,
@@ -121,7 +124,7 @@ impl Life {
                 generation,
                 self.manager.services.clone(),
             );
-            // It ends by itself, and is waited for, when the program is ended.
+            // If the program is ended meanwhile, this start ends by itself; it is awaited in every case.
             let started = started.await;
             if self.end.is_cancelled() && started.is_err() {
                 return;
@@ -156,7 +159,7 @@ impl Life {
         }
     }
 
-    /// Serves one process; says why it died, if it was not to end.
+    /// Serves one process until it ends. Returns why it died; `None` if the program was ended.
     async fn serve(&self, process: CommonProcess, follows_a_death: bool) -> Option<Death> {
         let process = Arc::new(process);
         let until = follows_a_death.then(|| Instant::now() + REOFFER);
@@ -172,10 +175,10 @@ impl Life {
         Some(death.unwrap_or_else(|| Death::of("its process ended".to_owned())))
     }
 
-    /// Takes the lists of a process. Until a time, if there is one, that of its hello takes no toolbox away.
+    /// Applies the lists of a process. Until `until`, if it is given, the list of the hello removes no toolbox.
     async fn follow(&self, process: &CommonProcess, until: Option<Instant>) -> Infallible {
         let mut lists = process.offers();
-        // It says its list first in its hello.
+        // The first list is in the hello.
         lists.mark_changed();
         let mut keeps = until.is_some();
         loop {
@@ -196,7 +199,7 @@ impl Life {
                 return pending().await;
             };
             let (manager, members) = (self.manager.clone(), process.members.clone());
-            // By itself: what is opened may wait for the next process, which this task starts.
+            // In a task of its own: an opening may wait for the next process, which this task starts.
             let renewal = async move { offers::renew(&manager, &program, &members, keeps).await };
             if let Err(error) = self.manager.tracker.spawn(renewal).await {
                 tracing::error!(program = self.name, %error, "bug in the service: a list was not taken");
@@ -205,7 +208,8 @@ impl Life {
         }
     }
 
-    /// Ends the process when its toolboxes have ended, or it has. It is killed when the service ends before that.
+    /// Closes the process when its toolboxes have ended, or it has ended itself. Kills it if the service ends before
+    /// that.
     async fn close(&self, process: &CommonProcess) {
         let ends = async {
             tokio::select! {
@@ -216,7 +220,7 @@ impl Life {
         };
         let is_late = async {
             self.manager.stop.cancelled().await;
-            // Unknown where the service does not wait at all.
+            // Not set if the service does not wait at all.
             let end = self.manager.deadline.get().copied();
             sleep_until(
                 end.and_then(|end| end.checked_sub(KILLING))
@@ -230,7 +234,7 @@ impl Life {
         }
     }
 
-    /// Gives it up until a reload.
+    /// Gives the program up until a reload.
     async fn park(&self, reason: &str) {
         let max = self.manager.settings.max_failures;
         let why = format!(

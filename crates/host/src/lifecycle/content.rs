@@ -17,14 +17,15 @@ pub(crate) fn private_folder(root: &Path, id: &str) -> Result<()> {
     own(root)?;
     let path = root.join(id);
     DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
-    // One that exists may be open to others.
+    // An existing folder may be open to other users.
     std::fs::set_permissions(path, Permissions::from_mode(0o700))
 }
 
-/// Makes the folder that holds those of the toolboxes, unless the service has made it already.
+/// Makes the folder that holds the folders of the toolboxes, unless the service has made it already.
 fn own(root: &Path) -> Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(root)?;
-    // Before the mark is looked for: another process that makes the folder now puts the mark into it first.
+    // Read before the mark is looked for: another process that makes the folder now puts the mark into it before
+    // anything else.
     let is_empty = std::fs::read_dir(root)?.next().is_none();
     let mark = root.join(Content::FOLDER_MARK);
     if mark.is_file() {

@@ -30,20 +30,22 @@ pub(crate) struct Copies {
     pub(crate) starting: BTreeSet<String>,
     pub(crate) failed: Vec<FailedFile>,
     pub(crate) pythons: Vec<LookedAt>,
-    /// Includes copies that are being drained, whose answers still arrive, and those that are being opened.
+    /// All open copies, including copies that are being drained, whose answers still arrive, and copies that are being
+    /// opened.
     pub(crate) instances: HashMap<Origin, Weak<Hosted>>,
-    /// Copies whose tools changed before they had a slot, with the event that said so.
+    /// Copies whose tools changed before they had a slot, each with its `tools_changed` event.
     pub(crate) changed_early: HashMap<Origin, Event>,
     /// Loaded libraries that are not in use, by toolbox id: a copy that failed to open is opened again without a
     /// second load.
     pub(crate) spares: HashMap<String, Source>,
     /// The number of libraries loaded by this manager.
     pub(crate) loaded: usize,
-    /// The programs that are several toolboxes, by name: one lives on without a toolbox, for its list may change.
+    /// The programs that are several toolboxes, by name. Such a program stays even without a toolbox, because its list
+    /// may change.
     pub(crate) programs: HashMap<String, Arc<CommonProgram>>,
-    /// What became of the toolboxes that each of these offers and that are not live.
+    /// By the name of such a program: why toolboxes that it offers are not live.
     pub(crate) refused: BTreeMap<String, Vec<FailedFile>>,
-    /// Who has which toolbox id since the last reload.
+    /// The owner of each toolbox id since the last reload.
     pub(crate) owners: Owners,
     /// The failures of a toolbox's processes.
     pub(crate) health: HashMap<String, Health>,
@@ -61,7 +63,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// The name of the program, where it is one.
+    /// The name of the program; `None` for a plugin file.
     pub(crate) fn program(&self) -> Option<&str> {
         self.code
             .executable()
@@ -86,7 +88,7 @@ impl Copies {
         *generation
     }
 
-    /// The newest stop that any copy of a toolbox knew.
+    /// The newest stop epoch that any copy of a toolbox knew.
     pub(crate) fn stop_epoch(&mut self, id: &str) -> u64 {
         let known = self.slots.get(id).map_or(0, |slot| slot.instance.stop_epoch());
         let epoch = self.stop_epochs.entry(id.to_owned()).or_insert(0);
@@ -116,13 +118,13 @@ impl Copies {
         of_it.map(|(id, _)| id.to_owned()).collect()
     }
 
-    /// Whether its name has not got another program since.
+    /// Whether the program is still the one of its name.
     pub(crate) fn is_current(&self, program: &Arc<CommonProgram>) -> bool {
         let current = self.programs.get(&program.entry.name);
         current.is_some_and(|current| Arc::ptr_eq(current, program))
     }
 
-    /// Makes a program, or none, the one of this name; returns the one before it, if that is another.
+    /// Gives a name to a program, or to none; returns the program that had the name before, if it is another one.
     pub(crate) fn replace_program(
         &mut self,
         name: &str,
@@ -139,7 +141,8 @@ impl Copies {
         Some(before)
     }
 
-    /// Keeps the code of a toolbox that did not open, for the next time. That of a program with several lives as long as these.
+    /// Keeps the code of a toolbox that did not open, for the next time. A program of several toolboxes is kept with
+    /// these anyway.
     pub(crate) fn spare(&mut self, id: &str, source: Source) {
         if source.code.common().is_none() {
             self.spares.insert(id.to_owned(), source);
@@ -160,7 +163,7 @@ impl Copies {
             .map(|source| source.code.clone())
     }
 
-    /// Makes a copy the live one; returns the one before it.
+    /// Makes a copy the live one; returns the copy before it.
     pub(crate) fn install(&mut self, slot: Slot) -> Option<Slot> {
         let id = slot.instance.origin().toolbox_id.to_string();
         let epoch = self.stop_epoch(&id);
@@ -170,7 +173,7 @@ impl Copies {
         self.slots.insert(id, slot)
     }
 
-    /// Forgets why a program's toolbox, which opens now, did not open before.
+    /// Forgets why a program's toolbox did not open before, because it is open now.
     pub(crate) fn opens_after_all(&mut self, program: &str, id: &str) {
         if let Some(refused) = self.refused.get_mut(program) {
             refused.retain(|failed| failed.toolbox_id.as_deref() != Some(id));

@@ -1,4 +1,4 @@
-//! What a plugin file means for the live toolboxes.
+//! Decides what has to be done about a plugin file.
 //!
 //! From a path to a decision: check, compare, stage, probe, configuration. Loads nothing into this process and
 //! changes nothing but the stage. Read [`Finding`] first.
@@ -164,8 +164,8 @@ async fn judge(manager: &Arc<Shared>, path: &Path, staged: Staged) -> Result<Fin
     })))
 }
 
-/// The `env` of the section that a file belongs to. The id is in the manifest, which only the probe reads: before
-/// that it is the id of the live toolbox with this path, or the file's name.
+/// The `env` of the section to which a file belongs. The toolbox's id is in the manifest, which only the probe reads;
+/// before that, the id of the live toolbox with this path stands for it, or the file's name.
 fn probe_environment(manager: &Shared, path: &Path) -> BTreeMap<String, String> {
     let known = manager.copies().at(path).map(|(id, _)| id.to_owned());
     let config = known

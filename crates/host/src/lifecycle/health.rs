@@ -16,7 +16,7 @@ pub(crate) struct Health {
     pub(crate) last: Option<String>,
     /// When processes died or could not be opened; none older than the window, and no more than `max_failures`.
     failures: VecDeque<Instant>,
-    /// The number of ends in a row, which decides the next delay, and when the last one was.
+    /// The number of ends in a row, which decides the next delay, and the time of the last end.
     streak: u32,
     last_end: Option<Instant>,
 }
@@ -34,7 +34,8 @@ impl Health {
         max_failures > 0 && self.failures.len() >= max_failures as usize
     }
 
-    /// Notes that a process has ended to be started again: no failure, but one that does so again and again waits longer.
+    /// Notes that a process has ended to be started again. That is no failure, but a process that does so again and
+    /// again waits longer.
     pub(crate) fn asked(&mut self, reason: &str, now: Instant) {
         self.last = Some(reason.to_owned());
         // After a process that lived as long as the window, the count starts over.

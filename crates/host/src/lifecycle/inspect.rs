@@ -34,7 +34,7 @@ use section::ProgramConfig;
 
 /// How long opening, listing and closing may take in all.
 const LIMIT: Duration = Duration::from_secs(20);
-/// The same where an interpreter imports packages for it.
+/// As [`LIMIT`], for a toolbox for which an interpreter imports packages.
 const PYTHON_LIMIT: Duration = Duration::from_secs(80);
 
 /// The findings about a file.
@@ -50,13 +50,13 @@ pub struct Inspection {
     pub errors: Vec<String>,
     /// Problems that do not prevent its use.
     pub warnings: Vec<String>,
-    /// The toolboxes of a program that is several; the keys above are about the program then.
+    /// The toolboxes of a program that is several; then the keys above are about the program.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub toolboxes: Vec<Inspection>,
 }
 
 impl Inspection {
-    /// The number of errors, those of its toolboxes among them.
+    /// The number of errors, including the errors of its toolboxes.
     #[must_use]
     pub fn errors(&self) -> usize {
         let inside = self.toolboxes.iter().map(|toolbox| toolbox.errors.len());
@@ -83,7 +83,7 @@ pub async fn inspect(path: &Path, probe: &Probe) -> Inspection {
             return found;
         }
         Err(error) => {
-            // The service would not load it from there, but the author gets the other findings, too.
+            // The service would not load the file from there, but the author gets the other findings, too.
             found.errors.push(error.to_string());
             path.to_owned()
         }
@@ -118,7 +118,7 @@ pub async fn inspect(path: &Path, probe: &Probe) -> Inspection {
     found
 }
 
-/// The findings that need no load.
+/// The findings that do not need the file to be loaded.
 fn look(path: &Path, found: &mut Inspection) -> Result<(), String> {
     let Some(file) = elf::File::open(path).map_err(|e| e.to_string())? else {
         return Err("is not a shared library of this kind of machine".to_owned());
@@ -286,7 +286,7 @@ async fn try_in_time(
     })
 }
 
-/// How a toolbox of a program is opened, and how long that and the rest may take.
+/// The settings for the opening of a program's toolbox, and the time limit of the whole inspection.
 fn how(entry: &ProgramConfig) -> (Open, Duration) {
     match entry.revisions {
         None => (opening(Limits::default()), LIMIT),
@@ -300,7 +300,7 @@ fn how(entry: &ProgramConfig) -> (Open, Duration) {
     }
 }
 
-/// A first copy, with an empty configuration.
+/// The settings for the first copy, with an empty configuration.
 fn opening(limits: Limits) -> Open {
     Open {
         generation: 1,
@@ -310,7 +310,7 @@ fn opening(limits: Limits) -> Open {
     }
 }
 
-/// Looks at an opened toolbox and closes it.
+/// Inspects an opened toolbox and closes it.
 async fn try_out(manifest: &Manifest, opening: impl Future<Output = Result<Hosted, Failure>>) -> Inspection {
     let mut found = Inspection::default();
     for (key, value) in [

@@ -116,7 +116,7 @@ impl Manager {
         }
         self.shared.stop.cancel();
         let all = async {
-            // Before the lock of the reload, which may wait for hardware that does not answer.
+            // Before the lock of the reload is taken: the reload may wait for hardware that does not answer.
             let closed = self.shared.rest_all().await;
             // A reload ends early because of the token; the copies that it has installed meanwhile are closed after
             // it.
@@ -134,7 +134,7 @@ impl Manager {
 
 impl Drop for Manager {
     fn drop(&mut self) {
-        // This ends the tasks, which hold what they share.
+        // This ends the tasks, which own the shared state.
         self.shared.stop.cancel();
     }
 }
@@ -148,7 +148,7 @@ async fn refresh(shared: Arc<Shared>) {
         }
         for (origin, event) in shared.services.take_changed() {
             let asking = Arc::clone(&shared);
-            // Each in a task: one that does not answer delays no other.
+            // Each in a task of its own: a toolbox that does not answer delays no other.
             shared.tracker.spawn(async move {
                 let listing = list_again(&asking, &origin, event);
                 asking.stop.run_until_cancelled(listing).await;
@@ -158,7 +158,7 @@ async fn refresh(shared: Arc<Shared>) {
     }
 }
 
-/// Asks a toolbox for its tools, publishes them, and passes on the event that said that they changed.
+/// Asks a toolbox for its tools, publishes them, and passes on its `tools_changed` event.
 async fn list_again(shared: &Shared, origin: &Origin, event: Event) {
     let instance = {
         let mut copies = shared.copies();
@@ -182,7 +182,7 @@ async fn list_again(shared: &Shared, origin: &Origin, event: Event) {
             if let Some(slot) = slot.filter(|slot| *slot.instance.origin() == *origin) {
                 slot.tools = Arc::new(tools);
                 shared.publish(copies);
-                // Only now: a client that hears of it asks for the list.
+                // Sent only now, because a client that receives the event asks for the list.
                 shared.services.pass(origin, event);
             }
         }

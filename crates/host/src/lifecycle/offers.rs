@@ -1,7 +1,7 @@
-//! The toolboxes that a program of several offers: which of them are opened, left alone or refused, at a reload and when it renews
-//! its list.
+//! The toolboxes that a program of several offers: decides, at a reload and at every new list, which of them are
+//! opened, left alone or refused.
 //!
-//! A refused one costs no other. Read [`find`], then [`renew`].
+//! The refusal of one affects no other. Read [`find`], then [`renew`].
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::lifecycle::swap::withdraw;
 use crate::process::confine::why_unconfined;
 use crate::transport::members::{Members, Offers, id_of};
 
-/// What each toolbox of the newest list means, after its id was claimed for the program.
+/// Decides what has to be done about each toolbox of the newest list, and claims its id for the program.
 pub(crate) async fn find(
     manager: &Shared,
     program: &Arc<CommonProgram>,
@@ -41,7 +41,7 @@ pub(crate) async fn find(
     found
 }
 
-/// From a manifest to a decision. Opens nothing.
+/// Decides what has to be done about one manifest. Opens nothing.
 fn judge(
     manager: &Shared,
     program: &Arc<CommonProgram>,
@@ -66,7 +66,7 @@ fn judge(
     if !config.toolbox.enabled {
         return Ok(Finding::Disabled { id });
     }
-    // The process is what it is for all of them: what a section asks for beyond that would silently not hold.
+    // All toolboxes share the process and its confinement: a section that asks for more would silently not get it.
     let asked = config.toolbox.confine.as_ref();
     let asked = asked.filter(|confine| why_unconfined(confine).is_none());
     let key = if asked.is_some() && asked != program.host.confine.as_ref() {
@@ -90,7 +90,7 @@ fn judge(
     let same = |slot: &Slot| {
         let common = slot.source.code.common();
         common.is_some_and(|common| Arc::ptr_eq(common, program))
-            // One that is being brought back is in good hands.
+            // The supervisor takes care of a toolbox that is being brought back.
             && !matches!(slot.state, State::Failed(_))
             && **slot.source.code.manifest() == manifest
             && config.keeps(&slot.config)
@@ -118,15 +118,15 @@ fn judge(
     })))
 }
 
-/// What a new list asks for and takes time.
+/// The part of a new list's changes that takes time.
 struct Renewal {
     gone: Vec<String>,
-    /// By id.
+    /// The toolboxes to open, by id.
     come: Vec<(String, Claimed)>,
 }
 
-/// Takes the newest list of a program's process: toolboxes that are not live are opened, those that are gone are closed, the others stay as they are.
-/// With `keeps` none is gone, if it is the list of the hello.
+/// Applies the newest list of a program's process: opens the toolboxes that are not live, closes the ones that are not
+/// in the list, and leaves the others as they are. With `keeps`, the list of the hello closes none.
 pub(crate) async fn renew(
     manager: &Arc<Shared>,
     program: &Arc<CommonProgram>,
@@ -137,7 +137,7 @@ pub(crate) async fn renew(
     let Some(Renewal { gone, come }) = take(manager, program, members, keeps).await else {
         return;
     };
-    // Without the turn: a toolbox that hangs while it is opened delays no reload.
+    // Without the lock of the reloads: a toolbox that hangs while it is opened delays no reload.
     let ids: HashSet<String> = come.iter().map(|(id, _)| id.clone()).collect();
     let gone = join_all(gone.iter().map(|id| withdraw(manager, program, id)));
     let come = join_all(come.into_iter().map(|(id, found)| async move {
@@ -159,7 +159,7 @@ pub(crate) async fn renew(
     manager.publish(copies);
 }
 
-/// Decides what a list means, while no reload decides.
+/// Decides what has to be done for a list, while no reload decides.
 async fn take(
     manager: &Arc<Shared>,
     program: &Arc<CommonProgram>,
@@ -193,7 +193,7 @@ async fn take(
             program.coming.lock().insert(candidate.id.clone(), with);
             come.push((candidate.id.clone(), found));
         } else {
-            // Nothing is opened for it.
+            // This case opens nothing.
             failed.extend(found.carry_out(manager, &program.entry).await.into_failure());
         }
     }
@@ -202,7 +202,7 @@ async fn take(
     copies.owners = claims.owners();
     let refused = copies.refused.entry(program.entry.name.clone()).or_default();
     name_new(program, &failed, refused);
-    // Until they are open, or fail again.
+    // The failures of the toolboxes that are being opened stay until these are open, or fail again.
     refused.retain(|before| is_among(before, &ids));
     refused.extend(failed);
     manager.publish(copies);
@@ -213,7 +213,7 @@ fn is_among(failed: &FailedFile, ids: &HashSet<String>) -> bool {
     failed.toolbox_id.as_ref().is_some_and(|id| ids.contains(id))
 }
 
-/// Logs the failures that were not known: a list may come every second.
+/// Logs only the failures that are new, because a list may come every second.
 fn name_new(program: &CommonProgram, failed: &[FailedFile], known: &[FailedFile]) {
     for failed in failed.iter().filter(|failed| !known.contains(failed)) {
         tracing::warn!(
@@ -225,7 +225,7 @@ fn name_new(program: &CommonProgram, failed: &[FailedFile], known: &[FailedFile]
     }
 }
 
-/// Who has which id, without this program; none if it was replaced.
+/// The owners of ids without this program; `None` if the program was replaced.
 fn owners_beside(manager: &Shared, program: &Arc<CommonProgram>) -> Option<crate::lifecycle::claims::Owners> {
     let copies = manager.copies();
     let own = Owner::Program(program.entry.name.clone());
@@ -234,7 +234,7 @@ fn owners_beside(manager: &Shared, program: &Arc<CommonProgram>) -> Option<crate
     copies.is_current(program).then_some(others)
 }
 
-/// Shows that a program is given up.
+/// Publishes that a program is given up.
 pub(crate) async fn give_up(manager: &Arc<Shared>, program: &Arc<CommonProgram>, reason: &str) {
     let _turn = manager.turn.lock().await;
     let mut copies = manager.copies();
@@ -245,7 +245,7 @@ pub(crate) async fn give_up(manager: &Arc<Shared>, program: &Arc<CommonProgram>,
     }
 }
 
-/// A list, and what it lacks of the live toolboxes.
+/// A list, with the live toolboxes that it lacks.
 fn with_live(manager: &Shared, program: &Arc<CommonProgram>, offers: &Offers) -> Offers {
     let offered: HashSet<String> = offers.iter().filter_map(id_of).collect();
     let live: HashSet<String> = manager.copies().in_common(program).into_iter().collect();

@@ -1,6 +1,6 @@
 //! One copy of a toolbox, from its file to its list of tools.
 //!
-//! Owns what has to go well before a copy may be put into its place. Read [`load`], then [`open`].
+//! Takes every step that has to succeed before a copy may become the live one. Read [`load`], then [`open`].
 
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
@@ -26,10 +26,10 @@ use crate::transport::child::ProcessSettings;
 use crate::transport::hosted::Hosted;
 use section::Isolation;
 
-/// How long the disk has to make a toolbox's content folder.
+/// How long the service waits for the disk to make a toolbox's content folder.
 const FOLDER_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Loads a candidate's library, unless these contents are loaded already.
+/// Loads a candidate's library, unless a library with this content is loaded already.
 pub(crate) async fn load(manager: &Arc<Shared>, candidate: &Candidate) -> Result<Source, String> {
     let Candidate {
         id,
@@ -83,7 +83,7 @@ pub(crate) async fn load(manager: &Arc<Shared>, candidate: &Candidate) -> Result
     Ok(source)
 }
 
-/// Opens a copy and asks for its tools. A copy that fails is closed, and so is one that is not ready when the service ends.
+/// Opens a copy and asks for its tools. A copy that fails, or is not ready when the service ends, is closed.
 pub(crate) async fn open(
     manager: &Arc<Shared>,
     source: &Source,
@@ -102,7 +102,7 @@ pub(crate) async fn open(
         limits: config.limits.clone(),
     };
     let content = match source.code.common() {
-        // It was confined before any of its toolboxes was known.
+        // The process was confined before any of its toolboxes was known, so it cannot write to such a folder.
         Some(program) if program.is_confined() => None,
         _ => content_folder(manager, &id).await,
     };
@@ -113,7 +113,7 @@ pub(crate) async fn open(
         Code::Common(program, manifest) => {
             let (program, manifest) = (Arc::clone(program), Arc::clone(manifest));
             let allowed = config.toolbox.allow_sha256.clone();
-            // A copy that brings another one back is opened also where its program was replaced: the new one may not work.
+            // A copy that replaces a dead one is opened even if its program was replaced: the new program may not work.
             let is_live = manager.copies().slots.contains_key(&id);
             let given_up = if is_live {
                 CancellationToken::new()
@@ -122,7 +122,7 @@ pub(crate) async fn open(
             };
             async move {
                 let file = program.file.clone();
-                // Its process may have been started again since the hash was compared.
+                // The process may have been started again since the hash was compared.
                 let checked = manager.blocking(move || file.check_again(&allowed)).await;
                 checked.map_err(|reason| Failure::new(FailureKind::ToolboxError, reason))?;
                 program.open(manifest, open, services, &given_up).await
@@ -159,11 +159,11 @@ pub(crate) async fn open(
         toolbox_id: id.as_str().into(),
         generation,
     };
-    // Its tools may change as soon as it has begun to open.
+    // Entered now, because the toolbox's tools may change as soon as it has begun to open.
     manager.copies().instances.insert(origin.clone(), Weak::new());
     let opened = tokio::select! {
         opened = opening => opened,
-        // A process is waited for, until it has ended.
+        // The opening in a process of its own is awaited until the process has ended.
         () = manager.stop.cancelled(), if !has_process => Err(ending()),
     };
     let content_dir = content.and_then(|folder| folder.into_os_string().into_string().ok());

@@ -1,6 +1,7 @@
-//! What a program of the configuration means for the live toolboxes, and what is done about it in a reload.
+//! Decides in a reload what has to be done about a program of the configuration, and carries that out.
 //!
-//! As `examine` for plugin files; but whose a toolbox is can be said only when the program has said its id. Read [`offer`].
+//! As `examine` for plugin files; but the owner of a toolbox can be decided only when the program has reported its id.
+//! Read [`offer`].
 
 use std::sync::Arc;
 
@@ -25,14 +26,14 @@ use crate::transport::greeting::{self, Said};
 use crate::transport::members::id_of;
 use section::ProgramConfig;
 
-/// What became of a program in a reload.
+/// The result of a reload for one program.
 pub(crate) struct Offering {
-    /// It is several toolboxes, whose list it may renew; and its name.
+    /// The program's name, if it is several toolboxes, whose list it may renew.
     pub(crate) several: Option<String>,
     pub(crate) offered: Vec<Offered>,
 }
 
-/// What a program is.
+/// The result of examining a program.
 enum Examined {
     One(Finding),
     Several(Arc<CommonProgram>),
@@ -49,7 +50,7 @@ pub(crate) async fn offer(
             let before = manager
                 .copies()
                 .replace_program(&entry.name, Some(program.clone()));
-            // It may end its process.
+            // The drop may end the process of the program before.
             drop(before);
             return offer_several(manager, claimant, &program).await;
         }
@@ -63,7 +64,7 @@ pub(crate) async fn offer(
         }
         Err(broken) => (Err(broken), None),
     };
-    // Those that stay although their program cannot be used.
+    // These toolboxes stay even if their program cannot be used.
     let mut live: Vec<String> = live(manager, entry).into_iter().map(|(id, _)| id).collect();
     let first = live.pop();
     let claimed = Claimed::of(finding, first, &claimant).await;
@@ -73,7 +74,7 @@ pub(crate) async fn offer(
             kept.push(id);
         }
     }
-    // Those after it need not wait until its toolbox is open.
+    // Later programs need not wait until the toolbox is open.
     drop(claimant);
     let mut offered = claimed.carry_out(manager, entry).await;
     if let Offered::Broken { keeps, .. } = &mut offered {
@@ -111,7 +112,7 @@ fn live(manager: &Shared, entry: &ProgramConfig) -> Vec<(String, bool)> {
         .collect()
 }
 
-/// The live toolbox of a program that is one, if it serves.
+/// The live toolbox of a program that is a single toolbox, if it serves.
 fn serving(manager: &Shared, entry: &ProgramConfig) -> Option<String> {
     let copies = manager.copies();
     let mut of_it = copies.of_program(&entry.name);
@@ -119,8 +120,8 @@ fn serving(manager: &Shared, entry: &ProgramConfig) -> Option<String> {
     found.map(|(id, _)| id.to_owned())
 }
 
-/// A finding, unless the program was another toolbox before: both would drive the same hardware, and an emergency stop of the
-/// one would not hold the other. What shares its process drives none.
+/// Passes a finding on, unless the program was another toolbox before: both would drive the same hardware, and an
+/// emergency stop of one would not hold the other. A toolbox that shares its process drives no hardware.
 fn still(manager: &Shared, entry: &ProgramConfig, finding: Finding) -> Result<Finding, Broken> {
     let live = live(manager, entry);
     let old = live.into_iter().find(|(_, shares)| !shares);
@@ -136,8 +137,8 @@ fn still(manager: &Shared, entry: &ProgramConfig, finding: Finding) -> Result<Fi
     }
 }
 
-/// The hashes that a program of several toolboxes may have, whenever it is started: those that one of them allows. None if one
-/// allows everything.
+/// The hashes that a program of several toolboxes may have whenever it is started: those that one of its toolboxes
+/// allows. Empty if one of them allows everything.
 fn allowed_of(manager: &Shared, entry: &ProgramConfig, offers: &[Raw<Manifest>]) -> Vec<String> {
     let ids = offers.iter().filter_map(id_of).filter(|id| entry.may_offer(id));
     let configured = ids.filter_map(|id| manager.settings.program(entry, &id).ok());
@@ -148,7 +149,7 @@ fn allowed_of(manager: &Shared, entry: &ProgramConfig, offers: &[Raw<Manifest>])
     lists.concat()
 }
 
-/// From an entry of the configuration to a decision. Opens nothing.
+/// Decides what has to be done about an entry of the configuration. Opens nothing.
 async fn examine(manager: &Arc<Shared>, entry: &Arc<ProgramConfig>) -> Result<Examined, Broken> {
     let unknown = |reason: String| (None, reason);
     let looked = entry.clone();
@@ -167,7 +168,7 @@ async fn examine(manager: &Arc<Shared>, entry: &Arc<ProgramConfig>) -> Result<Ex
             return Ok(Examined::One(Finding::Same { id, reading }));
         }
     }
-    // Where it can be only one toolbox, that one's section counts from its first start on.
+    // If the program can be only one toolbox, the section of that toolbox applies from the first start on.
     let (mut env, mut confine) = (entry.env.clone(), entry.confine.clone());
     if let Some(id) = entry.only_toolbox() {
         let config = manager.settings.program(entry, id);
@@ -199,7 +200,7 @@ async fn examine(manager: &Arc<Shared>, entry: &Arc<ProgramConfig>) -> Result<Ex
     let manifest = match said.map_err(|what| unknown(format!("it {what}")))? {
         Said::One(manifest) => Arc::new(*manifest),
         Said::Several(offers) => {
-            // None of those that it offers may come from another file.
+            // Every toolbox that it offers has to allow this file.
             let allow_sha256 = allowed_of(manager, entry, &offers);
             let allowed = check::allowed(file.path(), &sha256, &allow_sha256);
             allowed.map_err(|error| unknown(error.to_string()))?;

@@ -1,6 +1,7 @@
-//! The toolboxes of Python interpreters, in a reload: which interpreter an entry means now, and a program for each toolbox.
+//! The toolboxes of Python interpreters, in a reload: finds the interpreter of each entry, and makes the programs that
+//! host its toolboxes.
 //!
-//! An interpreter is asked beside everything else that is loaded, for its answer takes longer than most toolboxes. Read
+//! Interpreters are asked while everything else is loaded, because their answers take longer than most toolboxes. Read
 //! [`offer_all`].
 
 use std::collections::HashSet;
@@ -16,16 +17,16 @@ use crate::lifecycle::program::{Offering, offer};
 use crate::lifecycle::shared::Shared;
 use section::{ProgramConfig, PythonConfig, Switch};
 
-/// What separates the name of an entry from that of a toolbox in the name of a program.
+/// Separates the name of the entry from the id of the toolbox in the name of a program.
 const SEPARATOR: char = ':';
 
-/// What became of the interpreters of a reload.
+/// The result of a reload for all interpreters.
 #[derive(Default)]
 pub(crate) struct Pythons {
     pub(crate) offered: Vec<Offering>,
-    /// Their programs, and those whose interpreter could not be asked this time.
+    /// The names of their programs, including the programs whose interpreter could not be asked this time.
     pub(crate) names: Vec<String>,
-    /// The toolboxes of the latter.
+    /// The live toolboxes of interpreters that could not be asked this time.
     pub(crate) keeps: Vec<String>,
     pub(crate) failed: Vec<FailedFile>,
     pub(crate) looked_at: Vec<LookedAt>,
@@ -77,7 +78,7 @@ pub(crate) async fn offer_all(
     pythons
 }
 
-/// The toolboxes that these entries may offer and host now, or had when they were asked last.
+/// The toolboxes that these entries may offer and that they host now, or that their interpreters listed last.
 pub(crate) fn had(manager: &Shared, entries: &[Arc<PythonConfig>]) -> HashSet<String> {
     let copies = manager.copies();
     let hosted = copies.slots.iter().filter_map(|(id, slot)| {
@@ -99,7 +100,7 @@ pub(crate) fn had(manager: &Shared, entries: &[Arc<PythonConfig>]) -> HashSet<St
 }
 
 impl Pythons {
-    /// There is nothing to offer for an entry.
+    /// Notes that an entry has no interpreter to offer toolboxes from.
     fn unusable(&mut self, manager: &Shared, entry: &PythonConfig, found: &Found) {
         if found.unanswered {
             let copies = manager.copies();

@@ -1,7 +1,7 @@
 //! One reload: makes the live toolboxes match the folders and the configuration.
 //!
-//! Each swap is carried out by itself, so that no toolbox waits for another. What they come to is put together in [`Tally`]. Read
-//! [`run`] first.
+//! Each swap runs independently, so that no toolbox waits for another. [`Tally`] collects the results. Read [`run`]
+//! first.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -34,8 +34,8 @@ pub(crate) async fn run(manager: &Arc<Shared>) -> ReloadReport {
     keep_unread(manager, &unread, &mut owners, &mut tally);
     let claims = Arc::new(Claims::new((manager.settings.programs)(), owners));
     let pythons = (manager.settings.pythons)();
-    // A toolbox that a program may still offer stays until all programs have answered, because it may be replaced. An interpreter
-    // answers slowly and may offer any id, so only the toolboxes that it had stay for it.
+    // A toolbox that a program may still offer stays until all programs have answered, because it may be replaced. An
+    // interpreter answers slowly and may offer any id, so only the toolboxes that it had before stay until then.
     let had = had(manager, &pythons);
     let may_be_offered = |id: &str| claims.may_be_offered(id) || had.contains(id);
     let gone = others(manager, &tally.keep, |id| !may_be_offered(id));
@@ -46,7 +46,7 @@ pub(crate) async fn run(manager: &Arc<Shared>) -> ReloadReport {
             .claimants()
             .map(|(claimant, program)| offer(manager, claimant, program)),
     );
-    // Programs beside the files: one that does not answer delays none of them.
+    // Programs run at the same time as the files, so a program that does not answer delays no file.
     let pythons = offer_all(manager, pythons.clone(), &claims);
     let (removed, swapped, (offered, pythons)) = join3(removals, swaps, join(offers, pythons)).await;
     tally.keep.extend(gone.into_iter().chain(pythons.keeps));
@@ -66,7 +66,7 @@ pub(crate) async fn run(manager: &Arc<Shared>) -> ReloadReport {
     let gone = copies
         .programs
         .extract_if(|name, _| !claims.has_program(name) && !pythons.names.contains(name));
-    // Dropped without the lock: it may end their processes.
+    // Dropped after the lock is released, because the drop may end their processes.
     let gone: Vec<_> = gone.collect();
     gone.iter().for_each(|(_, program)| program.replaced.cancel());
     copies.owners = claims.owners();
@@ -93,8 +93,8 @@ async fn scanned(manager: &Arc<Shared>) -> (Vec<PathBuf>, Vec<FailedFile>) {
     })
 }
 
-/// Keeps the toolboxes whose files are in folders that cannot be read: the files may still be there, and no program takes their
-/// ids meanwhile.
+/// Keeps the toolboxes whose files are in folders that cannot be read: the files may still exist, and no program may
+/// take their ids meanwhile.
 fn keep_unread(manager: &Shared, unread: &[PathBuf], owners: &mut Owners, tally: &mut Tally) {
     let copies = manager.copies();
     let plugins = copies
@@ -110,7 +110,7 @@ fn keep_unread(manager: &Shared, unread: &[PathBuf], owners: &mut Owners, tally:
     }
 }
 
-/// The live toolboxes that are not kept, of those that fit.
+/// The live toolboxes that are not kept and that fit.
 fn others(manager: &Shared, keep: &HashSet<String>, fits: impl Fn(&str) -> bool) -> Vec<String> {
     let copies = manager.copies();
     let ids = copies.slots.keys();
@@ -119,8 +119,8 @@ fn others(manager: &Shared, keep: &HashSet<String>, fits: impl Fn(&str) -> bool)
         .collect()
 }
 
-/// Assigns each toolbox id to the first file that has it: the files to be opened, and the file of each toolbox that has one. What
-/// stays as it is, even where its file is broken, is kept.
+/// Assigns each toolbox id to the first file that has it. Returns the files to be opened, and the owner of each id.
+/// Toolboxes that stay as they are, including those whose file is broken now, are noted in `tally`.
 fn sort(
     manager: &Shared,
     files: &[PathBuf],

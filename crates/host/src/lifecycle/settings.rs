@@ -13,7 +13,8 @@ use crate::lifecycle::status::Live;
 use crate::process::usual::seen;
 use section::{Isolation, ProgramConfig, PythonConfig, ToolboxConfig};
 
-/// How long a toolbox of a Python interpreter may take to open, at least: a dozen of them import their packages one after the other.
+/// The smallest time limit for the opening of a toolbox of a Python interpreter: a dozen of them import their packages
+/// one after the other.
 pub(crate) const PYTHON_OPEN: Duration = Duration::from_secs(60);
 
 /// The settings of the manager.
@@ -23,10 +24,10 @@ pub struct Settings {
     pub plugin_dirs: Vec<PathBuf>,
     /// The folders for private copies, the best one first; `Stage::new` lists those that are tried after these.
     pub stage_dirs: Vec<PathBuf>,
-    /// Where each toolbox has a folder of its own, named by its id, for the files that it returns as content; `None`: they have
-    /// none.
+    /// The folder in which each toolbox has a folder of its own, named by its id, for the files that it returns as
+    /// content; `None`: no toolbox has such a folder.
     pub content_dir: Option<PathBuf>,
-    /// How many libraries may be loaded until a restart is needed, since none can be unloaded. Default 64.
+    /// How many libraries may be loaded until a restart is needed, because none can be unloaded. Default 64.
     pub max_generations: usize,
     /// How long running calls of a replaced toolbox may continue. Default 10 s.
     pub drain: Duration,
@@ -41,7 +42,7 @@ pub struct Settings {
     pub max_restart: Duration,
     /// Returns the configuration of a toolbox; called again at every reload.
     pub config: ConfigSource,
-    /// The same, of a toolbox that is a mounted server.
+    /// As `config`, for a toolbox that is a mounted server.
     pub mounted: ConfigSource,
     /// Returns the programs that are to be toolboxes, in their order; called again at every reload.
     pub programs: ProgramSource,
@@ -50,10 +51,10 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The configuration of a toolbox that a plugin file is, now.
+    /// The present configuration of a toolbox from a plugin file.
     ///
     /// # Errors
-    /// Why it is wrong.
+    /// The configuration is wrong; the text says why.
     pub(crate) fn toolbox(&self, id: &str) -> Result<Configured, String> {
         let configured = seen_of((self.config)(id)?);
         match configured.needs_process {
@@ -62,10 +63,11 @@ impl Settings {
         }
     }
 
-    /// The configuration of a toolbox that a program is. It has a process of its own, wherever plugins run.
+    /// The present configuration of a toolbox from a program. Such a toolbox never runs in this process, whatever its
+    /// section says.
     ///
     /// # Errors
-    /// Why it is wrong.
+    /// The configuration is wrong; the text says why.
     pub(crate) fn program(&self, entry: &ProgramConfig, id: &str) -> Result<Configured, String> {
         let source = match entry.mounted {
             Some(_) => &self.mounted,
@@ -87,7 +89,7 @@ impl Settings {
             }
             configured.limits.open = configured.limits.open.max(PYTHON_OPEN);
         }
-        // What was checked is what the program starts.
+        // The program has to start the command that was checked.
         if let Some(server) = server_of(entry)? {
             own.insert("command".to_owned(), serde_json::json!(server));
         }
@@ -120,7 +122,7 @@ impl Settings {
     }
 }
 
-/// The configuration with the identity of what it is confined to.
+/// Adds the identity of the devices and folders of the confinement to a configuration.
 fn seen_of(mut configured: Configured) -> Configured {
     configured.seen = configured.toolbox.confine.as_ref().map(seen).unwrap_or_default();
     configured
@@ -143,21 +145,22 @@ pub type ProgramSource = Arc<dyn Fn() -> Vec<Arc<ProgramConfig>> + Send + Sync>;
 /// Returns the Python interpreters that are not switched off.
 pub type PythonSource = Arc<dyn Fn() -> Vec<Arc<PythonConfig>> + Send + Sync>;
 
-/// How one toolbox is run. A toolbox is replaced when any of it changed.
+/// The settings with which one toolbox runs. A toolbox is replaced when any of them changed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Configured {
-    /// What its section says.
+    /// The toolbox's section of the configuration.
     pub toolbox: ToolboxConfig,
     /// Its limits.
     pub limits: Limits,
     /// The memory that its process may use, in MiB.
     pub memory_mb: Option<u64>,
-    /// The number of the reading of the configuration that this belongs to, for the service. A new number alone
+    /// The number of the reading of the configuration from which this comes, for the service. A new number alone
     /// replaces no toolbox.
     pub reading: u64,
-    /// Why a plugin file must not be loaded with it: its section asks for what only a process of its own can have.
+    /// Why a plugin file must not be loaded with this configuration: the section has a key that needs a process of its
+    /// own.
     pub needs_process: Option<String>,
-    /// The identity of what it is confined to by a confinement that no section asks for; noted by the manager.
+    /// The identity of the devices and folders of a confinement that no section asks for; set by the manager.
     pub seen: Vec<(u64, u64)>,
 }
 
@@ -179,7 +182,7 @@ pub trait Drain: Send + Sync + 'static {
     /// in any case.
     fn drain(&self, toolbox_id: &str, generation: u64, limit: Duration) -> BoxFuture<'static, ()>;
 
-    /// Reports that this copy was drained and is closed. Before that a stop has to reach it.
+    /// Reports that this copy was drained and is closed. Until this call, a stop has to reach the copy.
     fn closed(&self, _toolbox_id: &str, _generation: u64) {}
 }
 

@@ -1,4 +1,4 @@
-//! What the tasks of the manager share: the copies, the stage, the way to the service.
+//! The state that the tasks of the manager share: the copies, the stage, the connection to the service.
 //!
 //! Publishes a snapshot after each change, and brings copies to rest. Decides nothing. Read [`Shared`].
 
@@ -27,7 +27,7 @@ use engine::{Halt, Toolbox, Unanswered};
 /// depends on how long the machine takes to come to rest; this one only guards against a bug.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What the tasks of the manager share.
+/// The state that the tasks of the manager share.
 pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) stage: Arc<Stage>,
@@ -35,16 +35,16 @@ pub(crate) struct Shared {
     pub(crate) drain: Arc<dyn Drain>,
     pub(crate) tracker: TaskTracker,
     pub(crate) stop: CancellationToken,
-    /// Until when the service waits for its toolboxes after that.
+    /// Until when the service waits for its toolboxes after `stop`.
     pub(crate) deadline: OnceLock<Instant>,
     publish: Publish,
     copies: Mutex<Copies>,
     /// The number of snapshots that were taken.
     snapshots: AtomicU64,
-    /// The number of the newest published snapshot. Its lock is not that of the copies: publishing takes a moment, and a
-    /// bus message waits for the copies.
+    /// The number of the newest published snapshot. It has a lock of its own: publishing takes a moment, and bus
+    /// messages wait for the lock of the copies.
     published: Mutex<u64>,
-    /// Toolboxes that are being replaced, removed or started again. One entry for each id that ever was.
+    /// Locks for toolboxes that are being replaced, removed or started again. One entry for each id that was ever used.
     alone: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
     pub(crate) tickets: AtomicU64,
     pub(crate) turn: tokio::sync::Mutex<Turn>,
@@ -90,7 +90,7 @@ impl Shared {
         self.copies.lock()
     }
 
-    /// Publishes a snapshot of the copies, or a newer one; it is in force when this returns.
+    /// Publishes a snapshot of the copies. When this returns, this snapshot or a newer one is published.
     pub(crate) fn publish(&self, copies: MutexGuard<'_, Copies>) {
         let snapshot = copies.snapshot();
         // Numbered under the lock of the copies, and so in the order of the changes.
@@ -103,8 +103,8 @@ impl Shared {
         }
     }
 
-    /// Waits until nothing else opens or closes copies of this toolbox, and keeps it so while the guard lives: hardware may be
-    /// opened only once.
+    /// Waits until nothing else opens or closes copies of this toolbox. Nothing else does so while the guard lives,
+    /// because hardware may be opened only once.
     pub(crate) async fn alone(&self, id: &str) -> OwnedMutexGuard<()> {
         let of_id = Arc::clone(self.alone.lock().entry(id.to_owned()).or_default());
         of_id.lock_owned().await
@@ -130,7 +130,7 @@ impl Shared {
         closed.into_iter().all(|closed| closed)
     }
 
-    /// Drains for as long as that, halts and closes a copy that is out of service.
+    /// Drains a copy that is out of service, for at most `drain`, then halts and closes it.
     pub(crate) async fn retire(&self, instance: Arc<Hosted>, drain: Duration) {
         tokio::select! {
             () = self.drained(instance.origin(), drain) => {}
@@ -187,9 +187,9 @@ pub(crate) struct Relay {
 /// Copies whose tools changed.
 #[derive(Default)]
 struct Changed {
-    /// Those to ask for their tools, with the newest event that said so.
+    /// The copies to ask for their tools, each with its newest `tools_changed` event.
     waiting: HashMap<Origin, Event>,
-    /// Those that are being asked: a copy is asked once at a time.
+    /// The copies that are being asked. A copy is asked once at a time.
     asked: HashSet<Origin>,
 }
 
@@ -199,7 +199,7 @@ impl Relay {
         self.wake.notify_one();
     }
 
-    /// The copies to ask now; each of them is `listed` when it has been.
+    /// The copies to ask now. The caller reports each one to `listed` when it has been asked.
     pub(crate) fn take_changed(&self) -> Vec<(Origin, Event)> {
         let mut changed = self.changed.lock();
         let Changed { waiting, asked } = &mut *changed;
@@ -208,10 +208,10 @@ impl Relay {
             .collect()
     }
 
-    /// A copy has been asked for its tools.
+    /// Notes that a copy has been asked for its tools.
     pub(crate) fn listed(&self, origin: &Origin) {
         self.changed.lock().asked.remove(origin);
-        // It may have changed again.
+        // The tools may have changed again.
         self.wake.notify_one();
     }
 
@@ -224,7 +224,7 @@ impl Relay {
 impl HostServices for Relay {
     fn event(&self, origin: &Origin, event: Event) {
         if event.kind == "tools_changed" {
-            // The service hears of it when the new list is published.
+            // The event is passed on when the new list is published.
             return self.tools_changed(origin, event);
         }
         self.services.event(origin, event);

@@ -1,4 +1,4 @@
-//! What the manager publishes: the live toolboxes, the files that failed, and what a reload changed.
+//! The snapshots and reports of the manager: the live toolboxes, the files that failed, and the changes of a reload.
 //!
 //! Snapshots never change after they were published. Read [`Live`] first.
 
@@ -54,10 +54,10 @@ pub struct LiveToolbox {
     pub toolbox: Arc<Hosted>,
     /// Where it runs.
     pub isolation: Isolation,
-    /// Why it runs without the confinement that no section asks for.
+    /// Why it runs without the confinement that the service applies by default.
     pub unconfined: Option<&'static str>,
-    /// [`Configured::reading`](super::settings::Configured::reading) of the configuration with which it was opened, or at
-    /// whose reload it was left alone.
+    /// [`Configured::reading`](super::settings::Configured::reading) of the newest configuration for which it was
+    /// opened or left as it is.
     pub reading: u64,
     /// How often its process was restarted after a death.
     pub restarts: u64,

@@ -1,5 +1,5 @@
-//! What happens if a toolbox's process dies: its copy takes no more calls, is restarted after a delay, and is given
-//! up if it dies too often.
+//! Restarts toolboxes whose process died: the copy takes no more calls, is restarted after a delay, and is given up if
+//! it dies too often.
 //!
 //! A restart makes a new generation, as a reload does, so the engine and the registry need to know nothing of it.
 //! Before a restart the keeper of the process has brought the hardware to rest, as far as possible. Read [`install`], then
@@ -21,7 +21,7 @@ use crate::transport::hosted::Hosted;
 use crate::transport::peer::Death;
 use section::Isolation;
 
-/// Makes a copy the live one and publishes it; returns the slot of the one before it.
+/// Makes a copy the live one and publishes it; returns the slot of the copy before it.
 pub(crate) fn install(manager: &Arc<Shared>, slot: Slot) -> Option<Slot> {
     let origin: Origin = slot.instance.origin().clone();
     let died = (slot.config.toolbox.isolation == Isolation::Process).then(|| slot.instance.died());
@@ -105,7 +105,7 @@ async fn bring_back(manager: &Arc<Shared>, origin: &Origin, death: &Death) {
             () = tokio::time::sleep(wait) => {}
             () = manager.stop.cancelled() => return,
         }
-        // Not while a reload replaces or removes it. Others wait neither for this nor for that.
+        // Waits while a reload replaces or removes this toolbox. Other toolboxes wait for neither.
         let _alone = manager.alone(id).await;
         let (source, config) = {
             let copies = manager.copies();
@@ -149,7 +149,7 @@ async fn bring_back(manager: &Arc<Shared>, origin: &Origin, death: &Death) {
     }
 }
 
-/// Makes calls wait, if the copy is the live one.
+/// Takes a copy out of service, if it is the live one: new calls wait.
 fn take_out(manager: &Shared, origin: &Origin) -> Option<Arc<Hosted>> {
     let mut copies = manager.copies();
     let slot = copies.slots.get_mut(&*origin.toolbox_id)?;

@@ -1,5 +1,5 @@
-//! One toolbox replaced, added or removed: open before close, or close before open if the hardware can be opened only once,
-//! and back to the working copy if that fails. Read [`swap`].
+//! Replaces, adds or removes one toolbox. The new copy is opened before the old one is closed, or after it if the
+//! hardware can be opened only once; if that fails, the working copy is used again. Read [`swap`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,10 +18,10 @@ use crate::lifecycle::supervise::install;
 use crate::transport::hosted::Hosted;
 use section::Isolation;
 
-/// Why what a program has offered is not opened any more.
+/// Why a toolbox that a program offered is not opened any more.
 const REPLACED: &str = "its program was replaced or removed while it was opened";
 
-/// What became of a candidate.
+/// The result for a candidate.
 pub(crate) enum Swapped {
     Added(String),
     Replaced(String),
@@ -37,7 +37,7 @@ pub(crate) async fn swap(manager: &Arc<Shared>, candidate: Candidate) -> Result<
     };
     let source = load(manager, &candidate).await.map_err(failed)?;
     let config = candidate.config;
-    // Not while it is started again after a death.
+    // Waits while the toolbox is restarted after a death.
     let _alone = manager.alone(&id).await;
     let old = {
         let copies = manager.copies();
@@ -81,7 +81,7 @@ pub(crate) async fn swap(manager: &Arc<Shared>, candidate: Candidate) -> Result<
             refusal.message
         ))
     })?;
-    // Frames name a toolbox by its id: a process cannot have two copies of one.
+    // Frames name a toolbox by its id, so a process cannot have two copies of one toolbox.
     let same_process = match (old_code.common(), source.code.common()) {
         (Some(old), Some(new)) => Arc::ptr_eq(old, new),
         _ => false,
@@ -104,7 +104,7 @@ pub(crate) async fn swap(manager: &Arc<Shared>, candidate: Candidate) -> Result<
     Ok(Swapped::Replaced(id))
 }
 
-/// Opens the first copy of a toolbox. A stop that arrives meanwhile holds it, too.
+/// Opens the first copy of a toolbox. A stop that arrives meanwhile also holds this toolbox.
 async fn open_first(
     manager: &Arc<Shared>,
     id: &str,
@@ -123,7 +123,7 @@ async fn open_first(
     opened
 }
 
-/// Puts the first copy of a toolbox into its place, unless its program was replaced meanwhile.
+/// Makes the first copy of a toolbox the live one, unless its program was replaced meanwhile.
 fn install_first(manager: &Arc<Shared>, slot: Slot) -> Result<(), Box<Slot>> {
     let is_orphan = slot
         .source
@@ -217,11 +217,12 @@ pub(crate) async fn remove(manager: &Arc<Shared>, id: &str) -> Result<String, Fa
     Ok(id.to_owned())
 }
 
-/// Removes a toolbox that its program does not offer any more: its calls end now, for nothing may answer them.
+/// Removes a toolbox that its program does not offer any more. Its calls end now, because the program may not answer
+/// them.
 pub(crate) async fn withdraw(manager: &Arc<Shared>, program: &Arc<CommonProgram>, id: &str) {
     let alone = manager.alone(id).await;
     if !manager.copies().in_common(program).iter().any(|live| live == id) {
-        // A reload has given the id to another one.
+        // A reload has given the id to another program or file.
         return;
     }
     take_away(manager, id, alone, Duration::ZERO);
@@ -231,7 +232,7 @@ fn take_away(manager: &Arc<Shared>, id: &str, alone: OwnedMutexGuard<()>, drain:
     let mut copies = manager.copies();
     let Some(slot) = copies.remove(id) else { return };
     manager.publish(copies);
-    // Its process can have the next copy only when this one is closed.
+    // A shared process can have the next copy only when this one is closed.
     let alone = slot.source.code.common().map(|_| alone);
     let manager = Arc::clone(manager);
     manager.tracker.clone().spawn(async move {

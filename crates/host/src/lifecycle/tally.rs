@@ -1,4 +1,4 @@
-//! What the parts of a reload come to, put together. Pure. Read [`Tally`].
+//! Collects the results of the parts of a reload. Pure. Read [`Tally`].
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -8,24 +8,24 @@ use crate::lifecycle::program::Offering;
 use crate::lifecycle::status::ReloadReport;
 use crate::lifecycle::swap::Swapped;
 
-/// What a reload has come to so far.
+/// The results of a reload so far.
 #[derive(Default)]
 pub(crate) struct Tally {
     pub(crate) report: ReloadReport,
     /// The toolboxes that are not to be removed.
     pub(crate) keep: HashSet<String>,
-    /// The failures of each program of several toolboxes, by its name: they stay until its next list.
+    /// The failures of each program of several toolboxes, by the program's name. They stay until its next list.
     pub(crate) refused: BTreeMap<String, Vec<FailedFile>>,
 }
 
 impl Tally {
-    /// A toolbox was left alone.
+    /// Notes that a toolbox was left alone.
     pub(crate) fn unchanged(&mut self, id: String) {
         self.keep.insert(id.clone());
         self.report.unchanged.push(id);
     }
 
-    /// A toolbox was to be opened.
+    /// Notes the result for a toolbox that was to be opened.
     pub(crate) fn swapped(&mut self, result: Result<Swapped, FailedFile>) {
         match result {
             Ok(Swapped::Added(id)) => self.report.added.push(id),
@@ -34,7 +34,7 @@ impl Tally {
         }
     }
 
-    /// A toolbox was to be removed.
+    /// Notes the result for a toolbox that was to be removed.
     pub(crate) fn removed(&mut self, result: Result<String, FailedFile>) {
         match result {
             Ok(id) => self.report.removed.push(id),
@@ -42,7 +42,7 @@ impl Tally {
         }
     }
 
-    /// A program offered its toolboxes.
+    /// Notes the result for a program.
     pub(crate) fn offered(&mut self, Offering { several, offered }: Offering) {
         let mut failures = Vec::new();
         for offer in offered {
@@ -69,7 +69,7 @@ impl Tally {
         }
     }
 
-    /// The same with sorted lists.
+    /// The results with sorted lists.
     pub(crate) fn sorted(mut self) -> Self {
         let report = &mut self.report;
         for list in [

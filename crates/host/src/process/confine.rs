@@ -1,9 +1,9 @@
 //! Confinement: what a toolbox's process may access outside its own memory.
 //!
-//! [`Confine`] is what the configuration asks for, and the process applies it to itself while it has one thread and
-//! no foreign code. It is applied as a whole: if this kernel cannot enforce a part of it, that is an error, and the
+//! [`Confine`] is what the configuration asks for, and the process applies it to itself while it has one thread and no
+//! foreign code. It is applied as a whole: if this kernel cannot enforce a part of it, that is an error, and the
 //! toolbox is not loaded. Only a confinement that no section asks for ([`Usual`]) is left out, as a whole and before
-//! the process is started. The tables below list what is allowed without being named. Read [`put_on`].
+//! the process is started. The tables below list what is always allowed. Read [`put_on`].
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -18,9 +18,8 @@ use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabiliti
 use crate::process::usual::{make_folders, matching};
 use section::{Confine, Usual};
 
-/// Readable without being named: libraries and the files by which they are found and configured, time zones,
-/// certificates, properties of the machine. Not the home folder, not all of `/etc`, nothing below `/run`, `/var` or
-/// `/tmp`.
+/// Always readable: libraries and the files by which they are found and configured, time zones, certificates,
+/// properties of the machine. Not the home folder, not all of `/etc`, nothing below `/run`, `/var` or `/tmp`.
 const READABLE: &[&str] = &[
     "/usr",
     "/lib",
@@ -85,7 +84,7 @@ const KEPT_FOR_NETWORK: CapabilitySet = CapabilitySet::NET_ADMIN
     .union(CapabilitySet::NET_BROADCAST)
     .union(CapabilitySet::NET_RAW);
 
-/// Why a process cannot be confined. No foreign code was loaded.
+/// Why a process cannot be confined. No foreign code was loaded then.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfineError {
     /// Landlock is missing or too old.
@@ -225,7 +224,7 @@ fn rules(confine: &Confine, plugin: &Path) -> Result<(RulesetCreated, Vec<PathBu
     }
     // The list of devices can be read in /sys, too.
     rules.allow(Path::new("/dev"), AccessFs::ReadDir.into())?;
-    // This program, too, because it is started again to bring the hardware to rest.
+    // Also this program, because it is started again to bring the hardware to rest.
     for path in [plugin, Path::new("/proc/self/exe")] {
         rules.allow(path, read)?;
     }
@@ -268,7 +267,7 @@ fn drop_capabilities(confine: &Confine) -> Result<(), ConfineError> {
 }
 
 /// Confines a process that only inspects a file: it may change no file and open no connection, as far as this kernel
-/// can enforce that. The toolbox of the file, and so its section, is not known yet.
+/// can enforce that. The id of the toolbox is not known yet, and so its section is not, either.
 pub(crate) fn put_on_probe() {
     let writes = || {
         let ruleset = Ruleset::default()
@@ -319,7 +318,7 @@ impl Rules {
 
 fn landlocked(error: landlock::RulesetError) -> ConfineError {
     ConfineError::Landlock(match error {
-        // Its own text is a list of bits.
+        // The error's own text is only a list of bits.
         landlock::RulesetError::HandleAccesses(_) => "this one has none, or an older one".to_owned(),
         other => other.to_string(),
     })
@@ -336,9 +335,9 @@ fn limit(resource: Resource, most: u64, what: &'static str) -> Result<(), Confin
     })
 }
 
-/// Makes `socket` fail with EACCES for every kind of socket: Landlock does not know UDP, and a program on this
-/// machine could do through its socket file what the process may not do itself. The calls that could create a socket
-/// without `socket` fail, too. Pairs of connected sockets lead nowhere and stay allowed.
+/// Makes `socket` fail with EACCES for every kind of socket: Landlock does not cover UDP, and through the socket file
+/// of another program the process could reach what it may not reach itself. The calls that could create a socket
+/// without `socket` fail, too. Pairs of connected sockets reach no other program and stay allowed.
 #[cfg(target_pointer_width = "64")]
 fn forbid_sockets() -> Result<(), ConfineError> {
     use seccompiler::{SeccompAction, SeccompFilter};

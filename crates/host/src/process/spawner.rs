@@ -1,8 +1,8 @@
 //! Starts the processes of toolboxes, from one thread that lives as long as the service.
 //!
 //! The kernel ends a child with PDEATHSIG when the *thread* that started it ends (measured), and the threads of a
-//! runtime come and go, so they must not start a child that has to live on. Also decides what such a process gets:
-//! its task and its environment, nothing else. Read [`spawn`] and [`Program`].
+//! runtime come and go, so they must not start a child that has to live on. Also decides what such a process gets: its
+//! arguments and its environment, nothing else. Read [`spawn`] and [`Program`].
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -46,13 +46,13 @@ pub(crate) struct Program {
     pub(crate) path: OsString,
     /// Variables added to those of the service that are allowed.
     pub(crate) env: BTreeMap<String, String>,
-    /// What its processes may access; without it, everything that the service may.
+    /// What the processes may access; `None`: everything that the service may access.
     pub(crate) confine: Option<Confine>,
 }
 
 impl Program {
-    /// A subcommand of it, in a process group of its own: a Ctrl-C on the terminal must reach only the service, which
-    /// brings its toolboxes to rest before it ends them.
+    /// A subcommand of this program, in a process group of its own: a Ctrl-C on the terminal must reach only the
+    /// service, which brings its toolboxes to rest before it ends them.
     pub(crate) fn command<A: AsRef<OsStr>>(
         &self,
         subcommand: &str,
@@ -86,8 +86,8 @@ pub(crate) fn allowed_environment() -> impl Iterator<Item = (OsString, OsString)
     std::env::vars_os().filter(move |(name, _)| is_allowed(name))
 }
 
-/// A standard input that contains a text. It is a file in memory: unlike a pipe it never blocks the writer if the
-/// process does not read.
+/// A standard input that contains a text. A file in memory holds the text: unlike a pipe, it never blocks the writer if
+/// the process does not read.
 pub(crate) fn input(text: &str) -> io::Result<Stdio> {
     let mut file = File::from(memfd_create("input", MemfdFlags::CLOEXEC)?);
     file.write_all(text.as_bytes())?;

@@ -1,4 +1,4 @@
-//! A process that is ended when nothing keeps it. Read [`Started`].
+//! A process that ends when its owner drops it. Read [`Started`].
 
 use std::process::{Child, ExitStatus};
 use std::thread;
@@ -21,14 +21,14 @@ impl Started {
         }
     }
 
-    /// The process, which the caller ends from now on.
+    /// The process; from now on the caller has to end it.
     pub(crate) fn into_child(self) -> Child {
         ScopeGuard::into_inner(self.child)
     }
 
-    /// How it ended by itself, if it does within `limit`.
+    /// The exit status, if the process ends by itself within `limit`.
     pub(crate) async fn end(&mut self, limit: Duration) -> Option<ExitStatus> {
-        /// How often it is looked at.
+        /// How often the process is checked.
         const LOOK: Duration = Duration::from_millis(10);
         let ended = async {
             loop {
@@ -45,13 +45,13 @@ impl Started {
 fn end(mut child: Child) {
     let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     if let Some(group) = group {
-        // Also when the process itself has ended: it may have left others behind.
+        // Also if the process itself has ended: it may have left other processes behind.
         _ = kill_process_group(group, Signal::KILL);
     }
-    // By itself, too: it may have left its group.
+    // The process is killed individually, too, because it may have left its group.
     _ = child.kill();
     if !matches!(child.try_wait(), Ok(Some(_))) {
-        // Reaped whenever the kernel lets go of it, on a thread that may wait.
+        // A thread that may block reaps the process when the kernel lets it end.
         let pid = child.id();
         let reaper = thread::Builder::new().name("tb-reaper".to_owned());
         if reaper.spawn(move || child.wait()).is_err() {

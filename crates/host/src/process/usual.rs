@@ -16,8 +16,8 @@ pub(super) fn make_folders(usual: &Usual) {
     }
 }
 
-/// The present identity of the devices and writable folders of such a confinement. It changes when a camera is plugged in
-/// again or a card is mounted, and a reload then replaces the toolbox.
+/// The present identity of the devices and writable folders of a default confinement. It changes when a camera is
+/// plugged in again or a card is mounted; a reload then replaces the toolbox.
 pub(crate) fn seen(confine: &Confine) -> Vec<(u64, u64)> {
     let Some(usual) = &confine.usual else {
         return Vec::new();

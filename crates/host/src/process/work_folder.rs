@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::runtime::Handle;
 
-/// A folder that one process makes for itself, and that is removed with everything in it when this is dropped.
+/// A folder that one process makes for itself. The drop of this removes the folder and everything in it.
 #[derive(Debug)]
 pub(crate) struct WorkFolder(PathBuf);
 
 impl WorkFolder {
-    /// One that does not exist yet, in a private folder of this process.
+    /// The path of a new folder in a private folder of this process. The folder does not exist yet.
     pub(crate) fn below(private: &Path) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -25,7 +25,8 @@ impl WorkFolder {
 
 impl Drop for WorkFolder {
     fn drop(&mut self) {
-        // What cannot be removed now (a process that the program left behind still writes) goes with the private folder.
+        // Files that cannot be removed now, because a process that the program left behind still writes, are removed
+        // with the private folder.
         let folder = std::mem::take(&mut self.0);
         let remove = move || fs::remove_dir_all(folder);
         match Handle::try_current() {

@@ -1,7 +1,7 @@
-//! A toolbox in this process: orders are handed to its server as they are, and its notices to those who wait.
+//! A toolbox in this process: passes orders directly to its server, and its notices to the callers that wait.
 //!
-//! What an order asks for waits in the queues of the toolbox's own two threads, one for each lane, so sending one never waits
-//! for the toolbox. Read [`Hosted::in_process`].
+//! Orders wait in the queues of the toolbox's two threads, one for each lane, so sending an order never waits for the
+//! toolbox. Read [`Hosted::in_process`].
 
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -27,7 +27,7 @@ impl Hosted {
     /// ```
     ///
     /// # Errors
-    /// What the toolbox said, or that it took longer than `limits.open`.
+    /// The toolbox's own failure, or that it took longer than `limits.open`.
     ///
     /// # Cancel safety
     /// When the future is dropped, the toolbox is closed as soon as it is open.
@@ -54,7 +54,7 @@ impl Hosted {
             let answer = said.map(|()| functions).into();
             opener.hear(Notice::Opened { seq: 0, answer });
         });
-        // Owned by the toolbox's thread: while that can say something, there is one who hears it.
+        // The toolbox's thread owns the peer, so the peer exists as long as the toolbox can send a notice.
         let closed = move || {
             peer.ended(End::Closed(true));
             peer.rested.send_replace(true);
@@ -66,7 +66,7 @@ impl Hosted {
     }
 }
 
-/// Takes notices to those who wait. Weak: the toolbox's server belongs to them.
+/// Passes notices to the peer. Weak, because the peer owns the toolbox's server.
 #[derive(Default)]
 struct Ear(OnceLock<Weak<Peer>>);
 

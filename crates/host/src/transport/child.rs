@@ -26,31 +26,31 @@ use crate::transport::peer::Peer;
 use crate::transport::sockets::{Pairs, Sockets};
 use section::Confine;
 
-/// Loading the file comes before opening the toolbox, and may take a moment of its own.
+/// The time for loading the file, which comes before the opening of the toolbox.
 pub(super) const LOADING: Duration = Duration::from_millis(500);
 
 /// How long a toolbox that is being opened has to close when the service ends.
 const CLOSING: Duration = Duration::from_secs(1);
 
-/// What a toolbox's process is made of.
+/// The settings of a toolbox's process.
 #[derive(Clone, Debug)]
 pub struct ProcessSettings {
     /// The program that is run as `toolbox-host` or `program-host`.
     pub program: PathBuf,
-    /// The file it loads, or the program it becomes; a file should be a staged copy that nothing else writes. Kept until its
-    /// hardware is at rest.
+    /// The file that the process loads, or the program that it becomes; a file should be a staged copy that nothing
+    /// else writes. Kept until the hardware is at rest.
     pub file: Arc<PluginFile>,
-    /// Added to the allowed part of the service's environment.
+    /// Variables added to the allowed part of the service's environment.
     pub env: BTreeMap<String, String>,
-    /// Memory it may use, in MiB; none: as much as there is.
+    /// The memory that the process may use, in MiB; `None`: no limit.
     pub memory_mb: Option<u64>,
-    /// What it may reach; none: everything that the service may.
+    /// What the process may access; `None`: everything that the service may access.
     pub confine: Option<Confine>,
     /// How long the process may take until it says hello.
     pub hello: Duration,
-    /// If not empty, a program's script needs one of these hashes whenever a process of it is started.
+    /// If not empty, a program's script has to have one of these hashes whenever a process of the program is started.
     pub allow_sha256: Vec<String>,
-    /// The service ends: a process that is being opened is closed, or killed.
+    /// Cancelled when the service ends: a process that is being opened is closed then, or killed.
     pub stop: CancellationToken,
 }
 
@@ -65,7 +65,7 @@ impl Hosted {
     /// ```
     ///
     /// # Errors
-    /// The process cannot be started or dies; what the toolbox said; or that it took longer than `limits.open`.
+    /// The process cannot be started or dies; the toolbox's own failure; or it took longer than `limits.open`.
     ///
     /// # Cancel safety
     /// The process closes its toolbox and ends.
@@ -88,7 +88,7 @@ impl Hosted {
             members: None,
         });
         let Kept { peer, sockets, .. } = kept.await.map_err(|e| trouble(&e))?;
-        // From here on dropping it ends the process.
+        // From here on, a drop of this value ends the process.
         let toolbox = Self {
             peer,
             maker,
@@ -115,14 +115,14 @@ impl Hosted {
         greeted(peer, sockets, hello).await?;
         peer.opens();
         peer.lanes.data(Order::Open(opening))?;
-        // Whether it lives is not asked here: the dynamic linker may take a processor for a while.
+        // No heartbeats are sent during the opening: the dynamic linker may need the processor for a while.
         let limit = peer.limits.open;
         let opened = self.await_open(is_open, limit + LOADING).await;
         opened.unwrap_or_else(|| Err(give_up(peer, sockets, "did not return from open()", limit)))
     }
 }
 
-/// What a process serves: one toolbox; or several, and then the peer is what is about all of them.
+/// The content of a process: one toolbox; or several, and then the peer is for notices about all of them.
 pub(super) struct Served {
     pub(super) peer: Arc<Peer>,
     pub(super) members: Option<Arc<Members>>,
@@ -135,10 +135,10 @@ pub(super) struct Kept {
     pub(super) sockets: Arc<Sockets>,
 }
 
-/// Starts a process and the threads that keep it. `config` is for the one that brings its hardware to rest.
+/// Starts a process and the threads that keep it. `config` is for the process that brings the hardware to rest.
 ///
 /// # Errors
-/// It cannot be started.
+/// The process cannot be started.
 ///
 /// # Cancel safety
 /// The process is ended.
@@ -165,7 +165,7 @@ pub(super) async fn keep(
         .stdout(Stdio::from(OwnedFd::from(pairs.their_control)))
         .stderr(Stdio::piped());
     let (tell, told) = oneshot::channel();
-    // If this future is dropped, what is not received is dropped there, and ended.
+    // If this future is dropped, the spawner's thread drops the process, which ends it.
     spawner::spawn(command, move |spawned| drop(tell.send(spawned.map(Started::new))));
     let started = told.await.map_err(std::io::Error::other)??;
     let pid = started.child.id();
@@ -196,14 +196,14 @@ pub(super) async fn end(peer: &Peer, sockets: &Sockets, stop: &CancellationToken
     if !in_time && stop.is_cancelled() {
         give_up(peer, sockets, "did not close while it was opened", CLOSING);
     }
-    // An error means that its keeper is gone.
+    // An error means that the keeper is gone.
     _ = rested.wait_for(|rested| *rested).await;
 }
 
-/// Waits until a process has said who it is.
+/// Waits until a process has sent its hello.
 ///
 /// # Errors
-/// It died, or did not within `hello`.
+/// The process died, or sent no hello within `hello`.
 pub(super) async fn greeted(peer: &Peer, sockets: &Sockets, hello: Duration) -> Result<(), Failure> {
     let (mut greeted, mut end) = (sockets.greeted.subscribe(), peer.end.subscribe());
     tokio::select! {
@@ -215,7 +215,7 @@ pub(super) async fn greeted(peer: &Peer, sockets: &Sockets, hello: Duration) -> 
     }
 }
 
-/// Has the keeper end a process that does not do what it is there for.
+/// Tells the keeper to end a process that does not do its task.
 fn give_up(peer: &Peer, sockets: &Sockets, what: &str, limit: Duration) -> Failure {
     let id = &peer.unasked.origin.toolbox_id;
     let text = format!("its process {what} within {} s", limit.as_secs_f64());
@@ -224,7 +224,7 @@ fn give_up(peer: &Peer, sockets: &Sockets, what: &str, limit: Duration) -> Failu
     Failure::new(FailureKind::TimeoutError, format!("toolbox `{id}`: {text}"))
 }
 
-/// The failure of what keeps a process from being started.
+/// The failure for a process that cannot be started.
 pub(super) fn cannot_start(what: &str, error: &dyn std::fmt::Display) -> Failure {
     Failure::new(
         FailureKind::ToolboxError,
@@ -291,7 +291,7 @@ mod tests {
             stop: CancellationToken::new(),
         };
         let (goes_on, is_held) = std::sync::mpsc::channel::<()>();
-        // Its thread starts nothing until then.
+        // The spawner's thread starts nothing until then.
         spawn(Command::new("true"), move |first| {
             _ = is_held.recv();
             first.unwrap().wait().unwrap();
@@ -299,7 +299,7 @@ mod tests {
         let keeping = keep(process, "arm", "{}".to_owned(), |_| panic!("it is waited for"));
         assert!(keeping.now_or_never().is_none());
         goes_on.send(()).unwrap();
-        // It is started after the other one.
+        // This process is started after the other one.
         spawn_now(Command::new("true")).unwrap().wait().unwrap();
         let end = Instant::now() + Duration::from_secs(20);
         while !children().is_empty() {

@@ -20,9 +20,10 @@ use crate::transport::members::{Listed, Members};
 use crate::transport::peer::{Death, Peer};
 use crate::transport::sockets::Sockets;
 
-/// How long such a toolbox may take to answer a halt: it moves nothing, and its process has no thread for it alone.
+/// How long a toolbox of a shared process may take to answer a halt: it moves nothing, and the process has no thread
+/// for it alone.
 pub(crate) const HALT: Duration = Duration::from_secs(2);
-/// How long such a process may be silent before that is told.
+/// How long a shared process may be silent before the silence is reported.
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// A process that is several toolboxes, or none yet. Dropping it closes them all in the background.
@@ -33,7 +34,7 @@ pub(crate) struct CommonProcess {
 }
 
 impl CommonProcess {
-    /// Starts a process and waits until it has said who it is. `name` is its program's.
+    /// Starts a process and waits for its hello. `name` is the name of its program.
     ///
     /// ```text
     ///  Peer of a toolbox ─┐
@@ -43,7 +44,7 @@ impl CommonProcess {
     /// ```
     ///
     /// # Errors
-    /// It cannot be started, dies, or is not several toolboxes.
+    /// The process cannot be started, dies, or is not several toolboxes.
     ///
     /// # Cancel safety
     /// The process ends.
@@ -79,7 +80,7 @@ impl CommonProcess {
             sockets,
         } = kept.await.map_err(|error| trouble(&error))?;
         let members = members.ok_or_else(|| trouble(&"it has no toolboxes"))?;
-        // From here on dropping it ends the process.
+        // From here on, a drop of this value ends the process.
         let common = Self {
             peer,
             sockets,
@@ -96,23 +97,23 @@ impl CommonProcess {
         Ok(common)
     }
 
-    /// The newest list of its toolboxes.
+    /// Receives the newest list of the process's toolboxes.
     pub(crate) fn offers(&self) -> watch::Receiver<Listed> {
         self.members.offers.subscribe()
     }
 
-    /// Resolves when it has ended: to what happened, when it died by itself.
+    /// Resolves when the process has ended; to a `Death` if it was not asked to end.
     pub(crate) fn died(&self) -> BoxFuture<'static, Option<Death>> {
         self.peer.died()
     }
 
-    /// Has it killed, and waits for that.
+    /// Kills the process and waits for its end.
     ///
     /// # Cancel safety
-    /// It is killed.
+    /// The process is killed.
     pub(crate) async fn end_now(&self, why: &str) {
         self.kill(why);
-        // As in `close`.
+        // An error means that the keeper is gone.
         _ = self.peer.rested.subscribe().wait_for(|rested| *rested).await;
     }
 
@@ -121,13 +122,13 @@ impl CommonProcess {
         self.sockets.wake.signal();
     }
 
-    /// Closes all its toolboxes and ends it. It is killed when it does not end in time.
+    /// Closes all toolboxes of the process and ends it. A process that does not end in time is killed.
     ///
     /// # Cancel safety
     /// The closing goes on.
     pub(crate) async fn close(&self) {
         self.peer.begin_close();
-        // An error means that the keeper is gone, best effort.
+        // An error means that the keeper is gone.
         _ = self.peer.rested.subscribe().wait_for(|rested| *rested).await;
     }
 }
@@ -136,17 +137,17 @@ impl Drop for CommonProcess {
     fn drop(&mut self) {
         self.peer.begin_close();
         if !*self.sockets.greeted.borrow() {
-            // It has nothing to close, and may hang.
+            // The process has no toolbox to close, and may hang.
             self.kill("nothing waits for its hello any more");
         }
     }
 }
 
 impl Hosted {
-    /// Opens one of the toolboxes of a process, unless that is given up.
+    /// Opens one of the toolboxes of a process, unless `given_up` is cancelled.
     ///
     /// # Errors
-    /// What the toolbox said; or that it took longer than `limits.open`; or that the process cannot have it.
+    /// The toolbox's own failure; or it took longer than `limits.open`; or the process cannot open this toolbox.
     ///
     /// # Cancel safety
     /// The toolbox is closed.
@@ -183,7 +184,7 @@ impl Hosted {
             )),
         };
         if opened.is_err() {
-            // Before it is opened again.
+            // Closed completely before it is opened again.
             toolbox.close().await;
         }
         opened.map(|()| toolbox)

@@ -1,6 +1,6 @@
-//! The thread of a data lane, at either end: reads what comes, and sends what the socket did not take at once.
+//! The thread of a data lane, at either end: reads frames, and sends the bytes that the socket did not take at once.
 //!
-//! What serves the control lane has no part in it. Read [`serve`].
+//! The control lane does not depend on it. Read [`serve`].
 
 use std::io::{ErrorKind, Read};
 
@@ -20,8 +20,8 @@ pub(crate) enum LaneError {
     Nonsense(String),
 }
 
-/// Serves a data lane until it ends; says why that came. `take` gets the body of each frame, and says why it is nonsense; `woken`
-/// is called when the lane may have been woken.
+/// Serves a data lane until it ends; returns the reason. `take` gets the body of each frame; its error says why the
+/// body is invalid. `woken` is called whenever the lane may have been woken.
 pub(crate) fn serve(
     lane: &LaneSocket,
     mut take: impl FnMut(&[u8]) -> Result<(), String>,

@@ -1,6 +1,8 @@
-//! How orders and notices stand on a socket: a length of four bytes, little endian, then so many bytes of JSON.
+//! The format of orders and notices on a socket: a length of four bytes, little endian, then that number of bytes of
+//! JSON.
 //!
-//! Pure: bytes in, orders and notices out, and back. Knows no socket. Read [`Frame`] (to send) and [`Cutter`] (what came).
+//! Pure: bytes in, orders and notices out, and back. Knows no socket. Read [`Frame`] (to send) and [`Cutter`] (to
+//! receive).
 
 use std::ops::Deref;
 
@@ -11,13 +13,13 @@ use tokio_util::codec::{Decoder, LengthDelimitedCodec};
 
 const HEADER: usize = size_of::<u32>();
 
-/// A body longer than this is no reason to keep its room for the next ones.
+/// The buffer of a body longer than this is not kept for the next bodies.
 const LARGE: usize = 1 << 20;
 
-/// Why bytes are no frame of ours. The connection cannot be used after it.
+/// Why bytes are not a valid frame. The connection cannot be used after this error.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum FrameError {
-    /// The other side announces more than is ever sent.
+    /// The other side announces a longer body than is allowed.
     #[error("a frame announces {length} bytes; at most {limit} are sent")]
     TooLong { length: usize, limit: usize },
     /// The body is no order and no notice.
@@ -34,23 +36,23 @@ impl Frame {
         Self::about(said, None)
     }
 
-    /// Names the toolbox that it is about, if the other side has several.
+    /// A frame that names its toolbox, if the other side has several.
     pub(crate) fn about<T: Serialize>(said: &T, toolbox: Option<&str>) -> Self {
         let mut bytes = vec![0; HEADER];
-        // Orders and notices are structs, and what is free in them was written before: nothing here can fail.
+        // This cannot fail: orders and notices are structs, and the free JSON in them is text already.
         _ = protocol::write(&mut bytes, said, toolbox);
-        // No body of ours comes near 4 GiB: the other side refuses far less.
+        // No body comes near 4 GiB: the other side refuses far smaller ones.
         let length = u32::try_from(bytes.len() - HEADER).unwrap_or(u32::MAX);
         bytes[..HEADER].copy_from_slice(&length.to_le_bytes());
         Self(bytes)
     }
 
-    /// Bytes of its body.
+    /// The length of the body in bytes.
     pub(crate) fn length(&self) -> usize {
         self.0.len() - HEADER
     }
 
-    /// Whether the other side of the data socket takes it.
+    /// Whether the other side of the data socket would refuse the frame.
     pub(crate) fn is_too_long(&self) -> bool {
         self.length() > protocol::MAX_DATA
     }
@@ -64,7 +66,7 @@ impl Deref for Frame {
     }
 }
 
-/// Cuts a stream of bytes into the bodies of frames. Holds at most one body of `limit` bytes and what one read brought.
+/// Cuts a stream of bytes into the bodies of frames. Holds at most one body of `limit` bytes and the bytes of one read.
 #[derive(Debug)]
 pub(crate) struct Cutter {
     codec: LengthDelimitedCodec,
@@ -85,7 +87,7 @@ impl Cutter {
         }
     }
 
-    /// Takes what was read.
+    /// Adds bytes that were read.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
@@ -93,7 +95,7 @@ impl Cutter {
     /// The next whole body.
     ///
     /// # Errors
-    /// [`FrameError::TooLong`], before any of that body is kept.
+    /// [`FrameError::TooLong`], before any byte of that body is kept.
     pub(crate) fn next(&mut self) -> Result<Option<BytesMut>, FrameError> {
         let body = self.codec.decode(&mut self.bytes).map_err(|_| self.too_long())?;
         if body.as_ref().is_some_and(|body| body.len() > LARGE) {
@@ -102,7 +104,7 @@ impl Cutter {
         Ok(body)
     }
 
-    /// The only error of the codec; it leaves the length where it is.
+    /// The only error of the codec. It leaves the length in the buffer, so that the length can be read here.
     fn too_long(&self) -> FrameError {
         let length = self
             .bytes

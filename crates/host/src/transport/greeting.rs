@@ -1,4 +1,4 @@
-//! The first words of a toolbox's process: who it is. Read [`ask`].
+//! The hello of a toolbox's process, which says which toolboxes it is. Read [`ask`].
 
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -21,26 +21,26 @@ use crate::process::started::Started;
 use crate::transport::frame::Cutter;
 use crate::transport::sockets::Pairs;
 
-/// What is kept of what a program writes before its hello.
+/// How much of a program's output before its hello is kept.
 const MAX_STDERR_BYTES: u64 = 64 * 1024;
-/// How long a program that has closed its connection has to end, so that its exit code can be told.
+/// How long a program that has closed its connection has to end, so that its exit code can be reported.
 const END: Duration = Duration::from_millis(200);
 
-/// What a program says that it is.
+/// What a program is, according to its hello.
 pub(crate) enum Said {
     /// One toolbox.
     One(Box<Manifest>),
-    /// Several, which share one process of it, or none so far.
+    /// Several toolboxes that share one process, or none so far.
     Several(Vec<Raw<Manifest>>),
 }
 
-/// Starts a program, hears who it is, and ends it with everything in its process group.
+/// Starts a program, reads its hello, and ends it with everything in its process group.
 ///
 /// # Errors
-/// What it did instead, in words that follow the program's name.
+/// What the program did instead, in words that follow its name.
 ///
 /// # Cancel safety
-/// It is ended.
+/// The program is ended.
 pub(crate) async fn ask(file: &PluginFile, host: &Program, limit: Duration) -> Result<Said, String> {
     let trouble = |error: std::io::Error| format!("cannot be started: {error}");
     let Launch {
@@ -59,7 +59,7 @@ pub(crate) async fn ask(file: &PluginFile, host: &Program, limit: Duration) -> R
         .stderr(Stdio::piped());
     let (tell, told) = oneshot::channel();
     spawner::spawn(command, move |spawned| {
-        // When the asker is gone, what is not received is dropped here, and ended.
+        // If the receiver is gone, the drop of the process here ends it.
         drop(tell.send(spawned.map(Started::new)));
     });
     let started = told
@@ -92,7 +92,7 @@ pub(crate) async fn ask(file: &PluginFile, host: &Program, limit: Duration) -> R
         Err(_) => format!("did not say hello within {} s", limit.as_secs_f64()),
     };
     if let Some(pipe) = &mut stderr {
-        // What it wrote last is in the pipe.
+        // The program's last lines are still in the pipe.
         _ = timeout(END, pipe.read_to_end(&mut written)).await;
     }
     Err(match last_lines(&String::from_utf8_lossy(&written)) {
@@ -104,7 +104,7 @@ pub(crate) async fn ask(file: &PluginFile, host: &Program, limit: Duration) -> R
 /// Whether a first notice is a hello of this version.
 ///
 /// # Errors
-/// What it is instead, in words that follow the name of who said it.
+/// What the notice is instead, in words that follow the sender's name.
 pub(crate) fn hello(first: &Notice) -> Result<&Hello, String> {
     match first {
         Notice::Hello(hello) if hello.protocol == PROTOCOL => Ok(hello),
@@ -118,7 +118,7 @@ pub(crate) fn hello(first: &Notice) -> Result<&Hello, String> {
     }
 }
 
-/// What a hello says that its program is.
+/// Reads from a hello what its program is.
 fn what(hello: &Hello) -> Result<Said, String> {
     if has_several(hello) {
         return several(hello).map(Said::Several);
@@ -131,10 +131,10 @@ pub(crate) fn has_several(hello: &Hello) -> bool {
     hello.features.iter().any(|feature| feature == TOOLBOXES)
 }
 
-/// The manifests of a program that may be several toolboxes; what is in each is another question.
+/// The manifests of a program that may be several toolboxes. Their content is not checked.
 ///
 /// # Errors
-/// It has too many, in words that follow its name.
+/// There are too many, in words that follow the program's name.
 pub(crate) fn several(hello: &Hello) -> Result<Vec<Raw<Manifest>>, String> {
     match hello.toolboxes.len() {
         0..=MAX_TOOLBOXES => Ok(hello.toolboxes.clone()),

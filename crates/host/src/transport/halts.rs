@@ -1,4 +1,4 @@
-//! One halt for several toolboxes of a process: which orders are sent, and whose answer it is.
+//! One halt for several toolboxes of a process: decides which orders are sent, and which toolboxes an answer is for.
 //!
 //! Pure: halts in, orders out, and back. Read [`Halts::take`], then [`Halts::answered`].
 
@@ -10,10 +10,11 @@ use serde_json::Value;
 
 use crate::contract::json;
 
-/// Halts of several that may be without an answer. One that is older is not answered any more: halts are given 2 s.
+/// The number of shared halts that may be without an answer. Older ones are not answered any more, because callers wait
+/// only 2 s for a halt.
 const MAX_SENT: usize = 64;
 
-/// A halt of everything of one toolbox, which was not sent yet.
+/// A halt of all subsystems of one toolbox that was not sent yet.
 #[derive(Clone, Debug)]
 pub(crate) struct Waiting {
     id: String,
@@ -26,16 +27,17 @@ pub(crate) struct Waiting {
 #[derive(Debug, Default)]
 pub(crate) struct Halts {
     waiting: Vec<Waiting>,
-    /// The halts of several that were sent: the toolboxes and their own numbers, by the number of the order.
+    /// The shared halts that were sent. By the number of the order: the toolboxes, each with the number of its own
+    /// halt.
     sent: HashMap<u64, Vec<(String, u64)>>,
     oldest: VecDeque<u64>,
 }
 
 impl Waiting {
-    /// A halt that may be sent with those of others.
+    /// A halt that may be sent together with the halts of other toolboxes.
     ///
     /// # Errors
-    /// It is another order.
+    /// The order, if it is not such a halt.
     pub(crate) fn of(id: &str, order: Order) -> Result<Self, Order> {
         match order {
             Order::Halt {
@@ -70,8 +72,8 @@ impl Halts {
         self.waiting.push(waiting);
     }
 
-    /// The orders for the halts that wait, each with the toolbox that it names: emergencies first. `number` gives the number of a
-    /// halt of several.
+    /// The orders for the halts that wait, each with the toolbox that it names; emergencies come first. `number`
+    /// returns the number for a shared halt.
     pub(crate) fn take(&mut self, mut number: impl FnMut() -> u64) -> Vec<(Option<String>, Order)> {
         let waiting = std::mem::take(&mut self.waiting);
         let mut orders = Vec::new();
@@ -87,7 +89,7 @@ impl Halts {
             }
             let seq = number();
             if emergency {
-                // Epochs are counted for each toolbox.
+                // A shared halt has no epoch, because each toolbox has its own.
                 let epoch = |halt: &Waiting| {
                     let stop_epoch = halt.stop_epoch;
                     (Some(halt.id.clone()), Order::Epoch { stop_epoch })
@@ -117,13 +119,13 @@ impl Halts {
         orders
     }
 
-    /// The answers to the halts that were sent as one, of which this is the answer: the toolbox, its number, and what it is told.
+    /// Splits the answer to a shared halt: for each toolbox, the number of its own halt and the answer to it.
     pub(crate) fn answered(&mut self, seq: u64, answer: &Answer<()>) -> Vec<(String, u64, Answer<()>)> {
         let named = self.sent.remove(&seq).unwrap_or_default();
         let missed = match answer {
             Answer::Ok(()) => None,
             Answer::Error(failure) | Answer::Lost(failure) => {
-                // An error that names none of them holds for all.
+                // An error that names none of the toolboxes holds for all of them.
                 let names_one = |missed: &serde_json::Map<String, Value>| {
                     named.iter().any(|(id, _)| missed.contains_key(id))
                 };
@@ -133,7 +135,7 @@ impl Halts {
         let of = |(id, seq): (String, u64)| {
             let reached = match &missed {
                 None => true,
-                // Those that are not named were reached.
+                // Toolboxes that the error does not name were reached.
                 Some(Some(missed)) => !missed.contains_key(&id),
                 Some(None) => false,
             };

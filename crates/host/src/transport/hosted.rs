@@ -1,7 +1,7 @@
-//! One open copy of a toolbox, as the engine and the manager have it, wherever it runs.
+//! One open copy of a toolbox, as the engine and the manager use it, wherever it runs.
 //!
-//! Turns what they ask into orders, and answers into results; keeps the limits of time. What carries the orders, and who is
-//! told what, are the transport's and the peer's. Read [`Hosted`].
+//! Turns calls into orders, and answers into results; enforces the time limits. A transport carries the orders, and the
+//! peer assigns the answers to the callers. Read [`Hosted`].
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -28,7 +28,7 @@ use engine::{Ended, Halt, ProgressSink, RunId, Toolbox, Unanswered};
 pub struct Hosted {
     pub(super) peer: Arc<Peer>,
     pub(super) maker: Maker,
-    /// The folder for the toolbox's content, as the starts of calls that ask for content name it.
+    /// The folder for the toolbox's content, named in the starts of calls that ask for content.
     pub(super) content_dir: Option<String>,
 }
 
@@ -41,7 +41,7 @@ impl std::fmt::Debug for Hosted {
 }
 
 impl Hosted {
-    /// Names the folder for the files that the toolbox returns as content.
+    /// Sets the folder for the files that the toolbox returns as content.
     #[must_use]
     pub fn with_content_dir(mut self, folder: Option<String>) -> Self {
         self.content_dir = folder;
@@ -54,37 +54,37 @@ impl Hosted {
         &self.peer.unasked.origin
     }
 
-    /// What the toolbox says about itself.
+    /// The toolbox's manifest.
     #[must_use]
     pub fn manifest(&self) -> &Arc<Manifest> {
         &self.peer.manifest
     }
 
-    /// What was dropped so far.
+    /// The counts of dropped messages so far.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.peer.unasked.counters.read() + self.peer.lock().counts
     }
 
-    /// How long it may take to answer a halt.
+    /// How long the toolbox may take to answer a halt.
     #[must_use]
     pub fn halt_limit(&self) -> Duration {
         self.peer.limits.halt
     }
 
-    /// Its process, where it does not run in this one.
+    /// The id of the toolbox's process; `None` if it runs in this process.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
         self.peer.lanes.pid()
     }
 
-    /// Runs that have not ended and were not given up.
+    /// The number of runs that have not ended and were not given up.
     #[must_use]
     pub fn open_runs(&self) -> usize {
         self.peer.lock().runs.len()
     }
 
-    /// The newest emergency stop it knows of.
+    /// The newest stop epoch that this copy knows.
     #[must_use]
     pub fn stop_epoch(&self) -> u64 {
         self.peer.lock().stop_epoch
@@ -96,16 +96,16 @@ impl Hosted {
         self.peer.stopped.load(Ordering::SeqCst) > 0
     }
 
-    /// Makes an older generation's stop known to this one. Never goes back.
+    /// Raises the stop epoch to that of an older generation; an older epoch has no effect.
     pub fn raise_stop_epoch(&self, to: u64) {
         self.peer.raise_stop_epoch(to);
         self.peer.lanes.control(Order::Epoch { stop_epoch: to });
     }
 
-    /// Asks for the tools; those that cannot be used are listed with the reason.
+    /// Asks for the tools. Tools that cannot be used are listed with the reason.
     ///
     /// # Errors
-    /// What the toolbox said, or that it took longer than `limits.open`.
+    /// The toolbox's own failure, or that it took longer than `limits.open`.
     ///
     /// # Cancel safety
     /// The answer is lost, nothing else.
@@ -124,10 +124,10 @@ impl Hosted {
         tools::read(&list, self.maker, motion)
     }
 
-    /// Asks whether it may be closed now. A toolbox that does not answer within `limits.open` does not refuse.
+    /// Asks whether the toolbox may be closed now. A toolbox that does not answer within `limits.open` does not refuse.
     ///
     /// # Errors
-    /// Why not, in the toolbox's words.
+    /// The toolbox refused; the failure is its reason.
     ///
     /// # Cancel safety
     /// The answer is lost, nothing else.
@@ -140,7 +140,8 @@ impl Hosted {
         }
     }
 
-    /// Hands over a bus message, if the toolbox subscribes to its topic. Never waits; the newest messages win.
+    /// Hands over a bus message, if the toolbox subscribes to its topic. Never waits; if there are too many, the oldest
+    /// are dropped.
     pub fn message(&self, topic: &str, data: &str) {
         let peer = &self.peer;
         if !peer.has(|f| f.message) || !peer.manifest.subscribes.iter().any(|t| t == topic) {
@@ -154,7 +155,7 @@ impl Hosted {
         }
     }
 
-    /// Hands over the answer to a request; false when it is not this copy's or was answered already.
+    /// Hands over the answer to a request; false if this copy did not make the request, or it was answered already.
     pub fn respond(&self, request: u64, answer: &Result<Value, Failure>) -> bool {
         let asked = self.peer.lock().requests.remove(&request);
         if asked {
@@ -164,14 +165,15 @@ impl Hosted {
         asked
     }
 
-    /// Closes the toolbox: no new work, what is queued is cancelled, what is under way finishes, then `close`. Runs that are
-    /// still open afterwards are lost. True when it closed within `limits.close`. Otherwise a process of its own is ended; in
-    /// this process the toolbox is abandoned: its threads stay, and it can still be halted.
+    /// Closes the toolbox: no new work begins, queued work is cancelled, work that is under way finishes, then `close`
+    /// is called. Runs that are still open afterwards are lost. True if the toolbox closed within `limits.close`.
+    /// Otherwise its own process is ended; in this process the toolbox is abandoned: its threads stay, and it can still
+    /// be halted.
     ///
     /// # Cancel safety
     /// The closing goes on; calling it again waits for the same end.
     pub fn close(&self) -> BoxFuture<'_, bool> {
-        // Begins even if the future is never polled.
+        // Closing begins even if the future is never polled.
         self.peer.begin_close();
         let (mut end, mut rested) = (self.peer.end.subscribe(), self.peer.rested.subscribe());
         let limit = (!self.peer.lanes.is_kept()).then_some(self.peer.limits.close);
@@ -188,7 +190,7 @@ impl Hosted {
                 return false;
             };
             if !matches!(*self.peer.end.borrow(), Some(End::Abandoned)) {
-                // An error means that the keeper is gone, best effort.
+                // An error means that the keeper is gone.
                 _ = rested.wait_for(|rested| *rested).await;
             }
             closed
@@ -196,12 +198,12 @@ impl Hosted {
         .boxed()
     }
 
-    /// Resolves when it has ended: to what happened, when it died by itself, which only a process of its own can.
+    /// Resolves when the toolbox has ended; to a `Death` if its process ended without being asked to.
     pub fn died(&self) -> BoxFuture<'static, Option<Death>> {
         self.peer.died()
     }
 
-    /// How opening it went; none when that is not known within `limit`.
+    /// The result of the opening; `None` if it does not arrive within `limit`.
     pub(super) async fn await_open(
         &self,
         is_open: oneshot::Receiver<Result<(), Failure>>,
@@ -258,7 +260,7 @@ impl Hosted {
         self.peer.lanes.wait();
         let peer = self.peer.clone();
         async move {
-            // Those of the same stop were all asked for before the first of them is waited for.
+            // When the first future of a stop is polled, all halts of this stop have been queued.
             peer.lanes.hurry();
             if let Some(answer) = within(limit, answer).await {
                 return match answer {
@@ -315,7 +317,7 @@ impl Toolbox for Hosted {
         mut start: Start,
         progress: Option<ProgressSink>,
     ) -> BoxFuture<'static, Ended> {
-        // A call that asks for no content has none.
+        // A call that asks for no content gets no folder.
         start.call.content_dir = start.call.content_dir.and(self.content_dir.clone());
         let (peer, run, wanted) = (&self.peer, run.0, progress.is_some());
         let ended = match peer.begins(run, &start, progress) {
@@ -370,7 +372,8 @@ impl Toolbox for Hosted {
             stop_epoch,
         } = halt;
         if emergency {
-            // Before the command: no older start is sent after it, and those that are on their way never begin.
+            // Raised before the command is sent: afterwards no older start is sent, and the older starts that are on
+            // their way never begin.
             self.peer.raise_stop_epoch(stop_epoch);
             self.peer.stopped.fetch_add(1, Ordering::SeqCst);
         }
@@ -387,13 +390,13 @@ impl Toolbox for Hosted {
     fn resume(&self) -> BoxFuture<'static, Result<(), Unanswered>> {
         let peer = Arc::clone(&self.peer);
         let stops = peer.stopped.load(Ordering::SeqCst);
-        // Not urgent, and may look at the hardware first.
+        // A resume is not urgent, and the toolbox may check the hardware first.
         let limit = Some(peer.limits.open);
         let answer = self.command("resume()", limit, None, |seq| Order::Resume { seq });
         async move {
             let agreed = answer.await;
             if agreed.is_ok() {
-                // A stop that came meanwhile is newer than what the toolbox agreed to.
+                // If another stop came meanwhile, the toolbox has not agreed to lift it, and the count stays.
                 _ = peer
                     .stopped
                     .compare_exchange(stops, 0, Ordering::SeqCst, Ordering::SeqCst);
@@ -404,7 +407,7 @@ impl Toolbox for Hosted {
     }
 }
 
-/// What a future brings; none when that takes longer than a limit, if there is one.
+/// The output of a future; `None` if it takes longer than `limit`, if there is a limit.
 async fn within<T>(limit: Option<Duration>, future: impl Future<Output = T>) -> Option<T> {
     match limit {
         Some(limit) => timeout(limit, future).await.ok(),

@@ -1,5 +1,5 @@
-//! What the service's side of a transport promises, whatever the toolbox on the other side says. The toolbox is a list of the
-//! orders that it was given; a test says its notices.
+//! Tests of the service's side of a transport, whatever the toolbox on the other side sends. The toolbox is a list of
+//! the orders that it received; a test sends its notices.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ use crate::transport::lanes::Lanes;
 use crate::transport::peer::{Death, End, Peer};
 use engine::{Ended, Halt, RunId, Toolbox, Unanswered};
 
-/// Keeps what it is given.
+/// Lanes that keep the orders.
 #[derive(Default)]
 struct Kept {
     orders: Mutex<Vec<Order>>,
@@ -74,7 +74,7 @@ impl HostServices for Kept {
     }
 }
 
-/// An open toolbox that may ask under `ask.time`, and under nothing else.
+/// An open toolbox whose only request topic is `ask.time`.
 fn open(limits: Limits) -> (Hosted, Arc<Kept>) {
     let kept = Arc::new(Kept::default());
     let manifest = Manifest {
@@ -180,7 +180,7 @@ async fn every_caller_is_told_once_how_the_toolbox_ended() {
             assert_eq!(failure.kind, kind);
             assert!(failure.message.contains(words), "{}", failure.message);
         }
-        // What comes later was never asked, so that another copy may do it.
+        // A later start was never sent, so that another copy may run it.
         let later = toolbox.start(RunId(2), start(Effect::Motion, 3), None).await;
         assert_eq!(matches!(later, Ended::NeverBegun(_)), is_death, "{later:?}");
         assert!(!toolbox.peer.is_moving());
@@ -239,7 +239,7 @@ async fn a_start_that_must_not_begin_is_not_sent() {
         "{again:?}"
     );
     toolbox.peer.hear(ended(3));
-    // After an emergency stop nothing that was planned before it is sent, before the toolbox has heard of the stop.
+    // After an emergency stop, no start that was planned before it is sent, even before the toolbox knows of the stop.
     let _halt = toolbox.halt(all());
     let late = toolbox.start(RunId(5), start(Effect::Motion, 3), None).await;
     assert_eq!(late, Ended::Cancelled);
@@ -260,7 +260,7 @@ async fn a_run_that_no_caller_waits_for_is_given_up() {
         kept.take()[..],
         [Order::Start { run: 1, .. }, Order::GiveUp { run: 1, .. }]
     ));
-    // It may still move until it says that it has ended.
+    // A run may still move something until the toolbox reports its end.
     assert!(toolbox.peer.is_moving());
     toolbox.peer.hear(ended(1));
     assert!(!toolbox.peer.is_moving());

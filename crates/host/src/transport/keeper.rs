@@ -1,9 +1,9 @@
 //! Watches over the process of one toolbox, from its start until its hardware is at rest.
 //!
 //! Owns the process and every reason to end it: silence, a halt without an answer, too much memory, nonsense on its
-//! sockets, a close that takes too long. When it ends otherwise than it was asked to, a fresh process calls `safe_stop` at
-//! once. Restarts are the manager's. What is known of the process becomes a decision in `verdict`; this file finds out and
-//! carries out. Read [`Keeper::watch`], then [`Keeper::exited`].
+//! sockets, a close that takes too long. When the process ends without being asked to, a fresh process calls
+//! `safe_stop` at once. The manager does the restarts. `verdict` decides; this file collects the facts and carries out
+//! the decisions. Read [`Keeper::watch`], then [`Keeper::exited`].
 
 mod exited;
 mod lines;
@@ -43,15 +43,15 @@ use verdict::{Action, Facts, Limits, Wait};
 /// What a keeper needs to start the fresh process.
 pub(crate) struct Keeping {
     pub(crate) program: Program,
-    /// Owned: its copy of the service may be gone before its process is.
+    /// Owned, because the service may drop its copy of the toolbox before the process has ended.
     pub(crate) file: Arc<PluginFile>,
     pub(crate) config: String,
     pub(crate) memory_mb: Option<u64>,
-    /// Its toolboxes, where it has several.
+    /// The toolboxes of the process, if it is several.
     pub(crate) members: Option<Arc<Members>>,
-    /// The hashes that a program's script may have; none: any.
+    /// The hashes that a program's script may have; empty: any.
     pub(crate) allow_sha256: Vec<String>,
-    /// Only held: the working directory of a program.
+    /// The working directory of a program. Only held, so that it is not removed.
     pub(crate) _folder: Option<WorkFolder>,
 }
 
@@ -63,29 +63,30 @@ pub(crate) struct Keeper {
     process: OwnedFd,
     lines: Lines,
     keeping: Keeping,
-    /// Says why the data socket ended.
+    /// Receives the reason why the data socket ended.
     reader: Receiver<String>,
     cutter: Cutter,
     beats: u64,
-    /// The last heartbeat that was sent, and when the oldest without an answer was.
+    /// When the last heartbeat was sent, and when the oldest one without an answer was sent.
     beat: Option<Instant>,
     unanswered: Option<Instant>,
-    /// It was told that none came for too long.
+    /// Whether it was reported that heartbeats are not answered.
     told: bool,
-    /// How long the child's threads had waited for a processor when a halt, or a heartbeat, began to be waited for.
+    /// How long the child's threads had waited for a processor when the wait for a halt, and the wait for a heartbeat,
+    /// began.
     halt_began: Option<Duration>,
     beat_began: Option<Duration>,
-    /// When its memory was last looked at, and what it used, in MiB.
+    /// When the process's memory was last read, and the memory that it used then, in MiB.
     memory: Instant,
     used: u64,
-    /// Why nothing comes from it any more, and since when.
+    /// Why nothing can be received from the process any more, and since when.
     broken: Option<(String, Instant)>,
-    /// Why it is being ended, and since when.
+    /// Why the process was killed, and when.
     killed: Option<(String, Instant)>,
 }
 
 impl Keeper {
-    /// Starts the threads that keep a process. One that cannot be kept is ended.
+    /// Starts the threads that keep a process. If they cannot be started, the process is ended.
     pub(crate) fn start(
         peer: Arc<Peer>,
         sockets: Arc<Sockets>,
@@ -140,7 +141,7 @@ impl Keeper {
                 members.send_halts();
             }
             self.sockets.control.flush();
-            // Before anything is judged: what the child said may have waited for this thread rather than the reverse.
+            // Read before the decision: an answer of the child may have waited for this thread.
             if self.broken.is_none()
                 && let Err(reason) = self.read_control()
             {
@@ -163,7 +164,7 @@ impl Keeper {
             self.look_at_memory();
             match verdict::decide(&self.facts(), &self.limits()) {
                 Action::Kill(reason) => self.kill(reason),
-                // Its hardware cannot wait for the kernel.
+                // The hardware has to be brought to rest even if the kernel does not end the process.
                 Action::GiveUp => return self.exited(None),
                 Action::Beat => self.beat(),
                 Action::Tell(reason) => self.tell(&reason),
@@ -187,7 +188,7 @@ impl Keeper {
         }
     }
 
-    /// What is known of the process now.
+    /// The present facts about the process.
     fn facts(&mut self) -> Facts {
         let outlook = self.peer.outlook();
         let (halt, silence) = (self.peer.limits.halt, self.peer.limits.silence);
@@ -231,8 +232,9 @@ impl Keeper {
         _ = poll(&mut fds, timeout.as_ref());
     }
 
-    /// How long something has been waited for, and for how much of that the child had no processor, which is found out only
-    /// past the limit. `began` is where the count of that stood when the wait began.
+    /// How long a wait has lasted since `since`, and how long the child had no processor in that time. The latter is
+    /// read only when the wait exceeds the limit. `began` selects the count of the child's waiting time at the
+    /// beginning of the wait.
     fn waiting(
         &mut self,
         since: Option<Instant>,
@@ -258,13 +260,14 @@ impl Keeper {
         })
     }
 
-    /// Whether calls or orders need it to be alive.
+    /// Whether calls or orders need the process to be alive.
     fn is_busy(&self) -> bool {
         let members = self.keeping.members.as_ref();
         self.peer.outlook().busy || members.is_some_and(|members| members.is_busy())
     }
 
-    /// Says that its toolboxes do not answer. They are not ended for it: nothing of them moves.
+    /// Reports that the toolboxes of the process do not answer. The process is not ended for this reason, because these
+    /// toolboxes move nothing.
     fn tell(&mut self, reason: &str) {
         self.told = true;
         self.silence(true);
@@ -285,11 +288,11 @@ impl Keeper {
         }
     }
 
-    /// Asks whether the child is alive, while calls or orders need it to be.
+    /// Sends a heartbeat, while calls or orders need the child to be alive.
     fn beat(&mut self) {
         if !self.is_busy() {
             self.sockets.armed.store(false, Ordering::SeqCst);
-            // What began between the look and the store saw `armed` and did not ring.
+            // A call that began between the check and the store saw `armed` and did not wake this thread: check again.
             if !self.is_busy() {
                 self.beat = None;
                 self.unanswered = None;
@@ -315,7 +318,7 @@ impl Keeper {
 
     fn read_control(&mut self) -> Result<(), String> {
         let mut bytes = [0; 16 * 1024];
-        // A flood is left in the socket for the next time: its limits are looked at in between.
+        // The rest of a flood stays in the socket for the next round, so that the limits are checked in between.
         for _ in 0..16 {
             match self.sockets.control.stream().read(&mut bytes) {
                 Ok(0) => return Err("it closed its control connection".to_owned()),
@@ -337,7 +340,7 @@ impl Keeper {
 
     fn hear(&self, body: &[u8]) -> Result<(), FrameError> {
         let notice = frame::read(body)?;
-        // The others mean only that the child was heard.
+        // Other notices only show that the child is alive.
         if matches!(notice, Notice::Halted { .. } | Notice::Resumed { .. }) {
             match &self.keeping.members {
                 Some(members) => members.hear_control(frame::address(body)?.as_deref(), notice),
@@ -347,28 +350,28 @@ impl Keeper {
         Ok(())
     }
 
-    /// Ends the process. The first reason counts.
+    /// Kills the process. The first reason counts.
     fn kill(&mut self, reason: String) {
         if self.killed.is_none() {
             self.killed = Some((reason, Instant::now()));
-            // Its end is what makes it gone; when that cannot be had it is buried without it.
+            // The process counts as gone when it has ended, or when it does not end in time after this signal.
             _ = pidfd_send_signal(&self.process, Signal::KILL);
             self.kill_group();
         }
     }
 
-    /// Whether the process has ended; its number stays its own until it is waited for.
+    /// Whether the process has ended. Its id stays reserved until it is reaped.
     fn has_ended(&self) -> bool {
         let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         matches!(waitid(WaitId::PidFd(self.process.as_fd()), look), Ok(Some(_)))
     }
 
-    /// Ends what a program has started and left in its process group: it could go on commanding the hardware beside the fresh
-    /// process. What a plugin starts may outlive it, as the server of a vehicle does.
+    /// Kills the processes that a program has left in its process group: they could go on commanding the hardware
+    /// beside the fresh process. Processes that a plugin starts may outlive it, such as the server of a vehicle.
     fn kill_group(&self) {
         let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         if let Some(group) = group.filter(|_| self.keeping.file.executable().is_some()) {
-            // Fails when there is no process in it.
+            // Fails if the group has no process.
             _ = kill_process_group(group, Signal::KILL);
         }
     }

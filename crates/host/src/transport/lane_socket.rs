@@ -1,7 +1,7 @@
-//! One end of a lane between the service and a toolbox's process, and what is sent there.
+//! One end of a lane between the service and a toolbox's process, and the bytes that wait to be sent there.
 //!
-//! Sends at once, from any thread, and never blocks it: what the socket does not take is kept, and the thread of that lane
-//! sends the rest. Knows no frame but its bytes. Read [`LaneSocket`].
+//! Sends at once, from any thread, and never blocks it: bytes that the socket does not take are kept, and the thread of
+//! the lane sends them. Handles bytes only, not the content of frames. Read [`LaneSocket`].
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -14,19 +14,20 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 
-/// Past this, what may be lost (log lines, progress, bus messages) is not kept.
+/// If this many bytes wait, messages that may be lost (log lines, progress, bus messages) are dropped.
 const MAX_CHATTER: usize = 1 << 20;
 
-/// Past this, nothing new is begun: calls are refused as when there are too many of them.
+/// If this many bytes wait, nothing new is begun: calls are refused as when there are too many of them.
 const MAX_BACKLOG: usize = 64 << 20;
 
-/// How often it is looked whether the time is up.
+/// How often the time limit is checked.
 const LOOK: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 50_000_000,
 };
 
-/// The socket itself may block, for the thread that reads it. A peer that is gone is an error, never a signal.
+/// Sending never blocks, although the socket may be blocking for the thread that reads it. A peer that is gone causes
+/// an error, never a signal.
 const FLAGS: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
 
 /// Wakes a thread that polls it.
@@ -44,7 +45,7 @@ impl EventFd {
         _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
     }
 
-    /// Takes all signals since the last time.
+    /// Clears all signals since the last call.
     pub(crate) fn clear(&self) {
         let mut count = [0; 8];
         _ = rustix::io::read(&self.0, &mut count);
@@ -62,16 +63,16 @@ impl AsFd for EventFd {
 pub(crate) struct LaneSocket {
     stream: UnixStream,
     state: Mutex<State>,
-    /// Outside the lock, which a control lane must not wait for.
+    /// The number of starts that were sent. Outside the lock, because a control lane must not wait for that.
     starts: AtomicU64,
     wake: Arc<EventFd>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// What the socket did not take yet. Its senders bound it: `MAX_BACKLOG` for starts and questions, `MAX_CHATTER` for what may
-    /// be lost. A process that does not answer its control orders is killed; `Members` bounds those of a process that several
-    /// toolboxes share, which is not.
+    /// The bytes that the socket did not take yet. The senders bound them: `MAX_BACKLOG` for starts and questions,
+    /// `MAX_CHATTER` for messages that may be lost. A process that does not answer its control orders is killed. A
+    /// process that several toolboxes share is not; for it, `Members` bounds the control orders.
     backlog: Vec<u8>,
     sent: usize,
     broken: bool,
@@ -93,7 +94,7 @@ impl LaneSocket {
         self.send_under(bytes, &mut self.state.lock());
     }
 
-    /// Sends what may be lost; false when it was.
+    /// Sends bytes that may be lost; false if they were dropped.
     pub(crate) fn chatter(&self, bytes: &[u8]) -> bool {
         let mut state = self.state.lock();
         let fits = state.backlog.len() - state.sent < MAX_CHATTER;
@@ -110,12 +111,12 @@ impl LaneSocket {
         self.send_under(bytes, &mut state);
     }
 
-    /// Whether so much waits for the socket that nothing new should be begun.
+    /// Whether so many bytes wait for the socket that nothing new should be begun.
     pub(crate) fn is_full(&self) -> bool {
         self.unsent() >= MAX_BACKLOG
     }
 
-    /// Starts sent so far.
+    /// The number of starts that were sent so far.
     pub(crate) fn starts(&self) -> u64 {
         self.starts.load(Ordering::SeqCst)
     }
@@ -132,7 +133,7 @@ impl LaneSocket {
         !state.broken && state.sent < state.backlog.len()
     }
 
-    /// Sends what waits, as far as the socket takes it.
+    /// Sends the waiting bytes, as far as the socket takes them.
     pub(crate) fn flush(&self) {
         let mut state = self.state.lock();
         let State {
@@ -154,7 +155,7 @@ impl LaneSocket {
         *sent = 0;
     }
 
-    /// Sends what waits, for as long as that.
+    /// Sends the waiting bytes; waits for the socket for at most `limit`.
     pub(crate) fn flush_within(&self, limit: Duration) {
         let until = Instant::now() + limit;
         while self.is_behind() && Instant::now() < until {
@@ -164,8 +165,8 @@ impl LaneSocket {
         }
     }
 
-    /// Waits until there is something to read (or the other end is gone), and sends what waits as soon as the socket takes it;
-    /// false when there is nothing to read.
+    /// Waits until there is something to read (or the other end is gone), or the lane is woken. Meanwhile sends the
+    /// waiting bytes as soon as the socket takes them. False if there is nothing to read.
     pub(crate) fn wait(&self) -> bool {
         let behind = if self.is_behind() {
             PollFlags::OUT
@@ -192,7 +193,7 @@ impl LaneSocket {
         self.wake.signal();
     }
 
-    /// What the lane is read from.
+    /// The socket from which the lane is read.
     pub(crate) fn stream(&self) -> &UnixStream {
         &self.stream
     }

@@ -1,4 +1,4 @@
-//! What carries orders to a toolbox. Read [`Lanes`].
+//! The interface that carries orders to a toolbox. Read [`Lanes`].
 
 use ovos_toolbox_wire::{Failure, Start};
 use protocol::Order;
@@ -9,15 +9,15 @@ pub(crate) trait Lanes: Send + Sync + 'static {
     /// Sends the start of a run on the data lane.
     ///
     /// # Errors
-    /// Why it cannot be sent.
+    /// The order cannot be sent.
     fn start(&self, run: u64, start: &Start, progress: bool) -> Result<(), Failure>;
 
-    /// Starts sent so far, as far as an order on the control lane could overtake one.
+    /// The number of starts that were sent so far; 0 if no order on the control lane can overtake a start.
     fn starts(&self) -> u64 {
         0
     }
 
-    /// Whether so much waits on the data lane that nothing new should be begun.
+    /// Whether so many bytes wait on the data lane that nothing new should be begun.
     fn is_full(&self) -> bool {
         false
     }
@@ -25,35 +25,36 @@ pub(crate) trait Lanes: Send + Sync + 'static {
     /// Sends an order on the data lane.
     ///
     /// # Errors
-    /// Why it cannot be sent.
+    /// The order cannot be sent.
     fn data(&self, order: Order) -> Result<(), Failure>;
 
-    /// As [`Lanes::data`], for what may be lost; false when it was.
+    /// As [`Lanes::data`], for an order that may be lost; false if it was.
     fn chatter(&self, order: Order) -> bool;
 
     /// Sends an order on the control lane.
     fn control(&self, order: Order);
 
-    /// Sends now what [`Lanes::control`] keeps for a moment.
+    /// Sends now the orders that [`Lanes::control`] holds back for a moment.
     fn hurry(&self) {}
 
-    /// Has the toolbox closed.
+    /// Sends the order to close the toolbox.
     fn close(&self, seq: u64);
 
-    /// An answer is waited for from now on.
+    /// Called when a caller begins to wait for an answer.
     fn wait(&self) {}
 
-    /// Whether a keeper ends a toolbox that does not halt or close in time. Where none does, only the waiting ends.
+    /// Whether a keeper ends a toolbox that does not halt or close in time. Without a keeper, only the wait of the
+    /// caller ends.
     fn is_kept(&self) -> bool {
         false
     }
 
-    /// Whether the toolbox shares its process with no other: only such a one may move something.
+    /// Whether the toolbox shares its process with no other. Only such a toolbox may move something.
     fn is_alone(&self) -> bool {
         true
     }
 
-    /// The toolbox's process, where it does not run in this one.
+    /// The id of the toolbox's process; `None` if it runs in this process.
     fn pid(&self) -> Option<u32> {
         None
     }

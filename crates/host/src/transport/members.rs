@@ -1,7 +1,8 @@
-//! The toolboxes that have one process in common: what is said about which of them, and one halt for several.
+//! The toolboxes that share one process: passes each notice to its toolbox, and sends one halt for several of them.
 //!
-//! Each has a [`Peer`] of its own, whose lanes are the two sockets of the process with its id on every frame. The process has
-//! one, too, for what is about no toolbox or about all. Read [`Members::join`], then [`Members::hear`].
+//! Each toolbox has a [`Peer`] of its own, whose lanes are the two sockets of the process with the toolbox's id in
+//! every frame. The process has a peer, too, for notices about no toolbox or about all. Read [`Members::join`], then
+//! [`Members::hear`].
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -20,7 +21,8 @@ use crate::transport::lanes::Lanes;
 use crate::transport::peer::{End, Peer};
 use crate::transport::sockets::Sockets;
 
-/// What a process may leave unread on its control lane. Past it no order is sent there: nothing ends such a process for it.
+/// How many bytes a process may leave unread on its control lane. Beyond it no order is sent there, because such a
+/// process is not ended for not reading.
 const MAX_UNREAD: usize = 1 << 20;
 
 /// The manifests that a program offers.
@@ -30,30 +32,30 @@ pub(crate) type Offers = Arc<Vec<Raw<Manifest>>>;
 #[derive(Debug, Default)]
 pub(crate) struct Listed {
     pub(crate) offers: Offers,
-    /// The ids in it.
+    /// The ids of the toolboxes in the list.
     pub(crate) ids: HashSet<String>,
-    /// How many it has said: the first is that of its hello.
+    /// The number of the list, counted from 1; list 1 is the one in the hello.
     pub(crate) number: u64,
 }
 
-/// What the toolboxes of one process share.
+/// The state that the toolboxes of one process share.
 pub(crate) struct Members {
     sockets: Arc<Sockets>,
     state: Mutex<State>,
-    /// Not under the lock of the state: a halt waits for nothing.
+    /// Has a lock of its own, so that a halt does not wait for the lock of the state.
     halts: Mutex<Halts>,
     ids: Arc<AtomicU64>,
-    /// The newest epochs that were not sent, because the process reads no orders. Taken after the lock of the halts.
+    /// The newest stop epochs that were not sent, because the process reads no orders. Locked after `halts`.
     epochs: Mutex<HashMap<String, u64>>,
     /// The newest list.
     pub(crate) offers: watch::Sender<Listed>,
-    /// It was told that the process is silent, and nothing was heard since.
+    /// Whether it was reported that the process is silent, and nothing was received since then.
     pub(crate) silent: AtomicBool,
 }
 
 #[derive(Default)]
 struct State {
-    /// From before its `open` is sent until it has said `closed`.
+    /// The open toolboxes: each from before its `open` is sent until its `closed` is received.
     open: HashMap<String, Arc<Peer>>,
     /// The process has ended.
     is_gone: bool,
@@ -63,11 +65,11 @@ struct State {
 struct Member {
     id: String,
     members: Arc<Members>,
-    /// Raised before a start is sent: what was sent is never more than this.
+    /// Raised before a start is sent, so that never more starts were sent than this.
     starts: AtomicU64,
 }
 
-/// What names an offered toolbox.
+/// The part of a manifest that names the toolbox.
 #[derive(Deserialize)]
 struct Named {
     id: String,
@@ -98,10 +100,10 @@ impl Members {
         })
     }
 
-    /// Adds a toolbox, which `make` makes of its lanes.
+    /// Adds a toolbox; `make` makes its peer from its lanes.
     ///
     /// # Errors
-    /// Another copy of it has not closed, or the process has ended.
+    /// Another copy of the toolbox has not closed, or the process has ended.
     pub(crate) fn join(
         self: &Arc<Self>,
         id: &str,
@@ -132,7 +134,7 @@ impl Members {
         Ok(peer)
     }
 
-    /// Takes what the process says on the data lane; false if it is about nothing that is there.
+    /// Handles a notice from the data lane; false if it fits no open toolbox.
     pub(crate) fn hear(&self, process: &Peer, toolbox: Option<&str>, notice: Notice) -> bool {
         let Some(id) = toolbox else {
             match notice {
@@ -155,7 +157,7 @@ impl Members {
         true
     }
 
-    /// Takes an answer from the control lane.
+    /// Handles an answer from the control lane.
     pub(crate) fn hear_control(&self, toolbox: Option<&str>, notice: Notice) {
         match (toolbox, notice) {
             (Some(id), notice) => {
@@ -175,7 +177,7 @@ impl Members {
         }
     }
 
-    /// Keeps the newest list; false if it is none.
+    /// Keeps the list in an event; false if the event has no valid list.
     fn renew(&self, event: &str) -> bool {
         if event.len() > MAX_CONTROL {
             return false;
@@ -190,7 +192,7 @@ impl Members {
         good
     }
 
-    /// Keeps a list that the process has said.
+    /// Keeps a list that the process has sent.
     pub(crate) fn list(&self, offers: Vec<Raw<Manifest>>) {
         let ids = offers.iter().filter_map(id_of).collect();
         self.offers.send_modify(|listed| {
@@ -205,7 +207,8 @@ impl Members {
         self.sockets.control.unsent() >= MAX_UNREAD
     }
 
-    /// Answers an order that is not sent. The newest epoch is kept; a cancel is lost, and its run, which moves nothing, goes on.
+    /// Answers an order that is not sent. The newest stop epoch is kept; a cancel is lost, and its run, which moves
+    /// nothing, goes on.
     fn refuse(&self, id: &str, order: Order) {
         let not_reached = Failure::new(FailureKind::ToolboxError, "its program does not read its orders");
         let answer = || Answer::Error(Raw::of(&not_reached));
@@ -234,7 +237,7 @@ impl Members {
             let newest = epochs.entry(id.to_owned()).or_default();
             *newest = epoch.max(*newest);
         }
-        // It may have read meanwhile.
+        // The process may have begun to read again.
         self.sockets.wake.signal();
         if let (Some(notice), Some(peer)) = (notice, self.member(id)) {
             peer.hear(notice);
@@ -249,7 +252,7 @@ impl Members {
         self.state.lock().open.values().cloned().collect()
     }
 
-    /// Whether a caller waits for any of them.
+    /// Whether a caller waits for any of the toolboxes.
     pub(crate) fn is_busy(&self) -> bool {
         self.all().iter().any(|peer| peer.outlook().busy)
     }
@@ -265,21 +268,21 @@ impl Members {
         self.silent.load(Ordering::SeqCst) || self.all().into_iter().any(abandoned)
     }
 
-    /// Waits until each of them has ended, or was given up.
+    /// Waits until each toolbox has ended, or was given up.
     pub(crate) async fn settled(&self) {
         for peer in self.all() {
-            // An error means that it is gone.
+            // An error means that the toolbox is gone.
             _ = peer.end.subscribe().wait_for(Option::is_some).await;
         }
     }
 
-    /// Those that have not ended.
+    /// The toolboxes that have not ended.
     pub(crate) fn origins(&self) -> Vec<crate::contract::services::Origin> {
         let all = self.all();
         all.iter().map(|peer| peer.unasked.origin.clone()).collect()
     }
 
-    /// The process has ended, and so have they.
+    /// Ends all toolboxes, because the process has ended.
     pub(crate) fn ended(&self, how: &End) {
         let open = {
             let mut state = self.state.lock();
@@ -291,7 +294,8 @@ impl Members {
         }
     }
 
-    /// Sends the halts that wait, those of several toolboxes as one; and the epochs that were not sent, if the process reads again.
+    /// Sends the halts that wait, those of several toolboxes as one halt; and the epochs that were not sent, if the
+    /// process reads again.
     pub(crate) fn send_halts(&self) {
         let mut halts = self.halts.lock();
         self.sockets.control.flush();
@@ -313,13 +317,13 @@ impl Members {
     }
 }
 
-/// The id in a manifest, which may be none.
+/// The id in a manifest; `None` if the manifest is not valid.
 pub(crate) fn id_of(manifest: &Raw<Manifest>) -> Option<String> {
     let named: Named = json::read(manifest.text()).ok()?;
     Some(named.id)
 }
 
-/// Tells who waits for a toolbox that it has ended. It drives nothing that has to come to rest.
+/// Tells all waiting callers that a toolbox has ended. Such a toolbox drives nothing that has to come to rest.
 fn end(peer: &Peer, how: End) {
     peer.ended(how);
     peer.rested.send_replace(true);
@@ -360,7 +364,8 @@ impl Lanes for Member {
         frame.is_ok_and(|frame| self.sockets().data.chatter(&frame))
     }
 
-    /// A halt waits for those of the other toolboxes, until the keeper, its caller or the next order sends them.
+    /// A halt waits for the halts of other toolboxes, until the keeper, its caller or the next order sends them
+    /// together.
     fn control(&self, order: Order) {
         if self.members.is_deaf() {
             return self.members.refuse(&self.id, order);

@@ -1,4 +1,4 @@
-//! What the toolboxes of one process promise each other. The process is the other ends of its sockets.
+//! Tests of toolboxes that share a process. The test holds the process's ends of the sockets.
 
 use std::io::Read as _;
 use std::os::unix::net::UnixStream;
@@ -27,7 +27,7 @@ impl HostServices for Nothing {
     fn request(&self, _: &Origin, _: Request) {}
 }
 
-/// A process without a process.
+/// The members of a process that the test plays.
 struct Scene {
     members: Arc<Members>,
     process: Arc<Peer>,
@@ -81,7 +81,7 @@ impl Scene {
         self.members.hear(&self.process, toolbox, notice)
     }
 
-    /// What was sent on the data lane, then on the control lane.
+    /// The orders that were sent on the data lane, then those on the control lane.
     fn sent(&mut self) -> Vec<Value> {
         let mut sent = Vec::new();
         for lane in [&mut self.data, &mut self.control] {
@@ -185,7 +185,7 @@ async fn a_copy_hears_nothing_that_was_said_to_the_one_before_it() {
     let mut scene = Scene::new();
     let before = scene.join("a").unwrap();
     assert!(scene.join("a").is_err(), "a process has one copy of a toolbox");
-    // It ends only when it was asked to.
+    // A toolbox ends only when it was asked to.
     scene.hear(
         Some("a"),
         Notice::Closed {

@@ -1,7 +1,9 @@
-//! What the service knows of one open toolbox: who waits for what, what moves, how it ended.
+//! The service's state of one open toolbox: the waiting callers, the runs that move something, and how the toolbox
+//! ended.
 //!
-//! Owns the answers: each caller is answered exactly once, by the toolbox or by its end. Sends nothing but refusals, and
-//! never under its lock; `hosted` asks, and a transport brings what the toolbox says. Read [`Peer`].
+//! Owns the answers: each caller is answered exactly once, by the toolbox or because the toolbox ended. Sends nothing
+//! but refusals, and never under its lock. `hosted` sends the orders, and a transport passes the notices on to here.
+//! Read [`Peer`].
 
 mod hear;
 mod outlook;
@@ -26,29 +28,30 @@ use crate::transport::lanes::Lanes;
 use crate::transport::without::Without;
 use engine::{Ended, ProgressSink, Unanswered};
 
-/// What the service's threads share about one open toolbox.
+/// The state of one open toolbox that the service's threads share.
 pub(crate) struct Peer {
     pub(crate) unasked: Unasked,
     pub(crate) manifest: Arc<Manifest>,
     pub(crate) limits: Limits,
     pub(crate) lanes: Arc<dyn Lanes>,
-    /// Emergency stops since it last agreed to a resume.
+    /// The number of emergency stops since the toolbox last agreed to a resume.
     pub(crate) stopped: AtomicU64,
     pub(crate) end: watch::Sender<Option<End>>,
-    /// What it drives is at rest, as far as that could be had: set a while after the end.
+    /// Whether the hardware is at rest, as far as possible; set a while after the end.
     pub(crate) rested: watch::Sender<bool>,
-    /// Tools that said they have no plan, and no conclusion, of their own.
+    /// The tools for which the toolbox has no plan, and those for which it has no conclusion.
     pub(crate) planless: Without,
     pub(crate) conclusionless: Without,
     state: Mutex<State>,
-    /// Names orders; toolboxes that share a process share it, so that no answer to one is taken for that to another.
+    /// The source of order numbers. Toolboxes that share a process share it, so that an answer to one toolbox's order
+    /// cannot be taken for an answer to another's.
     ids: Arc<AtomicU64>,
 }
 
 /// How a toolbox ended.
 #[derive(Clone, Debug)]
 pub(crate) enum End {
-    /// As it was asked to; whether in time.
+    /// It closed as it was asked to; whether in time.
     Closed(bool),
     /// It did not close in time, and nothing can end it. It can still be halted, and may close later.
     Abandoned,
@@ -58,16 +61,16 @@ pub(crate) enum End {
 /// How a toolbox's process ended without being asked to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Death {
-    /// The signal, the exit code or the limit it broke, and the last lines it wrote.
+    /// The signal, the exit code or the limit that the process broke, and the last lines that it wrote.
     pub reason: String,
     /// Whether a motion was under way.
     pub moving: bool,
-    /// It asked to be replaced, by its exit code.
+    /// Whether the process asked by its exit code to be started again.
     pub asked: bool,
 }
 
 impl Death {
-    /// One while nothing moved.
+    /// A death while nothing moved.
     pub(crate) fn of(reason: String) -> Self {
         Self {
             reason,
@@ -79,35 +82,36 @@ impl Death {
 
 #[derive(Default)]
 pub(crate) struct State {
-    /// Known once it is open.
+    /// The functions of the toolbox; `None` until it is open.
     functions: Option<Functions>,
-    /// It was, or is about to be, told to open.
+    /// Whether the order to open was sent, or is about to be sent.
     opens: bool,
-    /// The order to open it, and who is told how that went.
+    /// The number of the order to open, and the receiver of its result.
     opened: Option<(u64, oneshot::Sender<Result<(), Failure>>)>,
     pub(crate) asks: HashMap<u64, oneshot::Sender<Result<String, Unanswered>>>,
     pub(crate) commands: HashMap<u64, Command>,
     pub(crate) runs: HashMap<u64, Run>,
-    /// Starts with an older one are not sent.
+    /// The newest stop epoch; starts with an older one are not sent.
     pub(crate) stop_epoch: u64,
-    /// Tells a late end from one of a run that never was.
+    /// The newest run. Tells the late end of a run from the end of a run that never existed.
     newest: u64,
-    /// Runs that move something and that the toolbox has not ended, also those that were given up.
+    /// The runs that move something and that the toolbox has not ended, including those that were given up.
     moving: HashSet<u64>,
-    /// Bounded by the toolbox's own limit, which is checked again here.
+    /// The requests of the toolbox that have no answer yet. The toolbox's side limits their number, and the service
+    /// checks the limit again.
     pub(crate) requests: HashSet<u64>,
-    /// As the toolbox told them.
+    /// The counts that the toolbox's side sent last.
     pub(crate) counts: Counts,
     lines: VecDeque<String>,
-    /// Why its process is to be ended.
+    /// Why the keeper has to end the process.
     given_up: Option<String>,
     closing: Option<Instant>,
-    /// Whether it closed in time, and when it said so.
+    /// Whether the toolbox closed in time, and when it reported this.
     closed: Option<(bool, Instant)>,
     gone: Option<Gone>,
 }
 
-/// A command that was not answered.
+/// A command without an answer yet.
 pub(crate) struct Command {
     reply: oneshot::Sender<Result<(), Unanswered>>,
     /// When a halt was sent.
@@ -120,10 +124,10 @@ pub(crate) struct Run {
     progress: Option<ProgressSink>,
 }
 
-/// Why nothing reaches it any more.
+/// Why nothing reaches the toolbox any more.
 struct Gone {
     why: Unanswered,
-    /// But a halt.
+    /// Whether a halt still reaches it.
     halts: bool,
 }
 
@@ -156,7 +160,7 @@ impl Peer {
         }
     }
 
-    /// Takes the numbers of its orders from there.
+    /// Uses a shared source of order numbers.
     #[must_use]
     pub(crate) fn numbered_by(self, ids: Arc<AtomicU64>) -> Self {
         Self { ids, ..self }
@@ -174,21 +178,21 @@ impl Peer {
         self.ids.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Never goes back.
+    /// Raises the stop epoch; an older one has no effect.
     pub(crate) fn raise_stop_epoch(&self, to: u64) {
         let mut state = self.lock();
         state.stop_epoch = state.stop_epoch.max(to);
     }
 
-    /// It is about to be told to open: from now on it may use its hardware.
+    /// Notes that the toolbox is about to get the order to open: from now on it may use its hardware.
     pub(crate) fn opens(&self) {
         self.lock().opens = true;
     }
 
-    /// What tells how opening it by the order `seq` went.
+    /// The receiver of the result of the order `seq`, which opens the toolbox.
     ///
     /// # Errors
-    /// It is gone.
+    /// The toolbox is gone.
     pub(crate) fn will_open(&self, seq: u64) -> Result<oneshot::Receiver<Result<(), Failure>>, Failure> {
         let (told, opened) = oneshot::channel();
         let mut state = self.lock();
@@ -202,7 +206,7 @@ impl Peer {
     /// Notes a question that is about to be sent.
     ///
     /// # Errors
-    /// It is not to be sent.
+    /// The order must not be sent.
     pub(crate) fn asked(
         &self,
         seq: u64,
@@ -220,10 +224,10 @@ impl Peer {
         Ok(answer)
     }
 
-    /// Notes a command that is about to be sent; `halted` where it is a halt.
+    /// Notes a command that is about to be sent; `halted` is the time if the command is a halt.
     ///
     /// # Errors
-    /// It is not to be sent.
+    /// The order must not be sent.
     pub(crate) fn commanded(
         &self,
         seq: u64,
@@ -242,7 +246,7 @@ impl Peer {
     /// Notes a run whose start is about to be sent.
     ///
     /// # Errors
-    /// How the run ended, where the start is not to be sent.
+    /// The end of the run, if the start must not be sent.
     pub(crate) fn begins(
         &self,
         run: u64,
@@ -282,21 +286,21 @@ impl Peer {
         Ok(ended)
     }
 
-    /// A run's start could not be sent.
+    /// Forgets a run whose start could not be sent.
     pub(crate) fn unsent(&self, run: u64) {
         let mut state = self.lock();
         state.runs.remove(&run);
         state.moving.remove(&run);
     }
 
-    /// No caller waits for a run any longer.
+    /// Forgets a run for which no caller waits any longer.
     pub(crate) fn forget(&self, run: u64) {
         let forgotten = self.lock().runs.remove(&run);
-        // Outside the lock: what a caller gave for its progress may be anything.
+        // Dropped outside the lock, because the caller's progress sink may do anything in its drop.
         drop(forgotten);
     }
 
-    /// Why nothing can be asked of it.
+    /// Why the toolbox cannot be asked.
     fn refusal(&self, state: &State) -> Option<Unanswered> {
         let gone = state.gone.as_ref().map(|gone| gone.why.clone());
         gone.or_else(|| state.closed.map(|_| self.is_closed()))
@@ -316,13 +320,13 @@ impl Peer {
         Failure::new(FailureKind::BusyError, text)
     }
 
-    /// Why an answer that was waited for does not come.
+    /// Why an expected answer does not arrive.
     pub(crate) fn gone(&self) -> Unanswered {
         let gone = self.lock().gone.as_ref().map(|gone| gone.why.clone());
         gone.unwrap_or_else(|| self.is_closed())
     }
 
-    /// Resolves when it has ended: to what happened, when it died by itself.
+    /// Resolves when the toolbox has ended; to a `Death` if its process ended without being asked to.
     pub(crate) fn died(&self) -> BoxFuture<'static, Option<Death>> {
         let mut end = self.end.subscribe();
         async move {
@@ -345,7 +349,7 @@ impl Peer {
         self.lanes.close(self.next_id());
     }
 
-    /// It does not close in time, and nothing can end it.
+    /// Gives up a toolbox that does not close in time and that nothing can end.
     pub(crate) fn abandon(&self) {
         let Origin {
             toolbox_id,

@@ -14,10 +14,10 @@ use tracing_subscriber::layer::{Context, SubscriberExt};
 use crate::ffi::journal;
 use crate::transport::serve::notifier::Notifier;
 
-/// Sends what is logged in this process through `notifier` from now on.
+/// From now on, sends every log event of this process through `notifier`.
 pub(crate) fn install(notifier: Arc<Notifier>) {
     let subscriber = tracing_subscriber::registry().with(Lines(notifier));
-    // It is the only one: this process has just begun.
+    // This is the only subscriber, because the process has just started.
     _ = tracing::subscriber::set_global_default(subscriber);
 }
 
@@ -27,7 +27,7 @@ impl<S: Subscriber> Layer<S> for Lines {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let data = event.metadata();
         let ours = data.target() == journal::TARGET;
-        // From other crates only `info` and above: the service's filter is not known here.
+        // Of other crates, only `info` and above are sent, because the service's filter is not known here.
         if !ours && *data.level() > Level::INFO {
             return;
         }
@@ -67,7 +67,7 @@ impl Visit for Line {
         match field.name() {
             "message" => value.clone_into(&mut self.message),
             "origin" => value.clone_into(&mut self.origin),
-            // The service knows both.
+            // The service adds both fields itself.
             "toolbox" | "generation" => {}
             name => drop(write!(self.rest, " {name}={value}")),
         }

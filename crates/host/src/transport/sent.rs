@@ -1,4 +1,4 @@
-//! A run on its way to, or in, a toolbox. Read [`Sent`].
+//! A run whose start was sent to a toolbox. Read [`Sent`].
 
 use std::sync::Arc;
 
@@ -9,7 +9,8 @@ use tokio::sync::oneshot;
 use crate::transport::peer::Peer;
 use engine::Ended;
 
-/// A run that was sent. Dropped before it has ended, it gives the run up, which never begins then if it has not begun.
+/// A run that was sent. If this is dropped before the run's end, the run is given up: if it has not begun, it never
+/// begins.
 pub(super) struct Sent {
     run: u64,
     peer: Arc<Peer>,
@@ -29,7 +30,7 @@ impl Sent {
     pub(super) async fn end(mut self, told: oneshot::Receiver<Ended>) -> Ended {
         let ended = told.await;
         self.done = true;
-        // Every way out of the table tells; losing a run would be a bug, and must not hang the call.
+        // Every removal from the table reports the end. A lost run would be a bug, and must not make the call hang.
         let lost = |_| {
             Ended::Lost(Failure::new(
                 FailureKind::InternalError,

@@ -1,8 +1,8 @@
 //! The child's side of `isolation: process`: one toolbox, hosted for a service at the other end of two sockets.
 //!
-//! Owns the process: what it keeps open, when it ends, and that nothing moves when the service is gone. The toolbox itself
-//! is served as any other is. Each socket has a thread that does nothing else, and the runtime on the main thread
-//! never runs plugin code. Read [`child_main`] and [`Control`].
+//! Owns the process: decides what it keeps open and when it ends, and ensures that nothing moves when the service is
+//! gone. The toolbox itself is served in the same way as one in the service's process. Each socket has a thread that
+//! does nothing else, and the runtime on the main thread never runs plugin code. Read [`child_main`] and [`Control`].
 
 mod host;
 mod lane;
@@ -33,10 +33,11 @@ pub use program::{ProgramTask, become_program};
 
 /// How long `safe_stop` may take.
 pub(crate) const SAFE_STOP: Duration = Duration::from_secs(5);
-/// Past this it ends its own process: the service that would do it may be gone, and the device must be free again.
+/// The process of a `safe_stop` ends itself after this time: the service that would end it may be gone, and the device
+/// must become free.
 const SAFE_STOP_ENDS: Duration = Duration::from_secs(6);
 
-/// Hosts the toolbox in `file`, confined as it says there, until the service says that it should close, or is gone.
+/// Hosts the toolbox in `file`, confined as `confine` says, until the service closes it or is gone.
 #[must_use]
 pub fn child_main(file: &Path, confine: Option<&str>) -> ExitCode {
     match serve(file, confine) {
@@ -80,7 +81,7 @@ fn fail(text: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Confines this process, which has one thread still.
+/// Confines this process, which still has only one thread.
 fn put_on(argument: Option<&str>, file: &Path) -> Result<Vec<PathBuf>, String> {
     confine::no_core().map_err(|e| format!("forbid core files: {e}"))?;
     match argument {
@@ -93,7 +94,7 @@ fn serve(file: &Path, confine: Option<&str>) -> std::io::Result<Infallible> {
     let (data, control) = take_sockets()?;
     let confined = put_on(confine, file);
     let notifier = Arc::new(Notifier::new(data, control)?);
-    // Before anything else is said or can go wrong (see `Notice::Hello`).
+    // Sent before any other notice and before anything can fail (see `Notice::Hello`).
     notifier.data(Notice::Hello(hello()));
     process_log::install(notifier.clone());
     for path in confined.iter().flatten() {
@@ -132,35 +133,37 @@ fn hello() -> Hello {
     }
 }
 
-/// Takes the two sockets from stdin and stdout, and lets go of everything else that was inherited.
+/// Takes the two sockets from stdin and stdout, and closes everything else that was inherited.
 fn take_sockets() -> std::io::Result<(UnixStream, UnixStream)> {
     stand_alone()?;
     let data = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
     let control = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
     let null = std::fs::File::open("/dev/null")?;
     rustix::stdio::dup2_stdin(&null)?;
-    // What the toolbox prints goes where the service keeps its last lines.
+    // The toolbox's output goes to stderr, whose last lines the service keeps.
     rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
     let (data, control) = (UnixStream::from(data), UnixStream::from(control));
-    // The data socket has a thread of its own that waits in it.
+    // The data socket stays blocking: it has a thread of its own that waits in it.
     control.set_nonblocking(true)?;
     Ok((data, control))
 }
 
-/// Ends with the service, gains no rights, and keeps nothing that was inherited but stdin, stdout and stderr.
+/// Makes this process end with the service and gain no rights, and closes everything inherited but stdin, stdout and
+/// stderr.
 fn stand_alone() -> std::io::Result<()> {
-    // Only the second net: that the service is gone is seen on the sockets.
+    // Only a second safeguard: the sockets already show that the service is gone.
     rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
     rustix::thread::set_no_new_privs(true)?;
     close_inherited()
 }
 
-/// Everything the service opens is closed on exec; what others left open in the service may not be.
+/// Closes inherited descriptors. The service opens its own with close-on-exec; those that other code left open in the
+/// service may not have it.
 fn close_inherited() -> std::io::Result<()> {
     let numbers = std::fs::read_dir("/proc/self/fd")?
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    // Collected first: the folder itself is open while it is read, and gone after that.
+    // Collected first: the folder itself is open while it is read, and closed afterwards.
     let numbers: Vec<i32> = numbers.filter(|number| *number > 2).collect();
     let is_open = |number: &i32| std::fs::symlink_metadata(format!("/proc/self/fd/{number}")).is_ok();
     for number in numbers.into_iter().filter(is_open) {

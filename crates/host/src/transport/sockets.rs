@@ -12,16 +12,16 @@ use crate::transport::frame::Frame;
 use crate::transport::lane_socket::{EventFd, LaneSocket};
 use crate::transport::lanes::Lanes;
 
-/// The service's ends. The data lane is read, and what it keeps is sent, by a thread of its own; the control lane by the
-/// keeper.
+/// The service's ends. A thread of its own reads the data lane and sends the bytes that it keeps; the keeper does the
+/// same for the control lane.
 pub(crate) struct Sockets {
     pub(crate) data: LaneSocket,
     pub(crate) control: LaneSocket,
     /// Wakes the keeper.
     pub(crate) wake: Arc<EventFd>,
-    /// The keeper looks after time limits.
+    /// Whether the keeper has to watch time limits.
     pub(crate) armed: AtomicBool,
-    /// The process has said who it is.
+    /// Whether the process has sent its hello.
     pub(crate) greeted: watch::Sender<bool>,
     toolbox_id: String,
     pid: u32,
@@ -39,7 +39,7 @@ impl Pairs {
     pub(crate) fn new() -> std::io::Result<Self> {
         let (data, their_data) = UnixStream::pair()?;
         let (control, their_control) = UnixStream::pair()?;
-        // The data socket has a thread of its own that waits in it.
+        // The data socket stays blocking: it has a thread of its own that waits in it.
         control.set_nonblocking(true)?;
         Ok(Self {
             data,
@@ -69,8 +69,8 @@ impl Sockets {
         })
     }
 
-    /// The bytes of an order about `toolbox`, if the process takes so many: it would take more for nonsense, and end with
-    /// everything that it does.
+    /// The frame of an order about `toolbox`, unless it is too long: the process would take a longer frame for an error
+    /// and end with all its work.
     pub(crate) fn frame(&self, order: &Order, toolbox: Option<&str>) -> Result<Frame, Failure> {
         let frame = Frame::about(order, toolbox);
         if !frame.is_too_long() {
@@ -121,7 +121,7 @@ impl Lanes for Sockets {
         self.wake.signal();
     }
 
-    /// Has the keeper look after time limits, until nothing is under way any more.
+    /// Lets the keeper watch time limits until nothing is under way any more.
     fn wait(&self) {
         if !self.armed.load(Ordering::SeqCst) && !self.armed.swap(true, Ordering::SeqCst) {
             self.wake.signal();

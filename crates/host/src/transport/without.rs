@@ -4,14 +4,15 @@ use std::collections::HashSet;
 
 use parking_lot::RwLock;
 
-/// Names of tools that need not be asked: a question costs a call two switches of threads, or of processes.
+/// The names of tools about which the toolbox need not be asked: a question costs a call two switches of threads, or of
+/// processes.
 #[derive(Debug, Default)]
 pub(crate) struct Without(RwLock<Names>);
 
 #[derive(Debug, Default)]
 struct Names {
     tools: HashSet<String>,
-    /// Of the tool list.
+    /// The version of the tool list.
     version: u64,
 }
 
@@ -25,7 +26,7 @@ impl Without {
         self.0.read().version
     }
 
-    /// Remembers that a tool has none. An answer from before the tools changed does not outlive the change.
+    /// Remembers that a tool has none. An answer from before a change of the tools is ignored.
     pub(crate) fn note(&self, tool: String, version: u64) {
         let mut names = self.0.write();
         if names.version == version {
@@ -33,7 +34,7 @@ impl Without {
         }
     }
 
-    /// The tools may have changed.
+    /// Forgets all names, because the tools may have changed.
     pub(crate) fn forget(&self) {
         let mut names = self.0.write();
         names.tools.clear();

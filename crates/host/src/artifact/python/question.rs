@@ -1,4 +1,5 @@
-//! How an interpreter is asked: as a process of its own, checked, confined, bounded, and gone with the service. Read [`Asker::ask`].
+//! Runs an interpreter to list its toolboxes: in a process of its own that is checked, confined, bounded, and ends with
+//! the service. Read [`Asker::ask`].
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -22,37 +23,37 @@ use crate::process::spawner::{self, Program};
 use crate::process::started::Started;
 use section::{ProgramConfig, PythonConfig};
 
-/// Far larger than any list.
+/// The largest answer, far larger than any list.
 const MAX_LIST: u64 = 4 << 20;
 const MAX_STDERR: u64 = 64 << 10;
 /// How long an interpreter that has closed its output has to end.
 const END: Duration = Duration::from_secs(1);
 
-/// What asks.
+/// Runs interpreters for one entry of the configuration.
 pub(super) struct Asker<'a> {
     pub(super) entry: &'a PythonConfig,
     /// The program that hosts toolboxes.
     pub(super) script: &'a Path,
-    /// This program.
+    /// The path of this program.
     pub(super) program: &'a Path,
-    /// Holds the working directories.
+    /// The folder for the working directories.
     pub(super) private: &'a Path,
     /// How long an answer may take.
     pub(super) limit: Duration,
 }
 
-/// Why an interpreter does not say what it has.
+/// Why an interpreter did not list its toolboxes.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Silent {
-    /// It cannot, or must not be asked: the next one may be the one that is meant.
+    /// The interpreter cannot list them, or must not be run: the entry may refer to the next interpreter.
     #[error("{0}")]
     Cannot(String),
-    /// It was too slow, or was killed: it may be able to another time.
+    /// The interpreter was too slow, or was killed: it may answer another time.
     #[error("{0}; it is asked again at the next reload")]
     ThisTime(String),
 }
 
-/// What `--list` prints.
+/// The output of `--list`.
 #[derive(Deserialize)]
 struct Listing {
     python: Python,
@@ -67,13 +68,13 @@ struct Python {
 }
 
 impl Asker<'_> {
-    /// Has an interpreter list its toolboxes, once the folders that it imports from were checked: first it names them without
-    /// running the code of any package.
+    /// Lets an interpreter list its toolboxes. Before that, the interpreter names the folders from which it imports,
+    /// without running the code of any package, and these folders are checked.
     pub(super) async fn ask(&self, interpreter: &Path) -> Result<Interpreter, Silent> {
         let named = self.entry.env.get("PYTHONPATH");
         let named = named.iter().flat_map(std::env::split_paths);
         let named = named.filter(|folder| folder.is_absolute()).collect();
-        // Before the first of its own modules, an interpreter may import from these.
+        // An interpreter may import from these folders before it imports the first of its own modules.
         let folders = self.run(interpreter, &["-S"], "--folders", named).await?;
         let folders = folders.split(|byte| *byte == 0).filter(|path| !path.is_empty());
         let folders = folders
@@ -88,7 +89,8 @@ impl Asker<'_> {
         let checked = checked.await.map_err(|error| bug(&error))?;
         checked.map_err(|error| Silent::Cannot(error.to_string()))?;
         Ok(Interpreter {
-            // What a wrapper found, such as those of pyenv, depends on where it is started.
+            // The real path: the interpreter that a wrapper (such as those of pyenv) chooses depends on the working
+            // directory.
             path: listing.python.executable,
             version: listing.python.version,
             toolboxes: listing.toolboxes,
@@ -96,7 +98,7 @@ impl Asker<'_> {
         })
     }
 
-    /// What an interpreter prints. `imports` is checked before it is started.
+    /// The output of an interpreter. `imports` is checked before the interpreter is started.
     async fn run(
         &self,
         interpreter: &Path,
@@ -133,7 +135,7 @@ impl Asker<'_> {
             .stderr(Stdio::piped());
         let (tell, told) = oneshot::channel();
         spawner::spawn(command, move |spawned| {
-            // When the asker is gone, what is not received is dropped here, and ended.
+            // If the receiver is gone, the drop of the process here ends it.
             drop(tell.send(spawned.map(Started::new)));
         });
         let cannot = |error: std::io::Error| Silent::Cannot(format!("cannot be started: {error}"));

@@ -1,4 +1,5 @@
-//! The end of a toolbox's process: what it means, who is told, and the hardware that is brought to rest. Read [`Keeper::exited`].
+//! The end of a toolbox's process: decides what it means, reports it, and brings the hardware to rest. Read
+//! [`Keeper::exited`].
 
 use std::net::Shutdown;
 use std::os::unix::process::ExitStatusExt;
@@ -17,7 +18,7 @@ use crate::transport::peer::{Death, End};
 const REPLACE: i32 = 75;
 
 impl Keeper {
-    /// What is known of the process, which has ended.
+    /// The facts about the process that has ended.
     fn last(&self) -> Last {
         let outlook = self.peer.outlook();
         Last {
@@ -30,14 +31,15 @@ impl Keeper {
         }
     }
 
-    /// The process is gone.
+    /// Handles the end of the process.
     pub(super) fn exited(mut self, status: Option<ExitStatus>) {
-        // What moved when it ended. An end that is still in the socket makes this too much; a needless stop does no harm.
+        // What moved when the process ended. It may include a run whose end is still in the socket; a needless stop
+        // does no harm.
         let before = self.last();
         if before.may_have_closed() {
             self.hear_the_rest();
         }
-        // Several toolboxes drive nothing that moves.
+        // The toolboxes of a shared process drive nothing that moves.
         let needs_safe_stop = self.keeping.members.is_none() && self.last().needs_safe_stop();
         let fresh = needs_safe_stop
             .then(|| safe_stop::start(&self.keeping, self.id()))
@@ -66,7 +68,8 @@ impl Keeper {
             }),
         };
         if last.latches() {
-            // Latched here and not by the manager: before the end is published and something else could start.
+            // The keeper latches, not the manager: it has to happen before the end is published and something else
+            // could start.
             self.latch(&self.reason(status));
         }
         if let Some(members) = &self.keeping.members {
@@ -78,12 +81,13 @@ impl Keeper {
         }
         self.peer.rested.send_replace(true);
         if status.is_none() {
-            // Reaped whenever the kernel lets go of it.
+            // Reaps the process when the kernel lets it end.
             _ = self.child.wait();
         }
     }
 
-    /// Reads what the process said before it ended. Another process may hold its end of the socket, so the wait is bounded.
+    /// Reads what the process sent before it ended. Another process may hold the other end of the socket open, so the
+    /// wait is bounded.
     fn hear_the_rest(&mut self) {
         self.lines.read(&self.peer);
         let heard = self.reader.recv_timeout(Duration::from_millis(200));
@@ -93,7 +97,7 @@ impl Keeper {
         }
     }
 
-    /// Whether a program has ended to be started again, which is no failure of it.
+    /// Whether a program has ended because it wants to be started again, which is no failure.
     fn asks_to_be_replaced(&self, status: Option<ExitStatus>) -> bool {
         let by_itself = self.killed.is_none() && self.keeping.file.executable().is_some();
         by_itself && status.and_then(|status| status.code()) == Some(REPLACE)

@@ -7,13 +7,13 @@ use ovos_toolbox_abi::level;
 
 use crate::transport::peer::Peer;
 
-/// A line without an end is cut here rather than kept.
+/// The longest line; a longer one is cut.
 const MAX_LINE: usize = 4096;
 
-/// What a process writes to its standard error.
+/// Reads the lines that a process writes to its standard error.
 pub(super) struct Lines {
     stderr: Option<ChildStderr>,
-    /// The beginning of a line.
+    /// The beginning of an incomplete line.
     line: Vec<u8>,
 }
 
@@ -28,7 +28,7 @@ impl Lines {
         })
     }
 
-    /// Where more of it comes from.
+    /// The pipe to poll; `None` once it is closed.
     pub(super) fn source(&self) -> Option<&ChildStderr> {
         self.stderr.as_ref()
     }
@@ -37,7 +37,7 @@ impl Lines {
     pub(super) fn read(&mut self, peer: &Peer) {
         let Some(stderr) = &mut self.stderr else { return };
         let mut bytes = [0; MAX_LINE];
-        // A flood is left in the pipe for the next time: the control socket comes first.
+        // The rest of a flood stays in the pipe for the next round, because the control socket comes first.
         for _ in 0..16 {
             match stderr.read(&mut bytes) {
                 Ok(0) => {

@@ -10,7 +10,7 @@ use crate::transport::peer::Peer;
 use crate::transport::sockets::Sockets;
 use crate::transport::{data_lane, frame, greeting};
 
-/// Serves the data socket to its end; says why that came.
+/// Serves the data socket until it ends; returns the reason.
 pub(super) fn read(peer: &Peer, sockets: &Sockets, members: Option<&Members>) -> String {
     let mut greeted = false;
     let take = |body: &[u8]| {
@@ -50,7 +50,7 @@ pub(super) fn read(peer: &Peer, sockets: &Sockets, members: Option<&Members>) ->
     data_lane::serve(&sockets.data, take, || {}).to_string()
 }
 
-/// Reads the first notice. A program may say something else about its toolbox than when it was examined, but not be another.
+/// Checks the first notice. A program may send another manifest than when it was examined, but not another toolbox id.
 fn greet(notice: &Notice, id: &str) -> Result<(), String> {
     let hello = greeting::hello(notice).map_err(|what| format!("it {what}"))?;
     if greeting::has_several(hello) {
@@ -65,7 +65,8 @@ fn greet(notice: &Notice, id: &str) -> Result<(), String> {
     Err(format!("it no longer says that it is toolbox `{id}`; reload it"))
 }
 
-/// As `greet`, for a program that is several toolboxes. It may have no toolbox to open yet, so a beat tells it that it stays.
+/// As `greet`, for a program that is several toolboxes. It may have no toolbox to open yet, so a heartbeat tells it
+/// that it is in use.
 fn greet_several(notice: &Notice, members: &Members, sockets: &Sockets) -> Result<(), String> {
     let hello = greeting::hello(notice).map_err(|what| format!("it {what}"))?;
     if !greeting::has_several(hello) {

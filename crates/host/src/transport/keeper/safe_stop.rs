@@ -10,16 +10,16 @@ use crate::process::spawner::{input, spawn_now};
 use crate::process::work_folder::WorkFolder;
 use crate::transport::serve::SAFE_STOP;
 
-/// How often it is looked at.
+/// How often the process is checked.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// The process, and its working directory where it has one of its own.
+/// The fresh process, and its working directory if it has one.
 pub(super) struct Fresh {
     child: Child,
     _folder: Option<WorkFolder>,
 }
 
-/// Starts it.
+/// Starts the fresh process.
 pub(super) fn start(keeping: &Keeping, id: &str) -> Option<Fresh> {
     let Keeping {
         program,
@@ -49,7 +49,7 @@ pub(super) fn start(keeping: &Keeping, id: &str) -> Option<Fresh> {
         })
 }
 
-/// Waits for its end.
+/// Waits until the fresh process has ended; kills it after the time limit.
 pub(super) fn wait(mut fresh: Fresh, id: &str) {
     let child = &mut fresh.child;
     let until = Instant::now() + SAFE_STOP;

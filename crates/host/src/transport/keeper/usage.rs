@@ -1,8 +1,8 @@
-//! What a process uses of the machine, as the kernel counts it; nothing where it does not.
+//! The resources that a process uses, as the kernel counts them; zero where it does not.
 
 use std::time::Duration;
 
-/// How long the threads of a process have waited for a processor, all together.
+/// How long the threads of a process have waited for a processor, in total.
 pub(super) fn waited(pid: u32) -> Duration {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task"));
     let waited = |thread: std::io::Result<std::fs::DirEntry>| {
@@ -13,7 +13,7 @@ pub(super) fn waited(pid: u32) -> Duration {
     Duration::from_nanos(waited)
 }
 
-/// The memory it uses, in MiB.
+/// The memory that a process uses, in MiB.
 pub(super) fn memory_mb(pid: u32) -> u64 {
     let pages = std::fs::read_to_string(format!("/proc/{pid}/statm")).ok();
     let pages = pages.and_then(|text| text.split(' ').nth(1)?.parse::<u64>().ok());

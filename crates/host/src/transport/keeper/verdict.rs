@@ -1,37 +1,38 @@
-//! What is done about a toolbox's process, from what is known of it.
+//! Decides what is done about a toolbox's process.
 //!
-//! Pure: facts in, decisions out. Finding the facts and carrying the decisions out is the keeper's. Read [`decide`], then
+//! Pure: facts in, decisions out. The keeper collects the facts and carries out the decisions. Read [`decide`], then
 //! [`Last`].
 
 use std::time::Duration;
 
 use protocol::Functions;
 
-/// How often a child is asked whether it is alive while a caller waits for it.
+/// How often a heartbeat is sent to a child while a caller waits for it.
 const HEARTBEAT: Duration = Duration::from_millis(100);
-/// The same for a process that moves nothing and is not killed for silence.
+/// As [`HEARTBEAT`], for a process that moves nothing and is not killed for silence.
 const SLOW_HEARTBEAT: Duration = Duration::from_secs(1);
-/// How often the limits are looked at while a halt is under way.
+/// How often the limits are checked while a halt is under way.
 const CLOSE_LOOK: Duration = Duration::from_millis(20);
-/// How often the memory of a limited child is looked at.
+/// How often the memory of a child with a memory limit is read.
 pub(super) const MEMORY_LOOK: Duration = Duration::from_secs(1);
 /// How long a process has to end after its toolbox was closed, and after it was killed.
 const EXIT: Duration = Duration::from_millis(500);
-/// A process that dies closes its connections a moment before it is gone; one that is there after this long has closed
-/// them while it lives.
+/// A process that dies closes its connections a moment before it is gone. A process that still exists after this time
+/// has closed them while alive.
 const LAST_MOMENT: Duration = Duration::from_millis(50);
-/// A child that is late because its threads wait for a processor is granted that time, up to this many times the limit: on a
-/// machine that is that busy a fresh process would be no faster, and one that loads the machine itself is not waited for.
+/// If a child is late because its threads wait for a processor, the limit is extended by that time, up to this many
+/// times the limit. On so busy a machine a fresh process would be no faster; but a child that itself causes the load is
+/// not granted more.
 const MOST_PATIENCE: u32 = 3;
 
-/// What bounds a process.
+/// The limits of a process.
 #[derive(Clone, Debug)]
 pub(super) struct Limits {
     pub(super) halt: Duration,
     pub(super) silence: Duration,
     pub(super) close: Duration,
     pub(super) memory_mb: Option<u64>,
-    /// Its silence is told, and no reason to end it.
+    /// Whether silence is only reported and is no reason to end the process.
     pub(super) bears_silence: bool,
 }
 
@@ -45,14 +46,14 @@ impl Limits {
     }
 }
 
-/// What is known of a process that has not ended. A duration says for how long that has been so.
+/// The facts about a process that has not ended. A duration is the time since the fact became true.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Facts {
-    /// It was sent a kill.
+    /// The process was killed.
     pub(super) killed: Option<Duration>,
-    /// Nothing comes from it any more, and why.
+    /// Nothing can be received from the process any more; the text is the reason.
     pub(super) broken: Option<(String, Duration)>,
-    /// It did not do what it was opened for, and what that was.
+    /// The process did not do its task; the text says which.
     pub(super) given_up: Option<String>,
     /// The oldest halt without an answer.
     pub(super) halted: Option<Wait>,
@@ -62,21 +63,22 @@ pub(super) struct Facts {
     pub(super) closing: Option<Duration>,
     /// It said that it has closed.
     pub(super) closed: Option<Duration>,
-    /// It has to give signs of life.
+    /// Whether the process has to answer heartbeats.
     pub(super) armed: bool,
     /// The last heartbeat was sent.
     pub(super) beat: Option<Duration>,
-    /// It was told that heartbeats are not answered.
+    /// Whether it was reported that heartbeats are not answered.
     pub(super) told: bool,
-    /// Memory that it used when that was last looked at.
+    /// The memory that the process used when it was last read, in MiB.
     pub(super) used_mb: u64,
 }
 
-/// Something that is waited for.
+/// A wait for an answer of the process.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Wait {
     pub(super) lasted: Duration,
-    /// For how long its threads had no processor in that time, all together. Counts only past the limit.
+    /// How long the threads of the process had no processor in that time, in total. Read only when the wait exceeds the
+    /// limit.
     pub(super) starved: Duration,
 }
 
@@ -89,15 +91,15 @@ impl Wait {
 /// What is done about a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Action {
-    /// Nothing, until something happens or [`next_look`] is over.
+    /// Nothing is done until something happens or the time of [`next_look`] has passed.
     Wait,
-    /// It is asked whether it is alive, if anything needs it to be.
+    /// A heartbeat is sent, if anything needs the process to be alive.
     Beat,
-    /// It is told that it is not reached, and why.
+    /// It is reported that the process is not reached, and why.
     Tell(String),
-    /// It is ended, for this reason.
+    /// The process is killed, for this reason.
     Kill(String),
-    /// It counts as ended, though the kernel still has it.
+    /// The process counts as ended, although the kernel has not ended it yet.
     GiveUp,
 }
 
@@ -116,7 +118,7 @@ pub(super) fn decide(facts: &Facts, limits: &Limits) -> Action {
     if limits.bears_silence
         && let Some(wait) = facts.unanswered
     {
-        // No second heartbeat to a process that does not read: they would pile up.
+        // A process that does not read gets no second heartbeat: heartbeats would pile up.
         let tells = !facts.told && wait.is_late(limits.silence);
         return if tells {
             Action::Tell(silent(limits))
@@ -166,14 +168,14 @@ fn silent(limits: &Limits) -> String {
     format!("it was silent for {} ms", limits.silence.as_millis())
 }
 
-/// How long nothing has to be looked at by itself; without an end, where there is none.
+/// How long the keeper may wait until it has to check the facts again; `None`: until something happens.
 pub(super) fn next_look(facts: &Facts, limits: &Limits) -> Option<Duration> {
     let ends = facts.killed.is_some() || facts.broken.is_some() || facts.closed.is_some();
     if ends || facts.halted.is_some() {
         Some(CLOSE_LOOK)
     } else if facts.armed {
         let heartbeat = limits.heartbeat();
-        // No other one is due until this one is answered.
+        // The next heartbeat is due only when this one is answered.
         let waits = limits.bears_silence && facts.unanswered.is_some();
         let due = heartbeat.saturating_sub(facts.beat.unwrap_or(heartbeat));
         Some(if waits { heartbeat } else { due })
@@ -184,26 +186,26 @@ pub(super) fn next_look(facts: &Facts, limits: &Limits) -> Option<Duration> {
     }
 }
 
-/// What is known of a process that has ended.
+/// The facts about a process that has ended.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Last {
-    /// It said that it has closed, and whether in time.
+    /// Whether the process reported that it closed in time; `None` if it did not report that it closed.
     pub(super) closed: Option<bool>,
     /// It was asked to close.
     pub(super) closing: bool,
-    /// It was killed by its keeper.
+    /// Its keeper killed it.
     pub(super) killed: bool,
     /// Something moved.
     pub(super) moving: bool,
     /// It was told to open.
     pub(super) opens: bool,
-    /// Known once it was open.
+    /// The functions of the toolbox; `None` if it was never open.
     pub(super) functions: Option<Functions>,
 }
 
 impl Last {
-    /// Whether it may have said that it has closed, which is read from its socket before anything else is decided: one that was
-    /// asked to close says so last. Nothing moves, so this may take a moment.
+    /// Whether the socket may still have the report that the process closed, which is its last notice. Then the socket
+    /// is read before anything else is decided. Nothing moves, so the read may take a moment.
     pub(super) fn may_have_closed(self) -> bool {
         self.closing && self.closed.is_none() && !self.killed && !self.moving
     }
@@ -214,13 +216,13 @@ impl Last {
         self.opens && self.closed.is_none() && self.functions.is_none_or(|functions| functions.safe_stop)
     }
 
-    /// Whether it closed in time; none where it died.
+    /// Whether it closed in time; `None` if it died.
     pub(super) fn closed_in_time(self) -> Option<bool> {
         self.closed.or_else(|| self.closing.then_some(false))
     }
 
-    /// Whether the toolbox is in emergency stop from now on: something moved, and it ended neither as it was asked to nor by
-    /// itself while it was closed.
+    /// Whether the toolbox is in emergency stop from now on: something moved, and the process neither closed as it was
+    /// asked to nor ended by itself while it was being closed.
     pub(super) fn latches(self) -> bool {
         self.moving && self.closed.is_none() && (!self.closing || self.killed)
     }
@@ -277,7 +279,7 @@ mod tests {
             (facts(|_| ()), "Wait"),
             (facts(|f| f.broken = broken(50)), "Wait"),
             (facts(|f| f.broken = broken(51)), data),
-            // It said that it closed: its connections may end.
+            // The process reported that it closed, so its connections may end.
             (facts(|f| (f.broken, f.closed) = (broken(51), since(9))), "Wait"),
             (facts(|f| f.given_up = hello()), "it did not say hello"),
             (facts(|f| (f.broken, f.given_up) = (broken(51), hello())), data),
@@ -321,7 +323,7 @@ mod tests {
             (facts(|f| (f.armed, f.beat) = (true, since(100))), "Beat"),
             (facts(|f| (f.armed, f.closed) = (true, since(1))), "Wait"),
             (facts(|f| (f.armed, f.closing) = (true, since(1))), "Beat"),
-            // A process that was killed is not judged again.
+            // No new decision is made about a process that was killed.
             (facts(|f| (f.killed, f.broken) = (since(500), broken(51))), "Wait"),
             (facts(|f| (f.killed, f.armed) = (since(501), true)), "GiveUp"),
         ] {
@@ -410,7 +412,7 @@ mod tests {
             set(&mut last);
             last
         };
-        // Whether it closed in time, needs a safe_stop, and is latched.
+        // Columns: whether it closed in time, needs a safe_stop, and is latched.
         for (last, expected) in [
             (last(|_| ()), (None, true, true)),
             (last(|l| l.moving = false), (None, true, false)),
@@ -441,7 +443,7 @@ mod tests {
             let decided = (last.closed_in_time(), last.needs_safe_stop(), last.latches());
             assert_eq!(decided, expected, "{last:?}");
         }
-        // What it said before its end is read first where that may change what is done, and nothing moves.
+        // The rest of the socket is read first if it may change the decision and nothing moves.
         for (last, expected) in [
             (last(|_| ()), false),
             (last(|l| l.closing = true), false),

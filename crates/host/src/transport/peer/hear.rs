@@ -1,4 +1,4 @@
-//! What the toolbox says, and who is told. Read [`Peer::hear`], then [`Peer::ended`].
+//! Handles the notices of a toolbox: passes answers to the waiting callers. Read [`Peer::hear`], then [`Peer::ended`].
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -15,13 +15,13 @@ use crate::ffi::unasked::MAX_SMALL_BYTES;
 use engine::{Ended, Unanswered};
 
 impl Peer {
-    /// Takes what the toolbox says.
+    /// Handles a notice of the toolbox.
     pub(crate) fn hear(&self, notice: Notice) {
         match notice {
             Notice::Opened { seq, answer } => {
                 let opened = answer::said(brief(answer));
                 let mut state = self.lock();
-                // Once: what it can do does not change afterwards, whatever it says.
+                // Only the first answer counts: the functions of a toolbox do not change afterwards.
                 if let Some((_, told)) = state.opened.take_if(|(asked, _)| *asked == seq) {
                     state.functions = opened.as_ref().ok().copied();
                     _ = told.send(opened.map(drop).map_err(|unanswered| unanswered.into_failure()));
@@ -34,7 +34,7 @@ impl Peer {
             Notice::Halted { seq, answer } | Notice::Resumed { seq, answer } => {
                 let command = self.lock().commands.remove(&seq);
                 if let Some(command) = command {
-                    // Not received when the caller gave up.
+                    // This fails if the caller gave up.
                     _ = command
                         .reply
                         .send(answer::said(brief(answer)).map_err(|unanswered| *unanswered));
@@ -71,12 +71,12 @@ impl Peer {
             Notice::Counts(counts) => self.lock().counts = counts,
             Notice::Closed { in_time, .. } => {
                 let mut state = self.lock();
-                // One that was not asked to close has not closed: when its process ends now, it has died.
+                // A toolbox that was not asked to close has not closed: if its process ends now, it has died.
                 if state.closing.is_some() {
                     state.closed = Some((in_time, Instant::now()));
                 }
             }
-            // The transport's, or of a newer program.
+            // A notice for the transport, or of a newer program.
             _ => {}
         }
     }
@@ -97,14 +97,15 @@ impl Peer {
         }
     }
 
-    /// The failure of a toolbox that says too much at once. Its own side checks that as well, but may be foreign code.
+    /// The failure for a message that is too long. The toolbox's side checks the length as well, but may be foreign
+    /// code.
     fn too_long(&self, what: &str, bytes: usize) -> Option<Failure> {
         let most = self.limits.max_result_bytes;
         let text = format!("{what} has {bytes} bytes, more than the {most} that are accepted");
         (bytes > most).then(|| Failure::new(FailureKind::ToolboxError, text))
     }
 
-    /// Takes the run that an end is for; none, and counted, when there is none.
+    /// Takes the run that has ended. If there is no such run, counts the end and returns `None`.
     fn take(&self, run: u64) -> Option<Run> {
         let mut state = self.lock();
         state.moving.remove(&run);
@@ -131,7 +132,7 @@ impl Peer {
             if state.requests.contains(&request) {
                 drop(state);
                 self.unasked.counters.add(|counts| &mut counts.refused_requests);
-                // Not answered: the number's one answer is that of the first.
+                // Not answered: the one answer for this number belongs to the first request.
                 return self
                     .unasked
                     .complain("a request has the number of another one that is under way; it is dropped");
@@ -144,7 +145,7 @@ impl Peer {
             self.unasked.counters.add(|counts| &mut counts.refused_requests);
             let refusal = Failure::new(FailureKind::ToolboxError, "the request was refused");
             let answer = Answer::Error(Raw::of(&refusal));
-            // May be lost: a process that does not read could ask without end.
+            // This answer may be lost: a process that does not read could send requests without end.
             self.lanes.chatter(Order::Response { request, answer });
             return;
         };
@@ -169,7 +170,7 @@ impl Peer {
         }
     }
 
-    /// The toolbox is gone: all who wait are told why.
+    /// Notes that the toolbox is gone, and tells all waiting callers why.
     pub(crate) fn ended(&self, end: End) {
         let id = &self.unasked.origin.toolbox_id;
         let closed = |what: &str| {
@@ -195,7 +196,7 @@ impl Peer {
             state.gone = Some(Gone { why: later, halts });
             state.moving.clear();
             state.requests.clear();
-            // Dropping it tells the opening that the toolbox has ended.
+            // The drop tells the opening that the toolbox has ended.
             state.opened = None;
             (
                 std::mem::take(&mut state.asks),
@@ -220,7 +221,7 @@ impl Peer {
     }
 }
 
-/// The bytes of how a run ended.
+/// The length of the end of a run, in bytes.
 fn length(end: &RunEnd, content: Option<&Raw<Vec<Content>>>) -> usize {
     let end = match end {
         RunEnd::Output(output) => output.text().len(),
@@ -230,7 +231,7 @@ fn length(end: &RunEnd, content: Option<&Raw<Vec<Content>>>) -> usize {
     end + content.map_or(0, |content| content.text().len())
 }
 
-/// An answer whose reason is no longer than a reason may be: `status` shows it until the next reload.
+/// Replaces a reason that is too long, because `status` shows a reason until the next reload.
 fn brief<T>(answer: Answer<T>) -> Answer<T> {
     let bytes = match &answer {
         Answer::Ok(_) => 0,

@@ -1,4 +1,4 @@
-//! What the keeper of a toolbox's process needs to know of what is under way. Read [`Outlook`].
+//! The state of a toolbox that the keeper of its process needs. Read [`Outlook`].
 
 use std::time::Instant;
 
@@ -6,10 +6,10 @@ use protocol::Functions;
 
 use super::Peer;
 
-/// Lines of a process that are told when it dies.
+/// The number of last lines of a process that are reported when it dies.
 const LAST_LINES: usize = 5;
 
-/// What is under way.
+/// The state of a toolbox that its keeper needs.
 #[derive(Debug)]
 pub(crate) struct Outlook {
     /// A caller waits for the toolbox, or something moves.
@@ -20,7 +20,7 @@ pub(crate) struct Outlook {
     pub(crate) closing: Option<Instant>,
     pub(crate) closed: Option<(bool, Instant)>,
     pub(crate) functions: Option<Functions>,
-    /// It was told to open.
+    /// Whether the order to open was sent.
     pub(crate) opens: bool,
 }
 
@@ -43,12 +43,12 @@ impl Peer {
         }
     }
 
-    /// Whether something moves, as far as is known.
+    /// Whether something moves, as far as the service knows.
     pub(crate) fn is_moving(&self) -> bool {
         !self.lock().moving.is_empty()
     }
 
-    /// Keeps a line for the case that it is one of the last.
+    /// Keeps a line, because it may be one of the last.
     pub(crate) fn keep_line(&self, line: &str) {
         let line = line.trim();
         if !line.is_empty() {
@@ -56,7 +56,7 @@ impl Peer {
             if state.lines.len() >= LAST_LINES {
                 state.lines.pop_front();
             }
-            // Enough to know what it was about.
+            // Enough of the line to recognize it.
             state.lines.push_back(line.chars().take(300).collect());
         }
     }
@@ -66,7 +66,7 @@ impl Peer {
         lines.join(" | ")
     }
 
-    /// Has the keeper end its process.
+    /// Asks the keeper to end the process.
     pub(crate) fn give_up(&self, why: String) {
         self.lock().given_up = Some(why);
     }

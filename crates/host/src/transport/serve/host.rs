@@ -1,4 +1,4 @@
-//! What the threads of a toolbox's process share, and the thread of its data socket. Read [`Host`].
+//! The state that the threads of a toolbox's process share, and the thread of its data socket. Read [`Host`].
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use crate::ffi::server::{Notices, Server};
 use crate::ffi::wake_lock::WakeLock;
 use crate::transport::{data_lane, frame};
 
-/// How long the service has to take what the process says last.
+/// How long the process waits for the service to receive its last notices.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// What the threads of the process share.
+/// The state that the threads of the process share.
 pub(super) struct Host {
     pub(super) file: PathBuf,
     pub(super) notifier: Arc<Notifier>,
@@ -31,14 +31,14 @@ pub(super) struct Host {
     close_ms: AtomicU64,
     pub(super) config: Mutex<String>,
     pub(super) leaving: AtomicBool,
-    /// The toolbox has been closed, or did not open.
+    /// Whether the toolbox has been closed, or did not open.
     closed: Arc<WakeLock<bool>>,
-    /// Why the process could not be confined as it should be. Nothing is loaded then.
+    /// Why the process could not be confined; nothing is loaded then.
     unconfined: Option<String>,
 }
 
 impl Host {
-    /// `unconfined`: why the process could not be confined as it should be.
+    /// `unconfined` is the reason why the process could not be confined, if there is one.
     pub(super) fn new(file: &Path, notifier: Arc<Notifier>, unconfined: Option<String>) -> Self {
         Self {
             file: file.to_owned(),
@@ -53,7 +53,7 @@ impl Host {
         }
     }
 
-    /// Says something in the log about this process.
+    /// Logs a warning about this process.
     pub(super) fn warn(&self, message: &str) {
         self.notifier.log(level::WARN, "toolbox_host", message.to_owned());
     }
@@ -69,12 +69,12 @@ impl Host {
             Ok(())
         };
         let reason = data_lane::serve(&self.notifier.data, take, || self.notifier.do_aside());
-        // Whatever it is (a service that dies resets the connection), what moves is brought to rest first.
+        // Whatever the reason (a service that dies resets the connection), the machine is brought to rest first.
         self.warn(&format!("the service is gone: {reason}"));
         self.leave();
     }
 
-    /// Has the control thread bring everything to rest and end the process.
+    /// Asks the control thread to bring everything to rest and end the process.
     pub(super) fn leave(&self) {
         self.leaving.store(true, Ordering::SeqCst);
         self.notifier.wake.signal();
@@ -126,7 +126,7 @@ impl Host {
             max_requests,
             open: Duration::from_millis(open_ms),
             close: Duration::from_millis(close_ms),
-            // The service waits for the answer to a halt, and decides what it means when none comes.
+            // The service enforces its own, shorter limit for a halt.
             halt: Duration::from_secs(10),
             silence: Duration::from_millis(silence_ms),
         };
@@ -146,7 +146,7 @@ impl Host {
         })
     }
 
-    /// Closes the toolbox; true when that was done in time, or there is none.
+    /// Closes the toolbox; true if it closed in time, or was never opened.
     pub(super) fn close_within(&self, limit: Duration) -> bool {
         if !self.server.close() {
             return true;

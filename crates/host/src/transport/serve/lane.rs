@@ -1,6 +1,6 @@
 //! The control socket of a toolbox's process: cancel, halt, resume and heartbeats, on a thread that does nothing else.
 //!
-//! Owns the end of the process too: when the service is gone, everything is brought to rest first. Read [`Control::run`].
+//! Also ends the process: when the service is gone, it first brings everything to rest. Read [`Control::run`].
 
 use std::io::{ErrorKind, Read};
 use std::process::Command;
@@ -20,16 +20,16 @@ use crate::process::spawner::input;
 use crate::transport::frame::Cutter;
 use engine::Halt;
 
-/// How often the child looks whether it still hears the service, while something moves.
+/// How often the child checks whether the service is silent, while something moves.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// How long a toolbox has to halt when the service is gone, before a fresh process brings its hardware to rest.
 const LAST_HALT: Duration = Duration::from_millis(300);
-/// How long it then has to close.
+/// How long the toolbox then has to close.
 const LAST_CLOSE: Duration = Duration::from_secs(2);
 
-/// How often a toolbox that is in one of its functions is looked at. Heartbeats, which come while the service
-/// waits for the toolbox, start the looks; they go on after that, because a toolbox may hang when no call waits for it.
+/// How often a call into the toolbox is checked for a hang. Heartbeats, which come while the service waits for the
+/// toolbox, start the checks; the checks go on afterwards, because a toolbox may hang when no call waits for it.
 const HANGS_LOOK: Duration = Duration::from_secs(1);
 
 /// The thread of the control socket.
@@ -84,7 +84,7 @@ impl Control {
         _ = poll(&mut fds, timeout.as_ref());
     }
 
-    /// Reads what is there and does it.
+    /// Reads the orders that have arrived and carries them out.
     fn read(&self, cutter: &mut Cutter) -> Result<(), String> {
         let mut bytes = [0; 16 * 1024];
         loop {
@@ -102,11 +102,12 @@ impl Control {
         }
     }
 
-    /// Ends a process of no more use, for the service to start another one; what is under way is lost and says why.
+    /// Ends a process whose toolbox hangs, so that the service starts another one. The work that is under way is lost;
+    /// its callers get the reason.
     fn die(&self, reason: &str) -> ! {
         self.host.warn(reason);
         if let Some(plugin) = self.host.server.plugin() {
-            // The fresh process calls `safe_stop`, which not every toolbox has.
+            // Halted here, because the fresh process can only call `safe_stop`, which not every toolbox has.
             halt(plugin);
         }
         kill_self()
@@ -116,7 +117,7 @@ impl Control {
     fn end(&self, reason: &str) -> ! {
         self.host.warn(reason);
         if self.host.server.is_moving() {
-            // Should the service be there after all: this is an emergency stop, and nothing moves after it until a resume.
+            // In case the service still exists: this is an emergency stop, and nothing moves after it until a resume.
             self.host.notifier.data(Notice::Event(Raw::of(&Event {
                 kind: "latched".to_owned(),
                 severity: Severity::Error,
@@ -132,12 +133,12 @@ impl Control {
         kill_self()
     }
 
-    /// A fresh process brings the hardware to rest when this one cannot.
+    /// Starts a fresh process that brings the hardware to rest, because this one cannot.
     fn safe_stop(&self) {
         let Ok(config) = input(&self.host.config.lock()) else {
             return;
         };
-        // It goes on by itself: this process ends before it does.
+        // The fresh process goes on alone, because this process ends before it.
         _ = Command::new("/proc/self/exe")
             .args([
                 "toolbox-host".as_ref(),
@@ -149,7 +150,7 @@ impl Control {
     }
 }
 
-/// Halts everything, and with it every start that is on its way; false when that was not confirmed in time.
+/// Halts everything and voids the starts that are on their way; false if the halt was not confirmed in time.
 fn halt(plugin: &Plugin) -> bool {
     let halt = Halt {
         subsystems: vec!["all".to_owned()],

@@ -1,4 +1,4 @@
-//! What a toolbox's process says, on its two sockets. Read [`Notifier`].
+//! Sends the notices of a toolbox's process on its two sockets. Read [`Notifier`].
 
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use crate::ffi::server::Notices;
 use crate::transport::frame::Frame;
 use crate::transport::lane_socket::{EventFd, LaneSocket};
 
-/// Both sockets, and when the other end was last heard.
+/// Both sockets, and the time of the last message from the service.
 pub(crate) struct Notifier {
     pub(super) data: LaneSocket,
     pub(super) control: LaneSocket,
     /// Wakes the control thread.
     pub(super) wake: Arc<EventFd>,
-    /// What the data thread is to do.
+    /// Work for the data thread.
     aside: Mutex<Vec<Box<dyn FnOnce() + Send>>>,
     began: Instant,
-    /// Milliseconds since `began` at which the service was last heard.
+    /// When the service was last heard, in milliseconds since `began`.
     heard: AtomicU64,
 }
 
@@ -38,9 +38,9 @@ impl Notifier {
         })
     }
 
-    /// A line of the log.
+    /// Sends a line for the log.
     pub(crate) fn log(&self, level: u32, target: &str, message: String) {
-        // What is lost here would be lost by the rate limit of the other side.
+        // A line that is lost here would exceed the rate limit of the other side anyway.
         self.chatter(Notice::Log {
             level,
             target: target.to_owned(),
@@ -48,7 +48,7 @@ impl Notifier {
         });
     }
 
-    /// Does what was put aside for the data thread, on that.
+    /// Does the work that was queued for the data thread. Called on the data thread.
     pub(super) fn do_aside(&self) {
         let works = std::mem::take(&mut *self.aside.lock());
         for work in works {
@@ -56,12 +56,12 @@ impl Notifier {
         }
     }
 
-    /// The service was heard just now.
+    /// Notes that the service was heard just now.
     pub(super) fn heard(&self) {
         self.heard.store(self.now(), Ordering::SeqCst);
     }
 
-    /// How long the service was not heard.
+    /// How long the service has been silent.
     pub(super) fn silence(&self) -> Duration {
         let heard = self.heard.load(Ordering::SeqCst);
         Duration::from_millis(self.now().saturating_sub(heard))
@@ -91,12 +91,12 @@ impl Notices for Notifier {
     }
 
     fn will_move(&self) {
-        // The service ordered it just now.
+        // The service sent the order just now, so it was heard.
         self.heard();
     }
 
     fn moves(&self) {
-        // The control thread looks at the service's silence from now on.
+        // The control thread has to check the service's silence from now on.
         self.wake.signal();
     }
 }

@@ -1,4 +1,4 @@
-//! `ovos-tools program-host`: prepares its process for a program of the configuration, and becomes that. Read
+//! `ovos-tools program-host`: prepares its process for a program of the configuration, and executes that program. Read
 //! [`become_program`].
 
 use std::ffi::OsString;
@@ -21,24 +21,24 @@ use rustix::process::{
 
 use super::{fail, put_on, stand_alone};
 
-/// Where a program finds its data socket.
+/// The descriptor of a program's data socket.
 const DATA: RawFd = 3;
-/// Where it finds its control socket.
+/// The descriptor of a program's control socket.
 const CONTROL: RawFd = 4;
 
-/// What the program is to do.
+/// The task of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProgramTask {
-    /// To serve: the data socket is stdin and the control socket stdout.
+    /// Serves its toolboxes: the data socket is stdin and the control socket stdout.
     Serve,
-    /// To bring its hardware to rest: stdin is the configuration.
+    /// Brings its hardware to rest: stdin is the configuration.
     SafeStop,
-    /// To answer on its standard output. It ends with the service, whatever it does, and so does its process group.
+    /// Answers on its standard output. Whatever it does, it and its process group end with the service.
     Answer,
 }
 
-/// Becomes the program `words`, in a new working directory and confined as it says there. Returns only if that fails, or with
-/// the end of a program that answers.
+/// Executes the program `words` in this process, in a new working directory and confined as `confine` says. Returns
+/// only if that fails, or when a program that answers has ended.
 #[must_use]
 pub fn become_program(
     folder: &Path,
@@ -68,12 +68,12 @@ pub fn become_program(
     fail(&format!("{shown} cannot be executed: {error}"))
 }
 
-/// Runs a program to its end. If the service ends before it, what is in its process group is killed, this process as well: nothing
-/// else would end what the program has forked.
+/// Runs a program to its end. If the service ends before it, kills the whole process group, including this process:
+/// nothing else would end the processes that the program has forked.
 fn answer(command: &mut Command) -> Result<ExitStatus> {
     let of_service = getppid().ok_or_else(|| Error::other("the service is gone"))?;
     let service = pidfd_open(of_service, PidfdFlags::empty())?;
-    // It would end this process alone.
+    // This signal would end only this process, not the program.
     set_parent_process_death_signal(None)?;
     let mut child = command.spawn()?;
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
@@ -100,7 +100,7 @@ fn answer(command: &mut Command) -> Result<ExitStatus> {
     }
 }
 
-/// Ends this process as another has ended.
+/// Ends this process with the exit status of another.
 fn end_as(status: ExitStatus) -> ExitCode {
     if let Some(signal) = status.signal().and_then(Signal::from_named_raw) {
         _ = kill_process(getpid(), signal);
@@ -126,7 +126,7 @@ fn prepare(
         ProgramTask::SafeStop | ProgramTask::Answer => {}
     }
     if task != ProgramTask::Answer {
-        // What it prints goes where the service keeps its last lines.
+        // The program's output goes to stderr, whose last lines the service keeps.
         let moved = rustix::stdio::dup2_stdout(rustix::stdio::stderr());
         moved.map_err(|error| at("redirect its output")(error.into()))?;
     }
@@ -147,15 +147,15 @@ fn place_sockets() -> Result<()> {
     Ok(rustix::stdio::dup2_stdin(&null)?)
 }
 
-/// Puts a socket at a number that is free, for the program that this process becomes.
+/// Moves a socket to a free descriptor for the program that this process executes.
 fn keep(socket: impl AsFd, at: RawFd) -> Result<()> {
-    // The lowest free number from there on: nothing else is open.
+    // Returns the lowest free number from `at` on, which is `at`, because nothing else is open.
     let placed = fcntl_dupfd_cloexec(socket, at)?;
     if placed.as_raw_fd() != at {
         return Err(Error::other(format!("descriptor {at} is taken")));
     }
     fcntl_setfd(&placed, FdFlags::empty())?;
-    // It stays open.
+    // The descriptor stays open for the program.
     _ = placed.into_raw_fd();
     Ok(())
 }
