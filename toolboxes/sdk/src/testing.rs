@@ -102,7 +102,7 @@ impl Harness {
     /// Loads a built toolbox and opens it. The library stays loaded.
     ///
     /// # Errors
-    /// It cannot be loaded, has no `toolbox_entry_v1`, or `open` failed.
+    /// The library cannot be loaded or has no `toolbox_entry_v1`, or `open` failed.
     #[cfg(feature = "load")]
     pub fn load(path: &std::path::Path, config: Value) -> Result<Self, Box<dyn std::error::Error>> {
         use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
@@ -190,7 +190,7 @@ impl Harness {
     /// The manifest.
     ///
     /// # Panics
-    /// It is not what `schemas/abi` says.
+    /// The manifest does not match `schemas/abi`.
     #[must_use]
     pub fn manifest(&self) -> Manifest {
         // SAFETY: the table follows toolbox.h: the manifest is static text.
@@ -202,7 +202,7 @@ impl Harness {
     /// The tools, read again from the toolbox.
     ///
     /// # Panics
-    /// They cannot be read, or one of them needs the `halt` that the toolbox does not have.
+    /// The tools cannot be read, or one of them needs the `halt` that the toolbox does not have.
     #[must_use]
     pub fn tools(&self) -> Vec<ToolDefinition> {
         let tools = self.function("tools", |table| table.tools);
@@ -229,7 +229,7 @@ impl Harness {
     /// One tool.
     ///
     /// # Panics
-    /// There is none of this name.
+    /// There is no tool of this name.
     #[must_use]
     pub fn tool(&self, name: &str) -> ToolDefinition {
         let tool = self.tools().into_iter().find(|tool| tool.name == name);
@@ -242,7 +242,7 @@ impl Harness {
     /// The toolbox refused the arguments.
     ///
     /// # Panics
-    /// The plan is not what `schemas/abi` says.
+    /// The plan does not match `schemas/abi`.
     pub fn plan(&self, tool: &str, args: Value) -> Result<Option<Vec<Action>>, Refused> {
         // SAFETY: the table follows toolbox.h.
         let Some(plan) = (unsafe { (*self.table).plan }) else {
@@ -346,7 +346,7 @@ impl Harness {
     /// The toolbox failed to make one.
     ///
     /// # Panics
-    /// The conclusion is not what `schemas/abi` says.
+    /// The conclusion does not match `schemas/abi`.
     pub fn conclude(&self, tool: &str, args: Value, report: &Report) -> Result<Option<Conclusion>, Failure> {
         // SAFETY: the table follows toolbox.h.
         let Some(conclude) = (unsafe { (*self.table).conclude }) else {
