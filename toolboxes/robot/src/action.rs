@@ -33,7 +33,7 @@ pub enum Motion {
     /// The joints of an arm or the head go to angles. In a step that reaches ([`Step::reach`]), a gripper that is one
     /// of the arm's joints stays as it is, and its angle here means nothing.
     Joints {
-        /// One for each joint.
+        /// One angle for each joint.
         positions: Vec<f64>,
         /// 0.1 to 1.0.
         speed: f64,
@@ -45,7 +45,7 @@ pub enum Motion {
     Drive {
         /// Within the base's limits.
         velocity: Velocity,
-        /// How long.
+        /// How long the base moves.
         duration: Duration,
     },
     /// The lift moves.
@@ -80,7 +80,7 @@ pub struct Keyframe {
     pub positions: Vec<f64>,
     /// 0.1 to 1.0.
     pub speed: f64,
-    /// How long it stays there, in seconds.
+    /// How long the joints stay there, in seconds.
     #[serde(default)]
     pub hold: f64,
 }

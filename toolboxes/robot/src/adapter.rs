@@ -184,7 +184,7 @@ pub enum Estop {
 pub enum Notice {
     /// The connection changed, and why.
     Backend {
-        /// How it is now.
+        /// How the connection is now.
         state: BackendState,
         /// For a person.
         reason: String,
@@ -251,7 +251,7 @@ pub trait Right: Send + Sync {
     }
     /// Reports how far the action is.
     fn progress(&self, fraction: f64, message: &str);
-    /// Which action of which call it is, for logs.
+    /// Which action of which call has the right, for logs.
     fn label(&self) -> String {
         String::new()
     }

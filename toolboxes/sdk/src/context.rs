@@ -182,8 +182,8 @@ impl<T> Context<T> {
     }
 
     /// Returns a picture or another medium beside the action's output: the bytes become a file in the content folder.
-    /// The caller gets the file if the action completes; the service allows 8 items, with files of 8 MiB in total. Does nothing
-    /// without a [content folder](Self::content_folder).
+    /// The caller gets the file if the action completes; the service allows 8 items, with files of 8 MiB in total. Does
+    /// nothing without a [content folder](Self::content_folder).
     ///
     /// # Errors
     /// The file cannot be written.

@@ -331,10 +331,10 @@ impl Harness {
     /// Runs a tool as one action and waits for its output.
     ///
     /// # Errors
-    /// It was refused or failed.
+    /// The call was refused or failed.
     ///
     /// # Panics
-    /// It did not complete within the deadline.
+    /// The call did not complete within the deadline.
     pub fn call(&self, tool: &str, args: Value) -> Result<Value, Failure> {
         let run = self.start(tool, args).map_err(|refused| *refused.failure)?;
         run.wait().result()
@@ -467,7 +467,7 @@ impl Harness {
     /// Asks whether a reload may close the instance.
     ///
     /// # Errors
-    /// It is busy.
+    /// The toolbox is busy.
     pub fn may_close(&self) -> Result<(), Refused> {
         // SAFETY: the table follows toolbox.h.
         let Some(may_close) = (unsafe { (*self.table).may_close }) else {
@@ -503,7 +503,7 @@ impl Harness {
     /// Waits for an event of a kind.
     ///
     /// # Panics
-    /// None came within the deadline.
+    /// No event of this kind came within the deadline.
     #[must_use]
     pub fn wait_event(&self, kind: &str) -> Event {
         let event = |seen: &peer::Seen| seen.events.iter().find(|event| event.kind == kind).cloned();
@@ -521,7 +521,7 @@ impl Harness {
     /// Waits until at least `count` lines were logged.
     ///
     /// # Panics
-    /// They were not logged within the deadline.
+    /// The lines were not logged within the deadline.
     pub fn wait_logs(&self, count: usize) {
         let logged = |seen: &peer::Seen| (seen.logs.len() >= count).then_some(());
         self.peer

@@ -32,8 +32,8 @@ pub trait Toolbox: Sized + Send + Sync + 'static {
     /// Makes an instance within 9 s (the host allows 10 s): connects to the backend and brings it to rest. Never arms,
     /// homes, enables torque or moves.
     ///
+    /// # Errors
     /// The backend cannot be used; the error says why and what to do.
-    /// The backend cannot be used; says why and what to do.
     ///
     /// # Cancel safety
     /// The future is dropped after 9 s.

@@ -46,7 +46,7 @@ pub enum UnitError {
     Unknown {
         /// The argument.
         argument: &'static str,
-        /// Its value.
+        /// The value of the argument.
         given: String,
         /// The names, separated by commas.
         known: String,

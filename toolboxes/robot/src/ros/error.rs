@@ -29,7 +29,7 @@ pub enum RosError {
     NoReader {
         /// Its ROS name.
         topic: String,
-        /// How long.
+        /// How long the toolbox waited for a subscriber.
         waited: Duration,
     },
     /// The robot is there, and nothing on it hears this topic.
@@ -45,7 +45,7 @@ pub enum RosError {
     NoAnswer {
         /// The topic of the request.
         topic: String,
-        /// How long.
+        /// How long the toolbox waited for the answer.
         waited: Duration,
     },
     /// The robot refused the request.

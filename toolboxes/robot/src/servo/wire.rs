@@ -57,9 +57,9 @@ pub(crate) struct Health {
 /// A servo's mode and torque.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mode {
-    /// 0: it goes to positions; 1: it turns at a speed.
+    /// 0: the servo goes to positions; 1: it turns at a speed.
     pub(crate) operating: i64,
-    /// It has power.
+    /// The servo has power.
     pub(crate) torque: bool,
 }
 
