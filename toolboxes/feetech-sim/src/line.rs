@@ -186,7 +186,7 @@ const TICK: Timespec = Timespec {
 fn run(shared: &Shared, terminal: Terminal, link: Option<&Path>) {
     let mut terminal = Some(terminal);
     let mut bytes = Vec::new();
-    // In order, each with its earliest time of sending.
+    // The answers in their order, each with its earliest time of sending.
     let mut answers: VecDeque<(Instant, Vec<u8>)> = VecDeque::new();
     while !shared.closing.load(Ordering::SeqCst) {
         if !shared.plugged.load(Ordering::SeqCst) {

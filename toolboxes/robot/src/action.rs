@@ -20,18 +20,20 @@ pub struct Action {
     pub step: Step,
     /// Where and how fast it moves, for a step whose words stand for numbers.
     pub motion: Option<Motion>,
-    /// How long it should take by the robot's speeds; the service ends it after its timeout, which is longer.
+    /// How long the action should take at the robot's speeds; the service ends the action after its timeout, which is
+    /// longer.
     pub expected: Duration,
 }
 
 /// The numbers that a step's words stand for. Joint angles are in degrees, in the order of the subsystem's joints in
-/// [`Capabilities`](crate::capability::Capabilities); a `speed` is the fraction 0.1 to 1.0 of each joint's largest.
+/// [`Capabilities`](crate::capability::Capabilities); a `speed` is the fraction 0.1 to 1.0 of each joint's largest
+/// speed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Motion {
     /// The joints of an arm or the head go to angles. In a step that reaches ([`Step::reach`]), a gripper that is one
     /// of the arm's joints stays as it is, and its angle here means nothing.
     Joints {
-        /// One for each joint.
+        /// One angle for each joint.
         positions: Vec<f64>,
         /// 0.1 to 1.0.
         speed: f64,
@@ -43,7 +45,7 @@ pub enum Motion {
     Drive {
         /// Within the base's limits.
         velocity: Velocity,
-        /// How long.
+        /// How long the base moves.
         duration: Duration,
     },
     /// The lift moves.
@@ -78,7 +80,7 @@ pub struct Keyframe {
     pub positions: Vec<f64>,
     /// 0.1 to 1.0.
     pub speed: f64,
-    /// How long it stays there, in seconds.
+    /// How long the joints stay there, in seconds.
     #[serde(default)]
     pub hold: f64,
 }

@@ -42,7 +42,7 @@ pub trait Adapter: Send + Sync {
     /// actions fail with [`ActionError::NotConnected`].
     ///
     /// # Errors
-    /// It is not connected yet, and why.
+    /// The machine is not connected yet; the error says why.
     ///
     /// # Cancel safety
     /// The future may be dropped; [`Adapter::close`] is called all the same.
@@ -50,12 +50,12 @@ pub trait Adapter: Send + Sync {
 
     /// Does one action and returns when it has ended, with the machine at rest.
     ///
-    /// Every command goes through [`Control::command`]. At the latest 50 ms after [`Control::cancelled`] it returns
-    /// [`ActionError::Cancelled`], or is dropped at an await: in both cases [`Adapter::halt`] is called, before or
-    /// after, so the future itself has nothing to undo.
+    /// Every command goes through [`Control::command`]. At the latest 50 ms after [`Control::cancelled`] resolves, the
+    /// future returns [`ActionError::Cancelled`] or is dropped at an await. In both cases [`Adapter::halt`] is called,
+    /// before or after that, so the future itself has nothing to undo.
     ///
     /// # Errors
-    /// Why it was not done. Nothing moves any more then.
+    /// The action was not done, and nothing moves any more; the error says why.
     ///
     /// # Cancel safety
     /// The future may be dropped at any await.
@@ -77,10 +77,10 @@ pub trait Adapter: Send + Sync {
     /// The command could not be sent.
     fn halt(&self, subsystems: &[Subsystem], emergency: bool) -> Result<(), ActionError>;
 
-    /// Motion may be commanded again. Never moves and never enables torque.
+    /// Allows motion to be commanded again. Never moves and never enables torque.
     ///
     /// # Errors
-    /// Not yet, and why: a button is pressed, the robot has fallen.
+    /// Motion must not be commanded yet; the error says why: a button is pressed, the robot has fallen.
     fn reset(&self) -> Result<(), ActionError>;
 
     /// Ends threads and connections within 3 s. The caller has halted all motion.
@@ -89,13 +89,13 @@ pub trait Adapter: Send + Sync {
     /// The future may be dropped.
     fn close(&self) -> BoxFuture<'_, ()>;
 
-    /// Where something is, for robots that can tell.
+    /// Where a person or a thing is; `None` if the robot cannot tell.
     fn locate(&self, what: &str) -> Option<Sighting> {
         let _ = what;
         None
     }
 
-    /// Whether a hand holds something, where that is known.
+    /// Whether a hand holds something; `None` if that is not known.
     fn holds(&self, arm: Subsystem) -> Option<bool> {
         let _ = arm;
         None
@@ -142,7 +142,7 @@ impl ActionOutput {
         }
     }
 
-    /// The output of a part that another action of the call moves, too.
+    /// The output of an action whose part is moved by another action of the same call.
     #[must_use]
     pub fn along(message: impl Into<String>) -> Self {
         Self {
@@ -184,7 +184,7 @@ pub enum Estop {
 pub enum Notice {
     /// The connection changed, and why.
     Backend {
-        /// How it is now.
+        /// How the connection is now.
         state: BackendState,
         /// For a person.
         reason: String,
@@ -196,7 +196,7 @@ pub enum Notice {
     },
 }
 
-/// How the connection to a robot is. The order says how much it needs looking at.
+/// The state of the connection to a robot. A later variant needs more attention than an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BackendState {
     /// There is no machine.
@@ -242,7 +242,7 @@ pub trait Right: Send + Sync {
     fn pass(&self, send: &mut dyn FnMut()) -> bool;
     /// Resolves when the action is cancelled or halted.
     fn cancelled(&self) -> BoxFuture<'static, ()>;
-    /// Whether it is.
+    /// Whether the action is cancelled or halted.
     fn is_cancelled(&self) -> bool;
     /// Whether the service holds the toolbox in emergency stop. The adapter may not know it: its process may be newer
     /// than the stop.
@@ -251,7 +251,7 @@ pub trait Right: Send + Sync {
     }
     /// Reports how far the action is.
     fn progress(&self, fraction: f64, message: &str);
-    /// Which action of which call it is, for logs.
+    /// Which action of which call has the right, for logs.
     fn label(&self) -> String {
         String::new()
     }

@@ -133,13 +133,14 @@ pub struct Base {
     pub kind: String,
     /// Forwards and backwards, m/s: the largest that is ever commanded.
     pub max_linear: f64,
-    /// Sideways, m/s; 0 where it cannot.
+    /// Sideways, m/s; 0 if the base cannot go sideways.
     pub max_lateral: f64,
     /// Turning, rad/s.
     pub max_angular: f64,
     /// What `walk` and `move_base` take when no speed is given, m/s.
     pub usual_linear: f64,
-    /// How far it may go from where it was when the toolbox was opened, in metres, where the configuration says.
+    /// How far the base may go from where it was when the toolbox was opened, in metres, if the configuration sets a
+    /// limit.
     #[serde(default)]
     pub radius: Option<f64>,
 }
@@ -186,9 +187,9 @@ pub struct Motor {
     pub id: u8,
     /// What it moves.
     pub subsystem: Subsystem,
-    /// Of a joint it is the joint's name.
+    /// The motor's name; the motor of a joint has the joint's name.
     pub name: String,
-    /// The joint's position in the middle of the servo's turn; the middle of the joint's range where it is not given.
+    /// The joint's position in the middle of the servo's turn; the middle of the joint's range if this is not given.
     #[serde(default)]
     pub middle: Option<f64>,
     /// Of a wheel: where it stands, in degrees counterclockwise from straight ahead.
@@ -204,17 +205,17 @@ pub struct Services {
     pub motor_status: bool,
     /// `check_torque` and `enable_torque`.
     pub torque: bool,
-    /// `calibrate_*` of these.
+    /// The parts that have a `calibrate_*` tool.
     pub calibrate: Vec<Subsystem>,
     /// Calibration may write into the motors.
     pub calibration_write: bool,
-    /// `set_home_position` of these.
+    /// The parts that `set_home_position` takes.
     pub set_home: Vec<Subsystem>,
-    /// `self_test` of these.
+    /// The parts that `self_test` takes.
     pub self_test: Vec<Subsystem>,
     /// `save_config` and `load_config`.
     pub config: bool,
-    /// It can tell whether it charges.
+    /// The robot can tell whether it charges.
     pub charge: bool,
 }
 
@@ -259,7 +260,8 @@ impl Capabilities {
         arm.as_mut().map(|arm| arm.joints.as_mut_slice())
     }
 
-    /// Positions by joint, to a tenth of a degree, as `state` tells them; of several subsystems with their names before.
+    /// Positions by joint, to a tenth of a degree, as `state` reports them. For [`Subsystem::All`] the subsystem's name
+    /// stands before the joint's name.
     pub(crate) fn named_positions(
         &self,
         subsystem: Subsystem,
@@ -280,7 +282,7 @@ impl Capabilities {
         positions
     }
 
-    /// Whether the robot has it. [`Subsystem::All`] is always there.
+    /// Whether the robot has the subsystem. [`Subsystem::All`] is always there.
     #[must_use]
     pub fn has(&self, subsystem: Subsystem) -> bool {
         match subsystem {
@@ -300,7 +302,7 @@ impl Capabilities {
         Subsystem::EACH.into_iter().filter(|one| self.has(*one)).collect()
     }
 
-    /// Whether an arm waves where it is told to.
+    /// Whether the robot's wave can move this arm.
     #[must_use]
     pub fn waves(&self, arm: Subsystem) -> bool {
         self.own.wave.is_none_or(|only| only == arm)

@@ -83,10 +83,10 @@ pub struct Done {
     /// For a program.
     #[serde(default)]
     pub data: Object,
-    /// What was done differently or without.
+    /// What was done differently, or was left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// It was optional and was not done, or another action of the call did it.
+    /// The action was optional and was not done, or another action of the call did it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub left_out: bool,
 }
@@ -112,7 +112,7 @@ pub fn conclude(
     speak: Option<String>,
 ) -> ToolOutput {
     let mut outputs: Vec<(String, Done)> = report.actions.iter().filter_map(done).collect();
-    // A call whose every part was left out has done nothing, even where each part was optional.
+    // A call whose every action was left out has done nothing, even if each action was optional.
     let something = outputs.is_empty() || outputs.iter().any(|(_, output)| !output.left_out);
     let all = report
         .actions

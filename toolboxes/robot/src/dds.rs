@@ -238,7 +238,8 @@ fn join(config: &RosConfig) -> Result<DomainParticipant, RosError> {
     })
 }
 
-/// What ROS takes by default; a reader that is not reliable hears reliable and other writers alike.
+/// The quality of service that ROS uses by default; a reader that is not reliable hears reliable and other writers
+/// alike.
 fn quality(reliable: bool) -> QosPolicies {
     let reliability = match reliable {
         // A write fails at once where no subscriber acknowledges.

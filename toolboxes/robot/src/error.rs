@@ -24,7 +24,7 @@ pub enum ActionError {
         /// Why, and what to look at.
         reason: String,
     },
-    /// It was cancelled or halted.
+    /// The action was cancelled or halted.
     #[error("cancelled")]
     Cancelled,
     /// The robot is in emergency stop.

@@ -98,7 +98,7 @@ impl Node {
         self
     }
 
-    /// Sets another name than the step's.
+    /// Sets a name that differs from the step's.
     #[must_use]
     pub fn named(mut self, name: &'static str) -> Self {
         self.name = name.to_string();
@@ -133,8 +133,8 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// Refuses the plan where there is an error. A refusal that depends on time or on an earlier call is set here and
-    /// is no error of the tool's function: the graph is made again when the call has ended, for its notes.
+    /// Refuses the plan if `why` is an error. A refusal that depends on time or on an earlier call is set here, not
+    /// returned as an error by the tool's function: after the call that function makes the graph again, for its notes.
     #[must_use]
     pub fn refused(mut self, why: Option<ToolError>) -> Self {
         self.refusal = self.refusal.or(why);
@@ -190,7 +190,8 @@ impl<'a> Graph<'a> {
     /// The actions of the plan.
     ///
     /// # Errors
-    /// It is refused, or the robot lacks a subsystem that the call cannot do without, or all of them.
+    /// The plan is refused, or the robot lacks a subsystem that the call cannot do without, or all subsystems of the
+    /// call.
     pub fn actions(self) -> Result<Vec<Action>, ToolError> {
         let Self {
             unit,

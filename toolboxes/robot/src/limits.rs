@@ -87,7 +87,8 @@ pub fn check(robot: &str, capabilities: &Capabilities, action: &Action) -> Resul
 /// toolbox was opened, and its heading in radians.
 ///
 /// # Errors
-/// [`ActionError::OutOfRange`]: it would end outside of the radius, farther out than it is. The way back is open.
+/// [`ActionError::OutOfRange`]: the drive would end outside of the radius, and farther out than the base is now. The
+/// way back is always allowed.
 pub fn check_radius(
     capabilities: &Capabilities,
     action: &Action,
@@ -211,7 +212,7 @@ fn check_lift(robot: &str, capabilities: &Capabilities, to: LiftTarget) -> Resul
     }
 }
 
-/// Not a number is out of every range.
+/// Checks that a number is in its range. NaN is out of every range.
 fn within(what: &str, value: f64, min: f64, max: f64, unit: &'static str) -> Result<(), ActionError> {
     if value >= min - ROUNDING && value <= max + ROUNDING {
         return Ok(());

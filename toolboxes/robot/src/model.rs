@@ -297,7 +297,7 @@ impl Model {
 
     fn mirrored(&self, angles: &[f64]) -> Vec<f64> {
         let sign = self.mirror.iter().copied().chain(std::iter::repeat(1.0));
-        // Not -0, which JSON would show.
+        // Avoids -0, which JSON would show.
         angles
             .iter()
             .zip(sign)

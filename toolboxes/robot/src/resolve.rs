@@ -23,7 +23,7 @@ use pace::{magnitude, turn_speed, usual_linear, velocity};
 pub const LOOK_SPEED: f64 = 0.5;
 /// How fast a hand goes to a thing.
 pub const REACH_SPEED: f64 = 0.5;
-/// Stands for the person who speaks, in a look.
+/// The target of a look that stands for the person who speaks.
 pub const SPEAKER: &str = "speaker";
 /// How long an arm points, in seconds.
 const POINT_HOLD: f64 = 1.0;

@@ -15,8 +15,8 @@ use crate::error::tool_error;
 use crate::subsystem::Subsystem;
 use crate::unit::Unit;
 
-/// How long the toolbox asks no further question after one without an answer, so that a look at an unknown thing does
-/// not wait for the timeout each time.
+/// After a question without an answer, how long the toolbox asks no further question, so that a look at an unknown
+/// thing does not wait for the timeout each time.
 const UNANSWERED: Duration = Duration::from_secs(10);
 
 /// The open toolbox.
@@ -44,10 +44,10 @@ impl Robots {
         &self.units
     }
 
-    /// The robot of a name; the only one needs none.
+    /// The robot with this name; without a name, the only robot.
     ///
     /// # Errors
-    /// There is none of that name, or there are several and no name.
+    /// No robot has this name, or there are several robots and no name is given.
     pub fn unit(&self, name: Option<&str>) -> Result<&Unit, ToolError> {
         Ok(self.units.find(name)?)
     }
@@ -78,7 +78,7 @@ impl Robots {
         self.recognition_timeout
     }
 
-    /// Whether the last question is long enough ago, or was answered.
+    /// Whether a question is worth asking: the last one was answered, or is long enough ago.
     #[must_use]
     pub fn is_worth_asking(&self) -> bool {
         let since = self
@@ -100,7 +100,7 @@ impl Robots {
     /// An emergency stop of every robot.
     ///
     /// # Errors
-    /// One could not be told; the others were.
+    /// A robot could not be told to stop; the others were told.
     pub fn halt_all(&self) -> Result<(), ToolError> {
         each(self.units.iter().map(|unit| unit.halt(&Subsystem::EACH, true)))
     }
@@ -108,7 +108,7 @@ impl Robots {
     /// Lets every robot move again.
     ///
     /// # Errors
-    /// One refuses; nothing moves on those that do not.
+    /// A robot refuses; the others are reset, and nothing moves.
     pub fn reset_all(&self) -> Result<(), ToolError> {
         each(self.units.iter().map(Unit::reset))
     }

@@ -22,7 +22,7 @@ use crate::unit::Unit;
 /// How sure the direction of a voice has to be, from 0 to 1.
 const SURE: f64 = 0.3;
 
-/// Runs an action with its tool's name, for which the SDK passes a value.
+/// Runs an action that has the name of its tool: the SDK passes the params of such an action as a value.
 ///
 /// # Errors
 /// As [`run`].
@@ -37,11 +37,11 @@ pub async fn run_value(context: Context<Robots>, params: Value) -> Result<Value,
     Ok(serde_json::to_value(run(context, params).await?)?)
 }
 
-/// Runs stop and reset. The service carries them out itself, so only a program that drives the toolbox directly gets
-/// here.
+/// Runs stop and reset. The service carries them out itself, so only a program that drives the toolbox directly calls
+/// this.
 ///
 /// # Errors
-/// Nothing was reset, with the reason.
+/// A robot could not be stopped or reset; the error says why.
 ///
 /// # Cancel safety
 /// Does not wait.
@@ -58,7 +58,7 @@ pub async fn run_whole(context: Context<Robots>, _: Value) -> Result<Value, Tool
 /// Runs one action.
 ///
 /// # Errors
-/// It was not done, and why; nothing moves any more.
+/// The action was not done, and nothing moves any more; the error says why.
 ///
 /// # Cancel safety
 /// May be dropped at any await; the halt that follows ends the motion.
@@ -231,7 +231,7 @@ fn with_backup(error: ToolError, backup: Option<&(String, String)>) -> ToolError
     }
 }
 
-/// Keeps what later calls need of a step that was done.
+/// Remembers what later calls need to know about a step that was done.
 async fn remember(
     context: &Context<Robots>,
     unit: &Unit,

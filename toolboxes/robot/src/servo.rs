@@ -52,7 +52,7 @@ pub(crate) enum ServoError {
          ports are not swapped, then recover_servo with action reconfigure makes it a joint"
     )]
     Turns { bus: String, id: u8, mode: i64 },
-    /// A stop came first.
+    /// A stop came before the command was sent.
     #[error("bus {bus}: stopped before it was sent")]
     Stopped { bus: String },
     /// The queue is full.

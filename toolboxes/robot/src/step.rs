@@ -240,13 +240,13 @@ pub enum Recovery {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// 0.1 m above it.
+    /// 0.1 m above the thing or place.
     Above,
-    /// At it.
+    /// At the thing or place.
     At,
     /// 0.15 m higher, with what was grasped.
     Lifted,
-    /// Away from it.
+    /// Away from the thing or place.
     Retracted,
 }
 

@@ -16,7 +16,7 @@ use crate::step::Step;
 use crate::subsystem::Subsystem;
 use crate::unit::Unit;
 
-/// A saved configuration is small, and a larger file is none.
+/// The largest file that is read. A saved configuration is far smaller.
 const LARGEST: u64 = 1 << 20;
 
 #[derive(Serialize, Deserialize)]
@@ -56,7 +56,7 @@ pub async fn save(
 /// Saves the settings of a part's motors under a new name before they are changed; returns the name and the path.
 ///
 /// # Errors
-/// It cannot be read or saved.
+/// The settings cannot be read or saved.
 ///
 /// # Cancel safety
 /// As [`save`].
@@ -83,7 +83,7 @@ pub async fn backup(
     Ok((name, path.to_string()))
 }
 
-/// Writes beside the file and renames.
+/// Writes a file beside the target and renames it.
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;

@@ -60,7 +60,7 @@ impl Subsystem {
         matches!(self, Self::LeftArm | Self::RightArm)
     }
 
-    /// Itself, or each of them for [`Subsystem::All`].
+    /// The subsystem itself, or every subsystem for [`Subsystem::All`].
     #[must_use]
     pub fn each(self) -> Vec<Self> {
         match self {

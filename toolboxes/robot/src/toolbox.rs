@@ -185,7 +185,7 @@ fn refused(name: &str, error: &ModelError) -> ToolError {
     ToolError::bad_args(format!("robots.{name}: {error}"))
 }
 
-/// The name becomes part of subsystem names and of a path.
+/// Checks the name of a robot, which becomes part of subsystem names and of a path.
 fn check_name(name: &str) -> Result<(), ToolError> {
     let legal = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
     if !name.is_empty() && name.len() <= 40 && name != "all" && name.bytes().all(legal) {

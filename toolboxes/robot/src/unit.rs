@@ -25,7 +25,7 @@ pub struct Unit {
     pub model: Model,
     /// What drives it.
     pub adapter: Arc<dyn Adapter>,
-    /// There are others: subsystems are called `<name>/<subsystem>`.
+    /// Whether there are other robots: if so, subsystems are called `<name>/<subsystem>`.
     pub one_of_several: bool,
     stopped: AtomicBool,
     memory: Mutex<Memory>,
@@ -58,7 +58,7 @@ impl Unit {
         }
     }
 
-    /// What it has and can do.
+    /// What the robot has and can do.
     #[must_use]
     pub fn capabilities(&self) -> &Capabilities {
         &self.model.capabilities
@@ -83,7 +83,7 @@ impl Unit {
     /// Checks an action against the limits and does it.
     ///
     /// # Errors
-    /// It is beyond a limit, the robot is in emergency stop, or the adapter's reason.
+    /// The action is beyond a limit, the robot is in emergency stop, or the adapter reports an error.
     ///
     /// # Cancel safety
     /// May be dropped; the motion is ended by [`Unit::halt`].
@@ -119,14 +119,14 @@ impl Unit {
     /// Lifts the emergency stop of the robot.
     ///
     /// # Errors
-    /// The adapter's reason why not yet.
+    /// The adapter refuses for now, with its reason.
     pub fn reset(&self) -> Result<(), ActionError> {
         self.adapter.reset()?;
         self.stopped.store(false, Ordering::SeqCst);
         Ok(())
     }
 
-    /// The error for a part that it lacks.
+    /// The error for a part that the robot lacks.
     #[must_use]
     pub fn lacks(&self, what: impl Into<String>) -> ActionError {
         ActionError::NotSupported {
@@ -135,7 +135,7 @@ impl Unit {
         }
     }
 
-    /// The arm on the side of a bearing, or the one there is.
+    /// The arm on the side of a bearing, or the robot's only arm.
     #[must_use]
     pub fn nearer_arm(&self, bearing: f64) -> Subsystem {
         let has = |arm| self.capabilities().has(arm);

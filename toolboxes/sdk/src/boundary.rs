@@ -27,7 +27,7 @@ unsafe impl Send for Table {}
 unsafe impl Sync for Table {}
 
 impl Table {
-    /// Makes the table of `T`; without a table if its manifest panics.
+    /// Makes the table of `T`. If the manifest of `T` panics, the result holds no table.
     #[must_use]
     pub fn of<T: Toolbox>() -> Self {
         let manifest = shield(|| {
@@ -63,7 +63,7 @@ impl Table {
         }
     }
 
-    /// The return value of `toolbox_entry_v1`; null without a table.
+    /// The return value of `toolbox_entry_v1`: the table, or null if there is none because the manifest panicked.
     #[must_use]
     pub fn as_ptr(&self) -> *const abi::Toolbox {
         self.table.as_deref().map_or(std::ptr::null(), std::ptr::from_ref)
@@ -216,7 +216,7 @@ unsafe extern "C" fn halt<T: Toolbox>(
     // SAFETY: toolbox.h, as documented at `call`; the string lives until this function returns.
     unsafe {
         call::<T>(instance, error, |instance| {
-            // A stop is never refused: unreadable text means everything.
+            // A stop is never refused: if the text is unreadable, everything is stopped.
             let subsystems = text(subsystems).unwrap_or("[\"all\"]");
             instance.halt(subsystems, emergency != 0).map(|()| None)
         })
@@ -276,7 +276,7 @@ unsafe extern "C" fn close<T: Toolbox>(instance: *mut c_void) {
         instance.close();
         Ok(())
     });
-    // The error is dropped: the gate to the host may be shut already.
+    // The error is dropped, not logged: the gate to the host may be shut already.
     drop(closed);
 }
 

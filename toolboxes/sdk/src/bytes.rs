@@ -12,7 +12,7 @@ use crate::ToolError;
 /// Borrows the text of a `tb_str`.
 ///
 /// # Errors
-/// It is not UTF-8, or it is null and not empty.
+/// The text is not UTF-8, or its pointer is null and its length is not 0.
 ///
 /// # Safety
 /// `text.ptr` is null, or valid for `text.len` bytes until the function of the table has returned.
@@ -69,7 +69,7 @@ unsafe extern "C" fn release(_owner: *mut c_void, ptr: *const c_char, len: usize
 /// Takes over a text: copies it and releases the original.
 ///
 /// # Errors
-/// It is not UTF-8.
+/// The text is not UTF-8.
 ///
 /// # Safety
 /// `bytes` follows toolbox.h and was not released yet.

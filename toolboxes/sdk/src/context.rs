@@ -28,7 +28,7 @@ struct Inner {
     action: ActionInfo,
     inputs: HashMap<String, Box<RawValue>>,
     deadline: Option<Instant>,
-    /// Files that it showed.
+    /// The number in the name of the next file that the run shows.
     shown: AtomicU64,
 }
 
@@ -105,7 +105,7 @@ impl<T> Context<T> {
         self.inner.call.session_id.as_deref()
     }
 
-    /// Language of that session, such as `en-US`.
+    /// Language of the session, such as `en-US`.
     #[must_use]
     pub fn lang(&self) -> Option<&str> {
         self.inner.call.lang.as_deref()
@@ -181,15 +181,15 @@ impl<T> Context<T> {
         self.inner.run.progress(self.inner.host.gate(), progress);
     }
 
-    /// Returns a picture or another medium beside the action's output: the bytes become a file in the content folder. It comes
-    /// to the caller if the action completes; the service allows 8 items of 8 MiB together. Does nothing without a
-    /// [content folder](Self::content_folder).
+    /// Returns a picture or another medium beside the action's output: the bytes become a file in the content folder.
+    /// The caller gets the file if the action completes; the service allows 8 items, with files of 8 MiB in total. Does
+    /// nothing without a [content folder](Self::content_folder).
     ///
     /// # Errors
     /// The file cannot be written.
     ///
     /// # Cancel safety
-    /// When dropped, the file may be written, and is not returned.
+    /// If the future is dropped, the file may have been written, but it is not returned.
     pub async fn show(&self, kind: ContentKind, mime_type: &str, bytes: Vec<u8>) -> Result<(), ToolError> {
         let Some(folder) = self.content_folder() else {
             return Ok(());
@@ -210,16 +210,17 @@ impl<T> Context<T> {
         self.inner.run.show(content);
     }
 
-    /// The folder for files that this action returns as content; `None` if the caller asks for no content, or the service
-    /// gives this toolbox no folder, as its log says then. The service removes files from it after a while.
+    /// The folder for files that this action returns as content; `None` if the caller asks for no content, or if the
+    /// service gives this toolbox no folder, which the service then logs. The service removes files from it after a
+    /// while.
     #[must_use]
     pub fn content_folder(&self) -> Option<&Path> {
         self.inner.call.content_dir.as_deref().map(Path::new)
     }
 
     /// Whether the service holds this toolbox in emergency stop. An action of a `safe` or `stop` tool that is started
-    /// then must not move anything. [`Toolbox::halt`](crate::Toolbox::halt) may not have been called in this process,
-    /// if the process started after the stop.
+    /// during the emergency stop must not move anything. If this process started after the stop,
+    /// [`Toolbox::halt`](crate::Toolbox::halt) may not have been called in it.
     #[must_use]
     pub fn is_latched(&self) -> bool {
         self.inner.call.latched

@@ -14,7 +14,7 @@ use crate::UnitError;
 /// Why a tool, a plan or a command failed.
 ///
 /// `?` converts every `std::error::Error`: the kind is then `ToolError` and the message the chain of causes. A
-/// [`Failure`] keeps its own, and a [`UnitError`] is a `ValueError`.
+/// [`Failure`] keeps its own kind and message, and a [`UnitError`] becomes a `ValueError`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolError {
     status: Status,
@@ -38,7 +38,7 @@ impl ToolError {
         Self::with_status(status::BAD_ARGS, FailureKind::ValueError, message)
     }
 
-    /// Not possible now, because something else uses it.
+    /// The call is not possible now, because something else uses what it needs.
     pub fn busy(message: impl fmt::Display) -> Self {
         Self::with_status(status::BUSY, FailureKind::BusyError, message)
     }
@@ -68,7 +68,7 @@ impl ToolError {
         &self.failure.message
     }
 
-    /// Whether it was cancelled or halted.
+    /// Whether the action was cancelled or halted.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.status == status::CANCELLED

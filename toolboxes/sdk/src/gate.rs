@@ -67,8 +67,8 @@ impl Gate {
     pub(crate) fn log(&self, level: u32, target: &str, message: &str) {
         self.pass(|host| {
             if let Some(log) = host.log {
-                // SAFETY: toolbox.h: any thread; the strings live until the call returns; `pass` keeps it before
-                // the end of close. Tested in tests/logging.rs.
+                // SAFETY: toolbox.h: any thread; the strings live until the call returns; `pass` ensures that the call
+                // returns before close does. Tested in tests/logging.rs.
                 unsafe { log(host.ctx, level, lend(target), lend(message)) };
             }
         });

@@ -72,8 +72,9 @@ impl Host {
         self.event("backend", json!({"state": state, "reason": reason}));
     }
 
-    /// Reports that the toolbox drives a simulator. What does not say so counts as hardware, for which the service's policy
-    /// may ask for a confirmation. A toolbox with several machines sends an event `backend` for each, with `unit`.
+    /// Reports that the toolbox drives a simulator. A toolbox that does not report this counts as hardware, for which
+    /// the service's policy may ask for a confirmation. A toolbox with several machines sends an event `backend` for
+    /// each, with `unit`.
     pub fn simulator(&self, reason: &str) {
         let data = json!({"state": "simulated", "reason": reason, "simulated": true});
         self.event("backend", data);
@@ -116,7 +117,7 @@ impl Host {
             )));
         }
         let answer = self.inner.requests.expect(id);
-        // The host enforces the timeout; this bounds a host that does not.
+        // The host enforces the timeout; this bound is for a host that does not.
         let bound = timeout.saturating_add(Duration::from_secs(1));
         tokio::select! {
             answer = answer => answer.unwrap_or_else(|_| Err(ToolError::cancelled())),

@@ -235,7 +235,7 @@ impl<T: Toolbox> Instance<T> {
     }
 
     pub(crate) fn halt(&self, subsystems: &str, emergency: bool) -> Result<(), ToolError> {
-        // A stop is never refused: unreadable text means everything.
+        // A stop is never refused: if the text is unreadable, everything is stopped.
         let subsystems = serde_json::from_str(subsystems).unwrap_or_else(|_| vec!["all".to_string()]);
         let halt = Halt::new(subsystems, emergency);
         self.runs.halt(&halt);
@@ -296,7 +296,8 @@ impl<T: Toolbox> Instance<T> {
         on(&dispatch, || drop((table, host, toolbox)));
     }
 
-    /// The highest epoch seen counts. Only motion and writes are refused: a late `land` is still useful.
+    /// Refuses a motion or a write whose epoch is older than the highest epoch seen so far. Actions of other effects
+    /// are never refused: a late `land` is still useful.
     fn check_epoch(&self, epoch: u64, effect: Effect) -> Result<(), ToolError> {
         let newest = self.newest_epoch.fetch_max(epoch, Ordering::SeqCst);
         if epoch < newest && matches!(effect, Effect::Motion | Effect::Write) {
@@ -348,16 +349,16 @@ fn find<'a, T: Send + Sync + 'static>(tools: &'a [Tool<T>], name: &str) -> Resul
         .ok_or_else(|| ToolError::unknown_tool(name))
 }
 
-/// As a task, not with `block_on`: the caller may be a test inside another tokio runtime.
+/// Opens the toolbox in a task, not with `block_on`: the caller may be a test inside another tokio runtime.
 fn open_on<T: Toolbox>(runtime: &Runtime, host: Host, config: T::Config) -> Result<T, ToolError> {
     let (sender, receiver) = std::sync::mpsc::channel();
     let task = runtime.spawn(async move {
         let open = AssertUnwindSafe(async move { T::open(host, config).await });
         let opened = tokio::time::timeout(OPEN, open.catch_unwind()).await;
-        // Fails when the caller has stopped waiting; the instance is dropped then.
+        // Sending fails when the caller has stopped waiting; the instance is dropped then.
         let _ = sender.send(opened);
     });
-    // Longer than `OPEN`, for a future that blocks its thread.
+    // The wait is longer than `OPEN`, for a future that blocks its thread and so escapes the timeout.
     match receiver.recv_timeout(OPEN + Duration::from_millis(250)) {
         Ok(Ok(Ok(opened))) => opened,
         Ok(Ok(Err(payload))) => Err(ToolError::panic(payload)),

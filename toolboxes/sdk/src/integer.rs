@@ -17,7 +17,7 @@ impl<'de> Deserialize<'de> for Integer {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
         let text = raw.get().trim();
-        // Python's limit, too; parsing takes quadratic time.
+        // Python has the same limit; parsing takes quadratic time.
         if text.len() > 4_300 {
             return Err(de::Error::custom("an integer of more than 4300 digits"));
         }

@@ -102,7 +102,7 @@ impl Harness {
     /// Loads a built toolbox and opens it. The library stays loaded.
     ///
     /// # Errors
-    /// It cannot be loaded, has no `toolbox_entry_v1`, or `open` failed.
+    /// The library cannot be loaded or has no `toolbox_entry_v1`, or `open` failed.
     #[cfg(feature = "load")]
     pub fn load(path: &std::path::Path, config: Value) -> Result<Self, Box<dyn std::error::Error>> {
         use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
@@ -190,7 +190,7 @@ impl Harness {
     /// The manifest.
     ///
     /// # Panics
-    /// It is not what `schemas/abi` says.
+    /// The manifest does not match `schemas/abi`.
     #[must_use]
     pub fn manifest(&self) -> Manifest {
         // SAFETY: the table follows toolbox.h: the manifest is static text.
@@ -202,7 +202,7 @@ impl Harness {
     /// The tools, read again from the toolbox.
     ///
     /// # Panics
-    /// They cannot be read, or one of them needs the `halt` that the toolbox does not have.
+    /// The tools cannot be read, or one of them needs the `halt` that the toolbox does not have.
     #[must_use]
     pub fn tools(&self) -> Vec<ToolDefinition> {
         let tools = self.function("tools", |table| table.tools);
@@ -229,7 +229,7 @@ impl Harness {
     /// One tool.
     ///
     /// # Panics
-    /// There is none of this name.
+    /// There is no tool of this name.
     #[must_use]
     pub fn tool(&self, name: &str) -> ToolDefinition {
         let tool = self.tools().into_iter().find(|tool| tool.name == name);
@@ -242,7 +242,7 @@ impl Harness {
     /// The toolbox refused the arguments.
     ///
     /// # Panics
-    /// The plan is not what `schemas/abi` says.
+    /// The plan does not match `schemas/abi`.
     pub fn plan(&self, tool: &str, args: Value) -> Result<Option<Vec<Action>>, Refused> {
         // SAFETY: the table follows toolbox.h.
         let Some(plan) = (unsafe { (*self.table).plan }) else {
@@ -331,10 +331,10 @@ impl Harness {
     /// Runs a tool as one action and waits for its output.
     ///
     /// # Errors
-    /// It was refused or failed.
+    /// The call was refused or failed.
     ///
     /// # Panics
-    /// It did not complete within the deadline.
+    /// The call did not complete within the deadline.
     pub fn call(&self, tool: &str, args: Value) -> Result<Value, Failure> {
         let run = self.start(tool, args).map_err(|refused| *refused.failure)?;
         run.wait().result()
@@ -346,7 +346,7 @@ impl Harness {
     /// The toolbox failed to make one.
     ///
     /// # Panics
-    /// The conclusion is not what `schemas/abi` says.
+    /// The conclusion does not match `schemas/abi`.
     pub fn conclude(&self, tool: &str, args: Value, report: &Report) -> Result<Option<Conclusion>, Failure> {
         // SAFETY: the table follows toolbox.h.
         let Some(conclude) = (unsafe { (*self.table).conclude }) else {
@@ -467,7 +467,7 @@ impl Harness {
     /// Asks whether a reload may close the instance.
     ///
     /// # Errors
-    /// It is busy.
+    /// The toolbox is busy.
     pub fn may_close(&self) -> Result<(), Refused> {
         // SAFETY: the table follows toolbox.h.
         let Some(may_close) = (unsafe { (*self.table).may_close }) else {
@@ -503,7 +503,7 @@ impl Harness {
     /// Waits for an event of a kind.
     ///
     /// # Panics
-    /// None came within the deadline.
+    /// No event of this kind came within the deadline.
     #[must_use]
     pub fn wait_event(&self, kind: &str) -> Event {
         let event = |seen: &peer::Seen| seen.events.iter().find(|event| event.kind == kind).cloned();
@@ -521,7 +521,7 @@ impl Harness {
     /// Waits until at least `count` lines were logged.
     ///
     /// # Panics
-    /// They were not logged within the deadline.
+    /// The lines were not logged within the deadline.
     pub fn wait_logs(&self, count: usize) {
         let logged = |seen: &peer::Seen| (seen.logs.len() >= count).then_some(());
         self.peer

@@ -72,8 +72,8 @@ impl<T: Send + Sync + 'static> Tool<T> {
         resume => Effect::Resume;
     }
 
-    /// A tool of several actions. `plan` is pure, does no IO and has 1 s; the [`ActionHandler`] of the same name runs
-    /// each action; `conclude` makes the tool's result from the report, even of a failed call.
+    /// A tool of several actions. `plan` is pure, does no IO and has 1 s; the [`ActionHandler`] with the name of an
+    /// action runs that action; `conclude` makes the tool's result from the report, even of a failed call.
     pub fn planned<A, O, P, C>(name: &str, effect: Effect, plan: P, conclude: C) -> Self
     where
         A: DeserializeOwned + JsonSchema + 'static,
@@ -157,7 +157,8 @@ impl<T: Send + Sync + 'static> Tool<T> {
         self
     }
 
-    /// The calls, as arguments, that an agent makes of this `safe` tool when a run that moved what they hold has ended.
+    /// The arguments of each call that an agent makes of this `safe` tool when a run that moved what the call holds has
+    /// ended.
     #[must_use]
     pub fn agent_end(mut self, calls: Vec<Object>) -> Self {
         self.definition.agent_end = calls;

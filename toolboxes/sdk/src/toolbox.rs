@@ -33,7 +33,7 @@ pub trait Toolbox: Sized + Send + Sync + 'static {
     /// homes, enables torque or moves.
     ///
     /// # Errors
-    /// The backend cannot be used; says why and what to do.
+    /// The backend cannot be used; the error says why and what to do.
     ///
     /// # Cancel safety
     /// The future is dropped after 9 s.
@@ -65,7 +65,8 @@ pub trait Toolbox: Sized + Send + Sync + 'static {
     /// Called before the emergency stop is lifted. Never moves. Called on any thread.
     ///
     /// # Errors
-    /// It must not be lifted yet; says why, for example because the button is still pressed or the robot has fallen.
+    /// The emergency stop must not be lifted yet; the error says why, for example because the button is still pressed
+    /// or the robot has fallen.
     fn resume(&self) -> Result<(), ToolError> {
         Ok(())
     }
@@ -78,7 +79,7 @@ pub trait Toolbox: Sized + Send + Sync + 'static {
     /// Whether a reload may close this instance now.
     ///
     /// # Errors
-    /// It must not; gives the reason in a word or two, such as "recording".
+    /// The instance must not be closed; the error gives the reason in a word or two, such as "recording".
     fn may_close(&self) -> Result<(), ToolError> {
         Ok(())
     }
@@ -97,7 +98,7 @@ pub trait Toolbox: Sized + Send + Sync + 'static {
     /// Every run has ended or was dropped before; the instance is dropped afterwards.
     ///
     /// # Cancel safety
-    /// The future is dropped after that time.
+    /// The future is dropped after `Options::close`.
     fn close(&self) -> impl Future<Output = ()> + Send {
         async {}
     }
@@ -150,7 +151,7 @@ impl Halt {
         }
     }
 
-    /// Whether it ends the motion of `subsystem`: it is named, or covered by `all` or `<unit>/all`.
+    /// Whether the halt ends the motion of `subsystem`: it names the subsystem, or covers it by `all` or `<unit>/all`.
     #[must_use]
     pub fn includes(&self, subsystem: &str) -> bool {
         self.subsystems.iter().any(|halted| overlap(halted, subsystem))

@@ -29,11 +29,11 @@ pub struct Units<T> {
     name: fn(&T) -> &str,
 }
 
-/// No machine has been named, or none that the toolbox has. `?` makes a `ValueError` of it.
+/// A call names no machine although there are several, or an unknown machine. `?` turns this error into a `ValueError`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UnitError {
-    /// There are several, and the argument is missing.
+    /// There are several machines, and the argument is missing.
     #[error("{argument}: which one? Known are {known}")]
     Missing {
         /// The argument.
@@ -41,12 +41,12 @@ pub enum UnitError {
         /// The names, separated by commas.
         known: String,
     },
-    /// None has this name.
+    /// No machine has this name.
     #[error("{argument}: no {argument} {:?}. Known are {known}", .given.chars().take(40).collect::<String>())]
     Unknown {
         /// The argument.
         argument: &'static str,
-        /// Its value.
+        /// The value of the argument.
         given: String,
         /// The names, separated by commas.
         known: String,
@@ -73,7 +73,7 @@ impl<T> Units<T> {
     /// The machine that a call's arguments name.
     ///
     /// # Errors
-    /// They name none that there is.
+    /// The arguments name an unknown machine, or none although there are several.
     pub fn of(&self, args: &Value) -> Result<&T, UnitError> {
         self.named(args.get(self.argument))
     }
@@ -86,10 +86,10 @@ impl<T> Units<T> {
         self.named(args.shift_remove(self.argument).as_ref())
     }
 
-    /// The machine of a name; without one, the only machine.
+    /// The machine with this name; without a name, the only machine.
     ///
     /// # Errors
-    /// None has the name, or there are several and no name.
+    /// No machine has the name, or there are several machines and no name is given.
     pub fn find(&self, name: Option<&str>) -> Result<&T, UnitError> {
         let argument = self.argument;
         match (name, self.units.as_slice()) {
@@ -109,7 +109,8 @@ impl<T> Units<T> {
         }
     }
 
-    /// Adds the argument to a tool's argument schema: a required choice among several machines, nothing with one.
+    /// Adds the argument to a tool's argument schema: a required choice among several machines; adds nothing if there
+    /// is only one.
     #[must_use]
     pub fn choice(&self, mut schema: Value) -> Value {
         if self.units.len() < 2 {

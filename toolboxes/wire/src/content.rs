@@ -44,10 +44,11 @@ impl Content {
     /// The most items beside one output.
     pub const MAX_ITEMS: usize = 8;
 
-    /// The most bytes of them in files, together.
+    /// The most bytes of the files beside one output, in total.
     pub const MAX_FILES: u64 = 8 << 20;
 
-    /// The file that marks the folder which holds those of the toolboxes as made by the service, which removes files there.
+    /// The name of the file that marks the folder of all content folders as made by the service. The service removes
+    /// files only in a folder with this mark.
     pub const FOLDER_MARK: &str = ".ovos-tools";
 
     fn new(kind: ContentKind, mime_type: impl Into<String>) -> Self {

@@ -120,7 +120,7 @@ impl Link for Speech {
 
     fn unfit(&self) -> Option<String> {
         match self {
-            // No topic of this profile reports it.
+            // No topic of this profile reports whether the robot stands.
             Self::Topics(_) => None,
             Self::Rpc(link) => link.posture().unfit(),
         }
@@ -161,7 +161,8 @@ impl BoosterK1 {
         })
     }
 
-    /// Waits for a subscriber that moves an arm or the head. DDS may find it a little after the one that walks.
+    /// Waits for a subscriber that moves an arm or the head. DDS may find it a little later than the subscriber for
+    /// walking.
     async fn heard(&self, topics: &TopicsLink, on: Subsystem, control: &Control) -> Result<(), ActionError> {
         until(control, HEARD, || topics.hears(on))
             .await?
@@ -202,8 +203,8 @@ impl BoosterK1 {
     }
 }
 
-/// Brings the robot to rest without an instance: joins its network and repeats a stop for a while as soon as the
-/// robot hears.
+/// Brings the robot to rest without an instance: joins its network and, as soon as the robot hears it, repeats a stop
+/// for a while.
 ///
 /// # Errors
 /// The robot did not hear.
@@ -261,7 +262,7 @@ impl Walker for BoosterK1 {
                 let reason = format!("it does not say where {on} is: nothing on /low_state");
                 return Err(self.remote.away(&reason));
             }
-            // The robot's bridge leads it there at its own pace.
+            // The robot's bridge moves the arm or the head at its own pace.
             (None, Speech::Topics(_)) => Path::new(positions, positions, joints, speed),
         };
         match link {

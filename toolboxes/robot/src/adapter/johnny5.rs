@@ -60,14 +60,14 @@ pub struct Johnny5 {
 /// What the last answers and calls have shown.
 #[derive(Default)]
 struct Known {
-    /// The last read steps.
+    /// The last position read from each servo, in steps.
     positions: BTreeMap<(BusName, u8), i64>,
     /// Servos that are left alone.
     missing: BTreeSet<(BusName, u8)>,
-    /// Whether a tool that needs one of them goes on without it.
+    /// Whether a tool that needs a missing servo goes on without it.
     go_on: bool,
-    /// What a hand holds: `None`, or a thing at so many degrees of the gripper. A hand is missing where that is not
-    /// known.
+    /// What each hand holds: the position of the gripper in degrees when it closed on a thing, or `None` for an empty
+    /// hand. A hand has no entry if this is not known.
     hands: BTreeMap<Subsystem, Option<f64>>,
     /// Servos that press gently for a measurement, with their former torque limit.
     gentle: BTreeMap<(BusName, u8), i64>,

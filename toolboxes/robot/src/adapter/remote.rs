@@ -28,10 +28,10 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(10);
 /// The pause between two tries to join the network of a robot that was not seen yet.
 const AGAIN: Duration = Duration::from_secs(1);
-/// The pause between two checks during an action that the robot is there and stands.
+/// During an action, the pause between two checks that the robot is there and stands.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// The reason for a robot that hears and sends nothing.
+/// The reason that is given for a robot that hears us and sends nothing.
 const SILENT: &str = "the robot is silent: it has not said where its joints are for a second; check its power, and that what \
                       publishes its state runs and does so more than once a second";
 
@@ -42,21 +42,21 @@ pub(super) trait Link: Send + Sync + 'static {
     /// How long a velocity holds in this process without a repetition.
     const LEASE: Duration;
 
-    /// Sends a velocity without an answer.
+    /// Sends a velocity without waiting for an answer.
     fn say(&self, velocity: &Velocity) -> Result<(), RosError>;
 
-    /// Sends a velocity and returns the answer to come, where the robot gives one.
+    /// Sends a velocity and returns the pending answer, if the robot gives answers.
     fn tell(&self, velocity: &Velocity) -> Result<Option<Asked>, RosError>;
 
     /// Whether the robot is there.
     fn is_there(&self) -> bool;
 
-    /// Whether the network still shows a reader, and the robot has stopped sending its state.
+    /// Whether the robot has stopped sending its state, although the network still shows a reader.
     fn is_silent(&self) -> bool {
         false
     }
 
-    /// Why the robot cannot move now, where it says so.
+    /// Why the robot cannot move now, if it reports that.
     fn unfit(&self) -> Option<String> {
         None
     }
@@ -368,7 +368,7 @@ impl<L: Link> Remote<L> {
             );
             control.sleep(left.min(L::AGAIN)).await?;
         };
-        // A stop follows a failure, too. Without the right to command, the halt sends it.
+        // A stop is sent after a failure, too. If the action has lost the right to command, the halt sends the stop.
         let seconds = (start.elapsed().as_secs_f64() * 10.0).round() / 10.0;
         let stopped = self.stand(control).await;
         driven.and(stopped)?;
@@ -390,7 +390,7 @@ impl<L: Link> Remote<L> {
         }
     }
 
-    /// Sends zero now and twice more soon.
+    /// Sends zero velocity now, and twice more soon after.
     pub(super) async fn stand(&self, control: &Control) -> Result<(), ActionError> {
         let link = self.joined()?;
         control
@@ -426,7 +426,7 @@ impl<L: Link> Remote<L> {
         Some((link, concerned, said))
     }
 
-    /// Motion may be commanded again, unless the robot says that it cannot move.
+    /// Allows motion to be commanded again, unless the robot reports that it cannot move.
     pub(super) fn reset(&self) -> Result<(), ActionError> {
         self.fit(true)?;
         self.stopped.store(false, Ordering::SeqCst);

@@ -12,16 +12,16 @@ use std::time::{Duration, Instant};
 
 use crate::ros::RosError;
 
-/// How often it looks whether the robot is there.
+/// How often the thread looks whether the robot is there.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// The search, as the thread uses it. Opening may take a moment; every other method returns soon.
 pub(super) trait Sought: Send + 'static {
     /// The connection.
     type Link;
-    /// Opens one.
+    /// Opens a connection.
     fn open(&self) -> Result<Self::Link, RosError>;
-    /// Whether it has found the robot.
+    /// Whether the connection has found the robot.
     fn is_there(&self, link: &Self::Link) -> bool;
     /// The machine's addresses for the connection.
     fn addresses(&self) -> BTreeSet<IpAddr>;
@@ -38,7 +38,7 @@ pub(super) struct Seek {
 }
 
 impl Seek {
-    /// Begins a search that looks every `again` whether it has to open anew.
+    /// Begins a search that checks every `again` whether it has to open a new connection.
     pub(super) fn start(name: &str, again: Duration, sought: impl Sought) -> std::io::Result<Self> {
         let closing: Arc<(Mutex<bool>, Condvar)> = Arc::default();
         let thread = std::thread::Builder::new().name(format!("seek-{name}")).spawn({
@@ -51,7 +51,7 @@ impl Seek {
         })
     }
 
-    /// Ends the search, and what it has opened.
+    /// Ends the search, and closes the connection that it has opened.
     pub(super) fn close(&self) {
         *self.closing.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.closing.1.notify_all();
@@ -113,7 +113,7 @@ mod tests {
         Closed(u32),
     }
 
-    /// The number of its opening; says when it goes.
+    /// A connection with the number of its opening; reports when it is dropped.
     struct Numbered(u32, Sender<Said>);
 
     impl Drop for Numbered {

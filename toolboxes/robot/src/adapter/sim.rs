@@ -137,7 +137,7 @@ impl Sim {
         }
     }
 
-    /// Refuses a part with a servo that does not answer and was not given up.
+    /// Refuses a part with a servo that does not answer, unless the servo was given up.
     fn check_servos(&self, on: Subsystem) -> Result<(), ActionError> {
         let world = self.world();
         for (bus, servo) in world.servos.of(on).filter(|_| on != Subsystem::All) {

@@ -106,7 +106,7 @@ impl Services {
         })
     }
 
-    /// Lets the motors give way, or go without power.
+    /// Makes the motors give way or switches their power off, as `estop` says.
     fn let_go(&self, estop: Estop) -> Result<(), RosError> {
         match fsm(estop) {
             Some(fsm) => self.sport.send(api::SET_FSM_ID, &json!({ "data": fsm })),
@@ -204,7 +204,7 @@ impl UnitreeG1 {
     }
 }
 
-/// The robot's own action for an emotion: our choice among them.
+/// The robot's own action for an emotion: our choice among the robot's actions.
 fn gesture(emotion: &str) -> Option<i64> {
     Some(match emotion {
         "happy" => 17,
@@ -227,8 +227,8 @@ fn dance(style: &str) -> i64 {
     }
 }
 
-/// Brings the robot to rest without an instance: joins its network and repeats a stop for a while as soon as the
-/// robot hears.
+/// Brings the robot to rest without an instance: joins its network and, as soon as the robot hears it, repeats a stop
+/// for a while.
 ///
 /// # Errors
 /// The robot did not hear.
@@ -246,7 +246,7 @@ pub fn safe_stop(name: &str, config: &UnitreeG1Config, estop: Option<Estop>) -> 
         robot: name.to_owned(),
         reason: format!("{error}; use the robot's remote control"),
     };
-    // Both look for the robot from now on.
+    // Both topics look for the robot from now on.
     let (sport, arm) = (shout("/api/sport/request"), shout("/api/arm/request"));
     sport
         .and_then(|sport| sport.say(Duration::from_secs(3), Duration::from_millis(10), stops))
@@ -258,7 +258,7 @@ pub fn safe_stop(name: &str, config: &UnitreeG1Config, estop: Option<Estop>) -> 
     // The process that has died may have begun an action, which the robot would hold for up to 20 s.
     let release = || vec![ask(api::ARM_ACTION, &release_body())];
     match arm.and_then(|arm| arm.say(Duration::from_secs(1), Duration::from_millis(100), release)) {
-        // The arm service can be switched off, and performs nothing then.
+        // The arm service can be switched off. It then performs no action.
         Err(RosError::NoReader { topic, .. }) => {
             tracing::info!(topic, "no arm service: no action to end");
             Ok(())

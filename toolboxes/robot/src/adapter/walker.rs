@@ -43,7 +43,7 @@ pub(super) trait Walker: Send + Sync {
         control: &Control,
     ) -> impl Future<Output = Outcome> + Send;
 
-    /// Gives the arms back to the robot's own controller, now that this one is at home.
+    /// Gives the arms back to the robot's own controller, now that this arm is at home.
     fn give_back(&self, on: Subsystem, control: &Control) -> impl Future<Output = Outcome<()>> + Send;
 
     /// Performs the robot's own routine for a step; `None` where it has none.
@@ -82,7 +82,7 @@ pub(super) trait Walker: Send + Sync {
     /// failed.
     fn stop(&self, link: &Self::Link, concerned: &[Subsystem], emergency: bool) -> Result<(), RosError>;
 
-    /// Leaves the robot to its own controller and the network.
+    /// Hands the robot over to its own controller, and leaves the network.
     fn leave(&self, link: &Self::Link) -> impl Future<Output = ()> + Send;
 }
 
@@ -189,8 +189,8 @@ impl<W: Walker> Adapter for W {
     }
 }
 
-/// How long a robot's own routine takes the place of these frames: `each` seconds a frame at full speed and the
-/// frame's hold, at least a second and at most `longest`.
+/// How long a robot's own routine runs in place of these frames: for each frame `each` seconds at full speed and the
+/// frame's hold, in total at least a second and at most `longest`.
 pub(super) fn own_time(frames: &[Keyframe], each: f64, longest: f64) -> Duration {
     let time = |frame: &Keyframe| frame.hold + each / frame.speed.max(0.1);
     Duration::from_secs_f64(frames.iter().map(time).sum::<f64>().clamp(1.0, longest))

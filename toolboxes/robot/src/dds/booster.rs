@@ -139,7 +139,7 @@ impl Rpc {
         self.requests.publish(request(api_id, body, false).1)
     }
 
-    /// Sends a request and returns the answer to come. Never blocks.
+    /// Sends a request and returns the pending answer. Never blocks.
     ///
     /// # Errors
     /// It could not be sent.
@@ -162,7 +162,7 @@ fn verdict(response: &RpcRespMsg) -> Verdict {
 
 pub(crate) fn request(api_id: i64, body: &Value, expect_response: bool) -> (String, RpcReqMsg) {
     let uuid = uuid::Uuid::from_u128(fastrand::u128(..)).to_string();
-    // The header has the keys of today's SDK and of older firmwares; each reads its own.
+    // The header has the keys of today's SDK and of older firmwares; each robot reads the keys that it knows.
     let header =
         json!({"api_id": api_id, "call_mode": 0, "req_id": uuid, "expect_response": expect_response})
             .to_string();

@@ -35,7 +35,7 @@ impl<M> Latest<M> {
         self.message.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the robot spoke here and does not any more.
+    /// Whether the robot sent messages on this topic and does not any more.
     pub(crate) fn is_silent(&self) -> bool {
         self.last_word.is_silent()
     }
@@ -49,7 +49,7 @@ pub(crate) struct LastWord(Arc<Mutex<Option<Spoken>>>);
 #[derive(Clone, Copy, Debug)]
 struct Spoken {
     last: Instant,
-    /// The first message after a silence.
+    /// When the first message after a silence came.
     again: Option<Instant>,
 }
 

@@ -9,10 +9,10 @@ use rustdds::{DomainParticipant, DomainParticipantStatusEvent, GUID, StatusEvent
 
 use super::lock;
 
-/// How long an endpoint must have been known before what one side writes is heard by the other.
+/// How long two endpoints must have known each other before one of them hears what the other writes.
 pub const SETTLE: Duration = Duration::from_millis(200);
 
-/// The endpoints of other participants, by ours. Clones share them.
+/// For each endpoint of ours, the endpoints of other participants that match it. Clones share them.
 #[derive(Clone, Default)]
 pub(super) struct Matched(Arc<Mutex<HashMap<GUID, HashSet<GUID>>>>);
 
@@ -26,7 +26,7 @@ impl Matched {
         }
     }
 
-    /// Keeps the readers that match our writers, and the writers that match our readers.
+    /// Keeps up to date which readers match our writers, and which writers match our readers.
     pub(super) async fn follow(self, participant: DomainParticipant) {
         use DomainParticipantStatusEvent as Event;
         let listener = participant.status_listener();

@@ -252,10 +252,10 @@ impl Rpc {
         })
     }
 
-    /// Whether the robot hears requests and we hear its answers: earlier, either may be lost.
+    /// Whether the robot hears requests and we hear its answers. Before that, a request or an answer may be lost.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        // Both are asked, because each notes since when it is so.
+        // Both are called, because each notes since when it has been ready.
         let (asks, hears) = (self.requests.is_ready(), self.responses.are_ready());
         asks && hears
     }
@@ -278,7 +278,7 @@ impl Rpc {
             .publish(request(self.next_id(), api_id, parameter, true))
     }
 
-    /// Sends a request and returns the answer to come. Never blocks.
+    /// Sends a request and returns the pending answer. Never blocks.
     ///
     /// # Errors
     /// It could not be sent.

@@ -12,13 +12,13 @@ use crate::capability::Joint;
 /// Which table a routine is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// With an arm.
+    /// A wave with an arm.
     Wave,
-    /// With the head.
+    /// A nod with the head.
     Nod,
     /// An emotion.
     Gesture,
-    /// Rounds for as long as wanted.
+    /// A dance, whose rounds repeat for as long as wanted.
     Dance,
 }
 
@@ -37,9 +37,9 @@ pub(super) struct Sequence {
 /// How large and how fast a movement is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Intensity {
-    /// Of the way from home.
+    /// Factor on the way from home.
     pub size: f64,
-    /// Of the speed.
+    /// Factor on the speed.
     pub pace: f64,
 }
 

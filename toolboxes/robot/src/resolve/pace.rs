@@ -9,7 +9,7 @@ use crate::unit::Unit;
 
 /// How fast walking turns on the spot, rad/s.
 const WALK_TURN: f64 = 0.5;
-/// With a cart, the base's largest and usual speeds are this part of what they are without.
+/// With a cart, the base's largest and usual speeds are this fraction of those without a cart.
 const TOWING: f64 = 0.35;
 /// The fraction of the largest speed at which a calibration goes from end to end.
 pub const SWEEP: f64 = 0.5;
@@ -122,7 +122,7 @@ pub fn frames_seconds(unit: &Unit, part: Subsystem, frames: &[Keyframe]) -> f64 
     let Some(first) = frames.first() else {
         return 0.0;
     };
-    // From the end of each joint that is farther away.
+    // The movement starts at the end of each joint's range that is farther away.
     let far_end = |(joint, to): (&Joint, &f64)| {
         if to - joint.min > joint.max - to {
             joint.min
@@ -171,7 +171,7 @@ pub fn grip_seconds(unit: &Unit, arm: Subsystem) -> f64 {
     joint.map_or(opening, |joint| (joint.max - joint.min).max(opening)) / gripper.max_speed
 }
 
-/// Seconds of a calibration of a part; 0 where it moves nothing, or wheels.
+/// Seconds of a calibration of a part; 0 if the calibration moves nothing, or moves wheels.
 #[must_use]
 pub fn calibration_seconds(unit: &Unit, part: Subsystem, mode: &str) -> f64 {
     let axes = axes(unit, part);

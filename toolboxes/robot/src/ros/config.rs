@@ -57,7 +57,7 @@ impl RosConfig {
         }
         let addresses = self.addresses();
         match self.interfaces.iter().find(|named| !addresses.contains(named)) {
-            // The library would join without it, and neither hear nor be heard.
+            // Without the address the library would join all the same, and would neither hear nor be heard.
             Some(missing) => Err(RosError::Join {
                 domain: self.domain,
                 reason: format!(
@@ -78,11 +78,12 @@ impl RosConfig {
             .collect()
     }
 
-    /// Whether what a ROS installation takes from its environment is this domain. `environment` is the value of
-    /// `ROS_DOMAIN_ID`; without one it is 0. A stop from nothing goes to `domain` and would miss a node in another.
+    /// Checks that a ROS installation takes this domain from its environment. `environment` is the value of
+    /// `ROS_DOMAIN_ID`; without a value the domain is 0. A stop without an instance goes to `domain` and would miss a
+    /// node in another domain.
     ///
     /// # Errors
-    /// It is another domain, or none.
+    /// The environment names another domain, or its value is no domain.
     pub fn is_domain(&self, environment: Option<&str>) -> Result<(), RosError> {
         let said = environment.map(str::trim).filter(|said| !said.is_empty());
         match said.map_or(Ok(0), str::parse::<u16>) {

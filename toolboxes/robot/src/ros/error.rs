@@ -9,7 +9,7 @@ pub enum RosError {
     /// The domain cannot be joined.
     #[error("DDS domain {domain}: {reason}")]
     Join {
-        /// Which one.
+        /// The domain.
         domain: u16,
         /// Why.
         reason: String,
@@ -22,14 +22,14 @@ pub enum RosError {
         /// Why.
         reason: String,
     },
-    /// Nothing subscribes.
+    /// Nothing subscribes to the topic.
     #[error(
         "nothing subscribes to {topic} after {waited:?}; check that the robot is on, and the domain and the interfaces"
     )]
     NoReader {
         /// Its ROS name.
         topic: String,
-        /// How long.
+        /// How long the toolbox waited for a subscriber.
         waited: Duration,
     },
     /// The robot is there, and nothing on it hears this topic.
@@ -40,25 +40,25 @@ pub enum RosError {
         /// Its ROS name.
         topic: String,
     },
-    /// No answer.
+    /// The robot did not answer the request.
     #[error("no answer on {topic} within {waited:?}")]
     NoAnswer {
-        /// Of the request.
+        /// The topic of the request.
         topic: String,
-        /// How long.
+        /// How long the toolbox waited for the answer.
         waited: Duration,
     },
-    /// An answer that says no.
+    /// The robot refused the request.
     #[error("{what}: {code} ({meaning})")]
     Refused {
         /// What was asked.
         what: String,
         /// The robot's code.
         code: i64,
-        /// In words.
+        /// The meaning of the code.
         meaning: &'static str,
     },
-    /// It was closed.
+    /// The connection was closed.
     #[error("the connection to the robot was closed")]
     Closed,
 }

@@ -12,7 +12,7 @@ pub enum RosMessage {
     JointState(JointState),
 }
 
-/// Which one.
+/// The type of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Twist,

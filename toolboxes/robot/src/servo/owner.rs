@@ -96,12 +96,12 @@ struct Job {
 }
 
 struct Stop {
-    /// Set to zero speed, together.
+    /// The wheels that are set to zero speed, together.
     wheels: Vec<u8>,
     /// The ends of motion that this stop replaces. Ends of later motion stay.
     ends: Vec<(u8, Instant)>,
     then: Option<Then>,
-    /// It is carried out when the port is back, where it cannot be now.
+    /// If the port is away now, the stop is carried out when the port is back.
     emergency: bool,
     done: mpsc::SyncSender<Result<(), ServoError>>,
 }

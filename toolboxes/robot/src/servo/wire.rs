@@ -57,9 +57,9 @@ pub(crate) struct Health {
 /// A servo's mode and torque.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mode {
-    /// 0: it goes to positions; 1: it turns at a speed.
+    /// 0: the servo goes to positions; 1: it turns at a speed.
     pub(crate) operating: i64,
-    /// It has power.
+    /// The servo has power.
     pub(crate) torque: bool,
 }
 
@@ -77,7 +77,7 @@ impl Mode {
 pub(crate) struct Calibration {
     /// The smallest goal it takes, in steps as it reads its position.
     pub(crate) min: i64,
-    /// The largest.
+    /// The largest goal it takes, in steps as it reads its position.
     pub(crate) max: i64,
     /// The steps that it subtracts from the position of its horn.
     pub(crate) offset: i64,
@@ -216,7 +216,7 @@ impl Wire {
         Ok(values)
     }
 
-    /// How several servos are set, in one instruction; those that did not answer are missing.
+    /// The mode and torque of several servos, in one instruction; servos that did not answer are missing.
     pub(crate) fn modes(&mut self, ids: &[u8]) -> Result<BTreeMap<u8, Mode>, ServoError> {
         let blocks = self.blocks(ids, OPERATING_MODE, MODES)?;
         Ok(blocks
@@ -298,7 +298,7 @@ impl Wire {
         })
     }
 
-    /// The error of a servo that is asked for a position and has another mode than that.
+    /// The error for a servo that has to go to positions and is in another mode.
     pub(crate) fn turns(&self, id: u8, mode: i64) -> ServoError {
         ServoError::Turns {
             bus: self.bus.clone(),
@@ -437,8 +437,8 @@ impl Wire {
         Err(self.explain(id, error.as_ref()))
     }
 
-    /// Waits for a late answer and drops it: it would be taken for the answer to the next question. The wait is as
-    /// long as the first one; a stop does not wait.
+    /// Waits for a late answer and drops it, because it would be taken for the answer to the next question. The wait is
+    /// at most as long as the first one; a stop does not wait.
     fn clear_late(&mut self) {
         let Some(port) = self.port.as_mut().filter(|_| self.late) else {
             return;
@@ -446,7 +446,7 @@ impl Wire {
         let end = Instant::now() + self.timeout;
         while Instant::now() < end {
             if self.hurry.load(Ordering::SeqCst) {
-                // The next question after the stop waits for it.
+                // The next question after the stop waits for the late answer.
                 return;
             }
             match port.bytes_to_read() {
@@ -454,7 +454,7 @@ impl Wire {
                 Ok(_) | Err(_) => break,
             }
         }
-        // The rest of it follows within a millisecond at 1 Mbit/s.
+        // The rest of the answer follows within a millisecond at 1 Mbit/s.
         std::thread::sleep(LATE_LOOK);
         let _ = port.clear(serialport::ClearBuffer::Input);
         self.late = false;

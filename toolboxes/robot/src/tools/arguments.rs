@@ -85,7 +85,7 @@ fn one_type(schema: &mut schemars::Schema) {
 }
 
 impl Target {
-    /// The word, or the degrees as one.
+    /// The word, or the degrees as text.
     pub(super) fn word(&self, name: &str) -> Result<String, ToolError> {
         match self {
             Self::Degrees(degrees) => Ok(degrees.to_string()),
@@ -104,7 +104,7 @@ pub(super) fn range(name: &str, value: f64, min: f64, max: f64) -> Result<f64, T
     )))
 }
 
-/// The same for what may be missing.
+/// Checks that a number, if it is given, is in its range.
 pub(super) fn range_of(name: &str, value: Option<f64>, min: f64, max: f64) -> Result<Option<f64>, ToolError> {
     value.map(|value| range(name, value, min, max)).transpose()
 }
@@ -120,7 +120,7 @@ pub(super) fn word(name: &str, value: &str) -> Result<String, ToolError> {
     Ok(value.to_string())
 }
 
-/// Checks a name that becomes a file's.
+/// Checks a name that becomes the name of a file.
 pub(super) fn file_word(name: &str, value: &str) -> Result<String, ToolError> {
     let legal = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
     if value.is_empty() || value.len() > 64 || !value.bytes().all(legal) {

@@ -1,7 +1,7 @@
 //! Servos: scan_motors, motor_status, test_motor, check_torque, enable_torque, check_servos, recover_servo,
 //! servo_health_report, enable_degraded_mode.
 //!
-//! What uses a whole serial bus holds everything on it, so that nothing moves on a bus that is busy.
+//! An action that uses a whole serial bus reserves every part on it, so that nothing moves on a busy bus.
 
 use ovos_toolbox_sdk::prelude::*;
 
@@ -90,7 +90,7 @@ fn scan_motors(unit: &Unit, args: ScanMotors) -> Planned<'_> {
     let nodes = match args.bus {
         Buses::Left => vec![scanned(BusName::Left)?],
         Buses::Right => vec![scanned(BusName::Right)?],
-        // Both means those there are: a layout may have one.
+        // `both` means every bus of the robot: a layout may have only one.
         Buses::Both => {
             let names = unit.capabilities().buses.iter().map(|bus| bus.name);
             names.map(scanned).collect::<Result<_, _>>()?

@@ -124,7 +124,8 @@ fn point_at_person(unit: &Unit, args: PointAtPerson) -> Planned<'_> {
         AutoArm::Right => Subsystem::RightArm,
         AutoArm::Auto => match unit.adapter.locate(&name) {
             Some(seen) => unit.nearer_arm(seen.bearing),
-            // Which side is known when it points: both arms are held, and the one that pointed goes home in the same action.
+            // The person's side is known only when the robot points. Both arms are reserved, and the arm that pointed
+            // goes home in the same action.
             None => {
                 let arms = [Subsystem::LeftArm, Subsystem::RightArm];
                 let arms = arms.into_iter().filter(|arm| unit.capabilities().has(*arm));

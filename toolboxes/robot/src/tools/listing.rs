@@ -47,7 +47,7 @@ impl<'a> Listing<'a> {
         self.add_with(name, effect, needs, graph, argument_schema::<A>());
     }
 
-    /// The same for a tool whose argument schema depends on the robots.
+    /// Adds a tool whose argument schema depends on the robots, if a robot has what the tool needs.
     pub(super) fn add_with<A>(
         &mut self,
         name: &'static str,
@@ -77,8 +77,8 @@ impl<'a> Listing<'a> {
         };
         let end = move |robots: &Robots, args: Object, report: Report| {
             let (unit, args) = robots.unit_of::<A>(args)?;
-            // The graph is made again for its notes. A graph that would be refused by now (`Graph::refused`) has
-            // them, too.
+            // The graph is made again for its notes. A graph that would be refused by now (`Graph::refused`) has notes,
+            // too.
             let (notes, speak) = graph(unit, args).map_or_else(
                 |_| (Vec::new(), None),
                 |graph| (graph.notes().to_vec(), graph.spoken().map(str::to_owned)),

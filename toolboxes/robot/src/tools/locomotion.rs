@@ -145,7 +145,8 @@ fn turn(unit: &Unit, args: Turn) -> Planned<'_> {
         "around" | "behind" | "back" => Some(180.0),
         other => match other.parse::<f64>() {
             Ok(degrees) => Some(range("target", degrees, -360.0, 360.0)?),
-            // Degrees to the left at which it is seen. What the robot itself does not see is asked for when it turns.
+            // The degrees to the left at which the robot sees the target. For a target that the robot itself does not
+            // see, the handler is asked when the robot turns.
             Err(_) => unit.adapter.locate(&target).map(|seen| -seen.bearing),
         },
     };

@@ -113,7 +113,7 @@ fn move_arm(unit: &Unit, args: MoveArm) -> Planned<'_> {
         Position::Text(text) => (angles(&text)?, text.trim().to_string()),
     };
     match &angles {
-        // Now, so that of two arms not one sets out before the other is refused.
+        // Both arms are checked now, so that neither sets out before the other is refused.
         Some(positions) => {
             for arm in &arms {
                 check_positions(&unit.name, unit.capabilities(), *arm, positions).map_err(refused)?;
@@ -175,7 +175,7 @@ fn known_pose(unit: &Unit, pose: &str, arms: &[Subsystem]) -> Result<(), ToolErr
     Err(unknown("position", "pose", pose, &known))
 }
 
-/// Names what there is, the most similar first.
+/// The error for an unknown name: it lists the known names, the most similar first.
 pub(super) fn unknown(argument: &str, what: &str, given: &str, known: &[&str]) -> ToolError {
     let near = known
         .iter()

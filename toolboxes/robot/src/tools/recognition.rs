@@ -27,7 +27,7 @@ pub(super) fn list(listing: &mut Listing<'_>) {
 
 /// A question to the handler that recognises people. Checks what a schema cannot.
 trait Question: DeserializeOwned + Serialize + JsonSchema + 'static {
-    /// Its tool.
+    /// The name of the question's tool.
     const TOOL: &'static str;
 
     /// Seconds that the answer may take.

@@ -97,7 +97,8 @@ fn alert_hazard(unit: &Unit, args: AlertHazard) -> Planned<'_> {
     let bearing = half_circle(direction);
     let arm = unit.nearer_arm(bearing);
     let target = bearing.to_string();
-    // Only standing still is what must go on whatever happens: the rest is motion that a stop ends.
+    // Only the action that makes the robot stand still has to run whatever happens. The other actions are motion, which
+    // a stop ends.
     let look = look(unit, &target).optional().effect(Effect::Motion);
     let point = Step::Point {
         target,

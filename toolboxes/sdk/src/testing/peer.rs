@@ -26,7 +26,7 @@ pub struct LogLine {
     pub message: String,
 }
 
-/// Answers a request: `None` never answers.
+/// The script that answers requests for a topic; if it returns `None`, the request gets no answer.
 pub type Responder = Arc<dyn Fn(Value) -> Option<Result<Value, Failure>> + Send + Sync>;
 
 /// What the toolbox has sent.
@@ -140,7 +140,7 @@ unsafe fn on_peer<R>(ctx: *mut c_void, fallback: R, work: impl FnOnce(&Peer) -> 
     catch_unwind(AssertUnwindSafe(|| work(peer))).unwrap_or(fallback)
 }
 
-/// Text that is not UTF-8 is a toolbox's fault; the test shows it as this.
+/// The text that a toolbox sent. If it is not UTF-8, which is the toolbox's fault, the test sees "(not UTF-8)" instead.
 fn readable(text: Result<&str, crate::ToolError>) -> &str {
     text.unwrap_or("(not UTF-8)")
 }

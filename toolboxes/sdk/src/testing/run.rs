@@ -22,7 +22,7 @@ impl Run<'_> {
     /// Waits for the completion.
     ///
     /// # Panics
-    /// None came within the harness's deadline.
+    /// The run did not complete within the harness's deadline.
     #[must_use]
     pub fn wait(&self) -> Ended {
         self.wait_for(self.harness.deadline).unwrap_or_else(|| {
@@ -57,7 +57,7 @@ impl Run<'_> {
     /// Waits until the run has reported progress `count` times.
     ///
     /// # Panics
-    /// It did not within the harness's deadline.
+    /// The run did not report that often within the harness's deadline.
     #[must_use]
     pub fn wait_progress(&self, count: usize) -> Vec<Progress> {
         let reports = |seen: &peer::Seen| {

@@ -33,7 +33,7 @@ impl BoosterK1 {
         self.remote.ask(control, || link.ask(api, body)).await
     }
 
-    /// Puts the robot into its walking mode, unless it is in it.
+    /// Puts the robot into its walking mode, unless it is already in that mode.
     pub(super) async fn walk_mode(&self, link: &RpcLink, control: &Control) -> Result<(), ActionError> {
         let mode = self.ask(link, control, api::GET_MODE, &Value::Null).await?;
         if mode["mode"] == WALKING {
@@ -60,7 +60,7 @@ impl BoosterK1 {
         Ok(())
     }
 
-    /// Gives the arms back to the robot's own controller, once all that obey us are at home.
+    /// Gives the arms back to the robot's own controller, once all arms that obey us are at home.
     pub(super) async fn return_arms(
         &self,
         link: &RpcLink,
@@ -84,7 +84,7 @@ impl BoosterK1 {
         Ok(())
     }
 
-    /// Turns the head. The robot itself leads it there.
+    /// Turns the head. The robot itself controls the movement.
     pub(super) async fn head(
         &self,
         link: &RpcLink,
@@ -178,8 +178,8 @@ impl BoosterK1 {
         }
     }
 
-    /// Lets the robot perform a routine of its own for a while. It would go on for ever, so a halt of the arm ends
-    /// it.
+    /// Lets the robot perform a routine of its own for a while. The routine would go on for ever, so a halt of the arm
+    /// ends it.
     async fn own(
         &self,
         link: &RpcLink,
@@ -213,7 +213,7 @@ impl BoosterK1 {
     }
 }
 
-/// The robot's dance for a style: our choice among its own.
+/// The robot's dance for a style: our choice among the robot's dances.
 fn dance(style: &str) -> i64 {
     match style {
         "silly" => 1,

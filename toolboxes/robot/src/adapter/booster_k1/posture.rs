@@ -36,7 +36,7 @@ impl Posture {
         Ok(Self(posture))
     }
 
-    /// Why it cannot move.
+    /// Why the robot cannot move; `None` if it stands or has reported nothing.
     pub(super) fn unfit(&self) -> Option<String> {
         trouble(self.0.load(Ordering::SeqCst))
     }

@@ -36,13 +36,13 @@ impl End {
         }
     }
 
-    /// Every end, for a stop that does not know which routine runs: a process that has died may have begun it.
+    /// Every end request, for a stop that does not know which routine runs: a process that has died may have begun one.
     pub(super) fn all() -> [Self; 3] {
         [Self::wave(0), Self::wave(1), Self::dance()]
     }
 }
 
-/// The routines that were begun. Clones are the same list.
+/// The routines that were begun. Clones share the list.
 #[derive(Clone, Default)]
 pub(super) struct Routines(Arc<Mutex<List>>);
 
@@ -57,7 +57,7 @@ struct Begun {
     number: u64,
     arm: Subsystem,
     end: End,
-    /// Its end was sent and not confirmed yet.
+    /// The request that ends the routine was sent and is not confirmed yet.
     owed: bool,
 }
 
@@ -80,13 +80,13 @@ impl Routines {
         });
     }
 
-    /// The ends of every routine that moves one of these parts. A dance moves all of them.
+    /// The end requests of every routine that moves one of these parts. A dance moves all of them.
     pub(super) fn of(&self, parts: &[Subsystem]) -> Vec<End> {
         let dance = End::dance();
         self.ends(|begun| parts.contains(&begun.arm) || (begun.end == dance && !parts.is_empty()))
     }
 
-    /// The ends that were sent and not confirmed.
+    /// The end requests that were sent and not confirmed.
     pub(super) fn owed(&self) -> Vec<End> {
         self.ends(|begun| begun.owed)
     }
@@ -101,8 +101,8 @@ impl Routines {
         ends
     }
 
-    /// Notes that an end is sent, and returns the number of the newest routine that it ends. Called before it is
-    /// sent.
+    /// Notes that an end request is sent, and returns the number of the newest routine that it ends. Called before the
+    /// request is sent.
     pub(super) fn ending(&self, end: &End) -> u64 {
         let mut list = self.list();
         for begun in list.begun.iter_mut().filter(|begun| begun.end == *end) {
@@ -111,14 +111,14 @@ impl Routines {
         list.number
     }
 
-    /// Removes the routines that this confirmed end has ended. A newer one goes on.
+    /// Removes the routines that this confirmed end request has ended. A routine that was begun later goes on.
     pub(super) fn ended(&self, end: &End, newest: u64) {
         let mut list = self.list();
         list.begun
             .retain(|begun| begun.end != *end || begun.number > newest);
     }
 
-    /// Whether an end has to be sent again: it was not confirmed, and the same routine was not begun again.
+    /// Whether an end request has to be sent again: it was not confirmed, and the same routine was not begun again.
     pub(super) fn is_owed(&self, end: &End) -> bool {
         let list = self.list();
         let mut same = list.begun.iter().filter(|begun| begun.end == *end).peekable();

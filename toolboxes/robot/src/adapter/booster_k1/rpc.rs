@@ -29,7 +29,7 @@ const DAMPING: f32 = 1.5;
 /// The largest weight of our commands for an arm, from the vendor's example, and its change with each command.
 const WEIGHT: f32 = 0.5;
 const WEIGHT_STEP: f32 = 0.01;
-/// How often an end is sent while the robot does not confirm it, and the pause between two tries.
+/// How often an end request is sent while the robot does not confirm it, and the pause between two tries.
 const TIMES: u32 = 3;
 const AGAIN: Duration = Duration::from_millis(200);
 
@@ -41,9 +41,9 @@ pub(in crate::adapter) struct RpcLink {
     /// The last commanded positions of arms and head.
     sent: Sent,
     told: Mutex<Told>,
-    /// The arms may obey us. They are given back in the end.
+    /// Whether the arms may obey us. If so, they are given back in the end.
     pub(super) ours: AtomicBool,
-    /// The robot has given us the arms and was not away since then.
+    /// Whether the robot has given us the arms and was not away since then.
     pub(super) taken: AtomicBool,
     pub(super) hands: Hands,
     /// The robot's own routines.
@@ -54,9 +54,10 @@ pub(in crate::adapter) struct RpcLink {
 /// The last command to the arms.
 struct Told {
     motors: Vec<MotorCmd>,
-    /// Arms that are at home and wait for the other.
+    /// Arms that are at home and wait for the other arm.
     home: Vec<Subsystem>,
-    /// The robot was away since then. The weights may still be in force, and the angles may be wrong.
+    /// Whether the robot was away since that command. If so, the weights may still be in force, and the angles may be
+    /// wrong.
     stale: bool,
 }
 
@@ -117,8 +118,8 @@ impl RpcLink {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Drops all that was known of a robot that went away. It may come back restarted, so it is asked for the arms
-    /// again and has to report their positions.
+    /// Drops everything that was known of a robot that went away. It may come back restarted, so it is asked for the
+    /// arms again and has to report their positions.
     pub(super) fn left(&self) {
         self.posture.forget();
         self.taken.store(false, Ordering::SeqCst);
@@ -128,7 +129,7 @@ impl RpcLink {
     }
 
     /// After the robot was away, commands our arms to their present positions: a restarted robot would swing them to
-    /// the old ones. Returns false where the robot has not reported the positions.
+    /// the old positions. Returns false if the robot has not reported the positions.
     fn refresh(&self, told: &mut Told) -> bool {
         if !told.stale {
             return true;
@@ -172,7 +173,7 @@ impl RpcLink {
         self.ours.load(Ordering::SeqCst)
     }
 
-    /// Whether the arms may be given back, now that this one is at home: the other one is at home, too, or does not
+    /// Whether the arms may be given back, now that this arm is at home: the other arm is at home, too, or does not
     /// obey us.
     pub(super) fn may_fade(&self, on: Subsystem) -> bool {
         let mut told = self.told();
@@ -190,7 +191,7 @@ impl RpcLink {
             .all(|arm| told.home.contains(&arm) || !obeys(arm))
     }
 
-    /// Lowers the arms' weight by a step, and returns whether none is left.
+    /// Lowers the arms' weight by a step, and returns whether the weight is now 0.
     pub(super) fn fade(&self) -> Result<bool, RosError> {
         let mut told = self.told();
         for motor in &mut told.motors {
@@ -209,7 +210,7 @@ impl RpcLink {
         Ok(none)
     }
 
-    /// Gives the arms back to the robot's own controller, where they may obey us.
+    /// Gives the arms back to the robot's own controller, if they may obey us.
     fn give_back(&self) -> Result<(), RosError> {
         self.taken.store(false, Ordering::SeqCst);
         match self.ours.swap(false, Ordering::SeqCst) {
@@ -232,7 +233,7 @@ impl RpcLink {
         let (first, count) = joints(on)?;
         let state = self.state.lock();
         let motors = state.as_ref()?.motor_state_serial.get(first..first + count)?;
-        // Its head's yaw is counterclockwise, our pan is to the right.
+        // The robot's yaw of the head is positive counterclockwise, our pan is positive to the right.
         let sign = |at: usize| {
             if on == Subsystem::Gantry && at == 0 {
                 -1.0
@@ -303,33 +304,34 @@ impl RpcLink {
 }
 
 impl RpcLink {
-    /// Ends the robot's own routines of these parts, where there are any.
+    /// Ends the robot's own routines of these parts, if there are any.
     pub(super) fn end(&self, parts: &[Subsystem]) -> Result<(), RosError> {
         self.end_each(&self.routines.of(parts))
     }
 
-    /// Ends every routine of the robot's own, including one of a process that has died.
+    /// Ends every routine of the robot's own, including one that was begun by a process that has died.
     pub(super) fn end_all(&self) -> Result<(), RosError> {
         self.end_each(&End::all())
     }
 
-    /// Sends the unconfirmed ends again to a robot that comes back.
+    /// Sends the unconfirmed end requests again to a robot that comes back.
     pub(super) fn end_owed(&self) -> Result<(), RosError> {
         self.end_each(&self.routines.owed())
     }
 
-    /// Every end is sent, even after one that failed.
+    /// Sends every end request, even after one that failed.
     fn end_each(&self, ends: &[End]) -> Result<(), RosError> {
         let said: Vec<_> = ends.iter().map(|end| self.say_end(end)).collect();
         said.into_iter().collect()
     }
 
-    /// Sends an end now, and again until the robot confirms it.
+    /// Sends an end request now, and again until the robot confirms it.
     fn say_end(&self, end: &End) -> Result<(), RosError> {
         let newest = self.routines.ending(end);
         let mut asked = self.rpc.ask(end.function, &end.body)?;
         let (rpc, routines, end) = (self.rpc.clone(), self.routines.clone(), end.clone());
-        // The end is sent already. Without this task it stays on the list, and the next halt sends it again.
+        // The end request is sent already. If this task cannot be started, the request stays on the list, and the next
+        // halt sends it again.
         let _ = self.participant.start(move || async move {
             for time in 1..=TIMES {
                 let Err(error) = asked.answer().await else {
@@ -365,7 +367,8 @@ fn move_body(velocity: &Velocity) -> Value {
     json!({"vx": velocity.x, "vy": velocity.y, "vyaw": velocity.turn})
 }
 
-/// Degrees to the robot's radians. Its yaw is counterclockwise, our pan is to the right.
+/// The body that turns the head to angles in degrees, converted to the robot's radians. The robot's yaw is positive
+/// counterclockwise, our pan is positive to the right.
 pub(super) fn head_body(pan: f64, tilt: f64) -> Value {
     json!({"pitch": tilt.to_radians(), "yaw": -pan.to_radians()})
 }

@@ -1,4 +1,4 @@
-//! What a K1's arms and head were told last, for a robot that does not say where they are.
+//! The last commanded positions of a K1's arms and head, for a robot that does not report where they are.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

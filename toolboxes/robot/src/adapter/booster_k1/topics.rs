@@ -117,7 +117,8 @@ impl TopicsLink {
         }
     }
 
-    /// A robot that does not hear velocities cannot be stopped, so every action waits for that.
+    /// Whether the robot hears velocities. A robot that does not hear them cannot be stopped, so every action waits
+    /// until it does.
     pub(super) fn is_there(&self) -> bool {
         self.backend.is_heard(&self.topics.velocity) && !self.last_word.is_silent()
     }

@@ -16,7 +16,7 @@ pub(super) const LEASE: Duration = Duration::from_millis(300);
 const RENEW: Duration = Duration::from_millis(100);
 /// How long wheels may take to come to rest.
 const SETTLE: Duration = Duration::from_secs(1);
-/// A wheel at this speed or below stands, steps per second.
+/// A wheel at this speed or below counts as standing, in steps per second.
 const STANDS: i64 = 20;
 
 impl Johnny5 {
@@ -33,7 +33,7 @@ impl Johnny5 {
                 slower * 100.0
             )
         });
-        // The base goes as far, and takes longer.
+        // The base goes the same distance, and takes longer.
         let duration = duration.div_f64(slower);
         let bus = self.wheels_ready(control).await?;
         let ids = self.wheel_ids();

@@ -11,7 +11,7 @@ use crate::capability::BusName;
 use crate::servo::{Health, ServoError};
 use crate::subsystem::Subsystem;
 
-/// How many ids one job of a scan asks. A stop waits for at most so many silent ones.
+/// How many ids one job of a scan asks. A stop waits for at most this many silent ids.
 const AT_ONCE: usize = 4;
 /// Degrees Celsius above which a servo counts as hot. Its own protection sets in at 70.
 const HOT: i64 = 60;

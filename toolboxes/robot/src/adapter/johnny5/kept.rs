@@ -119,7 +119,8 @@ impl Johnny5 {
         Ok(output.with("servos", told))
     }
 
-    /// Refuses where one of these joints has power: the step would switch it off, and the joint would fall.
+    /// Refuses the step if one of these joints has power: the step would switch the power off, and the joint would
+    /// fall.
     pub(super) async fn refuse_powered(
         &self,
         servos: &[&Servo],
@@ -151,7 +152,7 @@ impl Johnny5 {
 /// The range that a servo's own limits leave.
 ///
 /// # Errors
-/// They leave nothing, or its homing offset is not the one of the calibration file.
+/// The limits leave no range, or the servo's homing offset is not the one of the calibration file.
 fn usable(servo: &Servo, kept: Calibration) -> Result<(f64, f64), ActionError> {
     if let Some(expected) = servo.offset.filter(|expected| *expected != kept.offset) {
         return Err(ActionError::Refused(format!(

@@ -162,7 +162,8 @@ impl Layout {
             .home
             .clamp(servo.min.min(servo.max), servo.max.max(servo.min));
         if change.reversed {
-            // About the middle of the layout's range, so that it stays where it was, however far the joint may go.
+            // The servo is mirrored about the middle of the layout's range, so that this middle keeps its step, however
+            // far the joint may go.
             servo.zero += 2.0 * servo.scale * servo.middle;
             servo.scale = -servo.scale;
         }
@@ -177,7 +178,7 @@ impl Layout {
     }
 
     /// # Errors
-    /// Two motors share an id, or a servo has no range or one beyond what it counts to.
+    /// Two motors share an id, or a servo has no range, or a servo's range goes beyond the steps that it can count.
     pub(super) fn check(&self) -> Result<(), ActionError> {
         let mut taken: BTreeMap<(BusName, u8), String> = BTreeMap::new();
         let of_bus = |bus| self.motors(bus).into_iter().map(move |motor| (bus, motor));
@@ -285,7 +286,7 @@ impl Layout {
         };
         own.buses = [BusName::Left, BusName::Right].map(bus).into();
         own.buses.retain(|bus| !bus.motors.is_empty());
-        // No servo can tell.
+        // No servo can tell whether the robot charges.
         own.services.charge = false;
         if let Some(base) = &mut own.base {
             base.max_linear = base.max_linear.min(FAST);
@@ -313,7 +314,7 @@ impl Layout {
         Ok(own)
     }
 
-    /// Takes over the ranges and speeds of what the robot may do.
+    /// Takes over the ranges and speeds of the robot's narrowed capabilities.
     pub(crate) fn narrow(&mut self, capabilities: &Capabilities) {
         for servo in &mut self.servos {
             if let Some(joint) = capabilities

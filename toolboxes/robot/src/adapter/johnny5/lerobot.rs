@@ -22,10 +22,10 @@ const JOINTS: [&str; 6] = [
     "wrist_roll",
     "gripper",
 ];
-/// A calibration file has some hundred bytes a joint.
+/// The largest file that is read. A calibration file has some hundred bytes a joint.
 const LARGEST: u64 = 1 << 16;
 
-/// One joint of a file. The servo keeps all but the drive mode.
+/// One joint of a file. The servo keeps all of these values but the drive mode.
 #[derive(Clone, Copy, Debug, Deserialize)]
 struct Joint {
     id: u8,

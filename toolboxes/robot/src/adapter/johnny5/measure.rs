@@ -16,7 +16,7 @@ use crate::subsystem::Subsystem;
 
 /// Percent of the servo's torque above which it presses: half of its limit during a measurement.
 const PRESSES: f64 = USUAL_FORCE * 50.0;
-/// A limit is written so many steps before the end that was felt: about one degree.
+/// A limit is written this many steps before the end that was felt: about one degree.
 const MARGIN: i64 = 12;
 /// The narrowest range that is written, in steps: about nine degrees.
 const NARROWEST: i64 = 100;
@@ -25,7 +25,7 @@ const NARROWEST: i64 = 100;
 #[derive(Clone, Copy, Debug)]
 struct End {
     step: i64,
-    /// The joint pressed there.
+    /// Whether the joint pressed there.
     felt: bool,
 }
 
@@ -51,7 +51,7 @@ impl Johnny5 {
             ranges.insert(servo.name.clone(), json!({"low": told[0], "high": told[1]}));
             measured.push((servo, ends));
         }
-        // Written after all measurements, so that a measurement that fails changes nothing.
+        // The limits are written after all measurements, so that a measurement that fails changes nothing.
         for (servo, ends) in measured.into_iter().filter(|_| write) {
             match self.write_ends(servo, ends, control).await? {
                 Ok(limits) => drop(written.insert(servo.name.clone(), limits)),

@@ -37,7 +37,7 @@ pub(super) struct Goal<'a> {
 pub(super) struct Moved {
     /// The steps at the end.
     pub(super) steps: BTreeMap<(BusName, u8), i64>,
-    /// It was blocked on the way, where that is allowed.
+    /// Whether a servo was blocked on the way, in a movement that allows it.
     pub(super) blocked: bool,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Moved {
 pub(super) enum Blocked {
     /// The movement has failed.
     Fails,
-    /// It holds something.
+    /// The servo holds something.
     Holds,
 }
 
@@ -338,7 +338,7 @@ impl Johnny5 {
         )
     }
 
-    /// Moves servos together, so that they arrive together, and waits until they have.
+    /// Moves servos together, so that they arrive together, and waits until they have arrived.
     pub(super) async fn go(
         &self,
         goals: &[Goal<'_>],
@@ -416,7 +416,8 @@ impl Johnny5 {
         let mut closest: BTreeMap<(BusName, u8), (i64, Instant)> = BTreeMap::new();
         let mut missed: BTreeSet<(BusName, u8)> = BTreeSet::new();
         loop {
-            // A reading is judged by when it was asked for: on a busy machine it may be looked at much later.
+            // A reading counts for the time at which it was requested: on a busy machine it may be looked at much
+            // later.
             let asked = Instant::now();
             let mut waiting = Vec::new();
             for bus in [BusName::Left, BusName::Right] {
@@ -486,7 +487,8 @@ impl Johnny5 {
                 }
                 (None, _) => {}
             }
-            // A servo that is nearly there gets one more look or comes to rest: a busy machine looks seldom.
+            // A servo that is nearly there does not count as short: it gets one more look or comes to rest. A busy
+            // machine looks seldom.
             let short = waiting.iter().find(|(_, left, _)| *left > NEARLY);
             if let Some((goal, left, _)) = short
                 && missed.is_empty()

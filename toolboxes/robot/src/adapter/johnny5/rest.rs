@@ -77,7 +77,7 @@ impl Johnny5 {
     }
 }
 
-/// After the wheels: joints hold or let go.
+/// Lets the joints hold or let go, after the wheels were stopped.
 fn settle(wire: &mut Wire, all: &[u8], joints: &[u8], torque_off: bool) -> Result<(), ServoError> {
     if !torque_off {
         return hold(wire, joints);

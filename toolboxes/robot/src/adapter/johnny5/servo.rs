@@ -6,9 +6,9 @@ use crate::capability::{BusName, Motor};
 use crate::model::Model;
 use crate::subsystem::Subsystem;
 
-/// Steps of a turn of an STS3215.
+/// Steps per turn of an STS3215.
 pub(super) const TURN: f64 = 4096.0;
-/// The step in the middle of that turn.
+/// The step in the middle of a turn.
 const MIDDLE: f64 = 2048.0;
 
 /// One servo that goes to positions.
@@ -26,7 +26,7 @@ pub(crate) struct Servo {
     pub(crate) speed: f64,
     /// The step of 0 degrees or millimetres.
     pub(crate) zero: f64,
-    /// Steps of a degree or millimetre; negative where it turns the other way round.
+    /// Steps per degree or millimetre; negative if the servo turns the other way round.
     pub(crate) scale: f64,
     /// The position in the middle of its turn, in degrees or millimetres.
     pub(crate) middle: f64,
@@ -106,7 +106,7 @@ impl Servo {
         rate
     }
 
-    /// How an error names it.
+    /// How an error names the servo.
     pub(crate) fn label(&self) -> String {
         format!(
             "{} {} (servo {} on bus {})",

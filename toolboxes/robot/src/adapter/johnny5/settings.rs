@@ -150,7 +150,7 @@ pub(super) fn configure(wire: &mut Wire, id: u8, is_wheel: bool) -> Result<(), S
     })
 }
 
-/// Makes the present position of a servo read as `home`; the new offset, or nothing where it does not fit.
+/// Makes the present position of a servo read as `home`; returns the new offset, or nothing if the offset does not fit.
 pub(super) fn home_here(wire: &mut Wire, id: u8, home: i64) -> Result<Option<i64>, ServoError> {
     let present = wire.read(id, "present_position")?;
     let Some(kept) = wire.calibrations(&[id])?.remove(&id) else {

@@ -67,8 +67,8 @@ pub(super) fn hold(wire: &mut Wire, ids: &[u8]) -> Result<(), ServoError> {
 
 /// Puts wheels into velocity mode, at rest and with power.
 ///
-/// All wheels are asked before the first is changed: where one is silent, the ports may be swapped and the others be
-/// joints.
+/// All wheels are asked before the first is changed: if one is silent, the ports may be swapped and the other servos
+/// may be joints.
 pub(super) fn ready(wire: &mut Wire, ids: &[u8]) -> Result<(), ServoError> {
     let mut modes = Vec::with_capacity(ids.len());
     for id in ids {

@@ -42,7 +42,7 @@ impl Johnny5 {
             )));
         };
         let start = self.where_is(servo, control).await?;
-        // The joint turns the other way where an end is too near.
+        // If an end of the joint's range is too near, the joint turns the other way.
         let wanted = [start + angle, start - angle]
             .into_iter()
             .find(|to| (servo.min..=servo.max).contains(to));
@@ -73,7 +73,7 @@ impl Johnny5 {
         .with("turned", tenth(reached - start)))
     }
 
-    /// Turns one wheel by so many degrees and back; returns how far it came.
+    /// Turns one wheel by an angle in degrees and back; returns the larger of the two angles that were measured.
     pub(super) async fn test_wheel(&self, id: u8, angle: f64, control: &Control) -> Result<f64, ActionError> {
         let bus = self.wheels_ready(control).await?;
         let way = angle.abs() * 4096.0 / 360.0;

@@ -4,8 +4,8 @@
 
 use crate::action::Velocity;
 
-/// How long the base takes to come to rest after a halt, in simulated seconds: half its speed for this long, which is
-/// the way of an even deceleration.
+/// How long the base takes to come to rest after a halt, in simulated seconds: it goes at half its speed for this long,
+/// which covers the distance of an even deceleration.
 pub(super) const COAST: f64 = 0.04;
 
 /// Axes that move together and arrive together.
@@ -109,7 +109,7 @@ pub(super) struct Odometry {
     seconds: f64,
 }
 
-/// Metres and radians.
+/// A place in metres, and a heading in radians.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Place {
     pub(super) x: f64,

@@ -20,11 +20,11 @@ pub(super) struct Servo {
     pub(super) id: u8,
     pub(super) subsystem: Subsystem,
     pub(super) name: String,
-    /// It does not answer.
+    /// The servo does not answer.
     pub(super) missing: bool,
-    /// It is too warm.
+    /// The servo is too warm.
     hot: bool,
-    /// Degraded mode leaves it alone.
+    /// Degraded mode leaves the servo alone.
     pub(super) ignored: bool,
 }
 

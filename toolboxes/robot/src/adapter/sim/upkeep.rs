@@ -32,7 +32,7 @@ impl Sim {
                 Ok(ActionOutput::said("the base stands still"))
             }
             Step::ScanMotors { buses } => {
-                // A ping of each of 253 ids.
+                // One ping for each of 253 ids.
                 control
                     .unless_cancelled(self.clock.until(self.clock.now() + 0.5))
                     .await?;
@@ -231,7 +231,7 @@ impl Sim {
         Ok(ActionOutput::said(format!("servo {name} moved and came back")).with("moved", true))
     }
 
-    /// Moves one axis by an angle, or by as much the other way where there is no room; returns where it was.
+    /// Moves one axis by an angle, or by the same angle the other way if there is no room; returns where the axis was.
     async fn nudge(
         &self,
         part: Subsystem,

@@ -23,13 +23,13 @@ pub(super) struct World {
     /// Grippers that are no joint of their arm.
     pub(super) hands: BTreeMap<Subsystem, f64>,
     pub(super) base: Odometry,
-    /// Counts halts: an action that began before the latest is over.
+    /// The number of halts of each part: an action that began before the latest halt is over.
     pub(super) halts: BTreeMap<Subsystem, u64>,
     pub(super) stopped: bool,
     pub(super) servos: Servos,
     pub(super) people: People,
     pub(super) homes: BTreeMap<Subsystem, Vec<f64>>,
-    /// Without the servos that were given up.
+    /// Whether actions go on without the servos that were given up.
     pub(super) go_on: bool,
     pub(super) hitched: Option<String>,
     /// The thing that each hand has reached, by the arm's name.
@@ -106,7 +106,7 @@ impl World {
         }
     }
 
-    /// Whether an action that began then may still move this part.
+    /// Whether an action that began at the halt counts `begun` may still move this part.
     pub(super) fn may_move(
         &self,
         on: Subsystem,

@@ -41,7 +41,7 @@ pub(super) struct Arms {
 /// The state after a command for an arm.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Led {
-    /// The weight is full.
+    /// Whether the weight is full.
     pub(super) whole: bool,
     /// The number of commands so far. A command for the other arm has this arm's angles, too.
     pub(super) said: u64,
@@ -58,11 +58,11 @@ struct Told {
     /// The time of the last command, and the number of commands.
     last: Option<Instant>,
     said: u64,
-    /// The robot was away since then. The weight may still be in force, and the angles may be wrong.
+    /// Whether the robot was away since then. If so, the weight may still be in force, and the angles may be wrong.
     stale: bool,
     /// Arms that were commanded since they were taken.
     led: Vec<Subsystem>,
-    /// Arms that are at home and wait for the other.
+    /// Arms that are at home and wait for the other arm.
     home: Vec<Subsystem>,
 }
 
@@ -174,8 +174,8 @@ impl Arms {
     }
 
     /// After the robot was away, commands both arms to their present positions: a restarted robot would swing them to
-    /// the old ones. The weight is kept, because it may still be in force after a gap in the network. Returns false
-    /// where the robot has not reported the positions.
+    /// the old positions. The weight is kept, because it may still be in force after a gap in the network. Returns
+    /// false if the robot has not reported the positions.
     fn refresh(&self, told: &mut Told) -> bool {
         if !told.stale {
             return true;
@@ -246,7 +246,7 @@ impl Arms {
         self.send(&mut told)
     }
 
-    /// Whether the arms may be given back, now that this one is at home: the other one is at home, too, or had no
+    /// Whether the arms may be given back, now that this arm is at home: the other arm is at home, too, or had no
     /// command.
     pub(super) fn may_fade(&self, on: Subsystem) -> bool {
         let mut told = self.told();
@@ -256,11 +256,11 @@ impl Arms {
         told.led.iter().all(|arm| told.home.contains(arm))
     }
 
-    /// Lowers the weight by a step, and returns whether none is left.
+    /// Lowers the weight by a step, and returns whether the weight is now 0.
     pub(super) fn fade(&self) -> Result<bool, RosError> {
         let mut told = self.told();
         if !self.refresh(&mut told) {
-            // The robot is away and cannot take the arms. It gets no old command when it comes back.
+            // The robot is away and cannot take the arms back. It gets no old command when it comes back.
             told.forget();
             return Ok(true);
         }
@@ -342,7 +342,7 @@ impl Arms {
     }
 }
 
-/// Degrees of an arm in radians.
+/// The angles of an arm, converted from degrees to radians.
 fn array(degrees: &[f64]) -> [f32; ARM] {
     let mut angles = [0.0; ARM];
     for (angle, degrees) in angles.iter_mut().zip(degrees) {

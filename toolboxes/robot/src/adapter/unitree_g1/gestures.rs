@@ -41,7 +41,7 @@ impl UnderWay {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends this action: the arms are released, or the last try is over.
+    /// Marks this action as over: the arms are released, or the last try to release them has ended.
     fn over(&self, number: Option<u64>) {
         let mut now = self.now();
         if *now == number {
@@ -64,7 +64,8 @@ impl Gestures {
         self.under_way.now().is_some()
     }
 
-    /// Whether the robot's service hears requests and its answers are heard; earlier, either may be lost.
+    /// Whether the robot's service hears requests and we hear its answers. Before that, a request or an answer may be
+    /// lost.
     pub(super) fn are_heard(&self) -> bool {
         self.rpc.is_ready()
     }
@@ -96,7 +97,7 @@ impl Gestures {
         let number = *self.under_way.now();
         let mut asked = self.release()?;
         let (rpc, under_way) = (self.rpc.clone(), Arc::clone(&self.under_way));
-        // The release is sent already. Where no task can be started it is not repeated.
+        // The release is sent already. If no task can be started, the release is not repeated.
         let _ = self.participant.start(move || async move {
             let end = Instant::now() + LONGEST;
             while let Err(error) = asked.answer().await {
