@@ -151,7 +151,7 @@ impl Vehicle {
             flight.stubborn = first.is_ok();
             let _ = tell.send(first.map_err(|trouble| trouble.to_string()));
         }
-        // One watch at a time from here on: a second brake waits for the first one's.
+        // From here on only one brake watches at a time: a second brake waits until the first one has finished.
         let _turn = self.braking.lock().await;
         let mut began = tokio::time::Instant::now();
         let mut repeats = 0;
@@ -240,7 +240,7 @@ impl Vehicle {
         self.brakes.load(Ordering::SeqCst) != brake.number
     }
 
-    /// Whether a later call or another party has priority: repeating Hold would end its landing.
+    /// Whether a later call or another party has priority: repeating Hold would end the landing that it has started.
     fn knows_better(&self, brake: &Brake) -> bool {
         self.overridden().is_some()
             || !lock(&self.control).still_wants(brake.rest)
