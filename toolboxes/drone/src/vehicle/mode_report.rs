@@ -70,7 +70,7 @@ impl Vehicle {
         Ok(())
     }
 
-    /// Waits for the mode like [`Self::hear_mode`], right before a command; does nothing if the vehicle has just
+    /// Waits for the mode like `hear_mode`, right before a command; does nothing if the vehicle has just
     /// reported it.
     ///
     /// # Errors
