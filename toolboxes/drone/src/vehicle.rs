@@ -106,7 +106,7 @@ const MOST_ARRIVE_M: f64 = 1.0;
 const BATTERY_MAX_AGE: Duration = Duration::from_secs(10);
 
 /// When a takeover of any vehicle was last reported to the service. The service then stops all vehicles, and only the
-/// time tells that stop from a user's. Clones share the value.
+/// time distinguishes that stop from a user's. Clones share the value.
 pub(crate) type Told = Arc<Mutex<Option<tokio::time::Instant>>>;
 
 /// One vehicle.
@@ -200,8 +200,9 @@ impl Vehicle {
         self.spawn(async move { link::keep(vehicle, reach).await });
     }
 
-    /// The charge in percent when the battery action is due: below the reserve, in the air, in a flight that a call of
-    /// ours flies and no safe call is ending; never in emergency stop, never after a takeover, once per flight.
+    /// The charge in percent when the battery action is due: the charge is below the reserve, and the vehicle is in the
+    /// air, in a flight that one of our calls flies and no safe call is ending. It is never due in emergency stop or
+    /// after a takeover, and at most once per flight.
     pub(crate) fn acts_on_battery(&self) -> Option<f64> {
         let facts = self.facts();
         let ours = facts.link_ok

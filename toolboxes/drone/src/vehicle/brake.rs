@@ -15,8 +15,8 @@ use super::{Command, Ended, Vehicle, lock};
 use crate::config::Estop;
 use crate::guard::Mode;
 
-/// The service halts every vehicle when one was taken over. A halt within this time is no user's wish, and no reason to
-/// end the landing of another vehicle.
+/// The service halts every vehicle when one of them is taken over. A halt within this time after a takeover was not
+/// requested by a user, and must not end the landing of another vehicle.
 const ECHO: Duration = Duration::from_secs(2);
 /// Interval of the check whether telemetry arrives again.
 const HEARD_POLL: Duration = Duration::from_millis(50);
