@@ -30,7 +30,7 @@ impl Reply {
         }
     }
 
-    /// The tool did not do it.
+    /// The tool did not do what was asked.
     pub(crate) fn failed(code: &'static str, msg: impl Into<String>) -> Self {
         Self {
             code: Some(code),

@@ -47,7 +47,7 @@ impl Gate for Alone {
     }
 }
 
-/// A call without an answer. When it is dropped, it writes `dropped` into the run log.
+/// A call that has no answer yet. If it is dropped without one, it writes `dropped` into the run log.
 struct Unanswered<'a> {
     fleet: &'a Fleet,
     vehicle: &'a Vehicle,
@@ -244,7 +244,7 @@ impl Fleet {
         result
     }
 
-    /// Lifts the latch.
+    /// Lifts the latch of every vehicle.
     ///
     /// # Errors
     /// A pilot is still flying.
@@ -300,7 +300,7 @@ impl Fleet {
             .judge_and_run(entry, args, id.clone(), vehicle, Arc::clone(&gate))
             .await;
         if arms && !reply.ok {
-            // The call armed the vehicle only for itself.
+            // The call has failed, and it armed the vehicle only for its own take-off.
             tools::disarm_standing(&vehicle.begin(id.clone(), Effect::Safe, gate)).await;
         }
         let reply = entry.complete(reply);
@@ -325,7 +325,7 @@ impl Fleet {
         });
     }
 
-    /// Records a stop by the service, or its end.
+    /// Records a stop by the service, or the end of such a stop.
     pub(crate) fn record(&self, kind: &str, fields: impl FnOnce() -> Value) {
         self.log.write(kind, fields);
     }
@@ -345,7 +345,7 @@ impl Fleet {
         if let Err(refusal) = (entry.readable)(&args) {
             return refusal.into();
         }
-        // So that the guards see a takeover that is younger than the last report.
+        // Asks for the mode first, so that the guards see a takeover that happened after the last report.
         let heard = if entry.row.commands() {
             vehicle.hear_mode(entry.row.effect).await
         } else {

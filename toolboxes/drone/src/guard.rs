@@ -102,7 +102,7 @@ pub(crate) fn ahead(facts: &Facts, dist_m: f64, margin_m: f64) -> Result<f64, Re
     free(&facts.free_ahead_m, "ahead", dist_m, margin_m)
 }
 
-/// Checks the same behind the vehicle.
+/// Checks that nothing is within `dist_m` plus `margin_m` behind the vehicle.
 ///
 /// # Errors
 /// Like [`ahead`].
@@ -130,7 +130,7 @@ fn free(known: &Result<f64, String>, side: &str, dist_m: f64, margin_m: f64) -> 
 /// Checks the limits on accumulated turning.
 ///
 /// # Errors
-/// The turn would exceed one.
+/// The turn would exceed a limit.
 pub(crate) fn rotation(facts: &Facts, limits: &Limits, deg: f64) -> Result<(), Refusal> {
     if facts.rotation_accum_deg + deg > limits.max_rotation_deg + 1e-6 {
         return refuse(
@@ -157,7 +157,7 @@ pub(crate) fn rotation(facts: &Facts, limits: &Limits, deg: f64) -> Result<(), R
 /// Checks the limits on accumulated forward distance.
 ///
 /// # Errors
-/// The move would exceed one.
+/// The move would exceed a limit.
 pub(crate) fn forward(facts: &Facts, limits: &Limits, metres: f64) -> Result<(), Refusal> {
     if facts.forward_accum_m + metres > limits.max_forward_m + 1e-6 {
         return refuse(
@@ -189,10 +189,10 @@ pub(crate) fn forward_left(facts: &Facts, limits: &Limits) -> f64 {
         .max(0.0)
 }
 
-/// Checks that the charge suffices for the way to `target` and from there home.
+/// Checks that the charge suffices for the way to `target` and from there to home.
 ///
 /// # Errors
-/// It does not suffice, or is unknown.
+/// The charge does not suffice, or is unknown.
 pub(crate) fn battery_for(facts: &Facts, limits: &Limits, from: Ned, target: Ned) -> Result<(), Refusal> {
     let Some(pct) = facts.battery_pct else {
         return refuse("no_battery_data", "the battery's charge is not known");
@@ -218,7 +218,7 @@ pub(crate) fn battery_for(facts: &Facts, limits: &Limits, from: Ned, target: Ned
 /// Checks that latitude and longitude are a valid position.
 ///
 /// # Errors
-/// They are not.
+/// They are not a valid position.
 pub(crate) fn place(lat: f64, lon: f64) -> Result<(), Refusal> {
     if !lat.is_finite() || !lon.is_finite() {
         return refuse("not_finite", "lat and lon must be finite numbers");

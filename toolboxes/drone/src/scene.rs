@@ -90,7 +90,7 @@ pub(crate) enum SceneError {
 struct Kept {
     /// The sources, by frame and name. Each has its own clock, and one does not replace another's data.
     eyes: BTreeMap<(String, String), Eye>,
-    /// With the time of receipt and the time stamp of the scene.
+    /// The detections, the time of receipt, and the time stamp of the scene.
     detections: Option<(Vec<Detection>, Stamp, f64)>,
     /// Readings of the vehicle's own range sensors, oldest first. Two sensors on one side cannot be told apart, so the
     /// nearest fresh reading counts; a reading is dropped when a later one is nearer.
@@ -145,7 +145,7 @@ impl SceneStore {
     /// Stores a scene.
     ///
     /// # Errors
-    /// It is malformed, from the future or older than the last one; the store keeps its data.
+    /// The scene is malformed, from the future or older than the last one; the store keeps its data.
     pub(crate) fn put(&self, scene: Value) -> Result<(), SceneError> {
         let taken = self.take(scene);
         self.lock().error = taken.as_ref().err().map(ToString::to_string);
@@ -326,7 +326,7 @@ impl SceneStore {
     }
 }
 
-/// The side that a frame shows; without a name, ahead.
+/// The side that the camera of this frame looks at: ahead if the frame has no name.
 fn looks(frame: &str) -> Option<Side> {
     match frame.trim().to_ascii_lowercase().as_str() {
         "" | "front" => Some(Side::Ahead),

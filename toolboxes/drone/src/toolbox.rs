@@ -272,7 +272,7 @@ fn action(toolbox: &Drone, entry: &Entry, args: Value) -> Action {
         _ if entry.row.category == "camera" => Some("camera"),
         _ => None,
     };
-    // The call itself answers for an unknown vehicle, and moves nothing.
+    // A call for an unknown vehicle uses no subsystem: it moves nothing, and its answer reports the error.
     let subsystems = match (vehicle, part) {
         (Ok(vehicle), Some(part)) => vec![format!("{}/{part}", vehicle.id)],
         _ => Vec::new(),

@@ -196,7 +196,7 @@ pub(crate) fn entry(tool: &str) -> Option<&'static Entry> {
     entries().find(|entry| entry.row.tool == tool)
 }
 
-/// Whether a call arms the vehicle for what it does.
+/// Whether a call arms the vehicle as its first step.
 pub(crate) fn arms(entry: &Entry, args: &Value) -> bool {
     entry.row.tool == "takeoff" && args["arm"] == true
 }

@@ -106,7 +106,7 @@ const MOST_ARRIVE_M: f64 = 1.0;
 const BATTERY_MAX_AGE: Duration = Duration::from_secs(10);
 
 /// When a takeover of any vehicle was last reported to the service. The service then stops all vehicles, and only the
-/// time tells that stop from a user's. Clones share the value.
+/// time distinguishes that stop from a user's. Clones share the value.
 pub(crate) type Told = Arc<Mutex<Option<tokio::time::Instant>>>;
 
 /// One vehicle.
@@ -139,9 +139,10 @@ pub(crate) struct Vehicle {
     /// Number of mode-changing commands that calls have sent; one sent since a brake began has priority over that
     /// brake.
     mode_commands: std::sync::atomic::AtomicU64,
-    /// Whether the last of them was a flight to a position, which continues in mode Hold.
+    /// Whether the last mode-changing command was a flight to a position, which continues in mode Hold.
     repositioning: std::sync::atomic::AtomicBool,
-    /// When a safe call last waited for the vehicle's mode in vain; `None` after one that heard it.
+    /// When a safe call last waited in vain for a report of the vehicle's mode; `None` once a safe call has received
+    /// it.
     mode_unanswered: Mutex<Option<tokio::time::Instant>>,
     /// Its speed when it was last braked, metres per second.
     braked_at_mps: Mutex<Option<f64>>,
@@ -199,8 +200,9 @@ impl Vehicle {
         self.spawn(async move { link::keep(vehicle, reach).await });
     }
 
-    /// The charge in percent when the battery action is due: below the reserve, in the air, in a flight that a call of
-    /// ours flies and no safe call is ending; never in emergency stop, never after a takeover, once per flight.
+    /// The charge in percent when the battery action is due: the charge is below the reserve, and the vehicle is in the
+    /// air, in a flight that one of our calls flies and no safe call is ending. It is never due in emergency stop or
+    /// after a takeover, and at most once per flight.
     pub(crate) fn acts_on_battery(&self) -> Option<f64> {
         let facts = self.facts();
         let ours = facts.link_ok
@@ -291,7 +293,7 @@ impl Vehicle {
     pub(crate) async fn wait_link(&self, at_most: Duration) {
         let mut link = self.link.subscribe();
         let settled = link.wait_for(|link| !matches!(link, Link::Connecting(_)));
-        // After a timeout the caller checks what there is.
+        // After a timeout the caller checks the state of the link.
         let _ = tokio::time::timeout(at_most, settled).await;
         let mut heard = self.heard.subscribe();
         let ready =
@@ -309,7 +311,7 @@ impl Vehicle {
         let trusted = match &*link {
             Link::Up | Link::Lost(_) => Ok(()),
             Link::Untrusted(why) | Link::Missing(why) => Err(why.clone()),
-            // Counts as no link, which is the more useful error.
+            // Counts as trusted, so that the missing link is reported instead, which is the more useful error.
             Link::Connecting(_) | Link::Absent(_) => Ok(()),
         };
         Facts {
@@ -468,7 +470,8 @@ impl Vehicle {
             );
             let mut told = json!({"vehicle": self.id, "state": state, "reason": reason,
                 "simulated": self.is_simulated()});
-            // A lone vehicle speaks for every call, also for one that names no vehicle in its plan.
+            // The event of a lone vehicle names no unit, so that it applies to every call, also to one that names no
+            // vehicle.
             if self.config.vehicles().len() > 1 {
                 told["unit"] = json!(self.id);
             }
@@ -514,11 +517,11 @@ impl Vehicle {
 #[derive(Debug, Default)]
 struct Unanswered {
     all: usize,
-    /// Those other than setpoints; a vehicle that holds or lands ignores setpoints.
+    /// Those that are not setpoints; a vehicle that holds or lands ignores setpoints.
     leading: usize,
 }
 
-/// Counts one unanswered command until it is dropped, and whether it is other than a setpoint.
+/// Counts one command as unanswered until this value is dropped. The flag is true if the command is not a setpoint.
 struct UnderWay(Arc<Vehicle>, bool);
 
 impl Drop for UnderWay {

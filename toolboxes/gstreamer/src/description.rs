@@ -12,9 +12,9 @@ pub(crate) use shell::normalize;
 /// The contents of a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Description {
-    /// In order.
+    /// In the order of the text.
     pub(crate) elements: Vec<ElementText>,
-    /// In order.
+    /// In the order of the text.
     pub(crate) links: Vec<LinkText>,
     /// The first syntax error.
     pub(crate) problem: Option<Problem>,
@@ -29,7 +29,7 @@ pub(crate) struct ElementText {
     pub(crate) is_address: bool,
     /// Its start in the text, in bytes.
     pub(crate) at: usize,
-    /// In order.
+    /// In the order of the text.
     pub(crate) properties: Vec<PropertyText>,
 }
 

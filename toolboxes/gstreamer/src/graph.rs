@@ -69,7 +69,7 @@ pub(crate) fn svg(dot: &str) -> Result<String, ToolError> {
             break status;
         }
         if Instant::now() >= until {
-            // Both fail only if it has just ended.
+            // Both calls fail only if graphviz has just ended.
             _ = child.kill();
             _ = child.wait();
             return Err(ToolError::new(

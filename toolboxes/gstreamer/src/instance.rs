@@ -57,14 +57,14 @@ impl Begun {
         self.instance.id()
     }
 
-    /// Ends it with its call, regardless of the configuration.
+    /// Makes the instance end with its call, regardless of the configuration.
     #[must_use]
     pub(crate) fn bound(mut self) -> Self {
         self.ends = true;
         self
     }
 
-    /// Lets it outlive its call, because the caller knows it now.
+    /// Lets the instance outlive its call, because the caller knows its id now.
     pub(crate) fn keep(mut self) {
         self.ends = false;
     }

@@ -5,10 +5,11 @@
 //! unknown way is refused. The policy is applied three times: to the text, to the elements made from it, and to later
 //! changes ([`watch`]).
 //!
-//! Where the kernel keeps the process to the configured folders and devices ([`is_confined`]) and from every socket, the
-//! policy explains before a pipeline runs what could not be opened; what is not understood is left to the kernel. With
-//! sockets it is refused as without a confinement: the kernel knows neither hosts nor the sockets of other programs.
-//! Starts nothing. Read [`Policy`].
+//! If the kernel confines the process to the configured folders and devices ([`is_confined`]) and denies every socket,
+//! the policy refuses before a pipeline runs, with an explanation, what the kernel would not let it open; a property
+//! that is not understood is left to the kernel. If the process may open sockets, such a property is refused as without
+//! a confinement, because the kernel knows neither hosts nor the sockets of other programs. Starts nothing. Read
+//! [`Policy`].
 
 mod address;
 mod confined;
@@ -50,7 +51,8 @@ pub(crate) struct Policy {
     targets: Targets,
     devices: Devices,
     reaches: Reaches,
-    /// Whether the kernel bounds everything that can be opened: folders and devices, and there are no sockets.
+    /// Whether the kernel bounds everything that a pipeline can open: it confines folders and devices, and denies
+    /// sockets.
     sealed: bool,
 }
 
@@ -60,7 +62,7 @@ pub(crate) struct Policy {
 pub(crate) struct Refusal {
     /// The element, or `pipeline`.
     pub(crate) element: String,
-    /// The refused property, if it is one.
+    /// The refused property, if a property was refused.
     pub(crate) property: Option<String>,
     /// The reason, without the element's name.
     pub(crate) reason: String,
@@ -80,7 +82,7 @@ pub(crate) struct Uses {
 /// A refusal without its element.
 #[derive(Debug)]
 struct Wrong {
-    /// The element, if it is one of a nested description.
+    /// The element, if it is part of a nested description.
     element: Option<String>,
     property: Option<String>,
     reason: String,
@@ -174,8 +176,9 @@ impl Policy {
         self.check_text(&normalize(description), 0)
     }
 
-    /// Whether an element may have a property of a kind that is not understood: it is listed, or the kernel bounds what it
-    /// can reach. A descriptor is open already, which no kernel guards.
+    /// Whether an element may have a property of a kind that is not understood: the element is listed, or the kernel
+    /// bounds what it can reach. A descriptor needs a listed element: it is open already, so the kernel does not guard
+    /// it.
     fn trusts(&self, element: &str, kind: Kind) -> bool {
         match kind {
             Kind::Unknown | Kind::Composite | Kind::Options => self.sealed || self.allowed.contains(element),
@@ -357,7 +360,8 @@ mod tests {
             // Sockets lead to hosts and to other programs, which the kernel does not tell apart.
             (true, json!(["localhost"]), script, Some("allow_elements")),
             (true, json!(["*"]), file, Some("allow_elements")),
-            // Files and devices that are named are explained before a pipeline runs; a descriptor is open already.
+            // A named file or device is refused with an explanation before a pipeline runs; a descriptor is open
+            // already.
             (
                 true,
                 json!([]),

@@ -52,7 +52,8 @@ impl Suggestions {
         // Without the lock, so that other suggestions need not wait.
         let mut packages = ask_apt(&[]);
         if packages.is_empty() {
-            // A root that may not write, which apt does not expect.
+            // Root without the right to write gets no answer, because apt does not expect that: ask again without its
+            // caches.
             packages = ask_apt(&["-o", "Dir::Cache::pkgcache=", "-o", "Dir::Cache::srcpkgcache="]);
         }
         *self.packages() = Some((Instant::now(), packages));
@@ -76,8 +77,8 @@ pub(crate) fn nearest_element(name: &str) -> Option<String> {
 /// Length of a common ending that indicates the same kind of element: `264enc`, `h265dec`, `overlay`.
 const END: usize = 6;
 
-/// Vendors prefix their own name: `aml_h264enc` on one board corresponds to `x264enc` on another. Among the elements
-/// with the same ending, the one with the highest rank.
+/// The element with the same ending, and of several the one with the highest rank. Vendors prefix their own name:
+/// `aml_h264enc` on one board corresponds to `x264enc` on another.
 fn same_end(name: &str, candidates: Vec<(String, i32)>) -> Option<String> {
     let shared = |candidate: &str| {
         let pairs = name.chars().rev().zip(candidate.chars().rev());

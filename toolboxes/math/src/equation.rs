@@ -173,7 +173,7 @@ fn real_roots(polynomial: &[f64]) -> Vec<f64> {
     }
 }
 
-/// Avoids the cancellation of the usual formula.
+/// The real roots of a quadratic polynomial, without the cancellation of the usual formula.
 fn quadratic(a: f64, b: f64, c: f64) -> Vec<f64> {
     let discriminant = b.mul_add(b, -4.0 * a * c);
     if discriminant < 0.0 {

@@ -74,8 +74,8 @@ fn modulo(a: f64, b: f64) -> f64 {
     if (rest < 0.0) == (b < 0.0) { rest } else { rest + b }
 }
 
-/// Rounded towards minus infinity, consistent with [`modulo`] where `a / b` itself would be rounded up to the next
-/// integer.
+/// The quotient rounded towards minus infinity. It is consistent with [`modulo`] also where `a / b` itself would be
+/// rounded up to the next integer.
 fn floor_divide(a: f64, b: f64) -> f64 {
     let quotient = (a - modulo(a, b)) / b;
     if quotient == 0.0 {

@@ -33,7 +33,7 @@ pub(crate) enum Operator {
     Power,
 }
 
-/// In characters; longer expressions are not arithmetic.
+/// Greatest length in characters; longer expressions are not arithmetic.
 const MAX_LENGTH: usize = 1000;
 /// The parser recurses on signs, powers and brackets; tests/hostile.rs checks that this depth fits its stack.
 const MAX_NESTING: usize = 100;

@@ -65,7 +65,7 @@ fn refuse(error: MathError) -> ToolError {
     ToolError::new(kind, error)
 }
 
-/// JSON has neither.
+/// Refuses infinite values and values that are not a number, because JSON has neither.
 fn finite(value: f64) -> Result<f64, MathError> {
     if value.is_nan() {
         return Err(MathError::NotANumber);
@@ -205,7 +205,7 @@ struct SolveEquationOutput {
 async fn solve_equation(_: Context<Math>, args: SolveEquationArgs) -> Result<SolveEquationOutput, ToolError> {
     let text = args.equation.clone();
     let solved = spawn_blocking(move || equation::solve(&text)).await?;
-    // As OVOS's own: an equation that cannot be read is an answer without solutions.
+    // As in OVOS's own toolbox: an equation that cannot be read is an answer without solutions.
     let (solutions, method, error) = match solved {
         Ok((solutions, method)) => (solutions, method, None),
         Err(error) => (Vec::new(), "numeric", Some(error.to_string())),

@@ -7,7 +7,7 @@ use crate::{MathError, StatisticsSummaryOutput, finite};
 
 const MAX_NUMBERS: usize = 10_000;
 
-/// Summarises a list. An empty one is an answer that says so.
+/// Summarises a list. For an empty list the answer says that it is empty.
 pub(crate) fn summarise(numbers: &[f64]) -> Result<StatisticsSummaryOutput, MathError> {
     if numbers.len() > MAX_NUMBERS {
         return Err(MathError::TooLarge {
@@ -82,7 +82,7 @@ fn from_units(units: BigInt, divisor: BigInt) -> Result<f64, MathError> {
     scaled(&quotient, -shift - SCALE)
 }
 
-/// The square root of a variance in units squared, back in units of 1.
+/// The square root, in units of 1, of a variance that is given in squared units of 2^-1074.
 fn root(squares: &BigInt, divisor: &BigInt) -> Result<f64, MathError> {
     if squares.is_zero() {
         return Ok(0.0);
@@ -91,7 +91,8 @@ fn root(squares: &BigInt, divisor: &BigInt) -> Result<f64, MathError> {
     scaled(&quotient.sqrt(), -shift / 2 - SCALE)
 }
 
-/// The quotient times 2^shift, with 160 bits: its root still has more than a float keeps. The shift is even.
+/// The quotient times 2^shift, and the shift, which is even. With 160 bits, the quotient's root still has more bits
+/// than a float keeps.
 fn divided(numerator: &BigInt, denominator: &BigInt) -> (BigInt, i64) {
     let bits = |of: &BigInt| i64::try_from(of.bits()).unwrap_or(i64::MAX / 4);
     let shift = (160 - bits(numerator) + bits(denominator)) & !1;

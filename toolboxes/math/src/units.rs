@@ -1,7 +1,8 @@
 //! Units, by their definitions in units of the SI.
 //!
-//! Names as OVOS's own toolbox knows them. US volumes follow from the gallon of 231 cubic inches, the light-year from
-//! the Julian year, the knot from the nautical mile; where OVOS rounds them, the results differ in the sixth digit.
+//! The names are those of OVOS's own toolbox. US volumes follow from the gallon of 231 cubic inches, the light-year
+//! from the Julian year, the knot from the nautical mile; where OVOS rounds them, the results differ in the sixth
+//! digit.
 
 use crate::MathError;
 

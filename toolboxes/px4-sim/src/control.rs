@@ -49,7 +49,7 @@ pub enum Request {
     },
     /// The pilot's kill switch, or a disarm on the ground.
     Disarm {
-        /// In the air, too.
+        /// Whether it also disarms in the air.
         #[serde(default)]
         force: bool,
     },
@@ -75,12 +75,12 @@ pub enum Request {
     SetHealth(Health),
     /// Stops the link in both directions.
     DropLink {
-        /// Simulated seconds from now; 0 ends it.
+        /// Simulated seconds from now; 0 restores the link.
         seconds: f64,
     },
     /// Sets whether the camera does what it acknowledges.
     SetCamera {
-        /// Off: it acknowledges and does nothing.
+        /// False: it acknowledges and does nothing.
         obeys: bool,
     },
     /// Another ground station uploads a fence: a circle around home.
@@ -90,7 +90,7 @@ pub enum Request {
     },
     /// Stops or resumes writing the scene file.
     FreezeScene {
-        /// Whether it is stopped.
+        /// Whether the writing is stopped.
         frozen: bool,
     },
     /// Adds an object to the world.
@@ -113,7 +113,7 @@ pub enum Request {
     },
     /// Empties the world.
     ClearWorld {},
-    /// Puts the vehicle somewhere, at rest.
+    /// Puts the vehicle at a position, at rest.
     Teleport {
         /// Metres north, east, down of home.
         place: Ned,

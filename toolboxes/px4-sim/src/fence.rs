@@ -19,9 +19,9 @@ pub enum Area {
 /// The areas of a geofence.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Fence {
-    /// If there are any, at least one of them has to contain the vehicle.
+    /// The areas to stay inside: if there are any, at least one of them has to contain the vehicle.
     pub inside: Vec<Area>,
-    /// None of them may contain the vehicle.
+    /// The areas to stay outside: none of them may contain the vehicle.
     pub outside: Vec<Area>,
 }
 

@@ -115,7 +115,7 @@ impl Params {
         self.0.iter().map(|(name, value)| (*name, *value))
     }
 
-    /// The index of a name in that order.
+    /// The index of a parameter in the order of names.
     #[must_use]
     pub fn index(&self, name: &str) -> Option<usize> {
         self.0.keys().position(|known| *known == name)

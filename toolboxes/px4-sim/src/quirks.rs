@@ -47,13 +47,14 @@ quirks! {
     SlowStreams = "slow_streams",
     /// Return climbs to `RTL_RETURN_ALT` first. Off: it keeps its altitude.
     ReturnClimbs = "return_climbs",
-    /// Without setpoints OFFBOARD changes to the mode of `COM_OBL_RC_ACT`, by default position control, or a return
-    /// without a remote control (PX4 1.17). Off: hold.
+    /// Without setpoints OFFBOARD changes to the mode of `COM_OBL_RC_ACT`, by default position control; without a
+    /// remote control it changes to a return (PX4 1.17). Off: hold.
     OffboardLossPosctl = "offboard_loss_posctl",
-    /// Hold requested in hold is accepted without effect: a reposition, which flies in hold, continues. Off: it stops.
+    /// A request for hold in hold is accepted without effect: a reposition, which flies in hold, continues. Off: it
+    /// stops.
     HoldKeepsReposition = "hold_keeps_reposition",
     /// Disarming selects the last requested mode that allows arming, which may be OFFBOARD; without setpoints that mode
-    /// does not arm (PX4 1.17, `UserModeIntention.cpp`; flown). Off: hold.
+    /// does not arm (PX4 1.17, `UserModeIntention.cpp`; observed in flight). Off: hold.
     ModeAfterDisarm = "mode_after_disarm",
     /// It drifts by about half a metre while it hovers, at 0.2 to 0.5 m/s (PX4 1.17 SIH). Off: it stands still.
     HoverWanders = "hover_wanders",
@@ -61,7 +62,7 @@ quirks! {
     /// a target that is too close and flies back (PX4 1.17 SIH). Off: as `sluggish_velocity` says.
     SlowBraking = "slow_braking",
     /// For 120 s after a take-off PX4 corrects its home altitude, and with it the reported height, by up to 1.5 m every
-    /// two seconds (PX4 since mid-2025, `HomePosition.cpp`; flown). Off: it stays as at arming.
+    /// two seconds (PX4 since mid-2025, `HomePosition.cpp`; observed in flight). Off: it stays as at arming.
     HomeMovesInFlight = "home_moves_in_flight",
     /// The estimated height of the ground changes by up to 2 m in half an hour (PX4 1.17 SIH). Off: it does not.
     GroundDrifts = "ground_drifts",
@@ -120,7 +121,7 @@ impl Default for Quirks {
     }
 }
 
-/// The name of no quirk.
+/// The error for a name that no quirk has.
 #[derive(Debug, thiserror::Error)]
 #[error("no quirk is called {name:?}; there are all, none, {}", names())]
 pub struct UnknownQuirk {

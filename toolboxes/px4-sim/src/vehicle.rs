@@ -30,7 +30,7 @@ use crate::{
     world::World,
 };
 
-/// What the autopilot reports unasked; the link sends it.
+/// A report that the autopilot makes without a request; the link sends it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Notice {
     /// MAVLink's severity, 0 to 7, and the text.
@@ -165,8 +165,8 @@ pub struct Excursions {
     pub radius_m: f64,
     /// Greatest height above home, metres.
     pub up_m: f64,
-    /// Lowest height above home, metres, while setpoints, missions or hold control it. Counts after it was above a
-    /// metre, and until it descends by design: landing, return, or manual flight.
+    /// Lowest height above home, metres, while setpoints, missions or hold control the vehicle. Counts from the moment
+    /// when it is above a metre until it descends by design: landing, return, or manual flight.
     pub lowest_m: Option<f64>,
     /// Greatest speed, metres per second.
     pub speed: f64,
@@ -358,7 +358,7 @@ impl Vehicle {
         self.time
     }
 
-    /// The same in milliseconds, as messages carry it.
+    /// Simulated milliseconds since the start, as messages carry them.
     #[must_use]
     pub fn boot_ms(&self) -> u32 {
         (self.time * 1e3) as u32

@@ -35,7 +35,7 @@ pub(crate) struct Facts {
     pub(crate) home: Option<Home>,
     /// Metres to the nearest obstacle ahead, or why that is unknown.
     pub(crate) free_ahead_m: Result<f64, String>,
-    /// The same behind the vehicle.
+    /// Metres to the nearest obstacle behind the vehicle, or why that is unknown.
     pub(crate) free_behind_m: Result<f64, String>,
     /// Whether the vision data is fresh, or why not.
     pub(crate) vision: Result<(), String>,
@@ -116,12 +116,12 @@ pub(crate) struct Checks {
     /// The mode that it would arm in, by PX4's name.
     pub(crate) mode: String,
     pub(crate) passed: bool,
-    /// The vehicle's own sentences.
+    /// The problems, in the vehicle's own sentences.
     pub(crate) problems: Vec<String>,
 }
 
 impl Health {
-    /// The names of what is not healthy.
+    /// The names of the sensors and estimates that are not healthy.
     pub(crate) fn missing(self) -> Vec<&'static str> {
         [
             (self.gyro, "gyrometer"),

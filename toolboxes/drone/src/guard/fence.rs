@@ -51,7 +51,8 @@ impl Fence {
         Ok(())
     }
 
-    /// Checks that the straight line stays `margin_m` inside. A line that starts in the margin may lead further in.
+    /// Checks that the straight line stays inside the fence by `margin_m`. A line that starts within the margin may
+    /// lead further inside.
     pub(super) fn contains_way(&self, home: Home, margin_m: f64, from: Ned, to: Ned) -> Result<(), Refusal> {
         let (start, end) = (self.inside(home, from), self.inside(home, to));
         // Sampled, because a polygon may be concave; a step is shorter than the margin.

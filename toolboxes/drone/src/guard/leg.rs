@@ -111,7 +111,8 @@ impl Leg {
     }
 }
 
-/// Metres beyond the end of `length` metres at `pace`, after `run_up` metres and with the initial speed `already`.
+/// The distance in metres beyond the end of a leg at which a stop may leave the vehicle. The leg has `length` metres at
+/// `pace`; `run_up` metres were flown before it, and it starts at the speed `already`.
 fn past(braking: Braking, pace: f64, length: f64, run_up: f64, already: f64) -> f64 {
     let already = already.max(0.0);
     let fastest = pace.min(reached(length + run_up)).max(already);

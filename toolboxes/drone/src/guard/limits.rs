@@ -128,7 +128,7 @@ impl Limits {
         self.braking.check()
     }
 
-    /// Checks a change of height: into the band, or back towards it.
+    /// Checks that a change of height ends in the altitude band, or leads back towards it.
     pub(super) fn altitude(&self, from: f64, to: f64) -> Result<(), Refusal> {
         // PX4 settles below the requested take-off height: below the band a move up is allowed, a move further down is
         // not.

@@ -25,7 +25,7 @@ pub(crate) struct Range {
     pub(crate) negative: Option<&'static str>,
 }
 
-/// Heights are positive above home; a down axis is negative there.
+/// The advice for heights: they are positive above home, where the values of a down axis are negative.
 pub(crate) const HEIGHT: &str = "heights are positive above home: send 5 for 5 m up";
 
 impl Range {

@@ -20,7 +20,7 @@ pub(crate) enum Need {
     Ours,
     /// Like `Ours`, for tools that bring the vehicle to safety: an operator may take it over.
     OursOrOperator,
-    /// Not in emergency stop, or an operator asks.
+    /// The toolbox is not in emergency stop, or the caller is an operator.
     UnlatchedOrOperator,
     /// The vehicle's arming checks pass.
     Preflight,

@@ -66,7 +66,7 @@ fn flying() -> Facts {
     }
 }
 
-/// The same on the ground, disarmed.
+/// A healthy vehicle that stands on the ground, disarmed.
 fn standing() -> Facts {
     let mut facts = flying();
     facts.armed = Some(false);

@@ -177,7 +177,7 @@ impl Course<'_> {
         }
     }
 
-    /// The next detection of the object; waits for one that was detected before.
+    /// The next detection of the object. Waits for an object that was detected before and has left the picture.
     async fn see(&mut self) -> Result<Sight, Refusal> {
         let call = self.call;
         let began = Instant::now();

@@ -48,8 +48,8 @@ pub(crate) async fn capture_photo(call: &Call, _: &Row, _: NoArgs) -> Outcome {
     }
 }
 
-/// The picture, where the camera serves its pictures over HTTP; most only keep them. A local file is one of the vehicle's, never
-/// of this machine.
+/// The picture, if the camera serves it over HTTP; most cameras only store their pictures. A path to a local file names
+/// a file of the vehicle, never one of this machine.
 fn picture(url: &str) -> Option<Content> {
     let is_served = ["http://", "https://"]
         .iter()

@@ -137,7 +137,7 @@ pub(crate) async fn takeoff(call: &Call, row: &Row, args: TakeoffArgs) -> Outcom
     match risen {
         Ok(height) => Ok(Reply::done(format!("hovering at {height:.1} m")).clamped(adjusted)),
         Err(refusal) => {
-            // Without a brake it would go on climbing.
+            // Without a brake the vehicle would go on climbing.
             call.leave_at_rest(&refusal).await;
             Ok(Reply::from(refusal).clamped(adjusted))
         }

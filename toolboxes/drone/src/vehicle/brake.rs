@@ -15,8 +15,8 @@ use super::{Command, Ended, Vehicle, lock};
 use crate::config::Estop;
 use crate::guard::Mode;
 
-/// The service halts every vehicle when one was taken over. A halt within this time is no user's wish, and no reason to
-/// end the landing of another vehicle.
+/// The service halts every vehicle when one of them is taken over. A halt within this time after a takeover was not
+/// requested by a user, and must not end the landing of another vehicle.
 const ECHO: Duration = Duration::from_secs(2);
 /// Interval of the check whether telemetry arrives again.
 const HEARD_POLL: Duration = Duration::from_millis(50);
@@ -151,7 +151,7 @@ impl Vehicle {
             flight.stubborn = first.is_ok();
             let _ = tell.send(first.map_err(|trouble| trouble.to_string()));
         }
-        // One watch at a time from here on: a second brake waits for the first one's.
+        // From here on only one brake watches at a time: a second brake waits until the first one has finished.
         let _turn = self.braking.lock().await;
         let mut began = tokio::time::Instant::now();
         let mut repeats = 0;
@@ -240,7 +240,7 @@ impl Vehicle {
         self.brakes.load(Ordering::SeqCst) != brake.number
     }
 
-    /// Whether a later call or another party has priority: repeating Hold would end its landing.
+    /// Whether a later call or another party has priority: repeating Hold would end the landing that it has started.
     fn knows_better(&self, brake: &Brake) -> bool {
         self.overridden().is_some()
             || !lock(&self.control).still_wants(brake.rest)

@@ -94,7 +94,7 @@ impl Call {
         }
         let mut sent = None;
         {
-            // Held while sending: the right is withdrawn before or after, never in between.
+            // The lock is held while sending: the right is withdrawn before or after that, never in between.
             let mut control = lock(&self.vehicle.control);
             if !control.holds(&self.right) {
                 return Err(ended(&self.right.why()));
@@ -173,7 +173,7 @@ impl Call {
     /// Checks that telemetry arrives.
     ///
     /// # Errors
-    /// It does not.
+    /// Telemetry does not arrive.
     pub(crate) fn heard_still(&self) -> Result<(), Refusal> {
         match self.vehicle.link() {
             Link::Up if self.vehicle.heard.borrow().link_ok() => Ok(()),
@@ -276,7 +276,7 @@ impl Call {
         if let Braked::Sent(_, told) = braked
             && self.heard_still().is_ok()
         {
-            // So that this brake does not overtake the next call. The brake itself repeats a failed command.
+            // Waits, so that this brake does not overtake the next call. The brake itself repeats a failed command.
             let _ = told.await;
         }
     }

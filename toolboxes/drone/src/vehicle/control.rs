@@ -59,10 +59,10 @@ pub(crate) struct Takeover {
 #[derive(Debug)]
 pub(crate) struct Control {
     wanted: Option<Wanted>,
-    /// When a mode was last requested, be it the present one.
+    /// When a mode was last requested, even if the vehicle was already in that mode.
     requested: Option<Instant>,
     overridden: Option<String>,
-    /// Whether a call of ours has flown it since arming, and no other party since.
+    /// Whether one of our calls has flown the vehicle since arming, and no other party has flown it since that call.
     flown: bool,
     /// Whether this flight's battery action was used.
     battery_spent: bool,
@@ -131,7 +131,7 @@ impl Control {
         }
     }
 
-    /// Remembers where a command about to be sent will end.
+    /// Stores the height, the last waypoint or the position to which a command leads; called right before it is sent.
     pub(crate) fn tell(&mut self, command: &Command) {
         match command {
             Command::TakeoffAltitude(metres) => self.rises_to_m = Some(*metres),
@@ -523,8 +523,8 @@ mod tests {
         assert!(control.observe(&flies(Mode::Hold, 0.0, 2.0, None)).is_some());
     }
 
-    /// A stop is sent, and a report from just before it arrives: of PX4's own landing at the end of a return, or of a
-    /// pilot.
+    /// A stop is sent, and then a report arrives that was made just before the stop took effect: of PX4's own landing
+    /// at the end of a return, or of a pilot.
     #[tokio::test(start_paused = true)]
     async fn a_change_that_crosses_a_command_is_judged_like_one_before_it() {
         for (shown, is_foreign) in [

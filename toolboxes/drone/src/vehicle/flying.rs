@@ -25,7 +25,7 @@ const SLOW_MPS: f64 = 0.15;
 /// time, and it is within [`Vehicle::arrive_m`](super::Vehicle) and slower than `HOVERS_MPS`.
 const SETTLES: Duration = Duration::from_secs(2);
 const HOVERS_MPS: f64 = 0.9;
-/// Tolerance of the heading then, degrees.
+/// Tolerance of the heading for such an arrival, degrees.
 const CLOSE_DEG: f64 = 5.0;
 /// A leg shorter than this is a turn in place, metres: only the heading is checked.
 const SPOT_M: f64 = 0.01;
@@ -307,7 +307,8 @@ impl<'a> Flying<'a> {
     }
 }
 
-/// While it lives, the vehicle follows a moving setpoint, so that its positions say nothing about how it hovers.
+/// While this value lives, the vehicle counts as following a moving setpoint, so that its positions say nothing about
+/// how it hovers.
 struct Moving<'a>(&'a Call);
 
 impl<'a> Moving<'a> {

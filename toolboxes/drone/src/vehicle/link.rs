@@ -30,7 +30,7 @@ const POLL: Duration = Duration::from_millis(50);
 const ABSENT: Duration = Duration::from_secs(3);
 /// A server that has heard nothing for this long is restarted.
 const GREET: Duration = Duration::from_secs(30);
-/// The same where the toolbox started the simulator: it sends a heartbeat each second.
+/// The limit for a simulator that the toolbox started: it sends a heartbeat each second.
 const GREET_SIMULATOR: Duration = Duration::from_secs(10);
 
 /// Why a connection failed or ended.
@@ -253,7 +253,7 @@ async fn serve(
     }
     match judge(vehicle, &channel, &expected).await {
         Ok(true) => {}
-        // Not asked again until this server goes away: its vehicle does not change.
+        // The vehicle is not checked again as long as this server runs: the server's vehicle does not change.
         Ok(false) => return watch_untrusted(vehicle, channel).await,
         Err(broken) => return broken,
     }
@@ -387,7 +387,7 @@ async fn watch(vehicle: Arc<Vehicle>, channel: Channel, expected: Expected) -> O
     }
 }
 
-/// Marks the link as lost. A vehicle that has to be recognised gets no commands until that happened again.
+/// Marks the link as lost. A vehicle that has to be recognised gets no commands until it is recognised again.
 fn lose(vehicle: &Vehicle, expected: &Expected, why: &str) {
     if expected.simulated() {
         *lock(&vehicle.channel) = None;

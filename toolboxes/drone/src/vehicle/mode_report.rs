@@ -2,8 +2,9 @@
 //!
 //! PX4 reports its mode with its heartbeat, once a second, and refuses another interval: a takeover may be a second old
 //! before it is known. PX4 answers a request for a heartbeat at once, and before it carries out a command that arrives
-//! later. So a call hears the mode before it commands, and a second request right before each command shows a takeover
-//! that happened in between: the command has overridden that one, and it is the last. Read [`Vehicle::hear_mode`].
+//! later. Therefore a call waits for the mode before it commands, and requests the mode again right before each
+//! command. The second request shows a takeover that happened in between: the command has overridden that takeover, and
+//! the call sends no further one. Read [`Vehicle::hear_mode`].
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -18,12 +19,13 @@ use crate::guard::{Refusal, refuse};
 use crate::mavsdk::mavlink_direct::mavlink_direct_service_client::MavlinkDirectServiceClient;
 use crate::mavsdk::mavlink_direct::{MavlinkMessage, SendMessageRequest};
 
-/// A report this young is not asked for again by a command: the first one of a call follows its guards, which have asked.
+/// A command does not request the mode again if the last report is younger than this: the guards have requested it
+/// right before the first command of a call.
 const FRESH: Duration = Duration::from_millis(20);
-/// How long a safe call waits for the answer. It then commands without it: a vehicle has to land, whatever it reports.
+/// How long a safe call waits for the answer. It then commands without one: a vehicle has to land, whatever it reports.
 const SAFE_WAITS: Duration = Duration::from_millis(300);
-/// The same for a motion call, which is then refused. Modes are reported once a second, even by a vehicle that does not
-/// answer.
+/// How long a motion call waits for the answer; without one it is refused. Modes are reported once a second, even by a
+/// vehicle that does not answer requests.
 const MOTION_WAITS: Duration = Duration::from_millis(1500);
 /// A safe call does not wait again for a vehicle that did not answer within this time.
 const UNANSWERED: Duration = Duration::from_secs(1);
@@ -68,7 +70,8 @@ impl Vehicle {
         Ok(())
     }
 
-    /// The same right before a command, unless the vehicle has just reported its mode.
+    /// Waits for the mode like `hear_mode`, right before a command; does nothing if the vehicle has just
+    /// reported it.
     ///
     /// # Errors
     /// As [`Self::hear_mode`].
@@ -119,7 +122,7 @@ impl Vehicle {
     }
 }
 
-/// Starts both in this order, and ends with the second.
+/// Starts the two futures in this order, and ends when the second one ends.
 async fn after<T>(first: impl Future<Output = ()>, second: impl Future<Output = T>) -> T {
     let first = async {
         first.await;

@@ -25,14 +25,14 @@ use crate::run_log::RunLog;
 
 /// How long it collects telemetry; mode and armed state come once a second. A vehicle without telemetry is stopped.
 const LOOK: Duration = Duration::from_millis(1200);
-/// The number of its only brake.
+/// The origin of the commands: the only brake of this process has the number 1.
 const BRAKE: Asker<'static> = Asker::Brake(1);
 /// Time limit of writing the run log afterwards, whatever the disk does.
 const WRITTEN: Duration = Duration::from_millis(500);
 /// A vehicle slower than this is not on a flight to a position, metres per second.
 const STILL_MPS: f64 = 0.2;
 
-/// Telemetry at that moment.
+/// The collected telemetry.
 struct Seen {
     mode: Option<Mode>,
     armed: Option<bool>,

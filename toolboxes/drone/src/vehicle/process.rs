@@ -26,7 +26,7 @@ wait $program; code=$?
 kill $watch 2>/dev/null
 exit $code"#;
 
-/// Lines of a child's output kept for error messages.
+/// Number of lines of a child's output that are kept for error messages.
 const LINES: usize = 20;
 
 /// A running program. Dropping it kills it.

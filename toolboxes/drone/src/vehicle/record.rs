@@ -14,7 +14,7 @@ use crate::scene::SceneError;
 
 /// Shortest interval between two logged scenes of one source; a camera may send fifty a second.
 const SCENE_EVERY: Duration = Duration::from_millis(100);
-/// Greatest number of sources limited that way.
+/// Greatest number of sources whose scenes are limited to that interval.
 const SOURCES: usize = 16;
 
 /// The origin of a command.
@@ -40,7 +40,7 @@ impl Asker<'_> {
         self.line(json!({"vehicle": vehicle, "command": format!("{command:?}")}))
     }
 
-    /// The line of its result.
+    /// The line of a command's result.
     pub(super) fn ack(self, vehicle: &str, command: &Command, done: &Result<(), Trouble>) -> Value {
         self.line(
             json!({"vehicle": vehicle, "command": command.what(), "ack": match done {

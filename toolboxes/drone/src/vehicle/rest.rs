@@ -31,7 +31,7 @@ pub(crate) enum Resting {
     Yes,
     /// Not yet.
     No,
-    /// Not yet, and another party flies it: how.
+    /// Not yet, and another party flies it; the text says how.
     Foreign(String),
 }
 
@@ -62,7 +62,7 @@ fn stop_point(pose: &Pose, braking: Braking) -> Command {
     stop_place((pose.lat, pose.lon, pose.amsl_m), pose.velocity, braking)
 }
 
-/// The same from latitude, longitude and metres above sea level.
+/// The same command as that of `stop_point`, from latitude, longitude and metres above sea level.
 pub(super) fn stop_place((lat, lon, amsl_m): (f64, f64, f64), velocity: Ned, braking: Braking) -> Command {
     let flat_mps = velocity[0].hypot(velocity[1]);
     let lead_s = braking.metres(flat_mps) / flat_mps.max(0.01);
@@ -129,7 +129,7 @@ impl Vehicle {
             }
             let braking = self.config.flight_limits.braking;
             let pose = self.heard.borrow().pose();
-            // A vehicle that ignored it is told to stop at its present position.
+            // A vehicle that ignored the first stop point is told to stop at its present position.
             let pose = pose.map(|pose| Pose {
                 velocity: if flight.stubborn { [0.0; 3] } else { pose.velocity },
                 ..pose

@@ -36,7 +36,7 @@ impl Right {
         }
     }
 
-    /// Withdraws this right from all who hold it; the next one takes its place.
+    /// Withdraws this right from all calls that hold it, and replaces it with a new one for the calls that follow.
     pub(super) fn withdraw(&mut self, why: &Ended) {
         let old = std::mem::replace(self, Self::new(self.number + 1));
         // The first reason counts.

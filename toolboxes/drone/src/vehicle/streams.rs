@@ -263,7 +263,7 @@ fn cameras(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut JoinSet<Opti
             camera::SubscribeCaptureInfoRequest {},
             |heard, message| {
                 match message.capture_info {
-                    // Another camera's photo.
+                    // A photo of another camera.
                     Some(capture) if heard.camera.is_some_and(|ours| ours != capture.component_id) => {}
                     Some(capture) if capture.is_success => {
                         heard.captures += 1;
@@ -356,8 +356,8 @@ fn arming_checks(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut JoinSe
     });
 }
 
-/// The problems of the mode that it would arm in, or of any: warnings and worse. Where none is an error, all of them:
-/// PX4 reports a mode that does not arm and an unknown home as information.
+/// The problems of the mode in which the vehicle would arm, or else of any mode: those of severity warning and worse.
+/// If none of them is an error, all problems: PX4 reports a mode that does not arm and an unknown home as information.
 fn checks(report: events::HealthAndArmingCheckReport) -> Checks {
     let mode = report.current_mode_intention.unwrap_or_default();
     let problems = if mode.problems.is_empty() {

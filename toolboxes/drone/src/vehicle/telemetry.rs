@@ -72,7 +72,7 @@ pub(crate) struct Telemetry {
     pub(super) booted_us: u64,
     /// Its number in MAVLink, once an autopilot's heartbeat was seen.
     pub(super) system: Option<u32>,
-    /// Consecutive messages with an earlier time.
+    /// Number of consecutive messages whose time since boot goes back.
     pub(super) behind: u32,
     /// Number of restarts detected.
     pub(crate) boots: u32,
@@ -95,7 +95,7 @@ pub(crate) struct Telemetry {
     pub(crate) camera: Option<i32>,
     /// Photos that the camera reported as taken.
     pub(crate) captures: u64,
-    /// Where the last of them is, in the camera's words.
+    /// Where the last photo taken is, as the camera reports it.
     pub(crate) photo_url: String,
     /// Photos that the camera reported as failed.
     pub(crate) failed_captures: u64,
@@ -254,7 +254,7 @@ impl Telemetry {
             .map(|text| text.text.to_string())
     }
 
-    /// Clears what is asked for again after a silence.
+    /// Clears the health and the arming checks, which are requested again after a silence.
     pub(crate) fn forget_health(&mut self) {
         (self.health, self.checks) = (None, None);
     }

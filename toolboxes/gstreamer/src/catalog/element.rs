@@ -130,7 +130,7 @@ pub(super) fn read(name: &str) -> Result<ElementInfo, CatalogError> {
     })
 }
 
-/// Plugins say it in the description: the registry has no flag for it.
+/// Whether a factory is deprecated. Plugins say so in the description: the registry has no flag for it.
 pub(crate) fn is_deprecated(factory: &gst::ElementFactory) -> bool {
     let says = |text: &str| text.to_ascii_lowercase().contains("deprecated");
     says(factory.description()) || says(factory.longname())

@@ -149,7 +149,7 @@ fn class_evidence(factory: &gst::ElementFactory) -> Option<String> {
     hardware.then(|| format!("its class is {}", factory.klass()))
 }
 
-/// Memory that is not the CPU's indicates a hardware encoder.
+/// The caps in memory other than the CPU's, if the factory takes such caps: they indicate a hardware encoder.
 fn memory_evidence(factory: &gst::ElementFactory) -> Option<String> {
     let caps = pads(factory, gst::PadDirection::Sink).find_map(|caps| {
         (!caps.is_any()).then_some(())?;
@@ -287,7 +287,7 @@ fn bitrate(properties: &Map<String, Value>) -> (Option<String>, Option<&'static 
     } else {
         None
     };
-    // The largest number of the type is no limit.
+    // A maximum that is the largest number of its type is no limit.
     let unlimited = [
         u64::from(u32::MAX),
         i32::MAX.unsigned_abs().into(),

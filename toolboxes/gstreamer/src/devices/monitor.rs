@@ -110,7 +110,7 @@ impl Monitor {
         }
     }
 
-    /// The same for audio devices.
+    /// Adds elements and caps to the known audio devices, and appends the unknown ones.
     pub(super) fn add_audio(&self, known: &mut Vec<AudioDevice>, owner: &dyn Fn(&str) -> Option<String>) {
         for device in &self.devices() {
             let direction = if device.has_classes("Audio/Source") {

@@ -207,7 +207,7 @@ fn describe(
 /// Why a device cannot be used, and what to do.
 pub(super) fn why(error: &io::Error, path: &Path) -> String {
     match error.kind() {
-        // The file's own rights would let it.
+        // The file's permissions allow access, so the confinement denies it.
         io::ErrorKind::PermissionDenied
             if is_confined() && rustix::fs::access(path, Access::READ_OK | Access::WRITE_OK).is_ok() =>
         {

@@ -68,7 +68,7 @@ impl Table {
             inputs: waiting,
         };
         let log = self.log.clone();
-        // Held during the start, because the thread takes its handle out when it ends.
+        // The lock is held during the start, because the thread takes its handle out when it ends.
         let mut place = instance.thread.lock().unwrap_or_else(PoisonError::into_inner);
         let thread = std::thread::Builder::new()
             .name(format!("gst-{}", instance.order))

@@ -31,7 +31,7 @@ impl Worker {
             view.devices = made.uses.devices.iter().cloned().collect();
             view.writes = made.uses.writes.iter().cloned().collect();
         }
-        // Inputs left over from the previous run.
+        // Discards the inputs left over from the previous run.
         while self.inputs.try_recv().is_ok_and(|input| match input {
             Input::Command(command) => {
                 if matches!(command, Command::Stop { .. }) {
@@ -201,7 +201,7 @@ impl Worker {
             MessageView::Buffering(buffering)
                 if run.stopping.is_none() && run.target == gst::State::Playing =>
             {
-                // As GStreamer's manual requires of applications; a live source never pauses.
+                // GStreamer's manual requires applications to pause while buffering; a live source is never paused.
                 let live = self.instance.lock().clockwork.live == Some(true);
                 if !live {
                     let wanted = if buffering.percent() < 100 {
@@ -379,7 +379,8 @@ struct Run {
     finished: bool,
 }
 
-/// Asks the sources, because sinks without clock synchronisation do not report it. `None` if no source answers.
+/// Whether a source is live. Asks the sources, because sinks without clock synchronisation do not report it. `None` if
+/// no source answers.
 fn has_live_source(pipeline: &gst::Pipeline) -> Option<bool> {
     let mut known = None;
     let mut sources = pipeline.iterate_sources();

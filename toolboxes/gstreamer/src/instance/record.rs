@@ -1,7 +1,8 @@
 //! The list of pipelines on disk.
 //!
 //! Owns the file with the running pipelines, so that after a restart some are started again and the others are
-//! reported. Replaced atomically by write and rename. Does not decide which are started. Read [`Store`].
+//! reported. The file is replaced atomically by write and rename. Does not decide which pipelines are started. Read
+//! [`Store`].
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

@@ -39,7 +39,7 @@ pub(super) struct State {
     /// Pipelines that are started with the toolbox but do not run: they ended by themselves, or crashed the
     /// process too often.
     pub(super) kept: Vec<Declared>,
-    /// Newest last.
+    /// The ended instances, newest last.
     pub(super) over: VecDeque<Status>,
     /// Owner of each device and written file.
     pub(super) claims: HashMap<String, u64>,

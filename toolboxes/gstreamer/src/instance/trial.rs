@@ -21,8 +21,8 @@ impl Instance {
         self.lock().trial_until = Some(Instant::now() + time);
     }
 
-    /// Ends the trial if its time is over, and clears earlier crashes. Returns false while it continues or without a
-    /// trial.
+    /// Ends the trial if its time is over, and clears earlier crashes. Returns false while the trial continues, and if
+    /// there is no trial.
     pub(super) fn pass(&self) -> bool {
         let passed = {
             let mut view = self.lock();
@@ -41,7 +41,7 @@ impl Instance {
         passed
     }
 
-    /// Whether the process crashed during its trial, and it was not started since.
+    /// Whether the process crashed during this instance's trial, and the instance was not started since.
     pub(super) fn is_suspect(&self) -> bool {
         let trial = self.lock().trial_until;
         trial.is_none() && self.declared().crashes > 0

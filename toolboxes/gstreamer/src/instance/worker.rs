@@ -97,7 +97,7 @@ impl Worker {
                 };
             }
             if matches!(end, End::Eos) && began.elapsed() >= SHORTEST_LIFE {
-                // A file that is played repeatedly.
+                // No wait, for example for a file that is played repeatedly.
                 wait = Duration::ZERO;
                 backoff = BACKOFF;
             } else {

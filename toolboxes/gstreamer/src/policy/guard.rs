@@ -75,7 +75,7 @@ fn blank(element: &gst::Element, property: &glib::ParamSpec) {
     if kind == glib::Type::STRING {
         element.set_property(property.name(), None::<&str>);
     } else if kind == glib::Type::I32 {
-        // For a descriptor -1 is none; for other properties the range decides.
+        // -1 means no descriptor; a property whose range begins above -1 gets its minimum.
         let least = property
             .downcast_ref::<glib::ParamSpecInt>()
             .map_or(0, glib::ParamSpecInt::minimum);

@@ -11,9 +11,10 @@ use gst::prelude::*;
 pub(super) enum Access {
     Read,
     Write,
-    /// Unknown: both must be allowed.
+    /// Whether the file is read or written is unknown: both must be allowed.
     Both,
-    /// Unknown until there is an element: one must be allowed, and the element is checked again.
+    /// Whether the file is read or written is unknown until there is an element: one of them must be allowed, and the
+    /// element is checked again.
     Either,
 }
 

@@ -174,7 +174,8 @@ fn literally(known: PathBuf, first: &Component<'_>, rest: &[Component<'_>]) -> R
     Ok(path)
 }
 
-/// Elements pass such names to printf: anything but one number could crash them or read their memory.
+/// Checks the conversions in a file name. Elements pass such names to printf: anything but one number could crash them
+/// or read their memory.
 fn check_conversions(text: &str) -> Result<(), &'static str> {
     let mut numbers = 0;
     let mut rest = text;

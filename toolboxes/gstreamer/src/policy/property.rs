@@ -313,7 +313,7 @@ fn is_default_scratch(property: &glib::ParamSpec, value: &glib::Value, kind: Kin
     matches!(role, Role::Other) && !now.as_os_str().is_empty() && (own || temporary)
 }
 
-/// Whether only one pipeline can use it.
+/// Whether only one pipeline at a time can use a device.
 fn is_exclusive(device: &str) -> bool {
     let shared = ["/dev/dri/", "/dev/fb"];
     (device.starts_with("/dev/") && !shared.iter().any(|prefix| device.starts_with(prefix)))

@@ -119,7 +119,7 @@ impl Reaches {
     pub(super) fn of_element(&self, element: &gst::Element) -> Arc<Reach> {
         match element.factory() {
             Some(factory) => self.of(&factory, element.type_()),
-            // Parts of other elements; there are few.
+            // An element without a factory is a part of another element; there are few of them.
             None => Arc::new(Reach::read(element.type_(), Role::Other)),
         }
     }

@@ -103,7 +103,7 @@ async fn take_snapshot(context: Context<Gstreamer>, args: TakeSnapshot) -> Resul
     });
     let mime_type = args.format.mime_type();
     if let Err(error) = context.show(ContentKind::Image, mime_type, picture.await??).await {
-        // The file is there all the same.
+        // The file was written all the same.
         tracing::warn!(%error, "the picture is not returned as content");
     }
     Ok(Snapshot {

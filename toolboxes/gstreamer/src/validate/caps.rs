@@ -124,7 +124,7 @@ fn could_be(template: &str, pad: &str) -> bool {
     }
 }
 
-/// The caps that an element accepts, on free pads with what is behind them, and on pads it can add.
+/// The caps that an element accepts: on its free pads, including what follows them, and on the pads that it can add.
 fn sinks(element: &gst::Element) -> gst::Caps {
     let mut takes = gst::Caps::new_empty();
     for pad in element.sink_pads().iter().filter(|pad| !pad.is_linked()) {

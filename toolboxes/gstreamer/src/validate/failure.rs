@@ -10,7 +10,7 @@ use crate::parse::ParseFailure;
 use crate::policy::Refusal;
 use crate::suggest::{Suggestions, nearest, nearest_property};
 
-/// For a refusal by the policy.
+/// The answer for a refusal by the policy.
 pub(super) fn refused(
     refusal: &Refusal,
     text: &str,
@@ -42,7 +42,7 @@ pub(super) fn refused(
     }
 }
 
-/// For an error of the parser.
+/// The answer for an error of the parser.
 pub(super) fn parser(
     error: &ParseFailure,
     text: &str,
@@ -88,7 +88,7 @@ pub(super) fn parser(
     }
 }
 
-/// For incompatible caps.
+/// The answer for incompatible caps.
 pub(super) fn caps(never: &Never, text: &str, normalized: &str, graph: &Graph<'_>) -> Validation {
     let name = |element: &gst::Element| {
         graph
@@ -126,7 +126,7 @@ fn kind(error: &ParseFailure) -> Kind {
     }
 }
 
-/// `no property "foo" in element "videotestsrc"`.
+/// For the parser's message `no property "foo" in element "videotestsrc"`.
 fn no_property(quoted: &[&str], description: &Description) -> (Option<usize>, Option<String>) {
     let [property, element, ..] = quoted else {
         return (None, None);
@@ -139,7 +139,7 @@ fn no_property(quoted: &[&str], description: &Description) -> (Option<usize>, Op
     )
 }
 
-/// `could not set property "bitrate" in element "x264enc" to "abc"`.
+/// For the parser's message `could not set property "bitrate" in element "x264enc" to "abc"`.
 fn bad_value(quoted: &[&str], description: &Description) -> (Option<usize>, Option<String>) {
     let [property, element, rest @ ..] = quoted else {
         return (None, None);
@@ -203,7 +203,8 @@ fn expected(spec: &gst::glib::ParamSpec, value: &str) -> Option<String> {
     }
 }
 
-/// `could not link a0 to b0`, with or without the caps; `No src-element named "a" - omitting link`.
+/// For the parser's messages `could not link a0 to b0`, with or without the caps, and `No src-element named "a" -
+/// omitting link`.
 fn link(message: &str, quoted: &[&str], description: &Description) -> (Option<usize>, Option<String>) {
     if let ([name, ..], true) = (quoted, message.contains("element named")) {
         return unknown_name(name, description);

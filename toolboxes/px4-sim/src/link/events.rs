@@ -18,7 +18,7 @@ use crate::{
 
 /// The event that starts a report.
 pub(super) const ARMING_SUMMARY: &str = "commander_arming_check_summary";
-/// The event that ends it.
+/// The event that ends a report.
 pub(super) const HEALTH_SUMMARY: &str = "commander_health_summary";
 
 /// PX4's number and name of each flight mode; reports have a bit for each.
@@ -97,7 +97,7 @@ impl Events {
         messages
     }
 
-    /// The present state of all checks.
+    /// A report on the present state of all checks.
     pub(super) fn report(&mut self, vehicle: &Vehicle) -> Vec<MavMessage> {
         let report = Report::of(vehicle);
         let mut events = vec![report.arming_summary()];
@@ -190,7 +190,7 @@ impl Report {
             .data
     }
 
-    /// The modes without a failing check that `bars` selects.
+    /// The modes that are not concerned by any failing check that `bars` selects.
     fn modes(&self, bars: impl Fn(&Check) -> bool) -> u32 {
         modes_where(|mode| !self.0.iter().any(|check| bars(check) && check.concerns(mode)))
     }

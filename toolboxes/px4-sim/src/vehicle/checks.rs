@@ -20,7 +20,7 @@ pub struct Check {
     pub severity: u8,
     /// PX4's number of the failing component, one of [`PARTS`].
     pub part: u8,
-    /// Whether a component is unhealthy, rather than a requirement of arming missing.
+    /// True if the check means an unhealthy component, false if it means a missing requirement of arming.
     pub health: bool,
     /// The modes that it concerns; `None`: all.
     pub modes: Option<&'static [Mode]>,

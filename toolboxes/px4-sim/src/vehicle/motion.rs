@@ -10,7 +10,7 @@ pub(super) const VELOCITY_LAG: f64 = 1.64;
 pub(super) const BRAKE_LAG: f64 = 1.16;
 /// Lag of the velocity loop below the position loop, seconds: a 3 m step takes a little over 3 s, as measured.
 pub(super) const POSITION_LAG: f64 = 0.45;
-/// Lag of a vehicle without that quirk, seconds.
+/// Lag of a vehicle without `sluggish_velocity`, seconds.
 pub(super) const NO_LAG: f64 = 0.05;
 /// Reaction time before it brakes, seconds, and deceleration, metres per second squared: with the lag above 6.4 m from
 /// 4 m/s, 2.9 m from 2.5 m/s, 0.7 m from 0.95 m/s, as measured.

@@ -14,12 +14,13 @@ const PUSH_RMS: [f64; 3] = [0.37, 0.37, 0.12];
 const PERIODS_S: (f64, f64) = (8.0, 16.0);
 /// Sine waves per axis.
 const SINES: usize = 3;
-/// Correction of the home altitude, metres RMS and at most: observed between -1.7 and +1.9 around its mean, a new value
-/// every two seconds.
+/// Correction of the home altitude, RMS and greatest value in metres, and interval in seconds: observed between -1.7
+/// and +1.9 around its mean, a new value every two seconds.
 const HOME_RMS_M: f64 = 0.6;
 const HOME_MOST_M: f64 = 1.5;
 const HOME_EVERY_S: f64 = 2.0;
-/// The same spot was 2 m higher half an hour later: half a sine of this amplitude, metres, and period, seconds.
+/// Drift of the ground's height, a sine: amplitude in metres, and period in seconds. The same spot was 2 m higher half
+/// an hour later, which is half a period.
 const GROUND_M: f64 = 1.0;
 const GROUND_PERIOD_S: f64 = 3600.0;
 

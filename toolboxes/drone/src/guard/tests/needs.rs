@@ -1,4 +1,4 @@
-//! What has to hold before anything is sent, and what is said where it does not.
+//! The preconditions of the tools, and the refusal when one does not hold.
 
 use super::*;
 
@@ -32,7 +32,7 @@ fn every_tool_may_begin_where_everything_is_well() {
     }
 }
 
-/// What is changed, for which tools, and what is said then.
+/// Each row: the tools, a change of the facts, and the code of the refusal.
 #[test]
 fn needs_that_do_not_hold_are_refused_and_so_are_unknown_ones() {
     type Change = fn(&mut Facts);

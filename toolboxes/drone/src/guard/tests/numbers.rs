@@ -1,8 +1,8 @@
-//! Arguments, limits and fences: what is clamped, what is rejected.
+//! Arguments, limits and fences: which values are clamped, and which are rejected.
 
 use super::*;
 
-/// Tool, argument, value, and what becomes of it: a number, or the code of the refusal.
+/// Each row: the tool, the argument, its value, and the result: a number, or the code of the refusal.
 #[test]
 fn numbers_are_clamped_where_that_is_safe_and_rejected_where_it_is_not() {
     const INF: f64 = f64::INFINITY;

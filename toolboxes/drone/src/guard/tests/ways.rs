@@ -11,7 +11,7 @@ fn leg_code(fence: &Fence, leg: &Leg) -> &'static str {
     way(&flying(), &Limits::default(), fence, leg).map_or_else(|refusal| refusal.code, |()| "ok")
 }
 
-/// From, to, verdict; the fence is 20 m around home and 3 m are kept.
+/// Each row: start, target, verdict. The fence has a radius of 20 m around home, and its margin is 3 m.
 #[test]
 fn ways_stay_inside_the_fence_and_the_band() {
     let circle = Fence::RadiusM(20.0);
@@ -21,12 +21,12 @@ fn ways_stay_inside_the_fence_and_the_band() {
         ([0.0, 0.0, -5.0], [17.1, 0.0, -5.0], "fence"),
         ([0.0, 0.0, -5.0], [200.0, 0.0, -5.0], "fence"),
         ([0.0, 0.0, -5.0], [-12.1, 12.1, -5.0], "fence"),
-        // Already in the margin: further in, never further out or along.
+        // A way that starts in the margin may lead further inside, but neither further out nor along the fence.
         ([18.0, 0.0, -5.0], [15.0, 0.0, -5.0], "ok"),
         ([18.0, 0.0, -5.0], [17.5, 0.0, -5.0], "ok"),
         ([18.0, 0.0, -5.0], [18.5, 0.0, -5.0], "fence"),
         ([22.0, 0.0, -5.0], [10.0, 0.0, -5.0], "ok"),
-        // The band.
+        // The altitude band.
         ([0.0, 0.0, -5.0], [0.0, 0.0, -30.0], "ok"),
         ([0.0, 0.0, -5.0], [0.0, 0.0, -30.1], "altitude_ceiling"),
         ([0.0, 0.0, -5.0], [0.0, 0.0, -0.5], "ok"),
@@ -48,7 +48,7 @@ fn ways_stay_inside_the_fence_and_the_band() {
     assert_eq!(refusal.code, "no_home");
 }
 
-/// From, to, how fast, with which velocity at the beginning, verdict: 17 m is where the margin begins.
+/// Each row: start, target, pace, velocity at the start, verdict. The margin begins at 17 m.
 #[test]
 fn the_faster_a_way_the_more_room_it_needs_to_stop_in() {
     let circle = Fence::RadiusM(20.0);
@@ -59,10 +59,10 @@ fn the_faster_a_way_the_more_room_it_needs_to_stop_in() {
         ([0.0, 0.0, -5.0], [16.7, 0.0, -5.0], slow, still, "fence"),
         ([0.0, 0.0, -5.0], [10.9, 0.0, -5.0], px4, still, "ok"),
         ([0.0, 0.0, -5.0], [11.1, 0.0, -5.0], px4, still, "fence"),
-        // A short way never gets that fast.
+        // On a short way the vehicle never becomes that fast.
         ([15.0, 0.0, -5.0], [16.3, 0.0, -5.0], px4, still, "ok"),
         ([16.0, 0.0, -5.0], [16.9, 0.0, -5.0], px4, still, "fence"),
-        // Unless it begins fast; away from the line that does not matter.
+        // It does if it starts fast; a velocity on a way that leads away from the fence does not matter.
         ([15.0, 0.0, -5.0], [16.5, 0.0, -5.0], px4, fast, "fence"),
         ([15.0, 0.0, -5.0], [12.0, 0.0, -5.0], px4, fast, "ok"),
         // Up and down.
@@ -86,13 +86,14 @@ fn the_faster_a_way_the_more_room_it_needs_to_stop_in() {
         let leg = Leg::new(*from, *to, *pace).moving(*velocity);
         assert_eq!(leg_code(&circle, &leg), *expected, "{leg:?}");
     }
-    // Out of another way, a short one may be as fast as a long one.
+    // After a leg without a stop, a short leg may be as fast as a long one.
     let leg = Leg::new([15.0, 0.0, -5.0], [16.0, 0.0, -5.0], px4);
     assert_eq!(leg_code(&circle, &leg), "ok");
     assert_eq!(leg_code(&circle, &leg.after(30.0, 0.0)), "fence");
 }
 
-/// Height now, and the lowest and highest one that a flight of PX4's own may be sent to in a band of 0.5 to 30 m.
+/// Each row: the present height, and the lowest and highest height to which PX4's own flight may be sent in a band of
+/// 0.5 to 30 m.
 #[test]
 fn heights_are_clamped_to_where_there_is_room_to_stop() {
     let limits = Limits::default();
@@ -233,7 +234,8 @@ mod properties {
     use super::*;
 
     proptest! {
-        /// Whatever way is allowed from inside, it and the room to stop behind it stay inside with the margin, and in the band.
+        /// Every allowed way that starts inside, and its stopping distance, stay in the altitude band and inside the
+        /// fence by its margin.
         #[test]
         fn an_allowed_way_never_leaves(
             to in prop::array::uniform3(-60.0..60.0f64),

@@ -328,8 +328,8 @@ fn read_timings(timings: &Timings) -> Option<Signal> {
 mod tests {
     use super::*;
 
-    /// The size of a structure is part of its request number: as in <linux/videodev2.h> on 64-bit machines, and on all
-    /// others except for `VIDIOC_ENUMINPUT` with its 64-bit field.
+    /// The size of a structure is part of its request number. The numbers are those of <linux/videodev2.h> on 64-bit
+    /// machines; on all others only `VIDIOC_ENUMINPUT` differs, because of its 64-bit field.
     #[test]
     fn requests_are_those_of_the_kernel() {
         for (ours, kernels) in [
