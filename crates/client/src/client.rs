@@ -335,7 +335,8 @@ impl Client {
         self.send(topic::DOOR_BEAT, &EmptyRequest {}).map(drop)
     }
 
-    /// Lifts the emergency stop of a toolbox, or with `all` every emergency stop. For operators, not for models.
+    /// Lifts an emergency stop: that of a toolbox, or with `all` that of everything that the stop holds. For operators, not for
+    /// models.
     ///
     /// # Errors
     /// As [`list`](Self::list).
