@@ -118,6 +118,7 @@ pub struct Started {
 /// Runs the service until `start.shutdown` is cancelled; SIGUSR1 is an emergency stop of everything. `started` is
 /// called once, when every toolbox is loaded or has failed, unless the shutdown comes first; the bus may connect later.
 ///
+/// # Errors
 /// See [`ServiceError`]. A toolbox that cannot be loaded is reported, and is no error. A bus that is away is reported, and the
 /// service keeps trying to connect.
 ///
