@@ -10,7 +10,7 @@ use config::{Backend, Caller, Decide, Rule, Who};
 /// The call that is decided on, before it runs.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
-    /// Who asks.
+    /// The maker of the call.
     pub principal: &'a Principal,
     /// The toolbox that owns the tool.
     pub toolbox_id: &'a str,
