@@ -43,8 +43,8 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    /// Opens the toolbox and reports that. Its server starts in the background, so neither the start of the service nor calls of other
-    /// toolboxes wait for it.
+    /// Opens the toolbox and reports that. Its server starts in the background, so neither the start of the service nor calls of
+    /// other toolboxes wait for it.
     pub(crate) fn open(id: &str, opening: &Opening, voice: Voice, ends: UnboundedSender<Ended>) -> Self {
         let config = serde_json::from_str::<MountConfig>(opening.config.text());
         let (mount, answer) = match config {
