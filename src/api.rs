@@ -1,4 +1,4 @@
-//! The tools API: what a bus client can ask, and the answer to each question.
+//! The tools API: the requests of bus clients, and the answer to each.
 //!
 //! Each topic family has a file. A request is answered with exactly one frame, or with none where the contract
 //! prescribes silence. Nothing here opens a socket, loads a library or runs an action. No other module maps outcomes
@@ -53,7 +53,7 @@ pub use error::WireError;
 pub(crate) use refuse::instead;
 pub use topic::{SERVICE_NAME, Topic, Urgent};
 
-/// Where frames go. The service implements it with the bus client.
+/// The destination of frames. The service implements it with the bus client.
 pub trait Outbox: Send + Sync + 'static {
     /// Sends an answer. It waits for room in the queue and survives a loss of the bus.
     fn answer(&self, frame: String) -> BoxFuture<'_, ()>;
@@ -65,23 +65,23 @@ pub trait Outbox: Send + Sync + 'static {
 pub trait Toolboxes: Send + Sync + 'static {
     /// Loads, replaces and removes toolboxes until they match the plugin folders. Resolves after the swap.
     fn reload(&self) -> BoxFuture<'_, ReloadOutcome>;
-    /// The service, its connection, every toolbox, loaded or not, the files that could not be loaded, and the configuration
-    /// keys whose new values take effect only when their toolbox is reloaded or the service restarts. What the API knows
-    /// itself is left out: latches, calls and counters.
+    /// Returns the service, its connection, every toolbox, loaded or not, the files that could not be loaded, and the
+    /// configuration keys whose new values take effect only when their toolbox is reloaded or the service restarts. Latches, calls
+    /// and counters are left out: the API adds them.
     fn status(&self) -> StatusResponse;
-    /// What this generation of a toolbox has said about what it drives.
+    /// Returns what this generation of a toolbox has reported about the machines that it drives.
     fn backends(&self, toolbox_id: &str, generation: u64) -> Backends;
-    /// Records the latches, so that they survive a restart of the service. The error tells why they are not recorded,
-    /// or that it is not known yet: the wait for the disk is as short as that for a toolbox.
+    /// Records the latches, so that they survive a restart of the service. The error tells why they are not recorded, or that the
+    /// outcome is not known yet: the wait for the disk is as short as the wait for a toolbox.
     fn latches_changed(&self) -> BoxFuture<'_, Result<(), String>>;
 }
 
 /// What the configuration says about the API.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Tools of effect `resume` can be invoked.
+    /// Whether tools of effect `resume` can be invoked.
     pub operator_tools: bool,
-    /// Who may call what.
+    /// The rules of who may call which tools.
     pub policy: Arc<Policy>,
     /// The largest frame the bus takes, in bytes.
     pub max_answer_bytes: usize,
@@ -98,23 +98,23 @@ pub struct Request {
     pub data: Arc<Object>,
     /// When it was read.
     pub received: Instant,
-    /// The step of a run that it is.
+    /// The step of a run, if the request is one.
     step: Option<InRun>,
 }
 
-/// A step of a run, whose progress is told as the run's.
+/// A step of a run. Its progress is reported as progress of the run.
 #[derive(Clone, Debug)]
 struct InRun {
     /// The call_id of the run.
     run_id: String,
     /// The id of the step.
     id: String,
-    /// When the run was read.
+    /// When the request of the run was read.
     received: Instant,
 }
 
 impl Request {
-    /// A request of this type and context.
+    /// Creates a request of this type and context.
     #[must_use]
     pub fn new(head: Message, data: Object, received: Instant) -> Self {
         Self {
@@ -245,7 +245,7 @@ impl Api {
         }
     }
 
-    /// Removes content that is not kept any longer, from time to time and after each answer that has some. Never ends.
+    /// Removes content whose time is over, from time to time and after each answer with content. Never ends.
     ///
     /// # Cancel safety
     /// A sweep that has begun goes on.
@@ -289,8 +289,8 @@ fn frame<T: Serialize>(head: &Message, kind: &str, data: &T) -> Result<String, s
         context: &'a Object,
     }
     let mut derived = head.reply(kind, Object::new());
-    // The request may reply to an answer that was sent again, and carry its mark. This answer is sent for the first
-    // time.
+    // The request may be a reply to an answer that was sent again, and so carry that answer's mark. This answer is sent for the
+    // first time.
     derived.context.shift_remove(OWN_KEY);
     serde_json::to_string(&Frame {
         r#type: kind,

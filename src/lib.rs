@@ -15,7 +15,8 @@
 //! 5. The report goes back through the toolbox's `conclude` and the output schema into one answer, in the context of the
 //!    request, and `bus::BusClient` keeps it until it has arrived.
 //!
-//! Each arrow is a type, and each type has tests that need nothing to the left of it. `ARCHITECTURE.md` is the map.
+//! Each step hands over to the next by a type, and each type has tests that need none of the steps before it. `ARCHITECTURE.md` is
+//! the map.
 #![deny(unsafe_code)]
 
 pub mod api;

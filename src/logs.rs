@@ -1,8 +1,8 @@
-//! Logging: the format and the file of every OVOS service, also to stderr, and JSON with one flag.
+//! Logging: in the format and the file of every OVOS service, and also to stderr; as JSON with one flag.
 //!
-//! [`start`] installs the subscriber of the process; [`Logs`] keeps it alive and changes the level. A thread of its
-//! own writes, so that a full disk or a blocked terminal never delays a call: when its queue is full, lines are
-//! dropped. [`LogConfig`] decides what is logged where.
+//! [`start`] installs the subscriber of the process; [`Logs`] keeps it alive and changes the level. Lines are written by a thread
+//! of their own, so that a full disk or a blocked terminal never delays a call. If its queue is full, lines are dropped.
+//! [`LogConfig`] decides what is logged, and where.
 
 mod format;
 mod rotate;
@@ -55,8 +55,8 @@ pub struct Logs {
     _writer: WorkerGuard,
 }
 
-/// How many lines may be queued for the writer, about 2 MB of them. With a full queue the writer is blocked, and
-/// losing lines is better than growing or than blocking the thread that logs.
+/// How many lines may be queued for the writer, about 2 MB of them. If the queue is full, the writer is blocked; then losing lines
+/// is better than using more memory or blocking the thread that logs.
 const QUEUED_LINES: usize = 8192;
 
 /// Crates whose lines below WARNING are not relevant to this service.

@@ -1,4 +1,4 @@
-//! The program: arguments, a runtime, and the exit code of what was asked for. The rest is `ovos_tools::cli`.
+//! The program: parses the arguments, starts a runtime and returns the exit code of the subcommand. The rest is `ovos_tools::cli`.
 
 use std::process::ExitCode;
 
@@ -18,7 +18,7 @@ fn main() -> ExitCode {
             None => refused.exit(),
         },
     };
-    // The process of a toolbox needs no runtime, and one could break with the toolbox.
+    // The process of a toolbox needs no runtime, and a runtime could break when the toolbox misbehaves.
     if let Some(code) = cli.host_toolbox() {
         return code;
     }
@@ -45,7 +45,7 @@ fn run(cli: &Cli, output: &mut Output<'_>) -> anyhow::Result<()> {
     };
     let runtime = runtime.enable_all().build().context("start the async runtime")?;
     let ran = runtime.block_on(cli::run(cli, output));
-    // Without this a thread that waits for a disk would keep the process.
+    // Without this, a thread that waits for a disk would keep the process alive.
     runtime.shutdown_background();
     Ok(ran?)
 }

@@ -1,6 +1,6 @@
-//! Who may call what: the principal of a request, the rules, and the calls that wait to be confirmed.
+//! Decides who may call which tools: the principal of a request, the rules, and the calls that wait to be confirmed.
 //!
-//! It opens nothing, and times are given. Read [`decide`], then [`Confirmations`].
+//! It opens nothing, and the time is an argument. Read [`decide`], then [`Confirmations`].
 
 mod backends;
 mod confirmations;
@@ -19,7 +19,7 @@ pub use confirmations::{Answer, By, Confirmations, Hold, Subject, Told, Unknown,
 pub use principal::Principal;
 pub use rules::{Decision, Place, Question, built_in, decide};
 
-/// The rules in force, and what waits under them.
+/// The rules in force, and the calls that wait to be confirmed.
 #[derive(Debug)]
 pub struct Policy {
     configured: Vec<Rule>,
@@ -28,7 +28,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// These rules, before the built-in ones. A call waits to be confirmed for `confirm`.
+    /// Creates a policy with these rules before the built-in ones. A call waits to be confirmed for `confirm`.
     #[must_use]
     pub fn new(configured: Vec<Rule>, confirm: Duration) -> Self {
         Self {

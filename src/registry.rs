@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use crate::export::portable_name;
 use schema::CompiledTool;
 
-/// Separates the toolbox id from the tool's name in an alias.
+/// The separator between the toolbox id and the tool's name in an alias.
 pub const ALIAS_SEPARATOR: &str = "__";
 
 /// One tool that can be called.
@@ -94,7 +94,7 @@ pub enum ToolboxState {
     Ready,
     /// Its replacement is being loaded after the old copy had to close. Calls wait for it.
     Reloading,
-    /// It could not be loaded, or is no longer restarted; with the reason.
+    /// It could not be loaded, or is no longer restarted. The text is the reason.
     Failed(String),
 }
 
@@ -109,7 +109,7 @@ pub struct ToolboxEntry {
     pub state: ToolboxState,
     /// Its tools, in the order in which it lists them.
     pub tools: Vec<Arc<Tool>>,
-    /// Those that it leaves to other toolboxes. No list shows them, and their name alone does not find them.
+    /// The tools that it leaves to other toolboxes. No list shows them, and a lookup by their plain name does not find them.
     pub yielded: Vec<Arc<Tool>>,
 }
 
@@ -166,7 +166,7 @@ impl Snapshot {
         }
     }
 
-    /// Whether this JSON text may name a tool of effect `stop`. False is certain, true is not.
+    /// Whether this JSON text may name a tool of effect `stop`. `false` is certain, `true` is not.
     #[must_use]
     pub fn may_stop(&self, json: &str) -> bool {
         // A name can also be written with `\u00..` escapes.

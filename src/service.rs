@@ -52,9 +52,9 @@ use toolboxes::Bridge;
 /// Time limit of the whole shutdown.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
 
-/// The part of [`SHUTDOWN_PATIENCE`] in which calls end: the machine comes to rest (settle_ms) and its toolbox
-/// reports that. If the longest settle_ms plus [`SAYING_PATIENCE`] is longer, that counts, and the whole limit grows
-/// by the difference.
+/// The part of [`SHUTDOWN_PATIENCE`] in which calls end: the machine comes to rest (settle_ms), and its toolbox reports that. If
+/// the longest settle_ms plus [`SAYING_PATIENCE`] is longer, that sum applies instead, and the whole limit grows by the
+/// difference.
 const CALLS_PATIENCE: Duration = Duration::from_millis(3500);
 
 /// How long a toolbox has to report that its machine is at rest.
@@ -66,7 +66,7 @@ const WRITING_PATIENCE: Duration = Duration::from_millis(500);
 /// How long the start waits for toolboxes before the service connects to the bus; slower ones join later.
 const QUICK: Duration = Duration::from_millis(250);
 
-/// How long the start waits for the latches that follow from the state of the last service to be written.
+/// How long the start waits until the latches that follow from the state of the last service are written.
 const RECORD_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Why the service cannot start.
@@ -96,7 +96,7 @@ pub struct Start {
     pub config: Arc<Config>,
     /// Options of the command line, which override the files; needed to read the files again.
     pub overrides: Overrides,
-    /// The log, whose level can change at run time. None in tests.
+    /// The log, whose level can change at run time. `None` in tests.
     pub logs: Option<Logs>,
     /// Cancel it to shut the service down.
     pub shutdown: CancellationToken,
@@ -119,8 +119,8 @@ pub struct Started {
 /// called once, when every toolbox is loaded or has failed, unless the shutdown comes first; the bus may connect later.
 ///
 /// # Errors
-/// See [`ServiceError`]. A toolbox that cannot be loaded is reported. A bus that is away is reported and dialled
-/// again.
+/// See [`ServiceError`]. A toolbox that cannot be loaded is reported, and is no error. A bus that is away is reported, and the
+/// service keeps trying to connect.
 ///
 /// # Cancel safety
 /// Not safe: dropping it leaves toolboxes open; cancel `start.shutdown` instead.
@@ -170,7 +170,7 @@ struct Running {
     own_bus: OwnBus,
     state: Arc<StateWriter>,
     tracker: TaskTracker,
-    /// Cancelled after the calls have ended and been answered; it ends the tasks.
+    /// Cancelled when the calls have ended and been answered. It ends the tasks.
     end: CancellationToken,
 }
 
@@ -261,7 +261,7 @@ impl Running {
             tracker,
             end,
         };
-        // The engine holds every latch that the files name, so they lose nothing when they are written again.
+        // The engine holds every latch that the files name, so writing the files again loses no latch.
         writing.start(folder).map_err(ServiceError::State)?;
         running.remember_start().await;
         running.load_toolboxes().await;
@@ -277,7 +277,7 @@ impl Running {
         self.state.changed(&[]);
     }
 
-    /// Begins to load the toolboxes and waits for the quick ones. A stop of everything holds the others too.
+    /// Begins to load the toolboxes and waits for the quick ones. A stop of everything applies to the others too.
     async fn load_toolboxes(&self) {
         self.engine.set_starting(true);
         let (bridge, engine, api) = (self.bridge.clone(), self.engine.clone(), self.api.clone());
@@ -286,7 +286,7 @@ impl Running {
             engine.set_starting(false);
             api.set_all_loaded();
         });
-        // Late or not, it goes on.
+        // Loading goes on after this time limit.
         _ = tokio::time::timeout(QUICK, loading).await;
     }
 
@@ -347,7 +347,7 @@ impl Running {
         {
             client.flush(deadline).await;
         }
-        // All motion has ended; without this record the next service would latch the toolboxes that moved.
+        // All motion has ended. If this record is not written, the next service latches the toolboxes that moved.
         if let Err(why) = self.state.flush(WRITING_PATIENCE).await {
             tracing::error!(
                 why,

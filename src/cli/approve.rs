@@ -1,4 +1,4 @@
-//! `ovos-tools approve` and `deny`: calls that wait to be confirmed or are refused, through the control socket of the service.
+//! `ovos-tools approve` and `deny`: shows, approves and refuses calls, through the control socket of the service.
 
 use clap::Args;
 use serde_json::Value;
@@ -91,7 +91,7 @@ fn render(calls: &[WaitingCall], done: &str, paint: Paint) -> String {
     text
 }
 
-/// A line for each action.
+/// Returns a line for each action.
 fn plan(plan: &Value, paint: Paint) -> String {
     let waves: Vec<Vec<PlannedActionEntry>> = serde_json::from_value(plan.clone()).unwrap_or_default();
     let rows = (1..).zip(waves).flat_map(|(wave, actions)| {

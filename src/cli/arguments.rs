@@ -15,7 +15,7 @@ Arguments of the tool:
                    n=5  on=true  list=[1,2]  name=Ana  pose='{\"x\": 1}'
                    a text that looks like JSON needs its quotes: code='\"5\"'";
 
-/// Reads the arguments.
+/// Parses the arguments.
 pub(super) fn parse(written: &[String]) -> Result<Object, CliError> {
     let usage = |text: String| Err(CliError::Usage(text));
     if let [only] = written {

@@ -1,4 +1,4 @@
-//! `ovos-tools bus`: a messagebus of our own, until SIGTERM or Ctrl-C.
+//! `ovos-tools bus`: runs the embedded messagebus alone, until SIGTERM or Ctrl-C.
 
 use clap::Args;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! A call or a run on its way: its progress, and its cancel when the caller does not wait any longer.
+//! Sends a call or a run, shows its progress, and cancels it if the caller stops waiting.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub(super) struct Flags {
 }
 
 impl Flags {
-    /// The id that was given, or a new one.
+    /// Returns the id that was given, or a new one.
     pub(super) fn call_id(&self) -> String {
         let given = self.call_id.clone();
         given.unwrap_or_else(|| format!("cli-{}", uuid::Uuid::new_v4()))
@@ -50,7 +50,7 @@ impl Flags {
     }
 }
 
-/// Sends a call and shows its progress until it is answered. Ctrl-C and a wait that runs out cancel it.
+/// Sends a call and shows its progress until it is answered. Ctrl-C and the end of the wait cancel the call.
 ///
 /// # Errors
 /// There is no answer.

@@ -71,10 +71,10 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     show(&found, context)
 }
 
-/// Tries files out with this program.
+/// Returns what is needed to try files out with this program.
 ///
 /// # Errors
-/// Its own file is not known.
+/// The file of this program is not known.
 pub(super) fn probe() -> Result<Probe, CliError> {
     Probe::current_exe().map_err(|cause| CliError::Machine {
         what: "find this program".to_owned(),
@@ -82,7 +82,8 @@ pub(super) fn probe() -> Result<Probe, CliError> {
     })
 }
 
-/// The program that an argument means: the one with this name, or an executable file that is no plugin.
+/// Returns the program that an argument names: the program of the configuration with this name, or an executable file that is not
+/// a plugin.
 fn entry(argument: &Path, context: &Context<'_, '_>) -> Option<Arc<ProgramConfig>> {
     let config = context.config().ok();
     let mut programs = config.iter().flat_map(|config| &config.programs);
@@ -109,16 +110,16 @@ fn entry(argument: &Path, context: &Context<'_, '_>) -> Option<Arc<ProgramConfig
     }))
 }
 
-/// The id that an argument may be: it names no file.
+/// Returns the argument as a possible toolbox id, if it does not name a file.
 fn toolbox_id(argument: &Path) -> Option<&str> {
     let id = argument.to_str().filter(|id| is_toolbox_id(id));
     id.filter(|_| std::fs::symlink_metadata(argument).is_err())
 }
 
-/// The program that hosts a toolbox of a Python interpreter alone.
+/// Returns the program that hosts one toolbox of a Python interpreter alone.
 ///
 /// # Errors
-/// Where it was looked for.
+/// The places where the toolbox was looked for.
 async fn entry_point(
     id: &str,
     probe: &Probe,
@@ -194,7 +195,7 @@ fn render(found: &Inspection, paint: Paint) -> String {
     text
 }
 
-/// A file, a program, or one of its toolboxes.
+/// Describes a file, a program, or one toolbox of a program.
 fn part(found: &Inspection, paint: Paint) -> String {
     let mut text = String::new();
     match &found.manifest {

@@ -1,4 +1,4 @@
-//! `ovos-tools completions`: what a shell needs to complete our arguments.
+//! `ovos-tools completions`: prints the script with which a shell completes our arguments.
 
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;

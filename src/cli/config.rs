@@ -9,7 +9,7 @@ use super::paint::{Cell, Paint, Tone, plain};
 use crate::policy::{Place, built_in};
 use config::{Backend, Config, Decide, LayerKind, LayerState, Rule, Setting};
 
-/// Shown in the place of a secret.
+/// The text that replaces a secret.
 const HIDDEN: &str = "(hidden)";
 
 /// Arguments of `config`.
@@ -119,7 +119,7 @@ fn render(config: &Config, settings: &[Setting], all: bool, paint: Paint) -> Str
     text
 }
 
-/// Who may call what: the configured rules, then the built-in ones.
+/// Describes who may call which tools: the configured rules, then the built-in ones.
 fn rules(configured: &[Rule], paint: Paint) -> String {
     let built_in = built_in();
     let configured = (1..).map(Place::Configured).zip(configured);
@@ -196,7 +196,7 @@ fn hide(key: &str, value: &mut Value) {
     ]);
     match value {
         Value::Null | Value::Bool(_) => {}
-        // A count of tokens.
+        // The key counts tokens and has no secret.
         Value::Number(_) if secret && names(&["tokens"]) => {}
         // Endpoints take their keys in headers of any name.
         Value::Object(headers) if key == "headers" => {

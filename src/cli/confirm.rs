@@ -1,4 +1,4 @@
-//! Calls that a person has to confirm: on a terminal the one who makes the call is asked.
+//! Calls that a person has to confirm. If there is a terminal, the person there is asked.
 
 use std::io::stdin;
 use std::time::Duration;
@@ -13,17 +13,17 @@ use super::output::Output;
 use client::payload::{CallOptions, Confirm, InvokeResponse};
 use client::{ClientError, Received};
 
-/// What comes after an answer.
+/// What to do after an answer.
 pub(super) enum Next {
-    /// Nothing: it is the end of the call.
+    /// Nothing: the call has ended.
     End,
-    /// The call waits, and is made again with these options.
+    /// The call waits to be confirmed. Make it again with these options.
     Again(CallOptions),
-    /// The call waits for this.
+    /// The call waits to be confirmed by an operator. The text says how.
     Operator(String),
 }
 
-/// What comes after the answer to a call with these options.
+/// Returns what to do after the answer to a call with these options.
 ///
 /// # Errors
 /// The terminal cannot be read.
@@ -42,7 +42,7 @@ pub(super) async fn next(
     }
     let mut again = options.clone();
     let Some(confirm) = answer.read().ok().and_then(|answer| answer.confirm) else {
-        // Only an answer with details says how it is confirmed.
+        // Only an answer with details says how the call can be confirmed.
         again.detail = true;
         return Ok(if options.detail {
             Next::End
@@ -63,13 +63,13 @@ pub(super) async fn next(
     Ok(Next::Again(again))
 }
 
-/// What the person at the terminal says; `None` where there is none, or no answer in time.
+/// Asks the person at the terminal and returns the decision; `None` if there is no person, or no answer in time.
 async fn said(confirm: &Confirm, output: &mut Output<'_>) -> Result<Option<bool>, CliError> {
     if !output.asks() {
         return Ok(None);
     }
     output.question(&format!("{}\nLet this run? [y/N] ", confirm.text));
-    // Where no answer comes, the program ends before this thread.
+    // If no answer comes, the program ends before this thread does.
     let line = spawn_blocking(|| {
         let mut line = String::new();
         stdin().read_line(&mut line).map(|_| line)

@@ -10,11 +10,11 @@ use crate::logs::{self, LogOptions, Logs};
 use client::{Address, Client, Received};
 use config::{Config, LogLevel, Overrides, ProcessEnvironment};
 
-/// How the requests of the command line name their sender, and their session: what an operator approves for one run of the
-/// program is made by another.
+/// The name of the sender in the requests of the command line, and the id of their session. All runs of the program share it, so
+/// that an operator's approval of a call also holds for the next run of the program.
 const SOURCE: &str = "ovos-tools-cli";
 
-/// How long most requests wait for an answer, and all of them for the bus, by default.
+/// The default time to wait for the bus, and for an answer to most requests.
 const DEFAULT_WAIT: Duration = Duration::from_secs(5);
 
 /// Shared by all subcommands.
@@ -24,7 +24,7 @@ pub(super) struct Context<'a, 'o> {
     logs: Option<Logs>,
 }
 
-/// Where the bus of a configuration is.
+/// Returns the address of the bus in a configuration.
 pub(super) fn address(config: &Config) -> Address {
     Address {
         url: config.bus.url.clone(),
@@ -60,7 +60,7 @@ impl<'a, 'o> Context<'a, 'o> {
         Ok(Config::load(&ProcessEnvironment, &self.overrides(), None)?)
     }
 
-    /// How long to wait if the subcommand has no default of its own.
+    /// Returns how long to wait, for a subcommand without a default of its own.
     pub(super) fn wait(&self) -> Duration {
         self.options.timeout.unwrap_or(DEFAULT_WAIT)
     }
@@ -78,7 +78,7 @@ impl<'a, 'o> Context<'a, 'o> {
         connect(address(&config), self.wait()).await
     }
 
-    /// `Err` if the answer is an error; with `--json` the answer is printed nevertheless.
+    /// Returns `Err` if the answer is an error; with `--json` the answer is printed anyway.
     pub(super) fn refuse_error<A>(&mut self, answer: &Received<A>) -> Result<(), CliError> {
         let accepted = answer.accepted();
         if accepted.is_err() {

@@ -1,4 +1,4 @@
-//! Asking the service of this machine through its control socket, past the bus.
+//! Sends requests to the service of this machine through its control socket, without the bus.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -13,7 +13,7 @@ use client::payload::{ControlAnswer, ControlRequest};
 /// The longest answer, in bytes.
 const LONGEST: u64 = 16 << 20;
 
-/// Asks, and returns the answer as it came and as it is meant.
+/// Sends a request and returns its answer, both as raw JSON and parsed.
 pub(super) fn ask(
     request: &ControlRequest,
     context: &mut Context<'_, '_>,

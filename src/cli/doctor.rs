@@ -1,6 +1,6 @@
-//! `ovos-tools doctor`: what is missing on this machine, for what, and the line that mends it.
+//! `ovos-tools doctor`: shows what is missing on this machine, what needs it, and the command that repairs it.
 //!
-//! Looks and changes nothing; plugins are loaded in child processes, as `check` does. Read [`Finding`], then [`run`].
+//! It changes nothing. Plugins are loaded in child processes, as `check` does. Read [`Finding`], then [`run`].
 
 mod machine;
 mod peers;
@@ -22,15 +22,15 @@ Examples:
 Exits with 1 when something keeps a part from working; what only limits one is no failure.")]
 pub struct Arguments {}
 
-/// Something that was looked at.
+/// The result of one check.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct Finding {
-    /// What it is needed for.
+    /// The part of the service that needs it.
     part: String,
     state: State,
     /// What was found.
     found: String,
-    /// The line that mends it, or what to do.
+    /// The command that repairs it, or other advice.
     #[serde(skip_serializing_if = "Option::is_none")]
     mend: Option<String>,
 }
@@ -39,7 +39,7 @@ struct Finding {
 #[serde(rename_all = "snake_case")]
 enum State {
     Good,
-    /// It works, with less than there could be.
+    /// It works, but not completely.
     Limited,
     /// It does not work.
     Broken,

@@ -1,4 +1,4 @@
-//! `ovos-tools NAME ...` for a door: a program of its own, `ovos-tools-NAME`, beside this one or on the path, as git has them.
+//! `ovos-tools NAME ...` for a door: starts the program `ovos-tools-NAME`, which is beside this one or on the path, as git does.
 
 use std::env;
 use std::ffi::OsString;
@@ -13,8 +13,8 @@ use super::error::CliError;
 /// The doors that come with the service.
 const DOORS: [&str; 3] = ["agent", "mcp", "voice"];
 
-/// Becomes the door that the arguments name, where they name no subcommand of this program. Returns only where that fails:
-/// `None` where they name no door either.
+/// Replaces this process with the door that the arguments name, if they name no subcommand. Returns only if that fails; `None` if
+/// they do not name a door either.
 #[must_use]
 pub fn become_door(refused: &clap::Error, arguments: &[OsString]) -> Option<CliError> {
     if refused.kind() != ErrorKind::InvalidSubcommand {
@@ -36,7 +36,7 @@ pub fn become_door(refused: &clap::Error, arguments: &[OsString]) -> Option<CliE
             ))
         });
     };
-    // What stands before the name are the options that every subcommand understands.
+    // The options before the name are those that every subcommand has.
     let before = arguments.get(1..at).unwrap_or_default();
     let after = arguments.get(at + 1..).unwrap_or_default();
     let cause = Command::new(&path).args(before).args(after).exec();
@@ -46,7 +46,7 @@ pub fn become_door(refused: &clap::Error, arguments: &[OsString]) -> Option<CliE
     })
 }
 
-/// Looks beside this program first.
+/// Looks for the program, first beside this one.
 fn find(program: &str) -> Option<PathBuf> {
     let own = env::current_exe().ok();
     let beside = own.as_deref().and_then(Path::parent).map(Path::to_owned);

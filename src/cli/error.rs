@@ -23,25 +23,25 @@ pub const EXIT_NO_ANSWER: u8 = 4;
 /// This machine refused: a file, a port, a signal.
 pub const EXIT_MACHINE: u8 = 5;
 
-/// Why a subcommand did not do what it was asked for.
+/// Why a subcommand failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CliError {
-    /// The arguments make no sense together.
+    /// The arguments contradict each other.
     #[error("{0}")]
     Usage(String),
     /// The configuration is wrong.
     #[error("{0}")]
     Config(#[from] ConfigErrors),
-    /// The service, a tool or a plugin says no.
+    /// The service, a tool or a plugin refused.
     #[error("{0}")]
     Refused(String),
     /// An answer that cannot be read.
     #[error("the answer to {topic} cannot be read ({cause}); see it with --json")]
     Answer {
-        /// What was asked.
+        /// The topic of the request.
         topic: &'static str,
-        /// What is wrong with it.
+        /// Why the answer cannot be read.
         cause: serde_json::Error,
     },
     /// No bus.
@@ -55,12 +55,12 @@ pub enum CliError {
     NoAnswer {
         /// The bus.
         url: String,
-        /// How long it was waited for.
+        /// How long the command waited.
         wait: Duration,
-        /// What else to know.
+        /// Further advice.
         advice: String,
     },
-    /// No answer comes any more.
+    /// An answer can no longer arrive.
     #[error("{0}")]
     Restarted(Box<ClientError>),
     /// An emergency stop that was not confirmed.
@@ -69,12 +69,12 @@ pub enum CliError {
     /// A file, a port, a signal.
     #[error("{what}: {cause}")]
     Machine {
-        /// What was tried.
+        /// The operation.
         what: String,
         /// Why it failed.
         cause: io::Error,
     },
-    /// The port of a bus is taken, or the address is not ours.
+    /// The port of a bus is taken, or the address does not belong to this machine.
     #[error("{0}")]
     Bind(#[from] BindError),
     /// Another service holds the state directory, or it cannot be written.
@@ -104,7 +104,7 @@ impl CliError {
         }
     }
 
-    /// A failed write of this program's own output.
+    /// Creates the error for a failed write to the output.
     pub(super) fn output(cause: io::Error) -> Self {
         Self::Machine {
             what: "write the output".to_owned(),

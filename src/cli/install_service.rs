@@ -1,7 +1,7 @@
-//! `ovos-tools install-service`: a systemd user unit that runs this program, and its removal.
+//! `ovos-tools install-service`: installs or removes a systemd user unit that runs this program.
 //!
-//! The unit is `packaging/ovos-tools.service`, which packages install too, with the path of this program. Read [`unit`], which is
-//! pure, then [`run`].
+//! The unit is `packaging/ovos-tools.service`, which packages install too, with the path of this program in it. Read [`unit`],
+//! which is pure, then [`run`].
 
 use std::fs;
 use std::io;
@@ -42,14 +42,14 @@ pub struct Arguments {
     plugins: Vec<PathBuf>,
 }
 
-/// What was done.
+/// The result.
 #[derive(Serialize)]
 struct Report {
     /// The file of the unit.
     unit: PathBuf,
     /// Whether the file is there now.
     installed: bool,
-    /// Whether its content is another one than before.
+    /// Whether the content differs from before.
     changed: bool,
 }
 
@@ -106,7 +106,7 @@ fn remove(
 ) -> Result<(), CliError> {
     let mut managed = false;
     if installed {
-        // Without a manager no unit runs. With one, a unit that does not stop is left, so that it can be stopped again.
+        // Without a systemd manager, no unit runs. With one, a unit that does not stop is kept, so that it can be stopped again.
         managed = systemctl(&["daemon-reload"]).is_ok();
         if managed {
             systemctl(&["disable", "--now", UNIT])
@@ -145,7 +145,7 @@ fn remove(
 /// The content of the unit that is installed; `None` if there is none.
 ///
 /// # Errors
-/// There is one that this command did not write.
+/// The unit exists, but this command did not write it.
 fn ours(file: &Path) -> Result<Option<String>, CliError> {
     // `systemctl --user link` and `mask` make links.
     let linked = file.is_symlink();
@@ -161,11 +161,11 @@ fn ours(file: &Path) -> Result<Option<String>, CliError> {
     }
 }
 
-/// The file of this program, which the unit names.
+/// Returns the path of this program, for the unit.
 fn program() -> Result<PathBuf, CliError> {
     let found = std::env::current_exe();
     let program = found.map_err(|cause| machine("find this program".to_owned(), cause))?;
-    // The name of a file that was replaced while it runs ends with " (deleted)".
+    // If a running file was replaced, its name ends with " (deleted)".
     match program.is_file() && program.to_str().is_some() {
         true => Ok(program),
         false => Err(CliError::Refused(format!(
@@ -175,7 +175,7 @@ fn program() -> Result<PathBuf, CliError> {
     }
 }
 
-/// What `serve` is to be given.
+/// Returns the options for `serve`.
 fn serve_options(arguments: &Arguments, options: &Options) -> Result<Vec<String>, CliError> {
     let absolute = |path: &Path| {
         let full = std::path::absolute(path).ok();
@@ -195,11 +195,11 @@ fn serve_options(arguments: &Arguments, options: &Options) -> Result<Vec<String>
     Ok(written)
 }
 
-/// The unit for a program, and for the virtual environment that it is in.
+/// Returns the unit for a program and for the virtual environment around it.
 fn unit(program: &Path, venv: Option<&Path>, options: &[String]) -> Result<String, CliError> {
     let name = word(&program.to_string_lossy())?;
     let mut start = String::new();
-    // Its Python toolboxes are hosted, too.
+    // The service also hosts the Python toolboxes of the environment.
     if let Some(venv) = venv {
         let variable = format!("VIRTUAL_ENV={}", venv.display());
         start += &format!("Environment={}\n", word(&variable)?);
@@ -214,7 +214,7 @@ fn unit(program: &Path, venv: Option<&Path>, options: &[String]) -> Result<Strin
     Ok(format!("{MARK}\n{text}"))
 }
 
-/// A word of a unit. What systemd would read as more than text is refused, but for blanks and `%`.
+/// Quotes a word for a unit. Blanks are quoted and `%` is doubled; other characters with a special meaning for systemd are refused.
 fn word(text: &str) -> Result<String, CliError> {
     if text.contains(|letter: char| letter.is_control() || "\"'\\$".contains(letter)) {
         return Err(CliError::Usage(format!(
@@ -228,7 +228,7 @@ fn word(text: &str) -> Result<String, CliError> {
     })
 }
 
-/// Replaces the file as a whole.
+/// Replaces the whole file at once.
 fn write(file: &Path, text: &str) -> io::Result<()> {
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder)?;
@@ -238,7 +238,7 @@ fn write(file: &Path, text: &str) -> io::Result<()> {
     fs::rename(&new, file)
 }
 
-/// Runs `systemctl --user`; its own words are the error.
+/// Runs `systemctl --user`. The error is the text that `systemctl` prints.
 fn systemctl(arguments: &[&str]) -> io::Result<()> {
     let Output { status, stderr, .. } = Command::new("systemctl").arg("--user").args(arguments).output()?;
     if status.success() {

@@ -73,14 +73,14 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     }
 }
 
-/// Shows the end of a call, with `detail` also its report if it failed.
+/// Shows the end of a call. With `detail`, a failed call is shown with its report.
 fn show(
     answer: &Received<InvokeResponse>,
     detail: bool,
     context: &mut Context<'_, '_>,
 ) -> Result<(), CliError> {
     let accepted = answer.accepted();
-    // From the raw data, because `null` is a result, too.
+    // Read from the raw data, because `null` is a result, too.
     let result = answer.data.get("result");
     context
         .output
@@ -95,7 +95,7 @@ fn show(
         })?;
     accepted?;
     if !context.output.json() {
-        // An answer of a newer service may hold other kinds.
+        // The answer of a newer service may have other kinds.
         let read = answer.read();
         let lines = |answer: &InvokeResponse| content(&answer.content, &answer.content_refused);
         for line in read.iter().flat_map(lines) {
@@ -113,7 +113,7 @@ fn show(
     }
 }
 
-/// Where the content beside a result lies, and what was left out of it.
+/// Describes where the content of a result is stored, and what was left out.
 pub(super) fn content(content: &[Content], refused: &[String]) -> Vec<String> {
     let item = |item: &Content| {
         let place = item.path.as_ref().or(item.uri.as_ref());
@@ -131,7 +131,7 @@ pub(super) fn content(content: &[Content], refused: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// The report of a call that failed, a line for each action.
+/// Describes the report of a failed call, a line for each action.
 pub(super) fn report(detail: &ErrorDetail, paint: Paint) -> String {
     let Some(report) = detail.report.as_ref().filter(|it| !it.actions.is_empty()) else {
         return String::new();

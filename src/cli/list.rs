@@ -1,4 +1,4 @@
-//! `ovos-tools list`: the tools, or those that fit some words, grouped by toolbox.
+//! `ovos-tools list`: lists the tools, or those that match some words, by toolbox.
 
 use clap::Args;
 use serde_json::Value;
@@ -37,7 +37,7 @@ impl Arguments {
         self.toolbox.is_some() || !self.words.is_empty() || !self.effect.is_empty()
     }
 
-    /// Whether a tool is one of those that were asked for.
+    /// Whether a tool passes the filters in the arguments.
     fn fits(&self, tool: &ToolEntry) -> bool {
         let meta = tool.meta.as_ref();
         let category = meta.and_then(|meta| meta.category.as_deref());

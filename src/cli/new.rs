@@ -1,7 +1,7 @@
 //! `ovos-tools new`: writes the project of a toolbox.
 //!
-//! Its files are those of the examples that ship, with other names in them, so that what a new author gets is what the tests of
-//! the examples hold. Read [`Project`].
+//! The files are those of the examples, with other names in them. So the tests of the examples also test what a new author
+//! receives. Read [`Project`].
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
@@ -46,14 +46,14 @@ enum Language {
     Python,
 }
 
-/// The id of a toolbox. Its first tool has the same name, and a tool's name begins with a letter.
+/// Checks the id of a toolbox. The first tool has the same name, and the name of a tool begins with a letter.
 fn id(text: &str) -> Result<String, String> {
     let wanted = "expected a letter, then up to 63 of a-z, 0-9, _ and -, and neither `service` nor `all`";
     let good = is_toolbox_id(text) && text.starts_with(|first: char| first.is_ascii_lowercase());
     good.then(|| text.to_owned()).ok_or(wanted.to_owned())
 }
 
-/// The files of a toolbox, and the lines that build and try it.
+/// The files of a toolbox, and the commands that build and try it.
 struct Project {
     files: Vec<File>,
     next: Vec<String>,
@@ -74,7 +74,7 @@ impl Project {
         }
     }
 
-    /// Adds a file: a template in which each of these texts is replaced by another.
+    /// Adds a file: a template in which each text in `changes` is replaced.
     fn file(&mut self, path: &str, template: &str, changes: &[(&str, &str)]) {
         let text = changes.iter().fold(template.to_owned(), |text, (from, to)| {
             debug_assert!(text.contains(from), "{path} has no {from}");
@@ -135,7 +135,7 @@ fn render(name: &str, written: &Written) -> String {
 }
 
 fn rust(name: &str, sdk: &Path) -> Project {
-    // Not the id alone, which may be the name of a crate of Rust's own, such as `test`.
+    // The prefix keeps the id from being the name of one of Rust's own crates, such as `test`.
     let package = format!("toolbox-{name}");
     let library = package.replace('-', "_");
     let quoted = format!("\"{name}\"");
@@ -150,7 +150,7 @@ fn rust(name: &str, sdk: &Path) -> Project {
         &[
             ("name = \"hello\"", &format!("name = \"{package}\"")),
             (": the toolbox to copy", ""),
-            // A string of JSON is one of TOML.
+            // A string in JSON is also a string in TOML.
             ("\"../sdk\"", &Value::from(sdk.to_string_lossy()).to_string()),
         ],
     );
@@ -225,7 +225,7 @@ fn c(name: &str) -> Project {
 }
 
 /// # Errors
-/// The author's module is not where this program looks for it, or cannot be read.
+/// The author's module is not in the folder where this program looks for it, or cannot be read.
 fn python(name: &str, folder: &Path) -> Result<Project, CliError> {
     let mut project = Project::new(name, &["python3 -m unittest", "ovos-tools check ./toolbox.py"]);
     project.file(
@@ -257,7 +257,7 @@ fn python(name: &str, folder: &Path) -> Result<Project, CliError> {
 
 const MODULE: &str = "ovos_tools_program";
 
-/// The files of the author's module, which lies beside the host of Python toolboxes.
+/// Returns the files of the author's module, which is beside the host of Python toolboxes.
 fn module() -> Result<Vec<(String, String)>, CliError> {
     let script = host::python::script().map_err(CliError::Refused)?;
     let folder = script.ancestors().nth(2).unwrap_or(&script).join(MODULE);
@@ -275,10 +275,11 @@ fn module() -> Result<Vec<(String, String)>, CliError> {
     Ok(files)
 }
 
-/// Where the SDK for Rust is: in this folder or checkout, else in the checkout around the current folder or this program.
+/// Returns the folder of the SDK for Rust: in this folder or checkout, else in the checkout around the current folder or this
+/// program.
 ///
 /// # Errors
-/// It is not there.
+/// The SDK is not there.
 fn sdk(given: Option<&Path>) -> Result<PathBuf, CliError> {
     let found = match given {
         Some(folder) => sdk_in(folder),
@@ -309,7 +310,7 @@ fn sdk_in(folder: &Path) -> Option<PathBuf> {
     })
 }
 
-/// Writes the files into a new folder, which no other user may write: the service would refuse what is in it.
+/// Writes the files into a new folder, which no other user may write: the service would refuse the toolbox otherwise.
 fn write(folder: &Path, files: &[File]) -> Result<(), CliError> {
     for file in files {
         let path = folder.join(&file.path);

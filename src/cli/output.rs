@@ -1,6 +1,6 @@
 //! The program's output: results on one stream, errors and progress on the other.
 //!
-//! A reader that goes away (`ovos-tools list | head`) is no error: the rest is dropped.
+//! If the reader goes away (`ovos-tools list | head`), that is no error: the rest is dropped.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -15,7 +15,7 @@ use config::{Environment, ProcessEnvironment};
 pub struct Output<'a> {
     results: Box<dyn Write + 'a>,
     remarks: Box<dyn Write + 'a>,
-    /// How results look.
+    /// The appearance of results.
     pub paint: Paint,
     remark_paint: Paint,
     json: bool,
@@ -25,7 +25,8 @@ pub struct Output<'a> {
 }
 
 impl Output<'static> {
-    /// Stdout and stderr. Colour and a live view only on a terminal, colour not with `NO_COLOR` or `TERM=dumb`.
+    /// Creates the output on stdout and stderr. Colour and a live view are used only on a terminal. `NO_COLOR` and `TERM=dumb`
+    /// turn colour off.
     #[must_use]
     pub fn of_process(options: &Options) -> Self {
         let env = ProcessEnvironment;
@@ -94,7 +95,7 @@ impl<'a> Output<'a> {
     /// Writes a result: the data with `--json`, else the text.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// The result cannot be written.
     pub fn result<T: serde::Serialize>(
         &mut self,
         data: &T,
@@ -112,7 +113,7 @@ impl<'a> Output<'a> {
     /// Writes text for people: not with `--json` or `--quiet`.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// The text cannot be written.
     pub fn text(&mut self, text: &str) -> Result<(), CliError> {
         if self.json || self.quiet || text.is_empty() {
             return Ok(());
@@ -123,29 +124,30 @@ impl<'a> Output<'a> {
     /// Writes a document unchanged, whatever the options: a graph, completions.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// The document cannot be written.
     pub fn document(&mut self, text: &str) -> Result<(), CliError> {
         self.write(text)
     }
 
-    /// Writes a remark beside the results; not with `--quiet`. A failed write is ignored.
+    /// Writes a remark to the stream for errors and progress; not with `--quiet`. A failed write is ignored.
     pub fn remark(&mut self, text: &str) {
         if !self.quiet {
             let _ = writeln!(self.remarks, "{}", plain(text));
         }
     }
 
-    /// Writes a question beside the results, whatever the options; the answer comes in its last line. A failed write is ignored.
+    /// Writes a question to the stream for errors and progress, whatever the options. The answer is typed in its last line. A
+    /// failed write is ignored.
     pub fn question(&mut self, text: &str) {
         let _ = write!(self.remarks, "{}", plain(text)).and_then(|()| self.remarks.flush());
     }
 
-    /// Writes a progress message as a JSON line beside the results.
+    /// Writes a progress message as a JSON line to the stream for errors and progress.
     pub fn remark_json(&mut self, data: &Value) {
         let _ = writeln!(self.remarks, "{data}");
     }
 
-    /// Writes an error. A failed write is ignored, because it could be reported nowhere.
+    /// Writes an error. A failed write is ignored, because there is no other place to report it.
     pub fn error(&mut self, text: &str) {
         let label = self.remark_paint.tone(Tone::Bad, "error:");
         let _ = writeln!(self.remarks, "{label} {}", plain(text));

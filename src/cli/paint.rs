@@ -1,4 +1,4 @@
-//! The look of text: colour, tables, durations. Pure. Text from the bus is made harmless here.
+//! The look of text: colour, tables, durations. Pure. Text from the bus is made safe for a terminal here.
 
 use comfy_table::{Attribute, Color, ContentArrangement, Table, presets};
 use serde_json::Value;
@@ -50,7 +50,7 @@ impl<T: Into<String>> From<T> for Cell {
 }
 
 impl Paint {
-    /// The text in its tone, made harmless.
+    /// Returns the text in its tone, made safe for a terminal.
     pub(super) fn tone(self, tone: Tone, text: &str) -> String {
         let text = plain(text);
         if !self.colour {
@@ -66,7 +66,7 @@ impl Paint {
         format!("\u{1b}[{code}m{text}\u{1b}[0m")
     }
 
-    /// A table without lines; ends with a newline.
+    /// Returns a table without lines, which ends with a newline.
     pub(super) fn table(self, header: &[&str], rows: impl IntoIterator<Item = Vec<Cell>>) -> String {
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
@@ -76,7 +76,7 @@ impl Paint {
                 .set_width(width),
             None => table.set_content_arrangement(ContentArrangement::Disabled),
         };
-        // The output knows whether there is a terminal; the table must not look for itself.
+        // The output knows whether there is a terminal, so the table must not check for one.
         table.force_no_tty();
         if self.colour {
             table.enforce_styling();

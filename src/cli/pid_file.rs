@@ -18,7 +18,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 const NAME: &str = "service.pid";
 
-/// How often, and for how long each time, to wait for a program that only looks for a service.
+/// How often, and for how long each time, to wait for a program that holds the lock only while it looks for a service.
 const LOOKERS: usize = 3;
 const LOOK: Duration = Duration::from_millis(10);
 
@@ -26,16 +26,16 @@ const LOOK: Duration = Duration::from_millis(10);
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PidFileError {
-    /// A second service would write the same latches.
+    /// Another service already uses the state directory. A second one would write the same latches.
     #[error(
         "another ovos-tools service{} uses {}: stop it, or give this one a state_dir of its own",
         pid.map_or_else(String::new, |pid| format!(" (process {pid})")),
         path.display()
     )]
     Taken {
-        /// The file it holds.
+        /// The file that the other service holds.
         path: PathBuf,
-        /// Its process, if the file has it.
+        /// The process of the other service, if the file has it.
         pid: Option<i32>,
     },
     /// The file or its directory cannot be used.
@@ -110,7 +110,7 @@ impl PidFile {
 
 impl Drop for PidFile {
     fn drop(&mut self) {
-        // The file stays, because a removal could hit the file of a successor. Without content it names no service.
+        // The file is not removed, because the removal could hit the file of a successor. A file without content names no service.
         let _ = self.file.set_len(0);
     }
 }
@@ -126,7 +126,7 @@ pub struct RunningService {
 }
 
 impl RunningService {
-    /// Finds the service; `None` if none runs.
+    /// Finds the running service; `None` if there is none.
     ///
     /// # Errors
     /// The file exists and cannot be used.
@@ -174,7 +174,7 @@ fn find(path: &Path) -> io::Result<Option<RunningService>> {
     }
 }
 
-/// Process and bus address, if the file has them.
+/// Returns the process and the bus address, if the file has them.
 fn read(file: &mut File) -> io::Result<Option<(i32, String)>> {
     let mut text = String::new();
     file.take(4096).read_to_string(&mut text)?;

@@ -1,4 +1,4 @@
-//! `ovos-tools plan`: the plan of a call that is not run.
+//! `ovos-tools plan`: shows the plan of a call without running the call.
 
 use clap::{Args, ValueEnum};
 use ovos_toolbox_wire::Object;
@@ -100,7 +100,7 @@ fn render(plan: &PlanResponse, paint: Paint) -> String {
     let rows = plan.waves.iter().zip(1_usize..).flat_map(|(wave, number)| {
         wave.iter().enumerate().map(move |(place, action)| {
             vec![
-                // Each wave has its number once: the actions below it are of the same wave.
+                // Each wave shows its number once: the actions in the lines below it are of the same wave.
                 if place == 0 {
                     Cell::from(number.to_string())
                 } else {

@@ -1,4 +1,4 @@
-//! `ovos-tools program-host`: what the service starts, to become a program of the configuration.
+//! `ovos-tools program-host`: the process that the service starts and that then becomes a program of the configuration.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! The progress of a call: a live view on a terminal, elsewhere a line for each message.
 //!
-//! [`line`] is pure. All of it goes to stderr, so that stdout has only the result.
+//! [`line`] is pure. Progress goes to stderr, so that stdout has only the result.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -24,12 +24,12 @@ pub(super) enum View {
     Plain,
     /// JSON lines.
     Json,
-    /// Nothing.
+    /// Nothing is shown.
     Silent,
 }
 
 impl View {
-    /// The view that fits the output.
+    /// Returns the view that suits the output.
     pub(super) fn new(output: &Output<'_>, name: &str) -> Self {
         if output.json() {
             Self::Json
@@ -47,7 +47,7 @@ impl View {
         match self {
             Self::Silent => {}
             Self::Json => output.remark_json(&Value::Object(progress.data.clone())),
-            // A message that cannot be read does not disturb the call.
+            // A message that cannot be read does not affect the call.
             Self::Plain => {
                 if let Ok(progress) = progress.read() {
                     output.remark(&line(&progress));
@@ -61,7 +61,7 @@ impl View {
         }
     }
 
-    /// Clears what was drawn.
+    /// Removes the bars from the terminal.
     pub(super) fn end(&mut self) {
         if let Self::Live(live) = self {
             live.end();
@@ -75,7 +75,7 @@ fn line(progress: &ProgressMessage) -> String {
     format!("{seconds:>7.1}s  {}", words(progress))
 }
 
-/// In a run the step comes first: `find: wave 1 of 2`.
+/// Describes a message. In a run the step comes first: `find: wave 1 of 2`.
 fn words(progress: &ProgressMessage) -> String {
     let words = words_of_call(progress);
     match &progress.step {

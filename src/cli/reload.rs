@@ -20,7 +20,7 @@ pub struct Arguments {}
 
 pub(super) async fn run(_: &Arguments, context: &mut Context<'_, '_>) -> Result<(), CliError> {
     let wait = context.options.timeout.unwrap_or(RELOAD_WAIT);
-    // Without this the answer is the published one, which does not report failures.
+    // Without this, the service sends the published answer, which does not report failures.
     let request = ReloadRequest { detail: true };
     let client = context.client().await?;
     let answer = client.ask(topic::RELOAD, &request, wait).await?;

@@ -59,7 +59,8 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     stop::verdict(&toolboxes, "resumed")
 }
 
-/// Where the bus is away, the service on this machine is asked through its control socket. `--bus` may mean another machine.
+/// If the bus is away, asks the service on this machine through its control socket; not with `--bus`, which may mean another
+/// machine.
 fn past_the_bus(
     arguments: &Arguments,
     error: CliError,

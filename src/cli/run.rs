@@ -48,7 +48,7 @@ pub struct Arguments {
     flags: call::Flags,
 }
 
-/// What a file holds.
+/// The content of a file of steps.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -94,7 +94,7 @@ fn steps_of(file: &str) -> Result<Vec<RunStep>, CliError> {
     Ok(read.steps)
 }
 
-/// Shows what became of the steps, with the reports that the answer has of those that failed.
+/// Shows the results of the steps. The answer may have reports of failed steps; these are shown, too.
 fn show(answer: &Received<RunResponse>, context: &mut Context<'_, '_>) -> Result<(), CliError> {
     let accepted = answer.accepted();
     let run = answer.read()?;
@@ -145,7 +145,7 @@ fn render(run: &RunResponse, paint: Paint) -> String {
     text
 }
 
-/// What a step returned, or why it did not.
+/// Returns what a step returned, or why it has no result.
 fn said(step: &RunStepReport) -> String {
     let result = step.result.as_ref().map(Value::to_string);
     let said = result

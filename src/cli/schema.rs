@@ -1,4 +1,4 @@
-//! JSON Schemas in short: the arguments of a tool in a line, and its fields in a table. Pure.
+//! Summaries of JSON Schemas: the arguments of a tool in a line, and its fields in a table. Pure.
 //!
 //! It knows how pydantic and schemars write schemas; anything else is shown as `any`. `--json` shows the schema
 //! itself.
@@ -10,7 +10,7 @@ use super::paint::{Cell, Paint, Tone, value};
 /// How many references and unions are followed; schemas may refer to themselves.
 const MAX_DEPTH: usize = 4;
 
-/// `a, b, [c]`: required ones, then optional ones in brackets.
+/// Lists the fields: `a, b, [c]`, first the required ones, then the optional ones in brackets.
 pub(super) fn summary(schema: &Value) -> String {
     let (required, optional): (Vec<_>, Vec<_>) = fields(schema).partition(|field| field.required);
     let names: Vec<String> = required
@@ -106,7 +106,7 @@ fn kind(root: &Value, schema: &Value, depth: usize) -> String {
     }
 }
 
-/// `a|b`, and `a?` for one that may be null.
+/// Joins types: `a|b`, and `a?` for a type that may be null.
 fn union(mut names: Vec<String>) -> String {
     let before = names.len();
     names.retain(|name| name != "null");
@@ -116,7 +116,7 @@ fn union(mut names: Vec<String>) -> String {
     if nullable { text + "?" } else { text }
 }
 
-/// ` 0..10`, ` >0`.
+/// Describes a range: ` 0..10`, ` >0`.
 fn range(schema: &Value) -> String {
     let bound = |key: &str| schema.get(key).filter(|bound| bound.is_number());
     let low = bound("minimum").map(|it| format!(">={it}"));

@@ -72,7 +72,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     }
     let logs = context.start_logs(&config, options)?;
     let shutdown = shut_down_on_signal()?;
-    // From here on SIGUSR1 does not end the process, so its number may be published.
+    // From here on SIGUSR1 does not end the process, so the id of the process may be published.
     let _emergency = signal(SignalKind::user_defined1()).map_err(no_signals)?;
     let _pid_file = PidFile::claim(&config.service.state_dir, config.bus.url.as_str())?;
     let start = Start {
@@ -142,7 +142,7 @@ fn summary(started: &Started, paint: Paint) -> String {
     text + &format!("Try: ovos-tools list --bus {}\n", started.bus)
 }
 
-/// Cancelled by the first SIGTERM or SIGINT.
+/// Returns a token that the first SIGTERM or SIGINT cancels.
 pub(super) fn shut_down_on_signal() -> Result<CancellationToken, CliError> {
     let mut terminate = signal(SignalKind::terminate()).map_err(no_signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(no_signals)?;

@@ -189,8 +189,8 @@ fn state(toolbox: &ToolboxStatus) -> Cell {
     Cell::toned(tone, toolbox.state.as_str())
 }
 
-/// The backend of a toolbox and its state: `simulator: connected`, `hardware: connected`, `lost: no heartbeat`. A
-/// unit is named if its name differs from that of the toolbox.
+/// Describes the backend of a toolbox and its state: `simulator: connected`, `hardware: connected`, `lost: no heartbeat`. A unit
+/// is named only if its name differs from that of the toolbox.
 fn backend(toolbox_id: &str, backend: Option<&Value>) -> String {
     let Some(Value::Object(map)) = backend else {
         return backend.map_or_else(|| "-".to_owned(), value);
@@ -201,7 +201,7 @@ fn backend(toolbox_id: &str, backend: Option<&Value>) -> String {
             .filter(|text| !text.is_empty())
     };
     let state = text("state");
-    // A backend that was not found yet is of unknown kind.
+    // A backend that was not found yet is of an unknown kind.
     let drives = match map.get("simulated").and_then(Value::as_bool) {
         Some(true) => Some("simulator"),
         Some(false) if state == Some("connected") => Some("hardware"),

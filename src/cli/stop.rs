@@ -1,7 +1,7 @@
-//! `ovos-tools stop`: emergency stop, over the bus or past it.
+//! `ovos-tools stop`: emergency stop, over the bus or without it.
 //!
-//! It must not depend on anything it can do without: a wrong configuration is a remark, and a service on this
-//! machine gets a signal when the bus takes longer than 200 ms. It never claims a stop that was not confirmed.
+//! It must not depend on anything that it does not need: a wrong configuration causes only a remark, and a service on this machine
+//! gets a signal if the bus takes longer than 200 ms. It never reports a stop that was not confirmed.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use client::payload::{StopRequest, StopResponse, StoppedToolbox};
 use client::{Address, Received, topic};
 use config::{ProcessEnvironment, Xdg};
 
-/// How long the bus has before a service on this machine is signalled.
+/// How long to wait for the bus before a service on this machine gets a signal.
 const SIGNAL_AFTER: Duration = Duration::from_millis(200);
 
 /// Arguments of `stop`.
@@ -69,7 +69,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
         None => {
             let signal = signal(&state_dir, &url, context);
             context.output.remark(&signal);
-            // The bus may be slow and not gone.
+            // The bus may be slow rather than away.
             (asked.await, Some(signal))
         }
     };
@@ -82,7 +82,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     }
 }
 
-/// The bus and the state directory, from whatever part of the configuration can be read.
+/// Returns the addresses of the bus and of the state directory, from those parts of the configuration that can be read.
 fn place(context: &mut Context<'_, '_>) -> Result<(Address, PathBuf), CliError> {
     let errors = match context.config() {
         Ok(config) => {
@@ -112,10 +112,10 @@ fn place(context: &mut Context<'_, '_>) -> Result<(Address, PathBuf), CliError> 
     Ok((address, state_dir))
 }
 
-/// Signals the service on this machine, and says what came of it.
+/// Sends a signal to the service on this machine, and describes the result.
 fn signal(state_dir: &std::path::Path, url: &Url, context: &Context<'_, '_>) -> String {
     match RunningService::find(state_dir) {
-        // `--bus` with another address means another machine.
+        // `--bus` with a different address means a service on another machine.
         Ok(Some(service)) if context.options.bus.is_some() && service.bus != url.as_str() => format!(
             "the service on this machine (process {}) is on {} and was not signalled",
             service.pid, service.bus
@@ -188,7 +188,7 @@ fn render(all: &[StoppedToolbox], paint: Paint) -> String {
     text
 }
 
-/// A line for each toolbox.
+/// Returns a line for each toolbox.
 pub(super) fn table(all: &[StoppedToolbox], done: &str, paint: Paint) -> String {
     let rows = all.iter().map(|it| {
         vec![
@@ -205,7 +205,7 @@ pub(super) fn table(all: &[StoppedToolbox], done: &str, paint: Paint) -> String 
     paint.table(&["TOOLBOX", "STATE", "STOP ID", "ERROR"], rows)
 }
 
-/// `Err` when a toolbox did not do it.
+/// Returns `Err` if a toolbox did not stop or resume.
 pub(super) fn verdict(all: &[StoppedToolbox], done: &str) -> Result<(), CliError> {
     let failed: Vec<String> = all
         .iter()

@@ -1,4 +1,4 @@
-//! `ovos-tools toolbox-host`: what the service starts beside itself, so that a broken plugin breaks a child only.
+//! `ovos-tools toolbox-host`: a process that the service starts for a plugin, so that a broken plugin affects only that process.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -53,7 +53,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     } else if let Some(file) = safe_stop {
         host::serve::safe_stop_main(file, confine)
     } else {
-        // clap's group asks for one of them.
+        // clap's group requires one of them.
         ExitCode::FAILURE
     }
 }

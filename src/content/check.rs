@@ -1,4 +1,4 @@
-//! The rules for an item of content, as far as they need no file. Pure.
+//! The rules for an item of content that can be checked without a file. Pure.
 
 use ovos_toolbox_wire::{Content, ContentKind};
 use serde::Deserialize;
@@ -9,18 +9,18 @@ const LONGEST_PATH: usize = 255;
 const LONGEST_TITLE: usize = 200;
 const LONGEST_URI: usize = 2048;
 
-/// Where an item's bytes are.
+/// The place of an item's bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Source {
     /// In the file of this name in the toolbox's folder.
     File(String),
-    /// In the item: text of `text`, else base64 that is not decoded yet.
+    /// In the item itself: text for the kind `text`, else base64 that is not decoded yet.
     Data(String),
-    /// Elsewhere. Nothing here fetches it.
+    /// At a URI. Nothing here fetches it.
     Uri(String),
 }
 
-/// An item that keeps the rules so far.
+/// An item that has passed the rules that need no file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Item {
     pub(super) kind: ContentKind,
@@ -29,10 +29,10 @@ pub(super) struct Item {
     pub(super) source: Source,
 }
 
-/// Reads what a toolbox gave as an item.
+/// Parses and checks an item that a toolbox returned.
 ///
 /// # Errors
-/// Which rule the item breaks.
+/// The rule that the item breaks.
 pub(super) fn item(given: &Value) -> Result<Item, String> {
     let Content {
         kind,
@@ -66,7 +66,7 @@ pub(super) fn item(given: &Value) -> Result<Item, String> {
     })
 }
 
-/// The item in an error: its place and where its bytes are.
+/// Names the item in an error: its number and the place of its bytes.
 pub(super) fn name(number: usize, given: &Value) -> String {
     let place = ["path", "uri"]
         .iter()
@@ -110,7 +110,7 @@ fn check_mime_type(kind: ContentKind, mime_type: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// A name in the folder itself: there are no folders below it, and nothing leads out of it.
+/// Checks that the text is the name of a file in the folder itself, and not a path to another folder.
 fn file(name: String) -> Result<String, String> {
     let legal = !["", ".", ".."].contains(&&*name) && !name.contains(['/', '\0']);
     if name.len() > LONGEST_PATH || !legal {
@@ -122,8 +122,8 @@ fn file(name: String) -> Result<String, String> {
     Ok(name)
 }
 
-/// A link for people and clients. A `file:` would lead a client to any file of its own machine, and a `data:` belongs in
-/// `data`, where its size is bounded.
+/// Checks a link for people and clients. A `file:` link could name any file on the client's own machine. A `data:` link has to be
+/// in `data` instead, where its size is limited.
 fn check_uri(uri: &str) -> Result<(), String> {
     let scheme = uri.split_once(':').map_or("", |(scheme, _)| scheme);
     let legal = |b: u8| b.is_ascii_alphanumeric() || b"+.-".contains(&b);
@@ -146,7 +146,7 @@ fn is_line(text: &str, longest: usize) -> bool {
     text.len() <= longest && !text.contains(char::is_control)
 }
 
-/// The beginning of a text that a toolbox wrote.
+/// Returns the beginning of a text that a toolbox wrote.
 fn short(text: &str) -> String {
     text.chars().take(120).collect()
 }

@@ -23,7 +23,7 @@ use client::payload::ContentMode;
 /// How long an answer waits for the disk.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How often files that are not kept any longer are removed.
+/// How often files whose time is over are removed.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
 
 /// How many threads may wait for the disk.
@@ -41,9 +41,9 @@ pub(crate) struct Gathered {
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
     root: PathBuf,
-    /// A thread keeps its permit until the disk responds, however long anyone waits for the thread.
+    /// A thread keeps its permit until the disk responds, even if its caller no longer waits for it.
     disk: Arc<Semaphore>,
-    /// An answer has left with content.
+    /// Notified when an answer with content has been sent.
     answered: Arc<Notify>,
 }
 
@@ -56,7 +56,8 @@ impl Store {
         }
     }
 
-    /// Checks what a toolbox returned and makes it an answer's content. `room` is how many bytes of JSON the answer can take.
+    /// Checks the items that a toolbox returned and makes them the content of an answer. `room` is the number of bytes of JSON
+    /// that the answer has room for.
     ///
     /// # Cancel safety
     /// Files that were copied stay until they are swept.
@@ -88,8 +89,8 @@ impl Store {
         gathered
     }
 
-    /// Runs `work` on a thread of its own, when one of those that may wait for the disk is free. None if it panics, which is a
-    /// bug.
+    /// Runs `work` on a thread of its own as soon as fewer than `AT_ONCE` such threads wait for the disk. `None` if `work`
+    /// panics, which is a bug.
     ///
     /// # Cancel safety
     /// Work that has begun goes on.
@@ -103,7 +104,7 @@ impl Store {
         tokio::task::spawn_blocking(work).await.ok()
     }
 
-    /// Without the disk, what needs it is refused.
+    /// Gathers the content at once. Without `disk`, items that need the disk are refused.
     fn gather_now(
         &self,
         toolbox_id: &str,
@@ -232,29 +233,29 @@ impl Store {
         }
     }
 
-    /// Says that an answer has left with this content.
+    /// Notes that an answer with this content has been sent.
     pub(crate) fn answered(&self, content: &[Content]) {
         if !content.is_empty() {
             self.answered.notify_one();
         }
     }
 
-    /// Removes what is not kept any longer: now, after each answer with content, and from time to time. Never ends.
+    /// Removes files whose time is over: now, after each answer with content, and from time to time. Never ends.
     ///
     /// # Cancel safety
     /// A sweep that has begun goes on.
     pub(crate) async fn keep_swept(&self) {
         loop {
             let root = self.root.clone();
-            // One that panics is a bug; the next one is tried.
+            // A sweep that panics is a bug; the next one is still attempted.
             _ = self.on_disk(move || sweep(&root)).await;
-            // Whichever comes first.
+            // Waits for the earlier of the two.
             _ = timeout(SWEEP_EVERY, self.answered.notified()).await;
         }
     }
 }
 
-/// Whether an item is read from a file, or becomes one.
+/// Whether an item is read from a file, or written to one.
 fn needs_disk(given: &Value, mode: ContentMode) -> bool {
     let has = |key| given.get(key).is_some_and(|value| !value.is_null());
     has("path") || (has("data") && mode == ContentMode::Path)
@@ -265,7 +266,7 @@ fn needs_disk(given: &Value, mode: ContentMode) -> bool {
 struct Budget {
     total: u64,
     data: u64,
-    /// Of JSON.
+    /// In bytes of JSON.
     room: usize,
 }
 
@@ -312,7 +313,7 @@ impl Budget {
     }
 }
 
-/// Opens a file of a folder, with its size, without following a link.
+/// Opens a file in a folder without following a link. Returns its size, too.
 fn open(folder: &Path, name: &str) -> Result<(File, u64), String> {
     let failed = |error: rustix::io::Errno| match error {
         rustix::io::Errno::LOOP | rustix::io::Errno::NOTDIR => "it is a link".to_owned(),
@@ -346,7 +347,7 @@ fn read(file: File, size: u64) -> Result<Vec<u8>, String> {
     }
 }
 
-/// An upper bound that needs no decoding.
+/// Returns an upper bound of the size, which needs no decoding.
 fn decoded_size(kind: ContentKind, data: &str) -> u64 {
     match kind {
         ContentKind::Text => data.len() as u64,
@@ -365,13 +366,13 @@ fn decode(kind: ContentKind, data: String) -> Result<Vec<u8>, String> {
 
 fn encode(kind: ContentKind, bytes: Vec<u8>) -> String {
     match kind {
-        // It was checked to be UTF-8.
+        // The bytes were checked to be UTF-8.
         ContentKind::Text => String::from_utf8(bytes).unwrap_or_default(),
         _ => STANDARD.encode(bytes),
     }
 }
 
-/// What a file of a media type is called, so that a viewer finds out what to do with it.
+/// Returns the extension of a file of a media type, so that a viewer recognises it.
 fn extension(mime_type: &str) -> &'static str {
     match mime_type.split(';').next().unwrap_or_default() {
         "image/png" => "png",

@@ -1,6 +1,6 @@
-//! Removes the files that are not kept any longer. Read [`sweep`].
+//! Removes files whose time is over, or of which there are too many. Read [`sweep`].
 //!
-//! A toolbox decides what lies in its folder: how many files, how deep. Nothing here grows with that.
+//! A toolbox decides how many files its folder has, and how deep. No resource that this module uses grows with that.
 
 use std::cell::Cell;
 use std::cmp::Reverse;
@@ -18,21 +18,21 @@ use rustix::path::Arg;
 
 use super::OWN;
 
-/// How long files are kept, how many of a folder, and how many bytes of it: whichever is less.
+/// The limits of the files that are kept: their age, and for each folder their number and their bytes. Each limit applies.
 const KEPT_FOR: Duration = Duration::from_secs(600);
 const KEPT_FILES: usize = 64;
 const KEPT_BYTES: u64 = 256 << 20;
 
-/// A file that is younger stays, however many there are: the caller that asked for it still has to read it.
+/// A younger file is kept however many there are: the caller that asked for it still has to read it.
 const YOUNG: Duration = Duration::from_secs(60);
 
-/// The most files of a folder that are kept, however young.
+/// The most files of a folder that are kept, even young ones.
 const MOST_KEPT: usize = 4096;
 
-/// The most entries that one look at a folder takes; the next sweep goes on.
+/// The most entries of a folder that one sweep reads. The next sweep goes on.
 const MOST_SEEN: usize = 100_000;
 
-/// Removes what is not kept any longer from the folders that the service made. Blocks.
+/// Removes files past the limits from the folders that the service made. Blocks.
 pub(super) fn sweep(root: &Path) {
     if !root.join(Content::FOLDER_MARK).is_file() {
         return;
@@ -60,20 +60,20 @@ fn sweep_folder(path: &Path) {
     }
 }
 
-/// Opens a folder without following a link, also one whose permissions the toolbox took away.
+/// Opens a folder without following a link, even if the toolbox removed its permissions.
 fn open_folder(at: impl AsFd, name: impl Arg) -> rustix::io::Result<OwnedFd> {
     let found = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let found = openat(at, name, found, Mode::empty())?;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     if fstat(&found)?.st_mode & 0o700 != 0o700 {
-        // The name of the descriptor: that of the folder may be a link by now.
+        // The path names the open descriptor, because the name of the folder may be a link by now.
         let name = format!("/proc/self/fd/{}", found.as_raw_fd());
         _ = set_permissions(name, Permissions::from_mode(0o700));
     }
     openat(&found, c".", flags, Mode::empty())
 }
 
-/// Removes the folders in a folder; true if more of them may be there.
+/// Removes the folders in a folder. Returns true if more of them may be there.
 fn remove_folders(folder: &OwnedFd, left: &Cell<usize>) -> bool {
     let mut removed = false;
     for name in names(folder, left) {
@@ -85,14 +85,14 @@ fn remove_folders(folder: &OwnedFd, left: &Cell<usize>) -> bool {
     removed
 }
 
-/// Removes a folder with the files in it. The folders in it move up, to be removed next, so that no depth needs more
-/// descriptors.
+/// Removes a folder with the files in it. Its subfolders move up into the parent, where they are removed next, so the depth does
+/// not affect the number of open descriptors.
 fn remove_folder(parent: &OwnedFd, name: &CStr, left: &Cell<usize>) -> bool {
     let Ok(folder) = open_folder(parent, name) else {
         return false;
     };
     for below in names(&folder, left) {
-        // It moves only while it can be written.
+        // The subfolder can be moved only if it is writable.
         if unlinkat(&folder, &*below, AtFlags::empty()).is_err() && open_folder(&folder, &*below).is_ok() {
             let moved = format!("folder-{}", uuid::Uuid::now_v7());
             _ = renameat(&folder, &*below, parent, moved);
@@ -101,7 +101,7 @@ fn remove_folder(parent: &OwnedFd, name: &CStr, left: &Cell<usize>) -> bool {
     unlinkat(parent, name, AtFlags::REMOVEDIR).is_ok()
 }
 
-/// The names in a folder, while something is left of the number to look at.
+/// Returns the names in a folder, until `left` (the number of entries that may still be read) is used up.
 fn names(folder: &OwnedFd, left: &Cell<usize>) -> impl Iterator<Item = CString> {
     let entries = Dir::read_from(folder).into_iter().flatten().flatten();
     entries
@@ -123,7 +123,7 @@ struct Found {
     name: CString,
 }
 
-/// The newest files of a folder, links among them, without following one; the others are removed at once.
+/// Returns the newest files of a folder. Links count as files and are not followed. All other files are removed at once.
 fn newest(folder: &OwnedFd, most: usize) -> Vec<Found> {
     let mut newest = BinaryHeap::new();
     let left = Cell::new(MOST_SEEN);
@@ -151,16 +151,16 @@ fn newest(folder: &OwnedFd, most: usize) -> Vec<Found> {
 }
 
 fn remove(folder: &OwnedFd, name: &CStr) {
-    // It may be gone already.
+    // The file may be gone already.
     _ = unlinkat(folder, name, AtFlags::empty());
 }
 
-/// The files that are not kept: the newest are, as long as none of the limits is passed.
+/// Returns the files to remove. The newest files are kept up to the limits.
 fn expired(mut files: Vec<Found>, now: SystemTime, most: usize, bytes: u64) -> Vec<Found> {
     files.sort_by_key(|file| Reverse(file.changed));
     let mut left = bytes;
     let kept = files.iter().enumerate().take_while(|(number, file)| {
-        // A file of the future is new: the clock was set back.
+        // A file with a time in the future counts as new: the clock was set back.
         let age = now.duration_since(file.changed).unwrap_or_default();
         let fits = left.checked_sub(file.size);
         left = fits.unwrap_or_default();

@@ -4,7 +4,7 @@
 //!
 //! 1. the tool's own name, when only one toolbox owns it;
 //! 2. the alias `<toolbox_id>__<name>`, when several do;
-//! 3. where that is too long, has other characters or meets another tool's name, the portable name: the alias
+//! 3. if that is too long, has other characters or equals another tool's name, the portable name: the alias
 //!    with `_` for every other character, cut, and 8 hexadecimal digits that belong to this tool alone.
 //!
 //! All three depend only on the toolbox id and the name. A service that indexes every tool by its name, its alias and
@@ -52,8 +52,8 @@ pub fn exported_names<'a>(tools: impl IntoIterator<Item = (&'a str, &'a str)>) -
         .iter()
         .zip(&wanted)
         .map(|(&(toolbox_id, name), wanted)| {
-            // `invoke` would resolve an alias that is also a tool's plain name to that tool, even if an export lists
-            // that tool under another name.
+            // `invoke` resolves an alias that is also a tool's plain name to that tool, even if an export lists that tool under
+            // another name.
             let shadowed = wanted != name && owners.contains_key(wanted.as_str());
             if is_portable(wanted) && takers[wanted.as_str()] == 1 && !shadowed {
                 wanted.clone()

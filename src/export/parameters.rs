@@ -34,8 +34,8 @@ pub(super) fn untitled(schema: &Value) -> Value {
     schema
 }
 
-/// Removes the keyword `title` from a schema and its subschemas. A property of that name is kept, and so is data: a
-/// default, an example, a constant.
+/// Removes the keyword `title` from a schema and its subschemas. A property named `title` is kept, and so is `title` in data: in a
+/// default, an example or a constant.
 fn drop_titles(schema: &mut Value) {
     let Value::Object(keywords) = schema else { return };
     keywords.shift_remove("title");
@@ -79,7 +79,7 @@ mod tests {
                 json!({"$schema": "x", "title": "T", "type": ["object", "null"], "properties": {"a": {}}}),
                 json!({"type": "object", "properties": {"a": {}}}),
             ),
-            // The keyword is removed at every depth; a property, a definition and data of that name are kept.
+            // The keyword is removed at every depth. A property or definition named `title`, and `title` in data, are kept.
             (
                 json!({"title": "T", "required": ["title"], "properties": {
                     "title": {"title": "Title", "type": "string", "default": "title"},

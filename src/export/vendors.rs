@@ -14,8 +14,8 @@ pub(super) fn anthropic(tool: &ExportTool<'_>) -> Value {
     })
 }
 
-/// Hume EVI's format of function tools, for `session_settings` and the tools API. Omits `fallback_content`: what to say when a
-/// tool fails is configured with the voice.
+/// Hume EVI's format of function tools, for `session_settings` and the tools API. Omits `fallback_content`: the configuration of
+/// the voice has the text to say when a tool fails.
 pub(super) fn hume(tool: &ExportTool<'_>) -> Value {
     json!({
         "type": "function",

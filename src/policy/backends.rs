@@ -1,20 +1,20 @@
-//! What a toolbox has said about what it drives.
+//! What a toolbox has reported about the machines that it drives: whether they are simulated.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// Whether the machines of one generation of a toolbox are simulated, as its `backend` events say. What has not said `true`
-/// is hardware.
+/// Whether the machines of one generation of a toolbox are simulated, as its `backend` events say. A machine counts as hardware
+/// unless an event said `true`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Backends {
-    /// What an event without a unit said: it speaks for every unit that says nothing of its own.
+    /// The value of the last event without a unit. It applies to every unit without a value of its own.
     whole: Option<bool>,
     units: BTreeMap<String, bool>,
 }
 
 impl Backends {
-    /// Takes in the data of an event.
+    /// Records the data of a `backend` event.
     pub fn hear(&mut self, event: &Value) {
         let simulated = event.get("simulated") == Some(&Value::Bool(true));
         match event.get("unit").and_then(Value::as_str) {
@@ -23,15 +23,15 @@ impl Backends {
         }
     }
 
-    /// Whether every call is simulated, or none; `None` where it depends on the units of the call.
+    /// Whether every call is simulated (`true`) or none is (`false`); `None` if it depends on the units of the call.
     #[must_use]
     pub fn of_every_call(&self) -> Option<bool> {
         let whole = self.whole.unwrap_or(false);
         self.units.values().all(|unit| *unit == whole).then_some(whole)
     }
 
-    /// Whether a call that uses these subsystems is simulated: whether every unit that it names is, and everything where a
-    /// subsystem names none.
+    /// Whether a call that uses these subsystems is simulated. It is if every unit that the subsystems name is. Without
+    /// subsystems, or if one names no unit, every unit of the toolbox has to be simulated.
     #[must_use]
     pub fn simulates(&self, subsystems: &[String]) -> bool {
         let whole = self.whole.unwrap_or(false);
@@ -58,7 +58,8 @@ mod tests {
     fn what_has_not_said_true_is_hardware() {
         let (sim, real) = (json!({"simulated": true}), json!({"state": "connected"}));
         let unit = |name: &str, simulated: bool| json!({"unit": name, "simulated": simulated});
-        // events, of every call, simulated with: no subsystem, one without a unit, a/arm, a/arm and b/arm
+        // The columns: events; whether every call is simulated; then whether a call is simulated that uses no subsystem, one
+        // without a unit, a/arm, a/arm and b/arm.
         let rows = [
             (vec![], Some(false), [false; 4]),
             (vec![sim.clone()], Some(true), [true; 4]),

@@ -1,8 +1,9 @@
 //! The calls that wait to be confirmed.
 //!
-//! A call under *confirm* is made twice: the first time it is answered with what it would do, and waits here; the same call
-//! made again runs when it shows the token of that answer, or when an operator has approved it meanwhile. Each confirmation
-//! is for one run of one call. Times are given, never read. Read [`Confirmations::ask`].
+//! A call under *confirm* is made twice. The first time, the answer says what the call would do, and the call waits here. The
+//! second time, the same call runs if it shows the token of that answer, or if an operator has approved it meanwhile. Each
+//! confirmation is for one run of one call. The current time is an argument and never read from a clock. Read
+//! [`Confirmations::ask`].
 
 use std::time::{Duration, Instant};
 
@@ -19,19 +20,19 @@ const APPROVED: Duration = Duration::from_secs(60);
 /// How long a refusal holds.
 const REFUSED: Duration = Duration::from_secs(600);
 
-/// After this many refusals in a row every call of the tool is refused.
+/// The number of refusals in a row after which every call of the tool is refused.
 const IN_A_ROW: u32 = 3;
 
-/// How many refusals are kept, and rows of them. The oldest go.
+/// How many refusals are kept, and how many counts of refusals in a row. The oldest are dropped.
 const KEPT: usize = 256;
 
 /// How many calls of one principal may wait.
 const OF_ONE: usize = 4;
 
-/// How many calls may wait: principals are claims, and there is no limit to their number.
+/// How many calls of all principals may wait. Principals are only claimed, so their number has no limit.
 const OF_ALL: usize = 64;
 
-/// A call, as a confirmation is bound to it: any difference makes it another call.
+/// A call, as a confirmation is bound to it: any difference makes it a different call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subject {
     principal: Principal,
@@ -44,7 +45,8 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// The call of this tool by this principal. `args` are the checked arguments; the order of their keys means nothing.
+    /// Creates the subject for a call of this tool by this principal. `args` are the checked arguments; the order of their keys
+    /// does not matter.
     #[must_use]
     pub fn new(
         principal: Principal,
@@ -64,7 +66,7 @@ impl Subject {
         }
     }
 
-    /// Who asks.
+    /// The principal that makes the call.
     #[must_use]
     pub fn principal(&self) -> &Principal {
         &self.principal
@@ -86,15 +88,15 @@ impl Subject {
 /// What a call would do.
 #[derive(Debug, Clone)]
 pub struct Told {
-    /// For people.
+    /// The description of the call for people.
     pub text: String,
-    /// Its plan, as far as people are shown it.
+    /// The plan of the call, as far as people see it.
     pub plan: Value,
     everything: [u8; 32],
 }
 
 impl Told {
-    /// `everything` is what the plan is made of: where it differs, the call has to be confirmed anew.
+    /// Creates the description. `everything` is all that the plan consists of: if it changes, the call has to be confirmed again.
     #[must_use]
     pub fn new(text: String, plan: Value, everything: &Value) -> Self {
         Self {
@@ -111,7 +113,7 @@ fn hash(value: &Value) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// Feeds a value to the hash with the keys of its objects in order; lengths keep neighbours apart.
+/// Adds a value to the hash, with the keys of its objects in order. Lengths separate neighbouring values.
 fn canonical(value: &Value, hash: &mut Sha256) {
     let mut count = |mark: u8, count: usize| {
         hash.update([mark]);
@@ -142,21 +144,21 @@ fn canonical(value: &Value, hash: &mut Sha256) {
 /// A call that waits.
 #[derive(Debug, Clone)]
 pub struct Waiting {
-    /// Names it for an operator.
+    /// The id by which an operator names the call.
     pub id: String,
-    /// What the same call shows to run.
+    /// The token with which the same call runs.
     pub token: String,
     /// The call.
     pub subject: Subject,
-    /// What it would do.
+    /// What the call would do.
     pub told: Told,
-    /// Until when it waits.
+    /// The time until which the call waits.
     pub until: Instant,
     /// Whether an operator has approved it.
     pub approved: bool,
 }
 
-/// Who confirmed a call.
+/// The side that confirmed a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
     /// The caller, with the token.
@@ -165,29 +167,29 @@ pub enum By {
     Operator,
 }
 
-/// What becomes of a call under *confirm*.
+/// The result for a call under *confirm*.
 #[derive(Debug, Clone)]
 pub enum Answer {
-    /// It runs, once.
+    /// The call runs, once.
     Confirmed(By),
-    /// It waits.
+    /// The call waits.
     Waits(Box<Waiting>),
     /// A person has refused it.
     Refused(Hold),
-    /// So many calls wait already.
+    /// The call does not wait, because this many calls wait already.
     Full(usize),
 }
 
-/// A refusal that holds.
+/// A refusal in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hold {
-    /// For how long.
+    /// How long the refusal stays in force.
     pub left: Duration,
-    /// Whether every call of the tool is refused, because three were in a row.
+    /// Whether every call of the tool is refused, because three calls were refused in a row.
     pub whole_tool: bool,
 }
 
-/// No call of this id waits.
+/// The error that no call with this id waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("no call of this id waits to be confirmed; it may have run, expired, or been refused")]
 pub struct Unknown;
@@ -196,22 +198,23 @@ pub struct Unknown;
 struct Refused {
     /// The call that was refused, without its plan.
     call: Waiting,
-    /// Whether every call of the tool is.
+    /// Whether every call of the tool is refused.
     whole_tool: bool,
 }
 
-/// The calls that wait, and the refusals that hold.
+/// The calls that wait, and the refusals in force.
 #[derive(Debug)]
 pub struct Confirmations {
     lifetime: Duration,
     waiting: Vec<Waiting>,
     refused: Vec<Refused>,
-    /// The number of refusals of a tool since a call of it was confirmed, those of the last refused tool at the end.
+    /// The number of refusals of each tool since one of its calls was last confirmed. The tool that was refused last is at the
+    /// end.
     in_a_row: Vec<((String, String), u32)>,
 }
 
 impl Confirmations {
-    /// None yet. A call waits for `lifetime`.
+    /// Creates an empty store. A call waits for `lifetime`.
     #[must_use]
     pub fn new(lifetime: Duration) -> Self {
         Self {
@@ -222,11 +225,11 @@ impl Confirmations {
         }
     }
 
-    /// A call under *confirm* came, perhaps with a token. A call that would do something else than what was told before is
-    /// asked about anew.
+    /// Handles a call under *confirm*, with or without a token. If the call would now do something else than its confirmation
+    /// said, it has to be confirmed again.
     pub fn ask(&mut self, subject: &Subject, token: Option<&str>, told: Told, now: Instant) -> Answer {
         self.forget(now);
-        // A call that was asked about before a stop or a reload can never run any more.
+        // A call from before a stop or a reload can never run any more.
         self.waiting.retain(|waiting| {
             let old = &waiting.subject;
             let copy = (subject.generation, subject.stop_epoch);
@@ -278,13 +281,13 @@ impl Confirmations {
         &self.waiting
     }
 
-    /// The calls that were refused, oldest first, until when the refusal holds.
+    /// The refused calls, oldest first. Their `until` is the end of the refusal.
     pub fn refused(&mut self, now: Instant) -> impl Iterator<Item = &Waiting> {
         self.forget(now);
         self.refused.iter().map(|refused| &refused.call)
     }
 
-    /// An operator approves: the call runs when it comes again within a minute. Where it was refused, that is over.
+    /// Records an operator's approval: the call runs if it is made again within a minute. An approval ends a refusal of the call.
     ///
     /// # Errors
     /// No such call waits or was refused.
@@ -306,7 +309,7 @@ impl Confirmations {
         Ok(waiting.clone())
     }
 
-    /// An operator refuses, also what was approved and has not run yet.
+    /// Records an operator's refusal, also of a call that was approved and has not run yet.
     ///
     /// # Errors
     /// No such call waits.
@@ -315,7 +318,7 @@ impl Confirmations {
             .map(|(waiting, _)| waiting)
     }
 
-    /// The caller refuses, with the token of this call.
+    /// Records a caller's refusal, with the token of this call.
     ///
     /// # Errors
     /// No such call waits.
@@ -341,20 +344,20 @@ impl Confirmations {
         let mut call = waiting.clone();
         (call.approved, call.until, call.told.plan) = (false, now + REFUSED, Value::Null);
         let refused = Refused { call, whole_tool };
-        // Nor does what waits of it for others, who would be refused all the same.
+        // The other waiting calls to which the refusal applies are dropped, too: they would be refused anyway.
         self.waiting.retain(|other| !refused.holds(&other.subject));
         let refusal = refused.at(now);
         keep(&mut self.refused, refused);
         Ok((waiting, refusal))
     }
 
-    /// Drops what is over.
+    /// Drops calls and refusals whose time is over.
     fn forget(&mut self, now: Instant) {
         self.waiting.retain(|waiting| waiting.until > now);
         self.refused.retain(|refused| refused.call.until > now);
     }
 
-    /// Short enough to be typed.
+    /// Creates an id that is short enough to type.
     fn new_id(&self) -> String {
         loop {
             let mut id = Uuid::new_v4().simple().to_string();
@@ -367,7 +370,7 @@ impl Confirmations {
     }
 }
 
-/// Adds to the end of a list, from which the oldest goes where it is full.
+/// Adds to the end of a list. If the list is full, the oldest entry is dropped.
 fn keep<T>(list: &mut Vec<T>, newest: T) {
     if list.len() >= KEPT {
         list.remove(0);

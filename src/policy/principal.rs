@@ -1,4 +1,4 @@
-//! Who asks, as far as a request's context says it.
+//! The principal of a request: who makes it, as far as its context says.
 
 use std::fmt;
 
@@ -7,18 +7,18 @@ use serde_json::Value;
 
 use config::Caller;
 
-/// How the programs of this project name themselves as `context.source`.
+/// The prefix of `context.source` in the programs of this project.
 const OURS: &str = "ovos-tools-";
 
-/// The one of them that is no door: people use it.
+/// The name of the program among them that is not a door: people use it.
 const COMMAND_LINE: &str = "cli";
 
-/// Who asks. It is a claim: the sender of a message writes its context.
+/// The maker of a request. It is only a claim, because the sender of a message writes its context.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Principal {
     /// The kind.
     pub kind: Caller,
-    /// The name, where there is one.
+    /// The name; empty if there is none.
     pub name: String,
 }
 
@@ -78,7 +78,7 @@ mod tests {
                 json!({"source": "kitchen::1", "peer": "kitchen::1"}),
                 "hive:kitchen",
             ),
-            // A satellite that says it is a door is a satellite.
+            // A satellite that claims to be a door is still a satellite.
             (
                 json!({"source": "ovos-tools-mcp", "peer": "kitchen::1"}),
                 "hive:kitchen",

@@ -1,4 +1,4 @@
-//! The rules: which calls run, which are confirmed first, which are refused.
+//! The rules: which calls run, which have to be confirmed first, and which are refused.
 
 use std::fmt;
 
@@ -7,10 +7,10 @@ use ovos_toolbox_wire::Effect;
 use super::principal::Principal;
 use config::{Backend, Caller, Decide, Rule, Who};
 
-/// What is decided on: a call, before it runs.
+/// The call that is decided on, before it runs.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
-    /// Who asks.
+    /// The maker of the call.
     pub principal: &'a Principal,
     /// The toolbox that owns the tool.
     pub toolbox_id: &'a str,
@@ -22,25 +22,25 @@ pub struct Question<'a> {
     pub simulated: bool,
 }
 
-/// What was decided, and by which rule.
+/// A decision, and the rule that made it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
     /// What happens to the call.
     pub decide: Decide,
     /// The rule.
     pub place: Place,
-    /// What the rule gives as its reason.
+    /// The reason that the rule gives.
     pub reason: Option<String>,
 }
 
-/// Where a rule stands, counted from 1.
+/// The place of a rule, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// In the configuration.
     Configured(usize),
     /// Among the built-in rules.
     BuiltIn(usize),
-    /// Nowhere: a stop is never decided on.
+    /// No rule decided: the call is a stop, on which no rule decides.
     Nowhere,
 }
 
@@ -84,9 +84,10 @@ pub fn built_in() -> Vec<Rule> {
     ]
 }
 
-/// Decides: the first rule of which every stated key matches, the configured rules before the built-in ones.
+/// Decides on a call. The first rule whose keys all match decides; the configured rules come before the built-in ones.
 ///
-/// A `stop` is never decided on, a `safe` tool never has to be confirmed, and a `resume` cannot be: it stays with operators.
+/// No rule decides on a `stop`. A `safe` tool never has to be confirmed. A `resume` cannot be confirmed: only operators may
+/// resume.
 #[must_use]
 pub fn decide(configured: &[Rule], built_in: &[Rule], question: &Question<'_>) -> Decision {
     let nowhere = Decision {
@@ -103,7 +104,7 @@ pub fn decide(configured: &[Rule], built_in: &[Rule], question: &Question<'_>) -
         .chain(built_in)
         .find(|(_, rule)| applies(rule, question))
     else {
-        // The last built-in rule applies to every call; without it nothing is known to be allowed.
+        // The last built-in rule applies to every call. If no rule applied, nothing would be known to be allowed.
         return Decision {
             decide: Decide::Deny,
             ..nowhere
@@ -167,7 +168,7 @@ mod tests {
     fn built_in_rules_change_nothing_for_the_bus_and_hold_doors_to_simulators() {
         use Decide::{Allow, Confirm, Deny};
         use Effect::{Motion, Read, Resume, Safe, Stop, Write};
-        // kind, effect, on a simulator, on hardware
+        // The columns: kind, effect, decision on a simulator, decision on hardware.
         let doors = [
             (Read, Allow, Allow),
             (Write, Allow, Confirm),
@@ -357,7 +358,7 @@ mod tests {
             }
             prop_assert!(effect != Effect::Safe || found.decide != Decide::Confirm, "a safe tool is never confirmed");
             prop_assert!(effect != Effect::Resume || found.decide != Decide::Confirm, "a resume is never confirmed");
-            // The same rules without the one that decided, and those after it, decide differently or by a built-in rule.
+            // Without the rule that decided, and the rules after it, the decision is different or comes from a built-in rule.
             match found.place {
                 Place::Configured(at) => {
                     let alone = decide(&rules[at - 1..at], &[], &question);

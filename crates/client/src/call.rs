@@ -17,7 +17,7 @@ use crate::received::Received;
 use crate::routes::{Heard, Route};
 use crate::topic::{self, Topic};
 
-/// How long a service has to answer the request that shows that it lives.
+/// How long a service may take to answer the request by which the client finds out whether the service runs.
 const SIGN_OF_LIFE_WAIT: Duration = Duration::from_secs(5);
 
 /// How long after its own `timeout_ms` the answer to a call may arrive.
@@ -28,9 +28,9 @@ const ANSWER_MARGIN: Duration = Duration::from_secs(10);
 pub enum Patience {
     /// At most this long.
     AtMost(Duration),
-    /// As long as it runs, which the service bounds, if a service gives a sign of life within 5 s. The client asks for the
-    /// tool beside the call to get one, and for the status every second while the call runs: where the service ends or is
-    /// restarted meanwhile, nothing would come any more.
+    /// As long as the call runs, which the service bounds, provided that a service gives a sign of life within 5 s. For that sign
+    /// the client asks for the tool together with the call. While the call runs, the client asks for the status every second: a
+    /// service that ended or was restarted would never answer the call.
     WhileItRuns,
 }
 
@@ -50,7 +50,7 @@ pub struct Call<A = InvokeResponse> {
     is: PhantomData<fn() -> A>,
     call_id: String,
     route: Route,
-    /// The request that shows that a service lives, and when its answer is due; `None` once it has arrived.
+    /// The request that shows whether a service runs, and when its answer is due; `None` once the answer has arrived.
     sign: Option<(Route, Instant)>,
     pulse: Option<Pulse>,
     wait: Duration,
@@ -85,7 +85,8 @@ impl Client {
         self.follow(topic::RUN, &request, (call_id, bound, name), patience)
     }
 
-    /// Sends a call with this id, this bound of its own and, for the sign of life, this tool.
+    /// Sends a call with this id and this time limit of its own. `tool` is the tool that the request for the sign of life asks
+    /// for.
     fn follow<Q: Serialize, A>(
         &self,
         topic: Topic<Q, A>,
@@ -121,7 +122,7 @@ impl Client {
     }
 }
 
-/// The id of a call, which gets one of its own where it has none.
+/// Returns the id of a call. A call without one gets a new one.
 fn own_id(options: &mut CallOptions) -> String {
     let own = || format!("client-{}", uuid::Uuid::new_v4());
     options.call_id.get_or_insert_with(own).clone()
@@ -137,7 +138,7 @@ impl<A> Call<A> {
     /// Waits for the next step.
     ///
     /// # Errors
-    /// [`ClientError::NoService`], [`ClientError::NoAnswer`], [`ClientError::Lost`]: the call may run all the same, cancel it.
+    /// [`ClientError::NoService`], [`ClientError::NoAnswer`], [`ClientError::Lost`]: the call may still run, so cancel it.
     /// [`ClientError::Restarted`].
     ///
     /// # Cancel safety
@@ -215,7 +216,7 @@ impl<A> Call<A> {
         }
     }
 
-    /// Cancels the call. Its answer arrives nevertheless, and tells how the call ended.
+    /// Cancels the call. Its answer still arrives, and tells how the call ended.
     ///
     /// # Errors
     /// As [`Client::cancel`].

@@ -87,8 +87,8 @@ impl Client {
         Self::connect_in(session_id, address, source, wait).await
     }
 
-    /// As [`connect`](Self::connect), in a session that other connections may have, too: a call that was confirmed for one of
-    /// them runs for any of them.
+    /// Connects as [`connect`](Self::connect) does, in a session that other connections may share. A call that was confirmed for
+    /// one of them runs for any of them.
     ///
     /// # Errors
     /// As [`connect`](Self::connect).
@@ -142,7 +142,7 @@ impl Client {
         &self.0.session_id
     }
 
-    /// Sends a request under a topic, and returns its answer unread.
+    /// Sends a request under a topic and returns its answer without parsing it.
     ///
     /// # Errors
     /// [`ClientError::NotSent`], [`ClientError::TooLarge`]: nothing was sent. [`ClientError::NoAnswer`] after `wait`,
@@ -238,8 +238,8 @@ impl Client {
         self.ask_good(topic::STATUS, &EmptyRequest {}).await
     }
 
-    /// A status that is no older than `age`, which all callers of this share, and the calls under way with them: the service
-    /// is asked where there is none. `None` where it does not answer.
+    /// Returns a status that is at most `age` old. All callers of this method and the calls under way share one status; if it is
+    /// too old, the service is asked. `None` if the service does not answer.
     ///
     /// # Cancel safety
     /// Safe: it changes nothing.
@@ -251,7 +251,7 @@ impl Client {
         }
     }
 
-    /// What came of a question for the status, heard after `after`.
+    /// Returns the result of a status request whose answer was received after `after`.
     pub(crate) async fn status_after(&self, after: Instant) -> Option<Word> {
         let ask = || self.send(topic::STATUS.name(), &EmptyRequest {}).ok();
         self.0.statuses.after(after, ask).await
@@ -298,7 +298,7 @@ impl Client {
     /// `ok`.
     ///
     /// # Errors
-    /// As [`list`](Self::list). After any of them the stop may have happened nevertheless.
+    /// As [`list`](Self::list). After any of these errors the stop may still have happened.
     ///
     /// # Cancel safety
     /// If dropped, the stop may have been sent.
@@ -307,8 +307,8 @@ impl Client {
         self.ask_good(topic::STOP, &StopRequest { toolbox_id }).await
     }
 
-    /// Ends the calls of this client's session, as a user does who says "stop". Nothing is latched, and there is no answer:
-    /// the calls that end say so.
+    /// Ends the calls of this client's session, as a user does by saying "stop". It latches nothing and has no answer: the answers
+    /// of the calls tell that they ended.
     ///
     /// # Errors
     /// [`ClientError::NotSent`]: nothing was sent.
@@ -316,8 +316,8 @@ impl Client {
         self.send(topic::USER_STOP, &EmptyRequest {}).map(drop)
     }
 
-    /// Says that this client is a door: from now on the service ends its calls where something moves for it and it does not
-    /// [`beat`](Self::beat).
+    /// Tells the service that this client is a door. From now on the service ends the calls of this client if something moves for
+    /// it and it does not call [`beat`](Self::beat).
     ///
     /// # Errors
     /// [`ClientError::NotSent`]: nothing was sent.
@@ -326,7 +326,8 @@ impl Client {
         self.send(topic::DOOR_HELLO, &DoorHello { name }).map(drop)
     }
 
-    /// Says that this door is there; to be said before a call that moves something, and every 250 ms while one runs.
+    /// Tells the service that this door still runs. Call it before a call that moves something, and every 250 ms while the call
+    /// runs.
     ///
     /// # Errors
     /// [`ClientError::NotSent`]: nothing was sent.
@@ -334,7 +335,8 @@ impl Client {
         self.send(topic::DOOR_BEAT, &EmptyRequest {}).map(drop)
     }
 
-    /// Lifts the emergency stop of a toolbox, or with `all` wherever the stop holds. For operators, not for models.
+    /// Lifts an emergency stop: that of a toolbox, or with `all` that of everything that the stop holds. For operators, not for
+    /// models.
     ///
     /// # Errors
     /// As [`list`](Self::list).
@@ -355,8 +357,8 @@ impl Client {
         Events(self.0.routes.follow())
     }
 
-    /// Closes the connection for all clones after the bus has taken all messages. Otherwise the connection ends with
-    /// the last clone, and messages that were sent a moment before may be lost.
+    /// Closes the connection for all clones, after the bus has taken all messages. Without this call the connection ends with the
+    /// last clone, and messages sent just before may be lost.
     ///
     /// # Cancel safety
     /// If dropped, the connection still ends, with the last clone.
@@ -394,7 +396,7 @@ impl Client {
                 limit: LARGEST,
             });
         }
-        // Opened before the request is sent, so that no answer arrives before.
+        // The route is opened before the request is sent, so that it receives every answer.
         let route = inner.routes.open(ident, topic);
         if !inner.bus.notify(text) {
             let url = inner.address.url.clone();

@@ -58,7 +58,7 @@ pub enum ClientError {
         /// How long the client waited.
         wait: Duration,
     },
-    /// The service ended and another one began while the call ran. The one that runs now knows nothing of the call.
+    /// The service ended and another one began while the call ran. The new service knows nothing of the call.
     #[error(
         "the ovos-tools service on {url} was restarted while the call ran, which ended the call: see `ovos-tools status` before you ask again"
     )]
@@ -84,7 +84,7 @@ pub enum ClientError {
     Unreadable {
         /// The topic.
         topic: &'static str,
-        /// What is wrong with it.
+        /// Why it cannot be read.
         cause: serde_json::Error,
     },
     /// The request cannot be written as a JSON object.
@@ -92,7 +92,7 @@ pub enum ClientError {
     Unwritable {
         /// The topic.
         topic: &'static str,
-        /// Why.
+        /// Why it cannot be written.
         cause: serde_json::Error,
     },
 }
@@ -103,7 +103,7 @@ pub enum ClientError {
 pub struct Refusal {
     /// The `error` of the answer: `Kind: message`, or a text that the published contract fixes.
     pub text: String,
-    /// Present if the request has `"detail": true`.
+    /// Details; present if the request has `"detail": true`.
     pub detail: Option<ErrorDetail>,
 }
 
@@ -119,7 +119,7 @@ impl Refusal {
         is_word.then_some(kind)
     }
 
-    /// The kind of the error where it is one of the service's own.
+    /// The kind of the error, if it is one of the service's own kinds.
     #[must_use]
     pub fn known_kind(&self) -> Option<FailureKind> {
         self.kind()?.parse().ok()

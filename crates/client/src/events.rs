@@ -14,25 +14,25 @@ pub(crate) const EVENTS: usize = 1024;
 pub enum News {
     /// An event of a toolbox.
     Event(EventMessage),
-    /// The user said "stop" (`ovos.stop`, `mycroft.stop`), to another client than this one. The service ends the calls of the
-    /// session, and all calls where there is none.
+    /// The user said "stop" (`ovos.stop`, `mycroft.stop`) to a client other than this one. The service ends the calls of the
+    /// session, or all calls if there is no session.
     UserStop {
-        /// The session; none where the message has none or the default one.
+        /// The session; `None` if the message has no session or the default one.
         session_id: Option<String>,
     },
-    /// An emergency stop was asked for on the bus, by whichever client. (Tools that stop, the control socket and toolboxes
-    /// that latch themselves are seen in the status.)
+    /// A client asked for an emergency stop on the bus. (Stops by tools, by the control socket and by toolboxes that latch
+    /// themselves appear only in the status.)
     EmergencyStop,
-    /// A reload ended, whichever client asked for it: ask for the list again.
+    /// A reload ended, whichever client asked for it. Ask for the list again.
     Reloaded,
-    /// The bus is connected again. Older answers may be out of date: ask for the list again.
+    /// The bus is connected again. Older answers may be out of date, so ask for the list again.
     Connected,
     /// The bus is away; the client reconnects by itself.
     Disconnected {
         /// The reason, as far as it is known.
         reason: String,
     },
-    /// This many news are lost, because they were read too slowly.
+    /// The number of news that are lost because the reader was too slow.
     Missed(u64),
 }
 
@@ -53,7 +53,7 @@ impl Events {
         }
     }
 
-    /// The next news that has arrived already.
+    /// Returns the next news if one has already arrived.
     pub fn arrived(&mut self) -> Option<News> {
         match self.0.try_recv() {
             Ok(news) => Some(news),

@@ -1,4 +1,4 @@
-//! The tools API as typed calls over the bus: what the command line and doors are made of.
+//! The tools API as typed calls over the bus. The command line and the doors use it.
 //!
 //! [`payload`] has the types of requests and answers, [`topic`] the topics with the types that belong to them, and
 //! [`Client`] sends requests. The context of a request has a session and an id, so that an answer which arrives late

@@ -1,7 +1,7 @@
 //! What crosses the bus under the topics of the tools API, as types, and the JSON Schemas made from them.
 //!
-//! The service writes these types and clients read them. The Python service answers with fewer keys and a newer service with
-//! other words, so reading fills in what is missing (`#[serde(default)]`); the schemas say what this service always sends
+//! The service writes these types and clients read them. The Python service answers with fewer keys, so reading fills in missing
+//! ones (`#[serde(default)]`). A newer service may answer with other words. The schemas say what this service always sends
 //! (`#[schemars(!default)]`).
 
 mod agent;

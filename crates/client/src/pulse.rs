@@ -1,5 +1,5 @@
-//! Whether the service that took a call is still there: the status, asked for every second while calls run. All calls of a
-//! client share the answers.
+//! Finds out whether the service that took a call still runs: while calls run, the client asks for the status every second. All
+//! calls of a client share the answers.
 
 use std::time::Duration;
 
@@ -8,22 +8,22 @@ use tokio::time::{Instant, sleep_until};
 use crate::client::Client;
 use crate::statuses::{Said, WAIT, Word};
 
-/// From a call, or from the last answer, to the next question.
+/// The time from a call, or from the last answer, to the next status request.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// What is known since the last question.
+/// What the last status request showed.
 pub(crate) enum Beat {
     /// The service that took the call runs.
     Alive,
-    /// The service has never answered, as the published one does not: it cannot be asked.
+    /// The service has never answered a status request (the published service does not know them), so this check is impossible.
     Mute,
-    /// It answered before, and has not for this long.
+    /// The service answered before, and has not answered for this long.
     Gone(Duration),
-    /// It began after the call was sent.
+    /// The service started after the call was sent.
     Restarted,
 }
 
-/// The questions beside one call.
+/// The status requests for one call.
 pub(crate) struct Pulse {
     sent: Instant,
     next: Instant,
@@ -31,7 +31,7 @@ pub(crate) struct Pulse {
 }
 
 impl Pulse {
-    /// For a call that is sent now.
+    /// Starts the status requests for a call that is sent now.
     pub(crate) fn new() -> Self {
         let sent = Instant::now();
         Self {
@@ -41,7 +41,7 @@ impl Pulse {
         }
     }
 
-    /// Waits for the next word of the service.
+    /// Waits for the next result of a status request.
     ///
     /// # Cancel safety
     /// Safe.
@@ -50,14 +50,14 @@ impl Pulse {
         let before = self.next.checked_sub(EVERY).unwrap_or(self.sent);
         let word = client.status_after(before).await;
         self.next = Instant::now() + EVERY;
-        // Where the bus is away, the call itself is told.
+        // If the bus is away, the call itself gets that error.
         let Some(Word { asked, said, .. }) = word else {
             return Beat::Alive;
         };
         match said {
             Said::Status(status) => {
                 self.answers = true;
-                // A service that took the call has run at least since it was sent.
+                // A service that took the call has been running at least since the call was sent.
                 let must = asked
                     .saturating_duration_since(self.sent)
                     .saturating_sub(Duration::from_millis(1));
@@ -67,7 +67,7 @@ impl Pulse {
                     Beat::Alive
                 }
             }
-            // Asked before the service had this call.
+            // The request was sent before the service had this call.
             Said::Nothing if asked < self.sent => Beat::Alive,
             Said::Nothing if self.answers => Beat::Gone(WAIT),
             Said::Nothing | Said::Other => Beat::Mute,

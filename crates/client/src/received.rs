@@ -1,4 +1,4 @@
-//! The data of a message, unread and as its type.
+//! The data of a message, as unparsed JSON and as its type.
 
 use std::marker::PhantomData;
 
@@ -11,7 +11,7 @@ use crate::error::{ClientError, Refusal};
 /// The data of a message, which should be an `A`.
 #[derive(Clone, Debug)]
 pub struct Received<A> {
-    /// The data unread, with the keys that `A` does not know.
+    /// The JSON data, including the keys that `A` does not have.
     pub data: Object,
     topic: &'static str,
     is: PhantomData<fn() -> A>,
@@ -26,7 +26,7 @@ impl<A> Received<A> {
         }
     }
 
-    /// The error of an answer that is one.
+    /// The error, if the answer is one.
     #[must_use]
     pub fn error(&self) -> Option<String> {
         match self.data.get("error")? {

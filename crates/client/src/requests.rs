@@ -1,4 +1,4 @@
-//! Requests of other clients that this one answers, as a door does that can be asked over the bus.
+//! Requests of other clients that this client answers, as a door does that offers requests over the bus.
 
 use bus::Message;
 use ovos_toolbox_wire::Object;
@@ -6,10 +6,11 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
-/// How many requests may wait to be read with their data.
+/// How many requests with their data may wait to be read.
 const WAITING: usize = 64;
 
-/// How many more may wait for the answer that there are too many. Further ones are dropped, and their senders hear nothing.
+/// How many further requests may wait to be answered with the error that there are too many. Requests beyond these are dropped
+/// without an answer.
 const TURNED_AWAY: usize = 1024;
 
 /// A request.
@@ -27,7 +28,7 @@ impl Request {
         }
     }
 
-    /// Without its data, because of this error.
+    /// A request without its data, because of this error.
     pub(crate) fn refused_for(message: Message, error: String) -> Self {
         Self {
             message,
@@ -35,8 +36,8 @@ impl Request {
         }
     }
 
-    /// The error to answer it with, `Kind: message`, where its data cannot be read or too many requests wait. There is no data
-    /// then.
+    /// The error with which to answer the request, `Kind: message`, if its data cannot be read or too many requests wait. The
+    /// request has no data then.
     #[must_use]
     pub fn refused(&self) -> Option<&str> {
         self.refused.as_deref()
@@ -54,7 +55,7 @@ impl Request {
         &self.message.data
     }
 
-    /// The session that it names; none if there is none or it is the default one.
+    /// The session that the request names; `None` if there is none or it is the default one.
     #[must_use]
     pub fn session_id(&self) -> Option<&str> {
         self.message.session_id()
@@ -88,7 +89,7 @@ impl Requests {
     }
 }
 
-/// Topics that are served.
+/// The topics that are served.
 pub(crate) struct Served {
     topics: &'static [&'static str],
     waiting: mpsc::Sender<Request>,

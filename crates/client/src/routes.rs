@@ -24,7 +24,7 @@ pub(crate) const IDENT: &str = "ident";
 /// How many messages may wait for one request; further progress is dropped.
 const WAITING: usize = 256;
 
-/// The places in that queue which progress leaves to the answer and to the loss of the connection.
+/// The places in that queue that are kept free for the answer and for the loss of the connection, and not used for progress.
 const RESERVED: usize = 2;
 
 /// What arrived for a request.

@@ -1,4 +1,4 @@
-//! The last status that a client heard, shared by all who want it.
+//! The last status that a client received. All its users share it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,18 +14,18 @@ use crate::topic;
 /// How long a service has to answer.
 pub(crate) const WAIT: Duration = Duration::from_secs(5);
 
-/// The last status that a client heard, and the question under way.
+/// The last status that a client received, and the request under way.
 #[derive(Default)]
 pub(crate) struct Statuses(Mutex<Known>);
 
 #[derive(Default)]
 struct Known {
-    /// It outlives the call that asked: dropping a wait for it loses nothing.
+    /// The request under way outlives the call that sent it, so dropping a wait for its answer loses nothing.
     asked: Option<(Route, Instant)>,
     last: Option<Word>,
 }
 
-/// What came of a question.
+/// The result of a status request.
 #[derive(Clone)]
 pub(crate) struct Word {
     pub(crate) asked: Instant,
@@ -36,15 +36,15 @@ pub(crate) struct Word {
 #[derive(Clone)]
 pub(crate) enum Said {
     Status(Arc<StatusResponse>),
-    /// An answer that is no status.
+    /// The answer is not a status.
     Other,
     /// No answer in time.
     Nothing,
 }
 
 impl Statuses {
-    /// What came of a question whose answer was heard after `after`; sends one where there is none. `None` where the bus is
-    /// away.
+    /// Returns the result of a request whose answer was received after `after`. Sends a request if there is none. `None` if the
+    /// bus is away.
     ///
     /// # Cancel safety
     /// Safe.
@@ -53,7 +53,7 @@ impl Statuses {
         if let Some(word) = known.last.as_ref().filter(|word| word.heard > after) {
             return Some(word.clone());
         }
-        // An old question says nothing about a service that came since.
+        // A request that is older than this says nothing about a service that has started since.
         let waits = |asked: &(Route, Instant)| asked.1.elapsed() < WAIT;
         if !known.asked.as_ref().is_some_and(waits) {
             known.asked = Some((send()?, Instant::now()));
@@ -66,7 +66,7 @@ impl Statuses {
             Ok(Heard::Answer(data)) => {
                 let status: Received<StatusResponse> = Received::new(topic::STATUS.name(), data);
                 match status.good() {
-                    // An answer that names no process is none of a service.
+                    // A status without a process id does not come from this service.
                     Ok(status) if status.service.pid > 0 => Said::Status(Arc::new(status)),
                     Ok(_) | Err(_) => Said::Other,
                 }

@@ -1,4 +1,4 @@
-//! Texts that models, plugins and other programs write, made fit to be shown to a person.
+//! Makes texts of models, plugins and other programs safe to show to a person.
 
 use std::borrow::Cow;
 
@@ -31,7 +31,8 @@ pub fn is_unseen(c: char) -> bool {
         )
 }
 
-/// The text with the characters of [`is_unseen`] written as escapes, except line ends and tabs: a terminal obeys some of them.
+/// Returns the text with the characters of [`is_unseen`] written as escapes, except line ends and tabs: terminals obey some of
+/// them.
 #[must_use]
 pub fn plain(text: &str) -> Cow<'_, str> {
     let harmful = |c: char| is_unseen(c) && c != '\n' && c != '\t';

@@ -59,13 +59,13 @@ pub const RELOAD: Topic<ReloadRequest, ReloadResponse> = Topic::new("ovos.tools.
 /// The voice door joins a conversation; [`Client::serve`](crate::Client::serve) reads such requests.
 pub const VOICE_JOIN: Topic<VoiceJoinRequest, VoiceJoinResponse> = Topic::new("ovos.tools.voice.join");
 
-/// A door is there.
+/// A door announces itself.
 pub(crate) const DOOR_HELLO: &str = "ovos.tools.door.hello";
 /// A door for which something moves is still there.
 pub(crate) const DOOR_BEAT: &str = "ovos.tools.door.beat";
 /// The user says "stop".
 pub(crate) const USER_STOP: &str = "ovos.stop";
-/// The same, as older programs say it.
+/// The user says "stop", in the form of older programs.
 pub(crate) const OLD_USER_STOP: &str = "mycroft.stop";
 
 /// The prefix of all topics, and of messages that answer no request.

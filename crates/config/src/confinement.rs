@@ -26,7 +26,7 @@ const READ: &[&str] = &[
     "/run/udev",
     // The list of fonts, for texts in pictures and graphs of pipelines.
     "/var/cache/fontconfig",
-    // The package of a missing element, and of a plugin file (dpkg, apt-cache).
+    // dpkg and apt-cache, which name the package of a missing element or of a plugin file.
     "/etc/apt",
     "/etc/dpkg",
     "/var/cache/apt",
@@ -34,7 +34,7 @@ const READ: &[&str] = &[
     "/var/lib/dpkg",
 ];
 
-/// The same below the home folder.
+/// What they read below the home folder.
 const READ_AT_HOME: &[&str] = &[
     ".asoundrc",
     // The key of the sound server.
@@ -57,11 +57,11 @@ const PROCESSORS: &[&str] = &[
     // Rockchip: codecs, and the scaler.
     "/dev/mpp_service",
     "/dev/rga",
-    // Amlogic: codecs, the scaler, and their memory.
+    // Amlogic: codecs, the scaler, and the memory that both use.
     "/dev/amvenc_*",
     "/dev/ge2d",
     "/dev/ion",
-    // Raspberry Pi: the codecs that are older than those in Video4Linux.
+    // Raspberry Pi: the codecs from before Video4Linux.
     "/dev/vchiq",
 ];
 
@@ -85,12 +85,13 @@ pub(super) fn usual(
 fn gstreamer(own: &Map<String, Value>, env: &BTreeMap<String, String>, xdg: &Xdg) -> Confine {
     let variable = |name: &str| env.get(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let path = |key: &str| own.get(key).and_then(Value::as_str).map(PathBuf::from);
-    // Found as the toolbox and GLib find them, in the environment of its process.
+    // The folders are found as the toolbox and GLib find them: with the environment of the toolbox's process.
     let home = variable("HOME").unwrap_or_else(|| xdg.home.clone());
     let below_home = |name: &str, folder: &str| variable(name).unwrap_or_else(|| home.join(folder));
     let state = path("state_dir")
         .unwrap_or_else(|| below_home("XDG_STATE_HOME", ".local/state").join("ovos-tools/gstreamer"));
-    // The list of plugins. If it cannot be kept, every start takes many seconds to make it again.
+    // The folder of GStreamer's list of plugins. Without write access to it, every start takes many seconds to make the list
+    // again.
     let registry = ["GST_REGISTRY_1_0", "GST_REGISTRY"]
         .iter()
         .find_map(|name| variable(name)?.parent().map(Path::to_owned))
@@ -123,7 +124,7 @@ fn gstreamer(own: &Map<String, Value>, env: &BTreeMap<String, String>, xdg: &Xdg
         None => DEVICES.to_vec(),
     };
     let node = |device: &&str| match device.strip_suffix("/*") {
-        // The whole folder, so that a sound card which is plugged in later is included.
+        // The whole folder, so that the rules include a sound card which is plugged in later.
         Some(folder) => PathBuf::from(folder),
         None if device.starts_with('/') => PathBuf::from(device),
         None => PathBuf::from(SOUND),

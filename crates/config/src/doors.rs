@@ -1,4 +1,4 @@
-//! The keys of the doors, `service.doors.<name>`: programs that bring a kind of client to the tools.
+//! The keys of the doors, `service.doors.<name>`. A door is a program that brings a kind of client to the tools.
 
 use ovos_toolbox_wire::Effect;
 use serde_json::{Value, json};
@@ -29,11 +29,11 @@ pub struct Doors {
 /// Which tools a door shows: those that all three filters permit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Toolset {
-    /// By name.
+    /// The filter of the tools' names.
     pub tools: ToolFilter,
-    /// By the toolbox that owns them.
+    /// The filter of the toolboxes that own the tools.
     pub toolboxes: ToolFilter,
-    /// By effect.
+    /// The filter of the tools' effects.
     pub effects: ToolFilter,
 }
 

@@ -14,7 +14,7 @@ pub enum ConfigError {
     /// An unknown key in a section that accepts only known ones.
     #[error("{origin}: {key}: unknown key{}; accepted: {}", did_you_mean(suggestion.as_deref()), accepted.join(", "))]
     UnknownKey {
-        /// Where it was written.
+        /// The file or option in which the key was written.
         origin: Origin,
         /// The dotted key.
         key: String,
@@ -26,7 +26,7 @@ pub enum ConfigError {
     /// A value of the wrong type or outside its range.
     #[error("{origin}: {key}: found {found}, expected {accepted}")]
     WrongValue {
-        /// Where it was written.
+        /// The file or option in which the value was written.
         origin: Origin,
         /// The dotted key, or the command line option.
         key: String,
@@ -38,13 +38,13 @@ pub enum ConfigError {
     /// The name of a toolbox's section is not a valid toolbox_id.
     #[error("{origin}: {key}: {name:?} cannot be a toolbox_id: {reason}")]
     ToolboxId {
-        /// Where it was written.
+        /// The file in which the name was written.
         origin: Origin,
         /// The dotted key.
         key: String,
         /// The name.
         name: String,
-        /// The rule it breaks.
+        /// The rule that the name breaks.
         reason: &'static str,
     },
     /// The bus is configured for the deprecated frame encryption, which this service does not speak.
@@ -53,7 +53,7 @@ pub enum ConfigError {
          here and from the other services, and use websocket.ssl for a bus that leaves this machine"
     )]
     Encrypted {
-        /// Where it was written.
+        /// The file in which the encryption was written.
         origin: Origin,
     },
     /// The embedded bus is enabled while the bus address requires TLS, which the embedded bus does not support.
@@ -74,7 +74,7 @@ pub enum ConfigError {
     Unusable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Why it cannot be used.
         reason: String,
     },
 }
@@ -115,7 +115,7 @@ pub enum Notice {
     BrokenLayer {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Why it could not be read or parsed.
         reason: String,
         /// Whether content from an earlier read is used instead.
         kept: bool,
@@ -123,17 +123,17 @@ pub enum Notice {
     /// A value in a section that belongs to all of OVOS is wrong; its default is used.
     #[error("{0}; the default is used")]
     Defaulted(ConfigError),
-    /// A mount cannot have the id that its name becomes.
+    /// A mount's name gives an id that the mount cannot have.
     #[error("{0}; this mount is left out")]
     LeftOut(ConfigError),
-    /// A mount in the form of another host has keys that have no use here.
+    /// A mount in the form of another host has keys that have no effect here.
     #[error("{origin}: {key}: these keys of other hosts have no use here: {}", unused.join(", "))]
     NotUsed {
-        /// Where it was written.
+        /// The file in which the mount was written.
         origin: Origin,
         /// The dotted key of the mount.
         key: String,
-        /// Its keys without a use.
+        /// The keys without an effect.
         unused: Vec<String>,
     },
 }

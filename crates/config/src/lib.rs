@@ -92,15 +92,15 @@ pub struct Config {
     pub pythons: Vec<Arc<PythonConfig>>,
     /// The mounted servers by toolbox_id. An error prevents only that mount.
     pub mounts: BTreeMap<String, Result<Arc<MountConfig>, ConfigErrors>>,
-    /// What the programs of the mounted servers are opened with, by toolbox_id. A plugin or another program of that id is none
-    /// of them.
+    /// The sections with which the programs of mounted servers are opened, by toolbox_id. They do not apply to a plugin or
+    /// another program with the same id.
     pub mounted: BTreeMap<String, Result<Arc<Section>, ConfigErrors>>,
     /// The sections of toolboxes by toolbox_id. An error prevents only that toolbox from being loaded.
     pub toolboxes: BTreeMap<String, Result<Arc<Section>, ConfigErrors>>,
     /// Problems to report to the operator; log them once logging has started.
     pub notices: Vec<Notice>,
     settings: Vec<Setting>,
-    /// Those of the programs, which a reload brings into force.
+    /// The settings of the programs, which a reload brings into force.
     of_programs: Vec<Setting>,
     xdg: Xdg,
     stack: Stack,
@@ -155,7 +155,7 @@ impl Config {
         } = programs::read(&mut of_programs);
         let (mounts, of_mounts) = mounts::read(env, &xdg, &stack, &mut of_programs, &mut notices);
         for error in of_programs.errors {
-            // Both may find that the section around them is none.
+            // Both readers may report that a section around their keys is not an object.
             if !reader.errors.contains(&error) {
                 reader.errors.push(error);
             }
@@ -192,20 +192,20 @@ impl Config {
         ConfigErrors::check(Arc::new(config), errors)
     }
 
-    /// The programs that the mounted servers are as toolboxes. `command` is the mounts program; the tokens of the servers are
-    /// looked up in `env`.
+    /// Returns the programs that offer the mounted servers as toolboxes. `command` is the mounts program; the tokens of the
+    /// servers are looked up in `env`.
     #[must_use]
     pub fn mount_programs(&self, command: &str, env: &dyn Environment) -> Vec<Arc<ProgramConfig>> {
         let broken = MountConfig::default();
         let mounts = self.mounts.iter().map(|(id, mount)| {
-            // What is wrong with a mount is told when its section is asked for.
+            // The errors of a mount are reported when its section is asked for.
             let mount = mount.as_ref().map_or(&broken, |mount| &**mount);
             Arc::new(mounts::program(id, mount, command, env))
         });
         mounts.collect()
     }
 
-    /// Returns the configuration of one toolbox, also of one without a section.
+    /// Returns the configuration of one toolbox, even if it has no section.
     ///
     /// # Errors
     /// All errors of its section, or of the id itself.
@@ -216,10 +216,10 @@ impl Config {
         }
     }
 
-    /// Returns what the program of a mounted server is opened with.
+    /// Returns the section with which the program of a mounted server is opened.
     ///
     /// # Errors
-    /// All that is wrong with the mount and with the section of its toolbox.
+    /// All errors of the mount and of the section of its toolbox.
     pub fn mounted(&self, id: &str) -> Result<Arc<Section>, ConfigErrors> {
         match self.mounted.get(id) {
             Some(known) => known.clone(),
@@ -227,7 +227,7 @@ impl Config {
         }
     }
 
-    /// What is wrong with sections of toolboxes and with mounts, by toolbox_id.
+    /// The errors of the sections of toolboxes and of mounts, by toolbox_id.
     pub fn wrong(&self) -> impl Iterator<Item = (&String, &ConfigErrors)> {
         let sections = self.toolboxes.iter();
         let sections = sections.filter_map(|(id, section)| Some((id, section.as_ref().err()?)));
@@ -241,7 +241,8 @@ impl Config {
 
     /// All values in force with their origins: bus, logging, service, programs, then each toolbox that has a valid section.
     pub fn settings(&self) -> impl Iterator<Item = &Setting> {
-        // That of a mount has its secrets left out; a wrong one may have them.
+        // For a mount, only `mounted` is used: its section has no secrets, but a mount with errors may have them in
+        // `toolboxes`.
         let only = self
             .toolboxes
             .iter()
@@ -260,7 +261,7 @@ impl Config {
         &self.stack
     }
 
-    /// The socket through which people on this machine speak to the service, past the bus.
+    /// The socket through which people on this machine give orders to the service without the bus.
     #[must_use]
     pub fn control_socket(&self) -> PathBuf {
         let folder = self.xdg.runtime_dir.as_ref().map(|dir| dir.join("ovos-tools"));
@@ -301,7 +302,7 @@ impl Config {
         programs.chain(self.pythons.iter().map(|python| python.name.as_str()))
     }
 
-    /// The entry of this name: what it executes, or whose toolboxes it hosts.
+    /// The entry of this name: a program to execute, or a Python interpreter whose toolboxes are hosted.
     fn program(&self, name: &str) -> (Option<&ProgramConfig>, Option<&PythonConfig>) {
         let program = self.programs.iter().find(|program| program.name == name);
         let python = self.pythons.iter().find(|python| python.name == name);

@@ -142,7 +142,7 @@ fn read_level(reader: &mut Reader<'_>, env: &dyn Environment) -> Option<(LogLeve
     Some((level?, Origin::Variable(NAME)))
 }
 
-/// A folder, or none for `stdout`.
+/// A folder, or `None` for `stdout`.
 struct Folder;
 
 impl Folder {

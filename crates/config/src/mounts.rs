@@ -1,7 +1,8 @@
 //! The servers of the Model Context Protocol that are mounted as toolboxes, `service.mounts.<name>`.
 //!
-//! A mount is written as other hosts write a server in their `mcpServers`, as `ovos-mcp-toolbox` has it, or with the keys that
-//! both lack. A wrong mount costs only itself. Each field of [`MountConfig`] is a key; the defaults stand in its `Default`.
+//! A mount is written in one of three forms: as other hosts write a server in their `mcpServers`, as `ovos-mcp-toolbox` writes it,
+//! or with keys that neither has. An error in a mount affects only that mount. Each field of [`MountConfig`] is a key; the
+//! defaults are in its `Default`.
 
 mod fields;
 mod hidden;
@@ -31,43 +32,43 @@ use section::{ProgramConfig, ToolboxConfig};
 
 pub use hidden::opaque_segments;
 
-/// The toolbox of `ovos-tool-adapters`, whose section is a mount where it names a server.
+/// The toolbox of `ovos-tool-adapters`. Its section is a mount if it names a server.
 pub const ADAPTER: &str = "ovos-mcp-toolbox";
 
-/// Where other hosts have their servers; such an object may be pasted into `mounts` as it is.
+/// The key under which other hosts have their servers. The whole object may be pasted into `mounts`.
 const OTHER_HOSTS: &str = "mcpServers";
 
-/// Keys of other hosts that have no meaning here: whether a call has to be confirmed is the policy's.
+/// Keys of other hosts that have no meaning here: the policy decides whether a call has to be confirmed.
 const PASSED_OVER: [&str; 2] = ["autoApprove", "alwaysAllow"];
 
-/// Keys whose values may be secret. What stands in `bearer_env` by mistake is mostly the token.
+/// Keys whose values may be secret. A wrong value of `bearer_env` is usually the token itself.
 const SECRET: &[&str] = &["env", "headers", "url", "bearer_env"];
 
 /// One mounted server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MountConfig {
-    /// How it is reached. Default: `http` with a `url`, else `stdio`.
+    /// How the server is reached. Default: `http` if there is a `url`, else `stdio`.
     #[serde(deserialize_with = "fields::transport")]
     pub transport: Option<MountTransport>,
     /// Another name of `transport`.
     #[serde(rename = "type", deserialize_with = "fields::transport")]
     pub kind: Option<MountTransport>,
-    /// What is started: an absolute path, or a name that is searched in `PATH`.
+    /// The program to start: an absolute path, or a name that is searched in `PATH`.
     #[serde(deserialize_with = "fields::command")]
     pub command: Option<String>,
-    /// Its arguments.
+    /// The arguments of `command`.
     #[serde(deserialize_with = "fields::args")]
     pub args: Vec<String>,
-    /// Variables added to its environment. They may be secret, and are never shown.
+    /// Variables added to the environment of the process. They may be secret and are never shown.
     #[serde(deserialize_with = "fields::variables")]
     pub env: BTreeMap<String, String>,
-    /// Its working directory; without one an empty folder.
+    /// The working directory of the process. Default: an empty folder.
     #[serde(deserialize_with = "optional_path")]
     pub cwd: Option<PathBuf>,
-    /// Where it is reached over HTTP. Its query may be secret, and is never shown.
+    /// The URL of the server. Its query may be secret and is never shown.
     #[serde(deserialize_with = "fields::address")]
     pub url: Option<String>,
-    /// Headers of every request. Their values may be secret, and are never shown.
+    /// Headers of every request. Their values may be secret and are never shown.
     #[serde(deserialize_with = "fields::headers")]
     pub headers: BTreeMap<String, String>,
     /// The variable of the service's environment that holds the bearer token.
@@ -79,17 +80,17 @@ pub struct MountConfig {
     /// How long the server may take from its start to its list of tools, in seconds.
     #[serde(deserialize_with = "fields::seconds")]
     pub startup_timeout: f64,
-    /// Which of its tools are mounted, by the names that the server gives them.
+    /// Which tools of the server are mounted, by the names that the server gives them.
     #[serde(deserialize_with = "fields::filter")]
     pub tools: ToolFilter,
-    /// The effects of its tools, by the names that the server gives them; of all others it is `write`.
+    /// The effects of tools, by the names that the server gives them. All other tools have the effect `write`.
     #[serde(deserialize_with = "fields::effects")]
     pub effects: BTreeMap<String, Effect>,
-    /// Whether a tool of which the server says that it only reads has the effect `read`.
+    /// Whether a tool that the server marks as read-only has the effect `read`.
     pub trust_hints: bool,
-    /// Whether it is mounted.
+    /// Whether the server is mounted.
     pub enabled: bool,
-    /// The same as `enabled`, the other way round.
+    /// The opposite of `enabled`, as other hosts write it.
     pub disabled: bool,
     /// What the toolbox is for.
     #[serde(deserialize_with = "fields::description")]
@@ -97,7 +98,8 @@ pub struct MountConfig {
     /// The shape of results.
     #[serde(deserialize_with = "section::fields::word")]
     pub output: MountOutput,
-    /// The values of the variables that its keys name. They may be secret, and are never shown. This is no key.
+    /// The values of the variables that the keys of the mount name. They may be secret and are never shown. This field is not a
+    /// key.
     #[serde(default, skip_serializing)]
     pub filled_in: Vec<String>,
 }
@@ -106,9 +108,9 @@ pub struct MountConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MountTransport {
-    /// It is a process, which reads and writes lines.
+    /// The server is a process, which reads and writes lines.
     Stdio,
-    /// It has a URL.
+    /// The server has a URL.
     Http,
 }
 
@@ -116,10 +118,10 @@ pub enum MountTransport {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MountOutput {
-    /// What the server returns as structured, else `{content: its text}`; an error of the server is an error.
+    /// The structured result of the server, else `{content: its text}`. An error of the server is an error of the call.
     #[default]
     Structured,
-    /// `{content, is_error, raw}`, as `ovos-mcp-toolbox` has it.
+    /// `{content, is_error, raw}`, as `ovos-mcp-toolbox` returns it.
     Adapter,
 }
 
@@ -150,13 +152,13 @@ impl Default for MountConfig {
 }
 
 impl MountConfig {
-    /// Whether it is switched on.
+    /// Whether both `enabled` and `disabled` switch the mount on.
     #[must_use]
     pub fn is_enabled(&self) -> bool {
         self.enabled && !self.disabled
     }
 
-    /// What the mounts program gets to know of it, as the section of its toolbox.
+    /// The configuration that the mounts program receives as the section of the toolbox.
     fn own(&self) -> Map<String, Value> {
         match serde_json::to_value(self) {
             Ok(Value::Object(mut own)) => {
@@ -169,11 +171,11 @@ impl MountConfig {
     }
 }
 
-/// The program that is one mounted server as a toolbox. `command` is the mounts program.
+/// The program that offers one mounted server as a toolbox. `command` is the mounts program.
 pub(super) fn program(id: &str, mount: &MountConfig, command: &str, env: &dyn Environment) -> ProgramConfig {
     let token = mount.bearer_env.as_ref();
     let token = token.and_then(|name| Some((name.clone(), env.var(name)?)));
-    // Where the certificates are that https needs.
+    // The places of the certificates that https needs.
     let certificates = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
     let certificates = certificates.map(|name| Some((name.to_owned(), env.var(name)?)));
     let server = mount.command.iter().chain(&mount.args).cloned();
@@ -191,11 +193,11 @@ pub(super) fn program(id: &str, mount: &MountConfig, command: &str, env: &dyn En
     }
 }
 
-/// A mount by its toolbox's id: what it is, or all that is wrong with it.
+/// The mounts by the id of their toolbox: each is a configuration or all its errors.
 pub(super) type Mounts = BTreeMap<String, Result<Arc<MountConfig>, ConfigErrors>>;
 
-/// Reads every mount. Also returns the values in force, with what may be secret left out. A mount that cannot have its id is a
-/// notice: it costs neither the service nor the mount that has the id.
+/// Reads every mount. Also returns the values in force, without those that may be secret. A mount that cannot have its id causes a
+/// notice, but no error for the service or for the mount that has this id.
 pub(super) fn read(
     env: &dyn Environment,
     xdg: &Xdg,
@@ -281,7 +283,7 @@ fn left_out(stack: &Stack, at: &[&str], found: String, accepted: &str) -> Notice
     })
 }
 
-/// The id of the toolbox that a server of this name becomes. Other hosts allow names that are no ids.
+/// The id of the toolbox that a server of this name becomes. Other hosts allow names that are not valid ids.
 fn toolbox_id(name: &str) -> String {
     let legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     name.to_ascii_lowercase()
@@ -362,7 +364,8 @@ fn mount(
     mount
 }
 
-/// Reads the section of a mount: what its host obeys stands where that of any toolbox does, the rest in `service.mounts`.
+/// Reads the section of a mount. The keys of the host are in the section of the toolbox, as for any toolbox; all others are in
+/// `service.mounts`.
 pub(super) fn section(
     xdg: &Xdg,
     stack: &Stack,
@@ -377,7 +380,7 @@ pub(super) fn section(
     let section = Section::read(xdg, stack, id, service)?;
     let toolbox = ToolboxConfig {
         enabled: section.toolbox.enabled && mount.is_enabled(),
-        // The server's, and not those of the program that starts it.
+        // `env` of the mount applies to the server and not to the program that starts it.
         env: BTreeMap::new(),
         own: mount.own(),
         ..section.toolbox.clone()
@@ -390,7 +393,7 @@ pub(super) fn section(
     }))
 }
 
-/// What stands in the toolbox's section and belongs to the mount.
+/// Returns the error for a key in the toolbox's section that belongs into the mount.
 fn stray(stack: &Stack, id: &str) -> Option<ConfigError> {
     let path = ["PHAL", OURS, id];
     let written = stack.get(&path)?.as_object()?;

@@ -101,8 +101,8 @@ pub(super) fn rooted(env: &dyn Environment, path: &str) -> PathBuf {
 /// The folder of plugins that every package puts below its prefix, as `scripts/install.sh` lays it out.
 const INSTALLED_PLUGINS: &str = "lib/ovos-tools/plugins";
 
-/// The folders of plugins that come with the service: that of the prefix in which the program is installed, if it is in one
-/// (`PREFIX/bin`), and the two of the system.
+/// The folders of plugins that are installed with the service: that of the prefix in which the program is installed
+/// (`PREFIX/bin`), if it is in one, and the two of the system.
 pub(super) fn installed_plugins(env: &dyn Environment) -> Vec<PathBuf> {
     let program = env.program();
     let bin = program.as_deref().and_then(Path::parent);

@@ -1,4 +1,4 @@
-//! Names of tools and callers with `*`, as `tools.allow` and the rules of the policy have them.
+//! Patterns for names of tools and callers, in which `*` is allowed. `tools.allow` and the rules of the policy use them.
 
 /// Whether `name` matches `pattern`; `*` matches any run of characters.
 pub(super) fn matches(pattern: &str, name: &str) -> bool {

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::pattern::matches;
 use section::fields::checked;
 
-/// What is decided on: a `stop` always runs.
+/// The effects that rules can name. `stop` is missing: a stop always runs.
 const EFFECTS: [Effect; 5] = [
     Effect::Read,
     Effect::Write,
@@ -20,11 +20,11 @@ const EFFECTS: [Effect; 5] = [
     Effect::Resume,
 ];
 
-/// One rule. It applies to a call that every key which it states matches.
+/// One rule. It applies to a call if every key that the rule has matches the call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// Who asks.
+    /// The callers.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -41,7 +41,7 @@ pub struct Rule {
         deserialize_with = "effects"
     )]
     pub effects: Option<Vec<Effect>>,
-    /// What the call drives.
+    /// Whether the call drives a simulator or hardware.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -51,7 +51,7 @@ pub struct Rule {
     /// What happens to the call.
     #[serde(deserialize_with = "decide")]
     pub decide: Decide,
-    /// Why, as the answer to a refused call says it.
+    /// The reason, which the answer to a refused call contains.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -60,16 +60,16 @@ pub struct Rule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decide {
-    /// It runs.
+    /// The call runs.
     Allow,
-    /// It runs when a person has confirmed it.
+    /// The call runs when a person has confirmed it.
     Confirm,
-    /// It is refused.
+    /// The call is refused.
     Deny,
 }
 
 impl Decide {
-    /// As it is written.
+    /// The word for it in a rule.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -80,11 +80,11 @@ impl Decide {
     }
 }
 
-/// What a call drives.
+/// Whether a call drives a simulator or hardware.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Backend {
-    /// A simulator, which says so itself.
+    /// A simulator. The toolbox itself says that it is one.
     Simulated,
     /// Everything else.
     Hardware,
@@ -94,7 +94,7 @@ pub enum Backend {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Caller {
-    /// A program that brings a kind of client, such as `mcp`.
+    /// A program that connects a kind of client to the tools, such as `mcp`.
     Door,
     /// A HiveMind satellite.
     Hive,
@@ -103,10 +103,10 @@ pub enum Caller {
 }
 
 impl Caller {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 3] = [Self::Door, Self::Hive, Self::Bus];
 
-    /// As it is written.
+    /// The word for it in a rule.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -136,7 +136,7 @@ impl Who {
         }
     }
 
-    /// Whether a caller of this kind and name is meant.
+    /// Whether the pattern includes a caller of this kind and name.
     #[must_use]
     pub fn means(&self, kind: Caller, name: &str) -> bool {
         self.kind == kind && matches(&self.name, name)
@@ -169,7 +169,7 @@ impl Serialize for Who {
 }
 
 impl Rule {
-    /// Whether the rule is about this tool.
+    /// Whether the rule applies to this tool.
     #[must_use]
     pub fn names(&self, toolbox_id: &str, tool: &str) -> bool {
         self.tools.as_deref().is_none_or(|patterns| {
@@ -249,7 +249,7 @@ fn decide<'de, D: Deserializer<'de>>(from: D) -> Result<Decide, D::Error> {
     })
 }
 
-/// A list that is written has something in it: an empty one would match no call.
+/// Returns a list that has at least one entry. An empty list is refused, because it would match no call.
 fn some<T>(list: Vec<T>) -> Option<Option<Vec<T>>> {
     (!list.is_empty()).then_some(Some(list))
 }

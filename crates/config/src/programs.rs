@@ -1,4 +1,4 @@
-//! The programs that are toolboxes, `service.programs.<name>`, in the order of the files: what is executed, and the Python
+//! The programs that are toolboxes, `service.programs.<name>`, in the order of the files: programs to execute, and Python
 //! interpreters whose toolboxes are hosted.
 
 use std::sync::Arc;
@@ -16,10 +16,10 @@ pub(super) fn path<'a>(keys: &[&'a str]) -> Vec<&'a str> {
     [&ServiceConfig::PATH[..], &["programs"], keys].concat()
 }
 
-/// What the entries name.
+/// The programs and interpreters that the entries name.
 pub(super) struct Programs {
     pub(super) commands: Vec<Arc<ProgramConfig>>,
-    /// The built-in one comes last if it is not written.
+    /// The built-in interpreter comes last if the configuration does not name it.
     pub(super) pythons: Vec<Arc<PythonConfig>>,
 }
 
@@ -55,7 +55,7 @@ fn command(reader: &mut Reader<'_>, name: &str) -> ProgramConfig {
     let written = reader.written(&at);
     let missing = written.get("command").is_none_or(Value::is_null);
     let (mut program, mut rest) = reader.open(&at, written, ProgramConfig::new(name));
-    // It is no key of the entry.
+    // The name is not a key of the entry.
     name.clone_into(&mut program.name);
     rest.shift_remove("confine");
     reader.refuse(&at, &program, &rest);

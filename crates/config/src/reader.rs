@@ -1,8 +1,8 @@
-//! Reads one section of the stack: lays what is written over the defaults, and keeps where each value comes from.
+//! Reads one section of the stack: applies the written values to the defaults, and records the origin of each value.
 //!
 //! A section is a struct. Its fields are the keys; their types and serde attributes say what is accepted (`section::fields`);
-//! a value of the struct holds the defaults. [`Reader`] lays each key over the defaults by itself, so that all errors
-//! are reported at once and each names its key.
+//! a value of the struct holds the defaults. [`Reader`] applies each key to the defaults by itself, so that all errors are
+//! reported at once and each names its key.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -25,7 +25,7 @@ pub(super) struct Reader<'a> {
     inherits: Option<&'a [&'a str]>,
     /// The options of the command line, by the dotted keys that they set.
     options: BTreeMap<String, &'static str>,
-    /// The keys whose values may be secret: an error says only of which type they are.
+    /// The keys whose values may be secret. An error about one of them names only the type of the value.
     pub(super) secret: &'static [&'static str],
     pub(super) settings: Vec<Setting>,
     pub(super) errors: Vec<ConfigError>,
@@ -44,8 +44,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns what is written at `path`. If that is not an object, the error names the outermost part of the path
-    /// that is none.
+    /// Returns the object at `path`. If there is no object, the error names the outermost part of the path that is not an object.
     pub(super) fn written(&mut self, path: &[&str]) -> Map<String, Value> {
         let stack = self.stack;
         for depth in 1..=path.len() {
@@ -54,7 +53,7 @@ impl<'a> Reader<'a> {
                 Some(Value::Object(values)) if depth == path.len() => return values.clone(),
                 Some(Value::Object(_)) => {}
                 Some(other) => {
-                    // What stands in the place of a section with secrets may be one.
+                    // The value that was written instead of a section with secrets may itself be a secret.
                     let found = match self.secret {
                         [] => describe(other),
                         _ => kind(other).to_owned(),
@@ -75,7 +74,7 @@ impl<'a> Reader<'a> {
         section
     }
 
-    /// Lays the written keys over the defaults; `null` counts as absent. Also returns the keys that are not fields of
+    /// Applies the written keys to the defaults; `null` counts as absent. Also returns the keys that are not fields of
     /// `T`, with their values unchanged.
     pub(super) fn open<T: Serialize + DeserializeOwned>(
         &mut self,
@@ -92,7 +91,7 @@ impl<'a> Reader<'a> {
             if let Some(found) = written.shift_remove(key).filter(|found| !found.is_null()) {
                 match replaced(&section, key, &found, &self.readings(&at, &found)) {
                     Ok(with_it) => (section, origin) = (with_it, self.origin(&at)),
-                    // What does not belong there may be a key, and this text goes to logs.
+                    // The refused value may be a secret, and the text of the error goes to logs.
                     Err(accepted)
                         if self.secret.contains(&key.as_str()) || SECRETS.contains(&key.as_str()) =>
                     {
@@ -187,8 +186,8 @@ fn fields<T: Serialize>(section: &T) -> Map<String, Value> {
     }
 }
 
-/// Replaces one field by the written value, or by the first other reading of it that the field accepts. The error is
-/// what the field accepts.
+/// Replaces one field by the written value, or by the first other reading of it that the field accepts. The error says what the
+/// field accepts.
 fn replaced<T: Serialize + DeserializeOwned>(
     section: &T,
     key: &str,
@@ -203,14 +202,15 @@ fn replaced<T: Serialize + DeserializeOwned>(
     with(found).or_else(|refused| {
         let other = readings.iter().find_map(|value| with(value).ok());
         other.ok_or_else(|| match found {
-            // A number of more than 64 bits does not reach a flattened field; -1 does, and no field accepts it.
+            // A flattened field does not receive a number of more than 64 bits. It does receive -1, which no field accepts, so the
+            // error for -1 says what is accepted.
             Value::Number(_) => accepted(&with(&json!(-1)).err().unwrap_or(refused)),
             _ => accepted(&refused),
         })
     })
 }
 
-/// Returns what serde's message says is accepted, in words for an operator.
+/// Turns the message of serde into words for an operator: what is accepted.
 fn accepted(refused: &serde_json::Error) -> String {
     let told = refused.to_string();
     let accepted = told

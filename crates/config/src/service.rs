@@ -59,13 +59,13 @@ pub struct ServiceConfig {
     pub max_generations: usize,
     /// Whether tools with effect `resume` may be invoked over the bus.
     pub operator_tools: bool,
-    /// Who may call which tools: the first rule of which every stated key matches decides, then the built-in rules.
+    /// Who may call which tools. The first rule that matches decides; if none matches, the built-in rules decide.
     #[serde(deserialize_with = "rules")]
     pub policy: Vec<Rule>,
     /// How long a call waits to be confirmed.
     #[serde(rename = "confirm_ms", with = "Millis::<1000, 3_600_000>")]
     pub confirm: Duration,
-    /// Whether the `mycroft.PHAL.*` status topics are answered too.
+    /// Whether the service also answers the status topics `mycroft.PHAL.*`.
     pub answer_as_phal: bool,
     /// The longest delay between reconnects, at least `reconnect_first_ms`.
     #[serde(rename = "reconnect_max_ms", with = "Millis::<1, 3_600_000>")]
@@ -80,8 +80,8 @@ pub struct ServiceConfig {
     /// execution is used.
     #[serde(rename = "stage_dir", deserialize_with = "paths")]
     pub stage_dirs: Vec<PathBuf>,
-    /// The largest result of a tool, in bytes of JSON. At most 24 MiB: with its envelope it still has to pass a bus
-    /// that disconnects senders above 25 MB.
+    /// The largest result of a tool, in bytes of JSON. At most 24 MiB: the bus disconnects senders of messages above 25 MB, and
+    /// the message is larger than the result.
     #[serde(with = "Whole::<1024, 25_165_824>")]
     pub max_result_bytes: usize,
     /// The time limit for a child process that test-loads a plugin file.
@@ -154,7 +154,7 @@ impl ServiceConfig {
     /// The path of the section.
     pub(super) const PATH: [&'static str; 3] = ["PHAL", OURS, "service"];
 
-    /// The folder of content: one for each toolbox, by its id, and that of answers.
+    /// The folder of content. It has a folder for each toolbox, named by its id, and one for the files that answers carry.
     #[must_use]
     pub fn content_dir(&self) -> PathBuf {
         self.state_dir.join("content")
@@ -167,7 +167,7 @@ impl ServiceConfig {
     }
 
     fn defaults(env: &dyn Environment, xdg: &Xdg, bus: &BusConfig) -> Self {
-        // A bus on this machine is back sooner, and trying it costs less.
+        // A bus on this machine returns sooner, and an attempt to connect to it costs less.
         let (first, max) = if bus.is_local() { (200, 500) } else { (500, 2000) };
         let mut stage_dirs: Vec<PathBuf> = xdg.runtime_dir.iter().map(|dir| dir.join("ovos-tools")).collect();
         stage_dirs.push(xdg.cache_home.join("ovos-tools/stage"));
@@ -210,7 +210,7 @@ impl ServiceConfig {
         let at = |key| [&Self::PATH[..], &[key]].concat();
         let mut written = reader.written(&Self::PATH);
         if !overrides.plugins.is_empty() {
-            // Relative to the working directory of the command, unlike paths in files.
+            // Paths on the command line are relative to the working directory of the command, unlike paths in files.
             let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
             let dirs: Vec<PathBuf> = overrides.plugins.iter().map(absolute).collect();
             let dirs: Vec<Option<&str>> = dirs.iter().map(|dir| dir.to_str()).collect();
@@ -222,12 +222,12 @@ impl ServiceConfig {
             reader.set_by_option(&at("embedded_bus"), "--embedded-bus");
         }
         let mut defaults = Self::defaults(env, reader.xdg, bus);
-        // By default the longest delay between reconnects is at least the first one, which may be written.
+        // The default of the longest delay between reconnects must be at least the first delay, which a file may set.
         let mut once = Reader::new(reader.stack, reader.xdg, None);
         let (read_once, _) = once.open(&Self::PATH, written.clone(), defaults.clone());
         defaults.reconnect_max = defaults.reconnect_max.max(read_once.reconnect_first);
         let (config, mut rest) = reader.open(&Self::PATH, written, defaults);
-        // They are read by themselves.
+        // Other code reads these keys.
         rest.shift_remove("doors");
         rest.shift_remove("programs");
         rest.shift_remove("mounts");

@@ -45,7 +45,7 @@ pub(super) fn is_yaml(path: &Path) -> bool {
         .is_some_and(|name| name.ends_with(".yml") || name.ends_with(".yaml"))
 }
 
-/// What ends a line for Python's `str.splitlines`, beside `\r\n`.
+/// The characters that end a line for Python's `str.splitlines`, in addition to `\r\n`.
 const LINE_ENDS: [char; 10] = [
     '\n', '\r', '\x0b', '\x0c', '\x1c', '\x1d', '\x1e', '\u{85}', '\u{2028}', '\u{2029}',
 ];
@@ -101,7 +101,7 @@ pub(super) fn truthy(value: &Value) -> bool {
     }
 }
 
-/// Says of which type a value is that may be secret.
+/// Returns the type of a value that may be secret, for an error message.
 pub(super) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

@@ -27,13 +27,14 @@ use section::{Confine, Isolation, ToolboxConfig};
 pub struct Section {
     /// The toolbox's id, the key of the section.
     pub id: String,
-    /// What the host obeys.
+    /// The keys that the host obeys.
     pub toolbox: ToolboxConfig,
     /// `limits`.
     pub limits: ToolboxLimits,
     /// `tools`: which of its tools are visible on the bus.
     pub tools: ToolFilter,
-    /// Why it must not run inside the service, where the service's `isolation` says that it does: a program does not.
+    /// Why the toolbox must not run inside the service although the service's `isolation` says so. It does not matter if the
+    /// toolbox is a program, which never runs inside the service.
     pub needs_process: Option<ConfigErrors>,
     /// Host keys in force and the toolbox's own top-level keys, with origins.
     pub settings: Vec<Setting>,
@@ -128,7 +129,7 @@ impl Section {
             }));
         }
         let at = |keys: &[&'static str]| [&path[..], keys].concat();
-        // What is absent here is the service's, or a default that the service has no key for.
+        // The origin of a key that is absent here is that of the service's key, or a default if the service has no such key.
         let mut reader = Reader::new(stack, xdg, Some(&ServiceConfig::PATH));
         let written = reader.written(&path);
         let says_where = written.get("isolation").is_some_and(|written| !written.is_null());
@@ -170,7 +171,7 @@ impl Section {
             if set && host.isolation == Isolation::InProcess {
                 let found = stack.get(&key).map_or_else(String::new, describe);
                 let accepted = "nothing unless isolation is \"process\": it needs a process of its own";
-                // Whether it is a program, which has one, is known when it is loaded.
+                // If the toolbox is a program, it has a process. Whether it is one is known only when it is loaded.
                 let told = if says_where { &mut reader } else { &mut of_service };
                 told.wrong(&key, found, accepted);
             }

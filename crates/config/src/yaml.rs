@@ -1,4 +1,4 @@
-//! Parses YAML into JSON values: applies `<<`, refuses tags.
+//! Parses YAML into JSON values. Applies `<<` and refuses tags.
 
 use serde_json::{Map, Value};
 
@@ -30,7 +30,7 @@ fn apply_merge_keys(value: &mut Value) -> Result<(), String> {
     }
 }
 
-/// Adds the keys of a mapping, or of a list of mappings, that are not present yet.
+/// Adds those keys of a mapping, or of a list of mappings, that are not present yet.
 fn add(values: &mut Map<String, Value>, source: Value) -> Result<(), String> {
     match source {
         Value::Object(more) => {

@@ -1,4 +1,4 @@
-//! What a model reads of a call: results, and failures that say what to send instead. Pure.
+//! What a model reads about the outcome of a call: a result, or a failure that says what to send instead. Pure.
 
 use client::payload::{Confirm, ErrorDetail, InvokeResponse, failure_key};
 use client::{ClientError, Received, Refusal};
@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 
 use crate::{Lost, Registered};
 
-/// What became of a call, for a model.
+/// The outcome of a call, for a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// What it reads.
+    /// The text that the model reads.
     pub text: String,
-    /// The same as an object: what the tool returned, or `{"error": {"kind", "message", ...}}`.
+    /// The outcome as an object: what the tool returned, or `{"error": {"kind", "message", ...}}`.
     pub data: Value,
-    /// Whether it is a failure.
+    /// Whether the call failed.
     pub failed: bool,
 }
 
@@ -35,7 +35,7 @@ impl Answer {
         Self { text, data, failed }
     }
 
-    /// The answer of the service.
+    /// Converts the answer of the service.
     #[must_use]
     pub fn of(tool: &Registered, answer: &Received<InvokeResponse>) -> Self {
         match answer.accepted() {
@@ -44,7 +44,7 @@ impl Answer {
         }
     }
 
-    /// A call that got no answer, or an error for one.
+    /// Converts a call without an answer, or with an error as its answer.
     #[must_use]
     pub fn refused(tool: &Registered, error: &ClientError) -> Self {
         match error {
@@ -59,7 +59,7 @@ impl Answer {
         }
     }
 
-    /// A call that its client gave up for this reason.
+    /// A call that its client cancelled for this reason.
     #[must_use]
     pub fn cancelled(tool: &Registered, why: &str) -> Self {
         Self::failure(
@@ -68,7 +68,7 @@ impl Answer {
         )
     }
 
-    /// A call without an answer. `left` is why its client gave it up.
+    /// A call without an answer. `left` is the reason why its client cancelled it.
     #[must_use]
     pub fn lost(tool: &Registered, lost: &Lost, left: &str) -> Self {
         match lost {
@@ -78,14 +78,14 @@ impl Answer {
     }
 }
 
-/// How a call can be confirmed, where its answer is that it has to be.
+/// Returns how a call can be confirmed, if its answer says that it has to be.
 #[must_use]
 pub fn confirm(answer: &Received<InvokeResponse>) -> Option<Confirm> {
     serde_json::from_value(answer.data.get("confirm")?.clone()).ok()
 }
 
-/// A call that waits for a person at the machine, because its client's user was not asked. The token is not shown: a yes is
-/// not for the model to say.
+/// A call that waits for a person at the machine, because the client's user was not asked. The token is not shown, because a model
+/// must not confirm a call.
 #[must_use]
 pub fn waits(tool: &Registered, confirm: &Confirm, why: &str) -> Answer {
     let Confirm {
@@ -103,7 +103,7 @@ pub fn waits(tool: &Registered, confirm: &Confirm, why: &str) -> Answer {
     )
 }
 
-/// What a tool returned. Outputs that say they failed are failures.
+/// Converts what a tool returned. An output that says of itself that it failed is a failure.
 fn output(value: Value) -> Answer {
     let failed = failure_key(&value).is_some();
     // Structured content was an object in every revision up to 2025-11-25.
@@ -138,7 +138,7 @@ fn refusal_of(tool: &Registered, refusal: &Refusal) -> Answer {
     Answer::failure(&text, json!({"error": error}))
 }
 
-/// What to do about an error.
+/// Returns advice to the model about an error.
 fn advice(tool: &Registered, refusal: &Refusal) -> Option<String> {
     Some(match refusal.known_kind()? {
         FailureKind::ValueError => format!(
@@ -160,7 +160,7 @@ fn advice(tool: &Registered, refusal: &Refusal) -> Option<String> {
     })
 }
 
-/// `a (integer, required), b (number from 0 to 1)`.
+/// Describes the arguments of a schema in words: `a (integer, required), b (number from 0 to 1)`.
 fn arguments(schema: &Object) -> String {
     let empty = Object::new();
     let properties = schema

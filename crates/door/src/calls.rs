@@ -9,7 +9,7 @@ use tokio::sync::watch;
 #[derive(Debug)]
 pub struct Calls(watch::Sender<BTreeMap<String, String>>);
 
-/// A call under way. Dropped before it has its answer, it asks the service to end the call.
+/// A call under way. If it is dropped before it has its answer, it asks the service to end the call.
 pub(crate) struct Running<'a> {
     calls: &'a Calls,
     client: &'a Client,
@@ -33,13 +33,13 @@ impl Calls {
         }
     }
 
-    /// Their call_ids.
+    /// The call_ids of the calls under way.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         self.0.borrow().keys().cloned().collect()
     }
 
-    /// The tool of a call; the call_id where it has ended.
+    /// The tool of a call, or the call_id if the call has ended.
     #[must_use]
     pub fn tool_of(&self, call_id: &str) -> String {
         let tool = self.0.borrow().get(call_id).cloned();
@@ -52,7 +52,7 @@ impl Calls {
     /// Safe.
     pub async fn all_ended(&self, calls: &[String]) {
         let gone = |running: &BTreeMap<_, _>| !calls.iter().any(|call| running.contains_key(call));
-        // The sender is a field: it does not go away.
+        // The sender is a field, so it exists as long as `self`.
         _ = self.0.subscribe().wait_for(gone).await;
     }
 
@@ -66,12 +66,12 @@ impl Calls {
 }
 
 impl Running<'_> {
-    /// The service has answered: there is nothing left to end.
+    /// Records that the service has answered: there is no call left to end.
     pub(crate) fn answered(&mut self) {
         self.answered = true;
     }
 
-    /// Tells the service that the door is there.
+    /// Tells the service that the door still runs.
     pub(crate) fn beat(&self) -> Result<(), ClientError> {
         self.client.beat()
     }

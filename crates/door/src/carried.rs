@@ -1,4 +1,4 @@
-//! One call, or one run, on its way from a client of the door to its answer.
+//! One call, or one run, from a client's request to its answer.
 
 use std::time::Duration;
 
@@ -9,21 +9,22 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep_unti
 use crate::calls::Running;
 use crate::{Door, Registered};
 
-/// How often a cancel is sent until the call has ended: the first one may come before the service knows the call.
+/// How often a cancel is sent until the call has ended: the first cancel may arrive before the service knows the call.
 const CANCEL_EVERY: Duration = Duration::from_millis(250);
 
-/// How often the service is told that the door is there while something moves; after a second without it ends the call.
+/// How often the service is told that the door still runs while something moves. After a second without a beat the service ends
+/// the call.
 const BEAT_EVERY: Duration = Duration::from_millis(250);
 
-/// How long a cancelled call is waited for: what moves comes to rest first.
+/// How long to wait for the end of a cancelled call: what moves comes to rest first.
 const CANCEL_WAIT: Duration = Duration::from_secs(10);
 
-/// A call under way. Dropped before it has its answer, it asks the service to end the call.
+/// A call under way. If it is dropped before it has its answer, it asks the service to end the call.
 pub struct Carried<'a, A> {
     running: Running<'a>,
     call: Call<A>,
     tool: &'a str,
-    /// Where the call moves something.
+    /// The interval of the beats, if the call moves something.
     beat: Option<Interval>,
     cancelled: Option<Cancelled>,
 }
@@ -36,19 +37,19 @@ struct Cancelled {
 /// Why a call has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum Lost {
-    /// The bus or the service.
+    /// The connection to the bus, or the service, failed.
     #[error("{0}")]
     Client(#[from] ClientError),
-    /// It was cancelled, and has not ended since.
+    /// The call was cancelled, and has not ended since.
     #[error("it was cancelled and did not end within {} s", CANCEL_WAIT.as_secs())]
     StillRuns,
 }
 
 impl Door {
-    /// Sends a call or a run. `tool` says what it may do: a door whose call moves something beats while it runs.
+    /// Sends a call or a run. `tool` says what the call may do: while a call that moves something runs, the door beats.
     ///
     /// # Errors
-    /// It could not be sent: nothing runs.
+    /// The call could not be sent: nothing runs.
     pub fn carry<'a, A>(
         &'a self,
         tool: &'a Registered,
@@ -58,7 +59,8 @@ impl Door {
         tracing::debug!(call_id, tool = tool.name, "call");
         let mut running = self.calls.enter(&self.client, call_id, &tool.name);
         let beat = (tool.effect == Effect::Motion).then(|| {
-            // Before the call, so that the service knows whose it is. Where the bus is away, the service ends what moves.
+            // The beat is sent before the call, so that the service knows which door the call belongs to. If the bus is away, the
+            // service ends what moves.
             _ = self.client.beat();
             every(BEAT_EVERY)
         });
@@ -77,7 +79,7 @@ impl<A> Carried<'_, A> {
     /// Waits for the next step.
     ///
     /// # Errors
-    /// The call has no answer. Where it may still run, the service is asked to end it.
+    /// The call has no answer. If it may still run, the service is asked to end it.
     ///
     /// # Cancel safety
     /// Safe: nothing is lost.
@@ -131,7 +133,8 @@ impl<A> Carried<'_, A> {
         }
     }
 
-    /// Asks the service to end the call, until it has: its answer tells how it ended. `reason` goes to the log.
+    /// Asks the service to end the call, again and again until the call has ended; its answer tells how it ended. `reason` goes to
+    /// the log.
     pub fn cancel(&mut self, reason: &str) {
         if self.cancelled.is_some() {
             return;
@@ -150,7 +153,7 @@ impl<A> Carried<'_, A> {
     }
 }
 
-/// From one period on.
+/// Returns an interval whose first tick comes after one period.
 fn every(period: Duration) -> Interval {
     let mut interval = interval_at(Instant::now() + period, period);
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -13,13 +13,13 @@ use tokio_util::task::TaskTracker;
 
 use crate::{Calls, Listing};
 
-/// How often it is looked whether the service or its toolboxes changed without an event, as after a crash.
+/// How often the door checks whether the service or its toolboxes changed without an event, as after a crash.
 const POLL: Duration = Duration::from_secs(2);
 
-/// How long a client that lists the tools waits for the service; it gets the last list then.
+/// How long a client that lists the tools waits for the service. After that it gets the last list.
 const LIST_WAIT: Duration = Duration::from_secs(2);
 
-/// How often a list is asked for when a reload comes between its two halves.
+/// How often a list is asked for if a reload comes between its two requests.
 const ATTEMPTS: usize = 3;
 
 /// Shared by all clients of a door.
@@ -39,8 +39,8 @@ pub struct Door {
 }
 
 impl Door {
-    /// A door that shows the tools that `toolset` permits. `own` are the names of tools that it shows beside those and the two
-    /// stops.
+    /// Creates a door that shows the tools that `toolset` permits. `own` are the names of further tools that the door shows
+    /// besides these and the two stops.
     #[must_use]
     pub fn new(
         client: Client,
@@ -60,19 +60,19 @@ impl Door {
         })
     }
 
-    /// The tools as they were last seen.
+    /// Returns the list of tools as it was last received.
     #[must_use]
     pub fn listing(&self) -> Arc<Listing> {
         Arc::clone(&self.listing.borrow())
     }
 
-    /// The tools, and every change of them from now on.
+    /// Returns the list of tools, and every change of it from now on.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<Arc<Listing>> {
         self.listing.subscribe()
     }
 
-    /// The tools as they are now; those that were last seen where the service does not answer.
+    /// Asks the service for the tools. Returns the last list if the service does not answer.
     ///
     /// # Cancel safety
     /// Safe: it changes nothing.
@@ -160,7 +160,7 @@ impl Door {
     }
 }
 
-/// What changes when the tools do.
+/// The parts of a status that change when the tools do.
 #[derive(PartialEq)]
 struct Loaded {
     pid: u32,

@@ -1,8 +1,8 @@
-//! What the doors have in common. A door is a program that brings a kind of client to the tools: it is a bus client, made of
-//! [`client::Client`], and the service does not know it.
+//! What the doors have in common. A door is a program that connects a kind of client to the tools. It is a bus client, made of
+//! [`client::Client`]; the service has no code for it.
 //!
-//! [`Door`] holds the bus, the list of tools and the calls under way; [`Listing`] is what clients see; [`Carried`] is one call
-//! on its way to its answer; [`stop`] does what the two stops do that every door shows; [`Answer`] is what a model reads.
+//! [`Door`] holds the bus, the list of tools and the calls under way. [`Listing`] is the list that clients see. [`Carried`] is one
+//! call from request to answer. [`stop`] carries out the two stops that every door shows. [`Answer`] is what a model reads.
 
 mod answer;
 mod calls;

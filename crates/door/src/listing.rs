@@ -1,4 +1,4 @@
-//! The tools that a door shows, and the names that clients know them by. Pure.
+//! The tools that a door shows, and the names by which clients know them. Pure.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::StopTool;
 /// The longest name that hosts and models accept.
 pub const MAX_NAME: usize = 64;
 
-/// The tools of toolboxes at one moment. The stops are not among them: they are always there.
+/// The tools of all toolboxes at one moment. The two stops are not in this list: every door always shows them.
 #[derive(Debug, Default, PartialEq)]
 pub struct Listing {
     tools: Vec<Arc<Registered>>,
@@ -24,32 +24,32 @@ pub struct Listing {
 /// A tool of a toolbox.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Registered {
-    /// The name that clients know: at most 64 of `[A-Za-z0-9_-]`.
+    /// The name that clients use: at most 64 of `[A-Za-z0-9_-]`.
     pub exported: String,
-    /// Its own name.
+    /// The tool's own name.
     pub name: String,
     /// The toolbox that owns it.
     pub toolbox_id: String,
-    /// What it does to the world.
+    /// The effect of the tool.
     pub effect: Effect,
-    /// What it is for.
+    /// The description of the tool.
     pub description: String,
     /// The schema of its arguments.
     pub arguments: Arc<Object>,
     /// The schema of its output.
     pub output: Option<Arc<Object>>,
-    /// The arguments of each call that an agent makes of it when a run that moved what the call holds has ended.
+    /// The arguments of each call of this tool that an agent makes at the end of a run that moved what the call holds.
     pub agent_end: Vec<Object>,
 }
 
 impl Listing {
-    /// From the answers to `ovos.tools.list` and `ovos.tools.export`: what `toolset` permits, without tools that lift a stop.
-    /// `own` are the names of further tools of the door. `None` where the two answers do not fit, because a reload came
-    /// between them.
+    /// Builds the list from the answers to `ovos.tools.list` and `ovos.tools.export`: the tools that `toolset` permits, without
+    /// those that lift a stop. `own` are the names of further tools of the door. `None` if the two answers do not fit, because a
+    /// reload came between them.
     #[must_use]
     pub fn new(listed: &[ToolEntry], exported: &Value, toolset: &Toolset, own: &[&str]) -> Option<Self> {
         let exported = exported.as_array()?;
-        // What is not known to be harmless is not.
+        // A tool whose effect is unknown does not count as harmless.
         let effect = |entry: &ToolEntry| entry.meta.as_ref().map_or(Effect::Write, |meta| meta.effect);
         let offered: Vec<&ToolEntry> = listed
             .iter()
@@ -94,20 +94,20 @@ impl Listing {
             .push(Arc::new(registered(entry, exported, effect, schemas)));
     }
 
-    /// The tools that toolboxes want called when a run of an agent that moved them has ended, also those that the toolset leaves
-    /// out: what a toolbox does then is not for a model to choose.
+    /// The tools that toolboxes want called at the end of an agent's run that moved them. This includes tools that the toolset
+    /// leaves out, because these calls are not the model's choice.
     #[must_use]
     pub fn agent_ends(&self) -> &[Arc<Registered>] {
         &self.agent_ends
     }
 
-    /// In an order that does not change while the tools do not.
+    /// The tools, in an order that changes only when the tools do.
     #[must_use]
     pub fn tools(&self) -> &[Arc<Registered>] {
         &self.tools
     }
 
-    /// The tool that clients know by this name.
+    /// Returns the tool that clients know by this name.
     #[must_use]
     pub fn tool(&self, exported: &str) -> Option<&Arc<Registered>> {
         self.tools.get(*self.names.get(exported)?)

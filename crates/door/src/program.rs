@@ -1,4 +1,4 @@
-//! The program of a door: its options, its log, the bus that it waits for, and how it is told to end.
+//! The program of a door: its options, its log, its connection to the bus, and its end on a signal.
 
 use std::fmt::Display;
 use std::io::Write as _;
@@ -20,10 +20,10 @@ use crate::Door;
 /// How long most requests to the service may take.
 const WAIT: Duration = Duration::from_secs(5);
 
-/// How long the first connection to the bus is tried for: hosts start a door together with everything else.
+/// How long the first connection to the bus is attempted: hosts start a door together with everything else.
 const BUS_WAIT: Duration = Duration::from_secs(10);
 
-/// Between two tries.
+/// The time between two attempts to connect.
 const BUS_AGAIN: Duration = Duration::from_millis(250);
 
 /// The options that every door has.
@@ -41,7 +41,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// Logs to stderr: `quiet`, or `verbose` with -v; everything with -vv. `always` holds at every level.
+    /// Starts logging to stderr. The filter is `quiet`, or `verbose` with -v; -vv logs everything. `always` applies at every
+    /// level.
     pub fn log(&self, quiet: &str, verbose: &str, always: &str) {
         let level = match self.verbose {
             0 => quiet,
@@ -58,7 +59,7 @@ impl Options {
     /// Reads the configuration, and logs its notices.
     ///
     /// # Errors
-    /// Everything that is wrong with the configuration.
+    /// All errors of the configuration.
     pub fn load(&self) -> Result<Arc<Config>, ProgramError> {
         let overrides = Overrides {
             config: self.config.clone(),
@@ -73,7 +74,7 @@ impl Options {
     }
 }
 
-/// Why a door does not serve.
+/// Why a door cannot serve.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
     /// The configuration is wrong.
@@ -82,23 +83,23 @@ pub enum ProgramError {
     /// There is no bus.
     #[error("{0}")]
     Bus(#[from] ClientError),
-    /// The system refuses something.
+    /// The system refuses an operation.
     #[error("{what}: {cause}")]
     Machine {
-        /// What the door wanted.
+        /// The operation.
         what: &'static str,
-        /// What the system said.
+        /// The error of the system.
         cause: std::io::Error,
     },
 }
 
 impl ProgramError {
-    /// For `map_err`: the system refuses `what`.
+    /// Returns a function for `map_err`, which says that the system refuses `what`.
     pub fn machine(what: &'static str) -> impl FnOnce(std::io::Error) -> Self {
         move |cause| Self::Machine { what, cause }
     }
 
-    /// As those of `ovos-tools`.
+    /// The exit code, with the same meaning as those of `ovos-tools`.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -109,10 +110,10 @@ impl ProgramError {
     }
 }
 
-/// Runs a program to its end. What a thread still blocks on then, such as a read of stdin, is left behind.
+/// Runs a program to its end. A thread that is still blocked then, for example in a read of stdin, is not waited for.
 ///
 /// # Errors
-/// Those of `program`, or there is no runtime.
+/// The errors of `program`, or there is no runtime.
 pub fn block_on<T, E: From<ProgramError>>(program: impl Future<Output = Result<T, E>>) -> Result<T, E> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -124,14 +125,14 @@ pub fn block_on<T, E: From<ProgramError>>(program: impl Future<Output = Result<T
     ran
 }
 
-/// Says on stderr why the program failed.
+/// Writes to stderr why the program failed.
 pub fn failed(error: &impl Display, exit_code: u8) -> ExitCode {
-    // Without stderr the exit code says it.
+    // Without stderr the exit code alone shows the failure.
     _ = writeln!(std::io::stderr(), "error: {error}");
     ExitCode::from(exit_code)
 }
 
-/// A door's place on the bus.
+/// A door's connection to the bus.
 pub struct Joined {
     /// The bus.
     pub client: Client,
@@ -141,11 +142,11 @@ pub struct Joined {
 }
 
 impl Joined {
-    /// Connects to the bus, which may start together with the door. `source` names the door in the context of its messages.
-    /// `None` where it was told to end before.
+    /// Connects to the bus, which may start at the same time as the door. `source` names the door in the context of its messages.
+    /// `None` if the door was told to end before it was connected.
     ///
     /// # Errors
-    /// There is no bus 10 s later, or the system lets no more signals be heard.
+    /// There is no bus after 10 s, or the system does not allow a handler for signals.
     pub async fn connect(config: &Config, source: &str) -> Result<Option<Self>, ProgramError> {
         let shutdown = CancellationToken::new();
         let signals = on_signals(shutdown.clone()).map_err(ProgramError::machine("listen for signals"))?;
@@ -160,16 +161,16 @@ impl Joined {
         }))
     }
 
-    /// The door `name`, which the service knows from now on. `own` are the names of tools that it shows beside those that
-    /// `toolset` permits and the two stops.
+    /// Announces the door `name` to the service and returns it. `own` are the names of further tools that it shows besides those
+    /// that `toolset` permits and the two stops.
     #[must_use]
     pub fn door(&self, name: &str, toolset: &Toolset, own: &'static [&'static str]) -> Arc<Door> {
-        // Where the bus is away again: each beat says as much.
+        // The error is ignored: if the bus is away again, each beat announces the door, too.
         _ = self.client.hello(name);
         Door::new(self.client.clone(), toolset.clone(), own, self.shutdown.clone())
     }
 
-    /// Ends what hangs on `shutdown`, and leaves the bus.
+    /// Cancels `shutdown`, and leaves the bus.
     pub async fn close(self) {
         self.shutdown.cancel();
         self.signals.abort();

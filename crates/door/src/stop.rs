@@ -1,4 +1,4 @@
-//! What the two stops do.
+//! Carries out the two stops.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::{Answer, Door, StopTool};
 /// How long `stop_moving` waits for the calls to end: what moves comes to rest first.
 const REST_WAIT: Duration = Duration::from_secs(5);
 
-/// Stops. Looks at no arguments and waits for nothing first.
+/// Carries out a stop. It ignores arguments and waits for nothing before it stops.
 ///
 /// # Cancel safety
 /// The stop has been sent when this first yields.

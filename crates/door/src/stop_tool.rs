@@ -1,9 +1,9 @@
-//! The two stops that every client of every door has, beside the tools that it may see.
+//! The two stops, which every client of every door has besides the tools that it may see.
 
 use ovos_toolbox_wire::Object;
 use serde_json::json;
 
-/// One of the two.
+/// One of the two stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopTool {
     /// Stops and latches every toolbox.
@@ -16,7 +16,7 @@ impl StopTool {
     /// Both, the harder one first.
     pub const ALL: [Self; 2] = [Self::EmergencyStop, Self::StopMoving];
 
-    /// Its name.
+    /// The name of the tool.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -25,7 +25,7 @@ impl StopTool {
         }
     }
 
-    /// What a model reads.
+    /// The description that a model reads.
     #[must_use]
     pub fn description(self) -> &'static str {
         match self {

@@ -3,15 +3,15 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The JSON of an order or a notice is added to `to`, as a frame has it. `toolbox` stands between its name and its body.
+/// Adds the JSON of an order or a notice to `to`, as a frame has it. `toolbox` is written between the name and the body.
 ///
 /// # Errors
-/// It cannot be written, which orders and notices always can.
+/// The value cannot be written. Orders and notices always can.
 pub fn write<T: Serialize>(to: &mut Vec<u8>, said: &T, toolbox: Option<&str>) -> serde_json::Result<()> {
     let begin = to.len();
     serde_json::to_writer(&mut *to, said)?;
     let Some(toolbox) = toolbox else { return Ok(()) };
-    // `{"order":"name"`: no name has a quote in it, so the fourth one ends it.
+    // The text begins with `{"order":"name"`. A name has no quote in it, so the fourth quote ends the name.
     let bytes = to[begin..].iter().enumerate();
     let mut quotes = bytes.filter(|(_, byte)| **byte == b'"').map(|(place, _)| place);
     if let Some(end) = quotes.nth(3) {
@@ -22,10 +22,11 @@ pub fn write<T: Serialize>(to: &mut Vec<u8>, said: &T, toolbox: Option<&str>) ->
     Ok(())
 }
 
-/// The toolbox that the JSON of a frame names. The other keys are read as in a frame without it.
+/// Returns the toolbox that the JSON of a frame names. Its other keys are the same as
+/// in a frame without `toolbox`.
 ///
 /// # Errors
-/// It is no object, or `toolbox` is no text.
+/// The frame is not an object, or `toolbox` is not a text.
 pub fn address(frame: &[u8]) -> serde_json::Result<Option<String>> {
     #[derive(Deserialize)]
     struct Addressed {

@@ -19,26 +19,26 @@ pub use notice::{Counts, Functions, Hello, Notice, RunEnd};
 pub use order::{Opening, Order};
 pub use raw::Raw;
 
-/// The feature of a program that is several toolboxes.
+/// The feature of a program that consists of several toolboxes.
 pub const TOOLBOXES: &str = "toolboxes";
 
 /// Most toolboxes of one program.
 pub const MAX_TOOLBOXES: usize = 256;
 
-/// The event by which such a program renews the list of its toolboxes.
+/// The event by which a program with several toolboxes announces that the list of them has changed.
 pub const OFFERS_CHANGED: &str = "offers_changed";
 
 /// The version of the protocol. Each side refuses the other when theirs differ.
 pub const PROTOCOL: u32 = 2;
 
-/// Largest order or notice on the data lane, in bytes of its JSON: the largest result that may be configured, with room for
-/// escapes.
+/// Largest order or notice on the data lane, in bytes of its JSON: the largest result that may be configured, with room for escape
+/// sequences.
 pub const MAX_DATA: usize = 64 << 20;
 
 /// Largest order or notice on the control lane, in bytes of its JSON: a list of subsystems, or a failure.
 pub const MAX_CONTROL: usize = 1 << 20;
 
-/// Passes over the body of an order or a notice that this version does not know.
+/// Skips the body of an order or a notice that this version does not know.
 fn pass_over<'de, D: serde::Deserializer<'de>>(body: D) -> Result<(), D::Error> {
     serde::Deserialize::deserialize(body).map(|serde::de::IgnoredAny| ())
 }

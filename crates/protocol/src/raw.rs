@@ -22,7 +22,7 @@ impl<T> Raw<T> {
         }
     }
 
-    /// Takes text that says it is the JSON of a `T`.
+    /// Creates the value from a text that should be the JSON of a `T`.
     ///
     /// # Errors
     /// The text is not JSON.
@@ -30,13 +30,13 @@ impl<T> Raw<T> {
         RawValue::from_string(text).map(Self::new)
     }
 
-    /// The text.
+    /// The JSON text.
     #[must_use]
     pub fn text(&self) -> &str {
         self.json.get()
     }
 
-    /// The text, without a copy.
+    /// The JSON text, without a copy.
     #[must_use]
     pub fn into_text(self) -> String {
         Box::<str>::from(self.json).into()

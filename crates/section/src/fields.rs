@@ -27,10 +27,10 @@ pub fn checked<'de, D: Deserializer<'de>, W: Deserialize<'de>, T>(
 pub struct Whole<const MIN: u64, const MAX: u64>;
 
 impl<const MIN: u64, const MAX: u64> Whole<MIN, MAX> {
-    /// Reads it.
+    /// Reads the number.
     ///
     /// # Errors
-    /// It is not in the range.
+    /// The number is not in the range.
     pub fn deserialize<'de, D: Deserializer<'de>, T: TryFrom<u64>>(from: D) -> Result<T, D::Error> {
         let accepted = match MAX {
             u64::MAX => format!("a whole number, {MIN} or more"),
@@ -41,10 +41,10 @@ impl<const MIN: u64, const MAX: u64> Whole<MIN, MAX> {
         })
     }
 
-    /// Writes it.
+    /// Writes the number.
     ///
     /// # Errors
-    /// Those of `to`.
+    /// The errors of `to`.
     pub fn serialize<T: Serialize, S: Serializer>(number: &T, to: S) -> Result<S::Ok, S::Error> {
         number.serialize(to)
     }
@@ -54,10 +54,10 @@ impl<const MIN: u64, const MAX: u64> Whole<MIN, MAX> {
 pub struct Millis<const MIN: u64, const MAX: u64>;
 
 impl<const MIN: u64, const MAX: u64> Millis<MIN, MAX> {
-    /// Reads it.
+    /// Reads the duration.
     ///
     /// # Errors
-    /// It is not in the range.
+    /// The duration is not in the range.
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
         let accepted = format!("a whole number of milliseconds from {MIN} to {MAX}");
         checked(from, accepted, |ms: u64| {
@@ -65,10 +65,10 @@ impl<const MIN: u64, const MAX: u64> Millis<MIN, MAX> {
         })
     }
 
-    /// Writes it.
+    /// Writes the duration.
     ///
     /// # Errors
-    /// Those of `to`.
+    /// The errors of `to`.
     pub fn serialize<S: Serializer>(duration: &Duration, to: S) -> Result<S::Ok, S::Error> {
         duration.as_millis().serialize(to)
     }

@@ -15,30 +15,31 @@ pub struct ProgramConfig {
     /// The key of the entry.
     #[serde(skip)]
     pub name: String,
-    /// What is executed: an absolute path, or a name that is searched in the service's `PATH`. Arguments may follow in a list.
+    /// The program to execute: an absolute path, or a name that is searched in the service's `PATH`. Arguments may follow in a
+    /// list.
     #[serde(deserialize_with = "command")]
     pub command: Vec<String>,
     /// Further arguments.
     #[serde(deserialize_with = "arguments")]
     pub args: Vec<String>,
-    /// Variables added to its environment.
+    /// Variables added to the environment of its process.
     #[serde(deserialize_with = "variables")]
     pub env: BTreeMap<String, String>,
-    /// Whether it is started.
+    /// Whether the program is started.
     pub enabled: bool,
     /// The toolboxes that it may offer: ids, or the beginnings of ids with `*`. Default: its own name.
     #[serde(deserialize_with = "offers")]
     pub toolboxes: Vec<String>,
-    /// `confine`: what it may access. Without it: what the section of its toolbox says.
+    /// `confine`: what its process may access. Default: what the section of its toolbox allows.
     #[serde(skip)]
     pub confine: Option<Confine>,
-    /// Set where it hosts OPM toolboxes: the revisions of what is installed for them. Other ones need another process.
+    /// For a host of OPM toolboxes: the revisions of the packages that are installed for it. Other revisions need another process.
     #[serde(skip)]
     pub revisions: Option<Vec<String>>,
-    /// Set where it hosts OPM toolboxes: from where its interpreter imports.
+    /// For a host of OPM toolboxes: the paths from which its interpreter imports.
     #[serde(skip)]
     pub imports: Vec<PathBuf>,
-    /// Set where it mounts a server: what that is started with, and its arguments; empty for a server with a URL.
+    /// For a program that mounts a server: the command that starts the server, and its arguments; empty for a server with a URL.
     #[serde(skip)]
     pub mounted: Option<Vec<String>>,
 }
@@ -67,7 +68,7 @@ impl ProgramConfig {
         is_among(&self.toolboxes, id)
     }
 
-    /// The id of its toolbox, where it may offer only one.
+    /// The id of its toolbox, if it may offer only one toolbox.
     #[must_use]
     pub fn only_toolbox(&self) -> Option<&str> {
         match self.toolboxes.as_slice() {
@@ -77,7 +78,7 @@ impl ProgramConfig {
     }
 }
 
-/// Whether an id is among ids and the beginnings of ids with `*`.
+/// Whether a list of ids, or beginnings of ids with `*`, includes an id.
 pub(crate) fn is_among(allowed: &[String], id: &str) -> bool {
     allowed.iter().any(|allowed| match allowed.strip_suffix('*') {
         Some(beginning) => id.starts_with(beginning),
@@ -85,12 +86,12 @@ pub(crate) fn is_among(allowed: &[String], id: &str) -> bool {
     })
 }
 
-/// A text that can be an argument. The reader of the section replaces `~/`.
+/// Whether a text can be an argument. The reader of the section replaces `~/`.
 fn is_argument(text: &str) -> bool {
     !text.contains('\0') && !text.starts_with("~/")
 }
 
-/// A path that does not depend on a working directory, or the name of a program.
+/// Whether a text is a path that does not depend on a working directory, or the name of a program.
 pub(crate) fn is_program(text: &str) -> bool {
     let name = !text.is_empty() && !text.contains('/') && !text.contains(char::is_whitespace);
     is_argument(text) && (text.starts_with('/') || name)

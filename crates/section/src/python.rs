@@ -15,7 +15,8 @@ pub struct PythonConfig {
     /// The key of the entry.
     #[serde(skip)]
     pub name: String,
-    /// Whether its toolboxes are hosted. `"auto"`: if it has any; else their absence is a failure.
+    /// Whether its toolboxes are hosted. `"auto"`: only if it has toolboxes. Otherwise an interpreter without toolboxes is a
+    /// failure.
     pub enabled: Switch,
     /// The interpreter: an absolute path, or a name that is searched in the service's `PATH`. Without it the first `python3` in
     /// `$VIRTUAL_ENV/bin` and `PATH` that has an OPM toolbox.
@@ -23,7 +24,7 @@ pub struct PythonConfig {
     pub interpreter: Option<String>,
     /// Whether each toolbox has a process of its own.
     pub alone: bool,
-    /// Variables added to its environment.
+    /// Variables added to the environment of its process.
     #[serde(deserialize_with = "variables")]
     pub env: BTreeMap<String, String>,
     /// The toolboxes that it may offer: ids, or the beginnings of ids with `*`. Default: the entry points of what is installed.
@@ -34,19 +35,19 @@ pub struct PythonConfig {
     pub confine: Option<Confine>,
 }
 
-/// Whether something is used.
+/// Whether an entry is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Switch {
-    /// It is.
+    /// It is used.
     On,
-    /// It is not.
+    /// It is not used.
     Off,
-    /// If it is there.
+    /// It is used if it exists.
     Auto,
 }
 
 impl PythonConfig {
-    /// The entry that is there without configuration.
+    /// The name of the entry that exists without configuration.
     pub const BUILT_IN: &'static str = "python";
 
     /// An entry with nothing but its name.

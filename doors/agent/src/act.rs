@@ -1,4 +1,4 @@
-//! Carries calls out: plans them, asks people about them, makes them, and reads what came of them.
+//! Carries calls out: plans them, asks people to confirm them, makes them, and reads their results.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -19,10 +19,10 @@ use door::{Answer, Door, Lost, Registered};
 use ovos_toolbox_wire::{Content, Effect, FailureKind, Object, Outcome};
 use serde_json::{Value, json};
 
-/// The codes of results by which a drone says that a person flies.
+/// The code in a drone's results which says that a person flies the drone.
 const TAKEOVER: &str = "pilot_override";
 
-/// What calls are made with.
+/// The parts of a run with which calls are made.
 pub(crate) struct Hands<'a> {
     pub(crate) door: &'a Door,
     pub(crate) settings: &'a Settings,
@@ -30,25 +30,25 @@ pub(crate) struct Hands<'a> {
     pub(crate) watch: &'a Watch<'a>,
     pub(crate) audience: &'a Audience,
     pub(crate) person: Option<&'a Person>,
-    /// A call had no answer: it may still run.
+    /// Whether a call had no answer: such a call may still run.
     pub(crate) lost: AtomicBool,
-    /// The run has ended: from now on only people and stops keep a call from being made, or end one.
+    /// Whether the run has ended. From then on, only people and stops prevent or end a call.
     pub(crate) ending: bool,
 }
 
-/// What became of a call.
+/// The outcome of a call.
 #[derive(Debug)]
 pub(crate) struct Came {
     pub(crate) status: Status,
-    /// What the tool returned, where it did.
+    /// The value that the tool returned, if any.
     pub(crate) result: Option<Value>,
-    /// What the model reads.
+    /// The text that the model reads.
     pub(crate) text: String,
     pub(crate) call_id: Option<String>,
     /// Pictures, as `data:` URLs.
     pub(crate) pictures: Vec<String>,
     pub(crate) ms: u64,
-    /// An action of it began, or may have.
+    /// Whether an action of the call began, or may have begun.
     pub(crate) began: bool,
 }
 
@@ -65,7 +65,7 @@ impl Came {
         }
     }
 
-    /// Whether it counts as a failure.
+    /// Whether the outcome counts as a failure.
     pub(crate) fn failed(&self) -> bool {
         matches!(
             self.status,
@@ -78,14 +78,14 @@ impl Came {
 struct Answered {
     answer: Received<InvokeResponse>,
     call_id: String,
-    /// An action of it was cancelled, and not by this run.
+    /// Whether an action of the call was cancelled, but not by this run.
     cut_short: bool,
-    /// An action of it began.
+    /// Whether an action of the call began.
     began: bool,
 }
 
 impl Hands<'_> {
-    /// The plan of a call. An error is what the service says about its arguments.
+    /// Returns the plan of a call. An error is the service's objection to the arguments.
     ///
     /// # Cancel safety
     /// Safe: it changes nothing.
@@ -99,7 +99,7 @@ impl Hands<'_> {
         planned.map_err(|error| Answer::refused(tool, &error))
     }
 
-    /// Makes a call, and asks a person where it has to be confirmed.
+    /// Makes a call, and asks a person if it has to be confirmed.
     ///
     /// # Cancel safety
     /// Dropping it asks the service to end the call.
@@ -114,7 +114,7 @@ impl Hands<'_> {
                 }
                 (Some(confirm), Some(person)) => {
                     let ask = || (self.audience)(&Tell::Ask { text: &confirm.text });
-                    // A stop that comes together with a yes is a stop.
+                    // If a stop and a confirmation arrive together, the stop counts.
                     let yes = tokio::select! {
                         biased;
                         _ = self.interrupted() => None,
@@ -153,7 +153,7 @@ impl Hands<'_> {
         came
     }
 
-    /// Sends a call and carries it to its answer; ends it where the run ends.
+    /// Sends a call and carries it to its answer. If the run ends, the call is ended, too.
     async fn call(
         &self,
         tool: &Registered,
@@ -227,8 +227,8 @@ impl Hands<'_> {
                     }
                 },
                 end = interrupted => {
-                    // What a person has is never commanded: its toolbox ends the call, at the latest when its time is up.
-                    // Every other call ends now, whichever toolbox was stopped or taken over.
+                    // The agent sends no commands to a machine that a person has taken over: the toolbox ends the call, at the
+                    // latest when its time is up. Every other call ends now, whichever toolbox was stopped or taken over.
                     if !self.interrupt.is_taken(&tool.toolbox_id) {
                         carried.cancel(end.word());
                     }
@@ -238,7 +238,7 @@ impl Hands<'_> {
         }
     }
 
-    /// Whether an end keeps a call from being made, or ends one.
+    /// Whether an end of the run prevents or ends a call.
     fn counts(&self, end: &End) -> bool {
         !self.ending || end.is_of_people()
     }
@@ -247,14 +247,14 @@ impl Hands<'_> {
         self.interrupt.wait_for(|end| self.counts(end)).await
     }
 
-    /// A service that is gone ends the run.
+    /// Ends the run, because the service is gone.
     fn gone(&self, error: &ClientError) {
         if !matches!(error, ClientError::Refused(_) | ClientError::TooLarge { .. }) {
             self.interrupt.raise(End::Service(error.to_string()));
         }
     }
 
-    /// What came of a call; also looks whether people or a stop ended it.
+    /// Reads the outcome of a call, and checks whether people or a stop ended it.
     async fn read(&self, tool: &Registered, answered: &Answered) -> Came {
         let answer = &answered.answer;
         let told = Answer::of(tool, answer);
@@ -279,7 +279,7 @@ impl Hands<'_> {
         came
     }
 
-    /// Looks what a failure means for the run.
+    /// Checks what a failure means for the run.
     async fn why(&self, tool: &Registered, data: &Value, cut_short: bool) {
         let kind = data["error"]["kind"].as_str().and_then(|kind| kind.parse().ok());
         let told = data["error"]["message"].as_str().unwrap_or_default();
@@ -289,7 +289,7 @@ impl Hands<'_> {
         if kind == Some(FailureKind::EmergencyStop) {
             self.interrupt.raise(End::Latched(told.to_owned()));
         }
-        // Stops that came before the answer have arrived when this returns.
+        // Stops that arrived before the answer have been processed when this returns.
         let ended = self.watch.check().await;
         if ended.is_none() && (cut_short || kind == Some(FailureKind::CancelledError)) {
             self.interrupt
@@ -298,7 +298,7 @@ impl Hands<'_> {
     }
 }
 
-/// A picture as a URL that models read.
+/// Returns a picture as a URL that models read.
 fn picture(content: &Content) -> Option<String> {
     let content = serde_json::to_value(content).ok()?;
     let is_picture = content["type"] == "image";
@@ -306,7 +306,7 @@ fn picture(content: &Content) -> Option<String> {
     is_picture.then(|| format!("data:{kind};base64,{data}"))
 }
 
-/// A plan as it is recorded and shown.
+/// Returns a plan in the form in which it is recorded and shown.
 pub(crate) fn planned(plan: &PlanResponse) -> Value {
     json!({
         "effect": plan.effect,
@@ -316,7 +316,7 @@ pub(crate) fn planned(plan: &PlanResponse) -> Value {
     })
 }
 
-/// The names of the actions of each wave.
+/// Returns the names of the actions of each wave.
 pub(crate) fn waves(plan: &PlanResponse) -> Vec<Vec<String>> {
     let names = |wave: &Vec<client::payload::PlannedActionEntry>| {
         wave.iter().map(|action| action.id.clone()).collect()

@@ -1,5 +1,5 @@
-//! What a model answered: its words and its calls. Servers differ in what they write, so reading is lenient about shape and
-//! strict about calls: what is not clearly a call with arguments never becomes one. Pure.
+//! Reads the answer of a model: its text and its calls. Servers write answers differently, so this module accepts many shapes, but
+//! only clear calls: anything that is not clearly a call with arguments never becomes one. Pure.
 
 use std::collections::HashSet;
 
@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 /// An answer of the model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Answer {
-    /// What it says.
+    /// The text of the answer.
     pub(crate) text: String,
-    /// What it calls, in order.
+    /// The calls of the answer, in order.
     pub(crate) calls: Vec<Asked>,
-    /// The tokens of request and answer, where the endpoint counts them.
+    /// The tokens of request and answer, if the endpoint counts them.
     pub(crate) tokens: Option<u64>,
-    /// It was cut off at its longest length: nothing tells what the rest would have been.
+    /// Whether the answer was cut off at its maximum length. What the rest would have been is unknown.
     pub(crate) cut: bool,
 }
 
@@ -24,11 +24,11 @@ pub(crate) struct Answer {
 pub(crate) struct Asked {
     /// Unique in the run.
     pub(crate) id: String,
-    /// The tool, as the model names it.
+    /// The name by which the model calls the tool.
     pub(crate) name: String,
-    /// Its arguments, or why there are none.
+    /// The arguments, or why there are none.
     pub(crate) arguments: Result<Object, String>,
-    /// The tool that a call of `call_tool` is for, also where its arguments are malformed: a stop is looked for there.
+    /// The tool that a call of `call_tool` is for, even if its arguments are malformed: the call may be a stop.
     pub(crate) inner: Option<String>,
 }
 
@@ -49,7 +49,7 @@ impl Asked {
     }
 }
 
-/// The tool that malformed arguments of `call_tool` name, as far as their text shows it.
+/// Returns the tool that malformed arguments of `call_tool` name, as far as their text shows it.
 fn inner(written: &str) -> Option<&str> {
     written.split("\"name\"").skip(1).find_map(|rest| {
         let value = rest.trim_start().strip_prefix(':')?;
@@ -58,13 +58,13 @@ fn inner(written: &str) -> Option<&str> {
     })
 }
 
-/// The tool that calls another one.
+/// The name of the agent's tool that calls another tool.
 pub(crate) const CALL_TOOL: &str = "call_tool";
 
-/// Why an answer that was cut off has no calls.
+/// The reason why an answer that was cut off has no calls.
 pub(crate) const CUT: &str = "the answer was cut off at its longest length: make it shorter";
 
-/// Gives calls ids of their own where the model's are missing or repeated.
+/// Gives a call a new id if the model's id is missing or repeated.
 #[derive(Debug, Default)]
 pub(crate) struct Ids(HashSet<String>);
 
@@ -82,7 +82,7 @@ impl Ids {
 /// Reads a chat completion.
 ///
 /// # Errors
-/// It is none.
+/// The JSON is not a chat completion.
 pub(crate) fn read(completion: &Value, ids: &mut Ids, step: u32) -> Result<Answer, String> {
     if let Some(error) = completion.get("error").filter(|error| !error.is_null()) {
         let told = error.get("message").and_then(Value::as_str);
@@ -121,7 +121,7 @@ pub(crate) fn read(completion: &Value, ids: &mut Ids, step: u32) -> Result<Answe
     })
 }
 
-/// The text of a message: a string, parts of text, or nothing.
+/// Returns the text of a message, which is a string, parts of text, or nothing.
 pub(crate) fn text_of(content: Option<&Value>) -> String {
     match content {
         Some(Value::String(text)) => text.clone(),
@@ -145,7 +145,7 @@ fn arguments(given: Option<&Value>, cut: bool) -> Result<Object, String> {
     }
 }
 
-/// Arguments that are text; no text at all means that there are none.
+/// Parses arguments that are text. An empty text means that there are no arguments.
 pub(crate) fn of_text(text: &str) -> Result<Object, String> {
     if text.trim().is_empty() {
         return Ok(Object::new());
@@ -157,8 +157,8 @@ pub(crate) fn of_text(text: &str) -> Result<Object, String> {
     }
 }
 
-/// The answer as the message that stands in the conversation from now on: with the ids that its results will have, and with
-/// arguments that every server can read.
+/// Returns the answer as the message that the conversation keeps: with the ids that its results will have, and with arguments that
+/// every server can read.
 pub(crate) fn message(answer: &Answer) -> Value {
     let mut message = json!({ "role": "assistant", "content": answer.text });
     if !answer.calls.is_empty() {

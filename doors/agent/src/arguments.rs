@@ -94,7 +94,7 @@ pub(crate) struct Arguments {
     pub(crate) options: Options,
 }
 
-/// A number that can limit something.
+/// Parses a number that can be a limit.
 fn size(text: &str) -> Result<f64, String> {
     let number = text.parse::<f64>().ok();
     let number = number.filter(|number| number.is_finite() && *number >= 0.0);
@@ -102,7 +102,8 @@ fn size(text: &str) -> Result<f64, String> {
 }
 
 impl Arguments {
-    /// The settings of the run: the options before the configuration. A replay has the goal and the switches of its record.
+    /// Returns the settings of the run. Options take precedence over the configuration. A replay has the goal and the switches of
+    /// its record.
     pub(crate) fn settings(&self, door: &AgentDoor, replayed: Option<&Record>) -> Settings {
         let mut settings = Settings {
             run_id: door::own_id("run"),
@@ -131,7 +132,7 @@ impl Arguments {
         if let Some(record) = replayed {
             let start = &record.start;
             settings.goal.clone_from(&start.goal);
-            // A record may be of another machine: its budgets narrow those of this one.
+            // A record may come from another machine, so its budgets can only narrow those of this one.
             Narrower::of(&start.budgets).narrow(&mut settings.door.budgets);
             settings.dry_run |= start.dry_run;
             settings.switch(&start.ablations);

@@ -1,19 +1,19 @@
-//! Which calls of one answer run together. Pure.
+//! Decides which calls of one answer run together. Pure.
 
 use ovos_toolbox_wire::Effect;
 
-/// What of a call decides beside which others it may run.
+/// The properties of a call that decide which other calls it may run together with.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Claim {
     pub(crate) toolbox_id: String,
     pub(crate) effect: Effect,
-    /// What its plan holds.
+    /// The subsystems that its plan holds.
     pub(crate) subsystems: Vec<String>,
 }
 
 impl Claim {
-    /// Whether two calls may run at the same time: both only read, or both hold something and share none of it. What holds
-    /// nothing and changes something runs by itself, because nothing tells what it depends on.
+    /// Whether two calls may run at the same time: either both only read, or both hold subsystems and share none. A call that
+    /// changes something and holds nothing runs alone, because its dependencies are unknown.
     fn goes_with(&self, other: &Self) -> bool {
         match (self.effect, other.effect) {
             (Effect::Read, Effect::Read) => true,
@@ -23,7 +23,7 @@ impl Claim {
         }
     }
 
-    /// Whether two calls hold something together; what holds nothing may concern all of its toolbox.
+    /// Whether two calls share a subsystem. A call that holds nothing may concern its whole toolbox.
     pub(crate) fn shares(&self, other: &Self) -> bool {
         let (own, theirs) = (&self.subsystems, &other.subsystems);
         let together = || {
@@ -34,7 +34,7 @@ impl Claim {
     }
 }
 
-/// Whether two subsystems of a toolbox are the same, or one of them is all of the other's.
+/// Whether two subsystems of a toolbox are the same, or one contains the other.
 fn conflict(a: &str, b: &str) -> bool {
     let unit = |subsystem: &str| subsystem.split_once('/').map(|(unit, _)| unit.to_owned());
     let covers = |whole: &str, part: &str| {
@@ -46,7 +46,7 @@ fn conflict(a: &str, b: &str) -> bool {
     a == b || covers(a, b) || covers(b, a)
 }
 
-/// The calls in batches, in order; the calls of a batch run together. The numbers are positions.
+/// Returns the calls in batches, in order. The calls of a batch run together. The numbers are positions of calls.
 pub(crate) fn batches(claims: &[Claim]) -> Vec<Vec<usize>> {
     let mut batches: Vec<Vec<usize>> = Vec::new();
     for (at, claim) in claims.iter().enumerate() {
@@ -81,7 +81,7 @@ mod tests {
             (vec![moves("all"), moves("left_arm")], vec![vec![0], vec![1]]),
             (vec![moves("five/arm"), moves("six/all")], vec![vec![0, 1]]),
             (vec![moves("six/arm"), moves("six/all")], vec![vec![0], vec![1]]),
-            // What is read after a motion is meant to be read after it.
+            // A read that follows a motion is meant to happen after it.
             (vec![moves("left_arm"), read()], vec![vec![0], vec![1]]),
             (
                 vec![moves("a"), claim("log", Effect::Write, &[]), moves("b")],

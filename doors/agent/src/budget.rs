@@ -1,4 +1,4 @@
-//! What a run may use and what it has used. Pure.
+//! The budgets of a run and what it has used of them. Pure.
 
 use std::ops::AddAssign;
 use std::time::Duration;
@@ -14,7 +14,7 @@ pub(crate) struct Used {
     pub(crate) steps: u32,
     pub(crate) calls: u32,
     pub(crate) tokens: u64,
-    /// In a row.
+    /// The number of failures in a row.
     pub(crate) failures: u32,
     /// How often the last call was made in a row.
     pub(crate) repeats: u32,
@@ -24,10 +24,10 @@ pub(crate) struct Used {
 }
 
 impl Used {
-    /// A call, before it is made: the same one as the last, or another.
+    /// Counts a call before it is made, and whether it is the same as the last one.
     pub(crate) fn call(&mut self, tool: &str, arguments: &Value) {
         self.calls += 1;
-        // Keys in the order of the schema or in another one are the same call.
+        // A different order of keys does not make a different call.
         let call = (tool.to_owned(), canonical(arguments));
         if self.last_call.as_ref() == Some(&call) {
             self.repeats += 1;
@@ -46,12 +46,12 @@ impl Used {
         if same { self.repeats + 1 } else { 1 }
     }
 
-    /// What came of a call or of an answer.
+    /// Counts the outcome of a call or of an answer.
     pub(crate) fn came(&mut self, failed: bool) {
         self.failures = if failed { self.failures + 1 } else { 0 };
     }
 
-    /// Which budget has no room for another step.
+    /// Returns the budget that has no room for another step.
     pub(crate) fn spent(&self, budgets: &AgentBudgets, elapsed: Duration) -> Option<End> {
         let spent = if elapsed >= budgets.time {
             Spent::Time
@@ -69,7 +69,7 @@ impl Used {
         Some(End::Budget(spent))
     }
 
-    /// Which physical budget forbids a call that moves something, and asks for this much.
+    /// Decides whether the physical budgets permit a call that moves something and asks for this much.
     pub(crate) fn motion(&self, budgets: &AgentBudgets, asked: Charge, battery: Battery) -> Verdict {
         let is_low = match battery {
             Battery::NeverKnown => false,
@@ -96,7 +96,7 @@ impl Used {
             ),
         ] {
             let left = most - used;
-            // How far a tool turns or goes is not always in its arguments: once a budget is used up, nothing moves.
+            // The arguments do not always say how far a tool turns or moves. So once a budget is used up, nothing moves.
             if left <= 1e-6 && (asked > 0.0 || used > 0.0) {
                 return Verdict::End(End::Budget(spent));
             }
@@ -112,7 +112,7 @@ impl Used {
         Verdict::Go
     }
 
-    /// Which physical budget is overdrawn by what was measured.
+    /// Returns the physical budget that the measured motion exceeds.
     pub(crate) fn overdrawn(&self, budgets: &AgentBudgets) -> Option<End> {
         if self.rotation_deg > budgets.rotation_deg + 1e-6 {
             return Some(End::Budget(Spent::Rotation));
@@ -120,7 +120,7 @@ impl Used {
         (self.forward_m > budgets.forward_m + 1e-6).then_some(End::Budget(Spent::Distance))
     }
 
-    /// What is left, for the record.
+    /// Returns what is left, for the record.
     pub(crate) fn left(&self, budgets: &AgentBudgets, elapsed: Duration) -> Value {
         json!({
             "steps": budgets.steps.saturating_sub(self.steps),
@@ -134,19 +134,19 @@ impl Used {
     }
 }
 
-/// What is known of a battery.
+/// The knowledge about a battery.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) enum Battery {
-    /// The machine has said nothing about one; it may have none.
+    /// The machine has not reported a battery; it may have none.
     #[default]
     NeverKnown,
-    /// Its charge, in percent.
+    /// The charge, in percent.
     Pct(f64),
-    /// It was known, and is not any more.
+    /// The charge was known, and is no longer known.
     Lost,
 }
 
-/// What a call asks of the physical budgets, or used of them.
+/// The amount that a call asks of the physical budgets, or has used of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Charge {
     pub(crate) deg: f64,
@@ -156,22 +156,22 @@ pub(crate) struct Charge {
 /// Whether a call that moves something may be made.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Verdict {
-    /// It may.
+    /// It may be made.
     Go,
-    /// It asks for more than is left; the model is told.
+    /// It asks for more than is left. The model gets this text.
     Refuse(String),
-    /// Nothing is left: the run ends.
+    /// Nothing is left, so the run ends.
     End(End),
 }
 
 impl Charge {
-    /// What the arguments of a call ask for at most; `schema` has their defaults. They are read by their names and units: `deg`
-    /// and `degrees` turn, `step_deg` does so `max_steps` times, `cm` is forward distance where the tool moves forward. With a
-    /// `direction`, `distance` is metres, or radians where it rotates, and `speed` times `duration` is metres, or half a radian
-    /// a second. What a tool does on top of that is charged from its result.
+    /// Returns the most that the arguments of a call ask for; `schema` has their defaults. Arguments are recognised by their names
+    /// and units: `deg` and `degrees` turn, `step_deg` turns `max_steps` times, and `cm` is forward distance if the tool moves
+    /// forward. With a `direction`, `distance` is metres, or radians if the direction is a rotation, and `speed` times `duration`
+    /// is metres, or half a radian a second. Motion beyond the arguments is charged from the result of the tool.
     ///
     /// # Errors
-    /// An argument that is charged is no number: what the service would make of it is not known.
+    /// An argument that is charged is not a number: how the service would read it is unknown.
     pub(crate) fn asked(tool: &str, arguments: &Value, schema: &Value) -> Result<Self, String> {
         let given = |key: &str| {
             let default = || schema.get("properties")?.get(key)?.get("default");
@@ -189,13 +189,13 @@ impl Charge {
             let direction = direction.as_str().unwrap_or_default().trim().to_ascii_lowercase();
             match direction.as_str() {
                 "backward" | "left" | "right" | "up" | "down" => {}
-                // Which way round something turns.
+                // The direction in which something turns.
                 "clockwise" | "counterclockwise" | "cw" | "ccw" => {}
                 "rotate_left" | "rotate_right" => {
                     let radians = number("distance")? + TURNING * number("duration")?;
                     charge.deg += radians.to_degrees();
                 }
-                // Forward, and what is not known.
+                // Forward, and unknown directions.
                 _ => charge.forward_m += number("distance")? + number("speed")? * number("duration")?,
             }
         }
@@ -213,7 +213,7 @@ impl AddAssign<Charge> for Used {
 /// How fast the robot toolbox turns for `walk`, in radians a second (its `toolboxes/robot/src/tools/locomotion.rs`).
 const TURNING: f64 = 0.5;
 
-/// How large a number is, also one that is text: services read those as numbers.
+/// Returns the absolute value of a number, which may be text: services read such texts as numbers.
 fn size(key: &str, value: &Value) -> Result<f64, String> {
     let number = match value {
         Value::Number(number) => number.as_f64(),

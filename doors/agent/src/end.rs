@@ -1,4 +1,4 @@
-//! Why a run ended: an enum with a word, an exit code and what is done about what moves. Pure.
+//! Why a run ended: an enum with a word, an exit code, and what happens to everything that still moves. Pure.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ pub(crate) enum End {
     UserStop,
     /// A person at the agent ended the run: a key, Ctrl-C or `ovos.tools.agent.cancel`.
     Operator(String),
-    /// A person flies or drives the machine.
+    /// A person has taken over the machine.
     Takeover(String),
     /// The model cannot be reached.
     ModelUnreachable(String),
@@ -24,7 +24,7 @@ pub(crate) enum End {
     ModelTimeout(String),
     /// The endpoint refuses the requests.
     ModelRefused(String),
-    /// What the endpoint answers is no chat completion.
+    /// The endpoint's answer is not a chat completion.
     ModelUnreadable(String),
     /// The service or the bus is gone.
     Service(String),
@@ -35,21 +35,21 @@ pub(crate) enum End {
     Budget(Spent),
 }
 
-/// Which budget is spent.
+/// The budget that is spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub(crate) enum Spent {
-    /// Answers of the model.
+    /// The number of the model's answers.
     Steps,
-    /// Calls of tools.
+    /// The number of tool calls.
     Calls,
-    /// Time.
+    /// The time of the run.
     Time,
     /// Tokens of the model.
     Tokens,
     /// Failures in a row.
     Failures,
-    /// The same call in a row.
+    /// The same call too often in a row.
     Repeats,
     /// Degrees of turning.
     Rotation,
@@ -95,7 +95,7 @@ impl End {
         }
     }
 
-    /// For a person.
+    /// Returns the reason for a person.
     pub(crate) fn text(&self) -> String {
         match self {
             Self::Done(summary) => summary.clone(),
@@ -155,7 +155,7 @@ impl End {
         }
     }
 
-    /// Whether people or an emergency stop ended the run, after which the agent commands nothing: what moves is in their hands.
+    /// Whether people or an emergency stop ended the run. After that the agent sends no commands: people control what moves.
     pub(crate) fn is_of_people(&self) -> bool {
         matches!(
             self,
@@ -206,7 +206,7 @@ mod tests {
         let ends = all();
         let words: BTreeSet<&str> = ends.iter().map(End::word).collect();
         assert_eq!(words.len(), ends.len());
-        // Done and the end of a record are both no failure.
+        // Neither `Done` nor the end of a record is a failure.
         let codes: BTreeSet<u8> = ends.iter().map(End::exit_code).collect();
         assert_eq!(codes.len(), ends.len() - 1);
     }

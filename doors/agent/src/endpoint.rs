@@ -1,4 +1,4 @@
-//! The endpoint of a model: one request, one answer.
+//! The endpoint of a model: sends a request and returns its answer.
 
 use std::io;
 use std::time::Duration;
@@ -21,19 +21,19 @@ use crate::end::End;
 /// The largest answer that is read, in bytes.
 const LARGEST: usize = 8 << 20;
 
-/// The wait before the first repetition; it doubles.
+/// The delay before the first repetition; it doubles each time.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 
-/// The longest wait before a repetition, also where the endpoint asks for a longer one.
+/// The longest delay before a repetition, even if the endpoint asks for a longer one.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
-/// How much of an endpoint's error is told.
+/// The maximum length of an endpoint's error text that is shown.
 const TOLD: usize = 300;
 
 /// Why the endpoint cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EndpointError {
-    // Their name is not told: it may be the key itself, written in the wrong place.
+    // The name is not shown: it may be the key itself, written in the wrong place.
     #[error(
         "the environment variable that service.doors.agent.key_env names is not set: export it, or remove the key"
     )]
@@ -57,21 +57,21 @@ pub(crate) struct Endpoint {
     retries: u32,
 }
 
-/// Why there is no answer.
+/// Why a request failed.
 #[derive(Debug)]
 enum Failure {
-    /// No connection, or one that broke.
+    /// There was no connection, or it broke.
     Connection(String),
-    /// Too late.
+    /// The answer was late.
     Late,
-    /// A status that is none of success, and how long to wait.
+    /// An HTTP status other than success, the text of the error, and how long to wait before a repetition.
     Status(StatusCode, String, Option<Duration>),
-    /// Not JSON.
+    /// The answer is not JSON.
     Unreadable(String),
 }
 
 impl Endpoint {
-    /// As the configuration has it; `variable` looks up the key.
+    /// Creates an endpoint from the configuration; `variable` looks up the key.
     ///
     /// # Errors
     /// [`EndpointError`].
@@ -99,7 +99,7 @@ impl Endpoint {
             let bad = || EndpointError::BadHeader(name.clone());
             let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
             let mut value = HeaderValue::from_str(text).map_err(|_| bad())?;
-            // Some endpoints take their key here.
+            // Some endpoints take their key in this header.
             value.set_sensitive(true);
             headers.push((header, value));
         }
@@ -108,7 +108,7 @@ impl Endpoint {
                 .with_native_roots()
                 .map_err(EndpointError::NoCertificates)?
         } else {
-            // A machine may have no certificates, and needs none for an endpoint of its own.
+            // A machine may have no certificates. It needs none for an endpoint of its own.
             let no_roots = ClientConfig::builder()
                 .with_root_certificates(RootCertStore::empty())
                 .with_no_client_auth();
@@ -116,7 +116,7 @@ impl Endpoint {
         };
         let mut http = HttpConnector::new();
         http.enforce_http(false);
-        // A request is small, and nothing follows it: waiting for more would cost 40 ms.
+        // A request is small and nothing follows it, so delaying it to fill a packet would cost 40 ms.
         http.set_nodelay(true);
         let connector = connector.https_or_http().enable_http1().wrap_connector(http);
         Ok(Self {
@@ -128,13 +128,13 @@ impl Endpoint {
         })
     }
 
-    /// Sends a request, again where that may help.
+    /// Sends a request, and repeats it if that may help.
     ///
     /// # Errors
-    /// The end of the run.
+    /// The reason for the end of the run.
     ///
     /// # Cancel safety
-    /// If dropped, the endpoint may go on for nothing.
+    /// If dropped, the endpoint may continue to work on the answer.
     pub(crate) async fn ask(&self, request: &Value) -> Result<Value, End> {
         let body = Bytes::from(request.to_string());
         let mut wait = FIRST_WAIT;
@@ -153,7 +153,7 @@ impl Endpoint {
                 {
                     *asked
                 }
-                // Nothing suggests that the next one comes sooner, or is another one.
+                // There is no reason to expect an earlier or a different answer to a repetition.
                 Failure::Late | Failure::Status(..) | Failure::Unreadable(_) => {
                     return Err(self.end(failure, tries));
                 }

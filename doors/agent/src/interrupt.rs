@@ -1,4 +1,4 @@
-//! What ends a run from outside. The first reason stands; one of people or of a stop takes the place of any other.
+//! Ends a run from outside. The first reason counts, but a reason from people or a stop replaces any other.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 use crate::end::End;
 
-/// The reason, once there is one.
+/// The reason why the run ends, once there is one.
 #[derive(Clone)]
 pub(crate) struct Interrupt(watch::Sender<Raised>);
 
@@ -38,7 +38,7 @@ impl Interrupt {
         self.0.send_if_modified(|raised| raised.end(end));
     }
 
-    /// Ends the run, because a person has a machine of this toolbox.
+    /// Ends the run, because a person has taken over a machine of this toolbox.
     pub(crate) fn take(&self, toolbox_id: &str, how: &str) {
         self.0.send_if_modified(|raised| {
             let new = raised.taken.insert(toolbox_id.to_owned());
@@ -46,7 +46,7 @@ impl Interrupt {
         });
     }
 
-    /// Whether a person has a machine of this toolbox.
+    /// Whether a person has taken over a machine of this toolbox.
     pub(crate) fn is_taken(&self, toolbox_id: &str) -> bool {
         self.0.borrow().taken.contains(toolbox_id)
     }
@@ -73,7 +73,7 @@ impl Interrupt {
             if let Some(end) = raised.borrow_and_update().end.clone().filter(&kind) {
                 return end;
             }
-            // The sender is a field: it does not go away.
+            // The sender is a field, so it exists as long as `self`.
             _ = raised.changed().await;
         }
     }

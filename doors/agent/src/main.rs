@@ -1,9 +1,9 @@
 //! The agent door: a language model that pursues a goal with the tools of a running ovos-tools.
 //!
-//! It is a bus client like any other, made of [`door::Door`]; the service does not know it, and nothing of it is a way around
-//! guards, latch, policy or confirmation. `run` is the loop; what decides in it is pure: `answer` and `react` read what a model
-//! says, `batch` says which calls run together, `budget` how far a run may go, `end` why it ended, `state` what the model sees of
-//! the world.
+//! It is an ordinary bus client, made of [`door::Door`]. The service has no code for it, and it cannot bypass guards, latches, the
+//! policy or confirmations. `run` is the loop. The modules that decide are pure: `answer` and `react` read the model's answers,
+//! `batch` decides which calls run together, `budget` has the limits of a run, `end` the reasons for its end, and `state` what the
+//! model sees of the world.
 
 mod act;
 mod answer;
@@ -51,16 +51,16 @@ use crate::tell::{Audience, Tell};
 use crate::toolbelt::OWN;
 use crate::view::View;
 
-/// How the door names itself on the bus.
+/// The name of the door on the bus.
 const SOURCE: &str = "ovos-tools-agent";
 
-/// How often the line that moves does.
+/// The time between two frames of the animated line.
 const TICK: Duration = Duration::from_millis(150);
 
 /// The exit code of a replay that differs from its record.
 const DIFFERS: u8 = 6;
 
-/// Why there is no run.
+/// Why a run could not begin.
 #[derive(Debug, thiserror::Error)]
 enum AgentError {
     #[error("{0}")]
@@ -176,7 +176,7 @@ async fn goal(arguments: &Arguments, config: &Config, door: &Arc<Door>) -> Resul
     })
 }
 
-/// Says whether a replay made the calls of its record, and the same came of them.
+/// Reports whether a replay made the same calls as its record, with the same outcomes.
 fn compare(record: &Record, steps: &[record::Step], start: &record::Start) -> bool {
     if record.start.tools_sha256 != start.tools_sha256 {
         say("replay: the tools are not those of the record");
@@ -201,6 +201,6 @@ fn thread(cause: std::io::Error) -> AgentError {
 }
 
 fn say(text: &str) {
-    // Without stdout the exit code says how it ended.
+    // Without stdout, the exit code shows how the run ended.
     _ = writeln!(std::io::stdout(), "{text}");
 }

@@ -24,9 +24,9 @@ pub(crate) struct Person(Arc<Asked>);
 
 #[derive(Default)]
 struct Asked {
-    /// The question that a key answers.
+    /// The question that the next key answers.
     waiting: Mutex<Option<Question>>,
-    /// One question at a time: a key answers the one that was shown last.
+    /// Held while a question is shown: a key always answers the question that was shown last.
     turn: tokio::sync::Mutex<()>,
 }
 
@@ -35,7 +35,7 @@ struct Question {
     answer: oneshot::Sender<bool>,
 }
 
-/// The terminal, which gives keys as they are pressed. Dropped, it is as it was before.
+/// The terminal, which delivers each key as it is pressed. When this is dropped, the terminal returns to its earlier mode.
 pub(crate) struct Keys {
     terminal: File,
     before: Termios,
@@ -47,7 +47,7 @@ impl Drop for Keys {
     }
 }
 
-/// Where keys come from.
+/// The source of keys.
 pub(crate) enum Source {
     /// A terminal, with a person who can be asked.
     Terminal {
@@ -62,7 +62,7 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// Listens from now on; a key for a stop interrupts the run. The thread that reads lives as long as the program.
+    /// Listens for keys from now on; a stop key interrupts the run. The thread that reads lives as long as the program.
     pub(crate) fn listen(interrupt: &Interrupt) -> Self {
         let person = Person::default();
         match terminal() {
@@ -92,10 +92,10 @@ impl Source {
     }
 }
 
-/// The terminal of this program, also where its stdin is something else.
+/// Opens the terminal of this program, even if its stdin is something else.
 fn terminal() -> io::Result<Keys> {
     let terminal = File::open("/dev/tty")?;
-    // A program in the background would be stopped for touching it.
+    // The system would stop a background program that changes the terminal.
     if tcgetpgrp(&terminal)? != getpgrp() {
         return Err(io::Error::other("this program is in the background"));
     }
@@ -108,7 +108,7 @@ fn terminal() -> io::Result<Keys> {
 
 fn read_in_thread(mut reader: impl Read + Send + 'static, interrupt: Interrupt, person: Person) {
     let read = move || {
-        // One at a time: a key has its effect when it is pressed.
+        // One byte at a time, so that a key takes effect when it is pressed.
         let mut key = [0];
         while matches!(reader.read(&mut key), Ok(1)) {
             match key[0] {
@@ -119,7 +119,7 @@ fn read_in_thread(mut reader: impl Read + Send + 'static, interrupt: Interrupt, 
             }
         }
     };
-    // Without a thread there are no keys; Ctrl-C still works.
+    // Without the thread there are no keys, but Ctrl-C still works.
     _ = thread::Builder::new().name("keys".to_owned()).spawn(read);
 }
 
@@ -131,12 +131,13 @@ impl Person {
     fn says(&self, yes: bool) {
         let answers = |question: &mut Question| !yes || question.shown.elapsed() >= READ;
         if let Some(question) = self.waiting().take_if(answers) {
-            // It may be forgotten.
+            // The asker may have stopped waiting for the answer.
             _ = question.answer.send(yes);
         }
     }
 
-    /// Asks once no other question waits, and waits for y or n, at most this long in all. `ask` shows what is to be confirmed.
+    /// Asks when no other question is shown, and waits for y or n, at most this long in total. `ask` shows what has to be
+    /// confirmed.
     ///
     /// # Cancel safety
     /// Safe: the question is forgotten.
@@ -170,10 +171,10 @@ mod tests {
             let (person, shown) = (&person, &shown);
             let show = move || {
                 shown.lock().expect("no panic").push(question);
-                // Keys are pressed when the question is there.
+                // The keys are pressed while the question is shown.
                 let person = person.clone();
                 tokio::spawn(async move {
-                    // Too early for a yes.
+                    // This is too early for a yes.
                     person.says(true);
                     tokio::time::sleep(READ).await;
                     person.says(answer);
@@ -184,7 +185,7 @@ mod tests {
         let answers = join(ask("arm", true), ask("drone", false)).await;
         assert_eq!(answers, (Some(true), Some(false)));
         assert_eq!(*shown.lock().expect("no panic"), ["arm", "drone"]);
-        // A key without a question is none for the next one.
+        // A key that was pressed without a question does not answer the next question.
         person.says(true);
         let late = person.confirms(Duration::ZERO, || {}).await;
         assert_eq!(late, None);

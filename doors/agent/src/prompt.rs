@@ -1,4 +1,4 @@
-//! What the model is told: the instructions, the observation of each step, the results of calls. Pure.
+//! The messages to the model: the instructions, the observation of each step, the results of calls. Pure.
 
 use serde_json::{Value, json};
 
@@ -16,14 +16,14 @@ you finish.
 When anybody could be hurt, call emergency_stop. You cannot lift a stop: only a person can.
 When the goal is reached, or cannot be, call finish. Do not answer with text alone.";
 
-/// What a model that answers without a call is told.
+/// The message to a model that answered without a call.
 pub(crate) const NO_CALL: &str =
     "Your answer has no call. Call a tool, or call finish when there is nothing left to do.";
 
-/// What stands for old results and words when the conversation is too long.
+/// The text that replaces old results and words when the conversation is too long.
 const LEFT_OUT: &str = "(old, left out)";
 
-/// The first message.
+/// Returns the first message, with the instructions.
 pub(crate) fn system(own: &str, text_tools: Option<&[Value]>) -> Value {
     let mut text = INSTRUCTIONS.to_owned();
     if let Some(tools) = text_tools {
@@ -39,22 +39,22 @@ pub(crate) fn system(own: &str, text_tools: Option<&[Value]>) -> Value {
     json!({ "role": "system", "content": text })
 }
 
-/// The second message.
+/// Returns the second message, with the goal.
 pub(crate) fn goal(goal: &str) -> Value {
     json!({ "role": "user", "content": format!("The goal: {goal}") })
 }
 
-/// The last message of each request; it does not stay in the conversation.
+/// Returns the last message of each request, with the state. It does not stay in the conversation.
 pub(crate) fn state(state: &Value) -> Value {
     json!({ "role": "user", "content": format!("State: {state}") })
 }
 
-/// A word of the agent to the model.
+/// Returns a message of the agent to the model.
 pub(crate) fn user(text: &str) -> Value {
     json!({ "role": "user", "content": text })
 }
 
-/// The result of a call.
+/// Returns the message with the result of a call.
 pub(crate) fn observation(call_id: &str, text: &str, as_text: bool) -> Value {
     if as_text {
         user(&format!("Observation: {text}"))
@@ -63,7 +63,7 @@ pub(crate) fn observation(call_id: &str, text: &str, as_text: bool) -> Value {
     }
 }
 
-/// Pictures of a result.
+/// Returns the message with the pictures of a result.
 pub(crate) fn pictures(tool: &str, urls: &[String]) -> Value {
     let mut parts = vec![json!({"type": "text", "text": format!("Pictures of {tool}:")})];
     parts.extend(
@@ -73,7 +73,7 @@ pub(crate) fn pictures(tool: &str, urls: &[String]) -> Value {
     json!({ "role": "user", "content": parts })
 }
 
-/// A text of at most `most` bytes.
+/// Cuts a text to at most `most` bytes.
 pub(crate) fn cut(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
@@ -82,8 +82,8 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
     format!("{} ... (cut: {} bytes in all)", &text[..end], text.len())
 }
 
-/// Leaves out the oldest results of a conversation that is longer than `most` bytes, and then the oldest words of the model. Of its
-/// `sent` first messages only: the model has not seen the others. Pictures that it has not seen do not count.
+/// Leaves out the oldest results of a conversation that is longer than `most` bytes, and after them the oldest words of the model.
+/// Only the first `sent` messages are shortened: the model has not seen the others. Pictures that it has not seen do not count.
 pub(crate) fn shorten(messages: &mut [Value], sent: usize, most: usize) {
     let sent = sent.min(messages.len());
     let (old, new) = messages.split_at_mut(sent);
@@ -136,7 +136,7 @@ mod tests {
         shorten(&mut messages, all, limit);
         assert!(size(&messages) <= limit);
         assert_eq!(left_out(&messages), [3, 5, 7]);
-        // When no result is left, the model's own words are left out.
+        // When all results are left out, the model's own words are left out.
         shorten(&mut messages, all, 0);
         assert_eq!(left_out(&messages), (2..22).collect::<Vec<_>>());
     }

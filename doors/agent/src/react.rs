@@ -1,17 +1,17 @@
-//! Calls as lines of text, for models without tool calls: `Thought:`, `Action:`, `Action Input:`, as ReAct has them. Pure.
+//! Calls as lines of text, for models without tool calls: `Thought:`, `Action:` and `Action Input:`, the format of ReAct. Pure.
 
 use serde_json::Value;
 
 use crate::answer::{Answer, Asked, CUT, Ids, of_text};
 
-/// What the model is told about the form of its answers.
+/// The instructions to the model about the form of its answers.
 pub(crate) const FORM: &str = "Answer with exactly these three lines and nothing after them:
 Thought: what you know and what to do next
 Action: the name of one tool
 Action Input: its arguments as one JSON object on one line
 The result follows as `Observation:`. Never write an observation yourself.";
 
-/// The tools as text.
+/// Describes the tools as text.
 pub(crate) fn tools(tools: &[Value]) -> String {
     let mut text = String::from("The tools:\n");
     for tool in tools {
@@ -26,8 +26,8 @@ pub(crate) fn tools(tools: &[Value]) -> String {
     text
 }
 
-/// Reads the call out of an answer's text. A text with several actions has none, because which of them was meant is not known; but
-/// a stop among them is called.
+/// Reads the call from the text of an answer. A text with several actions has no call, because the intended one is unknown. But if
+/// one of them is a stop, the stop is called.
 pub(crate) fn read(answer: Answer, ids: &mut Ids, step: u32, is_stop: impl Fn(&str) -> bool) -> Answer {
     let starts = |prefix: &'static str| {
         move |line: &&str| {
@@ -36,7 +36,7 @@ pub(crate) fn read(answer: Answer, ids: &mut Ids, step: u32, is_stop: impl Fn(&s
                 .is_some_and(|start| start.eq_ignore_ascii_case(prefix))
         }
     };
-    // What a model writes after an observation of its own is made up.
+    // Anything that a model writes after an observation of its own is invented.
     let own: Vec<&str> = answer
         .text
         .lines()
@@ -69,7 +69,7 @@ pub(crate) fn read(answer: Answer, ids: &mut Ids, step: u32, is_stop: impl Fn(&s
         let input = input.trim().trim_start_matches("```json").trim_matches('`');
         input.trim().to_owned()
     });
-    // A stop is one wherever it stands.
+    // A stop counts wherever it is in the text.
     let named = actions.iter().find(|name| is_stop(name)).or(actions.first());
     let calls = named.map(|name| {
         let arguments = match input.as_deref() {
@@ -78,7 +78,7 @@ pub(crate) fn read(answer: Answer, ids: &mut Ids, step: u32, is_stop: impl Fn(&s
                 actions.len()
             )),
             _ if answer.cut => Err(CUT.to_owned()),
-            // Without this line nothing tells that the answer is whole.
+            // Without this line it is unknown whether the answer is complete.
             None | Some("") => {
                 Err("`Action Input:` has no JSON; write {} where there are no arguments".to_owned())
             }
@@ -142,7 +142,7 @@ mod tests {
                     let arguments = call.arguments.clone().ok().map(Value::Object);
                     (call.name.as_str(), arguments)
                 });
-                // What was cut off is no call, however whole it looks.
+                // Text that was cut off is not a call, even if it looks complete.
                 let expected = expected
                     .clone()
                     .map(|(name, arguments)| (name, arguments.filter(|_| !cut)));

@@ -1,4 +1,4 @@
-//! The record of a run: lines of JSON, one for its start, one for each step, one for its end. A run can be replayed from it
+//! The record of a run: lines of JSON, one for its start, one for each step, one for its end. With a record a run can be replayed
 //! without a model.
 
 use std::fs::{File, OpenOptions};
@@ -14,40 +14,41 @@ use sha2::{Digest as _, Sha256};
 
 use crate::end::End;
 
-/// The version of the form of records.
+/// The version of the format of records.
 pub(crate) const VERSION: u32 = 1;
 
-/// The longest line that is read, in bytes: an answer and its state are far below, and memory is not filled by a file that is no record.
+/// The longest line that is read, in bytes. An answer and its state are far smaller. The limit keeps a file that is not a record
+/// from filling the memory.
 const LONGEST: u64 = 64 << 20;
 
 /// A line of a record, as it is written.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum Line {
-    /// The first.
+    /// The first line.
     Start(Box<Start>),
-    /// One answer of the model and what came of it.
+    /// A step: one answer of the model and the outcome of its calls.
     Step(Box<Step>),
-    /// The last.
+    /// The last line.
     End(Box<Ended>),
 }
 
-/// What a run began with.
+/// The settings at the start of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Start {
     pub(crate) version: u32,
     pub(crate) run_id: String,
-    /// Seconds since 1970, UTC.
+    /// The time of the start, in seconds since 1970, UTC.
     pub(crate) began: f64,
     pub(crate) goal: String,
     pub(crate) model: String,
     pub(crate) dry_run: bool,
-    /// Switches of the run: what the model does not have.
+    /// The switches of the run: what the model does not have.
     pub(crate) ablations: Value,
     pub(crate) budgets: AgentBudgets,
     /// SHA-256 of the first message.
     pub(crate) prompt_sha256: String,
-    /// SHA-256 of the list of tools as it is sent.
+    /// SHA-256 of the list of tools as it is sent to the model.
     pub(crate) tools_sha256: String,
     pub(crate) tools: Vec<String>,
 }
@@ -61,7 +62,7 @@ pub(crate) struct Step {
     pub(crate) state: Value,
     /// SHA-256 of the whole request.
     pub(crate) request_sha256: String,
-    /// What the endpoint answered, as it came.
+    /// The answer of the endpoint, unchanged.
     pub(crate) answer: Value,
     pub(crate) answer_ms: u64,
     pub(crate) thought: String,
@@ -75,37 +76,37 @@ pub(crate) struct Step {
 pub(crate) struct Call {
     pub(crate) id: String,
     pub(crate) name: String,
-    /// Missing where they are malformed.
+    /// The arguments; missing if they are malformed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) arguments: Option<Value>,
-    /// What it would hold and do, where it was planned.
+    /// What the call would hold and do, if it was planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) plan: Option<Value>,
-    /// The id of the call in the service; missing where it was not made.
+    /// The id of the call in the service; missing if the call was not made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) call_id: Option<String>,
     pub(crate) status: Status,
-    /// What the model is told.
+    /// The text that the model reads about the call.
     pub(crate) observation: Value,
     pub(crate) ms: u64,
 }
 
-/// What became of a call.
+/// The outcome of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Status {
-    /// It was not made.
+    /// The call was not made.
     #[default]
     NotMade,
-    /// It was refused before it was made: malformed, unknown, over a budget.
+    /// The agent refused the call before it was made: it is malformed, unknown, or over a budget.
     Refused,
-    /// The service refused it or it failed.
+    /// The service refused the call, or it failed.
     Failed,
-    /// It waits for a person.
+    /// The call waits for a person to confirm it.
     WaitsForConfirmation,
-    /// It was planned only.
+    /// The call was only planned.
     Planned,
-    /// It was done.
+    /// The call was done.
     Completed,
 }
 
@@ -117,9 +118,9 @@ pub(crate) struct Ended {
     pub(crate) exit_code: u8,
     pub(crate) used: Value,
     pub(crate) elapsed_ms: u64,
-    /// What was done about what the run moved.
+    /// What was done to halt what the run moved.
     pub(crate) halted: Option<Value>,
-    /// The calls that toolboxes ask for when a run that moved them has ended.
+    /// The calls that toolboxes want at the end of a run that moved them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) agent_end: Vec<AgentEndCall>,
 }
@@ -143,17 +144,18 @@ pub(crate) enum RecordError {
     Version { path: PathBuf, found: u32 },
 }
 
-/// Writes a record. A disk that is full costs the record, not the run.
+/// Writes a record. If the disk is full, the record is incomplete, but the run continues.
 pub(crate) struct Recorder {
     file: Option<File>,
     path: PathBuf,
 }
 
 impl Recorder {
-    /// A new file that only its owner reads: conversations and pictures may be private. `None`: nothing is recorded.
+    /// Creates a new file that only its owner can read, because conversations and pictures may be private. `None`: nothing is
+    /// recorded.
     ///
     /// # Errors
-    /// The file cannot be made, or is there already.
+    /// The file cannot be created, or already exists.
     pub(crate) fn new(path: Option<&Path>) -> Result<Self, RecordError> {
         let Some(path) = path else {
             return Ok(Self {
@@ -188,14 +190,14 @@ impl Recorder {
     }
 }
 
-/// A record that was read.
+/// A record that was read from a file.
 pub(crate) struct Record {
     pub(crate) start: Start,
     pub(crate) steps: Vec<Step>,
 }
 
 impl Record {
-    /// Reads it. A last line that was cut off, as by a kill, is left out.
+    /// Reads a record. A last line that was cut off, for example by a kill, is left out.
     ///
     /// # Errors
     /// [`RecordError`].
@@ -229,7 +231,8 @@ impl Record {
                 line: number,
                 cause,
             };
-            // Not as an enum with a tag: serde would hand on the numbers of this build of serde_json as maps.
+            // The line is not read as an enum with a tag, because serde would then turn the numbers of this build of serde_json
+            // into maps.
             let line: Value = match serde_json::from_str(&text) {
                 Ok(line) => line,
                 Err(_) if !text.ends_with('\n') => break,
@@ -258,14 +261,14 @@ impl Record {
     }
 }
 
-/// SHA-256 of JSON, in hexadecimal.
+/// Returns the SHA-256 of JSON, in hexadecimal.
 pub(crate) fn sha256(value: &Value) -> String {
     let digest = Sha256::digest(value.to_string());
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The first step of which the calls differ from those of a record, as `(step, now, then)`: another tool, other arguments, made or
-/// not, another outcome.
+/// Returns the first step whose calls differ from those of a record, as `(step, now, then)`. A difference is another tool, other
+/// arguments, another outcome, or whether the call was made.
 pub(crate) fn differs(then: &[Step], now: &[Step]) -> Option<(u32, String, String)> {
     let calls = |step: Option<&Step>| {
         let calls = step.map_or(&[][..], |step| &step.calls);

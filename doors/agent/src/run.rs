@@ -1,4 +1,4 @@
-//! One run: observe, reason, act, until something ends it.
+//! One run: it observes, lets the model reason, and acts, until something ends it.
 
 mod after;
 mod own;
@@ -37,11 +37,11 @@ pub(crate) struct Run<'a> {
     began: Instant,
     /// The conversation.
     messages: Vec<Value>,
-    /// How much of it the record has.
+    /// The number of messages that the record already has.
     recorded: usize,
-    /// Those of results, for the conversation.
+    /// The pictures of results, for the conversation.
     pictures: Vec<Value>,
-    /// What the calls held that moved something, each once.
+    /// The claims of the calls that moved something, each once.
     moved: Vec<Claim>,
     pub(crate) steps: Vec<Step>,
 }
@@ -70,7 +70,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The first line of the record.
+    /// Returns the first line of the record.
     pub(crate) fn start(&self) -> Start {
         Start {
             version: VERSION,
@@ -87,7 +87,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Goes on until the run ends, and sees to it that nothing goes on then.
+    /// Runs until an end, and makes sure that nothing continues after that.
     ///
     /// # Cancel safety
     /// Dropping it asks the service to end its calls.
@@ -102,14 +102,14 @@ impl<'a> Run<'a> {
                 break end;
             }
         };
-        // A call without an answer may still run; otherwise a run that is done leaves nothing under way.
+        // A call without an answer may still run. Otherwise a run that is done leaves no call under way.
         let open = self.hands.lost.load(Ordering::Relaxed);
         let halts = open || !self.moved.is_empty() && !matches!(end, End::Done(_));
         if halts
             && !end.is_of_people()
             && let Some(by) = self.hands.watch.check().await.filter(End::is_of_people)
         {
-            // People who stop or take over at the last moment are not commanded against.
+            // If people stop or take over at the last moment, the agent sends no commands against them.
             end = by;
         }
         let halted = if halts && !end.is_of_people() {
@@ -151,7 +151,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// One step; the end of the run, where it is one.
+    /// Makes one step. Returns the end of the run, if the step ends it.
     async fn step(&mut self, source: &mut Source, recorder: &mut Recorder) -> Option<End> {
         let interrupt = self.hands.interrupt.clone();
         let budgets = self.settings.budgets();
@@ -229,13 +229,13 @@ impl<'a> Run<'a> {
             left: self.left(),
         };
         recorder.write(&Line::Step(Box::new(step.clone())));
-        // The record has these, and they may be large.
+        // The record keeps the large parts, so this copy of the step leaves them out.
         self.steps.push(Step {
             sent: Vec::new(),
             answer: Value::Null,
             ..step
         });
-        // A stop during the calls stands, whatever the model said; the model's own is told by what became of it.
+        // A stop during the calls counts, whatever the model said. A stop by the model itself is reported by its result.
         let raised = interrupt.raised();
         match (&raised, &end) {
             (Some(End::Latched(_)), Some(End::Latched(_))) => end,
@@ -262,7 +262,7 @@ impl<'a> Run<'a> {
         request
     }
 
-    /// Looks at the state, where there are tools for that.
+    /// Updates the state, if there are tools for it.
     async fn observe(&mut self) {
         for name in &self.settings.door.state_tools {
             let Some(tool) = self.belt.reader(name) else {
@@ -274,7 +274,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The end that the state of the machine means.
+    /// Returns the end of the run that the state of the machine requires, if any.
     fn physical(&self) -> Option<End> {
         for toolbox_id in self.state.taken_over() {
             self.hands.interrupt.take(toolbox_id, "the vehicle says so");

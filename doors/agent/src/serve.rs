@@ -35,13 +35,13 @@ const PROGRESS: &str = "ovos.tools.agent.progress";
 /// The longest goal, in characters.
 const LONGEST: usize = 4096;
 
-/// How long the answer of a run is kept for a bus that is away.
+/// How long to keep the answer of a run if the bus is away.
 const KEPT: Duration = Duration::from_secs(60);
 
-/// How often it is tried.
+/// How often sending the answer is attempted.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// How much of a text progress carries, in bytes.
+/// The longest text that progress carries, in bytes.
 const SHOWN: usize = 2000;
 
 /// The run under way.
@@ -51,10 +51,10 @@ struct Current {
     ended: tokio::task::JoinHandle<()>,
 }
 
-/// Serves until the door closes. A run that is under way then is ended and answered.
+/// Serves until the door closes. A run that is then under way is ended and answered.
 ///
 /// # Errors
-/// The endpoint cannot be used; it is looked at before the first goal.
+/// The endpoint cannot be used; this is checked before the first goal.
 ///
 /// # Cancel safety
 /// Dropping it asks the service to end the calls of a run.
@@ -90,7 +90,7 @@ pub(crate) async fn serve(
             },
         }
     }
-    // What came before the end is answered, too.
+    // Requests that arrived before the end are answered, too.
     while let Some(Some(request)) = requests.next().now_or_never() {
         let error = Some("BusyError: the agent ends".to_owned());
         match request.topic() {
@@ -134,14 +134,14 @@ fn answer(client: &Client, request: &Request, answer: &impl Serialize) {
     }
 }
 
-/// Answers a run, also where the bus comes back only later.
+/// Answers a run, even if the bus comes back only later.
 async fn answer_at_last(door: &Door, request: &Request, answer: &impl Serialize) {
     let client = &door.client;
     let mut news = client.events();
     let sent = async {
         while let Err(error) = client.answer(request, answer) {
             tracing::warn!(%error, "the answer of a run waits for the bus");
-            // Also asks again where that news is lost.
+            // The time limit also covers the loss of that news.
             _ = timeout(AGAIN, news.next()).await;
         }
     };
@@ -183,7 +183,7 @@ fn cancel(client: &Client, request: &Request, current: Option<&Current>) {
     answer(client, request, &told);
 }
 
-/// Begins the run that a request asks for; the error has its run_id.
+/// Begins the run that a request asks for. The error has the request's run_id.
 fn begin(
     door: &Arc<Door>,
     settings: &impl Fn() -> Settings,
@@ -266,7 +266,8 @@ fn begin(
     })
 }
 
-/// The answer of a run: a fault of the agent's own costs the run, not its answer; its calls end as it is dropped.
+/// Returns the answer of a run. An internal failure ends the run, but it still has an answer; its calls end because the run is
+/// dropped.
 async fn response(run_id: &str, run: impl Future<Output = Result<Begun, RecordError>>) -> AgentRunResponse {
     let of_run = AgentRunResponse {
         run_id: run_id.to_owned(),
@@ -297,7 +298,7 @@ async fn response(run_id: &str, run: impl Future<Output = Result<Begun, RecordEr
     }
 }
 
-/// The view, and the client that asked for progress.
+/// Combines the view and the client that asked for progress into one audience.
 fn told_on_bus(client: &Client, request: &Request, run_id: &str, view: &Audience) -> Audience {
     let (client, request, run_id, view) = (
         client.clone(),
@@ -313,7 +314,7 @@ fn told_on_bus(client: &Client, request: &Request, run_id: &str, view: &Audience
             seq: seq.fetch_add(1, Ordering::Relaxed) + 1,
             ..progress(tell)
         };
-        // Where the bus is away, progress is lost, as that of calls is.
+        // If the bus is away, the progress is lost, like that of calls.
         _ = client.reply(&request, PROGRESS, &progress);
     })
 }

@@ -1,4 +1,4 @@
-//! A run from its tools to its record, whichever way it was asked for.
+//! Makes a run, from its tools to its record, for the command line and for bus clients.
 
 use std::sync::atomic::AtomicBool;
 
@@ -17,15 +17,15 @@ use crate::tell::{Audience, Tell};
 use crate::toolbelt::{Choice, Toolbelt};
 use crate::watch::Watch;
 
-/// What a run is made with.
+/// The parts with which a run is made.
 pub(crate) struct Session<'a> {
     pub(crate) door: &'a Door,
     pub(crate) settings: &'a Settings,
     pub(crate) interrupt: &'a Interrupt,
     pub(crate) audience: &'a Audience,
-    /// Who is asked where a call has to be confirmed.
+    /// The person who is asked if a call has to be confirmed.
     pub(crate) person: Option<&'a Person>,
-    /// The session of the client that asked for the run, whose stops end it.
+    /// The session of the client that asked for the run; its stops end the run.
     pub(crate) session_id: Option<String>,
 }
 
@@ -37,10 +37,10 @@ pub(crate) struct Begun {
 }
 
 impl Session<'_> {
-    /// Runs to the end.
+    /// Makes the run.
     ///
     /// # Errors
-    /// The record cannot be written: nothing was run.
+    /// The record cannot be written; nothing has been run.
     ///
     /// # Cancel safety
     /// Dropping it asks the service to end the calls of the run.
@@ -88,14 +88,14 @@ impl Session<'_> {
         let deadline = Instant::now() + settings.budgets().time;
         let ended = tokio::select! {
             ended = run.drive(source, &mut recorder) => ended,
-            // It watches until it is dropped.
+            // The watch never returns; it ends when it is dropped.
             never = watch.follow(deadline) => match never {},
         };
         let steps = std::mem::take(&mut run.steps);
         Ok(Begun { ended, steps, start })
     }
 
-    /// A run that did not begin.
+    /// Returns the result of a run that did not begin.
     fn failed(&self, end: End) -> Begun {
         let left = serde_json::Value::Null;
         (self.audience)(&Tell::Ended {

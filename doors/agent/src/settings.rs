@@ -1,4 +1,4 @@
-//! What one run is to do and how far it may go.
+//! The settings of one run: its goal, its tools and its limits.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,23 +14,23 @@ pub(crate) struct Settings {
     pub(crate) run_id: String,
     pub(crate) goal: String,
     pub(crate) door: AgentDoor,
-    /// Tools that the model does not have in this run: each of these has to permit a tool.
+    /// The filters of the model's tools in this run: each filter has to permit a tool.
     pub(crate) filters: Vec<ToolFilter>,
     /// Fields of results and of the state object that the model does not see.
     pub(crate) blank: Vec<String>,
-    /// Nothing but `read` tools is run.
+    /// Whether only `read` tools are run.
     pub(crate) dry_run: bool,
     pub(crate) record: Option<PathBuf>,
 }
 
-/// A filter as records have it.
+/// A filter as it is written in records.
 #[derive(Serialize, Deserialize)]
 struct Filter {
     allow: Option<Vec<String>>,
     deny: Vec<String>,
 }
 
-/// Budgets that one run has instead of those of the configuration.
+/// Budgets of one run that replace those of the configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Narrower {
     pub(crate) steps: Option<u32>,
@@ -59,7 +59,7 @@ impl Narrower {
         }
     }
 
-    /// The budgets of a run that a person at the terminal starts, who may set any.
+    /// Applies the budgets to a run that a person at the terminal starts. The person may set any value.
     pub(crate) fn set(self, budgets: &mut AgentBudgets) {
         let Self {
             steps,
@@ -83,7 +83,7 @@ impl Narrower {
         replace(&mut budgets.battery_pct, battery_pct);
     }
 
-    /// The budgets of a run that a bus client starts: nothing that the bus says widens what the configuration allows.
+    /// Applies the budgets to a run that a bus client starts: values from the bus can only lower the limits of the configuration.
     pub(crate) fn narrow(self, budgets: &mut AgentBudgets) {
         let own = budgets.clone();
         self.set(budgets);
@@ -110,12 +110,12 @@ impl Settings {
         &self.door.budgets
     }
 
-    /// Whether calls are lines of text.
+    /// Whether calls are written as lines of text.
     pub(crate) fn as_text(&self) -> bool {
         self.door.calls == CallStyle::Text
     }
 
-    /// Takes the switches of a record. Tools that this run does not have stay away, whatever the record says.
+    /// Applies the switches of a record. Tools that this run does not have remain excluded, whatever the record says.
     pub(crate) fn switch(&mut self, ablations: &Value) {
         fn take<T: DeserializeOwned>(ablations: &Value, key: &str, into: &mut T) {
             let value = ablations.get(key).cloned();
@@ -141,8 +141,8 @@ impl Settings {
         take(ablations, "history_bytes", &mut door.history_bytes);
     }
 
-    /// For the record: what decides what the model sees and how it answers. `state_tools` are told only: they guard budgets, and
-    /// a record does not choose them.
+    /// Returns the switches for the record: the settings that decide what the model sees and how it answers. `state_tools` are
+    /// only informative: they guard budgets, so a record cannot choose them.
     pub(crate) fn ablations(&self) -> Value {
         let filters: Vec<Filter> = self
             .filters

@@ -1,4 +1,4 @@
-//! Where answers come from: the endpoint of a model, or the record of an earlier run.
+//! The source of answers: the endpoint of a model, or the record of an earlier run.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use crate::end::End;
 use crate::endpoint::Endpoint;
 use crate::record::Step;
 
-/// Answers, one for each request.
+/// Gives one answer for each request.
 pub(crate) enum Source {
     /// A model.
     Model(Box<Endpoint>),
@@ -21,13 +21,13 @@ impl Source {
         Self::Record(steps.iter().map(|step| step.answer.clone()).collect())
     }
 
-    /// The answer to a request.
+    /// Returns the answer to a request.
     ///
     /// # Errors
-    /// The end of the run.
+    /// The reason for the end of the run.
     ///
     /// # Cancel safety
-    /// If dropped, an endpoint may go on for nothing.
+    /// If dropped, an endpoint may continue to work on the answer.
     pub(crate) async fn ask(&mut self, request: &Value) -> Result<Value, End> {
         match self {
             Self::Model(endpoint) => endpoint.ask(request).await,

@@ -7,33 +7,33 @@ use serde_json::{Map, Value, json};
 
 use crate::budget::{Battery, Charge, Used, rounded};
 
-/// What is known of the world: the state object of the drone document. What decides about budgets comes from the state tools of
-/// the configuration alone, and says something about machines of their own toolbox alone.
+/// The knowledge about the world: the state object of the drone document. Values that decide about budgets come only from the
+/// state tools of the configuration, and apply only to machines of the tool's own toolbox.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct State {
     goal: String,
     last_detection: Value,
     safety: Map<String, Value>,
-    /// By toolbox and vehicle.
+    /// The machines by toolbox and vehicle.
     machines: BTreeMap<(String, String), Machine>,
-    /// The vehicle of each toolbox that is meant where none is named.
+    /// The vehicle of each toolbox that is meant if a call names none.
     default: BTreeMap<String, String>,
 }
 
-/// What a machine says about itself.
+/// What a machine reports about itself.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Machine {
-    /// Turning and forward distance of its flight as it counts them; they begin anew with each flight.
+    /// Turning and forward distance as the machine counts them for its flight; they restart with each flight.
     totals: Option<Charge>,
-    /// The last look was answered.
+    /// Whether the last call of the state tool was answered.
     fresh: bool,
     battery: Battery,
-    /// The tool that tells it.
+    /// The tool that reports the battery.
     battery_by: String,
     taken_over: bool,
 }
 
-/// The keys of results that belong to `safety`.
+/// The keys of results that belong in `safety` of the state object.
 const SAFETY: [&str; 7] = [
     "battery_pct",
     "gps_ok",
@@ -55,7 +55,7 @@ impl State {
         }
     }
 
-    /// Takes from the result of a call what the model sees of it at each step: what was detected.
+    /// Keeps from the result of a call what the model sees at each step: the detected objects.
     pub(crate) fn see(&mut self, arguments: &Value, result: &Value) {
         let seen = |key: &str| result.get(key).filter(|value| !value.is_null()).cloned();
         if let Some(detection) = seen("last_detection") {
@@ -70,8 +70,8 @@ impl State {
         }
     }
 
-    /// Takes in what a state tool returned; `None` where it failed. Returns how much its vehicle turned and moved forward since
-    /// it was looked at last.
+    /// Records the result of a state tool; `None` if the tool failed. Returns how much its vehicle turned and moved forward since
+    /// the last call.
     pub(crate) fn look(&mut self, toolbox_id: &str, tool: &str, result: Option<&Value>) -> Charge {
         let Some(result) = result else {
             let machines = self.machines.iter_mut().filter(|((of, _), _)| of == toolbox_id);
@@ -109,7 +109,7 @@ impl State {
         grown
     }
 
-    /// The machine that a call is for.
+    /// Returns the machine that a call is for.
     fn machine(&self, toolbox_id: &str, arguments: &Value) -> Option<&Machine> {
         let vehicle = match arguments.get("vehicle") {
             None | Some(Value::Null) => self.default.get(toolbox_id)?,
@@ -118,25 +118,26 @@ impl State {
         self.machines.get(&(toolbox_id.to_owned(), vehicle.to_owned()))
     }
 
-    /// Whether the machine that a call is for counts its turning and distance itself, so that arguments need not be believed.
+    /// Whether the machine that a call is for counts its turning and distance itself. Then the arguments of the call are not
+    /// charged.
     pub(crate) fn is_measured(&self, toolbox_id: &str, arguments: &Value) -> bool {
         let machine = self.machine(toolbox_id, arguments);
         machine.is_some_and(|machine| machine.fresh && machine.totals.is_some())
     }
 
-    /// The battery of the machine that a call is for.
+    /// Returns the battery of the machine that a call is for.
     pub(crate) fn battery(&self, toolbox_id: &str, arguments: &Value) -> Battery {
         let machine = self.machine(toolbox_id, arguments);
         machine.map_or(Battery::NeverKnown, |machine| machine.battery)
     }
 
-    /// The toolboxes of which a person has a machine.
+    /// Returns the toolboxes with a machine that a person has taken over.
     pub(crate) fn taken_over(&self) -> impl Iterator<Item = &str> {
         let taken = self.machines.iter().filter(|(_, machine)| machine.taken_over);
         taken.map(|((toolbox_id, _), _)| toolbox_id.as_str())
     }
 
-    /// As the model sees it. `blank` are fields that it does not see.
+    /// Returns the state object for the model. `blank` are fields that the model does not see.
     pub(crate) fn object(&self, used: &Used, budgets: &AgentBudgets, blank: &[String]) -> Value {
         let mut object = json!({
             "goal": self.goal,
@@ -168,7 +169,7 @@ impl Machine {
             tool.clone_into(&mut self.battery_by);
         }
         if let Some(said) = safety.get("pilot_override") {
-            // A drone says who flies.
+            // A drone reports who flies it.
             self.taken_over = !matches!(said, Value::Null | Value::Bool(false));
         }
         let number = |key: &str| result.get(key).and_then(Value::as_f64);
@@ -176,11 +177,11 @@ impl Machine {
             return Charge::default();
         };
         self.fresh = true;
-        // What was flown before the run is not charged to it.
+        // Motion before the run is not charged to it.
         let Some(before) = self.totals.replace(Charge { deg, forward_m }) else {
             return Charge::default();
         };
-        // Smaller than before: a new flight has begun since.
+        // A smaller value than before means that a new flight has begun.
         let since = |now: f64, before: f64| if now + 1e-6 < before { now } else { now - before };
         Charge {
             deg: since(deg, before.deg),
@@ -222,11 +223,11 @@ mod tests {
             let grown = state.look("drone", "vehicle_state", Some(&flight(deg, forward_m)));
             (grown.deg, grown.forward_m)
         };
-        // An earlier run flew these.
+        // An earlier run made this motion.
         assert_eq!(see(100.0, 2.0), (0.0, 0.0));
         assert_eq!(see(130.0, 2.5), (30.0, 0.5));
         assert_eq!(see(130.0, 2.5), (0.0, 0.0));
-        // A new flight.
+        // A new flight begins.
         assert_eq!(see(20.0, 0.0), (20.0, 0.0));
     }
 

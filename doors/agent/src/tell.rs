@@ -1,4 +1,4 @@
-//! What a run tells those who watch it: a person at the terminal, or a client on the bus.
+//! The news of a run for its audience: a person at the terminal, or a client on the bus.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use serde_json::Value;
 use crate::end::End;
 use crate::record::Status;
 
-/// A piece of news of a run.
+/// An item of news.
 #[derive(Debug)]
 pub(crate) enum Tell<'a> {
-    /// It begins.
+    /// The run begins.
     Began {
         goal: &'a str,
         tools: usize,
@@ -19,32 +19,32 @@ pub(crate) enum Tell<'a> {
     },
     /// The model is asked.
     Asking { step: u32, left: &'a Value },
-    /// What the model says.
+    /// The words of the model.
     Thought(&'a str),
-    /// A call is made, or only planned; `waves` are the actions of its plan.
+    /// A call is made, or only planned. `waves` are the actions of its plan.
     Call {
         name: &'a str,
         arguments: &'a Value,
         waves: &'a [Vec<String>],
     },
-    /// How far a call is.
+    /// The progress of a call.
     Progress(&'a ProgressMessage),
-    /// What became of a call.
+    /// The outcome of a call.
     Came {
         name: &'a str,
         status: Status,
         text: &'a str,
         ms: u64,
     },
-    /// The person at the terminal is asked.
+    /// The person at the terminal is asked to confirm a call.
     Ask { text: &'a str },
-    /// A call waits for a person elsewhere.
+    /// A call waits for a person elsewhere to confirm it.
     Confirm { text: &'a str, id: &'a str },
-    /// It ends, and what it moved is brought to safety.
+    /// The run ends, and the agent brings everything that it moved to safety.
     Ending { end: &'a End },
-    /// It has ended.
+    /// The run has ended.
     Ended { end: &'a End, left: &'a Value },
 }
 
-/// Who watches. Never blocks for long.
+/// Receives the news. It never blocks for long.
 pub(crate) type Audience = Arc<dyn Fn(&Tell<'_>) + Send + Sync>;

@@ -1,4 +1,4 @@
-//! The tools that the model has in a run, in the format of the API, and whose tool each name is. Pure.
+//! The tools that the model has in a run, in the format of the API, and the owner of each name. Pure.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::answer::CALL_TOOL;
 /// How many tools `find_tools` shows at most.
 const FOUND: usize = 8;
 
-/// How many names are suggested for one that is unknown.
+/// How many names are suggested for an unknown one.
 const SUGGESTED: usize = 5;
 
 /// A tool of the agent itself.
@@ -27,16 +27,16 @@ pub(crate) enum Own {
     CallTool,
     /// Shows the plan of a call.
     PreviewPlan,
-    /// Stops.
+    /// Stops, in one of the two ways.
     Stop(StopTool),
 }
 
-/// Whose tool a name is.
+/// The owner of a tool's name.
 #[derive(Clone, Debug)]
 pub(crate) enum Target {
-    /// The agent's.
+    /// A tool of the agent.
     Own(Own),
-    /// A toolbox's.
+    /// A tool of a toolbox.
     Tool(Arc<Registered>),
 }
 
@@ -46,21 +46,21 @@ pub(crate) struct Toolbelt {
     targets: HashMap<String, Target>,
     /// The tools of toolboxes, by the names that the model uses.
     registered: Vec<(String, Arc<Registered>)>,
-    /// The tools that toolboxes want called when a run that moved them has ended, whichever tools the model has.
+    /// The tools that toolboxes want called at the end of a run that moved them, whichever tools the model has.
     agent_ends: Vec<Arc<Registered>>,
     searched: bool,
 }
 
-/// What decides which tools a run has.
+/// The settings that decide which tools a run has.
 pub(crate) struct Choice<'a> {
-    /// Beside the toolset of the door.
+    /// The filters in addition to the toolset of the door.
     pub(crate) filters: &'a [ToolFilter],
-    /// Above this size of the list the model searches.
+    /// The size of the list above which the model has to search for tools.
     pub(crate) budget_bytes: usize,
     pub(crate) plan_preview: bool,
 }
 
-/// The names of the agent's own tools, beside the stops.
+/// The names of the agent's own tools, without the stops.
 pub(crate) const OWN: &[&str] = &["finish", "find_tools", CALL_TOOL, "preview_plan"];
 
 impl Own {
@@ -169,22 +169,22 @@ impl Toolbelt {
         }
     }
 
-    /// In the format of the API, in an order that does not change while the tools do not.
+    /// Returns the tools in the format of the API. Their order changes only when the tools do.
     pub(crate) fn shown(&self) -> &[Value] {
         &self.shown
     }
 
-    /// The names of the toolboxes' tools.
+    /// Returns the names of the toolboxes' tools.
     pub(crate) fn names(&self) -> Vec<&str> {
         self.registered.iter().map(|(name, _)| name.as_str()).collect()
     }
 
-    /// The tools that toolboxes want called when a run that moved them has ended.
+    /// Returns the tools that toolboxes want called at the end of a run that moved them.
     pub(crate) fn agent_ends(&self) -> &[Arc<Registered>] {
         &self.agent_ends
     }
 
-    /// Whether the model has to search the tools.
+    /// Whether the model has to search for tools.
     pub(crate) fn is_searched(&self) -> bool {
         self.searched
     }
@@ -193,7 +193,7 @@ impl Toolbelt {
         self.targets.get(name)
     }
 
-    /// Whether this stops something.
+    /// Whether the tool with this name stops something.
     pub(crate) fn is_stop(&self, name: &str) -> bool {
         match self.target(name) {
             Some(Target::Own(Own::Stop(_))) => true,
@@ -202,13 +202,13 @@ impl Toolbelt {
         }
     }
 
-    /// A tool of a toolbox that reads and has this name; for the state object.
+    /// Returns the `read` tool of a toolbox with this name, for the state object.
     pub(crate) fn reader(&self, name: &str) -> Option<&Arc<Registered>> {
         let (_, tool) = self.registered.iter().find(|(_, tool)| tool.name == name)?;
         (tool.effect == Effect::Read).then_some(tool)
     }
 
-    /// The tools that fit a query best.
+    /// Returns the tools that match a query best.
     pub(crate) fn find(&self, query: &str) -> Value {
         let found: Vec<Value> = self
             .ranked(query)
@@ -228,7 +228,7 @@ impl Toolbelt {
         json!({ "tools": found })
     }
 
-    /// What is said about a name that no tool has.
+    /// Returns the message for a name that no tool has.
     pub(crate) fn unknown(&self, name: &str) -> String {
         let like: Vec<&str> = self
             .ranked(name)
@@ -244,7 +244,7 @@ impl Toolbelt {
         format!("there is no tool '{name}'; {advice}")
     }
 
-    /// By how many words of the query a tool has, those of its name first.
+    /// Ranks the tools by how many words of the query they have. A word in a tool's name counts three times.
     fn ranked(&self, query: &str) -> Vec<(&str, &Arc<Registered>)> {
         let words: Vec<String> = words(query);
         let mut ranked: Vec<(usize, &str, &Arc<Registered>)> = self

@@ -1,4 +1,4 @@
-//! What a person sees of a run: lines of text, and at a terminal colours and a line that moves.
+//! The view of a run for a person: lines of text, and on a terminal colours and an animated line.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::mpsc::{self, SyncSender};
@@ -16,25 +16,25 @@ use crate::prompt::cut;
 use crate::record::Status;
 use crate::tell::Tell;
 
-/// How much of arguments and results is shown, in bytes.
+/// The longest arguments and results that are shown, in bytes.
 const SHOWN: usize = 200;
 
-/// The line that moves.
+/// The frames of the animated line.
 const FRAMES: [&str; 8] = ["⠋", "⠙", "⠸", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
-/// How many texts wait to be written.
+/// How many texts may wait to be written.
 const WAITING: usize = 1024;
 
-/// How long the end of a run waits for them.
+/// How long the end of a run waits for these texts.
 const FLUSH: Duration = Duration::from_secs(2);
 
-/// What the thread that writes does.
+/// The work of the thread that writes.
 enum Out {
     Text(String),
     Flush(oneshot::Sender<()>),
 }
 
-/// A view of a run. A thread of its own writes, which may be held up by what reads it.
+/// The view of a run. A thread of its own writes, because a slow reader of the output may block it.
 pub(crate) struct View {
     out: SyncSender<Out>,
     colour: bool,
@@ -43,7 +43,7 @@ pub(crate) struct View {
     live: Mutex<Live>,
 }
 
-/// The line that moves.
+/// The animated line.
 struct Live {
     began: Instant,
     doing: String,
@@ -63,14 +63,14 @@ enum Tone {
 
 impl View {
     /// # Errors
-    /// No thread can be started.
+    /// The thread cannot be started.
     pub(crate) fn new(keys: bool) -> io::Result<Self> {
         let (sender, lines) = mpsc::sync_channel::<Out>(WAITING);
         let write = move || {
             for out in lines {
                 match out {
                     Out::Text(text) => write(&text),
-                    // The other side may wait no more.
+                    // The caller may have stopped waiting.
                     Out::Flush(done) => _ = done.send(()),
                 }
             }
@@ -90,7 +90,7 @@ impl View {
         })
     }
 
-    /// Waits until everything is written, for a moment.
+    /// Waits until everything is written, for at most `FLUSH`.
     ///
     /// # Cancel safety
     /// Safe.
@@ -102,11 +102,11 @@ impl View {
     }
 
     fn write(&self, text: String) {
-        // Where stdout is not read, what does not fit is left out: a run and its stops do not wait for a terminal.
+        // If stdout is not read, text that does not fit into the queue is dropped: a run and its stops do not wait for a terminal.
         _ = self.out.try_send(Out::Text(text));
     }
 
-    /// Whether there is a line that moves.
+    /// Whether there is an animated line.
     pub(crate) fn is_live(&self) -> bool {
         io::stdout().is_terminal()
     }
@@ -125,7 +125,7 @@ impl View {
         format!("\u{1b}[{code}m{text}\u{1b}[0m")
     }
 
-    /// Shows a piece of news.
+    /// Shows an item of news.
     pub(crate) fn show(&self, tell: &Tell<'_>) {
         match tell {
             Tell::Began { goal, tools, dry_run } => {
@@ -262,7 +262,7 @@ impl View {
         }
     }
 
-    /// Moves the line; to be called a few times in a second.
+    /// Draws the next frame of the animated line. Call it a few times a second.
     pub(crate) fn tick(&self) {
         let mut live = self.live();
         if live.doing.is_empty() {
@@ -274,7 +274,7 @@ impl View {
             "{} {} · {elapsed} s · {}",
             FRAMES[live.frame], live.doing, live.left
         );
-        // A line that is broken cannot be taken back.
+        // If the line were wrapped by the terminal, it could not be erased.
         let width = width();
         let text: String = text.chars().take(width.saturating_sub(1)).collect();
         self.write(format!("\r\u{1b}[K{}", self.tone(Tone::Dim, &text)));
@@ -291,13 +291,13 @@ impl View {
 
 fn width() -> usize {
     let columns = rustix::termios::tcgetwinsize(io::stdout()).map_or(0, |size| usize::from(size.ws_col));
-    // Some terminals do not say.
+    // Some terminals do not report their width.
     if columns == 0 { 80 } else { columns.max(20) }
 }
 
 fn write(text: &str) {
     let mut out = io::stdout().lock();
-    // Without stdout the record and the exit code say how it went.
+    // Without stdout, the record and the exit code show the result.
     _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
@@ -305,7 +305,7 @@ fn seconds(ms: u64) -> String {
     format!("{}.{} s", ms / 1000, ms % 1000 / 100)
 }
 
-/// What is left, in a line.
+/// Describes the rest of the budgets in a line.
 fn budgets(left: &Value) -> String {
     let number = |key: &str| left[key].as_f64().unwrap_or_default();
     format!(

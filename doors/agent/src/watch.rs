@@ -1,4 +1,4 @@
-//! Watches the bus for what ends a run: stops, latches, people who take over, and its time.
+//! Watches the bus for everything that ends a run: stops, latches, people who take over, and the end of its time.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -12,10 +12,10 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use crate::end::{End, Spent};
 use crate::interrupt::Interrupt;
 
-/// How often the status is looked at: stops that are no message of the bus are seen there.
+/// How often the status is requested. It shows the stops that are not messages on the bus.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The event by which a toolbox says that a person flies or drives.
+/// The event by which a toolbox reports that a person flies or drives.
 const TAKEOVER: &str = "pilot_override";
 
 /// The event by which a toolbox latches itself.
@@ -25,15 +25,15 @@ const LATCHED: &str = "latched";
 pub(crate) struct Watch<'a> {
     client: &'a Client,
     interrupt: &'a Interrupt,
-    /// The session of the client that asked for the run, whose stops end it, too.
+    /// The session of the client that asked for the run. Its stops end the run, too.
     session_id: Option<String>,
-    /// The stops that held when the run began, by toolbox.
+    /// The stops in force when the run began, by toolbox.
     before: Latches,
-    /// For [`check`](Self::check), beside those of [`follow`](Self::follow).
+    /// The events for [`check`](Self::check); [`follow`](Self::follow) has its own.
     arrived: Mutex<Events>,
 }
 
-/// The stop that holds a toolbox; "" for everything.
+/// The stop that holds each toolbox. The key "" stands for a stop of everything.
 type Latches = BTreeMap<String, Option<String>>;
 
 fn latches(status: &StatusResponse) -> Latches {
@@ -45,7 +45,7 @@ fn latches(status: &StatusResponse) -> Latches {
 }
 
 impl<'a> Watch<'a> {
-    /// From now on. `session_id` is that of the client that asked for the run.
+    /// Starts to watch. `session_id` is that of the client that asked for the run.
     ///
     /// # Errors
     /// The service does not answer.
@@ -75,14 +75,14 @@ impl<'a> Watch<'a> {
         let mut look = interval(LOOK);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut in_time = true;
-        // Also after an end: a person who takes over, or a stop, changes what is done about the calls.
+        // It goes on after an end, because a person who takes over, or a stop, changes what happens to the calls.
         loop {
             tokio::select! {
                 news = events.next() => match news {
                     Some(news) => self.note(&news),
                     None => {
                         self.interrupt.raise(End::Service("the connection to the bus is closed".to_owned()));
-                        // Nothing more is heard.
+                        // There are no more events.
                         std::future::pending().await
                     }
                 },
@@ -99,7 +99,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Looks now: at the status, and at everything that the bus sent before its answer.
+    /// Checks now: the status, and everything that the bus sent before the answer.
     ///
     /// # Cancel safety
     /// Safe.
@@ -143,14 +143,14 @@ impl<'a> Watch<'a> {
 #[derive(Debug, PartialEq)]
 enum Meaning<'a> {
     End(End),
-    /// A person has a machine of this toolbox.
+    /// A person has taken over a machine of this toolbox.
     Taken {
         toolbox_id: &'a str,
         how: String,
     },
 }
 
-/// `ours` are the sessions whose stops end the run.
+/// Returns what an item of news means for a run. `ours` are the sessions whose stops end the run.
 fn meaning<'a>(news: &'a News, ours: &[Option<&str>]) -> Option<Meaning<'a>> {
     let end = match news {
         News::UserStop { session_id } if session_id.is_none() || ours.contains(&session_id.as_deref()) => {
@@ -166,7 +166,7 @@ fn meaning<'a>(news: &'a News, ours: &[Option<&str>]) -> Option<Meaning<'a>> {
         News::Event(event) if event.kind == LATCHED => {
             End::Latched(format!("{} has stopped itself", event.toolbox_id))
         }
-        // What is lost may be the user's stop, which no status shows.
+        // The lost news may include the user's stop, which the status does not show.
         News::Missed(lost) => End::Service(format!(
             "{lost} messages of the bus were lost, and a stop may be among them"
         )),

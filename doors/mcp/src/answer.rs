@@ -3,7 +3,7 @@
 use door::Answer;
 use rmcp::model::{CallToolResult, ContentBlock};
 
-/// A result whose text and object say the same.
+/// Creates a result whose text and object have the same content.
 pub(crate) fn result(answer: Answer) -> CallToolResult {
     let text = vec![ContentBlock::text(answer.text)];
     let mut result = if answer.failed {

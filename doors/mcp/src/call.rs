@@ -17,29 +17,29 @@ use crate::presence::farewell;
 use crate::progress::Progress;
 use crate::shared::Door;
 
-/// Arguments that some hosts add to every call. A tool gets them only where its schema has them.
+/// Arguments that some hosts add to every call. A tool gets them only if its schema has them.
 const OF_HOSTS: [&str; 5] = ["_meta", "action", "chatInput", "sessionId", "toolCallId"];
 
-/// What the client's user said about a call, with the token that the question was asked with.
+/// The decision of the client's user about a call, with the token of the question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Said {
-    /// Nothing yet.
+    /// The user has not decided yet.
     Nothing,
-    /// It may run.
+    /// The call may run.
     Yes(String),
-    /// It may not.
+    /// The call may not run.
     No(String),
 }
 
-/// What a call came to.
+/// The result of a call.
 pub(crate) enum Came {
-    /// It was answered.
+    /// The call was answered.
     Answered(CallToolResult),
-    /// It did not run: a person has to confirm it.
+    /// The call did not run: a person has to confirm it.
     Waits(Confirm),
 }
 
-/// Calls a tool of a toolbox. Always comes to something.
+/// Calls a tool of a toolbox. It always ends with a result.
 ///
 /// # Cancel safety
 /// Dropping it asks the service to end the call.
@@ -87,10 +87,10 @@ pub(crate) async fn call(
     Came::Answered(result)
 }
 
-/// Carries a call or a run to its answer: tells its progress, and ends it where its client goes away.
+/// Carries a call or a run to its answer. Reports its progress to the client, and ends the call if the client goes away.
 ///
 /// # Errors
-/// What its client gets where there is no answer.
+/// The result for the client if there is no answer.
 ///
 /// # Cancel safety
 /// Dropping it asks the service to end the call.
@@ -120,7 +120,7 @@ pub(crate) async fn carried<A>(
             farewell = &mut leaving, if left.is_none() => {
                 carried.cancel(farewell.reason());
                 left = Some(farewell);
-                // Nothing more to tell to a client that has left.
+                // A client that has left needs no more progress.
                 progress = None;
             }
             step = carried.next() => match step {

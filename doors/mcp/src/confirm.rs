@@ -1,8 +1,8 @@
-//! Calls that a person has to confirm: the client's user is asked, in the way of the client's era.
+//! Calls that a person has to confirm: the client's user is asked, with the means of the client's version of the protocol.
 //!
-//! The service decides which calls these are and what a yes is for: its token is for one run of one call. A client that asks
-//! its user gets the token as opaque state; one that is asked by the door never sees it. Nothing that a model writes is an
-//! answer. Read [`call_asking`].
+//! The service decides which calls have to be confirmed, and what a confirmation covers: its token is for one run of one call. A
+//! client that asks its user itself gets the token as opaque state. A client that the door asks never sees the token. Text that a
+//! model writes never counts as an answer. Read [`call_asking`].
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ const QUESTION: &str = "confirm";
 /// Why a user was not asked.
 const NO_WAY: &str = "this client cannot ask its user";
 
-/// Calls a tool of a toolbox. Where a person has to confirm the call, the client's user is asked.
+/// Calls a tool of a toolbox. If a person has to confirm the call, the client's user is asked.
 ///
 /// # Cancel safety
 /// Dropping it asks the service to end the call.
@@ -67,7 +67,7 @@ pub(crate) async fn call_asking(
     }
 }
 
-/// What a request brings of its user's answer to the question of an earlier one. `None` where the user gave none.
+/// Reads the user's answer to the question of an earlier request. `None` if the user gave no answer.
 fn said(answers: Option<&InputResponses>, state: Option<String>) -> Option<Said> {
     let answer = answers.and_then(|answers| answers.get(QUESTION));
     let answer = answer.and_then(|answer| serde_json::from_value::<ElicitResult>(answer.clone()).ok());
@@ -77,7 +77,7 @@ fn said(answers: Option<&InputResponses>, state: Option<String>) -> Option<Said>
     }
 }
 
-/// `None` where the user closed the question.
+/// Interprets the user's action. `None` if the user closed the question.
 fn meant(action: &ElicitationAction, token: String) -> Option<Said> {
     match action {
         ElicitationAction::Accept => Some(Said::Yes(token)),
@@ -93,7 +93,7 @@ fn unanswered(tool: &Registered) -> CallToolResult {
     ))
 }
 
-/// Whether the client shows its user a form where it is asked to. Until 2025-11-25 there was one kind of question.
+/// Whether the client can show a form to its user. Until 2025-11-25 there was only one kind of question.
 fn asks_its_user(context: &RequestContext<RoleServer>) -> bool {
     let declared = context
         .client_capabilities()
@@ -109,14 +109,14 @@ fn form(confirm: &Confirm) -> ElicitRequest {
     })
 }
 
-/// The question as a result: the client asks, and sends the request again with the answer and the state.
+/// The question as a result. The client asks its user and sends the request again, with the answer and the state.
 fn question(confirm: Confirm) -> InputRequiredResult {
     let form = InputRequest::Elicitation(form(&confirm));
     let questions = InputRequests::from([(QUESTION.to_owned(), form)]);
     InputRequiredResult::new(Some(questions), Some(confirm.token))
 }
 
-/// Asks during the call, as before 2026-07-28.
+/// Asks the user during the call, as clients before 2026-07-28 need it.
 ///
 /// # Errors
 /// The user gave no answer.

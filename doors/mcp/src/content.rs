@@ -1,4 +1,4 @@
-//! Content of an answer, as blocks of the protocol.
+//! Converts the content of an answer into content blocks of the protocol.
 //!
 //! Any program on the bus can send an answer, so a file is opened only in the folder that this machine's configuration names,
 //! and a URI is passed on and never fetched.
@@ -25,10 +25,10 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How many threads may wait for the disk.
 const AT_ONCE: usize = 4;
 
-/// Where the service keeps the files of its answers.
+/// The folder in which the service keeps the files of its answers.
 pub(crate) struct Folder {
     path: PathBuf,
-    /// A thread keeps its permit until the disk responds, however long anyone waits for the thread.
+    /// A thread keeps its permit until the disk responds, even if its caller no longer waits for it.
     disk: Arc<Semaphore>,
 }
 
@@ -40,7 +40,7 @@ impl Folder {
         }
     }
 
-    /// The blocks of items; without the disk, what needs it is left out.
+    /// Returns the blocks of items. If the disk does not respond, items that need it are left out.
     async fn read(&self, content: Vec<Result<Content, String>>) -> Vec<ContentBlock> {
         let (path, content) = (self.path.clone(), Arc::new(content));
         if content.iter().flatten().all(|item| item.path.is_none()) {
@@ -64,7 +64,7 @@ impl Folder {
     }
 }
 
-/// The blocks for what an answer, or the report of a step, carries beside its result, in order.
+/// Returns the blocks for the content of an answer, or of the report of a step, in order.
 ///
 /// # Cancel safety
 /// Safe: it changes nothing.
@@ -86,12 +86,12 @@ pub(crate) async fn blocks(folder: &Folder, answer: &Object) -> Vec<ContentBlock
     blocks
 }
 
-/// An item by itself, so that one of a later version costs no other.
+/// Reads one item by itself, so that an item of a newer version does not affect the others.
 fn item(given: &Value) -> Result<Content, String> {
     serde_json::from_value(given.clone()).map_err(|error| format!("it cannot be read: {error}"))
 }
 
-/// Without a folder no file is read.
+/// Returns the blocks. Without a folder, no file is read.
 fn blocks_of(folder: Option<&Path>, content: &[Result<Content, String>]) -> Vec<ContentBlock> {
     let mut left = Content::MAX_FILES;
     let mut blocks = Vec::new();
@@ -104,7 +104,7 @@ fn blocks_of(folder: Option<&Path>, content: &[Result<Content, String>]) -> Vec<
         match shown {
             Ok((item, block)) => {
                 left = rest;
-                // Only a link has a title of its own.
+                // Only a link has a field for its title.
                 if let (Some(title), None) = (&item.title, &item.uri) {
                     blocks.push(ContentBlock::text(title.clone()));
                 }
@@ -165,7 +165,7 @@ fn utf8(bytes: Vec<u8>) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_| "it is no text: it is not UTF-8".to_owned())
 }
 
-/// The name of a file that lies in the folder itself.
+/// Returns the name of the file, if the file is directly in the folder.
 fn name_in(folder: &Path, path: &str) -> Result<String, String> {
     let name = Path::new(path).strip_prefix(folder).ok().and_then(Path::to_str);
     match name {

@@ -76,7 +76,7 @@ impl Host {
     }
 }
 
-/// Writes the entry, or says what it would be. `before` are the arguments that the door needs.
+/// Writes the entry, or prints it. `before` are the arguments that the door needs before its own.
 pub(crate) fn run(
     arguments: &Arguments,
     program: &Path,
@@ -119,7 +119,7 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// Puts the entry into the file; everything else in it stays as it is.
+/// Puts the entry into the file. The other contents of the file stay.
 fn write(host: Host, path: &Path, entry: Value) -> Result<(), HostError> {
     let failed = |what| {
         move |cause| HostError::File {
@@ -149,7 +149,7 @@ fn write(host: Host, path: &Path, entry: Value) -> Result<(), HostError> {
     }
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(failed("make the folder of"))?;
-    // Written beside it and renamed, so that the client never reads half of it.
+    // The new file is written beside the old one and then renamed, so that the client never reads half of it.
     let beside = path.with_extension("json.new");
     let written = fs::File::create(&beside).and_then(|mut file| {
         if let Ok(metadata) = fs::metadata(path) {

@@ -1,4 +1,4 @@
-//! Clients over HTTP: one endpoint, `/mcp`, for both eras of the protocol.
+//! Serves clients over HTTP: one endpoint, `/mcp`, for both eras of the protocol.
 
 use std::convert::Infallible;
 use std::io;
@@ -32,10 +32,10 @@ const PATH: &str = "/mcp";
 /// How many connections may be open.
 const CONNECTIONS: usize = 256;
 
-/// How long a client has for the head of a request.
+/// How long a client may take to send the head of a request.
 const HEAD_WAIT: Duration = Duration::from_secs(10);
 
-/// How often a stream without messages carries a comment, so that a client that is gone is noticed.
+/// How often a stream without messages sends a comment, so that the door notices a client that is gone.
 const KEEP_ALIVE: Duration = Duration::from_secs(1);
 
 /// How long sent bytes may stay unacknowledged before a connection counts as dead.
@@ -44,7 +44,7 @@ const UNACKNOWLEDGED_MS: u32 = 3_000;
 /// How long open connections may take to end when the door closes.
 const END_WAIT: Duration = Duration::from_secs(3);
 
-/// Why the door does not listen.
+/// Why the door cannot listen.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HttpError {
     #[error(
@@ -62,12 +62,12 @@ pub(crate) enum HttpError {
 type Answer = BoxBody<Bytes, Infallible>;
 type Mcp = StreamableHttpService<Session, LocalSessionManager>;
 
-/// An address that listens, with what it asks of clients.
+/// An address on which the door listens, with its requirements for clients.
 pub(crate) struct Http {
     listener: TcpListener,
     address: SocketAddr,
     token: Option<Token>,
-    /// The token's text, if it was just made.
+    /// The text of the token, if the token is new.
     made: Option<String>,
 }
 
@@ -94,7 +94,7 @@ impl Http {
         })
     }
 
-    /// What to tell the operator: where it listens, and the token if it is new.
+    /// Returns a text for the operator: the address on which the door listens, and the token if it is new.
     pub(crate) fn greeting(&self, door: &Door) -> String {
         let url = format!("http://{}{PATH}", self.address);
         let file = door.config.token_file.display();
@@ -145,7 +145,7 @@ impl Http {
 }
 
 fn service(door: &Arc<Door>, address: SocketAddr) -> Mcp {
-    // Its own origin is no foreign page: the door has none.
+    // The door's own origin is allowed: the door serves no pages, so it is not the origin of a foreign page.
     let own = [
         format!("http://{address}"),
         format!("http://localhost:{}", address.port()),
@@ -165,7 +165,7 @@ fn service(door: &Arc<Door>, address: SocketAddr) -> Mcp {
 
 /// Serves one connection to its end.
 async fn converse(stream: TcpStream, mcp: Mcp, token: Option<Arc<Token>>, shutdown: CancellationToken) {
-    // Where the kernel cannot, a dead peer is noticed later.
+    // If the kernel does not support an option, a dead peer is noticed later.
     _ = stream.set_nodelay(true);
     _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, UNACKNOWLEDGED_MS);
     let closed = CancellationToken::new();
@@ -215,7 +215,7 @@ async fn answer(
         request.extensions_mut().insert(connection);
         mcp.handle(request).await
     };
-    // When the body is dropped, sent or not, the request is over.
+    // When the body is dropped, whether it was sent or not, the request has ended.
     response.map(|body| {
         let with_guard = move |never: Infallible| {
             _ = &over;

@@ -13,18 +13,18 @@ use crate::schema::one_type_each;
 /// How many of the largest tools a warning names.
 const LARGEST: usize = 5;
 
-/// Whose tool a name is.
+/// The owner of a tool's name.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Owner {
-    /// The door's own.
+    /// The tool is a stop of the door.
     Door(StopTool),
-    /// The door's own, for several tools of toolboxes.
+    /// The tool is `run_steps` of the door.
     Steps,
-    /// A toolbox's.
+    /// The tool belongs to a toolbox.
     Toolbox(Arc<Registered>),
 }
 
-/// Whose tool this is.
+/// Returns the owner of the tool with this name.
 pub(crate) fn owner(listing: &Listing, config: &McpDoor, name: &str) -> Option<Owner> {
     if let Some(stop) = StopTool::named(name) {
         return Some(Owner::Door(stop));
@@ -35,7 +35,7 @@ pub(crate) fn owner(listing: &Listing, config: &McpDoor, name: &str) -> Option<O
     Some(Owner::Toolbox(Arc::clone(listing.tool(name)?)))
 }
 
-/// All of them, the door's own first.
+/// Returns all tools, the door's own first.
 pub(crate) fn tools(listing: &Listing, config: &McpDoor) -> Vec<Tool> {
     let own = StopTool::ALL.into_iter().map(Owner::Door);
     let own = own.chain(config.run_steps.then_some(Owner::Steps));
@@ -43,12 +43,12 @@ pub(crate) fn tools(listing: &Listing, config: &McpDoor) -> Vec<Tool> {
     own.chain(theirs).map(|owner| shown(&owner, config)).collect()
 }
 
-/// A tool as clients see it.
+/// Returns a tool as clients see it.
 pub(crate) fn shown(owner: &Owner, config: &McpDoor) -> Tool {
     match owner {
         Owner::Door(stop) => Tool::new(stop.name(), stop.description(), Arc::new(StopTool::arguments()))
             .with_annotations(annotations(Effect::Stop)),
-        // It may do what the worst of its steps does.
+        // It may do what the most dangerous of its steps does.
         Owner::Steps => run_tool::definition().with_annotations(annotations(Effect::Motion)),
         Owner::Toolbox(registered) => {
             let arguments = Arc::new(one_type_each((*registered.arguments).clone()));
@@ -69,7 +69,7 @@ pub(crate) fn shown(owner: &Owner, config: &McpDoor) -> Tool {
     }
 }
 
-/// What to say where the list is larger than `warn_list_bytes`: its size, and the largest tools.
+/// Returns the warning for a list that is larger than `warn_list_bytes`: its size, and the largest tools.
 pub(crate) fn too_large(tools: &[Tool], config: &McpDoor) -> Option<String> {
     let limit = config.warn_list_bytes;
     let size = |tool: &Tool| serde_json::to_vec(tool).map_or(0, |text| text.len());
@@ -95,7 +95,7 @@ pub(crate) fn too_large(tools: &[Tool], config: &McpDoor) -> Option<String> {
     ))
 }
 
-/// What clients are told about the effect of a tool. They may not rely on it, and do.
+/// Describes the effect of a tool to clients. The protocol says that clients must not rely on it, but they do.
 fn annotations(effect: Effect) -> ToolAnnotations {
     let said = ToolAnnotations::new();
     match effect {

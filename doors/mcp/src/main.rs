@@ -1,8 +1,8 @@
 //! The MCP door: the tools of a running ovos-tools for clients of the Model Context Protocol, at stdin and stdout or over
 //! HTTP.
 //!
-//! It is a bus client like any other, made of [`door::Door`]; the service does not know it. `server` answers requests,
-//! `listing` is what clients see, `call` carries one call out, `run` several as one, `presence` notices that a client has vanished.
+//! It is an ordinary bus client, made of [`door::Door`]; the service has no code for it. `server` answers requests, `listing` is
+//! what clients see, `call` carries out one call, `run` several calls as one, and `presence` notices that a client is gone.
 
 mod answer;
 mod call;
@@ -35,7 +35,7 @@ use rmcp::service::ServerInitializeError;
 use crate::http::{Http, HttpError};
 use crate::shared::Door;
 
-/// How the door names itself on the bus.
+/// The name of the door on the bus.
 const SOURCE: &str = "ovos-tools-mcp";
 
 /// The tools of a running ovos-tools, for clients of the Model Context Protocol
@@ -63,7 +63,7 @@ enum Command {
     Config(hosts::Arguments),
 }
 
-/// Why the door does not serve.
+/// Why the door cannot serve.
 #[derive(Debug, thiserror::Error)]
 enum DoorError {
     #[error("{0}")]
@@ -102,7 +102,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The entry for a client, with the options that the door is to have there.
+/// Prints or writes the entry for a client, with the options that the door should have there.
 fn configure(options: &Options, wanted: &hosts::Arguments) -> Result<(), DoorError> {
     let program = std::env::current_exe().map_err(ProgramError::machine("find this program"))?;
     let mut before = Vec::new();
@@ -119,9 +119,9 @@ fn configure(options: &Options, wanted: &hosts::Arguments) -> Result<(), DoorErr
     Ok(written.map_err(ProgramError::machine("write the output"))?)
 }
 
-/// To stderr: stdout is the protocol's.
+/// Writes to stderr, because stdout belongs to the protocol.
 fn say(text: &str) {
-    // Without stderr the door serves all the same.
+    // The door serves even without stderr.
     _ = std::io::stderr().write_all(text.as_bytes());
 }
 

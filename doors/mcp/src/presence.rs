@@ -1,4 +1,4 @@
-//! Whether the client of a call is still there.
+//! Finds out whether the client of a call is still there.
 
 use std::io;
 use std::pin::Pin;
@@ -13,17 +13,17 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// How often a client is asked for a sign of life while something moves for it, and how long it has to answer.
+/// How often a client is pinged while something moves for it, and how long it may take to answer.
 const PING: Duration = Duration::from_secs(2);
 
 /// How long a write to a client may take.
 const WRITE_WAIT: Duration = Duration::from_secs(2);
 
-/// Cancelled when the connection of a request over HTTP closes, or its response was sent.
+/// Cancelled when the HTTP connection of a request closes, or when its response has been sent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Connection(pub(crate) CancellationToken);
 
-/// Why a call ends before it is done.
+/// Why a call ends early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Farewell {
     Cancelled,
@@ -43,14 +43,14 @@ impl Farewell {
     }
 }
 
-/// Whether a request is one of the protocol of 2026-07-28 or later, in which a closed connection is a cancel.
+/// Whether a request belongs to the protocol of 2026-07-28 or later, in which closing the connection cancels the request.
 pub(crate) fn is_modern(context: &RequestContext<RoleServer>) -> bool {
     let version = context.protocol_version();
     version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
 }
 
-/// Waits until the client of a call does not want it any more, or is not there any more. While a call moves something, a
-/// client that gives no sign of life is not there.
+/// Waits until the client of a call cancels it or is gone. While a call moves something, a client that does not answer pings
+/// counts as gone.
 ///
 /// # Cancel safety
 /// Safe.
@@ -73,9 +73,9 @@ pub(crate) async fn farewell(
     }
 }
 
-/// As [`farewell`], while nothing moves: a client whose user is being asked may be silent.
+/// Does the same as [`farewell`] while nothing moves. A client whose user is being asked need not answer pings.
 ///
-/// Before 2026-07-28 a closed HTTP connection means nothing to most calls, but what moves a machine ends with it.
+/// Before 2026-07-28, closing the HTTP connection does not end most calls, but it ends a call that moves a machine.
 ///
 /// # Cancel safety
 /// Safe.
@@ -106,7 +106,7 @@ pub(crate) async fn leaves(
     }
 }
 
-/// Asks a client for a sign of life until it gives none.
+/// Pings a client until it no longer answers.
 async fn silence(peer: &Peer<RoleServer>) {
     loop {
         sleep(PING).await;
@@ -116,14 +116,14 @@ async fn silence(peer: &Peer<RoleServer>) {
             sent.await?.await_response().await
         };
         match timeout(PING, ping).await {
-            // An error is a sign of life, too.
+            // An error is an answer, too.
             Ok(Ok(_) | Err(ServiceError::McpError(_))) => {}
             Ok(Err(_)) | Err(_) => return,
         }
     }
 }
 
-/// A connection that notices when its other end closes it, or does not read for [`WRITE_WAIT`].
+/// A connection that notices when its peer closes it, or does not read for [`WRITE_WAIT`].
 pub(crate) struct Watched<T> {
     inner: T,
     gone: CancellationToken,
@@ -131,7 +131,7 @@ pub(crate) struct Watched<T> {
 }
 
 impl<T> Watched<T> {
-    /// `gone` is cancelled when the other end is gone.
+    /// Creates the connection. `gone` is cancelled when the peer is gone.
     pub(crate) fn new(inner: T, gone: CancellationToken) -> Self {
         Self {
             inner,
@@ -140,7 +140,7 @@ impl<T> Watched<T> {
         }
     }
 
-    /// Passes on what a write came to, and gives it up where it takes too long.
+    /// Passes on the result of a write, and fails the write if it takes too long.
     fn written<V>(&mut self, cx: &mut Context<'_>, poll: Poll<io::Result<V>>) -> Poll<io::Result<V>> {
         match poll {
             Poll::Ready(result) => {

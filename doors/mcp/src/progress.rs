@@ -1,4 +1,5 @@
-//! The progress of one call, as the one number that clients know: waves done, of all waves. Of a run: steps that have begun.
+//! The progress of one call as the single number that clients receive: the waves done of all waves, or, for a run, the steps that
+//! have begun.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,16 +10,16 @@ use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::{Peer, RoleServer};
 use tokio::time::{Instant, sleep_until, timeout};
 
-/// How long a wave is kept back to learn the names of its actions, which come right after it.
+/// How long the message about a wave is delayed until the names of its actions are known, which follow immediately.
 const NAMES_WAIT: Duration = Duration::from_millis(20);
 
-/// The least time between two updates of an action.
+/// The shortest time between two updates of an action.
 const EVERY: Duration = Duration::from_millis(100);
 
 /// How many notifications may wait for a client that reads slowly.
 const WAITING: usize = 16;
 
-/// How long an answer waits for the progress before it. A client that has not read it by then counts as gone.
+/// How long an answer waits until the client has read the progress before it. A client that takes longer counts as gone.
 const FLUSH_WAIT: Duration = Duration::from_secs(2);
 
 /// Sends the progress of one call.
@@ -39,12 +40,12 @@ impl Progress {
         }
     }
 
-    /// Takes a step of the call.
+    /// Records a progress message of the call.
     pub(crate) fn note(&mut self, step: &ProgressMessage) {
         self.notes.take(step, Instant::now());
     }
 
-    /// Sends what is to be sent; never returns.
+    /// Sends notifications when they are due; never returns.
     ///
     /// # Cancel safety
     /// Safe: nothing is lost.
@@ -57,7 +58,7 @@ impl Progress {
         }
     }
 
-    /// Sends what is left: nothing may follow the answer.
+    /// Sends the remaining notifications: none may follow the answer.
     pub(crate) async fn finish(mut self) {
         self.notes.hurry(Instant::now());
         let all = async {
@@ -93,11 +94,11 @@ impl Progress {
     }
 }
 
-/// Notifications to send, in order.
+/// The notifications to send, in order.
 #[derive(Default)]
 struct Notes {
     waiting: VecDeque<Note>,
-    /// What was sent last.
+    /// The number that was sent last.
     sent: Option<f64>,
     /// The steps of a run that have begun.
     begun: Vec<String>,
@@ -114,7 +115,7 @@ struct Note {
 }
 
 impl Note {
-    /// `wave 1 of 3: lift, turn`; in a run, where there is no wave, `step find`.
+    /// Returns the text: `wave 1 of 3: lift, turn`; in a run, without a wave, `step find`.
     fn message(&self) -> String {
         if self.wave == 0 {
             return self.said.clone().unwrap_or_default();
@@ -135,7 +136,7 @@ impl Notes {
     #[allow(clippy::cast_precision_loss, reason = "a plan has few waves")]
     fn take(&mut self, step: &ProgressMessage, now: Instant) {
         if step.wave == 0 {
-            // It waits; the number is not above zero yet.
+            // The call waits, so the number is still zero.
             return;
         }
         if let Some(id) = &step.step {
@@ -165,7 +166,7 @@ impl Notes {
             ProgressKind::Update => {
                 let Some(fraction) = step.fraction else { return };
                 let said = step.message.clone().or_else(|| step.action.clone());
-                // A wave is done when it has ended, not when an action of it says so.
+                // A wave counts as done only when it has ended, not when one of its actions reports 1.0.
                 let value = done + fraction.clamp(0.0, 0.99);
                 match self.waiting.back_mut().filter(|note| note.said.is_some()) {
                     Some(last) if last.wave == step.wave => {
@@ -178,7 +179,7 @@ impl Notes {
         }
     }
 
-    /// A step of a run moves on; that it has begun is told once.
+    /// Records progress of a step. Its beginning is reported once.
     #[allow(clippy::cast_precision_loss, reason = "a run has few steps")]
     fn take_step(&mut self, id: &str, now: Instant) {
         if self.begun.iter().any(|begun| begun == id) {
@@ -203,14 +204,14 @@ impl Notes {
         self.waiting.push_back(note);
     }
 
-    /// What waits is due now.
+    /// Makes waiting notifications due now.
     fn hurry(&mut self, now: Instant) {
         for note in &mut self.waiting {
             note.due = note.due.min(now);
         }
     }
 
-    /// The next one, if it says more than the last one that was sent.
+    /// Returns the next notification, if its number is larger than the last one that was sent.
     fn next(&mut self) -> Option<Note> {
         let note = self.waiting.pop_front()?;
         if self.sent.is_some_and(|sent| note.value <= sent) {

@@ -1,4 +1,4 @@
-//! What clients can read beside calling tools: a page for each toolbox, what the service does, the plan of a call.
+//! The resources that clients can read: a page for each toolbox, the status of the service, and the plan of a call.
 
 use std::fmt::Write as _;
 
@@ -17,7 +17,7 @@ const STATUS: &str = "ovos-tools://status";
 const MARKDOWN: &str = "text/markdown";
 const JSON: &str = "application/json";
 
-/// What a URI names.
+/// The resource that a URI names.
 #[derive(Debug, PartialEq)]
 enum Name {
     Status,
@@ -25,7 +25,7 @@ enum Name {
     Plan { tool: String, args: Object },
 }
 
-/// What there is now.
+/// Returns the resources that exist now.
 pub(crate) async fn list(client: &Client) -> Result<Vec<Resource>, ErrorData> {
     let status = client.status().await.map_err(|error| away(&error))?;
     let mut resources = vec![
@@ -44,7 +44,7 @@ pub(crate) async fn list(client: &Client) -> Result<Vec<Resource>, ErrorData> {
     Ok(resources)
 }
 
-/// What can be asked for with parameters.
+/// Returns the resources with parameters.
 pub(crate) fn templates() -> Vec<ResourceTemplate> {
     vec![
         ResourceTemplate::new("ovos-tools://plan/{tool}{?arguments}", "plan")
@@ -57,7 +57,7 @@ pub(crate) fn templates() -> Vec<ResourceTemplate> {
     ]
 }
 
-/// What a URI names, as it is now.
+/// Reads the current content of the resource that a URI names.
 pub(crate) async fn read(door: &Door, uri: &str) -> Result<ResourceContents, ErrorData> {
     let client = &door.link.client;
     let Some(name) = name(uri)? else {
@@ -82,7 +82,7 @@ pub(crate) async fn read(door: &Door, uri: &str) -> Result<ResourceContents, Err
             let Some(toolbox) = status.toolboxes.iter().find(|toolbox| toolbox.toolbox_id == id) else {
                 return Err(unknown(uri));
             };
-            // A toolbox that is not loaded has none.
+            // A toolbox that is not loaded has no tools.
             let tools = client.list(&listed).await.unwrap_or_default();
             (page(toolbox, &status, &tools), MARKDOWN)
         }
@@ -115,7 +115,7 @@ fn away(error: &ClientError) -> ErrorData {
     ErrorData::internal_error(error.to_string(), None)
 }
 
-/// Reads a URI. `None` where it names nothing.
+/// Parses a URI. `None` if it names no resource.
 fn name(uri: &str) -> Result<Option<Name>, ErrorData> {
     let Ok(url) = Url::parse(uri) else { return Ok(None) };
     if url.scheme() != "ovos-tools" {
@@ -146,7 +146,7 @@ fn name(uri: &str) -> Result<Option<Name>, ErrorData> {
     })
 }
 
-/// The page of a toolbox.
+/// Returns the page of a toolbox.
 fn page(toolbox: &ToolboxStatus, status: &StatusResponse, tools: &[ToolEntry]) -> String {
     let mut page = format!("# {}\n\n", toolbox.toolbox_id);
     let mut line = |what: &str, value: &str| _ = writeln!(page, "- {what}: {value}");
@@ -212,13 +212,13 @@ fn page(toolbox: &ToolboxStatus, status: &StatusResponse, tools: &[ToolEntry]) -
     page
 }
 
-/// The ranges of the arguments. What a machine allows at one moment may be less: its tools say so.
+/// Writes the ranges of the arguments. The limits of a machine at a given moment may be narrower; its tools report them.
 fn limits(page: &mut String, tools: &[ToolEntry]) {
     let mut head = "\n## Limits\n\n| tool | argument | takes |\n|---|---|---|\n";
     for tool in tools {
         let properties = tool.argument_schema.get("properties").and_then(Value::as_object);
         for (name, property) in properties.into_iter().flatten() {
-            // What may be left out is a choice between a value and null.
+            // The schema of an optional argument is a choice between its type and null.
             let choices = property.get("anyOf").and_then(Value::as_array);
             let mut kinds = std::iter::once(property).chain(choices.into_iter().flatten());
             let Some(range) = kinds.find_map(range) else {
@@ -230,7 +230,7 @@ fn limits(page: &mut String, tools: &[ToolEntry]) {
     }
 }
 
-/// `0 to 1`, `at least 0`, `more than 0`.
+/// Returns a range in words: `0 to 1`, `at least 0`, `more than 0`.
 fn range(property: &Value) -> Option<String> {
     let bound = |key: &str, words: &str| property.get(key).map(|bound| format!("{words} {bound}"));
     let from = bound("minimum", "at least").or_else(|| bound("exclusiveMinimum", "more than"));

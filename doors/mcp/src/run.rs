@@ -1,4 +1,4 @@
-//! A call of `run_steps`: a run whose steps are tools of the list.
+//! A call of `run_steps`: a run of several tools of the list.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::listing::{self, Owner};
 use crate::run_tool::{self, NAME};
 use crate::shared::Door;
 
-/// Makes a run. Each step is judged by the policy as a call of its tool; one that a person has to confirm is not asked about
+/// Makes a run. The policy decides on each step as on a call of its tool. If a person has to confirm a step, the user is not asked
 /// here: the result says that the tool has to be called by itself.
 ///
 /// # Cancel safety
@@ -43,7 +43,7 @@ pub(crate) async fn run(
         agent_end: Vec::new(),
     };
     let steps = arguments.shift_remove("steps").unwrap_or_default();
-    // A stop does not wait for a newer list.
+    // The current list is used, because a stop does not wait for a newer one.
     let (own, stops) = stops_among(&door.link.listing(), &door.config, &steps);
     let is_stop = own.is_some() || !stops.is_empty();
     let listing = if is_stop {
@@ -60,7 +60,7 @@ pub(crate) async fn run(
         .and_then(|steps| Ok((of_list(&listing, &steps)?, steps)));
     let ((sent, moves), steps) = match checked {
         Ok(checked) => checked,
-        // A stop is not refused, whatever else is wrong.
+        // If the run names stops, they are carried out, even if other steps are wrong.
         Err(_) if !stops.is_empty() => ((stops.clone(), false), stops),
         Err(why) => return invalid(&why),
     };
@@ -95,7 +95,7 @@ pub(crate) async fn run(
     result
 }
 
-/// The stops that steps name: one of the door, and those of toolboxes as steps by themselves.
+/// Returns the stops among the steps: one of the door's stops, and the stops of toolboxes as steps.
 fn stops_among(listing: &Listing, config: &McpDoor, steps: &Value) -> (Option<StopTool>, Vec<RunStep>) {
     let (mut own, mut stops) = (None, Vec::new());
     let names = steps.as_array().into_iter().flatten();
@@ -115,7 +115,7 @@ fn stops_among(listing: &Listing, config: &McpDoor, steps: &Value) -> (Option<St
     (own, stops)
 }
 
-/// The steps under the names that the service knows, and whether any of them moves something.
+/// Returns the steps with the names that the service knows, and whether any of them moves something.
 fn of_list(listing: &Listing, steps: &[RunStep]) -> Result<(Vec<RunStep>, bool), String> {
     let mut moves = false;
     let mut sent = Vec::with_capacity(steps.len());
@@ -126,7 +126,7 @@ fn of_list(listing: &Listing, steps: &[RunStep]) -> Result<(Vec<RunStep>, bool),
                 step.id, step.name
             ));
         };
-        // A `safe` step moves, too: the service ends a run that may move when its door falls silent.
+        // A `safe` step moves something, too. The service ends a run that may move something if its door is silent.
         moves |= matches!(tool.effect, Effect::Motion | Effect::Safe);
         sent.push(RunStep {
             name: tool.name.clone(),
@@ -147,8 +147,8 @@ fn invalid(why: &str) -> CallToolResult {
     ))
 }
 
-/// The answer to a run, with the names of this list. The tokens of steps that have to be confirmed are not shown: a yes is not
-/// for the model to say.
+/// The answer to a run, with the names of this list. The tokens of steps that have to be confirmed are not shown, because a model
+/// must not confirm a call.
 fn shown(tool: &Registered, steps: &[RunStep], answer: &Received<RunResponse>) -> Answer {
     let (Ok(run), false) = (answer.read(), answer.data.get("steps").is_none()) else {
         return match answer.accepted() {
@@ -170,7 +170,7 @@ fn shown(tool: &Registered, steps: &[RunStep], answer: &Received<RunResponse>) -
             confirm.shift_remove("token");
         }
         if let Some(report) = report.as_object_mut() {
-            // Blocks of their own.
+            // Content is returned in blocks of its own.
             report.shift_remove("content");
         }
     }

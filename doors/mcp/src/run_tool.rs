@@ -1,4 +1,4 @@
-//! The door's tool `run_steps`: several tools of the list as one call. Only the configuration shows it.
+//! The door's tool `run_steps`, which runs several tools of the list in one call. It is shown only if the configuration says so.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ ones. A step begins when the steps that it takes values from, and those in `afte
 together. After a step that fails, is stopped or has to be confirmed no further one begins. The result says what became of each \
 step. It does what its steps do, which may move a machine. A stop is no step: call it by itself, at once.";
 
-/// As clients see it, without annotations.
+/// The definition for clients, without annotations.
 pub(crate) fn definition() -> Tool {
     Tool::new(NAME, DESCRIPTION, Arc::new(arguments()))
 }

@@ -1,10 +1,10 @@
-//! The schemas of arguments as every client reads them. Pure.
+//! Rewrites the schemas of arguments so that every client can read them. Pure.
 
 use ovos_toolbox_wire::Object;
 use serde_json::{Value, json};
 
-/// A schema in which each type stands alone: many hosts pass schemas on to models whose dialect has no list of types, and
-/// leave the tool out where they find one.
+/// Returns a schema without lists of types. Many hosts pass schemas on to models whose dialect has no such lists, and leave out a
+/// tool with one.
 pub(crate) fn one_type_each(mut schema: Object) -> Object {
     split(&mut schema);
     schema
@@ -37,7 +37,7 @@ fn split(schema: &mut Object) {
         Some([only]) => {
             schema.insert("type".to_owned(), only.clone());
         }
-        // What stands beside the types holds for each of them, and only for those that it can hold for.
+        // The keywords beside the types apply to each of them, but only to the types for which they have a meaning.
         Some(types) if !schema.contains_key("anyOf") => {
             let each = types.iter().map(|kind| json!({ "type": kind }));
             schema.insert("anyOf".to_owned(), each.collect());
@@ -60,7 +60,7 @@ mod tests {
                 json!({"type": ["string", "number"], "maximum": 3}),
                 json!({"maximum": 3, "anyOf": [{"type": "string"}, {"type": "number"}]}),
             ),
-            // A property may be called `type`, and data may look like a schema.
+            // A property may be named `type`, and data may look like a schema.
             (
                 json!({"properties": {"type": {"items": {"type": ["string", "null"]}, "default": {"type": ["a", "b"]}}}}),
                 json!({"properties": {"type": {

@@ -1,4 +1,4 @@
-//! What all clients of the door share.
+//! The state that all clients of the door share.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ impl Door {
         })
     }
 
-    /// Whose tool this is, in the list or in a newer one.
+    /// Returns the owner of the tool with this name, in the current list or in a newer one.
     ///
     /// # Cancel safety
     /// Safe.
@@ -37,7 +37,7 @@ impl Door {
         }
     }
 
-    /// Keeps the list up to date, and warns of one that is large, until the door closes.
+    /// Keeps the list up to date until the door closes, and warns if it is large.
     ///
     /// # Cancel safety
     /// Safe.

@@ -1,4 +1,4 @@
-//! One client at stdin and stdout. stdout carries the protocol and nothing else.
+//! Serves one client at stdin and stdout. Nothing but the protocol is written to stdout.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::shared::Door;
 /// How long the calls of a client that is gone may take to end.
 const END_WAIT: Duration = Duration::from_secs(5);
 
-/// Serves the client until it is gone or the door closes. Its calls have ended, or were told to, when this returns.
+/// Serves the client until it is gone or the door closes. On return, its calls have ended or were asked to end.
 ///
 /// # Errors
 /// The client does not speak the protocol.
@@ -40,7 +40,7 @@ pub(crate) async fn serve(door: &Arc<Door>) -> Result<(), Box<ServerInitializeEr
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => return Ok(()),
         Err(error) => return Err(Box::new(error)),
     };
-    // The library waits for the answers of calls under way, which end because the client is gone.
+    // The library waits for the answers of calls under way. They end because the client is gone.
     let mut waiting = pin!(running.waiting());
     let ended = tokio::select! {
         ended = waiting.as_mut() => Some(ended),

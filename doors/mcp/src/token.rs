@@ -1,4 +1,4 @@
-//! The token that clients show over HTTP, in a file that only its owner reads.
+//! The token that clients send over HTTP. Its file can be read only by its owner.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use http::HeaderValue;
 use sha2::{Digest as _, Sha256};
 
-/// The shortest token that is taken, in characters.
+/// The length of the shortest token that is accepted, in characters.
 const SHORTEST: usize = 16;
 
 /// Why there is no token.
@@ -24,11 +24,11 @@ pub(crate) enum TokenError {
     Short { path: PathBuf, found: usize },
 }
 
-/// A token, as its digest, so that comparing takes the same time whatever is compared.
+/// The digest of a token. Comparing digests takes the same time for every input.
 #[derive(Clone)]
 pub(crate) struct Token([u8; 32]);
 
-/// A token, and its text where it was just made.
+/// A token, with its text if it is new.
 pub(crate) struct Found {
     pub(crate) token: Token,
     pub(crate) made: Option<String>,
@@ -39,7 +39,7 @@ impl Token {
         Self(Sha256::digest(text.as_bytes()).into())
     }
 
-    /// Reads the token of a file, or makes both.
+    /// Reads the token from a file. If there is no file, makes a token and the file.
     pub(crate) fn of_file(path: &Path) -> Result<Found, TokenError> {
         let failed = |cause| TokenError::File {
             path: path.to_owned(),
@@ -89,7 +89,7 @@ impl Token {
         }
     }
 
-    /// Whether an `Authorization` header shows the token.
+    /// Whether an `Authorization` header has the token.
     pub(crate) fn is_shown(&self, header: Option<&HeaderValue>) -> bool {
         let shown = header.and_then(|value| value.to_str().ok()?.split_once(' '));
         let Some((_, text)) = shown.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")) else {

@@ -1,4 +1,4 @@
-//! How long to wait before a lost socket is opened again, and when that is given up. Pure.
+//! Decides how long to wait before a lost socket is opened again, and when to give up. Pure.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use tokio::time::Instant;
 const FIRST: Duration = Duration::from_millis(250);
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// How long a lost socket is opened again for.
+/// How long the door tries to open a lost socket again.
 const GIVE_UP: Duration = Duration::from_secs(120);
 
-/// A socket that lived this long works. One that is lost earlier, and brought no new call, goes on with the waits, and the end, of the one before it:
-/// else a service that takes each socket and drops it would be dialled for ever.
+/// The time after which a socket counts as working. If a socket is lost earlier, and brought no new call, the delays and the time
+/// limit of the socket before it go on. Otherwise the door would dial for ever if a service accepts each socket and drops it.
 const WORKS: Duration = Duration::from_secs(30);
 
-/// The waits double, and each is shortened by up to its half at random, so that many doors do not come back at once.
+/// The delays double. Each is shortened at random by up to half, so that many doors do not reconnect at the same moment.
 pub(crate) struct Backoff {
     wait: Duration,
     opened: Instant,
@@ -22,7 +22,7 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    /// A socket is open for the first time.
+    /// Starts with the first open socket.
     pub(crate) fn new(now: Instant) -> Self {
         Self {
             wait: FIRST,
@@ -31,18 +31,18 @@ impl Backoff {
         }
     }
 
-    /// A socket is open again.
+    /// Records that a socket is open again.
     pub(crate) fn opened(&mut self, now: Instant) {
         self.opened = now;
     }
 
-    /// The socket brought a new call: it works, however long it lives.
+    /// Records that the socket brought a new call: it works, however long it lives.
     pub(crate) fn works(&mut self) {
         self.wait = FIRST;
         self.give_up = None;
     }
 
-    /// The socket is lost.
+    /// Records that the socket is lost.
     pub(crate) fn lost(&mut self, now: Instant) {
         if now.duration_since(self.opened) >= WORKS {
             self.works();
@@ -50,7 +50,7 @@ impl Backoff {
         self.give_up.get_or_insert(now + GIVE_UP);
     }
 
-    /// The next wait; none where it is given up.
+    /// Returns the next delay; `None` to give up.
     pub(crate) fn wait(&mut self, now: Instant) -> Option<Duration> {
         let whole = self.wait;
         self.wait = (whole * 2).min(LONGEST);
@@ -94,7 +94,7 @@ mod tests {
             dials += 1;
             assert!(dials < 100, "it never ends");
         }
-        // The last of them may be opened right before the end.
+        // The last socket may be opened just before the time limit.
         assert!(now - start < GIVE_UP + LIVED, "{:?}", now - start);
         assert!(dials > 5, "{dials}");
     }

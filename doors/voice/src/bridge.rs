@@ -1,4 +1,4 @@
-//! The conversations of this program, and the requests on the bus to join more of them.
+//! The conversations of this program, and the bus requests to join more of them.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -26,10 +26,10 @@ use crate::openai::OpenAi;
 /// How many conversations are served at the same time.
 const MAX_CHATS: usize = 8;
 
-/// How many requests to join are looked at at the same time: each may dial for 10 s.
+/// How many requests to join are handled at the same time. Each may dial for 10 s.
 const MAX_ASKING: usize = 32;
 
-/// The names of the dialects.
+/// The names of the dialects, for error messages.
 const DIALECTS: &str = "\"hume\" or \"openai\"";
 
 /// A speech service.
@@ -39,7 +39,7 @@ pub(crate) enum Service {
     OpenAi,
 }
 
-/// Held while a conversation is joined.
+/// The lock that is held while a conversation is joined.
 type Turn = Arc<tokio::sync::Mutex<()>>;
 
 /// The conversations of this program.
@@ -50,7 +50,7 @@ pub(crate) struct Bridge {
     pub(crate) claims: PathBuf,
     places: Arc<Semaphore>,
     asking: Arc<Semaphore>,
-    /// The conversations that are being joined.
+    /// The conversations that are being joined now.
     joining: Mutex<HashMap<(Service, String), Turn>>,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Bridge {
 pub(crate) enum JoinError {
     #[error("{0}")]
     Request(String),
-    /// With its kind.
+    /// An error with its kind.
     #[error("{0}")]
     Read(String),
     #[error("{MAX_ASKING} requests to join wait already: ask again later")]
@@ -75,7 +75,7 @@ pub(crate) enum JoinError {
 }
 
 impl JoinError {
-    /// The word before the colon of an answer's `error`.
+    /// The kind of the error: the word before the colon of an answer's `error`.
     fn kind(&self) -> FailureKind {
         match self {
             Self::Request(_) | Self::Read(_) | Self::Chat(ChatError::Target(_)) => FailureKind::ValueError,
@@ -121,7 +121,7 @@ impl Bridge {
         };
         let key = std::env::var(variable).ok();
         let key = key.map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
-        // A service on this machine is a test's.
+        // A service on this machine is used in tests and needs no key.
         if key.is_none() && !is_this_machine(url) {
             return Err(JoinError::Key(variable.to_owned()));
         }
@@ -135,7 +135,7 @@ impl Bridge {
         }))
     }
 
-    /// Opens a conversation; what it returns serves it to its end.
+    /// Opens a conversation. The returned future serves it to its end.
     ///
     /// # Cancel safety
     /// Safe: a dropped attempt leaves nothing behind.
@@ -155,10 +155,10 @@ impl Bridge {
         })
     }
 
-    /// Answers requests to join conversations until the door closes, and then those that wait.
+    /// Answers requests to join conversations until the door closes, and then those that still wait.
     ///
     /// # Cancel safety
-    /// If dropped, requests that are under way are answered all the same.
+    /// If dropped, requests that are under way are still answered.
     pub(crate) async fn answer_joins(self: Arc<Self>, mut requests: Requests) {
         loop {
             let request = tokio::select! {
@@ -209,21 +209,21 @@ impl Bridge {
                 ))
             })?;
         let (service, chat) = wanted(&asked).map_err(JoinError::Request)?;
-        // Of requests for one conversation the later ones wait for what becomes of the first.
+        // Later requests for the same conversation wait for the outcome of the first.
         let turn = Arc::clone(self.joining.lock().entry((service, chat.clone())).or_default());
         let joined = {
             let _turn = turn.lock().await;
             self.open(service, Target::Joined(chat.clone())).await
         };
         let mut joining = self.joining.lock();
-        // This one's, and the table's.
+        // One reference is this one's, the other the table's.
         if Arc::strong_count(&turn) <= 2 {
             joining.remove(&(service, chat));
         }
         drop(joining);
         match joined {
             Ok(serving) => _ = self.door.tasks.spawn(serving),
-            // Asked for twice, as by an app that asks at its every start.
+            // The conversation is requested twice, for example by an app that requests it at every start.
             Err(JoinError::Chat(ChatError::Claim(ClaimError::Taken))) => {}
             Err(error) => return Err(error),
         }
@@ -235,7 +235,7 @@ impl Bridge {
     }
 }
 
-/// Which conversation a request means.
+/// Returns the conversation that a request names.
 fn wanted(asked: &VoiceJoinRequest) -> Result<(Service, String), String> {
     let (service, key, chat) = match asked.dialect.as_str() {
         "hume" => (Service::Hume, "chat_id", &asked.chat_id),

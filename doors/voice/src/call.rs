@@ -1,4 +1,4 @@
-//! One call of a tool, from the voice's request to its outcome.
+//! Carries out one tool call, from the voice's request to its outcome.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::ledger::CallKey;
 use crate::outcome::Outcome;
 
-/// Calls a tool of a toolbox. Always comes to something.
+/// Calls a tool of a toolbox. It always ends with an outcome.
 ///
 /// # Cancel safety
 /// Dropping it asks the service to end the call.
@@ -23,7 +23,7 @@ pub(crate) async fn call(
     args: Object,
     end: CancellationToken,
 ) -> Outcome {
-    // The voice may be gone before this runs for the first time.
+    // The conversation may have ended before this task first runs.
     if end.is_cancelled() {
         return Outcome::refused(&Answer::cancelled(&tool, "it was taken back before it began"));
     }
@@ -59,8 +59,8 @@ pub(crate) async fn call(
     }
 }
 
-/// The id of a call on the bus. Another program that hears the same call gives it the same id, and the service refuses one that
-/// is in flight.
+/// Returns the id of a call on the bus. Another program that receives the same call derives the same id, and the service refuses a
+/// call whose id is already in flight.
 pub(crate) fn call_id(dialect: &str, key: &CallKey) -> String {
     let mut digest = Sha256::new();
     for part in [dialect, &key.chat, &key.id] {
@@ -84,7 +84,7 @@ mod tests {
 
     use super::*;
 
-    /// A call and the end of its conversation can come in one read.
+    /// A call and the end of its conversation can arrive in one read.
     #[tokio::test]
     async fn a_call_that_was_cancelled_before_it_began_is_not_sent() {
         let bus = TcpListener::bind("127.0.0.1:0").await.expect("a port");

@@ -1,7 +1,7 @@
-//! One conversation: its sockets, one after the other, and the calls that they bring.
+//! One conversation: its sockets, one after the other, and the calls that it receives through them.
 //!
-//! What a call, a lost socket or an interruption means is decided in `ledger`, `silence`, `floor` and `backoff`; this carries it
-//! out. What a frame asks for is carried out in `hearing`.
+//! `ledger`, `silence`, `floor` and `backoff` decide what follows from a call, a lost socket or an interruption. This module
+//! carries out these decisions, and `hearing` those that follow from a frame.
 
 mod hearing;
 
@@ -28,14 +28,14 @@ use crate::outcome::Outcome;
 use crate::silence::{Need, Silence};
 use crate::socket::{Came, DialError, Socket, dial};
 
-/// How long the end of a conversation waits for its calls. Those that go on then have another owner.
+/// How long the end of a conversation waits for its calls. After that the door takes over the calls that go on.
 const REST_WAIT: Duration = Duration::from_secs(3);
 
-/// How a socket came to its end.
+/// Why a socket ended.
 enum Over {
     /// The conversation is over.
     Closed(String),
-    /// The socket alone.
+    /// Only the socket is lost.
     Lost(String),
     /// The door closes.
     Leaves,
@@ -47,7 +47,7 @@ pub(crate) struct Chat {
     target: Target,
     ledger: Ledger,
     calls: JoinSet<Outcome>,
-    /// Which call each task of `calls` is, and how it is ended.
+    /// The key of the call that each task in `calls` carries out, to end it.
     keys: HashMap<Id, CallKey>,
     ends: HashMap<CallKey, CancellationToken>,
     changes: watch::Receiver<Arc<Listing>>,
@@ -58,7 +58,7 @@ pub(crate) struct Chat {
 }
 
 impl Chat {
-    /// Claims a conversation and opens its first socket. It ends when `leave` is cancelled.
+    /// Claims a conversation and opens its first socket. The conversation ends when `leave` is cancelled.
     ///
     /// # Cancel safety
     /// Safe: a dropped attempt leaves nothing behind.
@@ -100,7 +100,7 @@ impl Chat {
     /// Serves the conversation to its end.
     ///
     /// # Errors
-    /// It did not end by itself: no socket could be opened again.
+    /// The conversation broke off: its socket could not be opened again.
     ///
     /// # Cancel safety
     /// If dropped, its calls are cancelled.
@@ -109,7 +109,7 @@ impl Chat {
         loop {
             tracing::info!(dialect, chat = self.ledger.chat(), "the conversation is open");
             let over = self.talk(&mut socket).await;
-            // Before anything else: no voice can stop what moves any more.
+            // First of all: no voice can stop what moves any more.
             self.halt("the socket of its voice is closed");
             let chat = self.ledger.chat().to_owned();
             match over {
@@ -180,7 +180,7 @@ impl Chat {
                     }
                 }
                 Some(done) = self.calls.join_next_with_id() => self.told(done, Some(socket)),
-                // The sender is part of the door, which outlives this.
+                // The sender is part of the door, which outlives this conversation.
                 _ = self.changes.changed() => self.tell_tools(socket),
                 () = sleep_until(until) => true,
             };
@@ -193,7 +193,7 @@ impl Chat {
         }
     }
 
-    /// Opens the socket again. `None`: the door closes.
+    /// Opens the socket again. `None` if the door closes.
     async fn reopened(&mut self) -> Result<Option<Socket>, ChatError> {
         loop {
             let opening = self.line.opening(&self.target)?;
@@ -236,7 +236,7 @@ impl Chat {
         frames.into_iter().all(|frame| socket.say(frame))
     }
 
-    /// Cancels what moves.
+    /// Cancels the calls that move something.
     fn halt(&mut self, reason: &str) {
         let keys = self.ledger.cancel_motion();
         self.end(&keys, reason);
@@ -257,7 +257,7 @@ impl Chat {
         }
     }
 
-    /// Lets the door finish the calls that go on after the conversation. What moves was cancelled before.
+    /// Lets the door finish the calls that go on after the conversation. Calls that move something were cancelled before.
     fn leave_calls(&mut self) {
         let mut calls = std::mem::take(&mut self.calls);
         if calls.is_empty() {
@@ -279,7 +279,7 @@ impl Chat {
         });
     }
 
-    /// Waits for the end of the calls, for a while.
+    /// Waits for the end of the calls, up to a time limit.
     async fn rest(&mut self, socket: Option<&Socket>) {
         let ending = async {
             while let Some(done) = self.calls.join_next_with_id().await {
@@ -290,5 +290,5 @@ impl Chat {
     }
 }
 
-/// Why a socket counts as lost that is open.
+/// The reason why an open socket counts as lost.
 const TOO_SLOW: &str = "too much waits to be written";

@@ -1,4 +1,4 @@
-//! A conversation is served by one program at a time: a second one would run each of its calls again.
+//! Ensures that only one program serves a conversation: a second one would run each of its calls again.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -13,7 +13,7 @@ pub(crate) struct Claim {
     _file: File,
 }
 
-/// Why there is no claim.
+/// Why a conversation cannot be claimed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ClaimError {
     #[error("an ovos-tools voice on this machine serves this conversation already")]
@@ -23,7 +23,7 @@ pub(crate) enum ClaimError {
 }
 
 impl Claim {
-    /// Claims a conversation, with a file in this folder, which is made where it is missing.
+    /// Claims a conversation by locking a file in this folder. The folder is created if it is missing.
     pub(crate) fn new(folder: &Path, dialect: &str, chat: &str) -> Result<Self, ClaimError> {
         let digest = Sha256::digest(format!("{dialect} {chat}"));
         let name: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
@@ -45,7 +45,7 @@ impl Claim {
                 Err(TryLockError::WouldBlock) => return Err(ClaimError::Taken),
                 Err(TryLockError::Error(cause)) => return Err(failed(cause)),
             }
-            // One that was removed between the two steps locks nothing.
+            // A file that was removed between the two steps is no longer a valid lock.
             if file.metadata().map_err(failed)?.nlink() > 0 {
                 return Ok(Self { path, _file: file });
             }
@@ -55,7 +55,7 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        // A file that stays is in the way of nothing.
+        // A file that remains does no harm.
         _ = std::fs::remove_file(&self.path);
     }
 }

@@ -1,41 +1,42 @@
-//! Who speaks. A service refuses to let its voice speak while it does already, and what it was told is not spoken about then. Pure.
+//! Tracks whether the voice speaks. A service refuses to let its voice speak while it already does; then the voice does not speak
+//! about what it was told. Pure.
 
 /// The floor of one socket's conversation.
 #[derive(Default)]
 pub(crate) struct Floor {
-    /// The voice speaks, or composes what it says.
+    /// Whether the voice speaks, or composes its words.
     taken: bool,
-    /// It was told to speak, and has not begun.
+    /// Whether it was told to speak and has not begun.
     told: bool,
-    /// There is something to speak about when it is free.
+    /// Whether there is something to speak about when the floor is free.
     wanted: bool,
 }
 
 impl Floor {
-    /// The voice takes the floor, or gives it back.
+    /// Records that the voice takes the floor, or gives it back.
     pub(crate) fn changed(&mut self, taken: bool) {
         self.taken = taken;
         self.told = false;
     }
 
-    /// It was told to speak while it had the floor already, which is known only now.
+    /// Records that the voice was told to speak while it already had the floor, which becomes known only now.
     pub(crate) fn refused(&mut self) {
         self.taken = true;
         self.told = false;
         self.wanted = true;
     }
 
-    /// The service complains. What about is not known: it may be that it was told to speak.
+    /// Records an error of the service. Its cause is not known: it may be that the voice was told to speak.
     pub(crate) fn complained(&mut self) {
         self.told = false;
     }
 
-    /// There is something to speak about.
+    /// Records that there is something to speak about.
     pub(crate) fn want(&mut self) {
         self.wanted = true;
     }
 
-    /// Whether the voice is to be told to speak now; it counts as told then.
+    /// Whether the voice should be told to speak now. If so, it counts as told.
     pub(crate) fn is_due(&mut self) -> bool {
         let is_due = self.wanted && !self.taken && !self.told;
         if is_due {

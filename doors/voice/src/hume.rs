@@ -1,7 +1,7 @@
 //! Hume's Empathic Voice Interface, as the types of its SDK 0.14.1 and its documentation describe it. Pure.
 //!
-//! A chat that runs elsewhere is joined through its control plane, which carries everything but audio. (The SDK's own client
-//! leaves the chat's id out of that path.) A chat of our own is opened so that others can join it in the same way.
+//! A chat that runs elsewhere is joined through its control plane, which carries everything but audio. (The client in the SDK
+//! omits the chat's id from that path.) A chat of our own is opened so that others can join it in the same way.
 
 use ovos_toolbox_wire::Object;
 use serde_json::{Value, json};
@@ -12,9 +12,9 @@ use crate::dialect::{
 };
 use crate::outcome::Outcome;
 
-/// `dialect: "hume"`.
+/// The dialect `hume`.
 pub(crate) struct Hume {
-    /// Such as `wss://api.hume.ai`.
+    /// The URL of the service, such as `wss://api.hume.ai`.
     pub(crate) url: Url,
     /// The configuration of a chat of our own.
     pub(crate) config_id: Option<String>,
@@ -76,7 +76,7 @@ impl Dialect for Hume {
                 let said = format!("{} {}: {}", part("code"), part("slug"), part("message"));
                 Some(Heard::Complaint(said))
             }
-            // A `tool_call` that is left is of a tool that the service runs by itself.
+            // Every other `tool_call` is for a tool that the service runs itself.
             _ => None,
         };
         heard.into_iter().collect()
@@ -91,7 +91,7 @@ impl Dialect for Hume {
                 "tool_name": call.name,
                 "tool_type": "function",
             }),
-            // The model reads `content`, and only logs have `error`.
+            // The model reads `content`; only logs have `error`.
             Outcome::Failure {
                 kind,
                 message,
@@ -110,7 +110,7 @@ impl Dialect for Hume {
     }
 
     fn report(&self, call: &Asked, outcome: &Outcome) -> Vec<String> {
-        // It is said as it is.
+        // The voice speaks this text unchanged.
         let said = json!({"type": "assistant_input", "text": outcome.told(&call.name)});
         vec![said.to_string()]
     }

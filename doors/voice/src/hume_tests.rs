@@ -1,4 +1,4 @@
-//! What Hume says, and what is said to it.
+//! Frames from Hume, and frames to it.
 
 use serde_json::json;
 

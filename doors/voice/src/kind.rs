@@ -1,7 +1,7 @@
-//! The type of a frame, found without parsing the frame: most of them are audio.
+//! Finds the type of a frame without parsing the frame: most frames are audio.
 
-/// The value of the key `type` of the JSON object in `text`, where it is a text without escapes. Reads no further than that,
-/// decodes nothing and allocates nothing. What it says of broken JSON does not matter: that is found when it is parsed.
+/// Returns the value of the key `type` of the JSON object in `text`, if it is a text without escapes. Reads only up to that value,
+/// decodes nothing and allocates nothing. The result for broken JSON does not matter, because the parser rejects it later.
 pub(crate) fn kind_of(text: &str) -> Option<&str> {
     let bytes = text.as_bytes();
     let mut depth = 0_usize;
@@ -33,7 +33,7 @@ pub(crate) fn kind_of(text: &str) -> Option<&str> {
     None
 }
 
-/// Just behind the string that begins at `start`.
+/// Returns the position right after the string that begins at `start`.
 fn end_of(bytes: &[u8], start: usize) -> Option<usize> {
     let mut at = start + 1;
     loop {

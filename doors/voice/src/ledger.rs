@@ -1,8 +1,8 @@
-//! The calls of one chat: which are new, which one has to end, and which answer goes where. Pure.
+//! The calls of one chat. Decides which calls are new, which have to end, and to which socket an answer goes. Pure.
 //!
-//! A chat can have several sockets, one after the other. A call is known by the id of its chat and its own id; it runs once,
-//! whatever sockets bring it how often. An answer goes to the last socket that asked for it, or nowhere: one that was said on a
-//! lost socket may not have arrived, so a call that comes again on the next one is answered again.
+//! A chat can have several sockets, one after the other. A call is identified by the id of its chat and its own id. It runs once,
+//! however often and on whichever sockets it arrives. An answer goes to the last socket that asked for it, or nowhere. An answer
+//! that was sent on a lost socket may not have arrived, so a call that is repeated on the next socket is answered again.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
@@ -13,55 +13,55 @@ use tokio::time::Instant;
 use crate::dialect::{Asked, MAX_ID};
 use crate::outcome::Outcome;
 
-/// How many calls of a chat may run at the same time, beside stops.
+/// How many calls of a chat may run at the same time. Stops do not count.
 pub(crate) const MAX_RUNNING: usize = 64;
 
-/// How many calls a chat may make beside stops. None is forgotten, so that none runs twice.
+/// How many calls a chat may make in total. Stops do not count. All are remembered, so that none runs twice.
 pub(crate) const MAX_CALLS: usize = 65_536;
 
-/// How many stops of a chat are waited for at the same time. A further one is carried out all the same.
+/// How many stops of a chat are waited for at the same time. Further stops are carried out without waiting.
 pub(crate) const MAX_STOPPING: usize = 16;
 
-/// How many stops are known by their ids. One that comes again later stops again, which does no harm.
+/// How many stops are remembered by their ids. A stop that was forgotten and is repeated stops again, which does no harm.
 const MAX_STOPS: usize = 1024;
 
-/// How many outcomes are kept for calls that come again.
+/// How many outcomes are kept for calls that are repeated.
 const MAX_KEPT: usize = 64;
 
-/// What a call is known by.
+/// The identity of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct CallKey {
     pub(crate) chat: String,
     pub(crate) id: String,
 }
 
-/// What a call is, for the rules about ending it.
+/// The kind of a call, for the rules about ending it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// It moves a machine.
+    /// The call moves a machine.
     Motion,
-    /// It moves nothing, or brings a machine to safety.
+    /// The call moves nothing, or brings a machine to safety.
     Other,
-    /// One of the two stops: never refused.
+    /// The call is a stop, which is never refused.
     Stop,
 }
 
-/// What to do about a call that is asked for.
+/// The decision about a requested call.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Verdict {
-    /// It is new: run it.
+    /// The call is new: run it.
     Run(CallKey),
-    /// It runs, or was answered on this socket: do nothing.
+    /// The call runs, or was answered on this socket: do nothing.
     Known,
-    /// It ran, and was asked for on a socket that is lost: tell this now.
+    /// The call ran, and was requested on a socket that is lost: send this now.
     Again(Box<Saying>),
-    /// It is a new stop, and many are waited for already: stop, wait for nothing, and tell this.
+    /// The call is a new stop, and many stops are already waited for: stop without waiting, and send this.
     StopUnheard(CallKey, Outcome),
-    /// It is new and must not run.
+    /// The call is new and must not run.
     Refuse(CallKey, Outcome),
 }
 
-/// An answer or a report that is due.
+/// An answer or a report that has to be sent.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Saying {
     pub(crate) asked: Asked,
@@ -69,12 +69,12 @@ pub(crate) struct Saying {
     pub(crate) how: How,
 }
 
-/// How an outcome is told.
+/// The form in which an outcome is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
-    /// As the answer to the call. `is_last`: no other call of its turn waits for one.
+    /// The answer to the call. `is_last`: no other call of its turn waits for an answer.
     Answer { is_last: bool },
-    /// As news about a call that was answered before it had ended.
+    /// A report about a call that was answered before its end.
     Report,
 }
 
@@ -83,14 +83,14 @@ pub(crate) struct Ledger {
     announce_after: Option<Duration>,
     chat: String,
     socket: u64,
-    /// All that were ever asked for but stops, and on which socket last.
+    /// All calls that were ever requested, without stops, and the last socket of each.
     known: HashMap<CallKey, u64>,
-    /// The same of the last stops.
+    /// The last stops, and the last socket of each.
     stops: VecDeque<(CallKey, u64)>,
-    /// How many stops had no id.
+    /// The number of stops without an id.
     nameless: u64,
     running: BTreeMap<CallKey, Running>,
-    /// The outcomes of those that ended last.
+    /// The outcomes of the calls that ended last.
     kept: VecDeque<(CallKey, Outcome)>,
 }
 
@@ -98,14 +98,14 @@ struct Running {
     asked: Asked,
     kind: Kind,
     socket: u64,
-    /// When it is answered although it goes on.
+    /// When the call is answered even if it still runs.
     announce_at: Option<Instant>,
     was_announced: bool,
     was_cancelled: bool,
 }
 
 impl Ledger {
-    /// `announce_after`: a call that takes longer is answered before it has ended.
+    /// Creates a ledger. `announce_after`: a call that takes longer is answered before its end.
     pub(crate) fn new(chat: &str, announce_after: Option<Duration>) -> Self {
         Self {
             announce_after,
@@ -119,12 +119,12 @@ impl Ledger {
         }
     }
 
-    /// A socket is open; what was asked on another one is not answered on it.
+    /// Records that a new socket is open. Calls of other sockets are not answered on it.
     pub(crate) fn opened(&mut self) {
         self.socket += 1;
     }
 
-    /// The chat's id, when it is told.
+    /// Records the chat's id when the service tells it.
     pub(crate) fn named(&mut self, chat: &str) {
         chat.clone_into(&mut self.chat);
     }
@@ -134,7 +134,7 @@ impl Ledger {
         &self.chat
     }
 
-    /// A call is asked for. A stop without an id gets one of this program.
+    /// Handles the request for a call. A stop without an id gets one from this program.
     pub(crate) fn asked(&mut self, asked: Asked, kind: Kind, now: Instant) -> Verdict {
         let mut key = CallKey {
             chat: self.chat.clone(),
@@ -142,7 +142,7 @@ impl Ledger {
         };
         if key.id.is_empty() {
             self.nameless += 1;
-            // Longer than the id of any call that is accepted.
+            // The id is longer than any id that is accepted in a call, so it is unique.
             key.id = format!("{:0>1$}", self.nameless, MAX_ID + 1);
         }
         if let Some(socket) = self.seen(&key, kind) {
@@ -200,7 +200,7 @@ impl Ledger {
         }
     }
 
-    /// On which socket a call was asked for last; from now on it is this one.
+    /// Returns the last socket that the call was requested on. From now on it is this one.
     fn seen(&mut self, key: &CallKey, kind: Kind) -> Option<u64> {
         let socket = match kind {
             Kind::Stop => self
@@ -213,10 +213,10 @@ impl Ledger {
         socket.map(|socket| std::mem::replace(socket, self.socket))
     }
 
-    /// A call that is known comes again on another socket.
+    /// Handles a known call that is repeated on another socket.
     fn asked_again(&mut self, asked: Asked, key: &CallKey, now: Instant) -> Verdict {
         if let Some(running) = self.running.get_mut(key) {
-            // Its answer goes to this socket. What the lost one was told does not count.
+            // The answer goes to this socket. Anything that was sent on the lost one does not count.
             running.asked = asked;
             running.socket = self.socket;
             if running.was_announced {
@@ -243,7 +243,7 @@ impl Ledger {
         Verdict::Again(Box::new(Saying { asked, outcome, how }))
     }
 
-    /// A call has ended. What is to be told to the socket that is open, if anything is.
+    /// Records that a call has ended. Returns what to send to the open socket, if anything.
     pub(crate) fn ended(&mut self, key: &CallKey, outcome: Outcome, is_open: bool) -> Option<Saying> {
         let Running {
             asked,
@@ -265,7 +265,7 @@ impl Ledger {
         (is_here && asked.wants_answer).then_some(Saying { asked, outcome, how })
     }
 
-    /// The calls that go on for longer than a voice waits: each is answered now, and its end is reported.
+    /// Returns the calls that run for longer than `announce_after`. Each is answered now, and its end is reported.
     pub(crate) fn announced(&mut self, now: Instant) -> Vec<Saying> {
         let mut due = Vec::new();
         for running in self.running.values_mut() {
@@ -273,7 +273,7 @@ impl Ledger {
                 continue;
             }
             running.announce_at = None;
-            // One that waits for no answer, or was asked for on a socket that is gone, is told nothing.
+            // A call that needs no answer, or was requested on a lost socket, gets no announcement.
             if running.asked.wants_answer && running.socket == self.socket {
                 running.was_announced = true;
                 due.push(running.asked.clone());
@@ -289,7 +289,7 @@ impl Ledger {
         sayings
     }
 
-    /// Says of answers that are due together which ones are the last of their turns.
+    /// Sets in answers that are due together which ones are the last of their turns.
     pub(crate) fn find_last(&self, sayings: &mut [Saying]) {
         let mut later: Vec<Option<String>> = Vec::new();
         for Saying { asked, how, .. } in sayings.iter_mut().rev() {
@@ -300,7 +300,7 @@ impl Ledger {
         }
     }
 
-    /// When [`announced`](Self::announced) has something to tell.
+    /// Returns when [`announced`](Self::announced) next has a result.
     pub(crate) fn next_announcement(&self) -> Option<Instant> {
         self.running
             .values()
@@ -308,13 +308,13 @@ impl Ledger {
             .min()
     }
 
-    /// What moves something and was not cancelled yet: to be cancelled now, because its socket is gone, or the user
-    /// interrupted.
+    /// Returns the calls to cancel because their socket is lost or the user interrupted: those that move something and were not
+    /// cancelled yet.
     pub(crate) fn cancel_motion(&mut self) -> Vec<CallKey> {
         self.cancel_where(|running| running.kind == Kind::Motion)
     }
 
-    /// The same for the calls that the service takes back.
+    /// Returns the calls to cancel because the service cancelled them.
     pub(crate) fn take_back(&mut self, ids: &[String]) -> Vec<CallKey> {
         self.cancel_where(|running| running.kind != Kind::Stop && ids.contains(&running.asked.id))
     }
@@ -330,7 +330,7 @@ impl Ledger {
         keys
     }
 
-    /// Whether something moves for this chat.
+    /// Whether a call of this chat moves something.
     pub(crate) fn moves(&self) -> bool {
         self.running.values().any(|running| running.kind == Kind::Motion)
     }

@@ -1,4 +1,4 @@
-//! The rules about the calls of a chat.
+//! Tests of the rules about the calls of a chat.
 
 use super::*;
 
@@ -52,7 +52,7 @@ async fn a_call_runs_once_whatever_brings_it_again() {
         .expect("an answer for the socket that asked last");
     assert_eq!(saying.outcome, done());
     assert_eq!(again(&mut ledger), Verdict::Known, "it was answered");
-    // That answer may not have arrived.
+    // The earlier answer may not have arrived.
     for _ in 0..2 {
         ledger.opened();
         match again(&mut ledger) {
@@ -256,7 +256,7 @@ async fn of_answers_that_are_due_together_one_is_the_last_of_its_turn() {
         sayings.iter().map(is_last).collect()
     };
     assert_eq!(last(&announced), [false, true, true]);
-    // Repeats of one turn, after another socket.
+    // Calls of one turn are repeated on another socket.
     let mut ledger = self::ledger();
     for id in ["a", "b"] {
         let key = run(&mut ledger, of_turn(id, "t"), Kind::Other);

@@ -1,4 +1,4 @@
-//! What the conversations of one dialect have in common, and how they can fail.
+//! The parts that all conversations of one dialect share, and their errors.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,18 +11,18 @@ use crate::claim::ClaimError;
 use crate::dialect::{Dialect, Key, Opening, Target};
 use crate::socket::DialError;
 
-/// What conversations of one dialect have in common.
+/// The parts that all conversations of one dialect share.
 pub(crate) struct Line {
     pub(crate) door: Arc<Door>,
     pub(crate) dialect: Box<dyn Dialect>,
     pub(crate) key: Option<Key>,
     pub(crate) trust: Arc<ClientConfig>,
     pub(crate) config: VoiceDoor,
-    /// Where claims are kept.
+    /// The folder of claims.
     pub(crate) claims: PathBuf,
 }
 
-/// Why a conversation did not begin, or ended otherwise than by its end.
+/// Why a conversation could not begin, or broke off.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ChatError {
     #[error("{0}")]
@@ -36,7 +36,7 @@ pub(crate) enum ChatError {
 }
 
 impl Line {
-    /// How a socket to this target is opened.
+    /// Returns how a socket for this target is opened.
     pub(crate) fn opening(&self, target: &Target) -> Result<Opening, ChatError> {
         let opening = self.dialect.open(target, self.key.as_ref());
         opening.map_err(ChatError::Target)

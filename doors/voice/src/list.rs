@@ -1,4 +1,4 @@
-//! The list of tools, as a voice is told. Pure.
+//! The list of tools that a voice receives. Pure.
 
 use door::{Listing, StopTool};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use crate::dialect::Shown;
 /// How many of the largest tools a warning names.
 const LARGEST: usize = 5;
 
-/// The two stops, and what the door shows.
+/// Returns the two stops and the tools that the door shows.
 pub(crate) fn shown(listing: &Listing) -> Vec<Shown> {
     let stops = StopTool::ALL.into_iter().map(|stop| Shown {
         name: stop.name().to_owned(),
@@ -23,7 +23,7 @@ pub(crate) fn shown(listing: &Listing) -> Vec<Shown> {
     stops.chain(tools).collect()
 }
 
-/// What to say where the list of tools is larger than `limit` bytes.
+/// Returns the warning for a list of tools that is larger than `limit` bytes.
 pub(crate) fn too_large(tools: &[Shown], total: usize, limit: usize) -> String {
     let size = |tool: &Shown| tool.description.len() + tool.arguments.to_string().len();
     let mut sizes: Vec<(usize, &str)> = tools

@@ -1,8 +1,8 @@
 //! The voice door: the tools of a running ovos-tools for live speech services.
 //!
-//! A person speaks with such a service through a phone, a web page or a telephone line. This door joins the conversation
-//! beside them, without audio, and carries out the calls that the voice makes. `dialect` is what a service's protocol is to
-//! it, `chat` one conversation, `ledger` and `silence` its decisions, `bridge` all conversations.
+//! A person speaks with such a service through a phone, a web page or a telephone line. This door joins their conversation,
+//! without audio, and carries out the calls that the voice makes. `dialect` is the interface to a service's protocol, `chat` is
+//! one conversation, `ledger` and `silence` make its decisions, and `bridge` has all conversations.
 
 mod backoff;
 mod bridge;
@@ -39,10 +39,10 @@ use crate::bridge::{Bridge, JoinError, Service};
 use crate::dialect::Target;
 use crate::line::ChatError;
 
-/// The requests that it answers.
+/// The requests that the door answers.
 const JOIN: &[&str] = &[topic::VOICE_JOIN.name()];
 
-/// How the door names itself on the bus.
+/// The name of the door on the bus.
 const SOURCE: &str = "ovos-tools-voice";
 
 /// How long the conversations may take to end when the door closes.
@@ -87,7 +87,7 @@ enum Command {
     },
 }
 
-/// Why the door does not serve.
+/// Why the door cannot serve.
 #[derive(Debug, thiserror::Error)]
 enum DoorError {
     #[error("{0}")]
@@ -109,7 +109,7 @@ impl DoorError {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    // Frames carry what people say and headers carry keys, so what the websocket's own crates log stays out at every level.
+    // Frames contain what people say and headers contain keys, so the logs of the websocket crates are off at every level.
     arguments.options.log(
         "warn,ovos_tools_voice=info",
         "info,ovos_tools_voice=debug,door=debug",

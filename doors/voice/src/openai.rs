@@ -1,8 +1,8 @@
 //! OpenAI's Realtime API, as the types of its SDK 3.54.0 describe it. Pure.
 //!
-//! A WebRTC or SIP call that runs elsewhere is joined by its id. A function call is run only when the response that it is part
-//! of is complete: the events before that also come for responses that the user interrupted. A stop is run as soon as its item is
-//! complete, whatever becomes of its response.
+//! A WebRTC or SIP call that runs elsewhere is joined by its id. A function call runs only when the response that contains it is
+//! complete: the events before that also arrive for responses that the user interrupted. A stop runs as soon as its item is
+//! complete, whatever happens to its response.
 
 use serde_json::{Value, json};
 use url::Url;
@@ -12,9 +12,9 @@ use crate::dialect::{
 };
 use crate::outcome::Outcome;
 
-/// `dialect: "openai"`.
+/// The dialect `openai`.
 pub(crate) struct OpenAi {
-    /// Such as `wss://api.openai.com`.
+    /// The URL of the service, such as `wss://api.openai.com`.
     pub(crate) url: Url,
 }
 
@@ -121,7 +121,7 @@ impl Dialect for OpenAi {
     }
 }
 
-/// What the end of a response says.
+/// Returns the meaning of the end of a response.
 fn done(response: &Value) -> Vec<Heard> {
     let text = |key: &str| response.get(key).and_then(Value::as_str);
     let turn = text("id");
@@ -133,7 +133,7 @@ fn done(response: &Value) -> Vec<Heard> {
         heard.extend(complete.flat_map(|item| called(item, turn)));
         return heard;
     }
-    // A stop does not have to be said to its end.
+    // A stop counts even if its response is not complete.
     heard.extend(complete.map(|item| Heard::IfStop(asked(item, turn))));
     let reason = response.pointer("/status_details/reason").and_then(Value::as_str);
     heard.extend((reason == Some("turn_detected")).then_some(Heard::Interrupted));
@@ -146,7 +146,7 @@ fn is_call(item: &Value) -> bool {
     item.get("type").and_then(Value::as_str) == Some("function_call")
 }
 
-/// An item without a status is part of a response that has one.
+/// Whether an item is a complete call. An item without a status is part of a response that has one.
 fn is_complete_call(item: &Value) -> bool {
     let status = item.get("status").and_then(Value::as_str);
     is_call(item) && matches!(status, None | Some("completed"))

@@ -1,4 +1,4 @@
-//! What OpenAI says, and what is said to it.
+//! Frames from OpenAI, and frames to it.
 
 use ovos_toolbox_wire::Object;
 

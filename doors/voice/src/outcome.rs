@@ -1,4 +1,4 @@
-//! What a call comes to, as a voice is told. Pure.
+//! The outcome of a call, in the form for a voice. Pure.
 
 use client::Received;
 use client::payload::{InvokeResponse, failure_key};
@@ -6,28 +6,27 @@ use door::{Answer, Registered};
 use ovos_toolbox_wire::FailureKind;
 use serde_json::{Value, json};
 
-/// The longest result that is told, in bytes of JSON, and the longest text of a failure: models read no more, and forget what was
-/// before.
+/// The largest result, in bytes of JSON, and the longest text of a failure. Models do not read more, and forget what was before.
 const MAX_RESULT: usize = 64 << 10;
 
-/// What a call came to.
+/// The outcome of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Outcome {
-    /// What the tool returned, as `{success, message, data}`.
+    /// The result of the tool, as `{success, message, data}`.
     Result(Value),
-    /// It returned nothing.
+    /// There is no result.
     Failure {
-        /// The word that programs know the error by.
+        /// The word by which programs recognise the error.
         kind: String,
-        /// What happened, for a log.
+        /// The description of the error, for a log.
         message: String,
-        /// What the voice can say and do about it.
+        /// The sentence that the voice can say and act on.
         sentence: String,
     },
 }
 
 impl Outcome {
-    /// A failure whose message says what to do, too.
+    /// Creates a failure whose message also says what to do.
     pub(crate) fn failure(kind: impl Into<String>, message: impl Into<String>) -> Self {
         let message = cut(message.into());
         Self::Failure {
@@ -37,7 +36,7 @@ impl Outcome {
         }
     }
 
-    /// The service's answer to a call.
+    /// Converts the service's answer to a call.
     pub(crate) fn of(tool: &Registered, answer: &Received<InvokeResponse>) -> Self {
         if let Some(confirm) = door::confirm(answer) {
             return Self::refused(&door::waits(tool, &confirm, "no voice can"));
@@ -51,7 +50,7 @@ impl Outcome {
         }
     }
 
-    /// A call that has no result, as a door says it to a model.
+    /// Converts a call without a result, from the answer that doors give to a model.
     pub(crate) fn refused(answer: &Answer) -> Self {
         let text = |key: &str| answer.data["error"][key].as_str().map(str::to_owned);
         Self::Failure {
@@ -61,12 +60,12 @@ impl Outcome {
         }
     }
 
-    /// What one of the two stops came to.
+    /// Converts the answer of one of the two stops.
     pub(crate) fn stopped(answer: Answer) -> Self {
         Self::Result(json!({"success": !answer.failed, "message": answer.text, "data": answer.data}))
     }
 
-    /// The answer to a call that goes on: its end is reported.
+    /// Creates the answer to a call that still runs and whose end will be reported.
     pub(crate) fn goes_on(tool: &str) -> Self {
         Self::Result(json!({
             "success": true,
@@ -75,7 +74,7 @@ impl Outcome {
         }))
     }
 
-    /// In one sentence, for a call whose end is reported.
+    /// Describes the outcome in one sentence, for a call whose end is reported.
     pub(crate) fn told(&self, tool: &str) -> String {
         match self {
             Self::Result(result) => {
@@ -93,7 +92,7 @@ impl Outcome {
     }
 }
 
-/// The beginning of a text that is too long.
+/// Returns the beginning of a text that is too long.
 fn cut(text: String) -> String {
     if text.len() <= MAX_RESULT {
         return text;
@@ -102,7 +101,7 @@ fn cut(text: String) -> String {
     format!("{} ... (of {} bytes)", &text[..end], text.len())
 }
 
-/// A result in the form that voices are given, `{success, message, data}`; one that has this form stays as it is.
+/// Returns a result in the form for voices, `{success, message, data}`. A result with this form stays unchanged.
 fn shaped(tool: &str, result: Value) -> Value {
     let has_form = result.get("success").is_some_and(Value::is_boolean)
         && result.get("message").is_some_and(Value::is_string);

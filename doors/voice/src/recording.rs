@@ -1,4 +1,4 @@
-//! Recorded frames of a dialect, held against what they are taken for.
+//! Compares recorded frames of a dialect with their expected meaning.
 
 use ovos_toolbox_wire::Object;
 use serde_json::{Value, json};
@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use crate::dialect::{Asked, Dialect, Heard};
 use crate::kind::kind_of;
 
-/// Checks each line of a recording, `{"frame": ..., "heard": [...]}`; `"heard": null`: dropped before it is parsed.
+/// Checks each line of a recording, `{"frame": ..., "heard": [...]}`. `"heard": null` means that the frame is dropped before it is
+/// parsed.
 #[track_caller]
 pub(crate) fn check(dialect: &dyn Dialect, recording: &str) {
     let mut checked = 0;
@@ -42,7 +43,7 @@ fn said(heard: &Heard) -> Value {
             let mut call = json!({"call": id, "name": name, "wants_answer": wants_answer});
             match arguments {
                 Ok(object) => call["arguments"] = Value::Object(object.clone()),
-                // The rest is the parser's words.
+                // The rest is text of the parser.
                 Err(error) => call["wrong"] = json!(error.split(';').next()),
             }
             if let Some(turn) = turn {

@@ -1,42 +1,42 @@
-//! When a silent socket is asked for a sign of life, and when it counts as lost. Pure.
+//! Decides when a silent socket is pinged, and when it counts as lost. Pure.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How often is asked, and how long is waited for anything to be heard.
+/// How often a silent socket is pinged, and how long the silence may last.
 #[derive(Clone, Copy)]
 struct Pace {
     ask: Duration,
     lost: Duration,
 }
 
-/// While something moves: what moves is cancelled within 5 s.
+/// The pace while something moves. After a loss, everything that moves is cancelled within 5 s.
 const MOVING: Pace = Pace {
     ask: Duration::from_secs(2),
     lost: Duration::from_millis(4500),
 };
 
-/// Otherwise: a call that comes over a dead socket is never heard of.
+/// The pace at other times. A call on a dead socket would never be received.
 const IDLE: Pace = Pace {
     ask: Duration::from_secs(20),
     lost: Duration::from_secs(45),
 };
 
-/// What a socket needs.
+/// What to do about a socket.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Need {
-    /// Nothing before this moment.
+    /// Do nothing before this moment.
     Nothing(Instant),
-    /// A ping.
+    /// Send a ping.
     Ping,
-    /// It counts as lost.
+    /// The socket counts as lost.
     Lost,
 }
 
 /// The silence of one socket.
 pub(crate) struct Silence {
-    /// When something was heard, or something began to move.
+    /// When a frame last arrived, or something began to move.
     heard: Instant,
     asked: Instant,
     moves: bool,
@@ -51,15 +51,15 @@ impl Silence {
         }
     }
 
-    /// A frame came, whatever is in it.
+    /// Records that a frame arrived, whatever its content.
     pub(crate) fn heard(&mut self, now: Instant) {
         self.heard = now;
     }
 
-    /// What is to be done now; a ping counts as sent. `moves`: something moves for this socket.
+    /// Returns what to do now; a ping counts as sent. `moves`: something moves for this socket.
     pub(crate) fn need(&mut self, moves: bool, now: Instant) -> Need {
         if moves && !self.moves {
-            // It may have been silent for a while without being asked.
+            // Before this, the socket may have been silent for a while without a ping.
             self.heard = self.heard.max(now);
             self.asked = now.checked_sub(MOVING.ask).unwrap_or(now);
         }
@@ -86,10 +86,10 @@ mod tests {
         let start = Instant::now();
         let at = |ms: u64| start + Duration::from_millis(ms);
         let mut silence = Silence::new(start);
-        // Idle for a while: asked every 20 s.
+        // When nothing moves, it is pinged every 20 s.
         assert_eq!(silence.need(false, at(0)), Need::Nothing(at(20_000)));
         assert_eq!(silence.need(false, at(20_000)), Need::Ping);
-        // Something begins to move: asked at once, and every 2 s.
+        // Something begins to move: it is pinged at once, and then every 2 s.
         assert_eq!(silence.need(true, at(30_000)), Need::Ping);
         silence.heard(at(30_100));
         assert_eq!(silence.need(true, at(30_100)), Need::Nothing(at(32_000)));
@@ -97,10 +97,10 @@ mod tests {
         assert_eq!(silence.need(true, at(34_000)), Need::Ping);
         assert_eq!(silence.need(true, at(34_000)), Need::Nothing(at(34_600)));
         assert_eq!(silence.need(true, at(34_600)), Need::Lost);
-        // One that speaks is not.
+        // A socket on which frames arrive is not lost.
         silence.heard(at(34_600));
         assert_eq!(silence.need(true, at(34_600)), Need::Nothing(at(36_000)));
-        // Nothing moves any more: there is time.
+        // Nothing moves any more, so the slower pace applies.
         assert_eq!(silence.need(false, at(60_000)), Need::Ping);
         assert_eq!(silence.need(false, at(79_600)), Need::Lost);
     }

@@ -1,4 +1,4 @@
-//! One websocket to a speech service: dialled within a bound, read frame by frame, written by a task of its own.
+//! One websocket to a speech service. Dialling has a time limit; frames are read one by one, and written by a task of their own.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,13 +23,13 @@ use crate::dialect::Opening;
 /// How long an attempt to connect may take.
 const DIAL_WAIT: Duration = Duration::from_secs(10);
 
-/// How long one frame may take to be written. A service that reads nothing is a lost one.
+/// How long writing one frame may take. If the service reads nothing for longer, the socket is lost.
 const WRITE_WAIT: Duration = Duration::from_secs(2);
 
-/// How long the last frames may take when the socket is closed.
+/// How long writing the last frames may take when the socket is closed.
 const CLOSE_WAIT: Duration = Duration::from_secs(1);
 
-/// Longer messages end the connection, in bytes. Audio comes in messages below a megabyte.
+/// The largest message, in bytes; a larger one ends the connection. Messages with audio are below a megabyte.
 const LARGEST: usize = 16 << 20;
 
 /// How many frames may wait to be written: an answer to each call that may run, and the list of tools.
@@ -46,12 +46,12 @@ pub(crate) struct Socket {
     writer: AbortOnDropHandle<()>,
 }
 
-/// What came.
+/// What arrived on the socket.
 #[derive(Debug)]
 pub(crate) enum Came {
-    /// A text.
+    /// A text message.
     Text(Utf8Bytes),
-    /// Something else that shows that the service lives.
+    /// Another message, which shows that the service is alive.
     Sign,
     /// The service ended the conversation.
     Closed(String),
@@ -59,18 +59,18 @@ pub(crate) enum Came {
     Lost(String),
 }
 
-/// Why there is no socket.
+/// Why a socket could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DialError {
-    /// Trying again does not help.
+    /// Another attempt does not help.
     #[error("{0}")]
     Refused(String),
-    /// It may.
+    /// Another attempt may help.
     #[error("{0}")]
     Failed(String),
 }
 
-/// What TLS trusts: the certificates of this machine.
+/// Returns the TLS configuration, which trusts the certificates of this machine.
 pub(crate) fn trust() -> Result<Arc<ClientConfig>, String> {
     let mut roots = RootCertStore::empty();
     let native = rustls_native_certs::load_native_certs();
@@ -91,7 +91,7 @@ pub(crate) fn trust() -> Result<Arc<ClientConfig>, String> {
 /// Opens a socket.
 ///
 /// # Errors
-/// No header and no key is in them.
+/// The text of the error has no header and no key.
 ///
 /// # Cancel safety
 /// Safe: a dropped attempt leaves nothing behind.
@@ -146,7 +146,7 @@ impl Socket {
         }
     }
 
-    /// Waits for what comes next.
+    /// Waits for the next message.
     ///
     /// # Cancel safety
     /// Safe: nothing is lost.
@@ -174,19 +174,19 @@ impl Socket {
         }
     }
 
-    /// Writes a text. False: too much waits to be written, or nothing can be.
+    /// Queues a text to be written. Returns `false` if too many frames wait, or nothing can be written.
     #[must_use]
     pub(crate) fn say(&self, text: String) -> bool {
         self.waiting.try_send(Message::text(text)).is_ok()
     }
 
-    /// Asks for a sign of life.
+    /// Sends a ping.
     pub(crate) fn ping(&self) {
-        // Where the queue is full, the writer notices that nothing is read.
+        // If the queue is full, the writer notices that the service reads nothing.
         _ = self.waiting.try_send(Message::Ping(Vec::new().into()));
     }
 
-    /// Writes what waits, and closes the socket.
+    /// Writes the queued frames and closes the socket.
     ///
     /// # Cancel safety
     /// If dropped, the socket is closed at once.

@@ -1,17 +1,18 @@
-//! What a mount starts, as the service has checked it. Read [`Checked::of`].
+//! The files that a mount starts, as the service has checked them. Read [`Checked::of`].
 //!
-//! The service checks who can write a server's command and its script, before it starts this program. This program starts the
-//! server again by itself, as long as both are the same files; else it ends, and the service checks again.
+//! Before the service starts this program, it checks who can write the server's command and its script. This program may start the
+//! server again by itself as long as both files are the same. Otherwise it ends, and the service checks again.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use config::MountConfig;
 
-/// The files that a mount starts: where each really is, and a mark that is another one after each change of it.
+/// The files that a mount starts: the real path of each, and a mark that differs after each change of the file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Checked {
-    /// As it is written or found: where its links lead would be another program to one that looks at its own name.
+    /// The command as it is written or found. Its links are not resolved, because a program that looks at its own name would
+    /// behave differently.
     pub(crate) command: PathBuf,
     files: Vec<Option<(PathBuf, Mark)>>,
 }
@@ -20,13 +21,14 @@ pub(crate) struct Checked {
 type Mark = (u64, u64, i64, i64);
 
 impl Checked {
-    /// Looks at them. A server with a URL has none. Blocks, but for some calls of `stat` only.
+    /// Reads the marks of the files. A server with a URL has no files. Blocks only for some calls of `stat`.
     pub(crate) fn of(mount: &MountConfig) -> Self {
         let Some(word) = &mount.command else {
             return Self::default();
         };
         let command = find(word);
-        // As the service looks for it. If it is a file of data that was written since, it is checked once more than needed.
+        // The script is found as the service finds it. It may be a data file that was written since; then the service checks once
+        // more than needed.
         let options = mount
             .args
             .iter()
@@ -40,7 +42,7 @@ impl Checked {
     }
 }
 
-/// Where a command is: where it is written, or in the first folder of `PATH` that has it, as the service has found it.
+/// Returns the path of a command: as it is written, or in the first folder of `PATH` that has it, as the service finds it.
 fn find(word: &str) -> PathBuf {
     if word.contains('/') {
         return word.into();
@@ -55,7 +57,7 @@ fn find(word: &str) -> PathBuf {
     found.unwrap_or_else(|| word.into())
 }
 
-/// None if there is no such file now.
+/// Returns the mark of a file; `None` if there is no such file now.
 fn mark(path: &Path) -> Option<(PathBuf, Mark)> {
     let real = path.canonicalize().ok()?;
     let found = real.metadata().ok()?;

@@ -1,4 +1,4 @@
-//! From a mount's configuration to a connection with its server. Read [`connect`].
+//! Connects to the server of a mount. Read [`connect`].
 
 mod https;
 mod lost_session;
@@ -25,7 +25,7 @@ use crate::peer::{Client, Heard};
 use crate::process::ServerProcess;
 use crate::voice::Voice;
 
-/// How long the end of a process may take after the end of its output.
+/// How long a process may take to end after its output has ended.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// The most tools of a server, and the most bytes of their list.
@@ -35,19 +35,19 @@ const MAX_LIST: usize = 4 << 20;
 /// The most pages of a list of tools.
 const MAX_PAGES: usize = 100;
 
-/// Which half of the protocol a server speaks.
+/// The generation of the protocol that a server speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Era {
-    /// Up to 2025-11-25: `initialize`.
+    /// Versions up to 2025-11-25, which begin with `initialize`.
     Legacy,
-    /// From 2026-07-28 on: `server/discover`.
+    /// Versions from 2026-07-28 on, which begin with `server/discover`.
     Modern,
 }
 
-/// A server that answers.
+/// A server that has answered.
 pub(crate) struct Connection {
     pub(crate) service: RunningService<RoleClient, Client>,
-    /// The server, if it is a process.
+    /// The process of the server, if it has one.
     pub(crate) process: Option<ServerProcess>,
     pub(crate) era: Era,
     /// The version of the protocol, for people.
@@ -56,9 +56,9 @@ pub(crate) struct Connection {
 
 /// Why there is no connection.
 pub(crate) struct NoConnection {
-    /// For people. May hold secrets.
+    /// The reason, for people. It may contain secrets.
     pub(crate) reason: String,
-    /// Whether a server of the old era may be there, which the probe has confused.
+    /// Whether there may be a server of the old era that the probe has confused.
     pub(crate) may_be_legacy: bool,
 }
 
@@ -71,10 +71,11 @@ impl From<String> for NoConnection {
     }
 }
 
-/// Starts or reaches a server, and greets it. `era` is what is known of it: a probe costs an old server up to 10 s.
+/// Starts or reaches a server, and greets it. `era` is the known era of the server; without it, a probe of an old server takes up
+/// to 10 s.
 ///
 /// # Errors
-/// Why it cannot be used.
+/// Why the server cannot be used.
 pub(crate) async fn connect(
     mount: &MountConfig,
     checked: &Checked,
@@ -173,7 +174,7 @@ fn address(mount: &MountConfig, token: Option<&str>) -> Result<StreamableHttpCli
     address = address.custom_headers(headers);
     if let Some(name) = &mount.bearer_env {
         let token = token.ok_or_else(|| {
-            // A token that stands here by mistake is no name in capitals.
+            // A text with lower-case letters may be a token that was written here by mistake.
             let name = if name.bytes().any(|b| b.is_ascii_lowercase()) {
                 "(not shown)"
             } else {
@@ -186,10 +187,10 @@ fn address(mount: &MountConfig, token: Option<&str>) -> Result<StreamableHttpCli
     Ok(address)
 }
 
-/// Asks for all tools, as they are written: one that is broken costs itself alone.
+/// Asks for all tools and returns them as the server wrote them, so that a broken tool affects only itself.
 ///
 /// # Errors
-/// The server does not answer, or with no list.
+/// The server does not answer, or not with a list.
 pub(crate) async fn list(peer: &Peer<RoleClient>) -> Result<Vec<Value>, String> {
     let (mut tools, mut cursor, mut bytes) = (Vec::new(), Value::Null, 0);
     for _ in 0..MAX_PAGES {
@@ -228,7 +229,7 @@ fn told(error: &ClientInitializeError) -> String {
     }
 }
 
-/// Why a request failed.
+/// Describes why a request failed.
 pub(crate) fn failed(error: &ServiceError) -> String {
     match error {
         ServiceError::TransportSend(error) => chain(&*error.error),
@@ -236,9 +237,9 @@ pub(crate) fn failed(error: &ServiceError) -> String {
     }
 }
 
-/// An error with its causes, each said once.
+/// Describes an error with its causes, each of them once.
 pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
-    // It has a cause and does not say so.
+    // This error has a cause that it does not report.
     if let Some(StreamableHttpError::<reqwest::Error>::Client(error)) = error.downcast_ref() {
         return chain(error);
     }

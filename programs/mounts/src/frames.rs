@@ -1,4 +1,4 @@
-//! How orders and notices stand on a socket: a length of four bytes, little endian, then so many bytes of JSON.
+//! The frames of orders and notices on a socket: a length of four bytes, little endian, followed by that many bytes of JSON.
 
 use std::io::{ErrorKind, Read};
 
@@ -9,10 +9,10 @@ const HEADER: usize = size_of::<u32>();
 /// Why a lane cannot be read any further.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FrameError {
-    /// The service sends less than that.
+    /// The announced length is larger than any frame that the service sends.
     #[error("a frame announces {length} bytes; at most {limit} are sent")]
     TooLong { length: usize, limit: usize },
-    /// It is no order.
+    /// The frame is not an order.
     #[error("a frame cannot be read: {0}")]
     Body(#[from] serde_json::Error),
     /// The socket failed, or ended inside a frame.
@@ -20,7 +20,7 @@ pub(crate) enum FrameError {
     Socket(#[from] std::io::Error),
 }
 
-/// Reads the next order; none at the end of the lane. Blocks.
+/// Reads the next order; `None` at the end of the lane. Blocks.
 pub(crate) fn read(from: &mut impl Read, limit: usize) -> Result<Option<Order>, FrameError> {
     let mut header = [0; HEADER];
     match from.read_exact(&mut header) {
@@ -37,12 +37,12 @@ pub(crate) fn read(from: &mut impl Read, limit: usize) -> Result<Option<Order>, 
     Ok(Some(serde_json::from_slice(&body)?))
 }
 
-/// Makes a frame.
+/// Returns the frame of a notice.
 pub(crate) fn frame(notice: &Notice) -> Vec<u8> {
     let mut bytes = vec![0; HEADER];
-    // Notices are structs, and what is free in them was written before: nothing here can fail.
+    // This cannot fail: notices are structs, and their free JSON was written before.
     _ = serde_json::to_writer(&mut bytes, notice);
-    // No notice comes near 4 GiB: results are bounded by `max_result_bytes`.
+    // No notice approaches 4 GiB: results are limited by `max_result_bytes`.
     let length = u32::try_from(bytes.len() - HEADER).unwrap_or(u32::MAX);
     bytes[..HEADER].copy_from_slice(&length.to_le_bytes());
     bytes

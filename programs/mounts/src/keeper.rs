@@ -1,5 +1,5 @@
-//! The process between this program and a server: it ends the server, and all that the server has started, when it is asked
-//! to, when the server ends, and when this program is gone.
+//! The process between this program and a server. It ends the server and all processes that the server has started: when it is
+//! asked to, when the server ends, and when this program is gone.
 //!
 //! Launchers (`npx`, `uvx`, shells) start the server as a process of its own, which a signal to the launcher does not reach. The
 //! keeper adopts every descendant that its parent leaves behind, so it finds them all. Read [`keep`].
@@ -20,7 +20,7 @@ use tokio::signal::unix::{SignalKind, signal};
 /// How long a server has to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// What a shell says when it cannot start a command.
+/// The exit code of a shell that cannot start a command.
 const NOT_STARTED: u8 = 127;
 
 /// Runs a command until it ends, or until this process is asked to end it. `parent` is the process that started this one.
@@ -42,7 +42,7 @@ pub(crate) fn keep(parent: &str, command: &[OsString]) -> ExitCode {
 
 async fn run(parent: &str, command: &[OsString]) -> Result<ExitStatus, String> {
     let trouble = |what: &str, error: &dyn std::fmt::Display| format!("{what}: {error}");
-    // Before the kernel is asked to send it.
+    // The handler is installed before the kernel is asked to send the signal.
     let mut asked = signal(SignalKind::terminate()).map_err(|error| trouble("SIGTERM", &error))?;
     set_parent_process_death_signal(Some(Signal::TERM)).map_err(|error| trouble("PDEATHSIG", &error))?;
     set_child_subreaper(Some(getpid())).map_err(|error| trouble("subreaper", &error))?;
@@ -56,7 +56,7 @@ async fn run(parent: &str, command: &[OsString]) -> Result<ExitStatus, String> {
     let shown = program.display();
     let child = Command::new(program).args(arguments).spawn();
     let mut child = child.map_err(|error| format!("`{shown}` cannot be started: {error}"))?;
-    // The other ends of the server's pipes must see its end.
+    // The server's pipes must report their end to the other side, so this process closes its own copies.
     let null = fs::File::options().read(true).write(true).open("/dev/null");
     let null = null.map_err(|error| trouble("/dev/null", &error))?;
     rustix::stdio::dup2_stdin(&null).map_err(|error| trouble("stdin", &error))?;
@@ -67,7 +67,7 @@ async fn run(parent: &str, command: &[OsString]) -> Result<ExitStatus, String> {
         _ = asked.recv() => {}
     }
     if let Some(pid) = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)) {
-        // It may have ended just now.
+        // The process may have ended just now.
         _ = kill_process(pid, Signal::TERM);
     }
     match tokio::time::timeout(GRACE, child.wait()).await {
@@ -79,9 +79,9 @@ async fn run(parent: &str, command: &[OsString]) -> Result<ExitStatus, String> {
     }
 }
 
-/// Kills what the server has left behind, and what that leaves behind in turn.
+/// Kills all processes that the server has left behind, and those that these leave behind in turn.
 fn end_descendants() {
-    // Each round ends at least one process; a server that forks faster than this is left to the kernel's limits.
+    // Each round ends at least one process. A server that forks faster than this is left to the kernel's limits.
     for _ in 0..10_000 {
         let children = children();
         if children.is_empty() {
@@ -90,14 +90,14 @@ fn end_descendants() {
         for pid in children {
             _ = kill_process(pid, Signal::KILL);
         }
-        // Returns as soon as one of them has ended.
+        // Returns as soon as one of the children has ended.
         if wait(WaitOptions::empty()).is_err() {
             return;
         }
     }
 }
 
-/// The processes whose parent this one is, adopted ones included.
+/// Returns the children of this process, including adopted ones.
 fn children() -> Vec<Pid> {
     let tasks = fs::read_dir("/proc/self/task");
     let tasks = tasks.into_iter().flatten().flatten();
@@ -111,7 +111,7 @@ fn children() -> Vec<Pid> {
     pids
 }
 
-/// The status as a shell has it.
+/// Returns the exit code as a shell does.
 fn code(status: ExitStatus) -> u8 {
     let signal = status.signal().map(|signal| signal + 128);
     let code = status.code().or(signal).unwrap_or(1);

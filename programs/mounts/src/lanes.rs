@@ -1,4 +1,4 @@
-//! The two sockets, and the threads that read and write them. Read [`Lanes::take`].
+//! The two sockets to the service, and the threads that read and write them. Read [`Lanes::take`].
 //!
 //! The control lane has a thread that answers `beat`, `halt` and `resume` by itself: nothing that a server does, and nothing
 //! that the rest of this program does, delays it. A mount moves nothing, so a halt has nothing to do.
@@ -19,37 +19,37 @@ use tokio::sync::mpsc;
 
 use crate::frames::{self, frame};
 
-/// Where the service puts the sockets.
+/// The descriptors of the sockets, as the service sets them.
 const DATA: i32 = 3;
 const CONTROL: i32 = 4;
 
-/// When so many bytes wait for the data lane, what may be lost is dropped.
+/// If this many bytes wait for the data lane, notices that may be lost are dropped.
 const FULL: usize = 1 << 20;
 
-/// What the lanes brought.
+/// The input from the lanes.
 pub(crate) enum Brought {
-    /// An order of the data lane, or one of the control lane that is about a run.
+    /// An order of the data lane, or an order of the control lane about a run.
     Order(Order),
-    /// A lane has ended, and with it the program: the service is gone, or what came was no frame.
+    /// A lane has ended, so the program ends: the service is gone, or a frame could not be read.
     End(Option<String>),
 }
 
-/// The sockets.
+/// The two sockets.
 pub(crate) struct Lanes {
     data: UnixStream,
     control: UnixStream,
 }
 
 impl Lanes {
-    /// Takes the sockets from descriptors 3 and 4, and keeps them from the processes that this one starts: the service waits
-    /// for the end of both.
+    /// Takes the sockets from descriptors 3 and 4. The processes that this one starts do not inherit them, because the service
+    /// waits for the end of both.
     ///
     /// # Errors
-    /// The descriptors are no sockets.
+    /// The descriptors are not sockets.
     pub(crate) fn take() -> std::io::Result<Self> {
-        // A descriptor that is only known by its number can be taken safely in this way alone.
+        // This is the only safe way to take a descriptor of which only the number is known.
         let own = pidfd_open(getpid(), PidfdFlags::empty())?;
-        // A descriptor that was free is this one now, and has an owner already.
+        // If one of these descriptors was free, the call above has just taken it, and it already has an owner.
         if [DATA, CONTROL].contains(&own.as_raw_fd()) {
             return Err(std::io::ErrorKind::NotConnected.into());
         }
@@ -66,7 +66,7 @@ impl Lanes {
         })
     }
 
-    /// Says who this is, and starts the threads.
+    /// Sends the first notice, `hello`, and starts the threads.
     ///
     /// # Errors
     /// The service is gone.
@@ -76,13 +76,13 @@ impl Lanes {
     ) -> std::io::Result<(NoticeSender, mpsc::UnboundedReceiver<Brought>)> {
         let Self { data, control } = self;
         (&data).write_all(&frame(hello))?;
-        // The service bounds what is under way: it waits for answers, and holds back starts past `max_queued`.
+        // The channel needs no limit: the service waits for answers, and holds back starts beyond `max_queued`.
         let (brings, brought) = mpsc::unbounded_channel();
         let notices = NoticeSender::start(data.try_clone()?);
         spawn("control", brings.clone(), |brings| serve_control(control, brings))?;
         spawn("data", brings, |brings| {
             read(data, MAX_DATA, |order| {
-                // Fails only when the program ends.
+                // This fails only when the program ends.
                 _ = brings.send(Brought::Order(order));
                 Ok(())
             })
@@ -91,7 +91,7 @@ impl Lanes {
     }
 }
 
-/// Starts the thread of a lane. Its end ends the program, also if it panics.
+/// Starts the thread of a lane. If the thread ends, even by a panic, the program ends.
 fn spawn(
     lane: &'static str,
     brings: mpsc::UnboundedSender<Brought>,
@@ -100,13 +100,13 @@ fn spawn(
     thread::Builder::new().name(lane.to_owned()).spawn(move || {
         let end = catch_unwind(AssertUnwindSafe(|| serve(&brings)));
         let end = end.unwrap_or_else(|_| Some("a bug of ovos-tools: its thread panicked".to_owned()));
-        // Fails only when the program ends.
+        // This fails only when the program ends.
         _ = brings.send(Brought::End(end.map(|why| format!("the {lane} lane: {why}"))));
     })?;
     Ok(())
 }
 
-/// Serves the control lane, and nothing else. Says what was wrong at its end, if anything was.
+/// Serves only the control lane. Returns the error at its end, if there was one.
 fn serve_control(socket: UnixStream, brings: &mpsc::UnboundedSender<Brought>) -> Option<String> {
     let answers = socket.try_clone();
     match answers {
@@ -142,7 +142,7 @@ fn serve_control(socket: UnixStream, brings: &mpsc::UnboundedSender<Brought>) ->
     }
 }
 
-/// Reads orders until the end, and says what was wrong, if anything was.
+/// Reads orders until the end of the lane. Returns the error, if there was one.
 fn read(
     socket: UnixStream,
     limit: usize,
@@ -162,7 +162,7 @@ fn read(
     }
 }
 
-/// Writes notices to the data lane, by a thread of its own: the service may read slowly.
+/// Writes notices to the data lane in a thread of its own, because the service may read slowly.
 #[derive(Clone)]
 pub(crate) struct NoticeSender {
     frames: Sender<Written>,
@@ -171,32 +171,32 @@ pub(crate) struct NoticeSender {
 
 enum Written {
     Frame(Vec<u8>),
-    /// Tells when everything before it is written.
+    /// Reports when everything before it is written.
     Flush(Sender<()>),
 }
 
 impl NoticeSender {
     pub(crate) fn start(socket: UnixStream) -> Self {
-        // What may be lost is bounded by `waiting`, and of answers there are no more than orders.
+        // The channel needs no limit: `waiting` limits the notices that may be lost, and there are no more answers than orders.
         let (frames, written) = channel();
         let waiting = Arc::new(AtomicUsize::new(0));
         let counts = waiting.clone();
-        // If it cannot be started, nothing is written, and the service ends the program.
+        // If the thread cannot be started, nothing is written, and the service ends the program.
         _ = thread::Builder::new()
             .name("notices".to_owned())
             .spawn(move || write(socket, &written, &counts));
         Self { frames, waiting }
     }
 
-    /// Says something that must arrive.
+    /// Queues a notice that must arrive.
     pub(crate) fn say(&self, notice: &Notice) {
         let frame = frame(notice);
         self.waiting.fetch_add(frame.len(), Ordering::Relaxed);
-        // Fails only when the program ends.
+        // This fails only when the program ends.
         _ = self.frames.send(Written::Frame(frame));
     }
 
-    /// Says something that may be lost; false if it was.
+    /// Queues a notice that may be lost. Returns `false` if it was dropped.
     pub(crate) fn say_or_drop(&self, notice: &Notice) -> bool {
         let room = self.waiting.load(Ordering::Relaxed) < FULL;
         if room {
@@ -205,7 +205,7 @@ impl NoticeSender {
         room
     }
 
-    /// Waits until everything is written, but no longer than `limit`. Blocks.
+    /// Waits until everything is written, but not longer than `limit`. Blocks.
     pub(crate) fn flush(&self, limit: Duration) {
         let (done, is_done) = channel();
         if self.frames.send(Written::Flush(done)).is_ok() {
@@ -220,7 +220,7 @@ fn write(mut socket: UnixStream, written: &Receiver<Written>, waiting: &AtomicUs
             Written::Frame(frame) => {
                 waiting.fetch_sub(frame.len(), Ordering::Relaxed);
                 if socket.write_all(&frame).is_err() {
-                    // The reader of the lane ends the program.
+                    // The thread that reads the lane ends the program.
                     return;
                 }
             }

@@ -1,20 +1,20 @@
-//! Which starts never begin: those that a cancel has overtaken, and those planned before an emergency stop. Pure.
+//! Decides which starts never begin: those whose cancel arrived before them, and those planned before an emergency stop. Pure.
 
 use std::collections::BTreeMap;
 
-/// What a program has to remember of starts, cancels and stops (`docs/protocol.md`, rules 1 and 2).
+/// The starts, cancels and stops that a program has to remember (`docs/protocol.md`, rules 1 and 2).
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
-    /// Starts received.
+    /// The number of starts received.
     starts: u64,
-    /// Runs whose cancel overtook their start, and how many starts were sent before that cancel.
+    /// The runs whose cancel arrived before their start, and how many starts were sent before that cancel.
     cancelled: BTreeMap<u64, u64>,
-    /// The newest emergency stop.
+    /// The number of the newest emergency stop.
     epoch: u64,
 }
 
 impl Ledger {
-    /// Counts a start. False if its cancel was here before it.
+    /// Counts a start. Returns `false` if its cancel arrived before it.
     pub(crate) fn begins(&mut self, run: u64) -> bool {
         self.starts += 1;
         let overtaken = self.cancelled.remove(&run).is_some();
@@ -23,14 +23,14 @@ impl Ledger {
         !overtaken
     }
 
-    /// A cancel of a run that is not under way.
+    /// Records a cancel of a run that is not under way.
     pub(crate) fn cancelled(&mut self, run: u64, starts: u64) {
         if starts > self.starts {
             self.cancelled.insert(run, starts);
         }
     }
 
-    /// An emergency stop is known.
+    /// Records an emergency stop.
     pub(crate) fn stopped(&mut self, epoch: u64) {
         self.epoch = self.epoch.max(epoch);
     }

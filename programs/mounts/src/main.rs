@@ -1,7 +1,7 @@
 //! `ovos-tools-mounts`: servers of the Model Context Protocol (MCP) as toolboxes.
 //!
-//! A program of ovos-tools (`docs/protocol.md`) and a client of MCP. The service starts it; it owns no configuration: what a
-//! mount is comes with `open`. Read [`program`] (the service's side), [`mount`] (the server's side), [`keeper`] (processes).
+//! This is a program of ovos-tools (`docs/protocol.md`) and a client of MCP. The service starts it. It reads no configuration: the
+//! order `open` contains the mount. Read [`program`] (the service's side), [`mount`] (the server's side), [`keeper`] (processes).
 #![forbid(unsafe_code)]
 
 mod checked;

@@ -1,4 +1,4 @@
-//! One mounted server: it is kept connected, and its tools are called. Read [`keep`], then [`Caller::call`].
+//! One mounted server: keeps it connected, and calls its tools. Read [`keep`], then [`Caller::call`].
 
 #[cfg(test)]
 mod end_tests;
@@ -27,17 +27,17 @@ use crate::secrets::{Secrets, cut};
 use crate::tools::Tools;
 use crate::voice::{Backend, Level, Voice};
 
-/// The delay before a server is tried again; it doubles up to `LAST_RETRY`.
+/// The delay before the next attempt to connect; it doubles up to `LAST_RETRY`.
 pub(crate) const FIRST_RETRY: Duration = Duration::from_millis(500);
 pub(crate) const LAST_RETRY: Duration = Duration::from_secs(60);
 
-/// A server that worked for so long is tried again at once when it ends.
+/// A server that worked for this long and ends is reconnected at once.
 const STEADY: Duration = Duration::from_secs(30);
 
-/// How long a failed call waits to learn why the server is gone.
+/// How long a failed call waits for the reason why the server is gone.
 pub(crate) const WHY: Duration = Duration::from_secs(1);
 
-/// How it stands with a server.
+/// The state of a server.
 #[derive(Clone)]
 pub(crate) enum State {
     Starting,
@@ -52,7 +52,7 @@ pub(crate) struct Call {
     pub(crate) args: Object,
     pub(crate) wants_progress: bool,
     pub(crate) wants_content: bool,
-    /// Told when the call is to end.
+    /// Cancelled when the call should end.
     pub(crate) cancelled: CancellationToken,
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct Mount {
     task: JoinHandle<()>,
 }
 
-/// What the tasks and the calls of a mount share.
+/// The state that the tasks and the calls of a mount share.
 pub(crate) struct Shared {
     id: String,
     pub(crate) config: MountConfig,
@@ -78,17 +78,17 @@ pub(crate) struct Shared {
     voice: Voice,
     pub(crate) heard: Arc<Heard>,
     tools: Mutex<Arc<Tools>>,
-    /// How many calls the server has now.
+    /// The number of calls that the server has now.
     calls: watch::Sender<usize>,
-    /// Told when a call could not reach the server.
+    /// Notified when a call could not reach the server.
     pub(crate) missed: Notify,
-    /// Told when a call was given up before the server had answered it.
+    /// Notified when a call was given up before the server had answered it.
     pub(crate) unanswered: Notify,
     pub(crate) end: CancellationToken,
 }
 
 impl Mount {
-    /// Begins to keep a server connected.
+    /// Starts to keep a server connected.
     pub(crate) fn open(id: &str, config: MountConfig, voice: Voice) -> Self {
         let token = config
             .bearer_env
@@ -113,12 +113,13 @@ impl Mount {
         Self { shared, state, task }
     }
 
-    /// Its tools; those that it had while it is away.
+    /// The tools of the server. If it is away, those that it had last.
     pub(crate) fn tools(&self) -> Arc<Tools> {
         self.shared.tools()
     }
 
-    /// Waits until its server is kept no longer, though nothing closes it, and says why. Cancel-safe; not to be asked again.
+    /// Waits until this program no longer keeps the server connected, although the mount was not closed, and returns the reason.
+    /// Cancel-safe; must not be called again after it has returned.
     pub(crate) async fn given_up(&mut self) -> String {
         match (&mut self.task).await {
             Ok(()) => {
@@ -137,7 +138,7 @@ impl Mount {
         _ = self.task.await;
     }
 
-    /// A handle for calls, which may outlive a borrow of the mount.
+    /// Returns a handle for calls, which may outlive a borrow of the mount.
     pub(crate) fn caller(&self) -> Caller {
         Caller {
             shared: self.shared.clone(),
@@ -153,7 +154,7 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Calls a tool. A cancelled call is told to the server, and not waited for.
+    /// Calls a tool. The server is told about a cancelled call, and its answer is not waited for.
     ///
     /// # Errors
     /// The tool failed, the server is not there, or the call was cancelled.
@@ -166,7 +167,7 @@ impl Caller {
         }
     }
 
-    /// The same; what it returns may still have secrets.
+    /// Calls a tool; the result may still contain secrets.
     async fn call_as_said(mut self, call: Call) -> Result<Answered, NoResult> {
         let Some(remote) = self.shared.tools().remote(&call.tool).map(str::to_owned) else {
             let why = format!(
@@ -187,7 +188,7 @@ impl Caller {
             Ok(sent) => sent,
             Err(error) => return Err(NoResult::Failed(self.failure(error).await)),
         };
-        // This thread also reads what the server says: nothing can have come yet.
+        // This thread also reads from the server, so no progress can have arrived yet.
         let _follows = call.wants_progress.then(|| {
             let voice = self.shared.voice.clone();
             self.shared
@@ -266,7 +267,7 @@ impl Caller {
     }
 }
 
-/// A call that the server has.
+/// A call that the server has now.
 struct UnderWay(Arc<Shared>);
 
 impl UnderWay {
@@ -283,12 +284,12 @@ impl Drop for UnderWay {
 }
 
 impl Shared {
-    /// Ends when the server has had no call for so long, pauses between calls added up. While it has one it may answer nothing
-    /// else, and is well.
+    /// Returns when the server has had no call for this long, added up over the pauses between calls. A server may answer nothing
+    /// else during a call and still be alive.
     pub(crate) async fn idle_for(&self, time: Duration) {
         let (mut calls, mut left) = (self.calls.subscribe(), time);
         loop {
-            // Its sender lives as long as this.
+            // The sender lives as long as `self`.
             _ = calls.wait_for(|calls| *calls == 0).await;
             let pause = Instant::now();
             if timeout(left, calls.changed()).await.is_err() {
@@ -299,11 +300,11 @@ impl Shared {
     }
 
     fn tools(&self) -> Arc<Tools> {
-        // Whole values only: a panic leaves nothing half done.
+        // Only whole values are stored, so a panic leaves nothing half done.
         self.tools.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Takes what the server lists.
+    /// Publishes the tools that the server lists.
     pub(crate) fn publish(&self, listed: &[Value], version: &str) {
         let tools = Tools::read(listed, &self.config).hiding(&self.secrets);
         let mut told = format!("{} tools, MCP {version}", tools.definitions.len());
@@ -327,9 +328,9 @@ impl Shared {
     }
 }
 
-/// Keeps a server connected until the mount is closed, or what it starts is no longer what the service has checked.
+/// Keeps a server connected until the mount is closed, or until its files are no longer those that the service has checked.
 async fn keep(shared: Arc<Shared>, says: watch::Sender<State>) {
-    // The service has checked it just now.
+    // The service has checked these files just now.
     let checked = Checked::of(&shared.config);
     let mut era = None;
     let mut delay = FIRST_RETRY;
@@ -356,7 +357,7 @@ async fn keep(shared: Arc<Shared>, says: watch::Sender<State>) {
             shared.voice.log(Level::Warning, "mounts", &told);
             said = reason;
         }
-        // A call that misses the server has it tried again, but not faster than at first.
+        // A call that finds no server causes another attempt, but not faster than the first delay.
         let woken = async {
             sleep(FIRST_RETRY).await;
             shared.missed.notified().await;
@@ -366,12 +367,12 @@ async fn keep(shared: Arc<Shared>, says: watch::Sender<State>) {
             () = sleep(delay) => {}
             () = woken => {}
         }
-        // A call meanwhile is answered with the reason.
+        // A call during the delay is answered with the reason.
         delay = (delay * 2).min(LAST_RETRY);
     }
 }
 
-/// Connects once, and serves that connection to its end. Returns why it ended; nothing if the mount is closed.
+/// Connects once, and serves that connection to its end. Returns why it ended; `None` if the mount is closed.
 async fn once(
     shared: &Arc<Shared>,
     says: &watch::Sender<State>,
@@ -387,14 +388,14 @@ async fn once(
         &shared.voice,
     );
     let connection = tokio::select! {
-        // Dropped while it connects, a server is ended by its keeper.
+        // If the attempt is dropped while it connects, the keeper ends the server.
         () = shared.end.cancelled() => return None,
         connection = connecting => connection,
     };
     let connection = match connection {
         Ok(connection) => connection,
         Err(failed) => {
-            // It may be another server now; and one that the probe confuses may understand the old greeting.
+            // The server may be another one now. A server that the probe confuses may understand the old greeting.
             *era = match era {
                 None if failed.may_be_legacy => Some(Era::Legacy),
                 _ => None,

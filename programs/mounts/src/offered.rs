@@ -1,20 +1,20 @@
-//! From the schemas that a server lists to those that the service takes. Pure. Read [`accepted`].
+//! Converts the schemas that a server lists to schemas that the service accepts. Pure. Read [`accepted`].
 //!
-//! The service leaves out a tool with a schema that it refuses. A server checks what it is called with itself, so what is
-//! refused of a schema is dropped here, and the tool stays.
+//! The service leaves out a tool with a schema that it refuses. The server checks arguments itself, so the refused parts of a
+//! schema are dropped here, and the tool stays.
 
 use std::collections::BTreeMap;
 
 use schema::{ArgumentSchema, OutputSchema, SchemaError};
 use serde_json::{Map, Value, json};
 
-/// The most parts that are dropped of a schema; one with more is offered as one that says nothing.
+/// How many parts of a schema may be dropped. A schema with more refused parts is replaced by one without restrictions.
 const MAX_DROPPED: usize = 64;
 
-/// Keywords whose values are no schemas.
+/// Keywords whose values are not schemas.
 const DATA: [&str; 4] = ["const", "default", "enum", "examples"];
 
-/// Keywords whose values are schemas by names.
+/// Keywords whose values are objects of schemas by name.
 const MAPS: [&str; 5] = [
     "properties",
     "patternProperties",
@@ -23,15 +23,15 @@ const MAPS: [&str; 5] = [
     "dependentSchemas",
 ];
 
-/// Keywords that the service does not follow, or not everywhere.
+/// Keywords that the service does not support, or not at every place.
 const REFERENCES: [&str; 3] = ["$dynamicRef", "$recursiveRef", "$ref"];
 
-/// A schema of arguments that the service takes, and whether it says less than that of the server.
+/// Returns a schema of arguments that the service accepts, and whether it has fewer restrictions than the server's.
 pub(crate) fn arguments(schema: &Value) -> (Value, bool) {
     accepted(schema, |schema| ArgumentSchema::compile(schema).err())
 }
 
-/// The same for a schema of results.
+/// Returns the same for a schema of results.
 pub(crate) fn output(schema: &Value) -> (Value, bool) {
     accepted(schema, |schema| OutputSchema::compile(schema).err())
 }
@@ -55,7 +55,7 @@ fn accepted(schema: &Value, refused: impl Fn(&Value) -> Option<SchemaError>) -> 
     (json!({"type": "object", "additionalProperties": true}), true)
 }
 
-/// Drops what is refused at a place. Returns nothing if there is nothing to drop.
+/// Drops the refused part at a place. Returns `None` if there is nothing to drop.
 fn drop_part(schema: &mut Value, at: &str) -> Option<()> {
     if let Some(map) = schema.pointer_mut(at).and_then(Value::as_object_mut) {
         let here = REFERENCES.into_iter().find(|key| map.contains_key(*key));
@@ -68,7 +68,7 @@ fn drop_part(schema: &mut Value, at: &str) -> Option<()> {
     }
     let (parent, key) = at.rsplit_once('/')?;
     if parent.ends_with("/patternProperties") {
-        // It is the name that is refused.
+        // The name of the pattern is refused.
         return drop_part(schema, parent);
     }
     let key = key.replace("~1", "/").replace("~0", "~");
@@ -85,25 +85,26 @@ fn drop_part(schema: &mut Value, at: &str) -> Option<()> {
                 say_less(schema.as_object_mut()?);
             }
         }
-        // One of a list of schemas or words: the list says no longer what it said.
+        // The part is an element of a list of schemas or words. Without it the list has another meaning, so the whole list is
+        // dropped.
         _ => return drop_part(schema, parent),
     }
     Some(())
 }
 
-/// Lets an object have what a part that was dropped may have declared.
+/// Allows an object to have the properties that a dropped part may have declared.
 fn say_less(map: &mut Map<String, Value>) {
     map.shift_remove("unevaluatedProperties");
     map.insert("additionalProperties".to_owned(), json!(true));
 }
 
-/// The schema with JSON pointers in the place of anchors and inner `$id`s.
+/// Returns the schema with JSON pointers instead of anchors and inner `$id`s.
 fn with_pointers(mut schema: Value) -> Value {
     let (mut documents, mut anchors) = (BTreeMap::new(), BTreeMap::new());
     each_schema(&mut schema, "", "", &mut |map, at, within| {
         let text = |key: &str| map.get(key).and_then(Value::as_str);
         let id = text("$id").unwrap_or_default();
-        // Drafts before 2019-09 have anchors in `$id`.
+        // Drafts before 2019-09 write anchors in `$id`.
         for name in text("$anchor").into_iter().chain(id.strip_prefix('#')) {
             anchors.insert((within.to_owned(), name.to_owned()), at.to_owned());
         }
@@ -136,7 +137,7 @@ fn with_pointers(mut schema: Value) -> Value {
     schema
 }
 
-/// Visits every schema with its place and that of the innermost `$id` around it.
+/// Visits every schema with its place and the place of the innermost `$id` around it.
 fn each_schema(
     schema: &mut Value,
     at: &str,
@@ -188,7 +189,7 @@ mod tests {
     #[test]
     fn what_the_service_refuses_of_a_schema_is_dropped() {
         let text = json!({"type": "string"});
-        // The schema of one argument `a`, what is offered of it, and a value that the server has to get.
+        // The columns: the schema of one argument `a`, the schema that is offered, and a value that the server has to receive.
         for (written, offered, value) in [
             (
                 json!({"type": "integer", "default": null}),
@@ -242,7 +243,7 @@ mod tests {
                 json!({"type": "object", "additionalProperties": true}),
                 json!({"b": "c"}),
             ),
-            // Nothing is lost of these.
+            // These schemas lose nothing.
             (
                 json!({"$id": "https://example.org/a", "type": "string"}),
                 text.clone(),

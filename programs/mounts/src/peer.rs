@@ -1,4 +1,4 @@
-//! This side of the Model Context Protocol: what a server may tell and ask. Read [`Client`].
+//! This side of the Model Context Protocol: handles the notifications and requests of a server. Read [`Client`].
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,17 +14,17 @@ use tokio::sync::Notify;
 
 use crate::voice::Voice;
 
-/// What a server told.
+/// The notifications of a server.
 #[derive(Default)]
 pub(crate) struct Heard {
-    /// Told when its tools are others.
+    /// Notified when the tools of the server have changed.
     pub(crate) changed: Notify,
     /// The runs whose callers want progress.
     runs: Mutex<HashMap<ProgressToken, (u64, Voice)>>,
 }
 
 impl Heard {
-    /// Passes progress on, until the value is dropped.
+    /// Passes progress on until the returned value is dropped.
     pub(crate) fn follow(self: &Arc<Self>, token: ProgressToken, run: u64, voice: Voice) -> Follows {
         self.lock().insert(token.clone(), (run, voice));
         Follows {
@@ -34,7 +34,7 @@ impl Heard {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ProgressToken, (u64, Voice)>> {
-        // Single insertions and removals: a panic leaves nothing half done.
+        // Only single insertions and removals are made, so a panic leaves nothing half done.
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -51,13 +51,13 @@ impl Drop for Follows {
     }
 }
 
-/// The client of one connection. It can do nothing for a server: it declares no elicitation, no sampling and no roots.
+/// The client of one connection. It offers nothing to a server: it declares no elicitation, no sampling and no roots.
 pub(crate) struct Client(pub(crate) Arc<Heard>);
 
 impl ClientHandler for Client {
     fn get_info(&self) -> ClientConfig {
         let name = Implementation::new("ovos-tools-mounts", env!("CARGO_PKG_VERSION"));
-        // What `initialize` asks for; the newer version has no `initialize`.
+        // The data for `initialize`. The newer version has no `initialize`.
         ClientConfig::new(ClientCapabilities::default(), name)
             .with_protocol_version(ProtocolVersion::V_2025_11_25)
     }

@@ -1,4 +1,4 @@
-//! A server that is a process: its start, its last words and its end. Read [`ServerProcess::start`].
+//! A server that is a process: its start, its last lines and its end. Read [`ServerProcess::start`].
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 
 use crate::voice::{Level, Voice};
 
-/// The variables that a server gets of this program's, beside its own `env`. This program may have tokens.
+/// The variables that a server inherits from this program, in addition to its own `env`. Others may contain tokens.
 const ALLOWED: &[&str] = &[
     "HOME",
     "LANG",
@@ -30,19 +30,19 @@ const ALLOWED: &[&str] = &[
     "XDG_RUNTIME_DIR",
 ];
 
-/// The lines that are named when a server ends.
+/// How many of its last lines are quoted when a server ends.
 const LAST_LINES: usize = 5;
 
-/// What is read of a line that a server writes on its stderr.
+/// How much of a line on the server's stderr is read at once, in bytes.
 const MAX_LINE: u64 = 4096;
 
-/// How long a server has to end when its input is closed.
+/// How long a server may take to end after its input is closed.
 const EOF_GRACE: Duration = Duration::from_secs(1);
 
-/// How long the keeper has to end it after that.
+/// How long the keeper may take to end the server after that.
 const KEEPER_GRACE: Duration = Duration::from_secs(4);
 
-/// A server, with the keeper that ends it.
+/// A server and the keeper that ends it.
 pub(crate) struct ServerProcess {
     keeper: Child,
     group: Option<Pid>,
@@ -51,16 +51,16 @@ pub(crate) struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// Starts it, with `command` for the configured one. Returns its output and its input as well.
+    /// Starts the server, with `command` instead of the configured one. Also returns its output and its input.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// The server cannot be started.
     pub(crate) fn start(
         mount: &MountConfig,
         command: &Path,
         voice: &Voice,
     ) -> Result<(Self, ChildStdout, ChildStdin), String> {
-        // What runs, even if its file was replaced.
+        // The file of the running program, even if it was replaced on disk.
         let keeper = PathBuf::from("/proc/self/exe");
         let allowed = std::env::vars_os().filter(|(name, _)| is_allowed(name));
         let allowed: Vec<(OsString, OsString)> = allowed.collect();
@@ -101,7 +101,7 @@ impl ServerProcess {
         Ok((process, output, input))
     }
 
-    /// Waits for its end, and says how it ended; again when it is asked again. Cancel-safe.
+    /// Waits for the end of the process, and describes how it ended. It may be called again. Cancel-safe.
     pub(crate) async fn ended(&mut self) -> String {
         let status = match self.keeper.wait().await {
             Ok(status) => match status.code() {
@@ -112,14 +112,14 @@ impl ServerProcess {
             },
             Err(error) => format!("cannot be waited for: {error}"),
         };
-        // What it wrote last may still be under way. A task that was waited for must not be polled again.
+        // The last lines may not have been read yet. A task that has finished must not be polled again.
         if !self.listens.is_finished() {
             _ = tokio::time::timeout(Duration::from_millis(200), &mut self.listens).await;
         }
         format!("the server {status}{}", self.last_words())
     }
 
-    /// Its last lines on stderr, in words.
+    /// Describes the last lines on stderr.
     pub(crate) fn last_words(&self) -> String {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.is_empty() {
@@ -129,11 +129,11 @@ impl ServerProcess {
         format!("; its last lines: {}", lines.join(" | "))
     }
 
-    /// Ends it and its descendants. Its input has to be closed before.
+    /// Ends the process and its descendants. Its input has to be closed before.
     pub(crate) async fn end(mut self) {
         if tokio::time::timeout(EOF_GRACE, self.keeper.wait()).await.is_err() {
             if let Some(pid) = self.group {
-                // It may have ended just now.
+                // The process may have ended just now.
                 _ = kill_process(pid, Signal::TERM);
             }
             _ = tokio::time::timeout(KEEPER_GRACE, self.keeper.wait()).await;
@@ -143,7 +143,7 @@ impl ServerProcess {
 
 impl Drop for ServerProcess {
     fn drop(&mut self) {
-        // The keeper has ended all of it, or hangs.
+        // The keeper has ended all processes, or hangs.
         if let Some(group) = self.group {
             let runs = !matches!(self.keeper.try_wait(), Ok(Some(_)));
             let signal = if runs { Signal::TERM } else { Signal::KILL };
@@ -158,7 +158,7 @@ fn is_allowed(name: &OsString) -> bool {
         .is_some_and(|name| ALLOWED.contains(&name) || name.starts_with("LC_"))
 }
 
-/// Passes on what the server writes for people. A long line comes in parts, and no secret is cut in two.
+/// Passes on the lines of the server's stderr. A long line is split, but never inside a secret.
 async fn listen(errors: ChildStderr, last: Arc<Mutex<VecDeque<String>>>, voice: Voice) {
     let mut errors = BufReader::new(errors);
     let (mut line, mut ends) = (Vec::new(), false);

@@ -1,4 +1,4 @@
-//! The program: from its first word to its end. Read [`run`].
+//! The program: from its first notice to its end. Read [`run`].
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use crate::lanes::{Brought, Lanes, NoticeSender};
 use crate::served::Served;
 use crate::voice::Voice;
 
-/// How long the last notices may take.
+/// How long writing the last notices may take.
 const FLUSH: Duration = Duration::from_millis(300);
 
-/// Is the toolbox `id`, until the service closes it or is gone.
+/// Serves the toolbox `id` until the service closes it or is gone.
 pub(crate) fn run(id: &str) -> ExitCode {
     match serve_alone(id) {
         Ok(()) => ExitCode::SUCCESS,
@@ -34,14 +34,14 @@ fn serve_alone(id: &str) -> Result<(), String> {
     let (notices, brought) = lanes
         .serve(&hello(id))
         .map_err(|error| format!("the service is gone: {error}"))?;
-    // All of a mount runs on this thread: the kernel ends the servers when the thread ends that started them.
+    // Everything of a mount runs on this thread, because the kernel ends the servers when the thread that started them ends.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("no runtime: {error}"))?;
-    // Fails if another part of the program has chosen already, which is as good.
+    // This fails if another part of the program has already installed a provider, which is just as good.
     _ = rustls::crypto::ring::default_provider().install_default();
     runtime.block_on(serve(id, &notices, brought))?;
     notices.flush(FLUSH);
-    // What is left, such as a cancel under way to a server, is not waited for.
+    // Remaining work, such as sending a cancel to a server, is not waited for.
     runtime.shutdown_background();
     Ok(())
 }
@@ -70,11 +70,11 @@ async fn serve(
     notices: &NoticeSender,
     mut brought: UnboundedReceiver<Brought>,
 ) -> Result<(), String> {
-    // As many ends as there are runs, which `max_queued` bounds.
+    // The channel needs no limit: it has as many ends as there are runs, which `max_queued` limits.
     let (ends, mut ended) = unbounded_channel();
     let mut terminated = signal(SignalKind::terminate()).map_err(|error| format!("SIGTERM: {error}"))?;
     let mut served: Option<Served> = None;
-    // An emergency stop that became known before the toolbox was opened.
+    // The emergency stop that became known before the toolbox was opened, if any.
     let mut epoch = 0;
     loop {
         if served.as_ref().is_some_and(Served::may_end)
@@ -98,7 +98,7 @@ async fn serve(
             }
         };
         tokio::select! {
-            // The service starts this program again.
+            // The program ends with an error; the service then starts it again.
             why = given_up => return Err(why),
             word = brought.recv() => match word {
                 Some(Brought::Order(Order::Open(mut opening))) => {

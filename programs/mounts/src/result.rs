@@ -1,4 +1,4 @@
-//! From what a server answers to a call to what the service gets. Pure. Read [`Answered::read`].
+//! Converts the answer of a server to a call into the result for the service. Pure. Read [`Answered::read`].
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use crate::secrets::{HIDDEN, Secrets};
 
-/// The most bytes of content beside one result, decoded.
+/// The most bytes of content in one result, decoded.
 const MAX_CONTENT: usize = 4 << 20;
 
-/// A result, with content beside it.
+/// A result, with its content.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Answered {
     pub(crate) output: Value,
@@ -22,7 +22,7 @@ impl Answered {
     /// Reads the result of `tools/call`.
     ///
     /// # Errors
-    /// The tool failed, or its result is none that a mount can take.
+    /// The tool failed, or its result has a form that a mount cannot accept.
     pub(crate) fn read(result: &Value, output: MountOutput, wants_content: bool) -> Result<Self, Failure> {
         match result.get("resultType").and_then(Value::as_str) {
             None | Some("complete") => {}
@@ -71,7 +71,7 @@ impl Answered {
         Ok(Self { output, content })
     }
 
-    /// The same, with these secrets left out. What is inside of pictures and files stays.
+    /// Returns the result without these secrets. The bytes of pictures and files are not changed.
     pub(crate) fn hiding(mut self, secrets: &Secrets) -> Self {
         self.output = secrets.hide_in_result(&self.output);
         for item in &mut self.content {
@@ -79,7 +79,7 @@ impl Answered {
                 *title = secrets.hide_in_text(title);
             }
             if let Some(uri) = &mut item.uri {
-                // A URI with blanks is none.
+                // A URI with blanks is not a URI, so the replacement has none.
                 *uri = secrets.hide_in_text(uri).replace(HIDDEN, "not-shown");
             }
         }
@@ -91,7 +91,7 @@ fn kind(block: &Value) -> &str {
     block.get("type").and_then(Value::as_str).unwrap_or("")
 }
 
-/// The text of a block that has one.
+/// Returns the text of a block that has one.
 fn text_of(block: &Value) -> Option<&str> {
     match kind(block) {
         "text" => block.get("text")?.as_str(),
@@ -100,7 +100,7 @@ fn text_of(block: &Value) -> Option<&str> {
     }
 }
 
-/// Everything as one text; what is none is named, so that a caller knows of it.
+/// Returns everything as one text. Blocks without text are named, so that a caller knows that they exist.
 fn as_text(blocks: &[Value]) -> String {
     let line = |block: &Value| match (text_of(block), kind(block)) {
         (Some(text), _) => text.to_owned(),
@@ -115,7 +115,7 @@ fn string<'a>(of: &'a Value, key: &str) -> &'a str {
     of.get(key).and_then(Value::as_str).unwrap_or("")
 }
 
-/// The media among the blocks, as far as there is room for them.
+/// Returns the media in the blocks, as far as the limits allow.
 fn content(blocks: &[Value]) -> Vec<Content> {
     let mut room = MAX_CONTENT;
     let mut found = Vec::new();
@@ -142,7 +142,7 @@ fn content(blocks: &[Value]) -> Vec<Content> {
         };
         let data = string(holder, data);
         let mime = Some(string(holder, "mimeType")).filter(|mime| !mime.is_empty());
-        // What is no base64 would cost the whole result.
+        // Data that is not base64 would make the service refuse the whole result.
         let Ok(decoded) = STANDARD.decode(data) else {
             continue;
         };

@@ -1,4 +1,4 @@
-//! What must not be shown of a mount. Read [`Secrets::hide`], then [`Secrets::hide_in_result`].
+//! Hides the texts of a mount that must not be shown. Read [`Secrets::hide`], then [`Secrets::hide_in_result`].
 
 use std::path::Path;
 
@@ -6,32 +6,33 @@ use config::MountConfig;
 use ovos_toolbox_wire::Failure;
 use serde_json::Value;
 
-/// What stands in the place of a secret.
+/// The text that replaces a secret.
 pub(crate) const HIDDEN: &str = "(not shown)";
 
-/// Shorter texts are no secrets, and would be found everywhere.
+/// The length below which a text does not count as a secret: short texts occur everywhere.
 const SHORTEST: usize = 4;
 
-/// The same for a part of a value, which may be a word such as `https`.
+/// The length below which a part of a value does not count as a secret, because it may be a word such as `https`.
 const SHORTEST_PART: usize = 6;
 
-/// The same for what tools return, which callers work with.
+/// The length below which a text in results does not count as a secret, because callers work with results.
 const SHORTEST_IN_RESULTS: usize = 8;
 
-/// What stands between the parts of a value: `Bearer abc`, `key=abc; other=def`, `user:abc@host`.
+/// The separators between the parts of a value: `Bearer abc`, `key=abc; other=def`, `user:abc@host`.
 const PARTS: [char; 9] = ['\n', ' ', '&', '=', ':', ';', ',', '@', '/'];
 
 /// The texts of a mount that are not shown.
 #[derive(Debug, Default)]
 pub(crate) struct Secrets {
-    /// What stands in no log, no status and no error.
+    /// The texts that no log, status or error may contain.
     told: Vec<String>,
-    /// What stands in no result: whole values only, because a part may be a word that a caller needs.
+    /// The texts that no result may contain. These are whole values only, because a part may be a word that a caller needs.
     returned: Vec<String>,
 }
 
 impl Secrets {
-    /// The values of its headers and variables, its token, what is filled in, and what its URL has beside a place.
+    /// Collects the values of the mount's headers and variables, its token, the values that were filled in, and the secret parts
+    /// of its URL.
     pub(crate) fn of(mount: &MountConfig, token: Option<&str>) -> Self {
         let url = mount.url.as_deref().unwrap_or_default();
         let query = url.split_once('?').map(|(_, query)| query);
@@ -39,7 +40,7 @@ impl Secrets {
         let authority = place.split(['/', '?', '#']).next().unwrap_or_default();
         let user = authority.rsplit_once('@').map(|(user, _)| user);
         let pairs = query.into_iter().flat_map(|query| query.split('&'));
-        // The names in a query are no secrets.
+        // The names in a query are not secret.
         let of_query = pairs.map(|pair| pair.split_once('=').map_or(pair, |(_, value)| value));
         let of_user = user.into_iter().flat_map(|user| user.split(':'));
         let of_path = config::opaque_segments(url);
@@ -53,13 +54,13 @@ impl Secrets {
         let headers = mount.headers.values().map(String::as_str).chain(token);
         let env = mount.env.values().chain(&mount.filled_in).map(String::as_str);
         let values = headers.clone().chain(env.clone());
-        // Each part alone is a secret, too.
+        // Each part of a value is a secret, too.
         let parts = values.clone().flat_map(|value| value.split(PARTS));
         let parts = parts.filter(|part| part.len() >= SHORTEST_PART);
         let told = of_url.iter().copied().chain(values).chain(parts);
-        // A scheme, such as Bearer, is no secret.
+        // A scheme, such as Bearer, is not secret.
         let of_headers = headers.clone().filter_map(|value| Some(value.split_once(' ')?.1));
-        // A place is none either, and a server of files returns its own.
+        // An existing path is not secret either, and a server of files returns its own paths.
         let env = env.filter(|value| !(value.starts_with('/') && Path::new(value).exists()));
         let returned = of_url.iter().copied().chain(headers).chain(of_headers);
         let returned = returned.chain(env.clone()).chain(env.filter_map(password));
@@ -69,12 +70,13 @@ impl Secrets {
         }
     }
 
-    /// A text for people, without them.
+    /// Returns a text for people, without the secrets.
     pub(crate) fn hide(&self, text: &str) -> String {
         hidden(text, &self.told)
     }
 
-    /// A text that goes on, in two parts: no secret goes from one into the other, or begins in the first and ends after the text.
+    /// Splits a text that will be continued into two parts. No secret crosses the split, and none begins in the first part and
+    /// ends after the text.
     pub(crate) fn parted<'t>(&self, text: &'t str) -> (&'t str, &'t str) {
         let longest = self.told.first().map_or(0, String::len);
         let mut at = text.len().saturating_sub(longest);
@@ -96,22 +98,22 @@ impl Secrets {
         text.split_at(at)
     }
 
-    /// A text that a server returned, without them.
+    /// Returns a text of a server, without the secrets.
     pub(crate) fn hide_in_text(&self, text: &str) -> String {
         hidden(text, &self.returned)
     }
 
-    /// What a server returned, with none of them in its texts and keys.
+    /// Returns the result of a server, without the secrets in its texts and keys.
     pub(crate) fn hide_in_result(&self, value: &Value) -> Value {
         hidden_in(value, &self.returned)
     }
 
-    /// A value for people, with none of them in its texts and keys.
+    /// Returns a value for people, without the secrets in its texts and keys.
     pub(crate) fn hide_in(&self, value: &Value) -> Value {
         hidden_in(value, &self.told)
     }
 
-    /// A failure as callers may see it: without secrets, and no longer than a person reads.
+    /// Returns a failure as callers may see it: without secrets, and cut to a readable length.
     pub(crate) fn failure(&self, failure: Failure) -> Failure {
         let data = failure.data.map(|data| self.hide_in(&data));
         Failure {
@@ -122,7 +124,7 @@ impl Secrets {
     }
 }
 
-/// The longest first: one may be a part of another.
+/// Returns the texts, longest first, because one may be a part of another.
 fn longest_first<'a>(texts: impl Iterator<Item = &'a str>, shortest: usize) -> Vec<String> {
     let texts = texts.filter(|text| text.len() >= shortest);
     let mut texts: Vec<String> = texts.map(str::to_owned).collect();
@@ -157,13 +159,13 @@ fn hidden_in(value: &Value, secrets: &[String]) -> Value {
     }
 }
 
-/// The longest text of a server that is told as a reason or an error, in characters.
+/// The longest text of a server that is shown as a reason or an error, in characters.
 const MAX_TOLD: usize = 2000;
 
-/// The most bytes of data beside an error.
+/// The most bytes of data in an error.
 const MAX_DATA: usize = 16 << 10;
 
-/// The text, or its beginning.
+/// Returns the text, or its beginning if it is too long.
 pub(crate) fn cut(text: &str) -> String {
     match text.char_indices().nth(MAX_TOLD) {
         None => text.to_owned(),

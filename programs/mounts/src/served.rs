@@ -1,4 +1,4 @@
-//! One toolbox as the service sees it: its orders, its runs and their ends. Read [`Served::order`].
+//! One toolbox from the service's point of view: its orders, its runs and their ends. Read [`Served::order`].
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -15,13 +15,13 @@ use crate::mount::{Call, Mount, NoResult};
 use crate::result::Answered;
 use crate::voice::Voice;
 
-/// What the end of a server may take of `close_ms`.
+/// The part of `close_ms` that the end of a server may take.
 const FOR_THE_SERVER: Duration = Duration::from_secs(6);
 
-/// What a frame has beside a result.
+/// The bytes of a frame in addition to the result.
 const FRAME: usize = 256;
 
-/// A run has ended.
+/// The end of a run.
 pub(crate) struct Ended {
     pub(crate) run: u64,
     result: Result<Answered, NoResult>,
@@ -31,7 +31,7 @@ pub(crate) struct Ended {
 pub(crate) struct Served {
     id: String,
     voice: Voice,
-    /// None if it could not be opened, or is closed.
+    /// `None` if the toolbox could not be opened, or is closed.
     mount: Option<Mount>,
     ledger: Ledger,
     runs: HashMap<u64, CancellationToken>,
@@ -43,7 +43,8 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    /// Opens the toolbox, and says so. Its server starts meanwhile: no call and no start of the service waits for it.
+    /// Opens the toolbox and reports that. Its server starts in the background, so neither the start of the service nor calls of
+    /// other toolboxes wait for it.
     pub(crate) fn open(id: &str, opening: &Opening, voice: Voice, ends: UnboundedSender<Ended>) -> Self {
         let config = serde_json::from_str::<MountConfig>(opening.config.text());
         let (mount, answer) = match config {
@@ -77,7 +78,7 @@ impl Served {
         }
     }
 
-    /// Obeys an order.
+    /// Carries out an order.
     pub(crate) fn order(&mut self, order: Order) {
         match order {
             Order::Tools { seq } => self.tools(seq),
@@ -86,7 +87,7 @@ impl Served {
                 Some(cancelled) => cancelled.cancel(),
                 None => self.ledger.cancelled(run, starts),
             },
-            // A run under way goes on, and none ever waits here.
+            // A run under way continues, and no run ever waits here.
             Order::GiveUp { run, starts } => {
                 if !self.runs.contains_key(&run) {
                     self.ledger.cancelled(run, starts);
@@ -109,7 +110,7 @@ impl Served {
                 let left = self.close.saturating_sub(FOR_THE_SERVER).max(self.close / 4);
                 self.closing = Some((seq, Instant::now() + left));
             }
-            // Served by the control lane, or of no use to a mount.
+            // The control lane serves these orders, or a mount does not need them.
             Order::Open(_)
             | Order::Message { .. }
             | Order::Response { .. }
@@ -171,7 +172,7 @@ impl Served {
                         let why = format!("the mounts program failed: {error}");
                         Err(NoResult::Failed(Failure::new(FailureKind::InternalError, why)))
                     });
-                    // Fails only when the program ends.
+                    // This fails only when the program ends.
                     _ = ends.send(Ended { run, result });
                 });
                 return;
@@ -184,7 +185,7 @@ impl Served {
         });
     }
 
-    /// Says how a run ended.
+    /// Reports how a run ended.
     pub(crate) fn ended(&mut self, ended: Ended) {
         let Ended { run, result } = ended;
         if self.runs.remove(&run).is_none() {
@@ -218,12 +219,12 @@ impl Served {
         )
     }
 
-    /// When the runs under way are given up, while it closes.
+    /// The time at which the runs under way are given up, if the toolbox is closing.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.closing.map(|(_, deadline)| deadline)
     }
 
-    /// Ends when its server is kept no longer, though the service does not close it; says why.
+    /// Returns when the server is no longer kept connected although the service did not close the toolbox, with the reason.
     pub(crate) async fn given_up(&mut self) -> String {
         match &mut self.mount {
             Some(mount) => mount.given_up().await,
@@ -231,13 +232,13 @@ impl Served {
         }
     }
 
-    /// Whether it can be closed now: nothing runs any longer, or its time is over.
+    /// Whether the toolbox can be closed now: nothing runs any longer, or the time limit is over.
     pub(crate) fn may_end(&self) -> bool {
         let over = |(_, deadline)| self.runs.is_empty() || Instant::now() >= deadline;
         self.closing.is_some_and(over)
     }
 
-    /// Ends the runs that are left, and the server. Returns the last notice.
+    /// Ends the remaining runs and the server. Returns the last notice.
     pub(crate) async fn end(mut self) -> Notice {
         let in_time = self.runs.is_empty();
         for (run, cancelled) in std::mem::take(&mut self.runs) {

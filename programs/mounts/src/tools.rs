@@ -1,6 +1,6 @@
-//! From what a server lists to the tools of a toolbox. Pure. Read [`Tools::read`].
+//! Converts the tools that a server lists to the tools of a toolbox. Pure. Read [`Tools::read`].
 //!
-//! Each tool is read by itself: one that is broken is left out, and the rest stay.
+//! Each tool is read by itself: a broken tool is left out, and the others stay.
 
 use std::collections::BTreeMap;
 
@@ -17,16 +17,16 @@ const MAX_NAME: usize = 64;
 /// The tools of one mount.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Tools {
-    /// As the service gets them.
+    /// The definitions that the service receives.
     pub(crate) definitions: Vec<ToolDefinition>,
-    /// The names that the server gives them, by those that the service has.
+    /// The names that the server gives the tools, by the names that the service uses.
     remote: BTreeMap<String, String>,
-    /// What was left out or has no use, and why.
+    /// The parts that were left out or have no effect, with the reasons.
     pub(crate) problems: Vec<String>,
 }
 
 impl Tools {
-    /// Reads what a server lists.
+    /// Reads the tools that a server lists.
     pub(crate) fn read(listed: &[Value], mount: &MountConfig) -> Self {
         let mut tools = Self::default();
         let (mut seen, mut shortened) = (Vec::new(), Vec::new());
@@ -69,7 +69,7 @@ impl Tools {
         tools
     }
 
-    /// The same, with these secrets left out of what the service gets. Names stay: tools are called by them.
+    /// Returns the tools without these secrets in what the service receives. The names stay, because tools are called by them.
     pub(crate) fn hiding(mut self, secrets: &Secrets) -> Self {
         for tool in &mut self.definitions {
             tool.description = secrets.hide_in_text(&tool.description);
@@ -79,12 +79,12 @@ impl Tools {
         self
     }
 
-    /// The name that the server gives a tool.
+    /// Returns the name that the server gives a tool.
     pub(crate) fn remote(&self, name: &str) -> Option<&str> {
         self.remote.get(name).map(String::as_str)
     }
 
-    /// Also says whether its schemas say less than those of the server.
+    /// Returns the definition of a tool, and whether its schemas have fewer restrictions than those of the server.
     fn define(
         &self,
         remote: &str,
@@ -114,7 +114,7 @@ impl Tools {
             description: text("description").or(title).unwrap_or_default().to_owned(),
             category: None,
             effect: effect(remote, one, mount),
-            // At least 100 ms and at most a day: nothing is lost.
+            // The value is at least 100 ms and at most a day, so the conversion loses nothing.
             timeout_ms: Some((mount.timeout * 1000.0).round() as u64),
             agent_end: Vec::new(),
             validates: false,
@@ -126,7 +126,7 @@ impl Tools {
     }
 }
 
-/// The effect that the configuration states, else `write`. What a server says of itself counts only where the configuration
+/// Returns the effect that the configuration states, else `write`. The server's own statement counts only if the configuration
 /// trusts it.
 fn effect(remote: &str, one: &Value, mount: &MountConfig) -> Effect {
     let hint = one.pointer("/annotations/readOnlyHint").and_then(Value::as_bool);
@@ -137,7 +137,7 @@ fn effect(remote: &str, one: &Value, mount: &MountConfig) -> Effect {
     }
 }
 
-/// The name of a tool here, where names are `[a-zA-Z_][a-zA-Z0-9_-]*` of at most 64 characters.
+/// Returns the name of a tool for the service, whose names are `[a-zA-Z_][a-zA-Z0-9_-]*` with at most 64 characters.
 fn local_name(remote: &str) -> String {
     let legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let starts_badly = remote.starts_with(|c: char| c.is_ascii_digit() || c == '-');
@@ -146,7 +146,7 @@ fn local_name(remote: &str) -> String {
     start.into_iter().chain(rest).take(MAX_NAME).collect()
 }
 
-/// The schema, with the type that its root must have; none if it has another.
+/// Returns the schema with the type `object`, which its root must have; `None` if it has another type.
 fn object_schema(schema: &Map<String, Value>) -> Option<Value> {
     match schema.get("type") {
         Some(kind) if kind == "object" => Some(Value::Object(schema.clone())),
@@ -159,7 +159,7 @@ fn object_schema(schema: &Map<String, Value>) -> Option<Value> {
     }
 }
 
-/// What a tool returns. A result that is no object is put into one.
+/// Returns the schema of a tool's output. A result that is not an object is put into one.
 fn output_schema(one: &Value, output: MountOutput) -> Value {
     if output == MountOutput::Adapter {
         return json!({
@@ -176,7 +176,7 @@ fn output_schema(one: &Value, output: MountOutput) -> Value {
         Some(Value::Object(schema)) => object_schema(schema).unwrap_or_else(
             || json!({"type": "object", "properties": {"result": schema}, "required": ["result"]}),
         ),
-        // It may return structured content although it does not say which.
+        // The tool may return structured content although it declares no schema.
         _ => json!({"type": "object"}),
     }
 }

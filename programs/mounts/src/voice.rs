@@ -1,4 +1,4 @@
-//! What a mount tells the service unasked: events, progress and lines for the log. Read [`Voice`].
+//! Sends the notices of a mount that no order asked for: events, progress and lines for the log. Read [`Voice`].
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -10,21 +10,21 @@ use serde_json::{Value, json};
 use crate::lanes::NoticeSender;
 use crate::secrets::Secrets;
 
-/// The lines of a log, in the words of the protocol.
+/// The levels of log lines, in the numbers of the protocol.
 #[derive(Clone, Copy)]
 pub(crate) enum Level {
     Warning = 2,
     Info = 3,
 }
 
-/// What state a mount is in, as `status` shows it.
+/// The state of a mount, as `status` shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Backend {
-    /// The server is being started, or reached.
+    /// The server is being started, or the program is connecting to it.
     Starting,
     /// Its tools can be called.
     Ready,
-    /// It cannot be reached; it is tried again.
+    /// The server cannot be reached. The program keeps trying.
     Down,
 }
 
@@ -45,16 +45,16 @@ impl Backend {
     }
 }
 
-/// Speaks for one toolbox.
+/// Sends notices for one toolbox.
 #[derive(Clone)]
 pub(crate) struct Voice {
     notices: NoticeSender,
-    /// What is left out of all that may be said unasked.
+    /// The secrets that are removed from all notices that no order asked for.
     secrets: Arc<Secrets>,
     limits: Arc<Mutex<Limits>>,
 }
 
-/// What the protocol allows a program, and what was dropped.
+/// The rate limits of the protocol, and the number of notices that were dropped.
 struct Limits {
     logs: Rate,
     progress: Rate,
@@ -79,39 +79,39 @@ impl Voice {
         }
     }
 
-    /// The same voice, which leaves these secrets out of what it says unasked.
+    /// Returns the same voice, which removes these secrets from notices that no order asked for.
     pub(crate) fn hiding(self, secrets: Arc<Secrets>) -> Self {
         Self { secrets, ..self }
     }
 
-    /// What it leaves out.
+    /// The secrets that it removes.
     pub(crate) fn secrets(&self) -> &Secrets {
         &self.secrets
     }
 
-    /// Says something that must arrive.
+    /// Sends a notice that must arrive.
     pub(crate) fn say(&self, notice: &Notice) {
         self.notices.say(notice);
     }
 
-    /// Says how a run ended.
+    /// Reports how a run ended.
     pub(crate) fn ended(&self, notice: &Notice) {
         self.tell_counts();
         self.notices.say(notice);
     }
 
-    /// Says how the server is. The reason is for people.
+    /// Reports the state of the server. The reason is for people.
     pub(crate) fn backend(&self, backend: Backend, reason: &str) {
         let data = json!({"state": backend.word(), "reason": reason});
         self.event("backend", backend.severity(), Some(data));
     }
 
-    /// Says that the tools are others.
+    /// Reports that the tools have changed.
     pub(crate) fn tools_changed(&self) {
         self.event("tools_changed", Severity::Info, None);
     }
 
-    /// A line for the log; may be lost.
+    /// Writes a line to the log; it may be lost.
     pub(crate) fn log(&self, level: Level, target: &str, message: &str) {
         let notice = Notice::Log {
             level: level as u32,
@@ -124,7 +124,7 @@ impl Voice {
         }
     }
 
-    /// Progress of a run; may be lost.
+    /// Reports progress of a run; it may be lost.
     pub(crate) fn progress(&self, run: u64, progress: &Progress) {
         let progress = Progress {
             message: progress.message.as_ref().map(|text| self.secrets.hide(text)),
@@ -140,7 +140,7 @@ impl Voice {
         }
     }
 
-    /// A start that was planned before an emergency stop was dropped.
+    /// Counts a start that was dropped because it was planned before an emergency stop.
     pub(crate) fn dropped_stale_start(&self) {
         self.drops(|dropped| &mut dropped.stale_starts);
     }
@@ -175,12 +175,12 @@ impl Voice {
     }
 
     fn limits(&self) -> std::sync::MutexGuard<'_, Limits> {
-        // Numbers only: a panic leaves nothing half done.
+        // The lock guards numbers only, so a panic leaves nothing half done.
         self.limits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// So many a second, and so many at once.
+/// A rate limit: this many a second, and this many at once.
 struct Rate {
     each_second: f64,
     at_once: f64,

@@ -1,4 +1,4 @@
-//! Files, devices, programs and the kernel.
+//! Checks files, devices, programs and the kernel.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, UdpSocket};
@@ -39,7 +39,7 @@ const PROGRAMS: [(&str, &str, &str, &str); 1] = [(
      path that `ls ~/.mavsdk/lib/python3*/site-packages/mavsdk_grpc/bin/mavsdk_server` prints",
 )];
 
-/// The files of the configuration.
+/// Checks the files of the configuration.
 pub(super) fn configuration(config: &Config) -> Vec<Finding> {
     let part = "configuration";
     let mut findings: Vec<Finding> = config
@@ -56,7 +56,7 @@ pub(super) fn configuration(config: &Config) -> Vec<Finding> {
     findings
 }
 
-/// The folders of plugins that cannot be read.
+/// Returns the folders of plugins that cannot be read.
 pub(super) fn unread(folders: &[FailedFile]) -> impl Iterator<Item = Finding> {
     let mend = "let the service's user read it";
     folders
@@ -64,10 +64,10 @@ pub(super) fn unread(folders: &[FailedFile]) -> impl Iterator<Item = Finding> {
         .map(move |folder| Finding::broken("plugins", folder.reason.as_str(), mend))
 }
 
-/// The plugins, each tried out in a process of its own with the `env` of its section.
+/// Tries out the plugins, each in a process of its own with the `env` of its section.
 ///
 /// # Errors
-/// This program's own file is not known.
+/// The file of this program is not known.
 pub(super) async fn plugins(files: &[PathBuf], config: &Config) -> Result<Vec<Inspection>, CliError> {
     let mut inspections = Vec::new();
     for file in files {
@@ -82,7 +82,7 @@ pub(super) async fn plugins(files: &[PathBuf], config: &Config) -> Result<Vec<In
     Ok(inspections)
 }
 
-/// That there is no plugin in any folder.
+/// Reports that no folder has a plugin.
 pub(super) fn no_plugins(config: &Config) -> Finding {
     let folders = config.service.plugins_dir.iter();
     let folders: Vec<String> = folders.map(|folder| folder.display().to_string()).collect();
@@ -94,7 +94,7 @@ pub(super) fn no_plugins(config: &Config) -> Finding {
     )
 }
 
-/// What trying out a plugin showed.
+/// Reports the result of trying out a plugin.
 pub(super) fn tried(inspection: &Inspection) -> Finding {
     let path = inspection.path.display().to_string();
     let part = match &inspection.manifest {
@@ -113,10 +113,10 @@ pub(super) fn tried(inspection: &Inspection) -> Finding {
     Finding::broken(&part, error, mend)
 }
 
-/// The toolboxes that could be installed; `ids` are those that were found.
+/// Returns the toolboxes that could be installed in addition. `ids` are the toolboxes that were found.
 pub(super) fn left_out(config: &Config, files: &[PathBuf], ids: &BTreeSet<&str>) -> Vec<Finding> {
     let is_wanted = |id: &str| config.toolbox(id).is_ok_and(|section| section.toolbox.enabled);
-    // A file that does not load is a finding of its own.
+    // A file that does not load has its own finding.
     let is_there = |id: &str| ids.contains(id) || files.iter().any(|file| section_of(file) == Some(id));
     let missing = OPTIONAL.iter().filter(|(id, _)| is_wanted(id) && !is_there(id));
     let finding = |(id, mend): &(&str, &str)| {
@@ -129,7 +129,7 @@ pub(super) fn left_out(config: &Config, files: &[PathBuf], ids: &BTreeSet<&str>)
     missing.map(finding).collect()
 }
 
-/// The Python interpreters whose toolboxes are hosted, or would be.
+/// Checks the Python interpreters whose toolboxes are hosted, or would be.
 pub(super) async fn pythons(config: &Config) -> Vec<Finding> {
     let mut findings = Vec::new();
     let used = config
@@ -175,7 +175,7 @@ pub(super) async fn pythons(config: &Config) -> Vec<Finding> {
     findings
 }
 
-/// An interpreter that is used, with what it has and what of that is left out.
+/// Reports on an interpreter that is used: its toolboxes, and those that are left out.
 fn hosted(part: &str, python: &PythonConfig, interpreter: &Interpreter) -> Finding {
     let names = |problem: bool| {
         let those = interpreter.toolboxes.iter();
@@ -196,7 +196,7 @@ fn hosted(part: &str, python: &PythonConfig, interpreter: &Interpreter) -> Findi
         found += &format!("; left out: {left_out}");
     }
     let venv = ProcessEnvironment.var("VIRTUAL_ENV").map(PathBuf::from);
-    // `install-service` writes the environment of this program into the unit.
+    // `install-service` writes the virtual environment of this program into the unit.
     let own = std::env::current_exe().ok();
     let own = own.and_then(|program| Some(program.parent()?.parent()?.to_owned()));
     let by_venv = python.interpreter.is_none()
@@ -210,7 +210,7 @@ fn hosted(part: &str, python: &PythonConfig, interpreter: &Interpreter) -> Findi
     Finding::good(part, found)
 }
 
-/// What toolboxes need by their sections: devices, addresses, programs, a confinement.
+/// Checks what the sections of toolboxes require: devices, addresses, programs, a confinement.
 pub(super) fn sections(config: &Config, ids: &BTreeSet<&str>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for &id in ids {
@@ -234,17 +234,17 @@ pub(super) fn sections(config: &Config, ids: &BTreeSet<&str>) -> Vec<Finding> {
     findings
 }
 
-/// The programs whose entries confine them.
+/// Checks the programs whose entries confine them.
 pub(super) fn confined_programs(config: &Config) -> impl Iterator<Item = Finding> {
     let programs = config.programs.iter();
     programs.filter_map(|program| confined(&format!("program {}", program.name), program.confine.as_ref()))
 }
 
-/// That this machine cannot confine a process as it should.
+/// Reports that this machine cannot confine a process as required; `None` if it can.
 fn confined(part: &str, confine: Option<&Confine>) -> Option<Finding> {
     let confine = confine?;
     let mut tried = confine.clone();
-    // Tried with the usual confinement: what a section asks for beyond it fails only when the process starts.
+    // The usual confinement is tried. If the section requires more, that fails only when the process starts.
     tried.usual.get_or_insert_default();
     let missed = why_unconfined(&tried)?;
     let mend = match cfg!(target_pointer_width = "64") {
@@ -260,7 +260,7 @@ fn confined(part: &str, confine: Option<&Confine>) -> Option<Finding> {
     })
 }
 
-/// The devices and addresses in a value, at any depth.
+/// Checks the devices and addresses that a value names, at any depth.
 fn named(key: &str, value: &Value, part: &str, findings: &mut Vec<Finding>) {
     match value {
         Value::String(text) if text.starts_with("/dev/") && !text.contains('*') => {
@@ -279,7 +279,7 @@ fn named(key: &str, value: &Value, part: &str, findings: &mut Vec<Finding>) {
     }
 }
 
-/// A device file: there, and open to this user.
+/// Checks that a device file exists and that this user may open it.
 fn device(part: &str, path: &Path) -> Finding {
     let name = path.display();
     if access(path, Access::READ_OK | Access::WRITE_OK).is_ok() {
@@ -305,7 +305,7 @@ fn device(part: &str, path: &Path) -> Finding {
     Finding::broken(part, format!("this user may not read and write {name}"), mend)
 }
 
-/// The name of a group, or its number.
+/// Returns the name of a group, or its number.
 fn group_name(gid: u32) -> String {
     let groups = std::fs::read_to_string("/etc/group").unwrap_or_default();
     let number = gid.to_string();
@@ -317,9 +317,9 @@ fn group_name(gid: u32) -> String {
     named.unwrap_or(number)
 }
 
-/// An address of the network that a robot is on.
+/// Checks an address of the network that a robot is on.
 fn interface(part: &str, ip: IpAddr) -> Finding {
-    // Only an address of this machine can be bound.
+    // Only an address of this machine can be bound to.
     match UdpSocket::bind((ip, 0)) {
         Ok(_) => Finding::good(part, format!("this machine has the address {ip}")),
         Err(_) => Finding::broken(
@@ -330,11 +330,11 @@ fn interface(part: &str, ip: IpAddr) -> Finding {
     }
 }
 
-/// A program that a toolbox starts.
+/// Checks a program that a toolbox starts.
 fn needed(part: &str, program: &str, written: Option<&Path>, mend: &str) -> Finding {
     let path = ProcessEnvironment.var("PATH").unwrap_or_default();
     let in_path = std::env::split_paths(&path).map(|folder| folder.join(program));
-    // Where `make mavsdk` puts it, and where the toolbox looks: in a folder above this program.
+    // The folder in which `make mavsdk` puts the program and the toolbox looks for it: in a folder above this program.
     let own = std::env::current_exe().unwrap_or_default();
     let above = own
         .ancestors()
@@ -353,7 +353,7 @@ fn needed(part: &str, program: &str, written: Option<&Path>, mend: &str) -> Find
     }
 }
 
-/// The folder of the control socket, over which people approve calls and stop without a bus.
+/// Checks the folder of the control socket, through which people approve calls and stop without a bus.
 pub(super) fn runtime_dir() -> Finding {
     let part = "control socket";
     let named = ProcessEnvironment.var("XDG_RUNTIME_DIR").map(PathBuf::from);

@@ -1,4 +1,4 @@
-//! The messagebus, and the services that answer on it. Read [`look`].
+//! Checks the messagebus, and the services that answer on it. Read [`look`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use super::Finding;
 use bus::{BusClient, BusHandler, ClientConfig, Message, Utf8Bytes};
 use client::{Address, topic};
 
-/// How long answers are collected. A service that is up answers within milliseconds; the Python one within 50.
+/// How long answers are collected. A running service answers within milliseconds, the Python service within 50.
 const ANSWERS: Duration = Duration::from_millis(1000);
 
-/// Every service answers this; only ours tells of each tool what it does to the world, in `meta`.
+/// The topic that every service answers. Only our service also tells the effect of each tool, in `meta`.
 const LIST: &str = topic::LIST.name();
 
-/// Connects to the bus and asks who lists tools there.
+/// Connects to the bus and asks which services list tools there.
 pub(super) async fn look(address: &Address, wait: Duration) -> Vec<Finding> {
     let url = &address.url;
     let heard = match timeout(wait, ask(address)).await {
@@ -45,7 +45,7 @@ fn no_bus(found: String) -> Finding {
     )
 }
 
-/// What it means that so many of ours and so many others answer.
+/// Explains what it means that this many services of ours and this many others answer.
 fn services(ours: usize, others: usize) -> Finding {
     let part = "service";
     match (ours, others) {
@@ -69,12 +69,12 @@ fn services(ours: usize, others: usize) -> Finding {
     }
 }
 
-/// Whether a list is from a service of ours. An empty one is; the Python service has no reason to run without tools.
+/// Whether a list is from a service of ours. An empty list counts as ours: the Python service has no reason to run without tools.
 fn is_ours(tools: &[Value]) -> bool {
     tools.iter().all(|tool| tool.get("meta").is_some())
 }
 
-/// The lists of tools that services answer with.
+/// Asks for the lists of tools of all services.
 async fn ask(address: &Address) -> Result<Vec<Vec<Value>>, String> {
     let config = ClientConfig {
         extra_ca: address.certificate.clone(),
@@ -100,7 +100,7 @@ async fn ask(address: &Address) -> Result<Vec<Vec<Value>>, String> {
     Ok(std::mem::take(&mut *lists.heard.lock()))
 }
 
-/// Collects the answers of a session.
+/// Collects the answers for one session.
 struct Lists {
     session: String,
     heard: Mutex<Vec<Vec<Value>>>,
@@ -108,7 +108,7 @@ struct Lists {
 
 impl BusHandler for Lists {
     fn frame(&self, text: Utf8Bytes) {
-        // Before it is parsed: the bus relays every frame to every client.
+        // Checked before parsing, because the bus relays every frame to every client.
         if !text.contains(&self.session) {
             return;
         }

@@ -1,4 +1,4 @@
-//! The other side of the API: requests of other clients that this one answers.
+//! The serving side of the API: this client answers requests of other clients.
 
 use std::task::{Context, Poll, Waker};
 
@@ -11,7 +11,7 @@ use crate::error::ClientError;
 use crate::requests::{self, Request, Requests};
 
 impl Client {
-    /// Takes the requests under these topics from now on, to answer them; other clients of the bus hear them, too.
+    /// Receives the requests under these topics from now on. The caller answers them. Other clients of the bus receive them, too.
     #[must_use]
     pub fn serve(&self, topics: &'static [&'static str]) -> Requests {
         let (served, requests) = requests::serve(topics);
@@ -19,7 +19,8 @@ impl Client {
         requests
     }
 
-    /// Answers a request under `<its topic>.response`, in its context. Where the bus is away, the answer is sent when it is back.
+    /// Answers a request under `<its topic>.response`, in its context. If the bus is away, the answer is sent when the bus is
+    /// back.
     ///
     /// # Errors
     /// [`ClientError::NotSent`], [`ClientError::TooLarge`], [`ClientError::Unwritable`]: nothing was sent.
@@ -27,7 +28,7 @@ impl Client {
         let text = self.written(request, &format!("{}.response", request.topic()), answer)?;
         let bus = self.0.bus.clone();
         let mut sending = Box::pin(async move { bus.answer(text).await });
-        // At once where there is room, so that it is not lost when the client closes right after this.
+        // If there is room, the message is queued at once, so that it is not lost when the client closes right after this.
         let sent = match sending.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(sent) => sent,
             Poll::Pending => {
@@ -60,7 +61,7 @@ impl Client {
         Err(ClientError::NotSent { url })
     }
 
-    /// A message to the sender of a request.
+    /// Returns the text of a message to the sender of a request.
     fn written(&self, request: &Request, topic: &str, data: &impl Serialize) -> Result<String, ClientError> {
         let unwritable = |cause| ClientError::Unwritable {
             topic: "an answer",

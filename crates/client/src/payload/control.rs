@@ -1,5 +1,5 @@
-//! What goes through the control socket: one JSON object a line, a request and its answer. It is for people on the machine of
-//! the service, not for the bus.
+//! The messages of the control socket: one JSON object a line, a request and its answer. The socket is for people on the machine
+//! of the service, not for the bus.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -10,14 +10,14 @@ use super::status::StoppedToolbox;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ControlRequest {
-    /// Which calls wait to be confirmed, and which are refused?
+    /// Asks which calls wait to be confirmed and which are refused.
     Waiting {},
-    /// The call runs when it comes again.
+    /// Approves a call: it runs when the same request comes again.
     Approve {
         /// The id of the call that waits, or is refused.
         id: String,
     },
-    /// The call does not run, nor the same one for ten minutes.
+    /// Refuses a call: neither it nor the same call runs for ten minutes.
     Deny {
         /// The id of the call that waits.
         id: String,
@@ -29,9 +29,9 @@ pub enum ControlRequest {
         /// The stop to lift.
         stop_id: String,
     },
-    /// Emergency stop.
+    /// Stops in an emergency.
     Stop {
-        /// The toolbox; without one, or with one that is not installed, everything.
+        /// The toolbox to stop. If it is missing or not installed, everything is stopped.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         toolbox_id: Option<String>,
     },
@@ -41,13 +41,14 @@ pub enum ControlRequest {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ControlAnswer {
-    /// Why nothing was done.
+    /// Why the request was not carried out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The calls that wait, oldest first, and then those that are refused; after `approve` and `deny` the one that was meant.
+    /// For `waiting`: the calls that wait, oldest first, then those that are refused. For `approve` and `deny`: the call in
+    /// question.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting: Option<Vec<WaitingCall>>,
-    /// What became of each toolbox that was to be stopped or resumed.
+    /// For `stop` and `resume`: the result for each toolbox.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub toolboxes: Option<Vec<StoppedToolbox>>,
 }
@@ -56,22 +57,22 @@ pub struct ControlAnswer {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WaitingCall {
-    /// Names it.
+    /// The id of the call, for `approve` and `deny`.
     pub id: String,
-    /// Who asks, as far as the request says it.
+    /// The caller, as far as the request names it.
     pub principal: String,
     /// The toolbox that owns the tool.
     pub toolbox_id: String,
     /// The tool.
     pub tool: String,
-    /// What it would do.
+    /// What the call would do.
     pub text: String,
-    /// The actions of each wave; null where the plan is very large, and of a call that is refused.
+    /// The actions of each wave; null if the plan is very large or the call is refused.
     pub plan: Value,
-    /// Whether it is approved and has not come again yet.
+    /// Whether the call is approved and its request has not come again yet.
     pub approved: bool,
-    /// Whether it is refused, for every caller.
+    /// Whether the call is refused, for every caller.
     pub refused: bool,
-    /// Milliseconds until that is over.
+    /// Milliseconds until the call no longer waits or is no longer refused.
     pub expires_ms: u64,
 }

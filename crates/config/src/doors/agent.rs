@@ -1,4 +1,4 @@
-//! The keys of the agent, `service.doors.agent`: which model it asks, what it shows it, and how far a run may go.
+//! The keys of the agent, `service.doors.agent`: which model it asks, what it shows to the model, and the limits of a run.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub struct AgentDoor {
     /// Which tools the model may call.
     #[serde(skip)]
     pub toolset: Toolset,
-    /// How far a run may go.
+    /// The limits of a run.
     #[serde(skip)]
     pub budgets: AgentBudgets,
     /// The base URL of an OpenAI-compatible API; `/chat/completions` is added to it.
@@ -27,7 +27,7 @@ pub struct AgentDoor {
     /// The name of the environment variable that holds the key; without a name no key is sent.
     #[serde(deserialize_with = "variable")]
     pub key_env: String,
-    /// Headers of each request, beside those that every request has.
+    /// Headers of each request, in addition to the standard ones.
     #[serde(deserialize_with = "headers")]
     pub headers: BTreeMap<String, String>,
     /// How long one answer of the model may take.
@@ -36,32 +36,32 @@ pub struct AgentDoor {
     /// How often a request that failed for a reason that may pass (no connection, HTTP 429 or 5xx) is sent again.
     #[serde(with = "Whole::<0, 20>")]
     pub retries: u32,
-    /// The `max_tokens` of a request: the longest answer; 0 leaves it to the endpoint.
+    /// The `max_tokens` of a request, which limits the answer; 0 leaves the limit to the endpoint.
     #[serde(with = "Whole::<0, 1_000_000>")]
     pub answer_tokens: u32,
     /// The `temperature` of a request; `null` leaves it to the endpoint.
     #[serde(deserialize_with = "temperature")]
     pub temperature: Option<f64>,
-    /// Whether the model takes pictures: those that tools return are sent to it.
+    /// Whether the model accepts pictures. If so, the pictures that tools return are sent to it.
     pub vision: bool,
-    /// How the model calls tools: `native` as the API has it, `text` as lines of text (ReAct).
+    /// How the model calls tools: `native`, with the `tool_calls` of the API, or `text`, as lines of text (ReAct).
     #[serde(deserialize_with = "word")]
     pub calls: CallStyle,
     /// The size of the list of tools, in bytes of JSON, above which the model gets `find_tools` and `call_tool` instead.
     #[serde(with = "Whole::<0, 16_777_216>")]
     pub tools_budget_bytes: usize,
-    /// The largest result of a tool that is shown whole to the model, in bytes; of a larger one the beginning is.
+    /// The largest result of a tool that the model sees whole, in bytes. Of a larger result it sees the beginning.
     #[serde(with = "Whole::<256, 1_048_576>")]
     pub result_bytes: usize,
-    /// The largest conversation, in bytes; beyond it the oldest results are left out.
+    /// The largest conversation, in bytes. If it grows larger, the oldest results are left out.
     #[serde(with = "Whole::<4096, 67_108_864>")]
     pub history_bytes: usize,
-    /// The `read` tools without arguments whose results the agent looks at before each step: they make the state object.
+    /// The `read` tools without arguments that the agent calls before each step. Their results make the state object.
     #[serde(deserialize_with = "texts")]
     pub state_tools: Vec<String>,
-    /// Whether the model sees the plan of a call before it makes it, with the tool `preview_plan`.
+    /// Whether the model has the tool `preview_plan`, which shows the plan of a call before the model makes the call.
     pub plan_preview: bool,
-    /// Text for the model after the agent's own instructions.
+    /// Text for the model, placed after the agent's own instructions.
     pub instructions: String,
 }
 
@@ -69,28 +69,29 @@ pub struct AgentDoor {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallStyle {
-    /// `tool_calls` of the API.
+    /// With `tool_calls` of the API.
     Native,
-    /// `Action:` and `Action Input:` in the text of an answer.
+    /// With `Action:` and `Action Input:` in the text of an answer.
     Text,
 }
 
-/// `service.doors.agent.budgets`: each ends a run when it is spent.
+/// `service.doors.agent.budgets`: a run ends when any of them is spent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentBudgets {
-    /// Answers of the model.
+    /// The number of the model's answers.
     #[serde(with = "Whole::<1, 10_000>")]
     pub steps: u32,
-    /// Calls of tools.
+    /// The number of tool calls.
     #[serde(with = "Whole::<1, 100_000>")]
     pub calls: u32,
-    /// Calls in one answer; those beyond it are not made.
+    /// The number of calls in one answer; the agent does not make the calls beyond it.
     #[serde(with = "Whole::<1, 64>")]
     pub calls_at_once: u32,
-    /// The time of the whole run.
+    /// The duration of the whole run.
     #[serde(rename = "time_ms", with = "Millis::<1000, 86_400_000>")]
     pub time: Duration,
-    /// Tokens of all requests and answers, as the endpoint counts them; a quarter of the bytes where it does not.
+    /// Tokens of all requests and answers, as the endpoint counts them. If it does not count them: a quarter of the number of
+    /// bytes.
     #[serde(with = "Whole::<1, 1_000_000_000>")]
     pub tokens: u64,
     /// Failures in a row: calls that are malformed, refused or fail, and answers without a call.
@@ -99,13 +100,14 @@ pub struct AgentBudgets {
     /// How often the same call may be made in a row.
     #[serde(with = "Whole::<1, 1000>")]
     pub repeats: u32,
-    /// Degrees of turning; the state object of the drone document has 360.
+    /// Degrees of turning. The state object in the drone document has 360.
     #[serde(deserialize_with = "degrees")]
     pub rotation_deg: f64,
-    /// Metres of moving forward; the state object of the drone document has 5.
+    /// Metres of moving forward. The state object in the drone document has 5.
     #[serde(deserialize_with = "metres")]
     pub forward_m: f64,
-    /// Percent of the battery below which nothing is moved any more; the state object of the drone document has 25.
+    /// The battery charge in percent below which the agent moves nothing any more. The state object in the drone document has
+    /// 25.
     #[serde(deserialize_with = "percent")]
     pub battery_pct: f64,
 }
@@ -151,7 +153,7 @@ impl Default for AgentDoor {
         Self {
             toolset: Toolset::default(),
             budgets: AgentBudgets::default(),
-            // Where the server of llama.cpp listens.
+            // The default address of llama.cpp's server.
             url: "http://127.0.0.1:8080/v1".to_owned(),
             model: "default".to_owned(),
             key_env: String::new(),

@@ -15,22 +15,23 @@ pub struct McpDoor {
     /// Which tools clients see.
     #[serde(skip)]
     pub toolset: Toolset,
-    /// Whether the list of tools holds the schemas of their outputs, which makes it several times as long.
+    /// Whether the list of tools contains their output schemas, which make the list several times as long.
     pub output_schemas: bool,
-    /// Whether clients see the tool `run_steps`, which calls several tools of the list as one.
+    /// Whether clients see the tool `run_steps`, which runs several tools of the list in one call.
     pub run_steps: bool,
     /// The size of the list of tools, in bytes of JSON, above which the door warns and names the largest tools.
     #[serde(with = "Whole::<1024, 16_777_216>")]
     pub warn_list_bytes: usize,
-    /// Names, with or without a port, under which clients may reach the door over HTTP, beside those of this machine.
+    /// Host names, with or without a port, under which clients may reach the door over HTTP, in addition to those of this
+    /// machine.
     #[serde(deserialize_with = "texts")]
     pub http_hosts: Vec<String>,
     /// Origins of web pages that may use the door over HTTP, such as `http://localhost:3000`.
     #[serde(deserialize_with = "texts")]
     pub http_origins: Vec<String>,
-    /// Whether clients have to show a token over HTTP. Without one the door listens on a loopback address only.
+    /// Whether clients have to send a token over HTTP. Without a token the door listens on a loopback address only.
     pub http_token: bool,
-    /// The file of the token; it is made where it is missing.
+    /// The file of the token. The door creates it if it is missing.
     #[serde(deserialize_with = "path")]
     pub token_file: PathBuf,
 }

@@ -17,13 +17,13 @@ pub struct VoiceDoor {
     /// Which tools voices see.
     #[serde(skip)]
     pub toolset: Toolset,
-    /// What happens to motion when the user speaks while the voice does.
+    /// What happens to motion when the user interrupts the voice.
     #[serde(deserialize_with = "word")]
     pub interrupt: Interrupt,
-    /// How a call is answered that takes longer than `announce_after`.
+    /// How a call that takes longer than `announce_after` is answered.
     #[serde(deserialize_with = "word")]
     pub long_calls: LongCalls,
-    /// When a call is a long one.
+    /// The duration after which a call counts as long.
     #[serde(rename = "announce_after_ms", with = "Millis::<100, 600_000>")]
     pub announce_after: Duration,
     /// The size of the list of tools, in bytes of JSON, above which the door warns and names the largest tools.
@@ -37,30 +37,30 @@ pub struct VoiceDoor {
     pub openai: OpenAiVoice,
 }
 
-/// `interrupt`.
+/// `interrupt`: what happens to motion when the user interrupts the voice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Interrupt {
-    /// It goes on: the user cut the voice short, and not the machine.
+    /// Motion goes on: the user interrupted the voice, not the machine.
     Ignore,
-    /// It is cancelled, and what moves comes to rest.
+    /// The motion calls are cancelled, and everything that moves comes to rest.
     CancelMotion,
 }
 
-/// `long_calls`.
+/// `long_calls`: how a long call is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LongCalls {
-    /// When it has ended.
+    /// When the call has ended.
     Wait,
-    /// At once with the news that it goes on; how it ended is told later.
+    /// At once, with the news that the call goes on. A later message tells how it ended.
     Announce,
 }
 
-/// `hume`.
+/// `hume`: the access to Hume's Empathic Voice Interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HumeVoice {
-    /// Where the service is.
+    /// The URL of the service.
     #[serde(with = "service")]
     pub url: Url,
     /// The name of the environment variable that holds the key.
@@ -70,10 +70,10 @@ pub struct HumeVoice {
     pub config_id: Option<String>,
 }
 
-/// `openai`.
+/// `openai`: the access to OpenAI's Realtime API.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenAiVoice {
-    /// Where the service is.
+    /// The URL of the service.
     #[serde(with = "service")]
     pub url: Url,
     /// The name of the environment variable that holds the key.
@@ -130,10 +130,11 @@ impl VoiceDoor {
     }
 }
 
-/// What a speech service is reached at. A key is sent there, so it is `wss`; `ws` only on this machine.
+/// Checks the URL of a speech service. The key is sent to it, so the scheme has to be `wss`; `ws` is accepted only for this
+/// machine.
 ///
 /// # Errors
-/// What is accepted.
+/// The text says what is accepted.
 pub fn speech_service(text: &str) -> Result<Url, &'static str> {
     let accepted = "an address like wss://host, or ws://127.0.0.1:port on this machine, without a path";
     let url: Url = text.parse().map_err(|_| accepted)?;
@@ -178,7 +179,8 @@ fn known(url: &str) -> Url {
     speech_service(url).expect("an address")
 }
 
-/// The keys of one service. What is no name of a variable may be the key itself, so the error does not show it.
+/// Reads the keys of one service. A value that is not the name of a variable may be the key itself, so the error does not show
+/// it.
 fn speech<T: Serialize + DeserializeOwned>(reader: &mut Reader<'_>, service: &'static str, defaults: T) -> T {
     let path = at(&["voice", service]);
     let mut written = reader.written(&path);

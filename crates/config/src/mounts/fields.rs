@@ -1,4 +1,4 @@
-//! The values of a mount's keys: what is accepted, and the text that says so.
+//! The values of a mount's keys: functions that check them, and texts that say what is accepted.
 
 use std::collections::BTreeMap;
 

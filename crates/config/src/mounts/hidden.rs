@@ -1,17 +1,17 @@
-//! Settings without what may be secret in them, for everything that is shown or logged.
+//! Removes values that may be secret from settings. Everything that is shown or logged goes through these functions.
 
 use serde_json::{Value, json};
 use url::Url;
 
 use crate::origin::Setting;
 
-/// What stands in the place of a secret.
+/// The text that replaces a secret.
 const HIDDEN: &str = "(not shown)";
 
-/// Shorter values of variables are no secrets, and would be found everywhere.
+/// The length below which the value of a variable does not count as a secret: short texts occur everywhere.
 const SHORTEST: usize = 4;
 
-/// A setting as it may be shown.
+/// Returns a setting without the parts that may be secret.
 pub(super) fn without_secrets(mut setting: Setting) -> Setting {
     let key = setting.key.rsplit('.').next().unwrap_or_default();
     match (&mut setting.value, key) {
@@ -21,10 +21,10 @@ pub(super) fn without_secrets(mut setting: Setting) -> Setting {
             }
         }
         (Value::String(text), "url") => {
-            // What is no URL before its variables are filled in may have a secret anywhere.
+            // A text that is not a URL before its variables are filled in may have a secret at any place.
             *text = Url::parse(text).map_or_else(|_| HIDDEN.to_owned(), |url| shown(&url));
         }
-        // A token that was written in the place of its variable's name.
+        // The value may be a token that was written instead of the name of its variable.
         (Value::String(text), "bearer_env") if text.bytes().any(|b| b.is_ascii_lowercase()) => {
             *text = HIDDEN.to_owned();
         }
@@ -33,10 +33,10 @@ pub(super) fn without_secrets(mut setting: Setting) -> Setting {
     setting
 }
 
-/// A URL without what may be secret in it.
+/// Returns a URL without the parts that may be secret.
 fn shown(url: &Url) -> String {
     let mut url = url.clone();
-    // Both fail only for URLs without a host, which no mount has.
+    // Both calls fail only for URLs without a host, which no mount has.
     _ = url.set_password(None);
     _ = url.set_username("");
     url.set_query(None);
@@ -48,8 +48,8 @@ fn shown(url: &Url) -> String {
         .fold(shown, |shown, segment| shown.replace(segment, HIDDEN))
 }
 
-/// The parts of a URL's path that may be secret, because they are no words: those of 32 characters and more, and those of 16 and
-/// more with a digit. As they are written, and as they are sent.
+/// Returns the parts of a URL's path that may be secret because they do not look like words: those of 32 or more characters, and
+/// those of 16 or more characters with a digit. Each is returned as it is written and as it is sent.
 #[must_use]
 pub fn opaque_segments(url: &str) -> Vec<String> {
     let sent = Url::parse(url).map(String::from).unwrap_or_default();
@@ -57,7 +57,7 @@ pub fn opaque_segments(url: &str) -> Vec<String> {
     for url in [url, &sent] {
         let place = url.split(['?', '#']).next().unwrap_or_default();
         let place = place.split_once("://").map_or("", |(_, place)| place);
-        // The first is the host.
+        // The first part is the host.
         for segment in place.split('/').skip(1) {
             let digit = segment.bytes().any(|b| b.is_ascii_digit());
             let opaque = segment.len() >= if digit { 16 } else { 32 };
@@ -69,7 +69,7 @@ pub fn opaque_segments(url: &str) -> Vec<String> {
     found
 }
 
-/// A setting without these values in its texts.
+/// Returns a setting without these secrets in its texts.
 pub(super) fn without(mut setting: Setting, secrets: &[String]) -> Setting {
     let hide = |value: &mut Value| {
         if let Value::String(text) = value {

@@ -1,8 +1,8 @@
-//! The servers in the `mcpServers` of other hosts, in our keys. Pure. Read [`translated`].
+//! Translates the servers in the `mcpServers` of other hosts into our keys. Pure. Read [`translated`].
 
 use serde_json::{Map, Value, json};
 
-/// The names that other hosts have for `url`: Gemini CLI's and Windsurf's.
+/// The keys that other hosts have instead of `url`: `httpUrl` of Gemini CLI, `serverUrl` of Windsurf.
 const URLS: [&str; 2] = ["httpUrl", "serverUrl"];
 
 /// The names that other hosts have for lists of tools, and our key in `tools`: Gemini CLI's, and Cline's and Roo Code's.
@@ -13,11 +13,11 @@ const TOOLS: [(&str, &str); 4] = [
     ("disabledTools", "deny"),
 ];
 
-/// The longest `timeout` that is in seconds: no host accepts more than an hour in seconds, and none has less than this in
-/// milliseconds for a call.
+/// The largest `timeout` that is read as seconds; larger ones are milliseconds. No host accepts more than an hour in seconds, and
+/// no host has a timeout of less than 3600 milliseconds for a call.
 const MOST_SECONDS: f64 = 3600.0;
 
-/// A server in our keys, and the keys that have no use here.
+/// Returns a server in our keys, and the keys that have no effect here.
 pub(super) fn translated(
     mut written: Map<String, Value>,
     is_ours: impl Fn(&str) -> bool,
@@ -30,7 +30,7 @@ pub(super) fn translated(
     if let Some(names) = written.get_mut("tools").filter(|tools| tools.is_array()) {
         *names = json!({"allow": names});
     }
-    // A list that is left out would let through what it forbids.
+    // A list of tools that was ignored would let through the tools that it forbids.
     for (theirs, key) in TOOLS {
         if let Some(names) = written.shift_remove(theirs).filter(Value::is_array) {
             let tools = written.entry("tools").or_insert_with(|| json!({}));

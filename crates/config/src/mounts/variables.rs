@@ -11,11 +11,11 @@ const KEYS: [&str; 4] = ["env", "headers", "args", "url"];
 
 /// A variable that cannot be filled in.
 pub(super) struct Missing {
-    /// The key, and the name in it where it is an object.
+    /// The key, followed by the name inside the key if its value is an object.
     pub(super) at: Vec<String>,
-    /// As it is written.
+    /// The variable as it is written.
     pub(super) written: String,
-    /// Its name, if it has the form of one.
+    /// The name of the variable, if it has the form of a name.
     name: Option<String>,
 }
 
@@ -33,8 +33,8 @@ impl fmt::Display for Missing {
     }
 }
 
-/// Fills in the variables. Returns their values, which may be secret, and all that cannot be filled in; a key with such a variable is
-/// taken out.
+/// Fills in the variables. Returns their values, which may be secret, and all variables that cannot be filled in. A key with such
+/// a variable is removed.
 pub(super) fn filled(written: &mut Map<String, Value>, env: &dyn Environment) -> (Vec<String>, Vec<Missing>) {
     let (mut values, mut missing) = (Vec::new(), Vec::new());
     for key in KEYS {
@@ -71,7 +71,8 @@ pub(super) fn filled(written: &mut Map<String, Value>, env: &dyn Environment) ->
     (values, missing)
 }
 
-/// A text with its variables filled in; else the one that cannot be, as it is written, and its name.
+/// Returns a text with its variables filled in. The error is the first variable that cannot be filled in, as it is written, and
+/// its name.
 fn filled_text(
     text: &str,
     env: &dyn Environment,

@@ -1,4 +1,4 @@
-//! What toolboxes ask for when a run that moved them has ended, such as the landing of a vehicle in the air.
+//! The calls that toolboxes want at the end of a run that moved them, such as the landing of a vehicle in the air.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::end::End;
 use crate::record::Status;
 use crate::tell::Tell;
 
-/// A call that a toolbox asks for.
+/// A call that a toolbox wants.
 struct Wanted {
     tool: Arc<Registered>,
     arguments: Object,
@@ -23,7 +23,8 @@ struct Wanted {
 }
 
 impl Run<'_> {
-    /// Makes these calls. After people or an emergency stop, also where they come only now, none is begun: `end` is theirs then.
+    /// Makes these calls. After an end by people or an emergency stop no call begins, even if that end comes only now; `end`
+    /// becomes that end.
     pub(super) async fn afterwards(&mut self, end: &mut End) -> Vec<AgentEndCall> {
         if end.is_of_people() || self.moved.is_empty() {
             return Vec::new();
@@ -45,7 +46,7 @@ impl Run<'_> {
         told
     }
 
-    /// The calls for what the run moved, and those whose plan is refused.
+    /// Returns the calls for everything that the run moved, and those whose plan is refused.
     async fn wanted(&self) -> (Vec<Wanted>, Vec<AgentEndCall>) {
         let (mut wanted, mut refused) = (Vec::new(), Vec::new());
         for tool in self.belt.agent_ends() {
@@ -112,7 +113,7 @@ impl Run<'_> {
     }
 }
 
-/// Why the run ended, and what was done then.
+/// Describes why the run ended, and what was done after that.
 pub(super) fn told(end: &End, after: &[AgentEndCall]) -> String {
     let mut text = end.text();
     for call in after {

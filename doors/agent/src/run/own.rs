@@ -1,4 +1,4 @@
-//! Calls of the agent's own tools, and of everything that stops.
+//! Calls of the agent's own tools, and of all tools that stop something.
 
 use door::{Answer, StopTool, stop};
 use ovos_toolbox_wire::Object;
@@ -14,21 +14,21 @@ use crate::record::{self, Status};
 use crate::tell::Tell;
 use crate::toolbelt::{Own, Target};
 
-/// How often an emergency stop is sent that is not confirmed.
+/// How often an emergency stop is sent if it is not confirmed.
 const STOPS: u32 = 3;
 
-/// The tool that a call is for, also through `call_tool`.
+/// Returns the tool that a call is for, also through `call_tool`.
 fn meant(asked: &Asked) -> &str {
     asked.inner.as_deref().unwrap_or(&asked.name)
 }
 
 impl Run<'_> {
-    /// The first call that stops something.
+    /// Returns the position of the first call that stops something.
     pub(super) fn first_stop(&self, calls: &[Asked]) -> Option<usize> {
         calls.iter().position(|call| self.belt.is_stop(meant(call)))
     }
 
-    /// Stops. An emergency stop ends the run; after `stop_moving` the model goes on.
+    /// Carries out a stop. An emergency stop ends the run; after `stop_moving` the model continues.
     pub(super) async fn stop(&mut self, asked: &Asked, line: &mut record::Call) -> Option<End> {
         let name = meant(asked);
         let arguments = json!({});
@@ -45,7 +45,7 @@ impl Run<'_> {
                 (stopped.text, stopped.failed, *tool == StopTool::EmergencyStop)
             }
             Some(Target::Tool(tool)) => {
-                // Whatever its arguments are: a stop is never validated away.
+                // The arguments do not matter: validation never prevents a stop.
                 let is_inner = asked.inner.is_some();
                 let given = asked.arguments.clone().ok().filter(|_| !is_inner);
                 let came = self.hands.make(tool, &given.unwrap_or_default()).await;
@@ -71,7 +71,7 @@ impl Run<'_> {
         latches.then(|| End::Latched(format!("the model called {name}: {text}")))
     }
 
-    /// Stops, again where that is not confirmed.
+    /// Stops, and repeats the stop if it is not confirmed.
     async fn stopped(&self, tool: StopTool) -> Answer {
         let mut stopped = stop(tool, self.hands.door).await;
         for _ in 1..STOPS {
@@ -83,7 +83,7 @@ impl Run<'_> {
         stopped
     }
 
-    /// A tool of the agent itself.
+    /// Carries out a call of one of the agent's own tools.
     pub(super) async fn own(
         &mut self,
         own: Own,
@@ -142,7 +142,7 @@ impl Run<'_> {
                 }
                 None
             }
-            // Both were handled before.
+            // The callers have handled both.
             Own::CallTool | Own::Stop(_) => None,
         }
     }

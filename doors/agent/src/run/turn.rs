@@ -1,4 +1,4 @@
-//! What is done about one answer of the model: its calls are sorted out, planned, and made in batches.
+//! Handles one answer of the model: sorts its calls, plans them, and makes them in batches.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::toolbelt::{Own, Target};
 
 /// A call that is ready to be made.
 struct Ready {
-    /// Its place in the answer.
+    /// The position of the call in the answer.
     at: usize,
     tool: Arc<Registered>,
     arguments: Object,
@@ -43,17 +43,17 @@ impl Ready {
         }
     }
 
-    /// What it asks of the physical budgets.
+    /// Returns what the call asks of the physical budgets.
     ///
     /// # Errors
-    /// That cannot be told.
+    /// The amount cannot be determined.
     fn charge(&self) -> Result<Charge, String> {
         let schema = Value::Object((*self.tool.arguments).clone());
         Charge::asked(&self.tool.name, &self.given(), &schema)
     }
 }
 
-/// The calls of an answer that are to be made, and the tool whose call was refused before: nothing follows it.
+/// The calls of an answer that should be made, and the tool whose call was refused: no later call is made.
 #[derive(Default)]
 struct Prepared {
     ready: Vec<Ready>,
@@ -61,7 +61,7 @@ struct Prepared {
 }
 
 impl Run<'_> {
-    /// Does what an answer asks for, as far as that is allowed.
+    /// Does what an answer asks for, as far as it is permitted.
     pub(super) async fn act(&mut self, answer: &Answer) -> (Vec<record::Call>, Option<End>) {
         if answer.calls.is_empty() {
             self.used.came(true);
@@ -69,7 +69,7 @@ impl Run<'_> {
             return (Vec::new(), None);
         }
         let mut lines: Vec<record::Call> = answer.calls.iter().map(line).collect();
-        // A stop is never behind anything, and nothing of the same answer follows it.
+        // A stop does not wait for anything, and nothing else of the same answer is done.
         if let Some(at) = self.first_stop(&answer.calls) {
             let end = self.stop(&answer.calls[at], &mut lines[at]).await;
             for (other, line) in lines.iter_mut().enumerate() {
@@ -88,19 +88,19 @@ impl Run<'_> {
         (lines, end)
     }
 
-    /// The results into the conversation, one for each call.
+    /// Adds the results to the conversation, one for each call.
     fn tell_model(&mut self, lines: &[record::Call]) {
         for line in lines {
             let text = line.observation.as_str().unwrap_or_default();
             let message = prompt::observation(&line.id, text, self.settings.as_text());
             self.messages.push(message);
         }
-        // After the results: nothing may stand between calls and their results.
+        // Pictures come after the results: nothing may stand between calls and their results.
         self.messages.append(&mut self.pictures);
     }
 
-    /// Sorts out what cannot be made, does what the agent itself does, and plans the rest. What follows a call that is refused
-    /// is not made: it was meant to come after it.
+    /// Refuses calls that cannot be made, carries out the agent's own tools, and plans the rest. Calls after a refused one are not
+    /// made, because the model meant them to follow it.
     async fn prepare(&mut self, answer: &Answer, lines: &mut [record::Call]) -> (Prepared, Option<End>) {
         let budgets = self.settings.budgets();
         let most = usize::try_from(budgets.calls_at_once).unwrap_or(usize::MAX);
@@ -173,7 +173,7 @@ impl Run<'_> {
         (prepared, None)
     }
 
-    /// The tool and the arguments that are meant: `call_tool` stands for another one.
+    /// Returns the tool and the arguments that a call is for: `call_tool` stands for another tool.
     fn unwrapped(&self, asked: &Asked) -> Result<(String, Object), String> {
         let arguments = asked.arguments.clone()?;
         if !matches!(self.belt.target(&asked.name), Some(Target::Own(Own::CallTool))) {
@@ -205,7 +205,7 @@ impl Run<'_> {
         });
     }
 
-    /// Makes the calls that are ready: in batches of those that share nothing. After one that fails no further batch begins.
+    /// Makes the calls that are ready, in batches of calls that share nothing. After a failure no further batch begins.
     async fn make(&mut self, ready: Vec<Ready>, lines: &mut [record::Call]) -> Option<End> {
         let claims: Vec<Claim> = ready.iter().map(Ready::claim).collect();
         let mut failed = None;
@@ -226,7 +226,7 @@ impl Run<'_> {
                 continue;
             }
             let mut allowed = Vec::new();
-            // With what the calls of this batch ask for, too.
+            // It includes what the other calls of this batch ask for.
             let mut used = self.used.clone();
             for call in batch {
                 if let Some(refused) = &failed {
@@ -282,7 +282,7 @@ impl Run<'_> {
         end
     }
 
-    /// Whether a call may be made now, after what is used; what it asks for is added to that.
+    /// Whether a call may be made now, given what is used. If it may, its amount is added to `used`.
     async fn permitted(&self, call: &Ready, used: &mut Used) -> Verdict {
         if call.tool.effect != Effect::Motion || self.settings.dry_run {
             return Verdict::Go;
@@ -331,18 +331,18 @@ impl Run<'_> {
         came
     }
 
-    /// Charges a call and takes what its result says about the world.
+    /// Charges a call, and records what its result says about the world.
     fn note(&mut self, call: &Ready, came: &Came) {
         self.used.came(came.failed());
         let arguments = call.given();
         if let Some(result) = &came.result {
             self.state.see(&arguments, result);
         }
-        // A vehicle that counts its own turning and distance is believed; of another one the arguments are. A call that failed
-        // may have moved all the same.
+        // If a vehicle counts its turning and distance itself, its numbers are charged, else the arguments of the call. A call
+        // that failed may have moved the vehicle anyway.
         let is_measured = self.state.is_measured(&call.tool.toolbox_id, &arguments);
         if call.tool.effect == Effect::Motion && came.call_id.is_some() && !is_measured {
-            // Where it cannot be told, the call was refused.
+            // A call whose amount cannot be determined was refused before.
             self.used += call.charge().unwrap_or_default();
         }
     }

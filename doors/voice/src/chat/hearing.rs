@@ -1,4 +1,4 @@
-//! What a frame asks for, and what is said about it.
+//! Carries out what a frame asks for, and sends the answers.
 
 use std::sync::Arc;
 
@@ -20,18 +20,18 @@ use crate::ledger::{CallKey, How, Kind, Saying, Verdict};
 use crate::outcome::Outcome;
 use crate::socket::Socket;
 
-/// What became of the request for a call.
+/// The result of a request for a call.
 enum Asking {
-    /// It runs, or did.
+    /// The call runs, or ran before.
     Runs,
-    /// It does not, or its end is not waited for.
+    /// The call does not run, or its end is not waited for.
     Ended(CallKey, Outcome),
-    /// It ran, and this is told again.
+    /// The call ran before, and its outcome is sent again.
     Told(Box<Saying>),
 }
 
 impl Chat {
-    /// Reads a frame. False: nothing can be said any more. An error is the reason for which the conversation is over.
+    /// Handles a frame. Returns `false` if nothing can be sent any more. An error is the reason why the conversation is over.
     pub(super) fn hear(&mut self, text: &str, socket: &Socket) -> Result<bool, String> {
         let Some(kind) = kind_of(text) else {
             tracing::debug!(bytes = text.len(), "dropped a frame without a type");
@@ -48,7 +48,7 @@ impl Chat {
             }
         };
         let mut sayings = Vec::new();
-        // All calls of a frame are known before the first one is answered: an answer says whether it is the last one.
+        // All calls of a frame are recorded before the first one is answered, because an answer says whether it is the last one.
         let mut ended = Vec::new();
         for heard in self.line.dialect.parse(&frame) {
             let asked = match heard {
@@ -72,7 +72,7 @@ impl Chat {
         Ok(self.say(&sayings, socket))
     }
 
-    /// What is no call.
+    /// Handles everything but calls.
     fn note(&mut self, heard: Heard) -> Result<(), String> {
         match heard {
             Heard::Chat { id, group } => self.name(&id, group)?,
@@ -95,7 +95,7 @@ impl Chat {
         Ok(())
     }
 
-    /// A chat of our own says who it is.
+    /// Records the id of a chat that this door opened.
     fn name(&mut self, chat: &str, group: Option<String>) -> Result<(), String> {
         let Target::Own { resumes } = &mut self.target else {
             return Ok(());
@@ -124,7 +124,7 @@ impl Chat {
         self.line.door.listing().tool(name).cloned()
     }
 
-    /// What a call of this tool is.
+    /// Returns the kind of a call of this tool.
     fn kind(&self, name: &str) -> Kind {
         match (StopTool::named(name), self.tool(name).map(|tool| tool.effect)) {
             (Some(_), _) | (None, Some(Effect::Stop)) => Kind::Stop,
@@ -133,13 +133,13 @@ impl Chat {
         }
     }
 
-    /// A call is asked for.
+    /// Handles the request for a call.
     fn ask(&mut self, mut asked: Asked) -> Asking {
         let stop = StopTool::named(&asked.name);
         let tool = self.tool(&asked.name);
         let kind = self.kind(&asked.name);
         let name = asked.name.clone();
-        // They may be large, and are needed once.
+        // Arguments may be large and are needed only once.
         let arguments = std::mem::replace(&mut asked.arguments, Ok(Object::new()));
         let key = match self.ledger.asked(asked, kind, Instant::now()) {
             Verdict::Run(key) => {
@@ -170,7 +170,7 @@ impl Chat {
         };
         let args = match arguments {
             Ok(args) => args,
-            // A stop is never validated away.
+            // Validation never prevents a stop.
             Err(_) if tool.effect == Effect::Stop => Object::new(),
             Err(wrong) => {
                 let message =
@@ -186,10 +186,11 @@ impl Chat {
         Asking::Runs
     }
 
-    /// Stops, and waits for no answer. A tool that stops becomes the emergency stop of its toolbox, which is the same.
+    /// Stops without waiting for an answer. A tool that stops is replaced by the emergency stop of its toolbox, which has the same
+    /// effect.
     fn stop_unheard(&self, stop: Option<StopTool>, tool: Option<&Registered>) {
         let door = &self.line.door;
-        // Each has been sent when it first yields.
+        // Each stop has been sent when its future first yields.
         match (stop, tool) {
             (Some(stop), _) => _ = door::stop(stop, door).now_or_never(),
             (None, tool) => {
@@ -199,7 +200,7 @@ impl Chat {
         }
     }
 
-    /// A call has ended. False: nothing can be said any more.
+    /// Handles the end of a call. Returns `false` if nothing can be sent any more.
     pub(super) fn told(&mut self, done: Result<(Id, Outcome), JoinError>, socket: Option<&Socket>) -> bool {
         let (task, outcome) = match done {
             Ok(done) => done,
@@ -219,7 +220,7 @@ impl Chat {
         }
     }
 
-    /// Says what is due, and lets the voice speak about it when it may.
+    /// Sends what is due, and lets the voice speak about it when it may. Returns `false` if nothing can be sent any more.
     pub(super) fn say(&mut self, sayings: &[Saying], socket: &Socket) -> bool {
         for Saying { asked, outcome, how } in sayings {
             let frames = match how {

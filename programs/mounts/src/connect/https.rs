@@ -1,4 +1,4 @@
-//! The client of HTTP for servers with a URL. Read [`client`].
+//! The HTTP client for servers with a URL. Read [`client`].
 
 use reqwest::{Client, StatusCode, redirect};
 
@@ -7,7 +7,7 @@ use super::chain;
 /// The most redirects that are followed.
 const MAX_REDIRECTS: usize = 10;
 
-/// A client for one server.
+/// Creates a client for one server.
 ///
 /// # Errors
 /// The server needs certificates, and the machine has none.
@@ -15,10 +15,10 @@ pub(crate) fn client(url: &str) -> Result<Client, String> {
     let is_plain = url
         .get(..7)
         .is_some_and(|start| start.eq_ignore_ascii_case("http://"));
-    // A connection that was used already stalls where the answer before was not read to its end.
+    // Connections are not reused: a used connection stalls if the answer before was not read to its end.
     let builder = Client::builder().pool_max_idle_per_host(0).redirect(redirects());
     let builder = match is_plain {
-        // It needs no certificates: redirects to https are not followed.
+        // No certificates are needed: redirects to https are not followed.
         true => builder.tls_certs_only([]),
         false => builder,
     };
@@ -31,7 +31,8 @@ pub(crate) fn client(url: &str) -> Result<Client, String> {
     })
 }
 
-/// Only to the same place, because headers with secrets go along, and only where the message goes along.
+/// Follows redirects only to the same origin, because headers with secrets are sent along, and only if the body of the message is
+/// sent along.
 fn redirects() -> redirect::Policy {
     redirect::Policy::custom(|attempt| {
         let keeps_body = matches!(

@@ -1,4 +1,4 @@
-//! A client of HTTP that notices a lost session also where a server does not say so with 404. Read [`NoticesLostSession`].
+//! An HTTP client that notices a lost session even if the server does not report it with 404. Read [`NoticesLostSession`].
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,9 +16,9 @@ type Headers = HashMap<HeaderName, HeaderValue>;
 type Events = BoxStream<'static, Result<Sse, SseError>>;
 type Error = StreamableHttpError<reqwest::Error>;
 
-/// The examples of the TypeScript SDK, and the servers made from them, answer a session that they do not know with 400 and an error
-/// without an id. No request is found for such an error, so its own would wait to its end. It has not been carried out, and is sent
-/// again in a new session.
+/// The examples of the TypeScript SDK, and servers made from them, report an unknown session with 400 and an error without an id.
+/// Such an error matches no request, so the request would wait until its time is over. The server has not carried out the request,
+/// so this client sends it again in a new session.
 #[derive(Clone)]
 pub(crate) struct NoticesLostSession(pub(crate) Client);
 

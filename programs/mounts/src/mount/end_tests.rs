@@ -1,4 +1,4 @@
-//! A mount that is kept no longer, though nothing closes it.
+//! Tests of a mount whose server is no longer kept connected although the mount was not closed.
 
 #![allow(clippy::unwrap_used, reason = "a failed test panics and prints")]
 

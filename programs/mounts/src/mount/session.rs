@@ -13,19 +13,19 @@ use crate::connect::{Connection, Era, list};
 use crate::peer::Heard;
 use crate::process::ServerProcess;
 
-/// How long a server with a URL has had no call when it is asked whether it is still there.
+/// How long a server with a URL must have had no call before the program checks whether it is still there.
 const CHECK: Duration = Duration::from_secs(30);
 
-/// How long such a question may take, and the one after a call that was not answered.
+/// How long such a check may take, and also the check after a call without an answer.
 const CHECK_LIMIT: Duration = Duration::from_secs(10);
 
-/// Several changes of the tools within this time are one.
+/// Changes of the tools within this time count as one.
 const SETTLE: Duration = Duration::from_millis(100);
 
-/// The shortest time between two lists of a server that says that its tools have changed.
+/// The shortest time between two requests for the tools of a server that reports changes.
 const PACE: Duration = Duration::from_secs(1);
 
-/// Serves a connection to its end. Returns why it ended; nothing if the mount is closed.
+/// Serves a connection to its end. Returns why it ended; `None` if the mount is closed.
 pub(crate) async fn serve(
     shared: &Arc<Shared>,
     says: &watch::Sender<State>,
@@ -46,11 +46,11 @@ pub(crate) async fn serve(
         if era == Era::Modern && changes {
             watch_changes(&peer, &shared.heard).await;
         }
-        // The end of the connection is noticed otherwise.
+        // The end of the connection is noticed elsewhere.
         std::future::pending().await
     };
     let mut ended = Box::pin(service.waiting());
-    // The end of a process is noticed. That it hangs shows in its calls.
+    // The end of a process is noticed without checks. If it hangs, its calls show it.
     let is_checked = process.is_none();
     let why = tokio::select! {
         () = shared.end.cancelled() => None,
@@ -59,7 +59,7 @@ pub(crate) async fn serve(
         _ = &mut ended => Some("it closed the connection".to_owned()),
         reason = watches => reason,
     };
-    // The end of a process is the reason for all else, and may be noticed last.
+    // If the process has ended, that is the reason for every other error, but it may be noticed last.
     let why = match why {
         None => None,
         Some(reason) => match timeout(WHY / 2, gone(&mut process)).await {
@@ -67,7 +67,7 @@ pub(crate) async fn serve(
             Err(_) => Some(reason),
         },
     };
-    // Closes its input; then it may end by itself.
+    // This closes the input of the server, which may then end by itself.
     drop(ended);
     drop(peer);
     if let Some(process) = process {
@@ -80,13 +80,13 @@ pub(crate) async fn serve(
 async fn gone(process: &mut Option<ServerProcess>) -> String {
     match process {
         Some(process) => process.ended().await,
-        // It is never known.
+        // The end of a server without a process is never known.
         None => std::future::pending().await,
     }
 }
 
-/// Asks for the tools: now, when they have changed, when a call was not answered, and, of a server whose end is not noticed, from
-/// time to time. Returns why there is no list of them.
+/// Asks for the tools: at the beginning, when they have changed, when a call was not answered, and from time to time if the end of
+/// the server is not noticed. Returns why the server gave no list.
 async fn renew(
     shared: &Shared,
     says: &watch::Sender<State>,
@@ -123,7 +123,7 @@ async fn renew(
     }
 }
 
-/// Hears of changed tools from a server of the modern era.
+/// Receives the news of changed tools from a server of the modern era.
 async fn watch_changes(peer: &Peer<RoleClient>, heard: &Heard) {
     let mut delay = FIRST_RETRY;
     loop {
