@@ -5,8 +5,13 @@ cd "$(dirname "$0")/.."
 
 target=${CARGO_TARGET_DIR:-target}
 crates="ovos-toolbox-abi ovos-toolbox-wire ovos-toolbox-sdk ovos-tools-protocol ovos-tools-bus ovos-tools-client"
+version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 packages=
-for crate in $crates; do packages="$packages --package $crate"; done
+for crate in $crates; do
+    packages="$packages --package $crate"
+    # Cargo takes what it once unpacked of a version from the registry below, even where the package has changed since.
+    rm -rf "${CARGO_HOME:-$HOME/.cargo}/registry/src/"-*"/$crate-$version"
+done
 
 # Together, so that each is built with the packed ones that it depends on, which no registry has yet.
 log=$target/registry.log
@@ -20,7 +25,6 @@ if grep '^warning' "$log" >&2; then
     exit 1
 fi
 
-version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 # holds CRATE FILE...: fails if the packed crate lacks a file, or has an empty one.
 holds() {
     crate=$1
