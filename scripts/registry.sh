@@ -6,10 +6,11 @@ cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-target}
 crates="ovos-toolbox-abi ovos-toolbox-wire ovos-toolbox-sdk ovos-tools-protocol ovos-tools-bus ovos-tools-client"
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
+# Cargo uses what it once unpacked and built of a version, even where the package has changed since.
+rm -rf "$target/package"
 packages=
 for crate in $crates; do
     packages="$packages --package $crate"
-    # Cargo takes what it once unpacked of a version from the registry below, even where the package has changed since.
     rm -rf "${CARGO_HOME:-$HOME/.cargo}/registry/src/"-*"/$crate-$version"
 done
 
