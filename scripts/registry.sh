@@ -6,8 +6,11 @@ cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-target}
 crates="ovos-toolbox-abi ovos-toolbox-wire ovos-toolbox-sdk ovos-tools-protocol ovos-tools-bus ovos-tools-client"
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
-# Cargo uses what it once unpacked and built of a version, even where the package has changed since.
-rm -rf "$target/package"
+# Cargo uses what it once unpacked and built of a version, even where the package has changed since: all of it is made anew.
+log=$target/registry.log
+target=$target/registry
+rm -rf "$target"
+mkdir -p "$target"
 packages=
 for crate in $crates; do
     packages="$packages --package $crate"
@@ -15,9 +18,7 @@ for crate in $crates; do
 done
 
 # Together, so that each is built with the packed ones that it depends on, which no registry has yet.
-log=$target/registry.log
-mkdir -p "$target"
-if ! cargo package --quiet --locked --allow-dirty $packages 2>"$log"; then
+if ! cargo package --quiet --locked --allow-dirty --target-dir "$target" $packages 2>"$log"; then
     cat "$log" >&2
     exit 1
 fi
