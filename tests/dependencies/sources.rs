@@ -1,9 +1,9 @@
-//! The Rust files of a folder.
+//! Rust files: those of a folder, and the code in one.
 
 use std::path::{Path, PathBuf};
 
 /// Adds the Rust files below a folder, if there is one, without what is built.
-pub(crate) fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
+pub(super) fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return;
     };
@@ -14,4 +14,13 @@ pub(crate) fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
             found.push(entry);
         }
     }
+}
+
+/// A file without its comments, which may use any name.
+pub(super) fn code(path: &Path) -> String {
+    let text = std::fs::read_to_string(path).expect("a readable file");
+    text.lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
