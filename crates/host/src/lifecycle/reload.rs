@@ -47,7 +47,7 @@ pub(crate) async fn run(manager: &Arc<Shared>) -> ReloadReport {
             .map(|(claimant, program)| offer(manager, claimant, program)),
     );
     // Programs run at the same time as the files, so a program that does not answer delays no file.
-    let pythons = offer_all(manager, pythons.clone(), &claims);
+    let pythons = offer_all(manager, pythons, &claims);
     let (removed, swapped, (offered, pythons)) = join3(removals, swaps, join(offers, pythons)).await;
     tally.keep.extend(gone.into_iter().chain(pythons.keeps));
     tally.report.broken.extend(pythons.failed);

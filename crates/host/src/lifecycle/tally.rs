@@ -51,8 +51,8 @@ impl Tally {
                 Offered::Swapped(id, result) => {
                     self.keep.insert(id);
                     match result {
-                        Ok(swapped) => self.swapped(Ok(swapped)),
                         Err(failed) => failures.push(failed),
+                        swapped => self.swapped(swapped),
                     }
                 }
                 Offered::Broken { keeps, failed } => {
