@@ -71,5 +71,5 @@ package: setup  ## a tar.gz, two .deb and a wheel with SHA256SUMS, for this mach
 	cargo build --release --locked --package ovos-tools $(DOORS)
 	PLUGINS=$(TARGET)/package-plugins scripts/package.sh release
 
-release-check:  ## the packages of x86_64, aarch64 and armv7 for old systems, each installed and tried in an empty one; hours
+release-check:  ## the packages of x86_64, aarch64 and armv7 for old systems, each installed and tried in an empty one; an hour or two
 	scripts/release-check.sh

@@ -1,7 +1,7 @@
 #!/bin/sh
 # release-check.sh [TARGET...]: the packages of a release, optimized and for glibc 2.28 (Debian 10 and later), each installed and
-# tried in an empty place by scripts/package-check.sh. Without arguments for x86_64, aarch64 and armv7; hours on two cores. The
-# toolbox gstreamer is packed for x86_64 alone, because it is built with the libraries of this machine.
+# tried in an empty place by scripts/package-check.sh. Without arguments for x86_64, aarch64 and armv7; about half an hour each on
+# two cores. The toolbox gstreamer is packed for x86_64 alone, because it is built with the libraries of this machine.
 set -eu
 cd "$(dirname "$0")/.."
 
