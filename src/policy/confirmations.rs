@@ -12,7 +12,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use config::Asker;
+use config::{Asker, Principal};
 
 /// How long a call may take to come again after an operator's approval.
 const APPROVED: Duration = Duration::from_secs(60);
@@ -206,7 +206,7 @@ struct Refused {
 }
 
 /// The calls of which refusals in a row are counted: those of a tool that one caller refuses, or an operator, who is no caller.
-type Row = (Option<Asker>, String, String);
+type Row = (Option<Principal>, String, String);
 
 /// The calls that wait, and the refusals in force.
 #[derive(Debug)]
@@ -347,7 +347,7 @@ impl Confirmations {
         let before = before.map_or(0, |at| self.in_a_row.remove(at).1);
         let whole_tool = before + 1 >= IN_A_ROW;
         if !whole_tool {
-            let is_of_caller = |((asker, ..), _): &(Row, u32)| asker.is_some();
+            let is_of_caller = |((caller, ..), _): &(Row, u32)| caller.is_some();
             keep(&mut self.in_a_row, (row, before + 1), is_of_caller);
         }
         let mut call = waiting.clone();
@@ -415,11 +415,11 @@ fn keep<T>(list: &mut Vec<T>, newest: T, is_of_caller: impl Fn(&T) -> bool) {
 impl Subject {
     /// The row in which a refusal of the call counts.
     fn row(&self, by: By) -> Row {
-        let asker = match by {
-            By::Caller => Some(self.asker.clone()),
+        let caller = match by {
+            By::Caller => Some(self.asker.principal().clone()),
             By::Operator => None,
         };
-        (asker, self.toolbox_id.clone(), self.tool.clone())
+        (caller, self.toolbox_id.clone(), self.tool.clone())
     }
 }
 
@@ -435,6 +435,6 @@ impl Refused {
         let refused = &self.call.subject;
         (&refused.toolbox_id, &refused.tool) == (&subject.toolbox_id, &subject.tool)
             && (self.whole_tool || refused.arguments == subject.arguments)
-            && (self.by == By::Operator || refused.asker == subject.asker)
+            && (self.by == By::Operator || subject.asker.includes(&refused.asker))
     }
 }

@@ -471,12 +471,7 @@ fn a_confirmation_is_bound_to_those_for_whom_it_was_asked() {
     else {
         panic!("it waits");
     };
-    for other in [
-        json!(null),
-        json!(["hive:b"]),
-        json!(["bus:a"]),
-        json!(["hive:a", "hive:b"]),
-    ] {
+    for other in [json!(null), json!(["bus:a"]), json!(["hive:a", "hive:b"])] {
         let answer = desk
             .store
             .ask(&subject(other.clone()), Some(&waiting.token), told(), desk.now);
@@ -489,4 +484,25 @@ fn a_confirmation_is_bound_to_those_for_whom_it_was_asked() {
         desk.now,
     );
     assert!(matches!(answer, Answer::Confirmed(By::Caller)), "{answer:?}");
+}
+
+#[test]
+fn a_claim_to_ask_for_others_evades_no_refusal() {
+    let subject = |on_behalf: Value| {
+        let context = json!({"source": "skill", "on_behalf": on_behalf});
+        let asker = Asker::of(context.as_object().unwrap()).unwrap();
+        Subject::new(asker, None, ("robot", "move"), &Object::new(), (3, 7))
+    };
+    let told = || Told::new("moves the arm".to_owned(), json!([]), &json!([]));
+    let mut desk = Desk::new();
+    let Answer::Waits(waiting) = desk.store.ask(&subject(json!([])), None, told(), desk.now) else {
+        panic!("it waits");
+    };
+    desk.store
+        .decline(&subject(json!([])), &waiting.token, desk.now)
+        .unwrap();
+    for claim in [json!([]), json!(["bus:other"]), json!(["hive:a", "bus:b"])] {
+        let answer = desk.store.ask(&subject(claim.clone()), None, told(), desk.now);
+        assert!(matches!(answer, Answer::Refused(_)), "{claim}: {answer:?}");
+    }
 }

@@ -366,7 +366,7 @@ mod tests {
                 Effect::Resume,
                 true,
                 Decide::Allow,
-                Place::BuiltIn(5),
+                Place::BuiltIn(6),
             ),
             (
                 Caller::Hive,

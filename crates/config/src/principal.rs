@@ -158,6 +158,13 @@ impl Asker {
         std::iter::once(&self.principal).chain(&self.on_behalf)
     }
 
+    /// Whether all principals of another asker are among those of this one: what is refused to the other one is refused to this one,
+    /// whomever else it claims to ask for.
+    #[must_use]
+    pub fn includes(&self, other: &Self) -> bool {
+        other.all().all(|one| self.all().any(|own| own == one))
+    }
+
     /// Adds to a context that its request is made on behalf of this asker.
     pub fn mark(&self, context: &mut Object) {
         let all: Vec<String> = self.all().map(ToString::to_string).collect();

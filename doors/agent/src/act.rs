@@ -184,7 +184,13 @@ impl Hands<'_> {
             came.call_id = Some(call_id.clone());
             Box::new(came)
         };
-        let send = |patience| self.client.invoke(request, patience);
+        // What toolboxes want called at the end brings machines to rest, and no client has asked for it.
+        let client = if self.ending {
+            &self.door.client
+        } else {
+            self.client
+        };
+        let send = |patience| client.invoke(request, patience);
         let sent = self.door.carry(tool, &call_id, send);
         let mut carried = sent.map_err(|error| {
             self.gone(&error);
