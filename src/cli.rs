@@ -61,7 +61,11 @@ Examples:
   ovos-tools run morning.json              several calls, from a file
   ovos-tools plan add a=1 b=2              what a call would do, without doing it
   ovos-tools stop                          emergency stop of everything
-  ovos-tools mcp                           the tools for Claude, VS Code and other MCP clients, a program of its own
+
+Doors, each a program of its own with a --help of its own:
+  ovos-tools mcp                           the tools for Claude, VS Code and other MCP clients
+  ovos-tools voice                         the tools for a conversation with a speech service
+  ovos-tools agent                         a language model that pursues a goal with the tools
 
 Exit codes:
   0  done

@@ -1,11 +1,8 @@
 //! Exports the tool list in the formats of model vendors.
 //!
-//! Owns the formats of the vendors' tool definitions and the names tools are exported under. Pure, and independent of
-//! the registry: the caller selects the tools (and leaves out those a model must not call, tools of effect `resume`).
-//! `tests/export_vendor_types.rs` checks the result against the vendors' own published types. Read [`export`] first,
-//! then `name` for the names.
+//! Owns the formats of the vendors' tool definitions. Pure, and independent of the registry: the caller selects the tools (and leaves out those a model must not call, tools of effect `resume`).
+//! `tests/export_vendor_types.rs` checks the result against the vendors' own published types. Read [`export`].
 
-mod name;
 mod parameters;
 mod vendors;
 
@@ -14,7 +11,7 @@ use std::str::FromStr;
 
 use serde_json::Value;
 
-pub use name::{MAX_NAME, exported_names, is_portable, portable_name};
+pub use crate::names::{MAX_NAME, exported_names, is_portable, portable_name};
 
 /// An export format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -89,7 +86,7 @@ pub struct UnknownFormat {
 /// The properties of a tool that an export uses.
 #[derive(Debug, Clone, Copy)]
 pub struct ExportTool<'a> {
-    /// The name given to the model, from [`exported_names`]; the model calls the tool by it.
+    /// The name given to the model; the model calls the tool by it.
     pub exported_name: &'a str,
     /// The toolbox that owns the tool.
     pub toolbox_id: &'a str,

@@ -24,6 +24,7 @@ pub mod cli;
 mod content;
 pub mod export;
 pub mod logs;
+pub mod names;
 pub mod policy;
 pub mod registry;
 pub mod service;

@@ -6,7 +6,6 @@ mod backends;
 mod confirmations;
 #[cfg(test)]
 mod confirmations_tests;
-mod principal;
 mod rules;
 
 use std::time::Duration;
@@ -14,9 +13,8 @@ use std::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
 
 pub use backends::Backends;
-pub use config::{Caller, Decide, Rule};
+pub use config::{Asker, Caller, Decide, Principal, Rule};
 pub use confirmations::{Answer, By, Confirmations, Hold, Subject, Told, Unknown, Waiting};
-pub use principal::Principal;
 pub use rules::{Decision, Place, Question, built_in, decide};
 
 /// The rules in force, and the calls that wait to be confirmed.
@@ -28,20 +26,37 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Creates a policy with these rules before the built-in ones. A call waits to be confirmed for `confirm`.
+    /// Creates a policy with these rules before the built-in ones, which depend on `operator_tools`. A call waits to be confirmed for
+    /// `confirm`.
     #[must_use]
-    pub fn new(configured: Vec<Rule>, confirm: Duration) -> Self {
+    pub fn new(configured: Vec<Rule>, operator_tools: bool, confirm: Duration) -> Self {
         Self {
             configured,
-            built_in: built_in(),
+            built_in: built_in(operator_tools),
             confirmations: Mutex::new(Confirmations::new(confirm)),
         }
     }
 
-    /// Decides on a call.
+    /// Decides on a call of an asker: the strictest decision for one of its principals, and that principal. `question` is asked
+    /// for each of them.
     #[must_use]
-    pub fn decide(&self, question: &Question<'_>) -> Decision {
-        decide(&self.configured, &self.built_in, question)
+    pub fn decide<'a>(
+        &self,
+        asker: &'a Asker,
+        question: impl Fn(&'a Principal) -> Question<'a>,
+    ) -> (Decision, &'a Principal) {
+        let decided = |principal| {
+            let decision = decide(&self.configured, &self.built_in, &question(principal));
+            (decision, principal)
+        };
+        let others = asker.on_behalf().iter().map(decided);
+        others.fold(decided(asker.principal()), |strictest, other| {
+            if other.0.decide > strictest.0.decide {
+                other
+            } else {
+                strictest
+            }
+        })
     }
 
     /// The calls that wait.

@@ -3,20 +3,21 @@
 //! A request uses one snapshot throughout, so a concurrent reload cannot show it half a toolbox. The registry knows
 //! neither the bus nor plugins. Read [`Snapshot`].
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use ovos_toolbox_wire::Effect;
+use ovos_toolbox_wire::{Effect, ToolDefinition};
 use serde::Serialize;
+use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::sync::watch;
 
-use crate::export::portable_name;
+use crate::names::{Meaning, NamedTool, Names, Renamed, fold};
 use schema::CompiledTool;
 
-/// The separator between the toolbox id and the tool's name in an alias.
-pub const ALIAS_SEPARATOR: &str = "__";
+/// No copy of a toolbox has this number: they are counted from 1.
+const NOT_LOADED: u64 = 0;
 
 /// One tool that can be called.
 #[derive(Debug)]
@@ -80,10 +81,28 @@ impl Tool {
         self.compiled.definition.effect
     }
 
-    /// Returns `<toolbox_id>__<name>`, which identifies the tool also if several toolboxes share its name.
+    /// The emergency stop, under this name, of a toolbox whose tools are not known.
     #[must_use]
-    pub fn alias(&self) -> String {
-        format!("{}{ALIAS_SEPARATOR}{}", self.toolbox_id, self.name())
+    pub fn stop_of_unknown(toolbox_id: &str, name: &str) -> Option<Self> {
+        let definition = ToolDefinition {
+            name: name.to_owned(),
+            description: String::new(),
+            category: None,
+            effect: Effect::Stop,
+            timeout_ms: None,
+            agent_end: Vec::new(),
+            validates: false,
+            argument_schema: json!({"type": "object"}),
+            output_schema: json!({"type": "object"}),
+        };
+        let compiled = Arc::new(CompiledTool::new(definition));
+        Self::new(toolbox_id, NOT_LOADED, compiled).ok()
+    }
+
+    /// Whether a toolbox has listed the tool.
+    #[must_use]
+    pub fn is_loaded(&self) -> bool {
+        self.generation != NOT_LOADED
     }
 }
 
@@ -117,12 +136,12 @@ pub struct ToolboxEntry {
 #[derive(Debug, Default)]
 pub struct Snapshot {
     toolboxes: BTreeMap<String, ToolboxEntry>,
-    by_name: HashMap<String, Vec<Arc<Tool>>>,
-    /// Tools by portable name, which `export` uses if neither name nor alias is acceptable to every vendor.
-    by_portable_name: HashMap<String, Arc<Tool>>,
-    /// The names and portable names of all tools with effect `stop`. Aliases are left out because they contain the
-    /// name.
-    stops: Vec<String>,
+    /// Every tool: first those that are listed, in their order, then those that their toolboxes yield.
+    all: Vec<Arc<Tool>>,
+    listed: usize,
+    names: Names,
+    /// The texts of which every request for a stop contains one, folded.
+    stop_marks: Vec<String>,
 }
 
 /// The result of looking up a name in a snapshot.
@@ -136,42 +155,66 @@ pub enum Found {
     None,
 }
 
+/// The emergency stops that a name may mean.
+#[derive(Debug, Default)]
+pub struct StopsOfName {
+    /// Tools of effect `stop`.
+    pub tools: Vec<Arc<Tool>>,
+    /// Known toolboxes whose tools are not known.
+    pub toolboxes: Vec<String>,
+}
+
 impl Snapshot {
     /// Creates a snapshot of these toolboxes.
     #[must_use]
     pub fn new(toolboxes: impl IntoIterator<Item = ToolboxEntry>) -> Self {
+        Self::with_known(toolboxes, [])
+    }
+
+    /// Creates a snapshot of these toolboxes. `known` are the ids of toolboxes that offer no tools now, because they are off, have
+    /// failed, or still start: their aliases belong to them.
+    #[must_use]
+    pub fn with_known(
+        toolboxes: impl IntoIterator<Item = ToolboxEntry>,
+        known: impl IntoIterator<Item = String>,
+    ) -> Self {
         let toolboxes: BTreeMap<String, ToolboxEntry> = toolboxes
             .into_iter()
             .map(|entry| (entry.toolbox_id.clone(), entry))
             .collect();
-        let mut by_name: HashMap<String, Vec<Arc<Tool>>> = HashMap::new();
-        let mut by_portable_name = HashMap::new();
-        let mut stops = Vec::new();
-        for tool in toolboxes.values().flat_map(|entry| &entry.tools) {
-            by_name
-                .entry(tool.name().to_owned())
-                .or_default()
-                .push(tool.clone());
-            let portable = portable_name(&tool.toolbox_id, tool.name());
-            if tool.effect() == Effect::Stop {
-                stops.extend([tool.name().to_owned(), portable.clone()]);
-            }
-            by_portable_name.insert(portable, tool.clone());
-        }
+        let known: Vec<String> = known.into_iter().collect();
+        let listed = toolboxes.values().flat_map(|entry| &entry.tools);
+        let mut all: Vec<Arc<Tool>> = listed.cloned().collect();
+        let listed = all.len();
+        all.extend(toolboxes.values().flat_map(|entry| &entry.yielded).cloned());
+        let named = all.iter().enumerate().map(|(place, tool)| NamedTool {
+            toolbox_id: &tool.toolbox_id,
+            name: tool.name(),
+            stops: tool.effect() == Effect::Stop,
+            yields: place >= listed,
+        });
+        let named: Vec<NamedTool<'_>> = named.collect();
+        let ids = known.iter().chain(toolboxes.keys()).map(String::as_str);
+        let names = Names::new(&named, ids);
+        let stop_marks = names.stop_marks().map(str::to_owned).collect();
         Self {
             toolboxes,
-            by_name,
-            by_portable_name,
-            stops,
+            all,
+            listed,
+            names,
+            stop_marks,
         }
     }
 
-    /// Whether this JSON text may name a tool of effect `stop`. `false` is certain, `true` is not.
+    /// Whether this JSON text may ask for a stop by its name. `false` is certain, `true` is not.
     #[must_use]
     pub fn may_stop(&self, json: &str) -> bool {
         // A name can also be written with `\u00..` escapes.
-        !self.stops.is_empty()
-            && (self.stops.iter().any(|name| json.contains(name.as_str())) || json.contains("\\u00"))
+        let marked = || {
+            let json = fold(json);
+            self.stop_marks.iter().any(|mark| json.contains(mark.as_str()))
+        };
+        !self.stop_marks.is_empty() && (json.contains("\\u00") || marked())
     }
 
     /// All toolboxes, sorted by id.
@@ -187,43 +230,55 @@ impl Snapshot {
 
     /// All tools, grouped by toolbox; a name that two toolboxes share occurs twice.
     pub fn tools(&self) -> impl Iterator<Item = &Arc<Tool>> {
-        self.toolboxes.values().flat_map(|entry| &entry.tools)
+        self.all.iter().take(self.listed)
     }
 
-    /// Looks up a tool by its name, its alias `<toolbox_id>__<name>`, or its portable name. If `toolbox_id` is given,
-    /// only the tools of that toolbox count. A tool that its toolbox yields is found by its alias, or with `toolbox_id`.
+    /// The tools as [`Self::tools`], each with the name that means it alone and that every vendor accepts.
+    pub fn called(&self) -> impl Iterator<Item = (&Arc<Tool>, &str)> {
+        self.tools()
+            .zip(self.names.call_names().iter().map(String::as_str))
+    }
+
+    /// The listed tools that their own names do not mean: why, and the name that means the tool.
+    pub fn renamed(&self) -> impl Iterator<Item = (&Arc<Tool>, &Renamed, &str)> {
+        let why = self.called().zip(self.names.renamed());
+        why.filter_map(|((tool, name), why)| Some((tool, why.as_ref()?, name)))
+    }
+
+    /// Looks up a tool by its name, its alias `<toolbox_id>__<name>`, or its portable name, as [`Names::find`] does. If `toolbox_id`
+    /// is given, only the tools of that toolbox count. A tool that its toolbox yields is found by its alias, or with `toolbox_id`.
     #[must_use]
     pub fn find(&self, name: &str, toolbox_id: Option<&str>) -> Found {
-        let named = self.by_name.get(name).map(Vec::as_slice).unwrap_or_default();
-        let wanted = |tool: &&Arc<Tool>| toolbox_id.is_none_or(|id| tool.toolbox_id == id);
-        let tools: Vec<Arc<Tool>> = named.iter().filter(wanted).cloned().collect();
-        match tools.as_slice() {
-            [one] => Found::One(one.clone()),
-            [] => {
-                let yielded = || {
-                    self.toolbox(toolbox_id?)?
-                        .yielded
-                        .iter()
-                        .find(|tool| tool.name() == name)
-                };
-                let tool = yielded()
-                    .cloned()
-                    .or_else(|| self.find_alias(name))
-                    .or_else(|| self.by_portable_name.get(name).cloned());
-                tool.filter(|tool| wanted(&tool)).map_or(Found::None, Found::One)
-            }
-            _ => Found::Several(tools),
+        match self.names.find(name, toolbox_id) {
+            Meaning::One(place) => Found::One(self.all[place].clone()),
+            Meaning::Several(places) => Found::Several(self.at(&places)),
+            Meaning::None => Found::None,
         }
     }
 
-    fn find_alias(&self, alias: &str) -> Option<Arc<Tool>> {
-        // Both parts may contain the separator themselves, so every occurrence is tried.
-        alias.match_indices(ALIAS_SEPARATOR).find_map(|(at, separator)| {
-            let (toolbox_id, name) = (&alias[..at], &alias[at + separator.len()..]);
-            let toolbox = self.toolboxes.get(toolbox_id)?;
-            let mut tools = toolbox.tools.iter().chain(&toolbox.yielded);
-            tools.find(|tool| tool.name() == name).cloned()
-        })
+    /// The emergency stops that a name may mean that means no single tool.
+    #[must_use]
+    pub fn stops(&self, name: &str) -> StopsOfName {
+        let stops = self.names.stops(name);
+        StopsOfName {
+            tools: self.at(&stops.tools),
+            toolboxes: stops.toolboxes,
+        }
+    }
+
+    /// The known toolboxes, with and without tools.
+    pub fn known(&self) -> impl Iterator<Item = &str> {
+        self.names.ids()
+    }
+
+    /// The name of a tool that is very much like this one.
+    #[must_use]
+    pub fn nearest(&self, name: &str) -> Option<&str> {
+        self.names.nearest(name)
+    }
+
+    fn at(&self, places: &[usize]) -> Vec<Arc<Tool>> {
+        places.iter().map(|place| self.all[*place].clone()).collect()
     }
 }
 

@@ -214,9 +214,10 @@ impl Running {
             tracker: tracker.clone(),
             end: end.clone(),
         })?;
-        let policy = Arc::new(Policy::new(config.service.policy.clone(), config.service.confirm));
+        let (rules, operator_tools) = (config.service.policy.clone(), config.service.operator_tools);
+        let policy = Arc::new(Policy::new(rules, operator_tools, config.service.confirm));
         let settings = Settings {
-            operator_tools: config.service.operator_tools,
+            operator_tools,
             policy: policy.clone(),
             max_answer_bytes: config.bus.max_message_bytes,
             content_dir: config.service.content_dir(),

@@ -111,8 +111,8 @@ impl Stage {
             .client
             .ask("ovos.tools.stop", &json!({ "toolbox_id": "testbed" }));
         let stop_id = &stopped["toolboxes"][0]["stop_id"];
-        let resume = json!({ "toolbox_id": "testbed", "stop_id": stop_id });
-        let resumed = self.client.ask("ovos.tools.resume", &resume);
+        let resume = json!({ "do": "resume", "toolbox_id": "testbed", "stop_id": stop_id });
+        let resumed = self.control(&resume.to_string());
         assert_eq!(resumed["toolboxes"][0]["ok"], true, "{resumed}");
     }
 
@@ -357,6 +357,161 @@ fn a_rule_for_simulators_holds_a_resume_and_so_does_one_for_hardware() {
         stage.client.ask("ovos.tools.stop", &json!({}));
         let answer = stage.client.invoke("reset_stop", &json!({}));
         refused(&answer, &["'reset_stop'", "rule 1 of service.policy"]);
+    }
+}
+
+#[test]
+fn a_stop_is_lifted_only_by_those_who_may() {
+    let named = |who: &str, decide: &str| json!({"who": who, "effects": ["resume"], "decide": decide});
+    // The columns: rules; operator_tools; whether a bus client may resume a simulator, and hardware.
+    for (policy, operator_tools, simulator, hardware) in [
+        (json!([]), false, true, false),
+        (json!([]), true, true, true),
+        // No rule widens it.
+        (
+            json!([
+                named("hive", "allow"),
+                named("door", "allow"),
+                named("bus", "allow")
+            ]),
+            false,
+            true,
+            false,
+        ),
+        (json!([{"decide": "allow"}]), true, true, true),
+        // Rules that narrow it.
+        (json!([named("bus", "deny")]), true, false, false),
+        (json!([named("bus", "confirm")]), true, false, false),
+        (json!([{"who": "bus", "decide": "deny"}]), true, false, false),
+        (
+            json!([{"tools": ["testbed__*"], "decide": "deny"}]),
+            true,
+            false,
+            false,
+        ),
+        // Rules about something else.
+        (
+            json!([{"who": "bus", "effects": ["motion"], "decide": "deny"}]),
+            true,
+            true,
+            true,
+        ),
+        (
+            json!([{"tools": ["other__*"], "decide": "deny"}]),
+            true,
+            true,
+            true,
+        ),
+    ] {
+        for (simulated, may) in [(true, simulator), (false, hardware)] {
+            let case = format!("{policy} {operator_tools} {simulated}");
+            let keys = json!({ "policy": policy, "operator_tools": operator_tools });
+            let mut stage = stage_with(&keys, simulated);
+            let stopped = stage.client.ask("ovos.tools.stop", &json!({}));
+            let stop_id = stopped["toolboxes"][0]["stop_id"].clone();
+            let satellite = Client::connect(stage.scene.port).as_satellite("kitchen");
+            for mut client in [stage.door("mcp"), stage.door("console"), satellite] {
+                for toolbox_id in ["testbed", "all"] {
+                    let resume = json!({ "toolbox_id": toolbox_id, "stop_id": stop_id });
+                    let answer = client.ask("ovos.tools.resume", &resume);
+                    let answer = &answer["toolboxes"][0];
+                    assert_eq!(answer["ok"], false, "{case}: {answer}");
+                    let error = answer["error"].as_str().unwrap();
+                    assert!(
+                        error.starts_with("PermissionError: the emergency stop of '"),
+                        "{case}: {error}"
+                    );
+                }
+                let answer = client.invoke("reset_stop", &json!({}));
+                refused(&answer, &[]);
+            }
+            let resume = json!({ "toolbox_id": "all", "stop_id": stop_id });
+            let answer = stage.client.ask("ovos.tools.resume", &resume);
+            assert_eq!(answer["toolboxes"][0]["ok"], may, "{case}: {answer}");
+            if !may {
+                let answer = stage.client.invoke("reset_stop", &json!({}));
+                refused(&answer, &[]);
+                // The people of the machine always may, with the command line.
+                let (code, shown) = stage.person(&["resume", "testbed", stop_id.as_str().unwrap()]);
+                assert_eq!(code, Some(0), "{case}: {shown}");
+            }
+            let status = stage.client.ask("ovos.tools.status", &json!({}));
+            assert_eq!(status["toolboxes"][0]["latched"], false, "{case}: {status}");
+        }
+    }
+}
+
+#[test]
+fn a_claim_to_ask_for_others_gains_nothing() {
+    let mut stage = stage(
+        &json!([{"who": "hive", "effects": ["motion"], "decide": "deny"}]),
+        true,
+    );
+    let ask = |source: &str, peer: &str, on_behalf: Value| {
+        let context = json!({"source": source, "peer": peer, "ident": "i", "on_behalf": on_behalf});
+        let data = json!({"name": "assemble", "args": wave(), "toolbox_id": "testbed"});
+        let frame = json!({"type": "ovos.tools.invoke", "data": data, "context": context});
+        frame.to_string()
+    };
+    for (source, peer, on_behalf, error) in [
+        ("skill", "", json!(null), None),
+        ("skill", "", json!(["bus:other"]), None),
+        (
+            "skill",
+            "",
+            json!(["hive:kitchen"]),
+            Some("PermissionError: 'assemble' of toolbox 'testbed' is not for hive:kitchen"),
+        ),
+        (
+            "ovos-tools-agent",
+            "",
+            json!(["bus:a", "hive:kitchen"]),
+            Some("PermissionError: "),
+        ),
+        // A satellite stays one, whatever it claims.
+        (
+            "skill",
+            "kitchen::1",
+            json!(["bus:skill"]),
+            Some("PermissionError: "),
+        ),
+        ("skill", "kitchen::1", json!([]), Some("PermissionError: ")),
+        (
+            "skill",
+            "",
+            json!("bus"),
+            Some("ValueError: 'on_behalf' in the context must be "),
+        ),
+        (
+            "skill",
+            "",
+            json!(["local"]),
+            Some("ValueError: 'on_behalf' in the context must be "),
+        ),
+    ] {
+        stage.client.send_text(&ask(source, peer, on_behalf.clone()));
+        let answer = stage.client.until("the answer", |frame| {
+            let is_it = frame["type"] == "ovos.tools.invoke.response" && frame["context"]["ident"] == "i";
+            is_it.then(|| frame["data"].clone())
+        });
+        let said = answer["error"].as_str();
+        match error {
+            None => assert_eq!(said, None, "{source} {peer} {on_behalf}"),
+            Some(error) => assert!(
+                said.is_some_and(|said| said.starts_with(error)),
+                "{on_behalf}: {answer}"
+            ),
+        }
+    }
+    // No claim keeps a stop from being carried out.
+    for on_behalf in [json!(["hive:kitchen"]), json!("nonsense"), json!(5)] {
+        let context = json!({"source": "x", "on_behalf": on_behalf, "ident": "s"});
+        let stop = json!({"type": "ovos.tools.invoke", "data": {"name": "stop"}, "context": context});
+        stage.client.send_text(&stop.to_string());
+        stage.client.until("the answer", |frame| {
+            let is_it = frame["context"]["ident"] == "s" && frame["data"]["result"]["success"] == true;
+            is_it.then_some(())
+        });
     }
 }
 

@@ -323,3 +323,39 @@ fn check_answers_per_request(port: u16, toolboxes: usize) {
         assert_eq!(answers, *expected, "answers to {topic}");
     }
 }
+
+/// A toolbox that is added takes the own name from a tool of another one: the reload says so, and the status goes on to.
+#[test]
+fn a_reload_names_the_tools_whose_names_became_ambiguous() {
+    let scene = Scene::new(&json!({}));
+    let _bus = scene.bus(BusKind::Embedded);
+    let shelf = Shelf::new(&scene);
+    let mut client = Client::connect(scene.port);
+    let put = |name: &str| shelf.put(name, &fs::read(testbed_plugins().join(name)).unwrap());
+    put("testbed.so");
+    let mut service = scene.ours("service", &["serve", "--plugins", shelf.dir.to_str().unwrap()]);
+    ready(&mut service, &mut client);
+    let renamed = |client: &mut Client| {
+        client.ask("ovos.tools.status", &json!({}))["toolboxes"][0]["renamed_tools"].take()
+    };
+    assert_eq!(renamed(&mut client), json!(null));
+    put("testbed_dup.so");
+    let reloaded = client.ask("ovos.tools.reload", &json!({ "detail": true }));
+    let of_testbed = "`dup` is called `testbed__dup`: testbed_dup has a tool of this name, too";
+    let of_other = "`dup` is called `testbed_dup__dup`: testbed has a tool of this name, too";
+    let told = [
+        format!("testbed: {of_testbed}"),
+        format!("testbed_dup: {of_other}"),
+    ];
+    assert_eq!(reloaded["renamed"], json!(told), "{reloaded}");
+    assert_eq!(renamed(&mut client), json!([of_testbed]));
+    let reloaded = client.ask("ovos.tools.reload", &json!({ "detail": true }));
+    assert_eq!(reloaded.get("renamed"), None, "nothing is new");
+    let published = client.ask("ovos.tools.reload", &json!({}));
+    let keys: Vec<&String> = published.as_object().unwrap().keys().collect();
+    assert_eq!(
+        keys,
+        ["tools", "loaded", "total_tools"],
+        "the published keys alone"
+    );
+}

@@ -1,7 +1,8 @@
 //! Why a tool that a request names is missing, if its toolbox is known to be down. Read [`Api::absence`].
 
 use super::Api;
-use crate::registry::{ALIAS_SEPARATOR, Snapshot};
+use crate::names::ALIAS_SEPARATOR;
+use crate::registry::Snapshot;
 use client::payload::ToolboxStatus;
 use schema::shorten_text;
 
@@ -10,7 +11,7 @@ const MAX_REASON: usize = 2000;
 
 impl Api {
     /// The text that follows the fixed text "unknown tool". It is empty, unless the request names a toolbox, by its id
-    /// or in an alias, and the reason why that toolbox offers nothing is known, or toolboxes still start.
+    /// or in an alias, and the reason why that toolbox offers nothing is known, toolboxes still start, or a tool has another name.
     pub(super) fn absence(&self, snapshot: &Snapshot, name: &str, toolbox_id: Option<&str>) -> String {
         let reason = self.why_down(snapshot, name, toolbox_id);
         let not_loaded = toolbox_id.filter(|id| snapshot.toolbox(id).is_none());
@@ -20,7 +21,8 @@ impl Api {
                 let (loaded, starting) = (loaded(snapshot), self.starting());
                 format!(": toolbox '{id}' is not loaded; {loaded}{starting}")
             }
-            (None, None) => self.starting().to_owned(),
+            (None, None) if !self.starting().is_empty() => self.starting().to_owned(),
+            (None, None) => other_name(snapshot, name),
         }
     }
 
@@ -66,6 +68,17 @@ impl Api {
             ": toolboxes are still starting; ask again when mycroft.ovos_tools.all_loaded is true"
         }
     }
+}
+
+/// The text about a tool that has this name but is called by another one, or else has nearly this name.
+fn other_name(snapshot: &Snapshot, name: &str) -> String {
+    let mut renamed = snapshot.renamed().filter(|(tool, ..)| tool.name() == name);
+    if let Some((tool, why, called)) = renamed.next() {
+        let id = &tool.toolbox_id;
+        return format!(": {why}; the tool of this name in '{id}' is called '{called}'");
+    }
+    let nearest = snapshot.nearest(name);
+    nearest.map_or_else(String::new, |nearest| format!(": did you mean '{nearest}'?"))
 }
 
 /// The state of a toolbox or of its backend, and the reason, if that explains why it offers no tool.

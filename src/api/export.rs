@@ -1,12 +1,14 @@
 //! `ovos.tools.export`: the tools in a model's own format.
 
+use std::sync::Arc;
+
 use ovos_toolbox_wire::{Effect, FailureKind};
 use serde_json::Value;
 
 use super::error::{OrError, WireError};
 use super::request::{text, texts};
 use super::{Api, Request};
-use crate::export::{ExportTool, Format, export, exported_names};
+use crate::export::{ExportTool, Format, export};
 use crate::registry::{Found, Tool};
 use client::payload::ExportResponse;
 
@@ -31,28 +33,22 @@ impl Api {
                 format!("toolbox '{id}' is not loaded"),
             ));
         }
-        if let Some(unknown) = wanted
-            .iter()
-            .flatten()
-            .find(|name| matches!(snapshot.find(name, None), Found::None))
-        {
-            return Err(WireError::unknown_tool(unknown));
-        }
-        // Names are made from all tools, exported or not: a name that is ambiguous in a call must not look unique
-        // here.
-        let pairs = snapshot
-            .tools()
-            .map(|tool| (tool.toolbox_id.as_str(), tool.name()));
-        let names = exported_names(pairs);
+        let wanted = wanted.map(|names| {
+            let tools = names.iter().map(|name| match snapshot.find(name, None) {
+                Found::One(tool) => Ok(vec![tool]),
+                Found::Several(tools) => Ok(tools),
+                Found::None => Err(WireError::unknown_tool(name)),
+            });
+            tools.collect::<Result<Vec<_>, _>>().map(|tools| tools.concat())
+        });
+        let wanted = wanted.transpose()?;
         let tools: Vec<ExportTool<'_>> = snapshot
-            .tools()
-            .zip(&names)
+            .called()
             .filter(|(tool, _)| tool.effect() != Effect::Resume)
             .filter(|(tool, _)| toolbox_id.as_ref().is_none_or(|id| tool.toolbox_id == *id))
-            .filter(|(tool, exported)| {
-                wanted
-                    .as_ref()
-                    .is_none_or(|wanted| wanted.iter().any(|name| goes_by(tool, exported, name)))
+            .filter(|(tool, _)| {
+                let is_it = |wanted: &Arc<Tool>| Arc::ptr_eq(wanted, tool);
+                wanted.as_ref().is_none_or(|wanted| wanted.iter().any(is_it))
             })
             .map(|(tool, exported_name)| ExportTool {
                 exported_name,
@@ -81,8 +77,4 @@ fn output_schema(format: Format, tool: &Tool) -> &Value {
     } else {
         &definition.output_schema
     }
-}
-
-fn goes_by(tool: &Tool, exported: &str, name: &str) -> bool {
-    name == tool.name() || name == exported || name == tool.alias()
 }

@@ -15,10 +15,10 @@ use super::error::WireError;
 use super::permit::Denied;
 use super::progress::Progress;
 use super::request::{call_id, call_options};
-use super::resolve::{Name, RELOAD_PATIENCE, python_text, unavailable};
+use super::resolve::{Name, RELOAD_PATIENCE, python_text, tools_of, unavailable};
 use super::{Api, Request};
 use crate::content::Gathered;
-use crate::registry::{Found, Tool};
+use crate::registry::Tool;
 use client::payload::{CallOptions, CallResponse, ContentMode, InvokeResponse};
 use engine::{CallEnd, CallFacts, Lease, Place, Refusal, Verdict};
 use schema::Unknown;
@@ -43,9 +43,11 @@ impl Api {
         snapshot.toolbox(&toolbox_id)?;
         // The published contract accepts any value as a name here.
         let name = request.data.get("name").map_or_else(String::new, python_text);
-        let found = match snapshot.find(&name, Some(&toolbox_id)) {
-            Found::One(tool) => Ok(vec![tool]),
-            _ => Err(WireError::unknown_tool_of(&name, &toolbox_id)),
+        let tools = tools_of(&snapshot, &toolbox_id, &name);
+        let found = if tools.is_empty() {
+            Err(WireError::unknown_tool_of(&name, &toolbox_id))
+        } else {
+            Ok(tools)
         };
         let InvokeResponse {
             name: _,

@@ -84,7 +84,8 @@ impl Api {
         let found = self.resolve(&request.data).and_then(|(name, mut tools)| {
             let detail = flag(&request.data, "detail")?;
             match (tools.pop(), tools.is_empty()) {
-                (Some(tool), true) => Ok(Listed::new(&tool, detail)),
+                (Some(tool), true) if tool.is_loaded() => Ok(Listed::new(&tool, detail)),
+                (Some(_), true) => Err(WireError::unknown_tool(&name)),
                 // A call of this name would run all of these stops, but to show one of them would be a guess.
                 _ => Err(WireError::new(
                     FailureKind::AmbiguousToolError,

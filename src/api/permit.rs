@@ -6,8 +6,9 @@ use ovos_toolbox_wire::{Effect, FailureKind};
 
 use super::actions::{everything, for_people, told};
 use super::error::WireError;
+use super::stop::EVERYTHING;
 use super::{Api, Request};
-use crate::policy::{Answer, By, Decide, Decision, Hold, Principal, Question, Subject, Told};
+use crate::policy::{Answer, Asker, By, Decide, Decision, Hold, Principal, Question, Subject, Told};
 use crate::registry::Tool;
 use client::payload::{CallOptions, Confirm};
 use engine::{CallFacts, Lease, Plan, Refusal};
@@ -41,11 +42,11 @@ impl Api {
         options: &CallOptions,
         call: &CallFacts,
     ) -> Result<Option<Plan>, Denied> {
-        let principal = Principal::of(&request.head.context);
+        let asker = asker(request).map_err(Denied::Answer)?;
         let policy = &self.settings.policy;
         let subject = || {
             Subject::new(
-                principal.clone(),
+                asker.clone(),
                 request.head.session_id(),
                 (&tool.toolbox_id, tool.name()),
                 &run.args,
@@ -55,7 +56,7 @@ impl Api {
         if let Some(token) = &options.decline {
             return Err(Denied::Answer(self.declined(&subject(), token)));
         }
-        let on = |simulated| policy.decide(&question(&principal, tool, simulated));
+        let on = |simulated| policy.decide(&asker, |principal| question(principal, tool, simulated));
         let mut plan = None;
         let mut decision = on(false);
         let on_simulator = on(true);
@@ -65,7 +66,7 @@ impl Api {
                 Some(simulated) => simulated,
                 // Both rules decide alike and differ only in their names, so no plan is needed. A safe tool, which is
                 // never confirmed, waits for a plan only if exactly one of the rules denies it.
-                None if decision.decide == on_simulator.decide => false,
+                None if decision.0.decide == on_simulator.0.decide => false,
                 None => {
                     let made = self.engine.plan(lease, run).await.map_err(Denied::Engine)?;
                     let simulated = backends.simulates(&made.claim().to_vec());
@@ -77,10 +78,14 @@ impl Api {
                 decision = on_simulator;
             }
         }
-        call.decided(&principal, decision.decide.as_str(), &decision.place);
+        let (decision, principal) = decision;
+        call.decided(&asker, decision.decide.as_str(), &decision.place);
         match decision.decide {
             Decide::Allow => return Ok(plan),
-            Decide::Deny => return Err(Denied::Answer(not_permitted(&principal, tool, &decision))),
+            Decide::Deny => {
+                let what = format!("'{}' of toolbox '{}'", tool.name(), tool.toolbox_id);
+                return Err(Denied::Answer(not_permitted(&what, principal, &decision)));
+            }
             Decide::Confirm => {}
         }
         // No confirmation is asked for a call that cannot run anyway.
@@ -114,7 +119,7 @@ impl Api {
         let mut confirmations = self.settings.policy.confirmations();
         let answer = confirmations.ask(subject, options.confirm.as_deref(), told, now);
         drop(confirmations);
-        let (principal, tool) = (subject.principal(), subject.tool());
+        let (principal, tool) = (subject.asker(), subject.tool());
         match answer {
             Answer::Confirmed(by) => {
                 let by = match by {
@@ -160,20 +165,65 @@ impl Api {
         }
     }
 
-    /// Whether this client may call a tool that lifts a stop, whether the backend is real or simulated.
-    pub(super) fn permit_resume(&self, request: &Request, tool: &Tool) -> Result<(), WireError> {
-        let principal = Principal::of(&request.head.context);
-        for simulated in [false, true] {
-            let decision = self
-                .settings
-                .policy
-                .decide(&question(&principal, tool, simulated));
+    /// Decides whether this client may lift a stop, asked as the call of `tool`. The decision is about everything that the stop holds,
+    /// because what holds a simulator may hold a machine, too.
+    ///
+    /// # Errors
+    /// The reason why it may not.
+    pub(super) fn permit_resume(
+        &self,
+        request: &Request,
+        toolbox_id: &str,
+        stop_id: Option<&str>,
+        tool: &str,
+    ) -> Result<(), WireError> {
+        let asker = asker(request)?;
+        let mut held = self.engine.latched();
+        held.retain(|_, stop| stop_id == Some(stop.stop_id.as_str()));
+        let held = held.into_keys().map(|id| {
+            let simulated = self.is_simulated(&id);
+            (id, simulated)
+        });
+        let mut held: Vec<(String, bool)> = held.collect();
+        if held.is_empty() {
+            // Nothing can be lifted: the answer says so to those who may resume at all.
+            held.push((toolbox_id.to_owned(), true));
+        }
+        for (id, simulated) in &held {
+            let simulated = *simulated;
+            let (decision, principal) = self.settings.policy.decide(&asker, |principal| Question {
+                principal,
+                toolbox_id: id,
+                tool,
+                effect: Effect::Resume,
+                simulated,
+            });
             if decision.decide != Decide::Allow {
-                return Err(not_permitted(&principal, tool, &decision));
+                let what = format!("the emergency stop of '{id}'");
+                return Err(not_permitted(&what, principal, &decision));
             }
         }
         Ok(())
     }
+
+    /// Whether nothing of a toolbox is hardware: all of it is simulated, or it only reads. `all` is every known toolbox.
+    fn is_simulated(&self, toolbox_id: &str) -> bool {
+        let snapshot = self.registry.snapshot();
+        if toolbox_id == EVERYTHING {
+            return snapshot.known().all(|id| self.is_simulated(id));
+        }
+        snapshot.toolbox(toolbox_id).is_some_and(|toolbox| {
+            let tools: Vec<_> = toolbox.tools.iter().chain(&toolbox.yielded).collect();
+            let only_reads = !tools.is_empty() && tools.iter().all(|tool| tool.effect() == Effect::Read);
+            let backends = self.toolboxes.backends(toolbox_id, toolbox.generation);
+            only_reads || backends.of_every_call() == Some(true)
+        })
+    }
+}
+
+/// Returns who makes a request, and for whom.
+fn asker(request: &Request) -> Result<Asker, WireError> {
+    Asker::of(&request.head.context).map_err(|unclear| WireError::new(FailureKind::ValueError, unclear))
 }
 
 fn question<'a>(principal: &'a Principal, tool: &'a Tool, simulated: bool) -> Question<'a> {
@@ -199,18 +249,11 @@ fn refused(tool: &str, refusal: Hold) -> WireError {
     )
 }
 
-fn not_permitted(principal: &Principal, tool: &Tool, decision: &Decision) -> WireError {
+fn not_permitted(what: &str, principal: &Principal, decision: &Decision) -> WireError {
     let reason = decision.reason.as_deref().map(|reason| format!(": {reason}"));
-    WireError::new(
-        FailureKind::PermissionError,
-        format!(
-            "'{}' of toolbox '{}' is not for {principal} ({}){}",
-            tool.name(),
-            tool.toolbox_id,
-            decision.place,
-            reason.unwrap_or_default()
-        ),
-    )
+    let reason = reason.unwrap_or_default();
+    let text = format!("{what} is not for {principal} ({}){reason}", decision.place);
+    WireError::new(FailureKind::PermissionError, text)
 }
 
 /// The text of a call's plan, which says what the call would do. Text that a model wrote into the arguments appears

@@ -11,7 +11,8 @@ use super::error::WireError;
 use super::request::{call_options, steps_of, text};
 use super::steps::MOST_STEPS;
 use super::{Api, Request, Topic};
-use crate::registry::{Found, Snapshot, Tool, ToolboxState};
+use crate::names::alias;
+use crate::registry::{Found, Snapshot, StopsOfName, Tool, ToolboxState};
 use engine::Lease;
 use schema::{python_type_name, shorten};
 
@@ -137,35 +138,33 @@ impl Api {
             return Err(WireError::missing_name());
         };
         let snapshot = self.registry.snapshot();
-        let asked = match text(data, "toolbox_id") {
-            Ok(asked) => asked,
-            Err(error) => return self.stops_or(&snapshot, &name, || error),
+        let (asked, error) = match text(data, "toolbox_id") {
+            Ok(asked) => (asked, None),
+            Err(error) => (None, Some(error)),
         };
-        match snapshot.find(&name, asked.as_deref()) {
-            Found::One(tool) => Ok((name, vec![tool])),
-            // A stop counts even if it names the wrong toolbox.
-            Found::None => self.stops_or(&snapshot, &name, || {
+        let found = match (&error, snapshot.find(&name, asked.as_deref())) {
+            (None, Found::One(tool)) => return Ok((name, vec![tool])),
+            (_, found) => found,
+        };
+        // A stop counts even if something else is wrong with the request, such as its toolbox.
+        let mut stops = stops(&snapshot, &name);
+        if stops.is_empty()
+            && let Some(id) = &asked
+        {
+            stops = stops_of(&snapshot, id, &name);
+        }
+        if !stops.is_empty() {
+            return Ok((name, stops));
+        }
+        Err(match (error, found) {
+            (Some(error), _) => error,
+            (None, Found::Several(tools)) => ambiguous(&snapshot, &name, &tools),
+            (None, _) => {
                 let mut error = WireError::unknown_tool(&name);
                 error.text += &self.absence(&snapshot, &name, asked.as_deref());
                 error
-            }),
-            Found::Several(tools) => self.stops_or(&snapshot, &name, || ambiguous(&name, &tools)),
-        }
-    }
-
-    /// Returns the stops of this name, whatever else is wrong with the request; the error if there are none.
-    fn stops_or(
-        &self,
-        snapshot: &Snapshot,
-        name: &str,
-        error: impl FnOnce() -> WireError,
-    ) -> Result<(String, Vec<Arc<Tool>>), WireError> {
-        let stops = stops(snapshot, name);
-        if stops.is_empty() {
-            Err(error())
-        } else {
-            Ok((name.to_owned(), stops))
-        }
+            }
+        })
     }
 
     /// Holds the toolbox of a tool for a call. While the toolbox is being replaced, waits for at most `patience`, and
@@ -235,15 +234,36 @@ fn wanted(topic: &Topic, data: &Object) -> Vec<(String, Option<String>)> {
     }
 }
 
-/// The tools of this name whose effect is `stop`.
+/// The emergency stops that a name means.
 pub(super) fn stops(snapshot: &Snapshot, name: &str) -> Vec<Arc<Tool>> {
-    let tools = match snapshot.find(name, None) {
+    match snapshot.find(name, None) {
+        Found::One(tool) => Some(tool)
+            .filter(|tool| tool.effect() == Effect::Stop)
+            .into_iter()
+            .collect(),
+        Found::Several(_) | Found::None => nearly_stops(snapshot, name),
+    }
+}
+
+/// The tools that a name means in one toolbox. There is more than one only if all of them are stops.
+pub(super) fn tools_of(snapshot: &Snapshot, toolbox_id: &str, name: &str) -> Vec<Arc<Tool>> {
+    match snapshot.find(name, Some(toolbox_id)) {
         Found::One(tool) => vec![tool],
-        Found::Several(tools) => tools,
-        Found::None => Vec::new(),
-    };
-    let stops = tools.into_iter();
-    stops.filter(|tool| tool.effect() == Effect::Stop).collect()
+        Found::Several(_) | Found::None => stops_of(snapshot, toolbox_id, name),
+    }
+}
+
+/// The emergency stops that a name means in one toolbox, which may be written in another case or whose tools may be unknown.
+fn stops_of(snapshot: &Snapshot, toolbox_id: &str, name: &str) -> Vec<Arc<Tool>> {
+    let mut stops = nearly_stops(snapshot, &alias(toolbox_id, name));
+    stops.retain(|tool| tool.toolbox_id == toolbox_id);
+    stops
+}
+
+fn nearly_stops(snapshot: &Snapshot, name: &str) -> Vec<Arc<Tool>> {
+    let StopsOfName { tools, toolboxes } = snapshot.stops(name);
+    let unknown = toolboxes.iter().filter_map(|id| Tool::stop_of_unknown(id, name));
+    tools.into_iter().chain(unknown.map(Arc::new)).collect()
 }
 
 pub(super) fn unavailable(toolbox_id: &str, reason: &str) -> WireError {
@@ -253,18 +273,18 @@ pub(super) fn unavailable(toolbox_id: &str, reason: &str) -> WireError {
     )
 }
 
-fn ambiguous(name: &str, tools: &[Arc<Tool>]) -> WireError {
-    let owners: Vec<String> = tools
-        .iter()
-        .map(|tool| format!("'{}'", tool.toolbox_id))
-        .collect();
-    let aliases: Vec<String> = tools.iter().map(|tool| format!("'{}'", tool.alias())).collect();
+fn ambiguous(snapshot: &Snapshot, name: &str, tools: &[Arc<Tool>]) -> WireError {
+    let owners = tools.iter().map(|tool| format!("'{}'", tool.toolbox_id));
+    let owners: Vec<String> = owners.collect();
+    let is_one = |(tool, _): &(&Arc<Tool>, &str)| tools.iter().any(|one| Arc::ptr_eq(one, tool));
+    let called = snapshot.called().filter(is_one);
+    let called: Vec<String> = called.map(|(_, name)| format!("'{name}'")).collect();
     WireError::new(
         FailureKind::AmbiguousToolError,
         format!(
             "'{name}' is owned by the toolboxes {}; give toolbox_id, or call {}",
             owners.join(" and "),
-            aliases.join(" or ")
+            called.join(" or ")
         ),
     )
 }

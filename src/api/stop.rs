@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 
 use super::error::WireError;
 use super::request::{required_text, steps_of};
-use super::resolve::{python_text, stops, unavailable};
+use super::resolve::{python_text, stops, tools_of, unavailable};
 use super::{Api, Request, Topic, Urgent};
-use crate::registry::{Found, Tool};
+use crate::registry::Tool;
 use bus::{Envelope, Message};
 use client::payload::{StopResponse, StoppedToolbox};
 use engine::{ResumeError, StopTarget, Stopped, Verdict};
@@ -25,6 +25,9 @@ const LARGEST: usize = 64 << 10;
 
 /// The name in a resume that lifts a stop from every toolbox that it holds.
 pub(super) const EVERYTHING: &str = "all";
+
+/// The name under which rules decide on `ovos.tools.resume`, as on a tool of each toolbox that the stop holds.
+const RESUME: &str = "resume";
 
 /// The entry of a resume's answer for one toolbox.
 fn resume_entry(toolbox_id: &str, error: Option<String>) -> StoppedToolbox {
@@ -129,10 +132,7 @@ impl Api {
                 let of_topic = toolbox_id.as_deref();
                 let named = of_topic.or_else(|| request.data.get("toolbox_id")?.as_str());
                 let name = request.data.get("name").map_or_else(String::new, python_text);
-                match named.map(|id| snapshot.find(&name, Some(id))) {
-                    Some(Found::One(tool)) => vec![tool],
-                    _ => Vec::new(),
-                }
+                named.map_or_else(Vec::new, |id| tools_of(&snapshot, id, &name))
             }
             Topic::Run => self.stops_among(&request.data),
             _ => self
@@ -183,7 +183,14 @@ impl Api {
     pub(super) async fn resume(&self, request: &Request) -> StopResponse {
         let text = |key| required_text(&request.data, key);
         match (text("toolbox_id"), text("stop_id")) {
-            (Ok(toolbox_id), Ok(stop_id)) => self.lift_stop(&toolbox_id, &stop_id).await,
+            (Ok(toolbox_id), Ok(stop_id)) => {
+                match self.permit_resume(request, &toolbox_id, Some(&stop_id), RESUME) {
+                    Ok(()) => self.lift_stop(&toolbox_id, &stop_id).await,
+                    Err(error) => StopResponse {
+                        toolboxes: vec![resume_entry(&toolbox_id, Some(error.text))],
+                    },
+                }
+            }
             (Err(error), _) | (_, Err(error)) => {
                 let toolbox_id = request.data.get("toolbox_id").and_then(Value::as_str);
                 let toolboxes = vec![resume_entry(toolbox_id.unwrap_or_default(), Some(error.text))];
@@ -272,10 +279,11 @@ impl Api {
                 ),
             ));
         }
-        self.permit_resume(request, tool)?;
         let holder = self.engine.latch(toolbox_id);
         let given = args.and_then(|args| args.get("stop_id")?.as_str());
-        let Some(stop_id) = given.map(str::to_owned).or(holder.map(|stop| stop.stop_id)) else {
+        let stop_id = given.map(str::to_owned).or(holder.map(|stop| stop.stop_id));
+        self.permit_resume(request, toolbox_id, stop_id.as_deref(), name)?;
+        let Some(stop_id) = stop_id else {
             let output = json!({"success": true, "message": "It was not in emergency stop state"});
             return Ok(self.concluded(tool, output).await);
         };

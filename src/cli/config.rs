@@ -7,7 +7,7 @@ use super::context::Context;
 use super::error::CliError;
 use super::paint::{Cell, Paint, Tone, plain};
 use crate::policy::{Place, built_in};
-use config::{Backend, Config, Decide, LayerKind, LayerState, Rule, Setting};
+use config::{Backend, Config, Decide, LayerKind, LayerState, Setting};
 
 /// The text that replaces a secret.
 const HIDDEN: &str = "(hidden)";
@@ -51,7 +51,7 @@ pub(super) fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Resul
         .collect();
     let data = json!({
         "settings": settings,
-        "policy": {"configured": config.service.policy, "built_in": built_in()},
+        "policy": {"configured": config.service.policy, "built_in": built_in(config.service.operator_tools)},
         "files": config.stack().layers().iter().map(|layer| json!({
             "path": layer.path,
             "kind": kind(layer.kind),
@@ -86,7 +86,7 @@ fn render(config: &Config, settings: &[Setting], all: bool, paint: Paint) -> Str
     });
     let mut text = paint.table(&["KEY", "VALUE", "FROM"], rows);
     text.push('\n');
-    text += &rules(&config.service.policy, paint);
+    text += &rules(config, paint);
     let layers = config.stack().layers().iter();
     let rows = layers
         .filter(|layer| all || layer.state != LayerState::Absent)
@@ -120,9 +120,9 @@ fn render(config: &Config, settings: &[Setting], all: bool, paint: Paint) -> Str
 }
 
 /// Describes who may call which tools: the configured rules, then the built-in ones.
-fn rules(configured: &[Rule], paint: Paint) -> String {
-    let built_in = built_in();
-    let configured = (1..).map(Place::Configured).zip(configured);
+fn rules(config: &Config, paint: Paint) -> String {
+    let built_in = built_in(config.service.operator_tools);
+    let configured = (1..).map(Place::Configured).zip(&config.service.policy);
     let built_in = (1..).map(Place::BuiltIn).zip(&built_in);
     let rows = configured.chain(built_in).map(|(place, rule)| {
         let list =

@@ -56,6 +56,9 @@ fn render(reload: &ReloadResponse, outcome: &ReloadOutcome, paint: Paint) -> Str
     for (what, ids) in changes.into_iter().filter(|(_, ids)| !ids.is_empty()) {
         text += &format!("{what:<10} {}\n", super::paint::plain(&ids.join(", ")));
     }
+    for tool in &outcome.renamed {
+        text += &format!("renamed    {}\n", super::paint::plain(tool));
+    }
     if !outcome.failed.is_empty() {
         text.push('\n');
         text += &failures(&outcome.failed, paint);

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use clap::Args;
+use serde::Serialize;
 
 use super::context::Context;
 use super::control;
 use super::error::CliError;
 use super::stop;
-use client::payload::{ControlRequest, EmptyRequest, ResumeRequest};
+use client::payload::{ControlRequest, EmptyRequest, ResumeRequest, StoppedToolbox};
 use client::{Client, topic};
 
 /// Arguments of `resume`.
@@ -21,7 +22,8 @@ Examples:
 
 `all` lifts the stop wherever it holds, also from toolboxes that are not installed any more.
 
-Where the bus is away, the service on this machine is asked through its control socket.
+The service on this machine is asked through its control socket, which knows its people. Without it, or with --bus, the bus is
+asked: a bus client lifts the stops of simulators only, unless the configuration says `operator_tools`.
 
 Look at the machine first. The id makes sure that you lift the stop you know of, and not a newer one.")]
 pub struct Arguments {
@@ -33,13 +35,18 @@ pub struct Arguments {
 
 pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Result<(), CliError> {
     let wait = context.wait();
-    let client = match context.client().await {
-        Ok(client) => client,
-        Err(error) => return past_the_bus(arguments, error, context),
-    };
     let Some(stop_id) = &arguments.stop_id else {
+        let client = context.client().await?;
         return Err(refuse(&arguments.toolbox, &client, wait).await);
     };
+    // The people of this machine may always lift a stop, and only the control socket knows them. A `--bus` may mean another
+    // machine.
+    if context.options.bus.is_none()
+        && let Some(resumed) = through_the_socket(arguments, stop_id, context)
+    {
+        return resumed;
+    }
+    let client = context.client().await?;
     let request = ResumeRequest {
         toolbox_id: arguments.toolbox.clone(),
         stop_id: stop_id.clone(),
@@ -47,46 +54,43 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     let answer = client.ask(topic::RESUME, &request, wait).await?;
     context.refuse_error(&answer)?;
     let toolboxes = answer.read()?.toolboxes;
+    shown(arguments, &answer.data, &toolboxes, context)
+}
+
+/// Asks the service of this machine. `None` if it does not answer on its control socket.
+fn through_the_socket(
+    arguments: &Arguments,
+    stop_id: &str,
+    context: &mut Context<'_, '_>,
+) -> Option<Result<(), CliError>> {
+    let request = ControlRequest::Resume {
+        toolbox_id: arguments.toolbox.clone(),
+        stop_id: stop_id.to_owned(),
+    };
+    let (answer, data) = control::ask(&request, context).ok()?;
+    if let Some(error) = data.error {
+        return Some(Err(CliError::Refused(error)));
+    }
+    let toolboxes = data.toolboxes.unwrap_or_default();
+    Some(shown(arguments, &answer, &toolboxes, context))
+}
+
+fn shown(
+    arguments: &Arguments,
+    answer: &impl Serialize,
+    toolboxes: &[StoppedToolbox],
+    context: &mut Context<'_, '_>,
+) -> Result<(), CliError> {
     context
         .output
-        .result(&answer.data, |paint| stop::table(&toolboxes, "resumed", paint))?;
+        .result(answer, |paint| stop::table(toolboxes, "resumed", paint))?;
     if toolboxes.is_empty() {
         return Err(CliError::Refused(format!(
             "there is no toolbox {:?}",
             arguments.toolbox
         )));
     }
-    stop::verdict(&toolboxes, "resumed")
-}
-
-/// If the bus is away, asks the service on this machine through its control socket; not with `--bus`, which may mean another
-/// machine.
-fn past_the_bus(
-    arguments: &Arguments,
-    error: CliError,
-    context: &mut Context<'_, '_>,
-) -> Result<(), CliError> {
-    let (Some(stop_id), None) = (&arguments.stop_id, &context.options.bus) else {
-        return Err(error);
-    };
-    let request = ControlRequest::Resume {
-        toolbox_id: arguments.toolbox.clone(),
-        stop_id: stop_id.clone(),
-    };
-    let Ok((answer, data)) = control::ask(&request, context) else {
-        return Err(error);
-    };
-    context.output.remark(&format!(
-        "{error}; the service on this machine was asked past the bus"
-    ));
-    let toolboxes = data.toolboxes.unwrap_or_default();
-    context
-        .output
-        .result(&answer, |paint| stop::table(&toolboxes, "resumed", paint))?;
-    match data.error {
-        Some(error) => Err(CliError::Refused(error)),
-        None => stop::verdict(&toolboxes, "resumed"),
-    }
+    stop::verdict(toolboxes, "resumed")
 }
 
 /// The error for a resume without a stop id. It shows the whole command and the reason of the stop, so that a person

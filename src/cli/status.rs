@@ -141,8 +141,8 @@ fn toolboxes(toolboxes: &[ToolboxStatus], paint: Paint) -> String {
                 )
             );
         }
-        for yielded in &it.yielded_tools {
-            text += &format!("{}: {}\n", plain(&it.toolbox_id), plain(yielded));
+        for tool in it.yielded_tools.iter().chain(&it.renamed_tools) {
+            text += &format!("{}: {}\n", plain(&it.toolbox_id), plain(tool));
         }
         if let Some(reason) = &it.reason {
             text += &format!(

@@ -12,7 +12,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::principal::Principal;
+use config::{Asker, Principal};
 
 /// How long a call may take to come again after an operator's approval.
 const APPROVED: Duration = Duration::from_secs(60);
@@ -29,13 +29,14 @@ const KEPT: usize = 256;
 /// How many calls of one principal may wait.
 const OF_ONE: usize = 4;
 
-/// How many calls of all principals may wait. Principals are only claimed, so their number has no limit.
-const OF_ALL: usize = 64;
+/// How many calls of all principals of a kind may wait. Principals are only claimed, so their number has no limit; but made-up
+/// names of one kind leave no calls of another kind without a place.
+const OF_KIND: usize = 64;
 
 /// A call, as a confirmation is bound to it: any difference makes it a different call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subject {
-    principal: Principal,
+    asker: Asker,
     session: Option<String>,
     toolbox_id: String,
     tool: String,
@@ -45,18 +46,18 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Creates the subject for a call of this tool by this principal. `args` are the checked arguments; the order of their keys
+    /// Creates the subject for a call of this tool by this asker. `args` are the checked arguments; the order of their keys
     /// does not matter.
     #[must_use]
     pub fn new(
-        principal: Principal,
+        asker: impl Into<Asker>,
         session: Option<&str>,
         (toolbox_id, tool): (&str, &str),
         args: &Object,
         (generation, stop_epoch): (u64, u64),
     ) -> Self {
         Self {
-            principal,
+            asker: asker.into(),
             session: session.map(str::to_owned),
             toolbox_id: toolbox_id.to_owned(),
             tool: tool.to_owned(),
@@ -66,10 +67,10 @@ impl Subject {
         }
     }
 
-    /// The principal that makes the call.
+    /// Those who want the call.
     #[must_use]
-    pub fn principal(&self) -> &Principal {
-        &self.principal
+    pub fn asker(&self) -> &Asker {
+        &self.asker
     }
 
     /// The toolbox that owns the tool.
@@ -176,7 +177,7 @@ pub enum Answer {
     Waits(Box<Waiting>),
     /// A person has refused it.
     Refused(Hold),
-    /// The call does not wait, because this many calls wait already.
+    /// The call does not wait, because this many calls of one of its principals wait already.
     Full(usize),
 }
 
@@ -200,7 +201,12 @@ struct Refused {
     call: Waiting,
     /// Whether every call of the tool is refused.
     whole_tool: bool,
+    /// The side that refused it. A caller refuses for itself, an operator for all callers.
+    by: By,
 }
+
+/// The calls of which refusals in a row are counted: those of a tool that one caller refuses, or an operator, who is no caller.
+type Row = (Option<Principal>, String, String);
 
 /// The calls that wait, and the refusals in force.
 #[derive(Debug)]
@@ -208,9 +214,8 @@ pub struct Confirmations {
     lifetime: Duration,
     waiting: Vec<Waiting>,
     refused: Vec<Refused>,
-    /// The number of refusals of each tool since one of its calls was last confirmed. The tool that was refused last is at the
-    /// end.
-    in_a_row: Vec<((String, String), u32)>,
+    /// The number of refusals in each row since a call of its tool was last confirmed. The row that was refused last is at the end.
+    in_a_row: Vec<(Row, u32)>,
 }
 
 impl Confirmations {
@@ -254,13 +259,10 @@ impl Confirmations {
                 return Answer::Waits(Box::new(waiting.clone()));
             };
             let confirmed = self.waiting.remove(at);
-            let tool = confirmed.tool();
-            self.in_a_row.retain(|(refused, _)| *refused != tool);
+            self.end_rows(&confirmed.subject, by);
             return Answer::Confirmed(by);
         }
-        let of_one = |waiting: &&Waiting| waiting.subject.principal == subject.principal;
-        let of_one = self.waiting.iter().filter(of_one).count();
-        if of_one >= OF_ONE || self.waiting.len() >= OF_ALL {
+        if let Some(of_one) = self.is_full(subject) {
             return Answer::Full(of_one);
         }
         let waiting = Waiting {
@@ -296,7 +298,7 @@ impl Confirmations {
         if let Some(refused) = self.refused.iter().find(|refused| refused.call.id == id) {
             let call = refused.call.clone();
             self.refused.retain(|refused| !refused.holds(&call.subject));
-            self.in_a_row.retain(|(tool, _)| *tool != call.tool());
+            self.end_rows(&call.subject, By::Operator);
             self.waiting.push(call);
         }
         let waiting = self.waiting.iter_mut().find(|waiting| waiting.id == id);
@@ -314,7 +316,7 @@ impl Confirmations {
     /// # Errors
     /// No such call waits.
     pub fn deny(&mut self, id: &str, now: Instant) -> Result<Waiting, Unknown> {
-        self.refuse(|waiting| waiting.id == id, now)
+        self.refuse(|waiting| waiting.id == id, By::Operator, now)
             .map(|(waiting, _)| waiting)
     }
 
@@ -325,30 +327,61 @@ impl Confirmations {
     pub fn decline(&mut self, subject: &Subject, token: &str, now: Instant) -> Result<Hold, Unknown> {
         self.refuse(
             |waiting| waiting.token == token && waiting.subject == *subject,
+            By::Caller,
             now,
         )
         .map(|(_, refusal)| refusal)
     }
 
-    fn refuse(&mut self, meant: impl Fn(&Waiting) -> bool, now: Instant) -> Result<(Waiting, Hold), Unknown> {
+    fn refuse(
+        &mut self,
+        meant: impl Fn(&Waiting) -> bool,
+        by: By,
+        now: Instant,
+    ) -> Result<(Waiting, Hold), Unknown> {
         self.forget(now);
         let at = self.waiting.iter().position(meant);
         let waiting = self.waiting.remove(at.ok_or(Unknown)?);
-        let tool = waiting.tool();
-        let before = self.in_a_row.iter().position(|(refused, _)| *refused == tool);
+        let row = waiting.subject.row(by);
+        let before = self.in_a_row.iter().position(|(refused, _)| *refused == row);
         let before = before.map_or(0, |at| self.in_a_row.remove(at).1);
         let whole_tool = before + 1 >= IN_A_ROW;
         if !whole_tool {
-            keep(&mut self.in_a_row, (tool, before + 1));
+            let is_of_caller = |((caller, ..), _): &(Row, u32)| caller.is_some();
+            keep(&mut self.in_a_row, (row, before + 1), is_of_caller);
         }
         let mut call = waiting.clone();
         (call.approved, call.until, call.told.plan) = (false, now + REFUSED, Value::Null);
-        let refused = Refused { call, whole_tool };
+        let refused = Refused { call, whole_tool, by };
         // The other waiting calls to which the refusal applies are dropped, too: they would be refused anyway.
         self.waiting.retain(|other| !refused.holds(&other.subject));
         let refusal = refused.at(now);
-        keep(&mut self.refused, refused);
+        keep(&mut self.refused, refused, |refused| refused.by == By::Caller);
         Ok((waiting, refusal))
+    }
+
+    /// Begins the rows of refusals anew that a confirmed call ends: those of its caller, and if an operator has confirmed it, all
+    /// rows of the tool.
+    fn end_rows(&mut self, subject: &Subject, by: By) {
+        let (own, operators) = (subject.row(By::Caller), subject.row(By::Operator));
+        let same_tool = |row: &Row| (&row.1, &row.2) == (&own.1, &own.2);
+        self.in_a_row.retain(|(row, _)| match by {
+            By::Operator => !same_tool(row),
+            By::Caller => *row != own && *row != operators,
+        });
+    }
+
+    /// Returns how many calls wait of the principal, or of the kind of principals, for which no further call may wait.
+    fn is_full(&self, subject: &Subject) -> Option<usize> {
+        subject.asker.all().find_map(|principal| {
+            let askers = || self.waiting.iter().map(|waiting| &waiting.subject.asker);
+            let of_one = askers()
+                .filter(|asker| asker.all().any(|one| one == principal))
+                .count();
+            let is_of_kind = |asker: &&Asker| asker.all().any(|one| one.kind == principal.kind);
+            let of_kind = askers().filter(is_of_kind).count();
+            (of_one >= OF_ONE || of_kind >= OF_KIND).then_some(of_one)
+        })
     }
 
     /// Drops calls and refusals whose time is over.
@@ -370,17 +403,23 @@ impl Confirmations {
     }
 }
 
-/// Adds to the end of a list. If the list is full, the oldest entry is dropped.
-fn keep<T>(list: &mut Vec<T>, newest: T) {
+/// Adds to the end of a list. If the list is full, the oldest entry of a caller is dropped, or else the oldest.
+fn keep<T>(list: &mut Vec<T>, newest: T, is_of_caller: impl Fn(&T) -> bool) {
     if list.len() >= KEPT {
-        list.remove(0);
+        let oldest = list.iter().position(is_of_caller).unwrap_or(0);
+        list.remove(oldest);
     }
     list.push(newest);
 }
 
-impl Waiting {
-    fn tool(&self) -> (String, String) {
-        (self.subject.toolbox_id.clone(), self.subject.tool.clone())
+impl Subject {
+    /// The row in which a refusal of the call counts.
+    fn row(&self, by: By) -> Row {
+        let caller = match by {
+            By::Caller => Some(self.asker.principal().clone()),
+            By::Operator => None,
+        };
+        (caller, self.toolbox_id.clone(), self.tool.clone())
     }
 }
 
@@ -396,5 +435,6 @@ impl Refused {
         let refused = &self.call.subject;
         (&refused.toolbox_id, &refused.tool) == (&subject.toolbox_id, &subject.tool)
             && (self.whole_tool || refused.arguments == subject.arguments)
+            && (self.by == By::Operator || subject.asker.includes(&refused.asker))
     }
 }

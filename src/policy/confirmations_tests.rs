@@ -3,9 +3,10 @@
 
 use std::time::{Duration, Instant};
 
+use ovos_toolbox_wire::Object;
 use serde_json::{Value, json};
 
-use super::{Answer, By, Caller, Confirmations, Hold, Principal, Subject, Told, Unknown};
+use super::{Answer, Asker, By, Caller, Confirmations, Hold, Principal, Subject, Told, Unknown};
 
 const LIFETIME: Duration = Duration::from_secs(120);
 
@@ -385,4 +386,123 @@ fn few_calls_of_one_client_wait_and_not_many_of_all() {
         desk.waits(&with(door, 0), None);
     }
     assert!(matches!(desk.ask(&with("one more", 0), None), Answer::Full(0)));
+}
+
+#[test]
+fn what_one_client_refuses_is_refused_to_that_client() {
+    let with = |door: &'static str, arm: usize| Call {
+        door,
+        args: json!({ "arm": arm }),
+        ..call()
+    };
+    let mut desk = Desk::new();
+    for arm in 0..3 {
+        let (_, token) = desk.waits(&with("mcp", arm), None);
+        let hold = desk.decline(&with("mcp", arm), &token).unwrap();
+        assert_eq!(hold.whole_tool, arm == 2);
+        desk.waits(&with("voice", arm), None);
+    }
+    desk.is_refused(&with("mcp", 9), true);
+    let (id, _) = desk.waits(&with("voice", 9), None);
+    // An operator refuses for all.
+    desk.deny(&id).unwrap();
+    desk.is_refused(&with("voice", 9), false);
+    desk.is_refused(&with("agent", 9), false);
+    desk.waits(&with("agent", 8), None);
+    // Refusals of a client displace none of an operator.
+    for n in 0..300 {
+        let call = Call {
+            tool: Box::leak(format!("move{n}").into_boxed_str()),
+            ..call()
+        };
+        let (_, token) = desk.waits(&call, None);
+        desk.decline(&call, &token).unwrap();
+    }
+    desk.is_refused(&with("agent", 9), false);
+}
+
+#[test]
+fn made_up_clients_of_one_kind_leave_places_for_the_others() {
+    let subject = |context: &Value| {
+        let asker = Asker::of(context.as_object().unwrap()).unwrap();
+        Subject::new(asker, None, ("robot", "move"), &Object::new(), (3, 7))
+    };
+    let ask = |desk: &mut Desk, context: &Value| {
+        let told = Told::new("moves the arm".to_owned(), json!([]), &json!([]));
+        desk.store.ask(&subject(context), None, told, desk.now)
+    };
+    let mut desk = Desk::new();
+    for n in 0..64 {
+        let made_up = json!({ "source": format!("skill{n}") });
+        assert!(matches!(ask(&mut desk, &made_up), Answer::Waits(_)));
+    }
+    for (context, waits) in [
+        (json!({"source": "skill64"}), false),
+        (json!({"source": "skill0"}), true),
+        (json!({"source": "ovos-tools-mcp"}), true),
+        (json!({"peer": "kitchen::1"}), true),
+        // A door that asks for a bus client takes a place of both.
+        (
+            json!({"source": "ovos-tools-agent", "on_behalf": ["bus:skill64"]}),
+            false,
+        ),
+        (
+            json!({"source": "ovos-tools-agent", "on_behalf": ["hive:kitchen"]}),
+            true,
+        ),
+    ] {
+        let answer = ask(&mut desk, &context);
+        assert_eq!(matches!(answer, Answer::Waits(_)), waits, "{context}: {answer:?}");
+    }
+}
+
+#[test]
+fn a_confirmation_is_bound_to_those_for_whom_it_was_asked() {
+    let subject = |on_behalf: Value| {
+        let context = json!({"source": "ovos-tools-agent", "on_behalf": on_behalf});
+        let asker = Asker::of(context.as_object().unwrap()).unwrap();
+        Subject::new(asker, None, ("robot", "move"), &Object::new(), (3, 7))
+    };
+    let told = || Told::new("moves the arm".to_owned(), json!([]), &json!([]));
+    let mut desk = Desk::new();
+    let Answer::Waits(waiting) = desk
+        .store
+        .ask(&subject(json!(["hive:a"])), None, told(), desk.now)
+    else {
+        panic!("it waits");
+    };
+    for other in [json!(null), json!(["bus:a"]), json!(["hive:a", "hive:b"])] {
+        let answer = desk
+            .store
+            .ask(&subject(other.clone()), Some(&waiting.token), told(), desk.now);
+        assert!(matches!(answer, Answer::Waits(_)), "{other}");
+    }
+    let answer = desk.store.ask(
+        &subject(json!(["hive:a"])),
+        Some(&waiting.token),
+        told(),
+        desk.now,
+    );
+    assert!(matches!(answer, Answer::Confirmed(By::Caller)), "{answer:?}");
+}
+
+#[test]
+fn a_claim_to_ask_for_others_evades_no_refusal() {
+    let subject = |on_behalf: Value| {
+        let context = json!({"source": "skill", "on_behalf": on_behalf});
+        let asker = Asker::of(context.as_object().unwrap()).unwrap();
+        Subject::new(asker, None, ("robot", "move"), &Object::new(), (3, 7))
+    };
+    let told = || Told::new("moves the arm".to_owned(), json!([]), &json!([]));
+    let mut desk = Desk::new();
+    let Answer::Waits(waiting) = desk.store.ask(&subject(json!([])), None, told(), desk.now) else {
+        panic!("it waits");
+    };
+    desk.store
+        .decline(&subject(json!([])), &waiting.token, desk.now)
+        .unwrap();
+    for claim in [json!([]), json!(["bus:other"]), json!(["hive:a", "bus:b"])] {
+        let answer = desk.store.ask(&subject(claim.clone()), None, told(), desk.now);
+        assert!(matches!(answer, Answer::Refused(_)), "{claim}: {answer:?}");
+    }
 }

@@ -4,8 +4,7 @@ use std::fmt;
 
 use ovos_toolbox_wire::Effect;
 
-use super::principal::Principal;
-use config::{Backend, Caller, Decide, Rule, Who};
+use config::{Backend, Caller, Decide, Principal, Rule, Who};
 
 /// The call that is decided on, before it runs.
 #[derive(Debug, Clone, Copy)]
@@ -54,88 +53,129 @@ impl fmt::Display for Place {
     }
 }
 
-/// The rules that follow the configured ones. The last one applies to every call.
+/// The rules that follow the configured ones. The last one applies to every call. With `operator_tools` bus clients may lift every
+/// stop.
 #[must_use]
-pub fn built_in() -> Vec<Rule> {
-    let doors = |effects: &[Effect], backend, decide, reason: Option<&str>| Rule {
-        who: Some(vec![Who::any(Caller::Door)]),
+pub fn built_in(operator_tools: bool) -> Vec<Rule> {
+    let rule = |who: &[Caller], effects: &[Effect], backend, decide, reason: Option<&str>| Rule {
+        who: Some(who.iter().copied().map(Who::any).collect()),
         tools: None,
         effects: Some(effects.to_vec()),
         backend,
         decide,
         reason: reason.map(str::to_owned),
     };
+    let (door, bus) = (&[Caller::Door][..], &[Caller::Bus][..]);
     let changes = [Effect::Write, Effect::Motion];
+    let resume = [Effect::Resume];
+    let hardware = Some(Backend::Hardware);
     let unsure = "it may change or move what is no simulator";
-    let operators = "an emergency stop is lifted by an operator";
-    vec![
-        doors(&[Effect::Read, Effect::Safe], None, Decide::Allow, None),
-        doors(&changes, Some(Backend::Simulated), Decide::Allow, None),
-        doors(&changes, None, Decide::Confirm, Some(unsure)),
-        doors(&[Effect::Resume], None, Decide::Deny, Some(operators)),
-        Rule {
-            who: None,
-            tools: None,
-            effects: None,
-            backend: None,
-            decide: Decide::Allow,
-            reason: None,
-        },
-    ]
+    let operators =
+        "an emergency stop is lifted by an operator: `ovos-tools resume` on the machine of the service";
+    let of_bus = "a bus client lifts a stop of simulators only; use `ovos-tools resume` on the machine of the service, or set \
+                  service.operator_tools to true";
+    let mut rules = vec![
+        rule(door, &[Effect::Read, Effect::Safe], None, Decide::Allow, None),
+        rule(door, &changes, Some(Backend::Simulated), Decide::Allow, None),
+        rule(door, &changes, None, Decide::Confirm, Some(unsure)),
+        rule(
+            &[Caller::Door, Caller::Hive],
+            &resume,
+            None,
+            Decide::Deny,
+            Some(operators),
+        ),
+    ];
+    if !operator_tools {
+        rules.push(rule(bus, &resume, hardware, Decide::Deny, Some(of_bus)));
+    }
+    rules.push(Rule {
+        who: None,
+        tools: None,
+        effects: None,
+        backend: None,
+        decide: Decide::Allow,
+        reason: None,
+    });
+    rules
 }
 
 /// Decides on a call. The first rule whose keys all match decides; the configured rules come before the built-in ones.
 ///
-/// No rule decides on a `stop`. A `safe` tool never has to be confirmed. A `resume` cannot be confirmed: only operators may
-/// resume.
+/// No rule decides on a `stop`. A `safe` tool never has to be confirmed. A `resume` cannot be confirmed, because only operators may
+/// resume, and configured rules can only narrow who may: the built-in rules decide, too. Of the configured ones those count that
+/// deny, or that name the effect; their `backend` does not matter.
 #[must_use]
 pub fn decide(configured: &[Rule], built_in: &[Rule], question: &Question<'_>) -> Decision {
-    let nowhere = Decision {
-        decide: Decide::Allow,
-        place: Place::Nowhere,
-        reason: None,
-    };
     if question.effect == Effect::Stop {
-        return nowhere;
-    }
-    let configured = (1..).map(Place::Configured).zip(configured);
-    let built_in = (1..).map(Place::BuiltIn).zip(built_in);
-    let Some((place, rule)) = configured
-        .chain(built_in)
-        .find(|(_, rule)| applies(rule, question))
-    else {
-        // The last built-in rule applies to every call. If no rule applied, nothing would be known to be allowed.
         return Decision {
-            decide: Decide::Deny,
-            ..nowhere
+            decide: Decide::Allow,
+            place: Place::Nowhere,
+            reason: None,
         };
+    }
+    let mut configured = (1..).map(Place::Configured).zip(configured);
+    let mut built_in = (1..).map(Place::BuiltIn).zip(built_in);
+    let resumes = question.effect == Effect::Resume;
+    let narrows = |rule: &Rule| {
+        let named = rule
+            .effects
+            .as_ref()
+            .is_some_and(|effects| effects.contains(&Effect::Resume));
+        rule.decide == Decide::Deny || named
     };
-    Decision {
-        decide: match (rule.decide, question.effect) {
-            (Decide::Confirm, Effect::Safe) => Decide::Allow,
-            (Decide::Confirm, Effect::Resume) => Decide::Deny,
-            (decide, _) => decide,
+    let chosen = configured.find(|(_, rule)| {
+        let on_backend = resumes || is_on(rule, question);
+        applies(rule, question) && on_backend && (!resumes || narrows(rule))
+    });
+    let mut built_in = || built_in.find(|(_, rule)| applies(rule, question) && is_on(rule, question));
+    let decided = |chosen: Option<(Place, &Rule)>| match chosen {
+        Some((place, rule)) => Decision {
+            decide: match (rule.decide, question.effect) {
+                (Decide::Confirm, Effect::Safe) => Decide::Allow,
+                (Decide::Confirm, Effect::Resume) => Decide::Deny,
+                (decide, _) => decide,
+            },
+            place,
+            reason: rule.reason.clone(),
         },
-        place,
-        reason: rule.reason.clone(),
+        // The last built-in rule applies to every call. If no rule applied, nothing would be known to be allowed.
+        None => Decision {
+            decide: Decide::Deny,
+            place: Place::Nowhere,
+            reason: None,
+        },
+    };
+    match chosen {
+        None => decided(built_in()),
+        Some(_) if !resumes => decided(chosen),
+        Some(_) => {
+            let (narrower, usual) = (decided(chosen), decided(built_in()));
+            if narrower.decide >= usual.decide {
+                narrower
+            } else {
+                usual
+            }
+        }
     }
 }
 
+/// Whether a rule applies to a call, whatever its backend is.
 fn applies(rule: &Rule, question: &Question<'_>) -> bool {
-    let Principal { kind, name } = question.principal;
-    let asks = |who: &Who| who.means(*kind, name);
+    let named = |effects: &Vec<Effect>| effects.contains(&question.effect);
+    rule.is_about(question.principal)
+        && rule.effects.as_ref().is_none_or(named)
+        && rule.names(question.toolbox_id, question.tool)
+}
+
+/// Whether a rule applies to the backend of a call.
+fn is_on(rule: &Rule, question: &Question<'_>) -> bool {
     let backend = if question.simulated {
         Backend::Simulated
     } else {
         Backend::Hardware
     };
-    rule.who.as_deref().is_none_or(|who| who.iter().any(asks))
-        && rule
-            .effects
-            .as_deref()
-            .is_none_or(|effects| effects.contains(&question.effect))
-        && rule.backend.is_none_or(|of_rule| of_rule == backend)
-        && rule.names(question.toolbox_id, question.tool)
+    rule.backend.is_none_or(|of_rule| of_rule == backend)
 }
 
 #[cfg(test)]
@@ -166,8 +206,8 @@ mod tests {
 
     #[test]
     fn built_in_rules_change_nothing_for_the_bus_and_hold_doors_to_simulators() {
-        use Decide::{Allow, Confirm, Deny};
-        use Effect::{Motion, Read, Resume, Safe, Stop, Write};
+        use Decide::{Allow, Confirm};
+        use Effect::{Motion, Read, Safe, Stop, Write};
         // The columns: kind, effect, decision on a simulator, decision on hardware.
         let doors = [
             (Read, Allow, Allow),
@@ -175,7 +215,6 @@ mod tests {
             (Motion, Allow, Confirm),
             (Safe, Allow, Allow),
             (Stop, Allow, Allow),
-            (Resume, Deny, Deny),
         ];
         for (effect, simulated, hardware) in doors {
             for kind in Caller::ALL {
@@ -185,8 +224,75 @@ mod tests {
                 } else {
                     [Allow, Allow]
                 };
-                let found = [true, false].map(|sim| decide(&[], &built_in(), &ask(&who, effect, sim)).decide);
+                let found =
+                    [true, false].map(|sim| decide(&[], &built_in(false), &ask(&who, effect, sim)).decide);
                 assert_eq!(found, expected, "{kind:?} {effect:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn rules_only_narrow_who_may_resume() {
+        let rule = |rule: serde_json::Value| vec![serde_json::from_value::<Rule>(rule).unwrap()];
+        // The columns: rules; whether a bus client may resume a simulator, and hardware; the same with operator_tools.
+        let rows = [
+            (vec![], [true, false], [true, true]),
+            (rule(json!({"decide": "allow"})), [true, false], [true, true]),
+            (
+                rule(json!({"effects": ["resume"], "decide": "allow"})),
+                [true, false],
+                [true, true],
+            ),
+            // It says nothing about a resume.
+            (rule(json!({"decide": "confirm"})), [true, false], [true, true]),
+            (
+                rule(json!({"effects": ["motion"], "decide": "deny"})),
+                [true, false],
+                [true, true],
+            ),
+            (
+                rule(json!({"who": "bus:other", "decide": "deny"})),
+                [true, false],
+                [true, true],
+            ),
+            (
+                rule(json!({"tools": ["other__*"], "decide": "deny"})),
+                [true, false],
+                [true, true],
+            ),
+            (
+                rule(json!({"effects": ["resume"], "decide": "confirm"})),
+                [false; 2],
+                [false; 2],
+            ),
+            (
+                rule(json!({"who": "bus", "decide": "deny"})),
+                [false; 2],
+                [false; 2],
+            ),
+            (
+                rule(json!({"tools": ["robot__*"], "decide": "deny"})),
+                [false; 2],
+                [false; 2],
+            ),
+            (
+                rule(json!({"backend": "hardware", "decide": "deny"})),
+                [false; 2],
+                [false; 2],
+            ),
+        ];
+        for (rules, usual, operators) in rows {
+            for (operator_tools, expected) in [(false, usual), (true, operators)] {
+                let may = |kind, simulated| {
+                    let who = principal(kind, "x");
+                    let question = ask(&who, Effect::Resume, simulated);
+                    decide(&rules, &built_in(operator_tools), &question).decide == Decide::Allow
+                };
+                let bus = [true, false].map(|simulated| may(Caller::Bus, simulated));
+                assert_eq!(bus, expected, "{rules:?} {operator_tools}");
+                for kind in [Caller::Door, Caller::Hive] {
+                    assert!(!may(kind, true) && !may(kind, false), "{kind:?} {rules:?}");
+                }
             }
         }
     }
@@ -258,9 +364,9 @@ mod tests {
                 Caller::Bus,
                 "skill",
                 Effect::Resume,
-                false,
-                Decide::Deny,
-                Place::Configured(3),
+                true,
+                Decide::Allow,
+                Place::BuiltIn(6),
             ),
             (
                 Caller::Hive,
@@ -272,7 +378,7 @@ mod tests {
             ),
         ] {
             let who = principal(kind, name);
-            let found = decide(&rules, &built_in(), &ask(&who, effect, simulated));
+            let found = decide(&rules, &built_in(false), &ask(&who, effect, simulated));
             assert_eq!(
                 (found.decide, found.place),
                 (decided, place),
@@ -308,7 +414,8 @@ mod tests {
             (json!({"source": "ovos-tools-cli"}), Decide::Allow),
         ] {
             let who = Principal::of(context.as_object().unwrap());
-            let on = |simulated| decide(&rules, &built_in(), &ask(&who, Effect::Motion, simulated)).decide;
+            let on =
+                |simulated| decide(&rules, &built_in(false), &ask(&who, Effect::Motion, simulated)).decide;
             assert_eq!((on(false), on(true)), (decided, Decide::Allow), "{context}");
         }
     }
@@ -351,13 +458,19 @@ mod tests {
         ) {
             let who = principal(kind, name);
             let question = ask(&who, effect, simulated);
-            let found = decide(&rules, &built_in(), &question);
+            let found = decide(&rules, &built_in(false), &question);
+            if effect == Effect::Resume {
+                // `rules_only_narrow_who_may_resume` says what decides on it.
+                prop_assert!(found.decide != Decide::Confirm, "a resume is never confirmed");
+                let usual = decide(&[], &built_in(false), &question);
+                prop_assert!(found.decide >= usual.decide, "no rule widens who may resume");
+                return Ok(());
+            }
             if effect == Effect::Stop {
                 prop_assert_eq!(found.decide, Decide::Allow);
                 return Ok(());
             }
             prop_assert!(effect != Effect::Safe || found.decide != Decide::Confirm, "a safe tool is never confirmed");
-            prop_assert!(effect != Effect::Resume || found.decide != Decide::Confirm, "a resume is never confirmed");
             // Without the rule that decided, and the rules after it, the decision is different or comes from a built-in rule.
             match found.place {
                 Place::Configured(at) => {
@@ -369,7 +482,7 @@ mod tests {
                     }
                 }
                 Place::BuiltIn(_) => {
-                    let without = decide(&[], &built_in(), &question);
+                    let without = decide(&[], &built_in(false), &question);
                     prop_assert_eq!(without, found, "rules that do not match change nothing");
                 }
                 Place::Nowhere => prop_assert!(false, "the built-in rules decide on every call"),

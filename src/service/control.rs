@@ -152,14 +152,14 @@ impl Control {
             }
             ControlRequest::Approve { id } => match self.policy.confirmations().approve(&id, now) {
                 Ok(call) => {
-                    tracing::info!(id, principal = %call.subject.principal(), tool = call.subject.tool(), "approved");
+                    tracing::info!(id, principal = %call.subject.asker(), tool = call.subject.tool(), "approved");
                     waiting(vec![line(&call, now)])
                 }
                 Err(unknown) => refused(unknown.to_string()),
             },
             ControlRequest::Deny { id } => match self.policy.confirmations().deny(&id, now) {
                 Ok(call) => {
-                    tracing::info!(id, principal = %call.subject.principal(), tool = call.subject.tool(), "denied");
+                    tracing::info!(id, principal = %call.subject.asker(), tool = call.subject.tool(), "denied");
                     waiting(vec![line(&call, now)])
                 }
                 Err(unknown) => refused(unknown.to_string()),
@@ -209,7 +209,7 @@ fn line(call: &Waiting, now: Instant) -> WaitingCall {
     let left = call.until.saturating_duration_since(now);
     WaitingCall {
         id: call.id.clone(),
-        principal: call.subject.principal().to_string(),
+        principal: call.subject.asker().to_string(),
         toolbox_id: call.subject.toolbox_id().to_owned(),
         tool: call.subject.tool().to_owned(),
         text: call.told.text.clone(),

@@ -4,7 +4,7 @@
 //! A door sends `ovos.tools.door.hello`, and `ovos.tools.door.beat` every 250 ms while something moves for its clients.
 //! Both messages have the session of the door, which its calls have, too. Read [`watch`].
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -21,16 +21,28 @@ const SILENCE: Duration = Duration::from_millis(800);
 /// How often the doors are checked.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How many doors are known. If there are more, those that have been silent for the longest time are forgotten.
+/// How many doors are known. If there are more, one for which nothing moves is forgotten; the doors for which something moves
+/// are as many as the calls at most.
 const DOORS: usize = 256;
 
 /// Longer messages of doors, in bytes, are ignored.
 const LARGEST: usize = 4 << 10;
 
-/// The time of the last message of each door, by session.
+/// The doors that have sent a message, by session.
 #[derive(Default)]
 pub(super) struct Doors {
-    heard: Mutex<HashMap<String, Instant>>,
+    heard: Mutex<HashMap<String, Heard>>,
+    /// The sessions in which something moved when the doors were last checked.
+    moving: Mutex<HashSet<String>>,
+}
+
+/// What was heard of a door.
+#[derive(Clone, Copy)]
+struct Heard {
+    /// The time of its last message.
+    at: Instant,
+    /// Whether it has ever beaten, as doors do before something moves for them.
+    beats: bool,
 }
 
 impl Doors {
@@ -51,19 +63,25 @@ impl Doors {
             return;
         };
         if let Some(session) = head.session_id() {
-            self.heard_of(session, Instant::now());
+            let beats = head.kind == "ovos.tools.door.beat";
+            self.heard_of(session, beats, Instant::now());
         }
     }
 
-    fn heard_of(&self, session: &str, at: Instant) {
+    fn heard_of(&self, session: &str, beats: bool, at: Instant) {
         let mut heard = self.heard.lock();
+        let known = heard.get(session).is_some_and(|known| known.beats);
         if !heard.contains_key(session) && heard.len() >= DOORS {
-            let oldest = heard.iter().min_by_key(|(_, at)| **at);
+            // A message costs nothing, so it must not push out a door that has to be watched.
+            let moving = self.moving.lock();
+            let idle = heard.iter().filter(|(session, _)| !moving.contains(*session));
+            let oldest = idle.min_by_key(|(_, heard)| (heard.beats, heard.at));
             if let Some(oldest) = oldest.map(|(session, _)| session.clone()) {
                 heard.remove(&oldest);
             }
         }
-        heard.insert(session.to_owned(), at);
+        let beats = beats || known;
+        heard.insert(session.to_owned(), Heard { at, beats });
     }
 
     /// Ends the calls of doors that were silent for too long while something moved for them. `awake` is the time since
@@ -74,13 +92,15 @@ impl Doors {
             return;
         }
         let calls = engine.calls();
+        let moving = calls.iter().filter(|call| call.effect == Effect::Motion);
+        *self.moving.lock() = moving.filter_map(|call| call.session_id.clone()).collect();
         let silent: BTreeSet<&str> = calls
             .iter()
             .filter(|call| call.effect == Effect::Motion)
             .filter_map(|call| {
                 let session = call.session_id.as_deref()?;
                 // A call is a sign of life, too.
-                let last = (*heard.get(session)?).max(call.received).max(awake);
+                let last = heard.get(session)?.at.max(call.received).max(awake);
                 (last.elapsed() > SILENCE).then_some(session)
             })
             .collect();
@@ -115,10 +135,48 @@ pub(super) async fn watch(doors: Arc<Doors>, engine: Arc<Engine>, shutdown: Canc
                 }
                 doors.end_orphans(&engine, awake);
             }
+            doors.moving.lock().clear();
         }
     };
     tokio::select! {
         () = looking => {}
         () = shutdown.cancelled() => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_of_messages_makes_no_moving_door_forgotten() {
+        let doors = Doors::default();
+        let begin = Instant::now();
+        let after = |ms: u64| begin + Duration::from_millis(ms);
+        let knows = |session: &str| doors.heard.lock().contains_key(session);
+        doors.heard_of("moving", true, after(0));
+        doors.heard_of("beating", true, after(1));
+        doors.heard_of("idle", false, after(2));
+        doors.moving.lock().insert("moving".to_owned());
+        for n in 0..1000 {
+            doors.heard_of(&format!("hello{n}"), false, after(10 + n));
+        }
+        assert!(knows("moving") && knows("beating") && knows("hello999"));
+        assert!(
+            !knows("idle"),
+            "the one that was silent for the longest time goes first"
+        );
+        for n in 0..1000 {
+            doors.heard_of(&format!("beat{n}"), true, after(2000 + n));
+        }
+        assert!(knows("moving") && knows("beat999"));
+        assert_eq!(doors.heard.lock().len(), DOORS);
+        // The doors for which something moves are all known, even if they are more.
+        let moving: HashSet<String> = (0..2 * DOORS).map(|n| format!("moving{n}")).collect();
+        doors.moving.lock().extend(moving.iter().cloned());
+        for session in &moving {
+            doors.heard_of(session, true, after(4000));
+        }
+        assert!(moving.iter().all(|session| knows(session)) && knows("moving"));
     }
 }

@@ -3,10 +3,10 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use ovos_toolbox_wire::Effect;
+use ovos_toolbox_wire::{Effect, is_toolbox_id};
 
 use crate::api::{FailedFile, PythonStatus};
-use crate::registry::{Tool, ToolboxEntry, ToolboxState};
+use crate::registry::{Snapshot, Tool, ToolboxEntry, ToolboxState};
 use engine::{StepTool, StepTools};
 use host::{Live, LiveToolbox, State};
 use schema::CompiledTool;
@@ -97,6 +97,32 @@ pub(super) fn entry(
         tools,
         yielded,
     }
+}
+
+/// The ids of toolboxes that this machine has or is configured for, also of those that offer no tools now.
+pub(super) fn known(live: &Live, config: &config::Config) -> Vec<String> {
+    let failed = live.failed.iter().filter_map(|file| file.toolbox_id.as_ref());
+    let configured = config.toolboxes.keys().chain(config.mounts.keys());
+    let known = live.starting.iter().chain(failed).chain(configured);
+    known.filter(|id| is_toolbox_id(id)).cloned().collect()
+}
+
+/// The tools that are not called by their own names, each with its toolbox, as text.
+pub(super) fn renamed(snapshot: &Snapshot) -> Vec<String> {
+    let of_toolbox = |entry: &ToolboxEntry| {
+        let id = entry.toolbox_id.clone();
+        let tools: Vec<String> = renamed_of(snapshot, &id).collect();
+        tools.into_iter().map(move |tool| format!("{id}: {tool}"))
+    };
+    snapshot.toolboxes().flat_map(of_toolbox).collect()
+}
+
+/// The tools of one toolbox that are not called by their own names, as text.
+pub(super) fn renamed_of(snapshot: &Snapshot, toolbox_id: &str) -> impl Iterator<Item = String> {
+    let of_toolbox = snapshot
+        .renamed()
+        .filter(move |(tool, ..)| tool.toolbox_id == toolbox_id);
+    of_toolbox.map(|(tool, why, called)| format!("`{}` is called `{called}`: {why}", tool.name()))
 }
 
 /// Returns all tools of a toolbox, hidden ones included: a plan may name them as steps.

@@ -84,7 +84,7 @@ impl Counter {
         let (sent, answers) = mpsc::unbounded_channel();
         let settings = Settings {
             operator_tools: false,
-            policy: Arc::new(Policy::new(Vec::new(), Duration::from_secs(1))),
+            policy: Arc::new(Policy::new(Vec::new(), false, Duration::from_secs(1))),
             max_answer_bytes: 1 << 20,
             content_dir: std::env::temp_dir(),
         };

@@ -17,7 +17,7 @@ use tokio_util::task::TaskTracker;
 use super::bus_outbox::BusOutbox;
 use super::configuration::Configuration;
 use super::deliveries::Deliveries;
-use super::listing::{Taken, entry, failed_file, python, step_tools, topics};
+use super::listing::{Taken, entry, failed_file, known, python, renamed, renamed_of, step_tools, topics};
 use super::questions::{Question, Questions};
 use super::router::Router;
 use super::settings::{engine_limits, manager_settings};
@@ -160,7 +160,10 @@ impl Bridge {
         };
         self.parts.configuration.until_read().await;
         let reading = self.readings.lock().add(self.parts.configuration.newest());
+        let before = renamed(&self.parts.registry.snapshot());
         let report = manager.reload().await;
+        let mut renamed = renamed(&self.parts.registry.snapshot());
+        renamed.retain(|tool| !before.contains(tool));
         let live = manager.live();
         let used = live.toolboxes.iter().map(|toolbox| toolbox.reading).collect();
         self.readings.lock().forget_before(reading, &used);
@@ -170,6 +173,7 @@ impl Bridge {
             replaced: report.replaced,
             unchanged: report.unchanged,
             failed: report.broken.iter().map(failed_file).collect(),
+            renamed,
         }
     }
 
@@ -189,6 +193,7 @@ impl Bridge {
         let starting = live.starting.iter().map(String::as_str);
         self.parts.engine.set_installed(&loaded.chain(starting).collect());
         let taken = self.taken(live);
+        let known = known(live, &self.readings.lock().newest().0);
         let mut entries = Vec::with_capacity(live.toolboxes.len());
         for toolbox in &live.toolboxes {
             let config = self.readings.lock().get(toolbox.reading);
@@ -206,12 +211,20 @@ impl Bridge {
                 engine.set_step_tools(&toolbox.id, step_tools(toolbox, &section));
                 engine.attach(&toolbox.id, toolbox.generation, toolbox.toolbox.clone(), limits);
             }
-            let known = before.toolbox(&toolbox.id);
+            let earlier = before.toolbox(&toolbox.id);
             let permits = |tool: &str| section.tools.permits(tool);
             let yields = |tool: &str| taken.owner(toolbox, &section, tool).is_some();
-            entries.push(entry(toolbox, known, permits, yields));
+            entries.push(entry(toolbox, earlier, permits, yields));
         }
-        self.parts.registry.swap(Snapshot::new(entries));
+        let snapshot = Snapshot::with_known(entries, known);
+        let named_before = renamed(&before);
+        for tool in renamed(&snapshot)
+            .iter()
+            .filter(|tool| !named_before.contains(tool))
+        {
+            tracing::warn!("{tool}");
+        }
+        self.parts.registry.swap(snapshot);
         if let Some(router) = self.router.get().and_then(Weak::upgrade) {
             router.listen_to(topics(live));
         }
@@ -430,6 +443,7 @@ impl Bridge {
                 tools: registry.toolbox(&toolbox.id).map_or(0, |entry| entry.tools.len()),
                 dropped_tools: toolbox.tools.dropped.iter().map(ToString::to_string).collect(),
                 yielded_tools: self.yielded(toolbox, &taken),
+                renamed_tools: renamed_of(&registry, &toolbox.id).collect(),
                 reason,
                 backend: said.map(|said| said.last.clone()),
                 simulated: said

@@ -127,6 +127,63 @@ fn a_goal_over_the_bus_is_pursued_told_about_and_cancelled() {
     assert!(agent.end_within(Duration::from_secs(20)).success());
 }
 
+#[test]
+fn an_agent_does_for_a_satellite_only_what_the_satellite_may_do() {
+    let wave = || {
+        call(
+            "assemble",
+            json!({"subsystems": ["left_arm"], "step_ms": 1, "steps": 1}),
+        )
+    };
+    // The columns: the rule for satellites; the begin of the error of a run, or none if it runs; whether it moves something.
+    for (rule, refused, moves) in [
+        (
+            json!({"decide": "deny"}),
+            Some("PermissionError: 'agent.run'"),
+            false,
+        ),
+        (
+            json!({"tools": ["agent.run"], "decide": "deny"}),
+            Some("PermissionError: 'agent.run'"),
+            false,
+        ),
+        (json!({"effects": ["motion"], "decide": "deny"}), None, false),
+        (json!({"tools": ["testbed__*"], "decide": "deny"}), None, false),
+        (json!({"effects": ["motion"], "decide": "confirm"}), None, false),
+        (json!({"tools": ["voice.join"], "decide": "deny"}), None, true),
+    ] {
+        let mut rule = rule;
+        rule["who"] = json!("hive");
+        let mut stage = Stage::with_policy(&json!([rule]));
+        let model = Model::new(vec![wave(), finish(), wave(), finish(), wave(), finish()]);
+        let _agent = waiting(&stage, &model);
+        let mut satellite = Client::connect(stage.scene.port).as_satellite("kitchen");
+        let answer = run(&mut satellite, &json!({"goal": "wave"}));
+        let error = answer["error"].as_str().unwrap_or_default();
+        match refused {
+            Some(text) => assert!(
+                error.starts_with(text) && error.contains("hive:kitchen"),
+                "{rule}: {answer}"
+            ),
+            None => assert!(!error.starts_with("PermissionError"), "{rule}: {answer}"),
+        }
+        assert_eq!(stage.scene.motors().is_empty(), !moves, "{rule}: {answer}");
+        if refused.is_none() && !moves {
+            let told = json!(model.told("tool")).to_string();
+            assert!(
+                told.contains("hive:kitchen") || told.contains("ConfirmationRequired"),
+                "{rule}: {told}"
+            );
+            continue;
+        }
+        // A client that the rule is not about has its goals pursued.
+        let before = stage.scene.motors().len();
+        let answer = run(&mut stage.client, &json!({"goal": "wave"}));
+        assert_eq!(answer["ok"], true, "{rule}: {answer}");
+        assert!(stage.scene.motors().len() > before, "{rule}: {answer}");
+    }
+}
+
 /// The answer to the run of this id.
 fn answered(client: &mut Client, run_id: &str) -> Value {
     client.until("the answer", |frame| {

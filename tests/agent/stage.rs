@@ -34,6 +34,11 @@ impl Stage {
         Self::of(Scene::new(&json!({ "doors": { "agent": keys } })))
     }
 
+    /// With these rules of the policy.
+    pub(crate) fn with_policy(policy: &Value) -> Self {
+        Self::of(Scene::new(&json!({ "policy": policy })))
+    }
+
     /// With a testbed that does not say that it is simulated.
     pub(crate) fn on_hardware() -> Self {
         let scene = Scene::new(&json!({}));

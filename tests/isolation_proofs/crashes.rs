@@ -86,7 +86,7 @@ impl Stage {
         }
         sections["eats_memory"]["limits"] = json!({ "memory_mb": 128 });
         scene.configure(
-            &json!({ "max_failures": 0 }),
+            &json!({ "max_failures": 0, "operator_tools": true }),
             &json!({ "PHAL": { "ovos-phal-plugin-tools": sections } }),
         );
         let bus = scene.bus(BusKind::Embedded);

@@ -13,6 +13,7 @@ mod support {
     pub(crate) mod client;
     pub(crate) mod process;
     pub(crate) mod python;
+    pub(crate) mod service;
     pub(crate) mod status;
 }
 
@@ -20,5 +21,6 @@ mod calls;
 mod ends;
 mod http;
 mod misbehaviour;
+mod names;
 mod published;
 mod scene;

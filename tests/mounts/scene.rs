@@ -30,6 +30,15 @@ impl Scene {
 
     /// The same, with these variables in the service's environment.
     pub(crate) fn with(env: &[(&str, &str)], written: impl FnOnce(&Sandbox) -> (Value, Value)) -> Self {
+        Self::beside(None, env, written)
+    }
+
+    /// The same, with the plugins of a folder beside the mounts.
+    pub(crate) fn beside(
+        plugins: Option<PathBuf>,
+        env: &[(&str, &str)],
+        written: impl FnOnce(&Sandbox) -> (Value, Value),
+    ) -> Self {
         let program = Path::new(env!("CARGO_BIN_EXE_ovos-tools"));
         let mounts = program.with_file_name("ovos-tools-mounts");
         assert!(
@@ -39,8 +48,9 @@ impl Scene {
         );
         let port = free_port();
         let sandbox = Sandbox::with_bus(port);
-        let plugins = sandbox.path("plugins");
-        fs::create_dir(&plugins).unwrap();
+        let none = sandbox.path("plugins");
+        fs::create_dir(&none).unwrap();
+        let plugins = plugins.unwrap_or(none);
         let (mounts, sections) = written(&sandbox);
         write(&sandbox, port, &mounts, &sections);
         let mut command = sandbox.command(program);
@@ -67,9 +77,21 @@ impl Scene {
 
     /// Has other mounts from now on.
     pub(crate) fn reload(&mut self, mounts: &Value) -> Value {
-        write(&self.sandbox, self.port, mounts, &json!({}));
+        self.reload_with(mounts, &json!({}))
+    }
+
+    /// The same with further sections.
+    pub(crate) fn reload_with(&mut self, mounts: &Value, sections: &Value) -> Value {
+        write(&self.sandbox, self.port, mounts, sections);
         self.client.send("configuration.updated", &json!({}));
         self.client.ask("ovos.tools.reload", &json!({ "detail": true }))
+    }
+
+    /// The mounts in the configuration.
+    pub(crate) fn mounts_of(sandbox: &Sandbox) -> Value {
+        let conf = fs::read(sandbox.path("config/mycroft/mycroft.conf")).unwrap();
+        let mut conf: Value = serde_json::from_slice(&conf).unwrap();
+        conf["PHAL"]["ovos-phal-plugin-tools"]["service"]["mounts"].take()
     }
 
     /// What a call of a mounted tool is answered.

@@ -179,6 +179,7 @@ fn sections(scripts: &Path, trace: &Path, entries: &[Entry]) -> Value {
             sections[id] = section.clone();
         }
     }
-    sections["service"] = json!({ "programs": programs, "probe_ms": HELLO_MS, "plan_ms": 10_000 });
+    sections["service"] =
+        json!({ "programs": programs, "probe_ms": HELLO_MS, "plan_ms": 10_000, "operator_tools": true });
     sections
 }

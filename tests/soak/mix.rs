@@ -65,7 +65,7 @@ impl Stage {
         let builds: Vec<Vec<u8>> = builds().into_iter().map(|(_, content)| content).collect();
         let scene = Scene::new(&json!({}));
         scene.configure(
-            &json!({ "max_failures": 0, "max_generations": 4096, "on_bus_loss_ms": 60_000 }),
+            &json!({ "max_failures": 0, "max_generations": 4096, "on_bus_loss_ms": 60_000, "operator_tools": true }),
             &json!({ "PHAL": { "ovos-phal-plugin-tools": { INSIDE: { "isolation": "in_process" } } } }),
         );
         let bus = scene.bus(BusKind::Embedded);

@@ -23,6 +23,8 @@ pub(crate) struct Client {
     session: Option<String>,
     /// Sent as `context.source`.
     source: String,
+    /// Sent as `context.peer`, when there is one.
+    peer: Option<String>,
     asked: u64,
     answers: HashMap<String, Vec<Value>>,
 }
@@ -44,6 +46,7 @@ impl Client {
             port,
             session: None,
             source: "test".to_owned(),
+            peer: None,
             asked: 0,
             answers: HashMap::new(),
         }
@@ -61,6 +64,12 @@ impl Client {
         self
     }
 
+    /// Sends as a hub passes on what a satellite of this name sends.
+    pub(crate) fn as_satellite(mut self, name: &str) -> Self {
+        self.peer = Some(format!("{name}::1"));
+        self
+    }
+
     /// Reconnects as soon as there is a bus; the answers are kept.
     pub(crate) fn reconnect(&mut self) {
         self.socket = dial_until(self.port);
@@ -74,6 +83,9 @@ impl Client {
         let mut context = json!({ "source": self.source, "ident": ident });
         if let Some(session) = &self.session {
             context["session"] = json!({ "session_id": session });
+        }
+        if let Some(peer) = &self.peer {
+            context["peer"] = json!(peer);
         }
         self.send_text(&json!({ "type": topic, "data": data, "context": context }).to_string());
         ident

@@ -6,6 +6,7 @@ use serde_json::json;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use crate::stage::{KEY, Stage};
+use crate::support::client::Client;
 use crate::support::process::DEADLINE;
 
 #[test]
@@ -128,4 +129,26 @@ fn what_cannot_be_joined_is_explained() {
         said.contains("the environment variable KEY_OF_hume does not hold a key"),
         "{said}"
     );
+}
+
+#[test]
+fn a_rule_keeps_satellites_from_having_conversations_joined() {
+    let mut stage = Stage::with_policy(&json!([{"who": "hive", "tools": ["voice.join"], "decide": "deny"}]));
+    let mut door = stage.door(&[]);
+    door.until("a door that listens", |door| {
+        door.output()
+            .contains("waiting for ovos.tools.voice.join")
+            .then_some(())
+    });
+    let request = json!({"dialect": "hume", "chat_id": "c7"});
+    let mut satellite = Client::connect(stage.scene.port).as_satellite("kitchen");
+    let answer = satellite.ask("ovos.tools.voice.join", &request);
+    let error = answer["error"].as_str().unwrap();
+    assert!(
+        error.starts_with("PermissionError: 'voice.join' is not for hive:kitchen"),
+        "{answer}"
+    );
+    assert!(stage.speech.accept_within(Duration::from_millis(300)).is_none());
+    stage.client.send("ovos.tools.voice.join", &request);
+    stage.speech.accept().close(CloseCode::Normal);
 }

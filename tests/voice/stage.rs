@@ -37,6 +37,15 @@ impl Stage {
         )
     }
 
+    /// With these rules of the policy.
+    pub(crate) fn with_policy(policy: &Value) -> Self {
+        let service = json!({ "service": { "policy": policy } });
+        Self::of(
+            &json!({}),
+            &json!({ "PHAL": { "ovos-phal-plugin-tools": service } }),
+        )
+    }
+
     fn of(keys: &Value, top: &Value) -> Self {
         let speech = Speech::new();
         let mut keys = keys.clone();

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bus::{BusClient, BusHandler, ClientConfig, Message};
+use ovos_toolbox_wire::Object;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -55,7 +56,7 @@ pub struct Address {
 /// answer arrives. Each method states how long it waits. Several requests may be under way at the same time, also
 /// under one topic.
 #[derive(Clone)]
-pub struct Client(Arc<Inner>);
+pub struct Client(Arc<Inner>, Arc<Object>);
 
 struct Inner {
     bus: BusClient,
@@ -120,7 +121,7 @@ impl Client {
                 return Err(ClientError::NoBusInTime { url, wait });
             }
         };
-        Ok(Self(Arc::new(Inner {
+        let inner = Inner {
             bus,
             routes,
             statuses: Statuses::default(),
@@ -133,7 +134,14 @@ impl Client {
             tasks,
             shutdown,
             _end: end,
-        })))
+        };
+        Ok(Self(Arc::new(inner), Arc::default()))
+    }
+
+    /// Returns a clone that adds these keys to the context of each request, for example those for whom it asks.
+    #[must_use]
+    pub fn with_context(&self, keys: Object) -> Self {
+        Self(self.0.clone(), Arc::new(keys))
     }
 
     /// The session of all requests of this client.
@@ -385,6 +393,7 @@ impl Client {
         let ident = format!("{}/{number}", inner.ident);
         let mut message = Message::new(topic, data);
         let context = &mut message.context;
+        context.extend((*self.1).clone());
         context.insert("source".to_owned(), Value::from(inner.source.as_str()));
         context.insert("session".to_owned(), json!({"session_id": inner.session_id}));
         context.insert(IDENT.to_owned(), Value::from(ident.as_str()));

@@ -55,6 +55,12 @@ impl Request {
         &self.message.data
     }
 
+    /// Its context, which says who makes the request.
+    #[must_use]
+    pub fn context(&self) -> &Object {
+        &self.message.context
+    }
+
     /// The session that the request names; `None` if there is none or it is the default one.
     #[must_use]
     pub fn session_id(&self) -> Option<&str> {

@@ -29,7 +29,7 @@ pub struct Doors {
 /// Which tools a door shows: those that all three filters permit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Toolset {
-    /// The filter of the tools' names.
+    /// The filter of the tools, by name, or by `<toolbox_id>__<name>`.
     pub tools: ToolFilter,
     /// The filter of the toolboxes that own the tools.
     pub toolboxes: ToolFilter,
@@ -41,7 +41,7 @@ impl Toolset {
     /// Whether a tool is shown.
     #[must_use]
     pub fn permits(&self, tool: &str, toolbox_id: &str, effect: Effect) -> bool {
-        self.tools.permits(tool)
+        self.tools.permits_tool(toolbox_id, tool)
             && self.toolboxes.permits(toolbox_id)
             && self.effects.permits(effect.as_str())
     }

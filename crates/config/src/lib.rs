@@ -20,6 +20,7 @@ mod patch;
 mod paths;
 mod pattern;
 mod policy;
+mod principal;
 mod programs;
 mod reader;
 mod service;
@@ -46,7 +47,8 @@ pub use mounts::{ADAPTER, MountConfig, MountOutput, MountTransport, opaque_segme
 pub use origin::{Origin, Setting};
 pub use patch::{Patch, PatchReport};
 pub use paths::{Environment, LayerKind, ProcessEnvironment, Xdg};
-pub use policy::{Backend, Caller, Decide, Rule, Who};
+pub use policy::{Backend, Decide, Rule, Who, refused_work};
+pub use principal::{Asker, Caller, Principal, UnclearAsker};
 pub use section::{Confine, Isolation, ProgramConfig, PythonConfig, Switch, ToolboxConfig, Usual};
 pub use service::{CallLimits, EmbeddedBus, OnBusLoss, ServiceConfig};
 pub use toolbox::{Section, ToolFilter, ToolboxLimits};

@@ -8,7 +8,8 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use super::pattern::matches;
+use super::pattern::{matches, names_tool};
+use super::principal::{Asker, Caller, Principal};
 use section::fields::checked;
 
 /// The effects that rules can name. `stop` is missing: a stop always runs.
@@ -31,7 +32,8 @@ pub struct Rule {
         deserialize_with = "callers"
     )]
     pub who: Option<Vec<Who>>,
-    /// Names of tools, alone or as `<toolbox_id>__<name>`; `*` matches any run of characters.
+    /// Names of tools, alone or as `<toolbox_id>__<name>`; `*` matches any run of characters. Also what doors do for others:
+    /// `agent.run`, `voice.join`.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "tools")]
     pub tools: Option<Vec<String>>,
     /// What the tools do to the world.
@@ -56,8 +58,8 @@ pub struct Rule {
     pub reason: Option<String>,
 }
 
-/// What happens to a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// What happens to a call, the strictest last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decide {
     /// The call runs.
@@ -90,33 +92,6 @@ pub enum Backend {
     Hardware,
 }
 
-/// The kinds of callers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Caller {
-    /// A program that connects a kind of client to the tools, such as `mcp`.
-    Door,
-    /// A HiveMind satellite.
-    Hive,
-    /// Everything else on the bus.
-    Bus,
-}
-
-impl Caller {
-    /// All kinds.
-    pub const ALL: [Self; 3] = [Self::Door, Self::Hive, Self::Bus];
-
-    /// The word for it in a rule.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Door => "door",
-            Self::Hive => "hive",
-            Self::Bus => "bus",
-        }
-    }
-}
-
 /// Callers of one kind: `door`, `door:mcp`, `bus:skill-*`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Who {
@@ -144,7 +119,7 @@ impl Who {
 
     fn parse(text: &str) -> Option<Self> {
         let (kind, name) = text.split_once(':').unwrap_or((text, "*"));
-        let kind = Caller::ALL.into_iter().find(|known| known.as_str() == kind)?;
+        let kind = Caller::parse(kind)?;
         (!name.is_empty()).then(|| Self {
             kind,
             name: name.to_owned(),
@@ -172,13 +147,51 @@ impl Rule {
     /// Whether the rule applies to this tool.
     #[must_use]
     pub fn names(&self, toolbox_id: &str, tool: &str) -> bool {
-        self.tools.as_deref().is_none_or(|patterns| {
-            let alias = format!("{toolbox_id}__{tool}");
+        let named = |patterns: &[String]| {
             patterns
                 .iter()
-                .any(|pattern| matches(pattern, tool) || matches(pattern, &alias))
-        })
+                .any(|pattern| names_tool(pattern, toolbox_id, tool))
+        };
+        self.tools.as_deref().is_none_or(named)
     }
+
+    /// Whether the rule applies to this principal.
+    #[must_use]
+    pub fn is_about(&self, principal: &Principal) -> bool {
+        let is_one = |who: &Who| who.means(principal.kind, &principal.name);
+        self.who.as_deref().is_none_or(|who| who.iter().any(is_one))
+    }
+
+    /// Whether the rule permits a principal to have a door do this work; `None` if it does not decide on that. A rule for effects or
+    /// backends decides on the calls of the work. So does one that has every call confirmed; one that has the work itself confirmed
+    /// refuses it, because there is no plan that a person could confirm.
+    fn permits_work(&self, principal: &Principal, work: &str) -> Option<bool> {
+        if self.effects.is_some() || self.backend.is_some() || !self.is_about(principal) {
+            return None;
+        }
+        let names_it = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, work));
+        match (self.decide, self.tools.as_deref()) {
+            (Decide::Confirm, None) => None,
+            (_, Some(patterns)) if !names_it(patterns) => None,
+            (decide, _) => Some(decide == Decide::Allow),
+        }
+    }
+}
+
+/// Returns the reason why these rules refuse a door's work for an asker, if they do. `work` is the topic without `ovos.tools.`,
+/// such as `agent.run`.
+#[must_use]
+pub fn refused_work(rules: &[Rule], asker: &Asker, work: &str) -> Option<String> {
+    asker.all().find_map(|principal| {
+        let mut deciding = (1..).zip(rules).filter_map(|(at, rule)| {
+            let permits = rule.permits_work(principal, work)?;
+            Some((at, rule, permits))
+        });
+        let (at, rule, permits) = deciding.next()?;
+        let reason = rule.reason.as_deref().map(|reason| format!(": {reason}"));
+        let reason = reason.unwrap_or_default();
+        (!permits).then(|| format!("'{work}' is not for {principal} (rule {at} of service.policy){reason}"))
+    })
 }
 
 /// The list of rules. The error names the rule by its number.
@@ -252,4 +265,87 @@ fn decide<'de, D: Deserializer<'de>>(from: D) -> Result<Decide, D::Error> {
 /// Returns a list that has at least one entry. An empty list is refused, because it would match no call.
 fn some<T>(list: Vec<T>) -> Option<Option<Vec<T>>> {
     (!list.is_empty()).then_some(Some(list))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn rules_decide_on_the_work_of_doors() {
+        let hive = json!({"source": "x", "peer": "kitchen::1"});
+        let behind = json!({"source": "ovos-tools-x", "on_behalf": ["hive:kitchen"]});
+        let bus = json!({"source": "skill"});
+        let rule = |more: serde_json::Value| {
+            let mut rule = json!({"who": "hive"});
+            rule.as_object_mut()
+                .unwrap()
+                .extend(more.as_object().unwrap().clone());
+            rule
+        };
+        for (rules, refused) in [
+            (vec![], false),
+            (vec![rule(json!({"decide": "deny"}))], true),
+            (
+                vec![rule(json!({"decide": "deny", "tools": ["agent.run"]}))],
+                true,
+            ),
+            (
+                vec![rule(json!({"decide": "deny", "tools": ["agent.*", "x"]}))],
+                true,
+            ),
+            (
+                vec![rule(json!({"decide": "deny", "tools": ["voice.join"]}))],
+                false,
+            ),
+            (
+                vec![rule(json!({"decide": "deny", "tools": ["robot__*"]}))],
+                false,
+            ),
+            // A person cannot confirm work that has no plan.
+            (
+                vec![rule(json!({"decide": "confirm", "tools": ["agent.run"]}))],
+                true,
+            ),
+            // These rules decide on each call of the work.
+            (vec![rule(json!({"decide": "confirm"}))], false),
+            (
+                vec![rule(json!({"decide": "deny", "effects": ["motion"]}))],
+                false,
+            ),
+            (
+                vec![rule(json!({"decide": "deny", "backend": "hardware"}))],
+                false,
+            ),
+            (
+                vec![
+                    rule(json!({"decide": "allow", "tools": ["agent.run"]})),
+                    rule(json!({"decide": "deny"})),
+                ],
+                false,
+            ),
+            (
+                vec![
+                    rule(json!({"decide": "confirm"})),
+                    rule(json!({"decide": "deny", "reason": "no"})),
+                ],
+                true,
+            ),
+        ] {
+            let rules: Vec<Rule> = rules
+                .iter()
+                .map(|rule| serde_json::from_value(rule.clone()).unwrap())
+                .collect();
+            for (context, refused) in [(&hive, refused), (&behind, refused), (&bus, false)] {
+                let asker = Asker::of(context.as_object().unwrap()).unwrap();
+                let found = refused_work(&rules, &asker, "agent.run");
+                assert_eq!(found.is_some(), refused, "{rules:?} {asker}: {found:?}");
+                assert!(found.is_none_or(|why| why.contains("'agent.run'") && why.contains("hive:kitchen")));
+            }
+        }
+    }
 }

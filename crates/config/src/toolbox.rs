@@ -15,7 +15,7 @@ use super::error::{ConfigError, ConfigErrors};
 use super::layers::Stack;
 use super::origin::{Setting, dotted};
 use super::paths::Xdg;
-use super::pattern::matches;
+use super::pattern::{matches, names_tool};
 use super::reader::Reader;
 use super::service::{CallLimits, ServiceConfig};
 use super::text::describe;
@@ -84,6 +84,17 @@ impl ToolFilter {
     #[must_use]
     pub fn permits(&self, tool: &str) -> bool {
         self.forbidden_by(tool).is_none()
+    }
+
+    /// Whether the filter of a list of several toolboxes permits this tool.
+    #[must_use]
+    pub fn permits_tool(&self, toolbox_id: &str, tool: &str) -> bool {
+        let listed = |patterns: &[String]| {
+            patterns
+                .iter()
+                .any(|pattern| names_tool(pattern, toolbox_id, tool))
+        };
+        !listed(&self.deny) && self.allow.as_deref().is_none_or(listed)
     }
 
     /// Returns the key of the toolbox's section that hides the tool, if one does.

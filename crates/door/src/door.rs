@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use client::payload::{ExportRequest, ListRequest, StatusResponse};
-use client::{Client, ClientError, News};
-use config::Toolset;
+use client::{Client, ClientError, News, Request};
+use config::{Asker, Rule, Toolset, refused_work};
+use ovos_toolbox_wire::{FailureKind, Object};
 use tokio::sync::{Mutex, watch};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
@@ -27,6 +28,8 @@ pub struct Door {
     /// The bus.
     pub client: Client,
     toolset: Toolset,
+    /// The rules of who may have the door work for them.
+    rules: Vec<Rule>,
     own: &'static [&'static str],
     listing: watch::Sender<Arc<Listing>>,
     refreshing: Mutex<()>,
@@ -40,17 +43,19 @@ pub struct Door {
 
 impl Door {
     /// Creates a door that shows the tools that `toolset` permits. `own` are the names of further tools that the door shows
-    /// besides these and the two stops.
+    /// besides these and the two stops. `rules` say who may have it work for them.
     #[must_use]
     pub fn new(
         client: Client,
         toolset: Toolset,
+        rules: Vec<Rule>,
         own: &'static [&'static str],
         shutdown: CancellationToken,
     ) -> Arc<Self> {
         Arc::new(Self {
             client,
             toolset,
+            rules,
             own,
             listing: watch::Sender::default(),
             refreshing: Mutex::new(()),
@@ -58,6 +63,23 @@ impl Door {
             tasks: TaskTracker::new(),
             shutdown,
         })
+    }
+
+    /// Decides whether the sender of a request may have this door work for it. `work` is the topic without `ovos.tools.`, such as
+    /// `agent.run`. Returns the client with which the calls of that work are made: it says for whom they are, so that the service
+    /// decides for that sender, too.
+    ///
+    /// # Errors
+    /// The error with which to answer the request: it says for whom it asks in a way that cannot be read, or a rule refuses it.
+    pub fn client_for(&self, request: &Request, work: &str) -> Result<Client, String> {
+        let asker = Asker::of(request.context());
+        let asker = asker.map_err(|unclear| format!("{}: {unclear}", FailureKind::ValueError))?;
+        if let Some(refused) = refused_work(&self.rules, &asker, work) {
+            return Err(format!("{}: {refused}", FailureKind::PermissionError));
+        }
+        let mut context = Object::new();
+        asker.mark(&mut context);
+        Ok(self.client.with_context(context))
     }
 
     /// Returns the list of tools as it was last received.

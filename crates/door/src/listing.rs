@@ -71,7 +71,9 @@ impl Listing {
                 listing.agent_ends.push(Arc::new(tool));
             }
             if toolset.permits(&entry.name, &entry.toolbox_id, effect) {
-                let is_taken = StopTool::named(name).is_some() || own.contains(&name);
+                // A model confuses names that differ in case, or in `-` and `_`.
+                let folded = name.to_ascii_lowercase().replace('-', "_");
+                let is_taken = StopTool::named(&folded).is_some() || own.contains(&folded.as_str());
                 let alias = || format!("{}__{}", entry.toolbox_id, entry.name);
                 let name = if is_taken { alias() } else { name.to_owned() };
                 listing.add(entry, name, effect, exported);
@@ -239,6 +241,13 @@ mod tests {
             (any.clone(), without("math"), any.clone(), &["wave"]),
             (any.clone(), any.clone(), only(&["read"]), &["add", "sub"]),
             (without("add"), only(&["math"]), only(&["read"]), &["sub"]),
+            (without("math__*"), any.clone(), any.clone(), &["wave"]),
+            (
+                only(&["arm__*", "math__sub"]),
+                any.clone(),
+                any.clone(),
+                &["sub", "wave"],
+            ),
         ] {
             let toolset = Toolset {
                 tools: tools_filter,
@@ -254,11 +263,21 @@ mod tests {
     fn a_tool_with_the_name_of_a_tool_of_the_door_goes_by_its_alias() {
         let listed = [
             entry("arm", "emergency_stop", Effect::Stop),
+            entry("arm", "Emergency-Stop", Effect::Write),
+            entry("arm", "STOP_MOVING", Effect::Write),
             entry("arm", "run_steps", Effect::Read),
+            entry("arm", "stop", Effect::Stop),
         ];
-        let tools = json!([exported("emergency_stop", None), exported("run_steps", None)]);
-        let listing = listing(&listed, &tools, &Toolset::default()).expect("the answers fit");
-        assert_eq!(names(&listing), ["arm__emergency_stop", "arm__run_steps"]);
+        let exported = listed.iter().map(|tool| exported(&tool.name, None));
+        let listing = listing(&listed, &exported.collect(), &Toolset::default()).expect("the answers fit");
+        let shown = [
+            "arm__emergency_stop",
+            "arm__Emergency-Stop",
+            "arm__STOP_MOVING",
+            "arm__run_steps",
+            "stop",
+        ];
+        assert_eq!(names(&listing), shown);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use client::{Address, Client, ClientError};
-use config::{Config, ConfigErrors, Overrides, ProcessEnvironment, Toolset};
+use config::{Config, ConfigErrors, Overrides, ProcessEnvironment, Rule, Toolset};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
@@ -138,6 +138,7 @@ pub struct Joined {
     pub client: Client,
     /// Cancelled on SIGTERM and SIGINT, and when the door closes.
     pub shutdown: CancellationToken,
+    rules: Vec<Rule>,
     signals: JoinHandle<()>,
 }
 
@@ -157,6 +158,7 @@ impl Joined {
         Ok(Some(Self {
             client,
             shutdown,
+            rules: config.service.policy.clone(),
             signals,
         }))
     }
@@ -167,7 +169,8 @@ impl Joined {
     pub fn door(&self, name: &str, toolset: &Toolset, own: &'static [&'static str]) -> Arc<Door> {
         // The error is ignored: if the bus is away again, each beat announces the door, too.
         _ = self.client.hello(name);
-        Door::new(self.client.clone(), toolset.clone(), own, self.shutdown.clone())
+        let (client, rules) = (self.client.clone(), self.rules.clone());
+        Door::new(client, toolset.clone(), rules, own, self.shutdown.clone())
     }
 
     /// Cancels `shutdown`, and leaves the bus.

@@ -145,12 +145,9 @@ impl Plan {
                     key: key.clone(),
                 });
             }
-            // A plan that may move something may also stop it.
-            let does = match tool.effect {
-                Effect::Stop => Effect::Safe,
-                effect => effect,
-            };
-            if !allows(action.effect, does) {
+            // A plan that may move something may also stop it; and the plan of a stop is the stop itself.
+            let stops = tool.effect == Effect::Stop && allows(action.effect, Effect::Safe);
+            if !stops && !allows(action.effect, tool.effect) {
                 return Err(PlanError::StepEffect {
                     step: action.id.clone(),
                     effect: action.effect,

@@ -14,7 +14,7 @@ use crate::watch::Watch;
 use client::payload::{
     CallOptions, Confirm, ContentMode, InvokeRequest, InvokeResponse, PlanRequest, PlanResponse, ProgressKind,
 };
-use client::{ClientError, Received, Step};
+use client::{Client, ClientError, Received, Step};
 use door::{Answer, Door, Lost, Registered};
 use ovos_toolbox_wire::{Content, Effect, FailureKind, Object, Outcome};
 use serde_json::{Value, json};
@@ -25,6 +25,7 @@ const TAKEOVER: &str = "pilot_override";
 /// The parts of a run with which calls are made.
 pub(crate) struct Hands<'a> {
     pub(crate) door: &'a Door,
+    pub(crate) client: &'a Client,
     pub(crate) settings: &'a Settings,
     pub(crate) interrupt: &'a Interrupt,
     pub(crate) watch: &'a Watch<'a>,
@@ -95,7 +96,7 @@ impl Hands<'_> {
             args: arguments.clone(),
             toolbox_id: Some(tool.toolbox_id.clone()),
         };
-        let planned = self.door.client.plan(&request).await;
+        let planned = self.client.plan(&request).await;
         planned.map_err(|error| Answer::refused(tool, &error))
     }
 
@@ -183,7 +184,13 @@ impl Hands<'_> {
             came.call_id = Some(call_id.clone());
             Box::new(came)
         };
-        let send = |patience| self.door.client.invoke(request, patience);
+        // What toolboxes want called at the end brings machines to rest, and no client has asked for it.
+        let client = if self.ending {
+            &self.door.client
+        } else {
+            self.client
+        };
+        let send = |patience| client.invoke(request, patience);
         let sent = self.door.carry(tool, &call_id, send);
         let mut carried = sent.map_err(|error| {
             self.gone(&error);

@@ -137,6 +137,7 @@ async fn goal(arguments: &Arguments, config: &Config, door: &Arc<Door>) -> Resul
     };
     let session = Session {
         door,
+        client: door.client.clone(),
         settings: &settings,
         interrupt: &interrupt,
         audience: &audience,

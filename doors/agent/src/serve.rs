@@ -29,6 +29,10 @@ use crate::source::Source;
 use crate::tell::{Audience, Tell};
 
 const RUN: &str = "ovos.tools.agent.run";
+
+/// The name of a run in the rules of the policy.
+const WORK: &str = "agent.run";
+
 const CANCEL: &str = "ovos.tools.agent.cancel";
 const PROGRESS: &str = "ovos.tools.agent.progress";
 
@@ -198,6 +202,9 @@ fn begin(
     }
     let run_id = settings.run_id.clone();
     let refuse = |why: &str| Err((run_id.clone(), why.to_owned()));
+    let client = door
+        .client_for(request, WORK)
+        .map_err(|refused| (run_id.clone(), refused))?;
     let good = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
     if run_id.is_empty() || run_id.len() > 128 || !run_id.bytes().all(good) {
         return refuse("ValueError: run_id: expected 1 to 128 of [A-Za-z0-9._:-]");
@@ -248,6 +255,7 @@ fn begin(
         async move {
             let session = Session {
                 door: &door,
+                client,
                 settings: &settings,
                 interrupt: &interrupt,
                 audience: &audience,

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
+use client::Client;
 use door::Door;
 use tokio::time::Instant;
 
@@ -20,6 +21,8 @@ use crate::watch::Watch;
 /// The parts with which a run is made.
 pub(crate) struct Session<'a> {
     pub(crate) door: &'a Door,
+    /// The client that makes the calls: it says for whom they are.
+    pub(crate) client: Client,
     pub(crate) settings: &'a Settings,
     pub(crate) interrupt: &'a Interrupt,
     pub(crate) audience: &'a Audience,
@@ -74,6 +77,7 @@ impl Session<'_> {
         };
         let hands = Hands {
             door: self.door,
+            client: &self.client,
             settings,
             interrupt: self.interrupt,
             watch: &watch,

@@ -134,7 +134,10 @@ impl Toolbelt {
         let registered: Vec<(String, Arc<Registered>)> = listing
             .tools()
             .iter()
-            .filter(|tool| choice.filters.iter().all(|filter| filter.permits(&tool.name)))
+            .filter(|tool| {
+                let mut filters = choice.filters.iter();
+                filters.all(|filter| filter.permits_tool(&tool.toolbox_id, &tool.name))
+            })
             .map(|tool| (tool.exported.clone(), Arc::clone(tool)))
             .collect();
         let mut tools: Vec<Value> = registered

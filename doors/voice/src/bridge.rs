@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use client::payload::{VoiceJoinRequest, VoiceJoinResponse};
-use client::{Request, Requests};
+use client::{Client, Request, Requests};
 use config::{VoiceDoor, is_this_machine};
 use door::Door;
 use futures_util::FutureExt as _;
@@ -28,6 +28,9 @@ const MAX_CHATS: usize = 8;
 
 /// How many requests to join are handled at the same time. Each may dial for 10 s.
 const MAX_ASKING: usize = 32;
+
+/// The name of a request to join in the rules of the policy.
+const WORK: &str = "voice.join";
 
 /// The names of the dialects, for error messages.
 const DIALECTS: &str = "\"hume\" or \"openai\"";
@@ -103,7 +106,7 @@ impl Bridge {
         })
     }
 
-    fn line(&self, service: Service) -> Result<Arc<Line>, JoinError> {
+    fn line(&self, service: Service, client: Client) -> Result<Arc<Line>, JoinError> {
         let (dialect, url, variable): (Box<dyn Dialect>, &Url, &str) = match service {
             Service::Hume => {
                 let hume = &self.config.hume;
@@ -127,6 +130,7 @@ impl Bridge {
         }
         Ok(Arc::new(Line {
             door: Arc::clone(&self.door),
+            client,
             dialect,
             key: key.map(Key),
             trust: Arc::clone(&self.trust),
@@ -135,7 +139,7 @@ impl Bridge {
         }))
     }
 
-    /// Opens a conversation. The returned future serves it to its end.
+    /// Opens a conversation whose calls this client makes. The returned future serves it to its end.
     ///
     /// # Cancel safety
     /// Safe: a dropped attempt leaves nothing behind.
@@ -143,8 +147,9 @@ impl Bridge {
         &self,
         service: Service,
         target: Target,
+        client: Client,
     ) -> Result<impl Future<Output = Result<(), ChatError>> + Send + use<>, JoinError> {
-        let line = self.line(service)?;
+        let line = self.line(service, client)?;
         let place = Arc::clone(&self.places).try_acquire_owned();
         let place = place.map_err(|_| JoinError::Full)?;
         let leave = self.door.shutdown.clone();
@@ -209,11 +214,12 @@ impl Bridge {
                 ))
             })?;
         let (service, chat) = wanted(&asked).map_err(JoinError::Request)?;
+        let client = self.door.client_for(request, WORK).map_err(JoinError::Read)?;
         // Later requests for the same conversation wait for the outcome of the first.
         let turn = Arc::clone(self.joining.lock().entry((service, chat.clone())).or_default());
         let joined = {
             let _turn = turn.lock().await;
-            self.open(service, Target::Joined(chat.clone())).await
+            self.open(service, Target::Joined(chat.clone()), client).await
         };
         let mut joining = self.joining.lock();
         // One reference is this one's, the other the table's.

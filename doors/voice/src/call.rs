@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use client::Step;
 use client::payload::{CallOptions, InvokeRequest};
+use client::{Client, Step};
 use door::{Answer, Door, Registered};
 use ovos_toolbox_wire::Object;
 use sha2::{Digest as _, Sha256};
@@ -12,12 +12,13 @@ use tokio_util::sync::CancellationToken;
 use crate::ledger::CallKey;
 use crate::outcome::Outcome;
 
-/// Calls a tool of a toolbox. It always ends with an outcome.
+/// Calls a tool of a toolbox through `client`, a client of the door. It always ends with an outcome.
 ///
 /// # Cancel safety
 /// Dropping it asks the service to end the call.
 pub(crate) async fn call(
     door: Arc<Door>,
+    client: Client,
     tool: Arc<Registered>,
     call_id: String,
     args: Object,
@@ -37,7 +38,7 @@ pub(crate) async fn call(
             ..CallOptions::default()
         },
     };
-    let send = |patience| door.client.invoke(request, patience);
+    let send = |patience| client.invoke(request, patience);
     let mut carried = match door.carry(&tool, &call_id, send) {
         Ok(carried) => carried,
         Err(error) => return Outcome::refused(&Answer::refused(&tool, &error)),
@@ -76,7 +77,7 @@ pub(crate) fn call_id(dialect: &str, key: &CallKey) -> String {
 mod tests {
     use std::time::Duration;
 
-    use client::{Address, Client};
+    use client::Address;
     use config::Toolset;
     use futures_util::StreamExt as _;
     use ovos_toolbox_wire::Effect;
@@ -103,7 +104,13 @@ mod tests {
         let connecting = Client::connect(address, "test", Duration::from_secs(5));
         let (client, mut heard) = tokio::join!(connecting, accepting);
         let client = client.expect("a connection");
-        let door = Door::new(client.clone(), Toolset::default(), &[], CancellationToken::new());
+        let door = Door::new(
+            client.clone(),
+            Toolset::default(),
+            Vec::new(),
+            &[],
+            CancellationToken::new(),
+        );
         let tool = Registered {
             exported: "wave".to_owned(),
             toolbox_id: "arm".to_owned(),
@@ -116,7 +123,15 @@ mod tests {
         };
         let end = CancellationToken::new();
         end.cancel();
-        let outcome = call(door, Arc::new(tool), "c".to_owned(), Object::new(), end).await;
+        let outcome = call(
+            door,
+            client.clone(),
+            Arc::new(tool),
+            "c".to_owned(),
+            Object::new(),
+            end,
+        )
+        .await;
         assert!(
             matches!(&outcome, Outcome::Failure { kind, .. } if kind == "CancelledError"),
             "{outcome:?}"

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use client::Client;
 use config::VoiceDoor;
 use door::Door;
 use rustls::ClientConfig;
@@ -14,6 +15,8 @@ use crate::socket::DialError;
 /// The parts that all conversations of one dialect share.
 pub(crate) struct Line {
     pub(crate) door: Arc<Door>,
+    /// The client that makes the calls: it says for whom they are.
+    pub(crate) client: Client,
     pub(crate) dialect: Box<dyn Dialect>,
     pub(crate) key: Option<Key>,
     pub(crate) trust: Arc<ClientConfig>,

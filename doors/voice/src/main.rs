@@ -174,7 +174,7 @@ async fn talk(
     shutdown: &CancellationToken,
 ) -> Result<(), DoorError> {
     let serving = tokio::select! {
-        opened = bridge.open(service, target) => opened?,
+        opened = bridge.open(service, target, bridge.door.client.clone()) => opened?,
         () = shutdown.cancelled() => return Ok(()),
     };
     Ok(serving.await?)

@@ -1,7 +1,7 @@
 """Which tools of the service are mirrored, and under which names. Pure."""
 import re
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 EFFECTS = ("read", "write", "motion", "safe", "stop", "resume")
 
@@ -19,6 +19,20 @@ class Tool:
     output: Dict[str, Any]
 
 
+def _matches(pattern: str, text: str) -> bool:
+    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), text, re.DOTALL) is not None
+
+
+def _names(pattern: str, toolbox_id: str, name: str) -> bool:
+    """Whether a pattern names this tool. With `__` it is one for toolboxes and one for their tools, which are matched apart: a
+    toolbox chooses the names of its tools, and `robot__*` names no tool `robot__wave` of another one. Without `__` the `*` may
+    cover the toolbox, too."""
+    apart = [(pattern[:at], pattern[at + 2:]) for at in range(len(pattern)) if pattern.startswith("__", at)]
+    if not apart:
+        return _matches(pattern, name) or _matches(pattern, f"{toolbox_id}__{name}")
+    return any(_matches(of_toolbox, toolbox_id) and _matches(of_tool, name) for of_toolbox, of_tool in apart)
+
+
 class Filter:
     """`{"allow": [...], "deny": [...]}`: what `deny` names is left out; `allow` leaves out everything else. `*` stands for
     any text."""
@@ -31,7 +45,7 @@ class Filter:
         self.deny = self._patterns(key, "deny", section.get("deny"), known) or []
 
     @staticmethod
-    def _patterns(key: str, part: str, words: Any, known: Optional[tuple]) -> Optional[List["re.Pattern[str]"]]:
+    def _patterns(key: str, part: str, words: Any, known: Optional[tuple]) -> Optional[List[str]]:
         if words is None:
             return None
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
@@ -39,13 +53,18 @@ class Filter:
         for word in words:
             if known and word not in known:
                 raise ValueError(f"`{key}.{part}` names {word!r}; expected some of {', '.join(known)}")
-        return [re.compile(".*".join(map(re.escape, word.split("*"))), re.DOTALL) for word in words]
+        return words
 
     def permits(self, text: str) -> bool:
         """Whether this is mirrored."""
-        if any(pattern.fullmatch(text) for pattern in self.deny):
-            return False
-        return self.allow is None or any(pattern.fullmatch(text) for pattern in self.allow)
+        return self._permits(lambda pattern: _matches(pattern, text))
+
+    def permits_tool(self, toolbox_id: str, name: str) -> bool:
+        """Whether this tool is mirrored, which the patterns name by its name or by `<toolbox_id>__<name>`."""
+        return self._permits(lambda pattern: _names(pattern, toolbox_id, name))
+
+    def _permits(self, named: Callable[[str], bool]) -> bool:
+        return not any(map(named, self.deny)) and (self.allow is None or any(map(named, self.allow)))
 
 
 class Toolset:
@@ -88,5 +107,5 @@ class Toolset:
 
     def permits(self, name: str, toolbox_id: str, effect: str) -> bool:
         """Whether a tool is mirrored. One that lifts a stop never is."""
-        return (effect != "resume" and self.tools.permits(name) and self.toolboxes.permits(toolbox_id)
+        return (effect != "resume" and self.tools.permits_tool(toolbox_id, name) and self.toolboxes.permits(toolbox_id)
                 and self.effects.permits(effect))

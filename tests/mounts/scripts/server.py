@@ -17,6 +17,7 @@ It writes what happens to it to the file TRACE. The words:
     odd_schemas    lists tools whose schemas are good elsewhere
     pages          lists a tool a page, without an end
     reads          has a tool that reads a file
+    named:NAME     has a tool of this name
     storm          says a thousand times a second that its tools have changed
     one_at_a_time  answers nothing while a call runs, and says before each that its tools have changed
     owes           answers no list of tools after `renew`
@@ -34,6 +35,7 @@ import threading
 import time
 
 TRACE, WORDS = sys.argv[1], sys.argv[2:]
+NAMED = [word.partition(":")[2] for word in WORDS if word.startswith("named:")]
 TOKEN = os.environ.get("TOKEN", "")
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
 lock = threading.Lock()
@@ -85,6 +87,7 @@ def tools():
         listed += [tool("two.parts"), tool("two/parts")]
     if "odd_schemas" in WORDS:
         listed += [tool(name, properties) for name, properties in ODD.items()]
+    listed += [tool(name) for name in NAMED]
     if "reads" in WORDS:
         listed.append(tool("read", {"path": {"type": "string"}}))
     return listed
@@ -119,7 +122,7 @@ def call(number, params):
         if TOKEN:
             link = {"type": "resource_link", "uri": f"https://example.org/?key={TOKEN}", "name": f"of {TOKEN}"}
             result["content"].append(link)
-    elif name in ODD:
+    elif name in ODD or name in NAMED:
         result = text(json.dumps(args))
     elif name == "read":
         try:

@@ -125,6 +125,9 @@ pub struct ToolboxStatus {
     /// Tools that it leaves to other toolboxes, which offer tools of these names.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub yielded_tools: Vec<String>,
+    /// Tools that are not called by their own names, because those mean other tools, or several: by which names, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub renamed_tools: Vec<String>,
     /// Why it does not serve, or that it runs without its confinement, and why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,

@@ -113,6 +113,10 @@ pub struct ReloadOutcome {
     pub unchanged: Vec<String>,
     /// Files that could not be loaded; what they were to replace goes on serving.
     pub failed: Vec<FailedFile>,
+    /// Tools that are not called by their own names any more, because those mean other tools now, or several: by which names, and
+    /// why.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub renamed: Vec<String>,
 }
 
 /// A file that could not be loaded.

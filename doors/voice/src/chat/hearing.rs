@@ -180,7 +180,10 @@ impl Chat {
         };
         let end = CancellationToken::new();
         let call_id = call_id(self.line.dialect.name(), &key);
-        let task = self.calls.spawn(call(door, tool, call_id, args, end.clone()));
+        let client = self.line.client.clone();
+        let task = self
+            .calls
+            .spawn(call(door, client, tool, call_id, args, end.clone()));
         self.keys.insert(task.id(), key.clone());
         self.ends.insert(key, end);
         Asking::Runs
