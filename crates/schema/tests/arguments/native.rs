@@ -451,7 +451,9 @@ fn every_shipped_tool_reads_the_forms_of_clients_alike() {
                 .all(|key| property.get(key).is_none());
             let nullable = anything || takes(property, "null");
             let null = read(&with(name, Value::Null));
-            if plain.contains_key(name) {
+            if nullable && plain.contains_key(name) {
+                assert_eq!(null.unwrap().arguments[name], Value::Null, "{tool}.{name}");
+            } else if plain.contains_key(name) {
                 assert!(
                     null.unwrap_err().iter().any(|problem| problem.path == *name),
                     "{tool}.{name}"
