@@ -6,6 +6,7 @@
 
 mod absence;
 mod actions;
+mod arguments;
 mod asking;
 mod cancel;
 mod discover;
@@ -111,6 +112,8 @@ struct InRun {
     id: String,
     /// When the request of the run was read.
     received: Instant,
+    /// Whether it takes values from the results of other steps.
+    takes_values: bool,
 }
 
 impl Request {

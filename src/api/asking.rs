@@ -31,6 +31,8 @@ pub(super) struct Asking {
     pub(super) outcome: Option<CallOutcome>,
     /// The toolbox, and the content that it returned.
     pub(super) content: Option<(String, Vec<Value>)>,
+    /// The arguments that the tool did not get.
+    pub(super) ignored: Vec<String>,
 }
 
 impl Asking {
@@ -63,6 +65,7 @@ impl Asking {
             call: None,
             outcome: None,
             content: None,
+            ignored: Vec::new(),
         }
     }
 

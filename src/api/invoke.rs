@@ -10,6 +10,7 @@ use ovos_toolbox_wire::{CallOutcome, Effect, Object, Report};
 use serde_json::Value;
 use tokio::sync::watch;
 
+use super::arguments::{Given, prepare};
 use super::asking::Asking;
 use super::error::WireError;
 use super::permit::Denied;
@@ -21,7 +22,7 @@ use crate::content::Gathered;
 use crate::registry::Tool;
 use client::payload::{CallOptions, CallResponse, ContentMode, InvokeResponse};
 use engine::{CallEnd, CallFacts, Lease, Place, Refusal, Verdict};
-use schema::Unknown;
+use schema::Prepared;
 
 impl Api {
     pub(super) async fn invoke(self: &Arc<Self>, request: &Request) -> InvokeResponse {
@@ -58,6 +59,7 @@ impl Api {
             confirm,
             content,
             content_refused,
+            ignored,
         } = self.answered(request, Value::from(name), found, "kwargs").await;
         Some(CallResponse {
             result,
@@ -68,6 +70,7 @@ impl Api {
             confirm,
             content,
             content_refused,
+            ignored,
         })
     }
 
@@ -77,11 +80,12 @@ impl Api {
         request: &Request,
         name: Value,
         found: Result<Vec<Arc<Tool>>, WireError>,
-        args: &str,
+        args: &'static str,
     ) -> InvokeResponse {
         let Came {
             result: outcome,
             gathered,
+            ignored,
             ..
         } = self.came(request, found, args).await;
         let with_detail = request.data.get("detail") == Some(&Value::Bool(true));
@@ -101,6 +105,7 @@ impl Api {
             call_id,
             content: gathered.content,
             content_refused: gathered.refused,
+            ignored: if with_detail { ignored } else { Vec::new() },
         }
     }
 
@@ -109,19 +114,20 @@ impl Api {
         self: &Arc<Self>,
         request: &Request,
         found: Result<Vec<Arc<Tool>>, WireError>,
-        args: &str,
+        args: &'static str,
     ) -> Came {
         let options = call_options(&request.data);
         let mode = options.as_ref().ok().and_then(|options| options.content);
         let mut asking = Asking::new(request);
         let result = match found {
             Ok(tools) => {
-                let args = request.data.get(args);
-                self.run(request, &mut asking, tools, args, options).await
+                let given = Given::of(request, args);
+                self.run(request, &mut asking, tools, given, options).await
             }
             Err(error) => Err(error),
         };
         let outcome = asking.outcome;
+        let ignored = std::mem::take(&mut asking.ignored);
         let gathered = match (mode, asking.content.take(), &result) {
             (Some(mode), Some((toolbox_id, content)), Ok(result)) => {
                 let room = match mode {
@@ -137,6 +143,7 @@ impl Api {
             result,
             outcome,
             gathered,
+            ignored,
         }
     }
 
@@ -153,7 +160,7 @@ impl Api {
         request: &Request,
         asking: &mut Asking,
         mut tools: Vec<Arc<Tool>>,
-        args: Option<&Value>,
+        given: Given<'_>,
         options: Result<CallOptions, WireError>,
     ) -> Result<Value, WireError> {
         let Some(tool) = tools.pop() else {
@@ -164,8 +171,8 @@ impl Api {
                 tools.push(tool);
                 Ok(self.run_stop(&tools).await)
             }
-            Effect::Resume => self.run_resume(request, &tool, args).await,
-            _ => self.run_actions(request, asking, tool, args, options).await,
+            Effect::Resume => self.run_resume(request, &tool, given.value()).await,
+            _ => self.run_actions(request, asking, tool, given, options).await,
         }
     }
 
@@ -174,26 +181,28 @@ impl Api {
         request: &Request,
         asking: &mut Asking,
         tool: Arc<Tool>,
-        args: Option<&Value>,
+        given: Given<'_>,
         options: Result<CallOptions, WireError>,
     ) -> Result<Value, WireError> {
         let options_read = options.as_ref().ok();
-        let given = options_read.and_then(|options| options.call_id.clone());
-        let call_id = given.unwrap_or_else(|| self.new_call_id());
+        let its_id = options_read.and_then(|options| options.call_id.clone());
+        let call_id = its_id.unwrap_or_else(|| self.new_call_id());
         let (facts, asked) = (self.engine.facts(), asking.asked.clone());
         let mut call = facts.received(&call_id, &tool.toolbox_id, tool.name(), tool.effect(), asked);
         let mut progress = options_read
             .is_some_and(|options| options.progress)
             .then(|| Progress::new(self.outbox.clone(), request, call.queue()));
         asking.call = Some(call.clone());
-        let ran = self.run_leased(request, &call, progress.as_mut(), tool, args, options);
+        let ran = self.run_leased(request, &call, progress.as_mut(), tool, given, options);
         let Ran {
             tool,
             report,
             verdict,
             content,
+            ignored,
         } = ran.await.inspect_err(|error| call.refused(&error.text))?;
         asking.outcome = Some(report.outcome);
+        asking.ignored = ignored;
         if !content.is_empty() {
             asking.content = Some((tool.toolbox_id.clone(), content));
         }
@@ -209,7 +218,7 @@ impl Api {
         call: &CallFacts,
         mut progress: Option<&mut Progress>,
         tool: Arc<Tool>,
-        args: Option<&Value>,
+        given: Given<'_>,
         options: Result<CallOptions, WireError>,
     ) -> Result<Ran, WireError> {
         let mut changed = self.registry.watch();
@@ -223,7 +232,10 @@ impl Api {
                 (tool, lease, Some(place))
             }
         };
-        let args = prepare(&tool, args)?;
+        let Prepared {
+            arguments: args,
+            ignored,
+        } = prepare(&tool, given)?;
         let options = options?;
         loop {
             let run = engine::CallRequest {
@@ -275,6 +287,7 @@ impl Api {
                         report,
                         verdict,
                         content,
+                        ignored,
                     });
                 }
             }
@@ -331,6 +344,8 @@ pub(super) struct Came {
     pub(super) outcome: Option<CallOutcome>,
     /// The content that the request asks for.
     pub(super) gathered: Gathered,
+    /// The arguments that the tool did not get.
+    pub(super) ignored: Vec<String>,
 }
 
 impl Came {
@@ -340,6 +355,7 @@ impl Came {
             result: Err(error),
             outcome: None,
             gathered: Gathered::default(),
+            ignored: Vec::new(),
         }
     }
 }
@@ -351,29 +367,12 @@ struct Ran {
     report: Report,
     verdict: Verdict,
     content: Vec<Value>,
+    ignored: Vec<String>,
 }
 
 /// Turns the end of a wait into a result: the awaited value, or the error of a call that ended meanwhile.
 fn waited<T>(outcome: Result<Result<T, WireError>, Refusal>) -> Result<T, WireError> {
     outcome.map_err(|refusal| WireError::refused(&refusal))?
-}
-
-/// Prepares the arguments for the tool.
-pub(super) fn prepare(tool: &Tool, args: Option<&Value>) -> Result<Object, WireError> {
-    let none = Object::new();
-    let args = match args {
-        None => &none,
-        Some(Value::Object(args)) => args,
-        Some(other) => return Err(WireError::arguments_of_type(tool.name(), other)),
-    };
-    let unknown = match tool.effect() {
-        Effect::Read | Effect::Write | Effect::Motion => Unknown::Refuse,
-        // An unknown argument is no reason to refuse a landing.
-        Effect::Safe | Effect::Stop | Effect::Resume => Unknown::Drop,
-    };
-    tool.compiled
-        .prepare(args, unknown)
-        .map_err(|problems| WireError::invalid_arguments(tool.name(), &tool.toolbox_id, &problems))
 }
 
 pub(super) fn engine_request(

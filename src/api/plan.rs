@@ -9,8 +9,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::actions::{entries, label};
+use super::arguments::{Given, prepare};
 use super::error::WireError;
-use super::invoke::{engine_request, prepare};
+use super::invoke::engine_request;
 use super::resolve::Name;
 use super::{Api, Request};
 use client::payload::{CallOptions, PlanErrorResponse, PlanResponse, RunPlanResponse, RunStepPlan};
@@ -103,9 +104,16 @@ impl Api {
         let (_, mut tools) = self.resolve(data)?;
         let tool = tools.pop().ok_or_else(WireError::missing_name)?;
         let (tool, lease) = self.lease(tool, PATIENCE).await?;
-        let args = prepare(&tool, data.get("args"))?;
+        let prepared = prepare(&tool, Given::in_data(data, "args"))?;
         let options = CallOptions::default();
-        let call = engine_request(request, &tool, lease.generation(), args, &options, None);
+        let call = engine_request(
+            request,
+            &tool,
+            lease.generation(),
+            prepared.arguments,
+            &options,
+            None,
+        );
         let plan = self
             .engine
             .plan(&lease, &call)
@@ -120,6 +128,7 @@ impl Api {
             waves: plan.waves.iter().map(|wave| entries(&plan, wave)).collect(),
             mermaid: mermaid(&plan),
             dot: dot(&plan),
+            ignored: prepared.ignored,
         })
     }
 }

@@ -166,6 +166,7 @@ impl Run<'_> {
             run_id: self.run_id.to_owned(),
             id: step.id.clone(),
             received: self.request.received,
+            takes_values: step.takes_values(),
         };
         Request {
             step: Some(in_run),
@@ -275,6 +276,11 @@ impl Run<'_> {
             call_id: began.then(|| self.call_id_of(step)),
             content: came.gathered.content,
             content_refused: came.gathered.refused,
+            ignored: if self.options.detail {
+                came.ignored
+            } else {
+                Vec::new()
+            },
             ..report_of(step)
         };
         match came.result {

@@ -11,6 +11,7 @@ use ovos_toolbox_wire::{Action, Effect, Object};
 use serde_json::Value;
 
 use super::asking::Room;
+use client::read_arguments;
 use engine::{Defaults, Plan, PlanError};
 use schema::{shorten, shorten_text};
 
@@ -82,6 +83,8 @@ pub(super) enum Missing {
         VALUES >> 20
     )]
     TooLarge { from: String },
+    #[error("{{\"$from\": \"{from}\"}}: the arguments of a step are an object, got {found}")]
+    NotArguments { from: String, found: String },
 }
 
 /// One step.
@@ -100,6 +103,11 @@ pub(super) struct Step {
 }
 
 impl Step {
+    /// Whether the step takes values from the results of others.
+    pub(super) fn takes_values(&self) -> bool {
+        !self.takes.is_empty()
+    }
+
     /// The data of a request that names the step's tool.
     pub(super) fn named(&self) -> Object {
         let mut data = Object::new();
@@ -228,7 +236,15 @@ impl Steps {
             return Err(missing);
         }
         let mut values = step.takes.iter_mut().map(|take| take.value.take());
-        Ok(filled(&step.args, &mut values))
+        let args = filled(&step.args, &mut values);
+        // The forms that clients write are read in the request alone: a result of "" is no call without arguments.
+        match (&args, step.takes.first()) {
+            (Value::Object(_), _) | (_, None) => Ok(args),
+            (other, Some(take)) => Err(Missing::NotArguments {
+                from: take.from.clone(),
+                found: shorten(other),
+            }),
+        }
     }
 }
 
@@ -267,11 +283,9 @@ fn read_step(number: usize, item: &Value) -> Result<(Step, Vec<String>), Invalid
         Some(Value::String(toolbox_id)) => Some(toolbox_id.clone()),
         other => return Err(wrong("toolbox_id", "a string", other)),
     };
-    let args = match entries.get("args") {
-        None => Value::Object(Object::new()),
-        Some(args @ Value::Object(_)) => args.clone(),
-        other => return Err(wrong("args", "an object", other)),
-    };
+    let args = entries.get("args");
+    let args = read_arguments(args).map_err(|_| wrong("args", "an object", args))?;
+    let args = Value::Object(args);
     let accepted = "a list of ids of steps";
     let after = match entries.get("after") {
         None | Some(Value::Null) => Vec::new(),

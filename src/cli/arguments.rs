@@ -6,6 +6,7 @@ use ovos_toolbox_wire::Object;
 use serde_json::Value;
 
 use super::error::CliError;
+use client::read_arguments;
 
 /// The explanation in the help of `invoke` and `plan`.
 pub(super) const HELP: &str = "\
@@ -28,7 +29,8 @@ pub(super) fn parse(written: &[String]) -> Result<Object, CliError> {
             })?;
             return object(&text);
         }
-        if only.trim_start().starts_with('{') {
+        // A pair has a name before its `=`; what models write for no arguments has none.
+        if only.trim_start().starts_with(['{', '[', '"']) || only.trim().is_empty() || only == "null" {
             return object(only);
         }
     }
@@ -48,15 +50,12 @@ pub(super) fn parse(written: &[String]) -> Result<Object, CliError> {
 }
 
 fn object(text: &str) -> Result<Object, CliError> {
-    match serde_json::from_str(text) {
-        Ok(Value::Object(arguments)) => Ok(arguments),
-        Ok(_) => Err(CliError::Usage(
-            "the arguments are JSON, but not an object such as {\"a\": 1}".to_owned(),
-        )),
-        Err(error) => Err(CliError::Usage(format!(
-            "the arguments are no valid JSON object: {error}"
-        ))),
-    }
+    let read = read_arguments(Some(&Value::from(text)));
+    read.map_err(|error| {
+        CliError::Usage(format!(
+            "the arguments are no valid JSON object such as {{\"a\": 1}}: {error}"
+        ))
+    })
 }
 
 #[cfg(test)]
@@ -99,6 +98,9 @@ mod tests {
         );
         check(&[r#"{"a": 1, "b": "x"}"#], Ok(r#"{"a":1,"b":"x"}"#));
         check(&[" {} "], Ok("{}"));
+        for none in ["", "[]", "null", "\"\"", "\"{}\""] {
+            check(&[none], Ok("{}"));
+        }
     }
 
     #[test]
@@ -106,7 +108,11 @@ mod tests {
         check(&["5"], Err(r#"argument "5": expected key=value"#));
         check(&["=5"], Err("expected key=value"));
         check(&["a=1", "a=2"], Err(r#"argument "a" is given twice"#));
-        check(&["{a: 1}"], Err("no valid JSON object: key must be a string"));
+        check(&["{a: 1}"], Err("a text that is no JSON: key must be a string"));
         check(&[r#"{"a": 1}"#, "b=2"], Err("expected key=value"));
+        check(
+            &["[1]"],
+            Err("no valid JSON object such as {\"a\": 1}: expected a JSON object, found the text [1]"),
+        );
     }
 }

@@ -3,9 +3,13 @@
 use std::time::Duration;
 
 use clap::Args;
+use ovos_toolbox_wire::Object;
+use serde_json::Value;
 
 use super::context::Context;
 use super::error::CliError;
+use super::output::Output;
+use super::paint::plain;
 use super::progress::View;
 use client::payload::{CallOptions, CancelRequest, ContentMode};
 use client::{Call, Client, ClientError, Patience, Received, Step, topic};
@@ -43,11 +47,37 @@ impl Flags {
             call_id: Some(call_id.to_owned()),
             timeout_ms: self.timeout_ms,
             progress: self.progress,
-            detail: self.detail,
+            // Always: an answer without details does not say which arguments were ignored.
+            detail: true,
             content: Some(ContentMode::Path),
             ..CallOptions::default()
         }
     }
+}
+
+/// Removes the reports of failed calls from an answer. A call that has to be confirmed keeps its details.
+pub(super) fn remove_reports(answer: &mut Object) {
+    if !answer.contains_key("confirm") {
+        answer.shift_remove("error_detail");
+    }
+    let steps = answer.get_mut("steps").and_then(Value::as_array_mut);
+    steps
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_object_mut)
+        .for_each(remove_reports);
+}
+
+/// Warns of arguments that the tool did not get.
+pub(super) fn warn_of_ignored(ignored: &[String], of_step: Option<&str>, output: &mut Output<'_>) {
+    if ignored.is_empty() {
+        return;
+    }
+    let step = of_step.map_or_else(String::new, |id| format!("{id}: "));
+    let names = plain(&ignored.join(", ")).into_owned();
+    output.remark(&format!(
+        "{step}ignored, because the tool does not know it: {names}"
+    ));
 }
 
 /// Sends a call and shows its progress until it is answered. Ctrl-C and the end of the wait cancel the call.

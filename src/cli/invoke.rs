@@ -56,7 +56,10 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
         let asks = request.options.progress;
         let view = asks.then(|| View::new(context.output, &request.name));
         let send = |patience| client.invoke(request.clone(), patience);
-        let answer = call::answered(&client, &call_id, view, context, send).await?;
+        let mut answer = call::answered(&client, &call_id, view, context, send).await?;
+        if !arguments.flags.detail {
+            call::remove_reports(&mut answer.data);
+        }
         let advice = match confirm::next(&answer, &request.options, context.output).await? {
             Next::Again(options) => {
                 request.options = options;
@@ -101,6 +104,8 @@ fn show(
         for line in read.iter().flat_map(lines) {
             context.output.remark(&line);
         }
+        let ignored = read.iter().flat_map(|answer| answer.ignored.clone());
+        call::warn_of_ignored(&ignored.collect::<Vec<_>>(), None, context.output);
     }
     let Some(result) = result else {
         return Err(CliError::Refused(

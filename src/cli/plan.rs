@@ -5,6 +5,7 @@ use ovos_toolbox_wire::Object;
 use serde_json::Value;
 
 use super::arguments;
+use super::call;
 use super::context::Context;
 use super::error::CliError;
 use super::paint::{Cell, Paint, Tone, joined, milliseconds, plain, value};
@@ -69,7 +70,9 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
         _ if context.output.json() => context.output.result(&answer.data, |_| String::new()),
         Format::Table => {
             let plan = answer.read()?;
-            context.output.text(&render(&plan, context.output.paint))
+            context.output.text(&render(&plan, context.output.paint))?;
+            call::warn_of_ignored(&plan.ignored, None, context.output);
+            Ok(())
         }
         Format::Json => context
             .output

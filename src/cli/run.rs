@@ -68,7 +68,10 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     let client = context.client().await?;
     let view = arguments.flags.progress.then(|| View::new(context.output, "run"));
     let send = |patience| client.run(request, patience);
-    let answer = call::answered(&client, &call_id, view, context, send).await?;
+    let mut answer = call::answered(&client, &call_id, view, context, send).await?;
+    if !arguments.flags.detail {
+        call::remove_reports(&mut answer.data);
+    }
     show(&answer, context)
 }
 
@@ -104,6 +107,7 @@ fn show(answer: &Received<RunResponse>, context: &mut Context<'_, '_>) -> Result
             for line in content(&step.content, &step.content_refused) {
                 context.output.remark(&format!("{}: {line}", step.id));
             }
+            call::warn_of_ignored(&step.ignored, Some(&step.id), context.output);
             if let Some(confirm) = &step.confirm {
                 context.output.remark(&format!(
                     "{}: invoke it by itself; where no terminal asks, `ovos-tools approve {}` on the machine of the \

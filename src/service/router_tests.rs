@@ -131,6 +131,7 @@ impl Counter {
                 timeout_ms: None,
                 agent_end: Vec::new(),
                 validates: false,
+                foreign: false,
                 argument_schema: object.clone(),
                 output_schema: object,
             };

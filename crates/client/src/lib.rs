@@ -7,6 +7,7 @@
 #![doc = include_str!("../README.md")]
 #![deny(unsafe_code)]
 
+mod arguments;
 mod call;
 mod client;
 mod error;
@@ -20,6 +21,7 @@ mod statuses;
 pub mod text;
 pub mod topic;
 
+pub use arguments::{ArgumentsError, read_arguments};
 pub use call::{Call, Patience, Step};
 pub use client::{Address, Client, RELOAD_WAIT};
 pub use error::{ClientError, Refusal};

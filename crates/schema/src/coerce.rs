@@ -11,22 +11,17 @@ use std::collections::{HashMap, HashSet};
 use jsonschema::paths::LocationSegment;
 use serde_json::{Map, Value};
 
+use super::nearest::meant;
 use super::node::{ArrayNode, Extra, Node, NodeId, ObjectNode, ScalarNode};
 use super::problem::{MAX_PROBLEMS, Problem};
+use super::reading::{Reading, Unknown};
 use super::scalar::{Exactness, Fitted, ScalarType, convert, is_oversized_float, same, same_key, tidy};
 use super::shorten::{shorten, shorten_text};
 use super::tree::Tree;
 use super::validate::path_text;
 
-/// The handling of undeclared arguments where `additionalProperties` is `false`. Elsewhere they are dropped, or kept
-/// where the schema allows them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unknown {
-    /// Undeclared arguments are dropped.
-    Drop,
-    /// Undeclared arguments are a problem.
-    Refuse,
-}
+/// The largest number of ignored arguments that are named.
+const MAX_IGNORED: usize = 64;
 
 /// How well a value fits a node, as pydantic's smart unions compare it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,49 +58,103 @@ impl Fit {
 
 pub(super) struct Coercion<'t> {
     tree: &'t Tree,
-    unknown: Unknown,
+    reading: Reading,
+    /// Whether the value was itself read from a text; a text in it stays a text, which bounds the recursion.
+    in_text: bool,
     /// The ratings by node and by the address of the value, which outlives the coercion.
     ratings: HashMap<(NodeId, *const Value), Option<Fit>>,
     path: Vec<LocationSegment<'t>>,
     problems: Vec<Problem>,
+    /// The arguments that were left out.
+    ignored: Vec<String>,
+    /// Whether a list or an object was read from a text.
+    read_text: bool,
+}
+
+/// The outcome of a coercion.
+pub(super) struct Coerced {
+    pub(super) value: Value,
+    /// The arguments that were left out, as paths.
+    pub(super) ignored: Vec<String>,
+    /// Whether a list or an object was read from a text, so that the value may be deeper than the given one.
+    pub(super) read_text: bool,
 }
 
 impl<'t> Coercion<'t> {
-    pub(super) fn new(tree: &'t Tree, unknown: Unknown) -> Self {
+    pub(super) fn new(tree: &'t Tree, reading: Reading) -> Self {
         Self {
             tree,
-            unknown,
+            reading,
+            in_text: false,
             ratings: HashMap::new(),
             path: Vec::new(),
             problems: Vec::new(),
+            ignored: Vec::new(),
+            read_text: false,
         }
     }
 
     /// The coerced arguments: an object for every argument schema.
-    pub(super) fn arguments(mut self, args: &'t Map<String, Value>) -> Result<Value, Vec<Problem>> {
-        let coerced = match self.tree.node(self.tree.root()) {
+    pub(super) fn arguments(mut self, args: &'t Map<String, Value>) -> Result<Coerced, Vec<Problem>> {
+        let value = match self.tree.node(self.tree.root()) {
             Node::Object(object) => Value::Object(self.build_object(object, args)),
             _ => {
                 // A union at the root is rare, so the copy is acceptable.
                 let whole = Value::Object(args.clone());
-                let mut inner = Coercion::new(self.tree, self.unknown);
-                let built = inner.build(self.tree.root(), &whole);
-                let problems = std::mem::take(&mut inner.problems);
-                drop(inner);
-                self.problems = problems;
-                built
+                self.within(&whole, false, |inner, whole| {
+                    inner.build(inner.tree.root(), whole)
+                })
             }
         };
-        if self.problems.is_empty() {
-            Ok(coerced)
-        } else {
-            Err(self.problems)
+        if !self.problems.is_empty() {
+            return Err(self.problems);
         }
+        Ok(Coerced {
+            value,
+            ignored: self.ignored,
+            read_text: self.read_text,
+        })
+    }
+
+    /// Works on a value that does not live as long as the arguments; what is found there counts for the whole.
+    fn within<T>(
+        &mut self,
+        value: &Value,
+        in_text: bool,
+        work: impl for<'v> FnOnce(&mut Coercion<'v>, &'v Value) -> T,
+    ) -> T {
+        let mut inner = Coercion::new(self.tree, self.reading);
+        inner.in_text = in_text;
+        inner.path = self.path.clone();
+        let done = work(&mut inner, value);
+        let (problems, ignored) = (
+            std::mem::take(&mut inner.problems),
+            std::mem::take(&mut inner.ignored),
+        );
+        self.read_text |= in_text || inner.read_text;
+        drop(inner);
+        self.problems.extend(problems);
+        self.ignored.extend(ignored);
+        done
+    }
+
+    /// The list or the object that a text is, where one is wanted.
+    fn read(&self, node: &Node, text: &str) -> Option<Value> {
+        let starts = match node {
+            Node::Array(_) => '[',
+            Node::Object(_) => '{',
+            Node::Any | Node::Alias(_) | Node::Scalar(_) | Node::Union(_) => return None,
+        };
+        if self.in_text || !self.reading.is_native() || !text.trim_start().starts_with(starts) {
+            return None;
+        }
+        // `serde_json` refuses more than 128 levels.
+        serde_json::from_str(text).ok()
     }
 
     fn build(&mut self, id: NodeId, value: &'t Value) -> Value {
         match (self.tree.node(id), value) {
-            (Node::Scalar(node), _) => match fit_scalar(node, value) {
+            (Node::Scalar(node), _) => match fit_scalar(node, value, self.reading) {
                 Some((Cow::Owned(value), _)) => value,
                 Some((Cow::Borrowed(_), _)) => keep(value),
                 None => {
@@ -125,6 +174,10 @@ impl<'t> Coercion<'t> {
                     }
                     keep(value)
                 }
+            },
+            (node, Value::String(text)) => match self.read(node, text) {
+                Some(read) => self.within(&read, true, |inner, read| inner.build(id, read)),
+                None => keep(value),
             },
             _ => keep(value),
         }
@@ -148,12 +201,22 @@ impl<'t> Coercion<'t> {
     }
 
     fn build_object(&mut self, node: &'t ObjectNode, map: &'t Map<String, Value>) -> Map<String, Value> {
-        if self.unknown == Unknown::Refuse && node.is_closed() {
-            self.refuse_unknown(node, map);
-        }
+        self.judge_unknown(node, map);
+        let is_root = self.path.is_empty() && !self.in_text;
         let mut built = Map::with_capacity(node.properties.len());
         for property in &node.properties {
-            let value = match (map.get(&*property.name), &property.default) {
+            let mut given = self.given(property.node, map.get(&*property.name));
+            // An ill-formed detail is no reason to refuse what brings a machine to safety.
+            if let Some(value) = given
+                && is_root
+                && self.reading.forgives()
+                && !property.required
+                && self.rate(property.node, value).is_none()
+            {
+                self.ignore(&property.name);
+                given = None;
+            }
+            let value = match (given, &property.default) {
                 (Some(value), _) => {
                     self.path.push((&*property.name).into());
                     let value = self.build(property.node, value);
@@ -187,15 +250,71 @@ impl<'t> Coercion<'t> {
         built
     }
 
-    fn refuse_unknown(&mut self, node: &ObjectNode, map: &Map<String, Value>) {
-        let unknown: Vec<&str> = map
-            .keys()
-            .map(String::as_str)
-            .filter(|name| !node.declares(name))
-            .collect();
-        if unknown.is_empty() || self.problems.len() >= MAX_PROBLEMS {
+    /// The value of a property, if one is given: hosts write `null` for what is not given.
+    fn given(&mut self, node: NodeId, value: Option<&'t Value>) -> Option<&'t Value> {
+        let value = value?;
+        let absent = value.is_null() && self.reading.skips_null() && self.rate(node, value).is_none();
+        (!absent).then_some(value)
+    }
+
+    /// Refuses the undeclared properties of an object, or notes that they are ignored.
+    fn judge_unknown(&mut self, node: &'t ObjectNode, map: &'t Map<String, Value>) {
+        if !matches!(node.extra, Extra::Drop) || map.keys().all(|name| node.declares(name)) {
             return;
         }
+        let refuses = match self.reading.unknown() {
+            Unknown::Refuse => self.reading.is_native() || node.is_closed(),
+            Unknown::Drop => false,
+        };
+        if refuses {
+            self.refuse_unknown(node, map);
+        } else {
+            for name in map.keys().filter(|name| !node.declares(name)) {
+                self.ignore(name);
+            }
+        }
+    }
+
+    fn ignore(&mut self, name: &str) {
+        if self.ignored.len() < MAX_IGNORED {
+            self.path.push(LocationSegment::Property(name.to_owned().into()));
+            let place = self.place();
+            self.path.pop();
+            self.ignored.push(place);
+        }
+    }
+
+    fn refuse_unknown(&mut self, node: &'t ObjectNode, map: &'t Map<String, Value>) {
+        if self.problems.len() >= MAX_PROBLEMS {
+            return;
+        }
+        let unknown: Vec<(&String, &Value)> = map.iter().filter(|(name, _)| !node.declares(name)).collect();
+        let shown: Vec<String> = unknown
+            .iter()
+            .take(MAX_PROBLEMS)
+            .map(|(name, value)| {
+                // A word that only one argument knows says more than the spelling of a name.
+                let takes = |property: &&super::node::Property| {
+                    !map.contains_key(&*property.name)
+                        && matches!(
+                            self.tree.node(property.node),
+                            Node::Scalar(ScalarNode { members: Some(_), .. })
+                        )
+                        && self.rate(property.node, value).is_some()
+                };
+                let fits: Vec<&str> = node
+                    .properties
+                    .iter()
+                    .filter(takes)
+                    .map(|property| &*property.name)
+                    .collect();
+                let name = shorten_text(name, 60);
+                match meant(&name, node.names(), &fits) {
+                    Some(near) => format!("'{name}' (did you mean '{near}'?)"),
+                    None => format!("'{name}'"),
+                }
+            })
+            .collect();
         let known: Vec<&str> = node.names().collect();
         let known = if known.is_empty() {
             "none".to_owned()
@@ -210,8 +329,8 @@ impl<'t> Coercion<'t> {
         self.problems.push(Problem {
             path: self.place(),
             message: format!(
-                "unknown {arguments} '{}'; known: {known}",
-                shorten_text(&unknown.join("', '"), 100)
+                "unknown {arguments} {}; known: {known}",
+                shorten_text(&shown.join(", "), 200)
             ),
         });
     }
@@ -241,6 +360,11 @@ impl<'t> Coercion<'t> {
     /// The alternative that fits best: the first exact one; otherwise the one with the most properties, then the one
     /// with the closest type, then the first one.
     fn choose(&mut self, choices: &'t [NodeId], value: &'t Value) -> Option<(NodeId, Fit)> {
+        if let Value::String(text) = value
+            && let Some(read) = self.choose_read(choices, text)
+        {
+            return Some(read);
+        }
         let mut best: Option<(NodeId, Fit)> = None;
         for &choice in choices {
             let Some(fit) = self.rate(choice, value) else {
@@ -256,6 +380,36 @@ impl<'t> Coercion<'t> {
         best
     }
 
+    /// The list or object alternative that a text is meant for although a text is an alternative, too: the JSON in it
+    /// fits, and the schema says what is in it.
+    fn choose_read(&mut self, choices: &'t [NodeId], text: &str) -> Option<(NodeId, Fit)> {
+        choices.iter().find_map(|&choice| {
+            let node = self.tree.node(choice);
+            let says_what = match node {
+                Node::Array(array) => array
+                    .items
+                    .is_some_and(|items| !matches!(self.tree.node(items), Node::Any)),
+                Node::Object(object) => !object.properties.is_empty(),
+                Node::Any | Node::Alias(_) | Node::Scalar(_) | Node::Union(_) => false,
+            };
+            let fit = if says_what {
+                self.rate_text(choice, text)
+            } else {
+                None
+            };
+            fit.map(|fit| (choice, fit))
+        })
+    }
+
+    fn rate_text(&mut self, id: NodeId, text: &str) -> Option<Fit> {
+        let read = self.read(self.tree.node(id), text)?;
+        let fit = self.within(&read, true, |inner, read| inner.rate(id, read))?;
+        Some(Fit {
+            exactness: Exactness::Lax,
+            ..fit
+        })
+    }
+
     fn rate(&mut self, id: NodeId, value: &'t Value) -> Option<Fit> {
         let node = self.tree.node(id);
         match node {
@@ -266,7 +420,7 @@ impl<'t> Coercion<'t> {
                 });
             }
             Node::Scalar(node) => {
-                let (converted, exactness) = fit_scalar(node, value)?;
+                let (converted, exactness) = fit_scalar(node, value, self.reading)?;
                 let allowed = node
                     .constraints
                     .as_ref()
@@ -288,6 +442,7 @@ impl<'t> Coercion<'t> {
             (Node::Union(choices), _) => self.choose(choices, value).map(|(_, fit)| fit),
             (Node::Array(node), Value::Array(items)) => self.rate_array(node, items),
             (Node::Object(node), Value::Object(map)) => self.rate_object(node, map),
+            (_, Value::String(text)) => self.rate_text(id, text),
             _ => None,
         };
         self.ratings.insert(key, fit);
@@ -324,7 +479,7 @@ impl<'t> Coercion<'t> {
         };
         let mut found = 0;
         for property in &node.properties {
-            match map.get(&*property.name) {
+            match self.given(property.node, map.get(&*property.name)) {
                 Some(value) => {
                     found += 1;
                     fit = fit.with(self.rate(property.node, value)?);
@@ -364,29 +519,48 @@ impl<'t> Coercion<'t> {
     }
 }
 
-fn fit_scalar<'v>(node: &ScalarNode, value: &'v Value) -> Option<(Cow<'v, Value>, Exactness)> {
+fn fit_scalar<'v>(
+    node: &ScalarNode,
+    value: &'v Value,
+    reading: Reading,
+) -> Option<(Cow<'v, Value>, Exactness)> {
+    let native = reading.is_native();
     let Some(kind) = node.kind else {
         // Members of several types: pydantic looks them up like Python, for which `1`, `1.0` and `true` are the same
         // key.
-        let member = node
-            .members
-            .as_ref()?
-            .iter()
-            .find(|member| same_key(member, value))?;
-        return Some((Cow::Owned(member.clone()), Exactness::Exact));
+        let equal = if native { same } else { same_key };
+        let members = node.members.as_deref()?;
+        if let Some(member) = members.iter().find(|member| equal(member, value)) {
+            return Some((Cow::Owned(member.clone()), Exactness::Exact));
+        }
+        let member = folded(members, value).filter(|_| native)?;
+        return Some((Cow::Owned(member.clone()), Exactness::Lax));
     };
-    let (fitted, exactness) = convert(kind, value)?;
+    let (fitted, exactness) = convert(kind, value, !native)?;
     let converted = match fitted {
         Fitted::Same => Cow::Borrowed(value),
         Fitted::New(value) => Cow::Owned(value),
     };
-    is_member(node, &converted).then_some((converted, exactness))
+    let Some(members) = &node.members else {
+        return Some((converted, exactness));
+    };
+    if members.iter().any(|member| same(member, &converted)) {
+        return Some((converted, exactness));
+    }
+    let member = folded(members, value).filter(|_| native)?;
+    Some((Cow::Owned(member.clone()), Exactness::Lax))
 }
 
-fn is_member(node: &ScalarNode, value: &Value) -> bool {
-    node.members
-        .as_ref()
-        .is_none_or(|members| members.iter().any(|member| same(member, value)))
+/// The only member that is the same word in another case.
+fn folded<'m>(members: &'m [Value], value: &Value) -> Option<&'m Value> {
+    let word = value.as_str()?.to_lowercase();
+    let is_same = |member: &&Value| {
+        member
+            .as_str()
+            .is_some_and(|member| member.to_lowercase() == word)
+    };
+    let mut found = members.iter().filter(is_same);
+    found.next().filter(|_| found.next().is_none())
 }
 
 /// A copy with every number in a form that is cheap for the later steps. Numbers without such a form are refused

@@ -1,8 +1,8 @@
 //! The schemas of a tool's arguments and output, compiled once and used for every call.
 //!
 //! Owns every step from the arguments of a bus message to the arguments that a toolbox gets: lax coercion as in
-//! pydantic, defaults, removal of undeclared arguments, validation, and the error texts. Pure: no IO, no clock, no
-//! state. Read [`ArgumentSchema`] first.
+//! pydantic, the forms that models write, defaults, undeclared arguments, validation, and the error texts. Pure: no IO,
+//! no clock, no state. Read [`ArgumentSchema`] first, then [`Reading`].
 //!
 //! The work is bounded for any input of a client: nesting, the digits of a number and ambiguous recursion have limits
 //! (`bounds`), patterns run on a linear-time engine, and everything else is linear in the size of the arguments.
@@ -15,26 +15,30 @@ mod defaults;
 #[doc(hidden)]
 pub mod fuzz;
 mod name;
+mod nearest;
 mod node;
 mod problem;
+mod reading;
 mod scalar;
 mod shape;
 mod shorten;
 mod tool;
 mod tree;
+mod unit;
 mod validate;
 
 use serde_json::{Map, Value};
 
 use bounds::Bounds;
-use coerce::Coercion;
+use coerce::{Coerced, Coercion};
 use tree::Tree;
 use validate::Checker;
 
-pub use coerce::Unknown;
 pub use compile::resolve;
 pub use name::python_type_name;
+pub use nearest::nearest;
 pub use problem::{MAX_PROBLEMS, Problem, SchemaError};
+pub use reading::{Reading, Unknown};
 pub use shorten::{shorten, shorten_text};
 pub use tool::CompiledTool;
 
@@ -78,23 +82,26 @@ impl ArgumentSchema {
     /// Makes the toolbox's arguments from those of a call: coerced, with defaults, without undeclared arguments,
     /// validated.
     ///
-    /// Undeclared arguments are dropped, but kept when `additionalProperties` is `true` or a schema; when it is
-    /// `false`, `unknown` decides. The same holds for objects inside the arguments, except that one whose schema has no
-    /// `properties` at all is free-form and keeps everything.
+    /// Undeclared arguments are kept when `additionalProperties` is `true` or a schema; otherwise `reading` decides. The
+    /// same holds for objects inside the arguments, except that one whose schema has no `properties` at all is free-form
+    /// and keeps everything.
     ///
     /// # Errors
     ///
-    /// At least one [`Problem`], at most [`MAX_PROBLEMS`].
-    pub fn prepare(
-        &self,
-        args: &Map<String, Value>,
-        unknown: Unknown,
-    ) -> Result<Map<String, Value>, Vec<Problem>> {
-        let words = self.bounds.survey_map(args).map_err(|problem| vec![problem])?;
-        let coerced = Coercion::new(&self.tree, unknown).arguments(args)?;
-        self.checker.check(&coerced, words)?;
-        match coerced {
-            Value::Object(map) => Ok(map),
+    /// At least one [`Problem`], at most [`MAX_PROBLEMS`] and one more.
+    pub fn read(&self, args: &Map<String, Value>, reading: Reading) -> Result<Prepared, Vec<Problem>> {
+        let mut words = self.bounds.survey_map(args).map_err(|problem| vec![problem])?;
+        let Coerced {
+            value,
+            ignored,
+            read_text,
+        } = Coercion::new(&self.tree, reading).arguments(args)?;
+        if read_text {
+            words = self.bounds.survey(&value).map_err(|problem| vec![problem])?;
+        }
+        self.checker.check(&value, words)?;
+        match value {
+            Value::Object(arguments) => Ok(Prepared { arguments, ignored }),
             // The root node of an argument schema gives an object. If that ever breaks, the call fails and the service
             // goes on.
             other => Err(vec![Problem {
@@ -103,6 +110,29 @@ impl ArgumentSchema {
             }]),
         }
     }
+
+    /// Reads arguments to the letter, like [`ArgumentSchema::read`] with [`Reading::Letter`].
+    ///
+    /// # Errors
+    ///
+    /// As [`ArgumentSchema::read`].
+    pub fn prepare(
+        &self,
+        args: &Map<String, Value>,
+        unknown: Unknown,
+    ) -> Result<Map<String, Value>, Vec<Problem>> {
+        self.read(args, Reading::Letter(unknown))
+            .map(|prepared| prepared.arguments)
+    }
+}
+
+/// The arguments of a call that can run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Prepared {
+    /// The arguments for the toolbox.
+    pub arguments: Map<String, Value>,
+    /// The given arguments that the toolbox does not get, as paths; at most 64 are named.
+    pub ignored: Vec<String>,
 }
 
 /// A compiled schema for validation without coercion: of a tool's output or a toolbox's configuration.

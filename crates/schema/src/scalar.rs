@@ -32,9 +32,11 @@ pub(super) enum Fitted {
     New(Value),
 }
 
-/// Converts a value to a type; `None` when lax mode refuses the value.
-pub(super) fn convert(kind: ScalarType, value: &Value) -> Option<(Fitted, Exactness)> {
+/// Converts a value to a type; `None` when lax mode refuses the value. With `flags`, `true` and `false` are the numbers 1
+/// and 0, as in Python.
+pub(super) fn convert(kind: ScalarType, value: &Value, flags: bool) -> Option<(Fitted, Exactness)> {
     match (kind, value) {
+        (ScalarType::Integer | ScalarType::Number, Value::Bool(_)) if !flags => None,
         (ScalarType::Null, Value::Null)
         | (ScalarType::Boolean, Value::Bool(_))
         | (ScalarType::String, Value::String(_)) => Some((Fitted::Same, Exactness::Exact)),
@@ -222,7 +224,7 @@ mod tests {
 
     fn check(kind: ScalarType, text: &str, expected: Option<Value>) {
         let value: Value = serde_json::from_str(text).unwrap();
-        let found = convert(kind, &value).map(|(fitted, _)| match fitted {
+        let found = convert(kind, &value, true).map(|(fitted, _)| match fitted {
             Fitted::Same => value,
             Fitted::New(value) => value,
         });

@@ -5,11 +5,11 @@
 
 use std::sync::OnceLock;
 
-use ovos_toolbox_wire::ToolDefinition;
+use ovos_toolbox_wire::{Effect, ToolDefinition};
 use serde_json::{Map, Value};
 
 use crate::bounds;
-use crate::{ArgumentSchema, OutputSchema, Problem, SchemaError, Unknown};
+use crate::{ArgumentSchema, OutputSchema, Prepared, Problem, Reading, SchemaError, Unknown};
 
 /// A tool that can be called.
 #[derive(Debug)]
@@ -31,25 +31,39 @@ impl CompiledTool {
         }
     }
 
-    /// Makes the toolbox's arguments from those of a call, like [`ArgumentSchema::prepare`]. Arguments for a toolbox
-    /// that validates them itself are not changed; only the limits of nesting and of numbers apply.
+    /// Whether the tool was written for this service, so that its arguments are read as [`Reading::Native`].
+    #[must_use]
+    pub fn is_native(&self) -> bool {
+        !self.definition.validates && !self.definition.foreign
+    }
+
+    /// Makes the toolbox's arguments from those of a call, like [`ArgumentSchema::read`]: in the manner of a native tool, or
+    /// to the letter for a foreign one. Arguments for a toolbox that validates them itself are not changed; only the
+    /// limits of nesting and of numbers apply. `null_is_absent` is that of [`Reading::Native`].
     ///
     /// # Errors
-    /// See [`ArgumentSchema::prepare`].
-    pub fn prepare(
-        &self,
-        args: &Map<String, Value>,
-        unknown: Unknown,
-    ) -> Result<Map<String, Value>, Vec<Problem>> {
+    /// See [`ArgumentSchema::read`].
+    pub fn prepare(&self, args: &Map<String, Value>, null_is_absent: bool) -> Result<Prepared, Vec<Problem>> {
         if self.definition.validates {
-            return match bounds::survey(args) {
-                Ok(()) => Ok(args.clone()),
-                Err(problem) => Err(vec![problem]),
-            };
+            bounds::survey(args).map_err(|problem| vec![problem])?;
+            return Ok(Prepared {
+                arguments: args.clone(),
+                ignored: Vec::new(),
+            });
         }
+        let effect = self.definition.effect;
+        let reading = match (self.definition.foreign, effect) {
+            (false, _) => Reading::Native {
+                effect,
+                null_is_absent,
+            },
+            (true, Effect::Read | Effect::Write | Effect::Motion) => Reading::Letter(Unknown::Refuse),
+            // An unknown argument is no reason to refuse a landing.
+            (true, Effect::Safe | Effect::Stop | Effect::Resume) => Reading::Letter(Unknown::Drop),
+        };
         let compile = || ArgumentSchema::compile(&self.definition.argument_schema);
         let schema = self.arguments.get_or_init(compile).as_ref();
-        schema.map_err(broken)?.prepare(args, unknown)
+        schema.map_err(broken)?.read(args, reading)
     }
 
     /// Validates an output, like [`OutputSchema::check`]. The output of a toolbox that validates it itself is accepted

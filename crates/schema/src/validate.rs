@@ -5,11 +5,12 @@
 
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::paths::LocationSegment;
-use jsonschema::{PatternOptions, ValidationError, ValidationOptions, Validator};
+use jsonschema::{JsonType, PatternOptions, ValidationError, ValidationOptions, Validator};
 use serde_json::{Map, Value};
 
 use super::problem::{MAX_PROBLEMS, Problem, SchemaError};
 use super::shorten::{shorten, shorten_text};
+use super::unit;
 
 /// The largest size of a compiled pattern, and of its cache, in bytes. Large repetitions (`(a{1000}){1000}`) are
 /// refused and not built.
@@ -138,9 +139,45 @@ pub(super) fn describe(error: &ValidationError<'_>, schema: &Value) -> Problem {
             message: "required".to_owned(),
         };
     }
+    let mut message = expected(error, schema);
+    if let Some(advice) = unit_advice(error, schema) {
+        message = format!("{message}; {advice}");
+    }
     Problem {
         path: shorten_text(&path, 200),
-        message: shorten_text(&expected(error, schema), MAX_TEXT),
+        message: shorten_text(&message, MAX_TEXT),
+    }
+}
+
+/// What to write instead of a number with its unit.
+fn unit_advice(error: &ValidationError<'_>, schema: &Value) -> Option<String> {
+    let wants_number = match error.kind() {
+        ValidationErrorKind::Type {
+            kind: TypeKind::Single(kind),
+        } => matches!(kind, JsonType::Integer | JsonType::Number),
+        ValidationErrorKind::Type { .. }
+        | ValidationErrorKind::AnyOf { .. }
+        | ValidationErrorKind::OneOfNotValid { .. } => true,
+        _ => false,
+    };
+    if !wants_number {
+        return None;
+    }
+    // The name and the description stand at the property, or at the list whose item the value is.
+    let mut at = error.schema_path().as_str();
+    let mut described = String::new();
+    loop {
+        let part = schema.pointer(at);
+        if let Some(Value::String(text)) = part.and_then(|part| part.get("description"))
+            && described.is_empty()
+        {
+            described.clone_from(text);
+        }
+        let (parent, last) = at.rsplit_once('/')?;
+        if parent.ends_with("/properties") {
+            return unit::advice(error.instance(), last, &described);
+        }
+        at = parent;
     }
 }
 

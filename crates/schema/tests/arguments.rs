@@ -6,6 +6,9 @@
     reason = "clippy takes helpers of tests for production code"
 )]
 
+#[path = "arguments/native.rs"]
+mod native;
+
 use ovos_tools_schema::{ArgumentSchema, OutputSchema, Problem, Unknown};
 use serde_json::{Map, Value, json};
 
@@ -245,7 +248,7 @@ fn unknown_arguments_are_refused_where_the_schema_is_closed() {
         (
             &closed,
             r#"{"sped": 1}"#,
-            Err("unknown argument 'sped'; known: speed, pose"),
+            Err("unknown argument 'sped' (did you mean 'speed'?); known: speed, pose"),
         ),
         (
             &closed,

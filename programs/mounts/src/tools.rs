@@ -118,6 +118,7 @@ impl Tools {
             timeout_ms: Some((mount.timeout * 1000.0).round() as u64),
             agent_end: Vec::new(),
             validates: false,
+            foreign: true,
             argument_schema,
             output_schema,
             name,

@@ -126,6 +126,7 @@ impl<T: Send + Sync + 'static> Tool<T> {
                 timeout_ms: None,
                 agent_end: Vec::new(),
                 validates: false,
+                foreign: false,
                 argument_schema,
                 output_schema,
             },

@@ -90,6 +90,10 @@ pub struct ToolDefinition {
     /// validates arguments and results by itself. The service passes both on as they are, and the schemas are for callers.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub validates: bool,
+    /// Only in a program; elsewhere it means nothing: the schemas were written for another service, such as an MCP server. The
+    /// service then reads arguments to the letter of the schema, and not in the forms that models write.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub foreign: bool,
     /// JSON Schema (2020-12) of the arguments; its root is an object.
     pub argument_schema: Value,
     /// JSON Schema (2020-12) of the result; its root is an object.

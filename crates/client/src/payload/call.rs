@@ -33,6 +33,9 @@ pub struct InvokeResponse {
     /// Content that was left out because it breaks a rule, and which rule.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub content_refused: Vec<String>,
+    /// Where the request says `"detail": true`: the given arguments that the tool did not get, because it does not know them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignored: Vec<String>,
 }
 
 /// The key by which a result says of itself that it is a failure: `ok` or `success`, which is false.
@@ -68,6 +71,9 @@ pub struct CallResponse {
     /// Content that was left out because it breaks a rule, and which rule.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub content_refused: Vec<String>,
+    /// Where the request says `"detail": true`: the given arguments that the tool did not get, because it does not know them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignored: Vec<String>,
 }
 
 /// A call that runs once it is confirmed: when the same request comes again with the token, or after an operator has
@@ -199,6 +205,9 @@ pub struct PlanResponse {
     pub mermaid: String,
     /// The graph in Graphviz' language.
     pub dot: String,
+    /// The given arguments that the tool would not get, because it does not know them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignored: Vec<String>,
 }
 
 /// One action of a plan.

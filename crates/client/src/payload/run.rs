@@ -101,6 +101,9 @@ pub struct RunStepReport {
     /// Content that was left out because it breaks a rule, and which rule.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub content_refused: Vec<String>,
+    /// Where the request says `"detail": true`: the given arguments that the tool did not get, because it does not know them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignored: Vec<String>,
 }
 
 /// How a step ended.

@@ -46,7 +46,7 @@ impl std::fmt::Display for UnknownKeys {
 }
 
 /// The keys of a tool's definition.
-const KEYS: [&str; 9] = [
+const KEYS: [&str; 10] = [
     "name",
     "description",
     "category",
@@ -54,6 +54,7 @@ const KEYS: [&str; 9] = [
     "timeout_ms",
     "agent_end",
     "validates",
+    "foreign",
     "argument_schema",
     "output_schema",
 ];
@@ -105,7 +106,17 @@ pub(crate) enum Maker {
 impl Maker {
     fn validates(self, tool: &Object) -> bool {
         let moves_nothing = matches!(tool.get("effect").and_then(Value::as_str), Some("read" | "write"));
-        self == Self::Program && moves_nothing && tool.get("validates") == Some(&Value::Bool(true))
+        moves_nothing && self.says(tool, "validates")
+    }
+
+    /// Whether the schemas were written for another service: those of a toolbox that validates by itself are, also where
+    /// the service validates all the same, because the tool moves something.
+    fn is_foreign(self, tool: &Object) -> bool {
+        self.says(tool, "foreign") || self.says(tool, "validates")
+    }
+
+    fn says(self, tool: &Object, key: &str) -> bool {
+        self == Self::Program && tool.get(key) == Some(&Value::Bool(true))
     }
 }
 
@@ -173,7 +184,7 @@ fn compile(value: Value, maker: Maker, motion: Motion) -> Result<CompiledTool, V
         None => wrong.push("it has no name".to_owned()),
     }
     wrong.extend(wrong_effect(tool.get("effect"), motion));
-    let validates = maker.validates(tool);
+    let (validates, foreign) = (maker.validates(tool), maker.is_foreign(tool));
     if validates {
         wrong.extend(wrong_schema(tool, "argument_schema", schema::check_shown));
         wrong.extend(wrong_schema(tool, "output_schema", schema::check_shown));
@@ -186,6 +197,7 @@ fn compile(value: Value, maker: Maker, motion: Motion) -> Result<CompiledTool, V
     }
     let mut definition: ToolDefinition = serde_json::from_value(value).map_err(|e| vec![e.to_string()])?;
     definition.validates = validates;
+    definition.foreign = foreign;
     if !definition.agent_end.is_empty() && definition.effect != Effect::Safe {
         return Err(vec![format!(
             "it has `agent_end`, and its effect is {}; only a \"safe\" tool is called when the run of an agent has ended",

@@ -1,0 +1,155 @@
+//! The arguments of a call: from the keys of a request to what the toolbox gets.
+//!
+//! A foreign tool gets what stands under its key, as the published contract says. For a native tool the forms of clients
+//! are read, and a request that carries its arguments elsewhere is no request without arguments. Read [`prepare`].
+
+use std::borrow::Cow;
+
+use ovos_toolbox_wire::{Effect, Object};
+use serde_json::Value;
+
+use super::Request;
+use super::error::WireError;
+use crate::registry::Tool;
+use client::read_arguments;
+use schema::{Prepared, Problem};
+
+/// The keys under which requests carry arguments, here and in other interfaces.
+const KEYS: [&str; 6] = ["args", "kwargs", "arguments", "parameters", "params", "input"];
+
+/// The keys of a call beside its arguments.
+const OPTIONS: [&str; 10] = [
+    "name",
+    "toolbox_id",
+    "call_id",
+    "timeout_ms",
+    "progress",
+    "detail",
+    "confirm",
+    "decline",
+    "content",
+    "on_behalf",
+];
+
+/// The arguments in a request.
+#[derive(Clone, Copy)]
+pub(super) struct Given<'a> {
+    data: &'a Object,
+    key: &'static str,
+    null_is_absent: bool,
+}
+
+impl<'a> Given<'a> {
+    /// The arguments under this key of a request, or of a step of a run.
+    pub(super) fn of(request: &'a Request, key: &'static str) -> Self {
+        let takes_values = request.step.as_ref().is_some_and(|step| step.takes_values);
+        Self {
+            null_is_absent: !takes_values,
+            ..Self::in_data(&request.data, key)
+        }
+    }
+
+    /// The arguments under this key.
+    pub(super) fn in_data(data: &'a Object, key: &'static str) -> Self {
+        Self {
+            data,
+            key,
+            null_is_absent: true,
+        }
+    }
+
+    /// What stands under the key.
+    pub(super) fn value(self) -> Option<&'a Value> {
+        self.data.get(self.key)
+    }
+}
+
+/// Prepares the arguments for the tool.
+pub(super) fn prepare(tool: &Tool, given: Given<'_>) -> Result<Prepared, WireError> {
+    let (args, beside) = if tool.compiled.is_native() {
+        let args = native(tool, given)?;
+        let beside = beside(tool, given, &args)?;
+        (args, beside)
+    } else {
+        let args = match given.value() {
+            None => Cow::Owned(Object::new()),
+            Some(Value::Object(args)) => Cow::Borrowed(args),
+            Some(other) => return Err(WireError::arguments_of_type(tool.name(), other)),
+        };
+        (args, Vec::new())
+    };
+    let mut prepared = tool
+        .compiled
+        .prepare(&args, given.null_is_absent)
+        .map_err(|problems| invalid(tool, &problems))?;
+    prepared.ignored.extend(beside);
+    Ok(prepared)
+}
+
+/// The whole of a native tool's arguments.
+fn native<'a>(tool: &Tool, given: Given<'a>) -> Result<Cow<'a, Object>, WireError> {
+    let own = match given.value() {
+        Some(Value::Object(args)) => Cow::Borrowed(args),
+        None => Cow::Owned(Object::new()),
+        Some(other) => {
+            let read = read_arguments(Some(other));
+            Cow::Owned(read.map_err(|error| {
+                let mut refused = WireError::arguments_of_type(tool.name(), other);
+                refused.text = format!("{}: {error}", refused.text);
+                refused
+            })?)
+        }
+    };
+    let elsewhere = KEYS.iter().filter(|key| **key != given.key).filter_map(|key| {
+        let read = read_arguments(Some(given.data.get(*key)?)).ok()?;
+        (!read.is_empty() && read != *own).then_some((*key, read))
+    });
+    let mut elsewhere: Vec<(&str, Object)> = elsewhere.collect();
+    match (tool.effect(), elsewhere.first()) {
+        (_, None) => Ok(own),
+        (Effect::Read | Effect::Write | Effect::Motion, Some((key, _))) => {
+            let message = format!("the arguments belong under '{}', not under '{key}'", given.key);
+            Err(invalid(tool, &[problem(message)]))
+        }
+        // What brings to safety is carried out, for the machine that was meant if that is clear.
+        (Effect::Safe | Effect::Stop | Effect::Resume, Some(_)) => match elsewhere.pop() {
+            Some((_, read)) if own.is_empty() && elsewhere.is_empty() => Ok(Cow::Owned(read)),
+            _ => Ok(own),
+        },
+    }
+}
+
+/// The arguments of the tool that stand beside the key and not under it.
+///
+/// # Errors
+/// There are some, and the tool moves or changes something.
+fn beside(tool: &Tool, given: Given<'_>, args: &Object) -> Result<Vec<String>, WireError> {
+    let declared = &tool.compiled.definition.argument_schema["properties"];
+    let is_misplaced = |name: &&String| {
+        let name = name.as_str();
+        let is_key = KEYS.contains(&name) || OPTIONS.contains(&name);
+        !is_key && declared.get(name).is_some() && !args.contains_key(name)
+    };
+    let misplaced: Vec<String> = given.data.keys().filter(is_misplaced).cloned().collect();
+    match (tool.effect(), misplaced.first()) {
+        (Effect::Write | Effect::Motion, Some(name)) => {
+            let message = format!(
+                "'{name}' stands beside '{}': the arguments belong in it",
+                given.key
+            );
+            Err(invalid(tool, &[problem(message)]))
+        }
+        _ => Ok(misplaced),
+    }
+}
+
+fn problem(message: String) -> Problem {
+    Problem {
+        path: String::new(),
+        message,
+    }
+}
+
+fn invalid(tool: &Tool, problems: &[Problem]) -> WireError {
+    WireError::invalid_arguments(tool.name(), &tool.toolbox_id, problems)
+}
