@@ -283,7 +283,10 @@ async fn no_toolbox_takes_the_last_quarter_of_the_calls_from_the_others() {
             let held = places.iter().filter(|(id, _)| id == toolbox_id).count();
             assert_eq!(held, *expected, "{toolbox_id} of {limit}");
             // Whoever holds the calls is named.
-            assert!(refusal.to_string().contains("`hung`") || *toolbox_id != "hung", "{refusal}");
+            assert!(
+                refusal.to_string().contains("`hung`") || *toolbox_id != "hung",
+                "{refusal}"
+            );
             let safe = rig.engine.enter(&of(toolbox_id, Effect::Safe));
             assert!(safe.is_ok(), "a safe call is never turned away");
         }
