@@ -4,7 +4,8 @@
 //! neither the bus nor plugins. Read [`Snapshot`].
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use ovos_toolbox_wire::Effect;
@@ -12,7 +13,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::watch;
 
-use crate::export::portable_name;
+use crate::export::{exported_names, portable_name};
 use schema::CompiledTool;
 
 /// The separator between the toolbox id and the tool's name in an alias.
@@ -123,6 +124,12 @@ pub struct Snapshot {
     /// The names and portable names of all tools with effect `stop`. Aliases are left out because they contain the
     /// name.
     stops: Vec<String>,
+    /// Greater than that of every earlier snapshot of this service, and unlike that of another service.
+    number: u64,
+    /// How many bytes the entries of all tools have.
+    bytes: usize,
+    /// The names under which the tools are exported, in their order; made when they are first asked for.
+    exported: OnceLock<Vec<String>>,
 }
 
 /// The result of looking up a name in a snapshot.
@@ -158,12 +165,39 @@ impl Snapshot {
             }
             by_portable_name.insert(portable, tool.clone());
         }
+        let tools = toolboxes.values().flat_map(|entry| &entry.tools);
+        let bytes = tools.map(|tool| tool.entry.get().len()).sum();
         Self {
             toolboxes,
             by_name,
             by_portable_name,
             stops,
+            number: 0,
+            bytes,
+            exported: OnceLock::new(),
         }
+    }
+
+    /// Identifies this snapshot among those of the registry.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// How many bytes a list of all tools has, without what is around it.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The names under which the tools are exported, in the order of [`Self::tools`].
+    #[must_use]
+    pub fn exported_names(&self) -> &[String] {
+        self.exported.get_or_init(|| {
+            // Of all tools, exported or not: a name that is ambiguous in a call must not look unique in an export.
+            let pairs = self.tools().map(|tool| (tool.toolbox_id.as_str(), tool.name()));
+            exported_names(pairs)
+        })
     }
 
     /// Whether this JSON text may name a tool of effect `stop`. `false` is certain, `true` is not.
@@ -228,10 +262,22 @@ impl Snapshot {
 }
 
 /// Holds the snapshot in force.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Registry {
     current: ArcSwap<Snapshot>,
     changed: watch::Sender<u64>,
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        // The standard library's source of keys for hash maps. A client may hold the number of a snapshot of an earlier
+        // service.
+        let begin = RandomState::new().build_hasher().finish() >> 16;
+        Self {
+            current: ArcSwap::default(),
+            changed: watch::Sender::new(begin),
+        }
+    }
 }
 
 impl Registry {
@@ -243,8 +289,11 @@ impl Registry {
 
     /// Replaces the snapshot in force and notifies watchers.
     pub fn swap(&self, snapshot: Snapshot) {
-        self.current.store(Arc::new(snapshot));
-        self.changed.send_modify(|n| *n += 1);
+        self.changed.send_modify(|number| {
+            *number += 1;
+            let number = *number;
+            self.current.store(Arc::new(Snapshot { number, ..snapshot }));
+        });
     }
 
     /// Returns a counter that increases with every swap.

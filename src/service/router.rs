@@ -288,7 +288,7 @@ async fn serve_stops(
                             What::Tool(topic) => {
                                 // Unusable arguments do not keep a stop from being served.
                                 if let Some(Parsed { head, data, .. }) = parse(&text) {
-                                    api.handle(topic, Request::new(head, data, received)).await;
+                                    api.handle(topic, Request::of_stop(head, data, received)).await;
                                 }
                             }
                         }
