@@ -12,7 +12,7 @@ mod control;
 mod deliveries;
 mod doors;
 mod listing;
-mod own_bus;
+pub(crate) mod own_bus;
 mod questions;
 mod requests;
 mod router;

@@ -189,6 +189,7 @@ impl Reader<'_> {
                     }
                 },
                 Ok(Some(Event::Ping(payload))) => {
+                    self.seat.heard();
                     self.pong(&payload);
                     continue;
                 }
