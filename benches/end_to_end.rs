@@ -2,8 +2,8 @@
 //!
 //! Buses, services and responders run in separate processes; this one is the client. Variants are measured alternately,
 //! round by round, so that ratios hold on a busy machine where absolute values do not. `make bench` builds what it
-//! needs and runs it; it takes about eight minutes. `cargo bench --bench end_to_end -- agent opm` runs some of it: `stop`,
-//! `brake`, `embedded`, `isolation`, `mcp`, `agent`, `opm`, `mounts`, `python`, `start`, `weight`.
+//! needs and runs it; it takes about nine minutes. `cargo bench --bench end_to_end -- agent opm` runs some of it: `stop`,
+//! `lists`, `brake`, `embedded`, `isolation`, `mcp`, `agent`, `opm`, `mounts`, `python`, `start`, `weight`.
 #![allow(clippy::print_stdout, reason = "a bench prints its figures")]
 #![allow(
     clippy::unwrap_used,
@@ -21,6 +21,7 @@ mod support {
     pub(crate) mod embedded;
     pub(crate) mod isolation;
     pub(crate) mod lines;
+    pub(crate) mod lists;
     pub(crate) mod measure;
     pub(crate) mod memory;
     pub(crate) mod mounts;
@@ -45,14 +46,17 @@ use std::io;
 use std::time::Instant;
 
 use support::table::Table;
-use support::{agent, brake, door, embedded, isolation, mounts, opm, peers, published, start, stop, weight};
+use support::{
+    agent, brake, door, embedded, isolation, lists, mounts, opm, peers, published, start, stop, weight,
+};
 
 /// Adds rows to the table.
 type Rows = fn(&mut Table) -> io::Result<()>;
 
 /// The parts, in the order of the table.
-const PARTS: [(&str, Rows); 11] = [
+const PARTS: [(&str, Rows); 12] = [
     ("stop", stop::rows),
+    ("lists", lists::rows),
     ("brake", brake::rows),
     ("embedded", embedded::rows),
     ("isolation", isolation::rows),

@@ -14,6 +14,8 @@ mod error;
 mod export;
 mod invoke;
 mod list;
+mod lists;
+mod paged;
 mod permit;
 mod plan;
 mod progress;
@@ -45,6 +47,8 @@ use crate::policy::{Backends, Policy};
 use crate::registry::Registry;
 use bus::{Message, OWN_KEY};
 use engine::Engine;
+use lists::Lists;
+use paged::Begun;
 
 pub use client::payload::{
     BusStatus, EventMessage, FailedFile, IsReady, PythonStatus, ReloadOutcome, ServiceStatus, StatusResponse,
@@ -54,10 +58,15 @@ pub use error::WireError;
 pub(crate) use refuse::instead;
 pub use topic::{SERVICE_NAME, Topic, Urgent};
 
+/// With more calls under way than this, the answer to a status request is made on a thread for blocking work.
+const MANY_CALLS: usize = 256;
+
 /// The destination of frames. The service implements it with the bus client.
 pub trait Outbox: Send + Sync + 'static {
     /// Sends an answer. It waits for room in the queue and survives a loss of the bus.
     fn answer(&self, frame: String) -> BoxFuture<'_, ()>;
+    /// As [`answer`](Self::answer), for a short answer that must not wait for others: the answer to a stop.
+    fn answer_urgent(&self, frame: String) -> BoxFuture<'_, ()>;
     /// Sends a message that is useless later: it is dropped if the queue is full or the bus is away.
     fn notify(&self, frame: String);
 }
@@ -101,6 +110,8 @@ pub struct Request {
     pub received: Instant,
     /// The step of a run, if the request is one.
     step: Option<InRun>,
+    /// Whether its answer goes before others.
+    urgent: bool,
 }
 
 /// A step of a run. Its progress is reported as progress of the run.
@@ -125,6 +136,16 @@ impl Request {
             data: Arc::new(data),
             received,
             step: None,
+            urgent: false,
+        }
+    }
+
+    /// Creates a request for a stop, whose answer must not wait for others.
+    #[must_use]
+    pub fn of_stop(head: Message, data: Object, received: Instant) -> Self {
+        Self {
+            urgent: true,
+            ..Self::new(head, data, received)
         }
     }
 }
@@ -137,6 +158,8 @@ pub struct Api {
     outbox: Arc<dyn Outbox>,
     settings: Settings,
     content: Store,
+    lists: Lists,
+    begun: Begun,
     ready: AtomicBool,
     all_loaded: watch::Sender<bool>,
     /// The number of requests of every topic since the start.
@@ -161,6 +184,8 @@ impl Api {
             outbox,
             content: Store::new(settings.content_dir.clone()),
             settings,
+            lists: Lists::default(),
+            begun: Begun::default(),
             ready: AtomicBool::new(false),
             all_loaded: watch::Sender::new(false),
             requests: AtomicU64::new(0),
@@ -193,46 +218,45 @@ impl Api {
     /// Not safe: the request stays unanswered. The service drops it only when the service itself ends.
     pub async fn handle(self: &Arc<Self>, topic: Topic, request: Request) {
         self.requests.fetch_add(1, Ordering::Relaxed);
-        let head = &request.head;
         self.wait_for_start(&topic, &request).await;
+        if matches!(topic, Topic::List | Topic::Export | Topic::Discover) {
+            return self.answer_list(topic, request).await;
+        }
+        let head = &request.head;
         match topic {
-            Topic::List => self.answer(head, &self.list(&request)).await,
             Topic::Get => self.answer(head, &self.get(&request)).await,
             Topic::Invoke => {
                 let answer = self.invoke(&request).await;
-                self.answer(head, &answer).await;
+                self.answer_as(request.urgent, head, &answer).await;
                 self.content.answered(&answer.content);
             }
             Topic::Run => {
                 let answer = self.run_steps(&request).await;
-                self.answer(head, &answer).await;
+                self.answer_as(request.urgent, head, &answer).await;
                 for step in &answer.steps {
                     self.content.answered(&step.content);
                 }
             }
             Topic::Reload => {
                 let answer = self.reload(&request).await;
-                self.answer(head, &answer).await;
+                self.answer_apart(request.head, move |_| answer).await;
             }
             Topic::Plan => {
                 let answer = self.plan(&request).await;
                 self.answer(head, &answer).await;
             }
-            Topic::Export => self.answer(head, &self.export(&request)).await,
             Topic::Cancel => self.answer(head, &self.cancel(&request)).await,
+            Topic::Status if self.engine.calls_in_flight() > MANY_CALLS => {
+                self.answer_apart(request.head, |api| api.status()).await;
+            }
             Topic::Status => self.answer(head, &self.status()).await,
             Topic::Resume => {
                 let answer = self.resume(&request).await;
                 self.answer(head, &answer).await;
             }
-            Topic::Discover => {
-                for answer in self.discover() {
-                    self.answer(head, &answer).await;
-                }
-            }
             Topic::Call { ref toolbox_id } => {
                 if let Some(answer) = self.call(&request, toolbox_id.as_deref()).await {
-                    self.answer(head, &answer).await;
+                    self.answer_as(request.urgent, head, &answer).await;
                     self.content.answered(&answer.content);
                 }
             }
@@ -244,6 +268,7 @@ impl Api {
                 let status = self.serves_all();
                 self.answer(head, &IsReady { status }).await;
             }
+            Topic::List | Topic::Export | Topic::Discover => {}
             Topic::ConfigurationUpdated | Topic::ConfigurationPatch | Topic::ConfigurationPatchClear => {}
         }
     }
@@ -257,15 +282,43 @@ impl Api {
     }
 
     async fn answer<T: Serialize + Sync>(&self, head: &Message, data: &T) {
+        self.answer_as(false, head, data).await;
+    }
+
+    /// Answers; an urgent answer goes before others.
+    async fn answer_as<T: Serialize + Sync>(&self, urgent: bool, head: &Message, data: &T) {
+        match self.frame_of(head, data) {
+            Some(frame) if urgent => self.outbox.answer_urgent(frame).await,
+            Some(frame) => self.outbox.answer(frame).await,
+            None => {}
+        }
+    }
+
+    /// Answers with what may be long, made on a thread for blocking work.
+    async fn answer_apart<T: Serialize>(
+        self: &Arc<Self>,
+        head: Message,
+        data: impl FnOnce(&Self) -> T + Send + 'static,
+    ) {
+        let api = self.clone();
+        let made = tokio::task::spawn_blocking(move || api.frame_of(&head, &data(&api))).await;
+        if let Ok(Some(frame)) = made {
+            self.outbox.answer(frame).await;
+        }
+    }
+
+    /// The frame of an answer, or what is sent in place of one that is too large.
+    fn frame_of<T: Serialize>(&self, head: &Message, data: &T) -> Option<String> {
         let kind = format!("{}.response", head.kind);
         let limit = self.settings.max_answer_bytes;
         match frame(head, &kind, data) {
-            Ok(frame) if frame.len() <= limit => self.outbox.answer(frame).await,
+            Ok(frame) if frame.len() <= limit => Some(frame),
             Ok(large) => {
                 let bytes = large.len();
                 let instead = [
                     refuse::without_content(data, bytes, limit),
                     refuse::without_results(data, bytes, limit),
+                    refuse::without_tools(data, bytes, limit),
                     Some(refuse::too_large(data, bytes, limit)),
                 ];
                 let mut frames = instead.iter().flatten();
@@ -273,12 +326,15 @@ impl Api {
                     let frame = frame(head, &kind, data).ok()?;
                     (frame.len() <= limit).then_some(frame)
                 });
-                if let Some(small) = small {
-                    return self.outbox.answer(small).await;
+                if small.is_none() {
+                    tracing::error!(%kind, limit, "a request's context alone is larger than the bus takes");
                 }
-                tracing::error!(%kind, limit, "a request's context alone is larger than the bus takes");
+                small
             }
-            Err(error) => tracing::error!(%kind, %error, "an answer cannot be written as JSON"),
+            Err(error) => {
+                tracing::error!(%kind, %error, "an answer cannot be written as JSON");
+                None
+            }
         }
     }
 }

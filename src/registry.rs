@@ -4,6 +4,7 @@
 //! neither the bus nor plugins. Read [`Snapshot`].
 
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -142,6 +143,10 @@ pub struct Snapshot {
     names: Names,
     /// The texts of which every request for a stop contains one, folded.
     stop_marks: Vec<String>,
+    /// Greater than that of every earlier snapshot of this service, and unlike that of another service.
+    number: u64,
+    /// How many bytes the entries of the listed tools have.
+    bytes: usize,
 }
 
 /// The result of looking up a name in a snapshot.
@@ -197,13 +202,28 @@ impl Snapshot {
         let ids = known.iter().chain(toolboxes.keys()).map(String::as_str);
         let names = Names::new(&named, ids);
         let stop_marks = names.stop_marks().map(str::to_owned).collect();
+        let bytes = all[..listed].iter().map(|tool| tool.entry.get().len()).sum();
         Self {
             toolboxes,
             all,
             listed,
             names,
             stop_marks,
+            number: 0,
+            bytes,
         }
+    }
+
+    /// Identifies this snapshot among those of the registry.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// How many bytes a list of all tools has, without what is around it.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Whether this JSON text may ask for a stop by its name. `false` is certain, `true` is not.
@@ -283,10 +303,22 @@ impl Snapshot {
 }
 
 /// Holds the snapshot in force.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Registry {
     current: ArcSwap<Snapshot>,
     changed: watch::Sender<u64>,
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        // The standard library's source of keys for hash maps. A client may hold the number of a snapshot of an earlier
+        // service.
+        let begin = RandomState::new().build_hasher().finish() >> 16;
+        Self {
+            current: ArcSwap::default(),
+            changed: watch::Sender::new(begin),
+        }
+    }
 }
 
 impl Registry {
@@ -298,8 +330,11 @@ impl Registry {
 
     /// Replaces the snapshot in force and notifies watchers.
     pub fn swap(&self, snapshot: Snapshot) {
-        self.current.store(Arc::new(snapshot));
-        self.changed.send_modify(|n| *n += 1);
+        self.changed.send_modify(|number| {
+            *number += 1;
+            let number = *number;
+            self.current.store(Arc::new(Snapshot { number, ..snapshot }));
+        });
     }
 
     /// Returns a counter that increases with every swap.

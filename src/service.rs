@@ -12,7 +12,7 @@ mod control;
 mod deliveries;
 mod doors;
 mod listing;
-mod own_bus;
+pub(crate) mod own_bus;
 mod questions;
 mod requests;
 mod router;
@@ -38,6 +38,7 @@ use crate::registry::Registry;
 use bus::{BindError, BusClient, ClientConfig};
 use config::{Config, ConfigErrors, OnBusLoss, Overrides};
 use engine::{Engine, MotionWatch, StopTarget};
+use host::descriptors;
 
 use bus_outbox::BusOutbox;
 use call_log::CallLog;
@@ -183,6 +184,9 @@ impl Running {
             shutdown: _,
         } = start;
         let (tracker, end) = (TaskTracker::new(), CancellationToken::new());
+        if let Err(error) = descriptors::raise() {
+            tracing::warn!(%error, "the limit of file descriptors stays as it is");
+        }
         let own_bus = OwnBus::start(&config).await?;
         let state_dir = config.service.state_dir.clone();
         let read = tokio::task::spawn_blocking(move || StateFolder::read(&state_dir));
@@ -250,6 +254,10 @@ impl Running {
             config.service.answer_as_phal,
         );
         bridge.connect_router(&router);
+        if let Some(link) = own_bus.link() {
+            let router = router.clone();
+            link.overtake(move |text| router.overtakes(text));
+        }
         let running = Self {
             config,
             engine,
@@ -293,7 +301,10 @@ impl Running {
 
     /// Starts the bus client and the task that detects the loss of the bus.
     fn connect(&self) {
-        let config = client_config(&self.config);
+        let config = ClientConfig {
+            own: self.own_bus.link(),
+            ..client_config(&self.config)
+        };
         let client = BusClient::start(config, self.router.clone(), &self.tracker, self.end.clone());
         if self.config.service.on_bus_loss == OnBusLoss::Halt {
             let limit = self.config.service.on_bus_loss_after;

@@ -1,4 +1,5 @@
-//! A thousand calls under way delay neither other requests nor a stop, and each of them is answered once.
+//! What uses up the service's means keeps neither a stop nor a safe stop from the machine: a thousand calls under way, thousands
+//! of idle clients.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,12 +16,16 @@ mod support {
     pub(crate) mod service;
 }
 
+use std::io::Write as _;
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
+use serde_json::{Value, json};
 use support::client::Client;
-use support::scene::{Scene, assert_still, from_first, monotonic_ns};
-use support::service::BusKind;
+use support::process::Process;
+use support::scene::{Scene, assert_still, from_first, monotonic_ns, ready};
+use support::service::{BusKind, testbed_plugins};
 
 const CALLS: usize = 1000;
 
@@ -91,4 +96,164 @@ fn a_thousand_slow_calls_delay_nothing() {
     }
     let first = client.only_answer(&calls[0])["error"].as_str().unwrap();
     assert!(first.starts_with("CancelledError: "), "{first}");
+}
+
+/// Descriptors that the service is started with.
+const FEW: u64 = 1024;
+
+/// Clients that do nothing.
+const IDLE: usize = 5000;
+
+/// The service with its own bus and so many descriptors; `hard`: it cannot raise their number.
+fn service_with_few_descriptors(scene: &Scene, hard: bool) -> Process {
+    let limit = if hard { "-n" } else { "-Sn" };
+    let mut command = scene.sandbox.command("sh");
+    command
+        .args(["-c", &format!("ulimit {limit} {FEW}; exec \"$0\" \"$@\"")])
+        .arg(env!("CARGO_BIN_EXE_ovos-tools"))
+        .args(["serve", "--embedded-bus", "always", "--plugins"])
+        .arg(testbed_plugins());
+    Process::start("service", &scene.sandbox, command)
+}
+
+/// Connects, and goes as far as `stage` says: only TCP, part of the handshake, all of it, or a message that has no end.
+fn idle_client(port: u16, stage: usize) -> Option<TcpStream> {
+    let mut socket = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    let head = format!(
+        "GET /core HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    );
+    // A socket that the bus has ended meanwhile cannot be written to, and is as good as an idle one.
+    _ = match stage {
+        0 => Ok(()),
+        1 => socket.write_all(&head.as_bytes()[..40]),
+        2 => socket.write_all(head.as_bytes()),
+        _ => socket.write_all(head.as_bytes()).and_then(|()| {
+            // The header of a text frame of 20 MiB, its mask, and the beginning of its payload.
+            let mut begun = vec![0x81, 0xff];
+            begun.extend_from_slice(&(20_u64 << 20).to_be_bytes());
+            begun.resize(100_000, b'x');
+            socket.write_all(&begun)
+        }),
+    };
+    Some(socket)
+}
+
+/// The process of testbed.
+fn pid_of_testbed(client: &mut Client) -> Pid {
+    let status = client.ask("ovos.tools.status", &json!({}));
+    let toolboxes = status["toolboxes"].as_array().unwrap();
+    let testbed = toolboxes
+        .iter()
+        .find(|toolbox| toolbox["toolbox_id"] == "testbed");
+    let pid = testbed.and_then(|testbed| testbed["pid"].as_i64()).unwrap();
+    Pid::from_raw(pid.try_into().unwrap()).unwrap()
+}
+
+/// The soft limit of descriptors of a process.
+fn soft_limit(pid: Pid) -> u64 {
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", pid.as_raw_nonzero())).unwrap();
+    let line = limits
+        .lines()
+        .find(|line| line.starts_with("Max open files"))
+        .unwrap();
+    line.split_whitespace().nth(3).unwrap().parse().unwrap()
+}
+
+#[test]
+fn thousands_of_idle_clients_leave_the_safety_net() {
+    let own = getrlimit(Resource::Nofile);
+    let needed = (IDLE + 200) as u64;
+    assert!(
+        own.maximum.is_none_or(|hard| hard >= needed),
+        "this test opens {needed} sockets"
+    );
+    if own.current.is_some_and(|soft| soft < needed) {
+        let current = Some(needed);
+        setrlimit(Resource::Nofile, Rlimit { current, ..own }).unwrap();
+    }
+    for hard in [false, true] {
+        let scene = Scene::new(&json!({}));
+        let mut service = service_with_few_descriptors(&scene, hard);
+        let mut client = Client::connect(scene.port);
+        ready(&mut service, &mut client);
+        let testbed = pid_of_testbed(&mut client);
+        assert_eq!(
+            soft_limit(testbed),
+            FEW,
+            "a toolbox keeps the limit that the service was given"
+        );
+        client.call(
+            "motion",
+            "assemble",
+            &json!({ "step_ms": 5, "steps": 100_000, "timeout_ms": 300_000 }),
+        );
+        scene.until_moving("motion");
+        let idle: Vec<TcpStream> = (0..IDLE).filter_map(|n| idle_client(scene.port, n % 4)).collect();
+        assert_eq!(idle.len(), IDLE, "{}", service.log());
+
+        // The client that was there before is still there; its toolbox dies.
+        kill_process(testbed, Signal::KILL).unwrap();
+        client.until_answered(&["motion".to_owned()]);
+        scene.until_motors("safe stop", |motors| {
+            motors.iter().any(|motor| motor.run == "safe_stop").then_some(())
+        });
+        let mut other = Client::connect(scene.port);
+        let stopped = other
+            .ask_within("ovos.tools.stop", &json!({}), PROMPT)
+            .unwrap_or_else(|| panic!("a stop has no answer\n{}", service.log()));
+        let toolboxes = stopped["toolboxes"].as_array().unwrap();
+        assert!(
+            toolboxes
+                .iter()
+                .any(|toolbox| toolbox["toolbox_id"] == "testbed" && toolbox["stop_id"].is_string()),
+            "{stopped}"
+        );
+        assert!(
+            toolboxes
+                .iter()
+                .all(|toolbox| !toolbox["error"].to_string().contains("StateError")),
+            "the stop is on record: {stopped}"
+        );
+        drop(idle);
+    }
+}
+
+/// A list that is too large for the bus says how to ask for it, and the command line and every client of ours ask so.
+#[test]
+fn a_list_that_is_too_large_is_had_in_pages() {
+    let scene = Scene::new(&json!({}));
+    let section = json!({"ovos-phal-plugin-tools": {"testbed": {"grown": 400}}});
+    let top = json!({ "websocket": {"max_msg_size": 0.0625}, "PHAL": section });
+    scene.configure(&json!({}), &top);
+    let _bus = scene.bus(BusKind::Embedded);
+    let mut client = Client::connect(scene.port);
+    let _service = scene.service(&mut client);
+    for topic in [
+        "ovos.tools.list",
+        "ovos.tools.export",
+        "ovos.persona.tools.discover",
+    ] {
+        let answer = client.ask(topic, &json!({}));
+        let error = answer["error"].as_str().unwrap_or_default();
+        assert!(
+            error.contains("`\"limit\": 500`") && error.contains("max_msg_size"),
+            "{topic}: {answer}"
+        );
+    }
+    let reloaded = client.ask("ovos.tools.reload", &json!({}));
+    assert!(
+        reloaded["tools_left_out"].is_string() && reloaded["total_tools"].as_u64() > Some(400),
+        "{reloaded}"
+    );
+
+    let listed = |args: &[&str]| -> Value {
+        let said = scene.ours("list", args).finish();
+        serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"))
+    };
+    let count = |listed: &Value| listed["tools"].as_array().unwrap().len();
+    let all = listed(&["list", "--json"]);
+    assert!(count(&all) > 400, "{}", count(&all));
+    assert!(all.get("next_cursor").is_none());
+    assert!(count(&listed(&["export", "mcp", "--json"])) > 400);
 }

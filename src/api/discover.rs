@@ -1,22 +1,60 @@
 //! `ovos.persona.tools.discover`: one answer for each toolbox.
 
-use ovos_toolbox_wire::Effect;
+use std::sync::Arc;
 
-use super::Api;
+use ovos_toolbox_wire::{Effect, FailureKind};
+use serde_json::value::RawValue;
+
+use super::error::WireError;
 use super::list::Listed;
+use super::paged::Part;
+use super::{Api, Request};
 use client::payload::DiscoverResponse;
 
 impl Api {
-    /// Leaves out tools of effect `resume`: they are for operators.
-    pub(super) fn discover(&self) -> Vec<DiscoverResponse<Listed>> {
-        let snapshot = self.registry.snapshot();
-        let answer = |entry: &crate::registry::ToolboxEntry| {
-            let tools = entry.tools.iter().filter(|tool| tool.effect() != Effect::Resume);
-            DiscoverResponse {
-                tools: tools.map(|tool| Listed::new(tool, false)).collect(),
-                toolbox_id: entry.toolbox_id.clone(),
-            }
+    /// The answers. Leaves out tools of effect `resume`: they are for operators. With `cursor` there is one answer, the next
+    /// page of its toolbox.
+    pub(super) fn discover(&self, request: &Request) -> Result<Vec<Arc<RawValue>>, WireError> {
+        let part = match self.begun.part(&self.registry, &request.data) {
+            Ok(part) => part,
+            // The published contract ignores the data of this request.
+            Err(_) if request.data.get("cursor").is_none() => Part::whole(self.registry.snapshot()),
+            Err(error) => return Err(error),
         };
-        snapshot.toolboxes().map(answer).collect()
+        let continued = if part.first == 0 {
+            None
+        } else {
+            let end = || WireError::new(FailureKind::ValueError, "'cursor' is behind the end of the list");
+            Some(part.toolbox_id().ok_or_else(end)?.to_owned())
+        };
+        let mut first = 0;
+        let mut answers = Vec::new();
+        for entry in part.snapshot.toolboxes() {
+            let begin = part.first.max(first);
+            first += entry.tools.len();
+            if continued.as_ref().is_some_and(|id| *id != entry.toolbox_id) {
+                continue;
+            }
+            let of_toolbox = Part {
+                snapshot: part.snapshot.clone(),
+                first: begin,
+                limit: part.limit,
+            };
+            let key = || format!("discover {}", entry.toolbox_id);
+            answers.push(self.lists.data(&of_toolbox, key, || {
+                let page = of_toolbox
+                    .page(|tool| tool.toolbox_id == entry.toolbox_id && tool.effect() != Effect::Resume);
+                Ok(DiscoverResponse {
+                    tools: page
+                        .tools
+                        .iter()
+                        .map(|(tool, _)| Listed::new(tool, false))
+                        .collect(),
+                    toolbox_id: entry.toolbox_id.clone(),
+                    next_cursor: self.next_cursor(&of_toolbox, page.next),
+                })
+            })?);
+        }
+        Ok(answers)
     }
 }

@@ -173,9 +173,10 @@ impl WireError {
             Refusal::PlanTimeout { .. } | Refusal::TurnTooLong { .. } | Refusal::WaitTooLong { .. } => {
                 Self::new(FailureKind::TimeoutError, refusal)
             }
-            Refusal::QueueFull { .. } | Refusal::TooManyCalls { .. } | Refusal::RecordTooLong { .. } => {
-                Self::new(FailureKind::BusyError, refusal)
-            }
+            Refusal::QueueFull { .. }
+            | Refusal::TooManyCalls { .. }
+            | Refusal::ShareUsedUp { .. }
+            | Refusal::RecordTooLong { .. } => Self::new(FailureKind::BusyError, refusal),
             Refusal::NotRecorded { .. } => Self::new(FailureKind::StateError, refusal),
             Refusal::Ended(cause) => Self::ended(cause),
             _ => Self::new(FailureKind::ValueError, refusal),

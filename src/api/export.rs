@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use ovos_toolbox_wire::{Effect, FailureKind};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
-use super::error::{OrError, WireError};
+use super::error::WireError;
 use super::request::{text, texts};
 use super::{Api, Request};
 use crate::export::{ExportTool, Format, export};
@@ -13,18 +14,16 @@ use crate::registry::{Found, Tool};
 use client::payload::ExportResponse;
 
 impl Api {
-    pub(super) fn export(&self, request: &Request) -> OrError<ExportResponse> {
-        self.exported(request).into()
-    }
-
-    fn exported(&self, request: &Request) -> Result<ExportResponse, WireError> {
+    /// The data of the answer.
+    pub(super) fn export(&self, request: &Request) -> Result<Arc<RawValue>, WireError> {
         let format = text(&request.data, "format")?.unwrap_or_else(|| Format::Json.name().to_owned());
         let format: Format = format
             .parse()
             .map_err(|error| WireError::new(FailureKind::ValueError, error))?;
         let toolbox_id = text(&request.data, "toolbox_id")?;
         let wanted = texts(&request.data, "names")?;
-        let snapshot = self.registry.snapshot();
+        let part = self.begun.part(&self.registry, &request.data)?;
+        let snapshot = &part.snapshot;
         if let Some(id) = &toolbox_id
             && snapshot.toolbox(id).is_none()
         {
@@ -33,7 +32,7 @@ impl Api {
                 format!("toolbox '{id}' is not loaded"),
             ));
         }
-        let wanted = wanted.map(|names| {
+        let found = wanted.as_ref().map(|names| {
             let tools = names.iter().map(|name| match snapshot.find(name, None) {
                 Found::One(tool) => Ok(vec![tool]),
                 Found::Several(tools) => Ok(tools),
@@ -41,29 +40,36 @@ impl Api {
             });
             tools.collect::<Result<Vec<_>, _>>().map(|tools| tools.concat())
         });
-        let wanted = wanted.transpose()?;
-        let tools: Vec<ExportTool<'_>> = snapshot
-            .called()
-            .filter(|(tool, _)| tool.effect() != Effect::Resume)
-            .filter(|(tool, _)| toolbox_id.as_ref().is_none_or(|id| tool.toolbox_id == *id))
-            .filter(|(tool, _)| {
-                let is_it = |wanted: &Arc<Tool>| Arc::ptr_eq(wanted, tool);
-                wanted.as_ref().is_none_or(|wanted| wanted.iter().any(is_it))
+        let found = found.transpose()?;
+        let key = || format!("export {format} {toolbox_id:?} {wanted:?}");
+        self.lists.data(&part, key, || {
+            let named = |tool: &Arc<Tool>| {
+                let is_it = |found: &Arc<Tool>| Arc::ptr_eq(found, tool);
+                found.as_ref().is_none_or(|found| found.iter().any(is_it))
+            };
+            let page = part.page(|tool| {
+                tool.effect() != Effect::Resume
+                    && toolbox_id.as_ref().is_none_or(|id| tool.toolbox_id == *id)
+                    && named(tool)
+            });
+            let tools = page.tools.iter();
+            let tools: Vec<ExportTool<'_>> = tools
+                .map(|(tool, exported_name)| ExportTool {
+                    exported_name,
+                    toolbox_id: &tool.toolbox_id,
+                    name: tool.name(),
+                    description: &tool.compiled.definition.description,
+                    argument_schema: &tool.compiled.definition.argument_schema,
+                    output_schema: output_schema(format, tool),
+                    read_only: tool.effect() == Effect::Read,
+                    destructive: tool.effect() != Effect::Read,
+                })
+                .collect();
+            Ok(ExportResponse {
+                format: format.name().to_owned(),
+                tools: export(format, &tools),
+                next_cursor: self.next_cursor(&part, page.next),
             })
-            .map(|(tool, exported_name)| ExportTool {
-                exported_name,
-                toolbox_id: &tool.toolbox_id,
-                name: tool.name(),
-                description: &tool.compiled.definition.description,
-                argument_schema: &tool.compiled.definition.argument_schema,
-                output_schema: output_schema(format, tool),
-                read_only: tool.effect() == Effect::Read,
-                destructive: tool.effect() != Effect::Read,
-            })
-            .collect();
-        Ok(ExportResponse {
-            format: format.name().to_owned(),
-            tools: export(format, &tools),
         })
     }
 }

@@ -2,42 +2,57 @@
 
 use std::sync::Arc;
 
-use ovos_toolbox_wire::{Effect, FailureKind, Object};
+use ovos_toolbox_wire::{Effect, FailureKind};
 use serde::Serialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::error::{OrError, WireError};
 use super::request::{effect, flag, text};
 use super::{Api, Request};
 use crate::registry::Tool;
-use client::payload::{ListResponse, ToolEntry, ToolMeta};
-
-/// A tool with its `meta`.
-fn detailed(tool: &Tool) -> ToolEntry {
-    let definition = &tool.compiled.definition;
-    let subsystems = (definition.effect == Effect::Read).then(Vec::new);
-    ToolEntry {
-        name: definition.name.clone(),
-        description: definition.description.clone(),
-        argument_schema: definition.argument_schema.clone(),
-        output_schema: definition.output_schema.clone(),
-        toolbox_id: tool.toolbox_id.clone(),
-        meta: Some(ToolMeta {
-            category: definition.category.clone(),
-            effect: definition.effect,
-            timeout_ms: definition.timeout_ms,
-            subsystems,
-            agent_end: definition.agent_end.clone(),
-        }),
-    }
-}
+use client::payload::{ListResponse, ToolMeta};
 
 /// A tool in an answer: the JSON that was made when its toolbox was loaded, or an entry with `meta`.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum Listed {
     Published(Shared),
-    Detailed(Box<ToolEntry>),
+    Detailed(Detailed),
+}
+
+/// A tool with its `meta`, written from the registry's definition.
+pub(super) struct Detailed(Arc<Tool>);
+
+impl Serialize for Detailed {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        /// As [`ToolEntry`](client::payload::ToolEntry).
+        #[derive(Serialize)]
+        struct Entry<'a> {
+            name: &'a str,
+            description: &'a str,
+            argument_schema: &'a Value,
+            output_schema: &'a Value,
+            toolbox_id: &'a str,
+            meta: ToolMeta,
+        }
+        let definition = &self.0.compiled.definition;
+        Entry {
+            name: &definition.name,
+            description: &definition.description,
+            argument_schema: &definition.argument_schema,
+            output_schema: &definition.output_schema,
+            toolbox_id: &self.0.toolbox_id,
+            meta: ToolMeta {
+                category: definition.category.clone(),
+                effect: definition.effect,
+                timeout_ms: definition.timeout_ms,
+                subsystems: (definition.effect == Effect::Read).then(Vec::new),
+                agent_end: definition.agent_end.clone(),
+            },
+        }
+        .serialize(serializer)
+    }
 }
 
 /// A tool whose JSON is shared with the registry, so that a list copies nothing.
@@ -53,7 +68,7 @@ impl Serialize for Shared {
 impl Listed {
     pub(super) fn new(tool: &Arc<Tool>, detail: bool) -> Self {
         if detail {
-            Self::Detailed(Box::new(detailed(tool)))
+            Self::Detailed(Detailed(tool.clone()))
         } else {
             Self::Published(Shared(tool.clone()))
         }
@@ -61,23 +76,26 @@ impl Listed {
 }
 
 impl Api {
-    pub(super) fn list(&self, request: &Request) -> OrError<ListResponse<Listed>> {
-        let listed = self.listed(&request.data);
-        listed.map(|tools| ListResponse { tools }).into()
-    }
-
-    fn listed(&self, data: &Object) -> Result<Vec<Listed>, WireError> {
+    /// The data of the answer.
+    pub(super) fn list(&self, request: &Request) -> Result<Arc<RawValue>, WireError> {
+        let data = &request.data;
         // An unreadable flag counts as absent, because the published contract ignores the data of this request. An
         // unreadable filter is an error: a client that asks for tools that read must not get tools that move something.
         let detail = flag(data, "detail").unwrap_or(false);
         let (toolbox_id, effect) = (text(data, "toolbox_id")?, effect(data)?);
-        let wanted = |tool: &&Arc<Tool>| {
-            toolbox_id.as_ref().is_none_or(|id| tool.toolbox_id == *id)
-                && effect.is_none_or(|effect| tool.effect() == effect)
-        };
-        let snapshot = self.registry.snapshot();
-        let tools = snapshot.tools().filter(wanted);
-        Ok(tools.map(|tool| Listed::new(tool, detail)).collect())
+        let part = self.begun.part(&self.registry, data)?;
+        let key = || format!("list {detail} {effect:?} {toolbox_id:?}");
+        self.lists.data(&part, key, || {
+            let page = part.page(|tool| {
+                toolbox_id.as_ref().is_none_or(|id| tool.toolbox_id == *id)
+                    && effect.is_none_or(|effect| tool.effect() == effect)
+            });
+            let tools = page.tools.iter().map(|(tool, _)| Listed::new(tool, detail));
+            Ok(ListResponse {
+                tools: tools.collect(),
+                next_cursor: self.next_cursor(&part, page.next),
+            })
+        })
     }
 
     pub(super) fn get(&self, request: &Request) -> OrError<Listed> {

@@ -180,6 +180,30 @@ pub(super) fn without_results<T: Serialize>(answer: &T, bytes: usize, limit: usi
     left_out.then_some(answer)
 }
 
+/// The error in place of a list that is too large for the bus.
+pub(super) fn list_too_large(bytes: usize, limit: usize) -> String {
+    let reason = format!(
+        "the answer has {bytes} bytes, and the bus takes {limit} (websocket.max_msg_size): ask for pages, with `\"limit\": 500` \
+         and then also the `next_cursor` of each answer as `cursor`"
+    );
+    WireError::new(FailureKind::RuntimeError, reason).text
+}
+
+/// The answer to a reload that is too large for the bus, without its list of tools; `None` if it has none.
+pub(super) fn without_tools<T: Serialize>(answer: &T, bytes: usize, limit: usize) -> Option<Object> {
+    let Ok(Value::Object(mut answer)) = serde_json::to_value(answer) else {
+        return None;
+    };
+    answer.get("loaded")?;
+    answer.shift_remove("tools")?;
+    let reason = format!(
+        "with all tools the answer has {bytes} bytes, and the bus takes {limit} (websocket.max_msg_size); ovos.tools.list gives \
+         them in pages (`limit`)"
+    );
+    answer.insert("tools_left_out".to_owned(), Value::from(reason));
+    Some(answer)
+}
+
 /// The data that replaces an answer which is too large for the bus.
 pub(super) fn too_large<T: Serialize>(answer: &T, bytes: usize, limit: usize) -> Object {
     let answer = match serde_json::to_value(answer) {

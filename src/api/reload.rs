@@ -18,6 +18,7 @@ impl Api {
                 .collect(),
             total_tools: tools.len(),
             tools,
+            tools_left_out: None,
             outcome: flag(&request.data, "detail").unwrap_or(false).then_some(outcome),
         }
     }

@@ -118,6 +118,21 @@ fn token(data: &Object, key: &str) -> Result<Option<String>, WireError> {
     }
 }
 
+/// Reads an optional whole number in a range.
+pub(super) fn whole(data: &Object, key: &str, least: u64, most: u64) -> Result<Option<u64>, WireError> {
+    match data.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => match value.as_u64() {
+            Some(number) if (least..=most).contains(&number) => Ok(Some(number)),
+            _ => Err(wrong(
+                key,
+                &format!("a whole number from {least} to {most}"),
+                value,
+            )),
+        },
+    }
+}
+
 fn timeout_ms(data: &Object) -> Result<Option<u64>, WireError> {
     /// The longest timeout, a month: beyond it clocks overflow, and no client waits that long.
     const LONGEST: u64 = 31 * 24 * 3600 * 1000;

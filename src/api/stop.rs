@@ -103,7 +103,7 @@ impl Api {
                     head
                 };
                 if let Some(head) = head {
-                    self.answer(&head, &answer).await;
+                    self.answer_as(true, &head, &answer).await;
                 }
             }
         }

@@ -1,5 +1,7 @@
 //! `ovos-tools bus`: runs the embedded messagebus alone, until SIGTERM or Ctrl-C.
 
+use std::sync::Arc;
+
 use clap::Args;
 use serde_json::json;
 
@@ -7,7 +9,9 @@ use super::context::Context;
 use super::error::CliError;
 use super::serve::shut_down_on_signal;
 use crate::logs::LogOptions;
-use bus::{EmbeddedBus, ServerConfig};
+use crate::service::own_bus::server_config;
+use bus::{EmbeddedBus, Envelope, OwnLink, ServerConfig};
+use client::topic;
 
 /// Arguments of `bus`.
 #[derive(Debug, Args)]
@@ -35,20 +39,26 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
         file: false,
     };
     let _logs = context.start_logs(&config, options)?;
-    let defaults = ServerConfig::default();
-    let url = &config.bus.url;
+    if let Err(error) = host::descriptors::raise() {
+        tracing::warn!(%error, "the limit of file descriptors stays as it is");
+    }
+    // No client of this process, but a service somewhere: emergency stops and their answers go before other messages.
+    let link = Arc::new(OwnLink::new());
+    link.overtake(|text| {
+        let kind = Envelope::kind_of(text);
+        kind.is_some_and(|kind| {
+            kind == topic::STOP.name() || kind.strip_suffix(".response") == Some(topic::STOP.name())
+        })
+    });
+    let configured = server_config(&config, link);
+    let mut hosts = configured.hosts.clone();
+    hosts.extend(arguments.host.clone());
     let server = ServerConfig {
-        host: arguments
-            .host
-            .clone()
-            .unwrap_or_else(|| config.service.embedded_bus_host.clone()),
-        port: arguments
-            .port
-            .or_else(|| url.port_or_known_default())
-            .unwrap_or(defaults.port),
-        route: arguments.route.clone().unwrap_or_else(|| url.path().to_owned()),
-        max_message: config.bus.max_message_bytes,
-        ..defaults
+        host: arguments.host.clone().unwrap_or(configured.host),
+        port: arguments.port.unwrap_or(configured.port),
+        route: arguments.route.clone().unwrap_or(configured.route),
+        hosts,
+        ..configured
     };
     let shutdown = shut_down_on_signal()?;
     let bus = EmbeddedBus::bind(server).await?;

@@ -3,6 +3,7 @@
 //! It changes nothing. Plugins are loaded in child processes, as `check` does. Read [`Finding`], then [`run`].
 
 mod machine;
+mod pages;
 mod peers;
 
 use clap::Args;
@@ -83,6 +84,7 @@ pub(super) async fn run(_: &Arguments, context: &mut Context<'_, '_>) -> Result<
         Ok(config) => {
             findings.extend(machine::configuration(&config));
             findings.extend(peers::look(&address(&config), context.wait()).await);
+            findings.extend(pages::look(&config.bus.url).await);
             let (files, unread) = host::scan(&config.service.plugins_dir);
             findings.extend(machine::unread(&unread));
             let plugins = machine::plugins(&files, &config).await?;

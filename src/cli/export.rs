@@ -34,10 +34,11 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
         format: Some(arguments.format.clone()),
         toolbox_id: arguments.toolbox.clone(),
         names: (!arguments.names.is_empty()).then(|| arguments.names.clone()),
+        ..ExportRequest::default()
     };
     let wait = context.wait();
     let client = context.client().await?;
-    let answer = client.ask(topic::EXPORT, &request, wait).await?;
+    let answer = client.ask_all(topic::EXPORT, &request, wait).await?;
     context.output.result(&answer.data, |_| {
         let tools = answer.data.get("tools").unwrap_or(&Value::Null);
         // A value that was parsed from JSON can always be written as JSON; an error answer has no tools to show.

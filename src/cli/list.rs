@@ -66,7 +66,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
         detail: true,
         ..ListRequest::default()
     };
-    let mut answer = client.ask(topic::LIST, &request, wait).await?;
+    let mut answer = client.ask_all(topic::LIST, &request, wait).await?;
     context.refuse_error(&answer)?;
     let all = answer.read()?.tools;
     if let Some(wanted) = &arguments.toolbox

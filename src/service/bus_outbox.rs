@@ -33,6 +33,15 @@ impl Outbox for BusOutbox {
         })
     }
 
+    fn answer_urgent(&self, frame: String) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let Some(client) = self.0.get() else { return };
+            if let Err(error) = client.answer_urgent(frame).await {
+                tracing::error!(%error, "the answer to a stop was not sent");
+            }
+        })
+    }
+
     fn notify(&self, frame: String) {
         if let Some(client) = self.0.get() {
             client.notify(frame);

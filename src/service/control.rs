@@ -24,6 +24,7 @@ use crate::api::Api;
 use crate::policy::{Policy, Waiting};
 use client::payload::{ControlAnswer, ControlRequest, StopResponse, WaitingCall};
 use engine::StopTarget;
+use host::descriptors;
 
 /// The longest line, in bytes.
 const LINE: u64 = 64 << 10;
@@ -79,12 +80,21 @@ impl Control {
     ) {
         let places = Arc::new(tokio::sync::Semaphore::new(CONNECTIONS));
         loop {
-            let stream = match listener.accept().await {
-                Ok((stream, _)) => stream,
+            let (stream, spare) = match listener.accept().await {
+                Ok((stream, _)) => (stream, None),
                 Err(error) => {
-                    tracing::warn!(%error, "the control socket takes no connection at the moment");
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                    continue;
+                    // The usual cause is a lack of descriptors, and this may be a stop.
+                    let spare = descriptors::spare();
+                    tracing::warn!(%error, "the control socket takes a connection from the reserve");
+                    let accepted = tokio::time::timeout(Duration::from_millis(100), listener.accept()).await;
+                    match accepted {
+                        Ok(Ok((stream, _))) => (stream, Some(spare)),
+                        Ok(Err(_)) => {
+                            tokio::time::sleep(Duration::from_millis(100)).await;
+                            continue;
+                        }
+                        Err(_) => continue,
+                    }
                 }
             };
             let Ok(place) = places.clone().try_acquire_owned() else {
@@ -104,7 +114,7 @@ impl Control {
                     }
                     () = end.cancelled() => {}
                 }
-                drop(place);
+                drop((place, spare));
             });
         }
     }

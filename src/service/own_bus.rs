@@ -1,19 +1,28 @@
 //! The embedded messagebus, if the configuration enables it.
 
+use std::sync::Arc;
 use std::time::Duration;
+
+use rustix::system::uname;
 
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
-use bus::{BindError, EmbeddedBus, ServerConfig, reachable};
+use bus::{BindError, EmbeddedBus, OwnLink, ServerConfig, reachable};
 use config::{Config, EmbeddedBus as Mode};
+use host::descriptors;
 
 /// How long the shutdown waits for the clients of the bus to disconnect.
 const CLOSE_WAIT: Duration = Duration::from_secs(1);
 
+/// How many bytes of unfinished messages the bus keeps for all clients together, at least: two of the largest have to
+/// fit.
+const UNFINISHED: usize = 64 << 20;
+
 /// The embedded bus, or none. The bus ends when this is dropped.
 pub(super) struct OwnBus {
     url: Option<String>,
+    link: Option<Arc<OwnLink>>,
     tracker: TaskTracker,
     end: CancellationToken,
     _end: DropGuard,
@@ -26,15 +35,17 @@ impl OwnBus {
     /// The address cannot be bound.
     pub(super) async fn start(config: &Config) -> Result<Self, BindError> {
         let (tracker, end) = (TaskTracker::new(), CancellationToken::new());
-        let mut url = None;
+        let (mut url, mut link) = (None, None);
         if is_wanted(config).await {
-            let bus = EmbeddedBus::bind(server_config(config)).await?;
+            let own = link.insert(Arc::new(OwnLink::new())).clone();
+            let bus = EmbeddedBus::bind(server_config(config, own)).await?;
             url = Some(bus.url());
             tracker.spawn(bus.run(end.clone()));
         }
         let guard = end.clone().drop_guard();
         Ok(Self {
             url,
+            link,
             tracker,
             end,
             _end: guard,
@@ -44,6 +55,11 @@ impl OwnBus {
     /// The address for clients; none if no bus runs.
     pub(super) fn url(&self) -> Option<String> {
         self.url.clone()
+    }
+
+    /// What connects the bus and the service's own client; none if no bus runs.
+    pub(super) fn link(&self) -> Option<Arc<OwnLink>> {
+        self.link.clone()
     }
 
     /// Shuts the bus down. It is the last part of the service to end: the answers pass through it.
@@ -67,13 +83,48 @@ async fn is_wanted(config: &Config) -> bool {
     }
 }
 
-fn server_config(config: &Config) -> ServerConfig {
-    let url = &config.bus.url;
+/// The settings of the embedded bus, also of one that runs alone.
+pub(crate) fn server_config(config: &Config, own: Arc<OwnLink>) -> ServerConfig {
+    let (url, service) = (&config.bus.url, &config.service);
     ServerConfig {
-        host: config.service.embedded_bus_host.clone(),
+        host: service.embedded_bus_host.clone(),
+        max_clients: max_clients(service.embedded_bus_clients),
+        max_clients_per_address: service.embedded_bus_clients_per_address,
+        unfinished_bytes: UNFINISHED.max(2 * config.bus.max_message_bytes),
+        hosts: hosts(config),
+        origins: service.embedded_bus_http_origins.clone(),
+        own: Some(own),
         port: url.port_or_known_default().unwrap_or(8181),
         route: url.path().to_owned(),
         max_message: config.bus.max_message_bytes,
         ..ServerConfig::default()
     }
+}
+
+/// How many clients the bus takes: half of the descriptors that this process may open are for everything else.
+fn max_clients(wanted: usize) -> usize {
+    let most = descriptors::at_present() / 2;
+    if wanted > most {
+        tracing::info!(
+            wanted,
+            most,
+            "the embedded bus takes fewer clients: they have half of the file descriptors at most (LimitNOFILE)"
+        );
+    }
+    wanted.min(most)
+}
+
+/// The names under which clients may reach the bus: those that the configuration gives it, and those of this machine.
+fn hosts(config: &Config) -> Vec<String> {
+    let service = &config.service;
+    let mut hosts = service.embedded_bus_http_hosts.clone();
+    hosts.push(service.embedded_bus_host.clone());
+    hosts.extend(config.bus.url.host_str().map(str::to_owned));
+    if let Ok(name) = uname().nodename().to_str()
+        && !name.is_empty()
+    {
+        let short = name.split('.').next().unwrap_or(name);
+        hosts.extend([name.to_owned(), short.to_owned(), format!("{short}.local")]);
+    }
+    hosts
 }

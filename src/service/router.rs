@@ -154,6 +154,20 @@ impl Router {
         self.unanswered.wait().await;
     }
 
+    /// Whether an embedded bus of this process relays a message before others. Only emergency stops: they latch, so that
+    /// what they overtook does not move anything when it arrives. The user's stop ends what came before it, and would not
+    /// end what it overtook.
+    pub(super) fn overtakes(&self, text: &str) -> bool {
+        if text.len() > LARGE {
+            return false;
+        }
+        let Some(kind) = Envelope::kind_of(text) else {
+            return false;
+        };
+        Urgent::of(&kind) == Some(Urgent::EmergencyStop)
+            || Topic::of(&kind, false).is_some_and(|topic| self.api.calls_stop(&topic, text))
+    }
+
     /// Queues a stop. False if the queue is full: then everything is stopped, and the stop task does not answer this
     /// one.
     fn stop(&self, what: What, text: Utf8Bytes) -> bool {
@@ -274,7 +288,7 @@ async fn serve_stops(
                             What::Tool(topic) => {
                                 // Unusable arguments do not keep a stop from being served.
                                 if let Some(Parsed { head, data, .. }) = parse(&text) {
-                                    api.handle(topic, Request::new(head, data, received)).await;
+                                    api.handle(topic, Request::of_stop(head, data, received)).await;
                                 }
                             }
                         }

@@ -65,6 +65,9 @@ impl Outbox for Sent {
         self.0.send(frame).unwrap();
         Box::pin(async {})
     }
+    fn answer_urgent(&self, frame: String) -> BoxFuture<'_, ()> {
+        self.answer(frame)
+    }
     fn notify(&self, frame: String) {
         self.0.send(frame).unwrap();
     }

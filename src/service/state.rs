@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::state_writer::Store;
 use engine::StopRecord;
+use host::descriptors;
 
 /// Which toolboxes are in emergency stop. Replaced by write and rename, and synced to the disk before success is
 /// reported.
@@ -124,6 +125,8 @@ impl StateFolder {
 
     /// Replaces a file; it is synced to the disk when this returns.
     fn replace(&mut self, name: &'static str, text: &str) -> io::Result<()> {
+        // A stop that is not on record is lifted by a restart.
+        let _spare = descriptors::spare();
         fs::create_dir_all(&self.folder)?;
         self.set_aside(name)?;
         let fresh = self.folder.join(format!("{name}.new"));

@@ -176,3 +176,143 @@ fn unknown_and_repeated_keys_are_harmless() {
         );
     }
 }
+
+/// What a client gets that asks for page after page.
+fn in_pages(client: &mut Client, topic: &str, data: &Value, limit: usize) -> Vec<Value> {
+    let mut tools = Vec::new();
+    let mut request = data.clone();
+    request["limit"] = json!(limit);
+    loop {
+        let mut page = client.ask(topic, request.clone());
+        let found = page["tools"].as_array_mut().unwrap();
+        assert!(
+            !found.is_empty() && found.len() <= limit,
+            "{topic} {request}: {} tools",
+            found.len()
+        );
+        tools.append(found);
+        match page.get("next_cursor") {
+            Some(cursor) => request["cursor"] = cursor.clone(),
+            None => return tools,
+        }
+    }
+}
+
+#[test]
+fn pages_make_up_the_list() {
+    let world = World::start(&json!({"testbed": {"grown": 50}}));
+    let mut client = world.client();
+    for (topic, data) in [
+        ("ovos.tools.list", json!({})),
+        ("ovos.tools.list", json!({"detail": true})),
+        ("ovos.tools.list", json!({"effect": "read"})),
+        ("ovos.tools.list", json!({"toolbox_id": "testbed"})),
+        ("ovos.tools.export", json!({})),
+        ("ovos.tools.export", json!({"format": "mcp"})),
+        (
+            "ovos.tools.export",
+            json!({"format": "openai", "names": ["add", "grown_7", "ping"]}),
+        ),
+    ] {
+        let whole = client.ask(topic, data.clone());
+        assert!(
+            whole.get("next_cursor").is_none(),
+            "{topic} {data}: only where `limit` is asked for"
+        );
+        let whole = whole["tools"].as_array().unwrap();
+        for limit in [1, 7, whole.len(), 65_536] {
+            assert_eq!(
+                &in_pages(&mut client, topic, &data, limit),
+                whole,
+                "{topic} {data} by {limit}"
+            );
+        }
+    }
+    for (request, error) in [
+        (
+            json!({"limit": 0}),
+            "~ValueError: 'limit' must be a whole number from 1 to 65536, got 0",
+        ),
+        (
+            json!({"limit": "7"}),
+            "~ValueError: 'limit' must be a whole number",
+        ),
+        (
+            json!({"limit": 65_537}),
+            "~ValueError: 'limit' must be a whole number",
+        ),
+        (
+            json!({"limit": 7, "cursor": "page 2"}),
+            "~ValueError: 'cursor' must be the next_cursor of an answer",
+        ),
+        (
+            json!({"limit": 7, "cursor": 2}),
+            "~ValueError: 'cursor' must be a string",
+        ),
+        (
+            json!({"limit": 7, "cursor": "1-7"}),
+            "~begin again without 'cursor'",
+        ),
+    ] {
+        for topic in ["ovos.tools.list", "ovos.tools.export"] {
+            expect(
+                topic,
+                &json!({ "error": error }),
+                &client.ask(topic, request.clone()),
+            );
+        }
+    }
+}
+
+/// A toolbox answers for itself, and so do its pages.
+#[test]
+fn discover_comes_in_pages_of_each_toolbox() {
+    let world = World::start(&json!({"testbed": {"grown": 20}}));
+    let mut client = world.client();
+    let answers = |client: &mut Client, request: Value, of: &[&str]| -> Vec<Value> {
+        client.send("ovos.persona.tools.discover", request);
+        of.iter()
+            .map(|toolbox_id| {
+                let answer = client.until(toolbox_id, |frame| {
+                    frame["type"] == "ovos.persona.tools.discover.response"
+                        && frame["data"]["toolbox_id"] == *toolbox_id
+                });
+                answer["data"].clone()
+            })
+            .collect()
+    };
+    let both = ["testbed", "testbed_dup"];
+    let whole = answers(&mut client, json!({}), &both);
+    let pages = answers(&mut client, json!({"limit": 10}), &both);
+    for (whole, first) in whole.iter().zip(pages) {
+        assert!(whole.get("next_cursor").is_none());
+        let toolbox_id = whole["toolbox_id"].as_str().unwrap();
+        let mut tools = first["tools"].as_array().unwrap().clone();
+        let mut cursor = first.get("next_cursor").cloned();
+        while let Some(at) = cursor {
+            let next = answers(&mut client, json!({"limit": 10, "cursor": at}), &[toolbox_id]);
+            tools.extend(next[0]["tools"].as_array().unwrap().iter().cloned());
+            cursor = next[0].get("next_cursor").cloned();
+        }
+        assert_eq!(&Value::from(tools), &whole["tools"], "{toolbox_id}");
+    }
+}
+
+/// A client that reads on after a change gets the list that it began, not a mixture.
+#[test]
+fn a_list_that_was_begun_goes_on_as_it_was() {
+    let (_world, mut client) = world();
+    let before = client.ask("ovos.tools.list", json!({}));
+    let first = client.ask("ovos.tools.list", json!({"limit": 3}));
+    client.invoke("grow", json!({"tools": 5}));
+    let mut request = json!({"limit": 65_536});
+    while client.ask("ovos.tools.list", json!({})) == before {}
+    request["cursor"] = first["next_cursor"].clone();
+    let rest = client.ask("ovos.tools.list", request);
+    let all = [
+        first["tools"].as_array().unwrap().as_slice(),
+        rest["tools"].as_array().unwrap(),
+    ]
+    .concat();
+    assert_eq!(Value::from(all), before["tools"]);
+}

@@ -32,6 +32,7 @@ pub use self::dial::DialError;
 use self::backoff::Backoff;
 use self::delivery::{Delivery, Limits, Unproven};
 use self::dial::{Dial, Dialer, Line};
+use crate::own_link::OwnLink;
 
 /// Total size in bytes of the messages that wait to be written; also the bound of the answers that are written and
 /// not yet echoed.
@@ -39,6 +40,9 @@ const ANSWER_BYTES: usize = 64 << 20;
 
 /// How many answers may be written and not yet echoed; beyond it the oldest is given up.
 const UNPROVEN_ANSWERS: usize = 4096;
+
+/// How many urgent answers may wait to be written.
+const URGENT_ANSWERS: usize = 1024;
 
 /// Interval between warnings while the bus stays away for the same reason.
 const REMINDER: Duration = Duration::from_secs(60);
@@ -60,6 +64,8 @@ pub struct ClientConfig {
     pub answer_queue: usize,
     /// A PEM file of certificates to trust in addition to those of the machine.
     pub extra_ca: Option<PathBuf>,
+    /// The link to the embedded bus, if the bus is in this process.
+    pub own: Option<Arc<OwnLink>>,
 }
 
 impl ClientConfig {
@@ -74,6 +80,7 @@ impl ClientConfig {
             message_limit: 64 << 20,
             answer_queue: 4096,
             extra_ca: None,
+            own: None,
         }
     }
 }
@@ -151,6 +158,20 @@ pub struct ClientCounters {
 pub struct BusClient {
     shared: Arc<Shared>,
     queue: mpsc::Sender<Outgoing>,
+    urgent: mpsc::Sender<Outgoing>,
+}
+
+/// What waits to be written.
+struct Queues {
+    /// Written first.
+    urgent: mpsc::Receiver<Outgoing>,
+    rest: mpsc::Receiver<Outgoing>,
+}
+
+impl Queues {
+    fn try_next(&mut self) -> Option<Outgoing> {
+        self.urgent.try_recv().or_else(|_| self.rest.try_recv()).ok()
+    }
 }
 
 /// State shared by the handles, the connection loop, the reader and the writer.
@@ -174,14 +195,16 @@ struct Shared {
 struct Outgoing {
     text: Utf8Bytes,
     kind: OutgoingKind,
-    /// The reserved space; released when this value is dropped.
-    _room: OwnedSemaphorePermit,
+    /// The reserved space, released when this value is dropped; none for an urgent message.
+    _room: Option<OwnedSemaphorePermit>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OutgoingKind {
     /// Kept until its echo arrives.
     Answer,
+    /// The same, and an embedded bus of this process relays it before others.
+    UrgentAnswer,
     /// Dropped unless it is written on the connection with this number.
     Notice { connection: u64 },
 }
@@ -194,7 +217,7 @@ impl BusClient {
         tracker: &TaskTracker,
         shutdown: CancellationToken,
     ) -> BusClient {
-        let dialer = Dialer::new(config.url.clone(), config.extra_ca.clone());
+        let dialer = Dialer::new(&config);
         Self::start_on(dialer, None, config, handler, tracker, shutdown)
     }
 
@@ -212,7 +235,7 @@ impl BusClient {
         tracker: &TaskTracker,
         shutdown: CancellationToken,
     ) -> Result<BusClient, DialError> {
-        let mut dialer = Dialer::new(config.url.clone(), config.extra_ca.clone());
+        let mut dialer = Dialer::new(&config);
         let first = dialer.dial().await?;
         let client = Self::start_on(dialer, Some(first), config, handler, tracker, shutdown);
         // The connection is open; this waits until the task has reported it.
@@ -231,7 +254,9 @@ impl BusClient {
         shutdown: CancellationToken,
     ) -> BusClient {
         // Bounded by the number of calls in flight: each of them may have to queue an answer while the bus is away.
-        let (queue, outgoing) = mpsc::channel(config.answer_queue.max(2));
+        let (queue, rest) = mpsc::channel(config.answer_queue.max(2));
+        // Bounded as the queue of stops is: each of them has one answer.
+        let (urgent, first_written) = mpsc::channel(URGENT_ANSWERS);
         let limits = Limits {
             answers: UNPROVEN_ANSWERS,
             bytes: ANSWER_BYTES,
@@ -254,12 +279,19 @@ impl BusClient {
             first,
             Arc::clone(&shared),
             handler,
-            outgoing,
+            Queues {
+                urgent: first_written,
+                rest,
+            },
             tracker.clone(),
             shutdown,
         );
         tracker.spawn(run);
-        BusClient { shared, queue }
+        BusClient {
+            shared,
+            queue,
+            urgent,
+        }
     }
 
     /// Sends a message that must arrive. Waits for room in the queue, not for the bus: while the bus is away the
@@ -282,7 +314,29 @@ impl BusClient {
         slot.send(Outgoing {
             text,
             kind: OutgoingKind::Answer,
-            _room: room,
+            _room: Some(room),
+        });
+        unqueued.queued();
+        Ok(())
+    }
+
+    /// As [`answer`](Self::answer), for a short message that must not wait for others, such as the answer to a stop: it is
+    /// written before everything that is queued, between whole frames, and an embedded bus of this process relays it in
+    /// the same way.
+    ///
+    /// # Errors
+    /// As [`answer`](Self::answer).
+    ///
+    /// # Cancel safety
+    /// As [`answer`](Self::answer).
+    pub async fn answer_urgent(&self, text: String) -> Result<(), AnswerError> {
+        let (text, _) = self.measure(text)?;
+        let unqueued = Unqueued::new(&self.shared);
+        let slot = self.urgent.reserve().await.map_err(|_| AnswerError::Closed)?;
+        slot.send(Outgoing {
+            text,
+            kind: OutgoingKind::UrgentAnswer,
+            _room: None,
         });
         unqueued.queued();
         Ok(())
@@ -310,7 +364,7 @@ impl BusClient {
         let message = Outgoing {
             text,
             kind: OutgoingKind::Notice { connection },
-            _room: room.ok()?,
+            _room: Some(room.ok()?),
         };
         self.queue.try_send(message).ok()
     }
@@ -425,7 +479,7 @@ async fn run(
     mut first: Option<Line>,
     shared: Arc<Shared>,
     handler: Arc<dyn BusHandler>,
-    mut outgoing: mpsc::Receiver<Outgoing>,
+    mut outgoing: Queues,
     tracker: TaskTracker,
     shutdown: CancellationToken,
 ) {
@@ -465,6 +519,9 @@ async fn run(
                     backoff.reset();
                 }
                 shared.connection.send_replace(Connection::Away { since: now });
+                if let Some(own) = &config.own {
+                    own.lost();
+                }
                 let lost = shared.delivery(Delivery::lost);
                 // In this order, so that a concurrent flush never sees a count of zero in between.
                 shared.add_unwritten(lost.len());
@@ -493,7 +550,8 @@ async fn run(
             () = sleep(wait) => {}
         }
     }
-    outgoing.close();
+    outgoing.rest.close();
+    outgoing.urgent.close();
     shared.room.close();
     let unsent = shared.unwritten.load(Ordering::Acquire);
     if unsent > 0 {

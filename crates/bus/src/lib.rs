@@ -11,6 +11,7 @@ mod envelope;
 #[doc(hidden)]
 pub mod fuzz;
 mod message;
+mod own_link;
 mod server;
 mod websocket;
 
@@ -18,5 +19,6 @@ pub use client::{AnswerError, BusClient, BusHandler, ClientConfig, ClientCounter
 pub use envelope::{Envelope, MAX_DEPTH, MessageError, Part};
 
 pub use message::{DEFAULT_SESSION_ID, Message, OWN_KEY};
+pub use own_link::OwnLink;
 pub use server::{BindError, EmbeddedBus, ServerConfig, reachable};
 pub use tungstenite::Utf8Bytes;

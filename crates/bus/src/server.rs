@@ -2,12 +2,15 @@
 //!
 //! Behaves on the wire as the Python bus does: greets a new client, relays every text frame to all clients, the
 //! sender included, and interprets no topics. It differs where the Python bus lets one client harm others: it bounds
-//! the queue of a slow client and drops frames nested so deep that Python services disconnect. `gate` decides what is
-//! relayed, `hub` distributes it to all clients, `peer` serves one client. Start with [`EmbeddedBus`].
+//! the number of clients, the queue of a slow one and what they have not finished, lets no web page in, and drops frames
+//! nested so deep that Python services disconnect. `origin` decides who may connect and `seats` who may stay, `gate` what
+//! is relayed, `hub` distributes it to all clients, `peer` serves one client. Start with [`EmbeddedBus`].
 
 pub(super) mod gate;
 mod hub;
 mod peer;
+mod seats;
+mod unfinished;
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,15 +18,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use url::{Host, Url};
 
 use self::hub::Hub;
+use self::seats::Seats;
+use crate::own_link::OwnLink;
 
 /// How long clients have to finish the closing handshake at the shutdown.
 const CLOSE_WAIT: Duration = Duration::from_secs(1);
+
+/// The shortest time between two log lines about clients that cannot be taken.
+const REMINDER: Duration = Duration::from_secs(10);
 
 /// Where the bus listens, and its limits.
 #[derive(Debug, Clone)]
@@ -40,6 +48,23 @@ pub struct ServerConfig {
     pub client_queue_messages: usize,
     /// How many bytes may be queued for one client; an empty queue takes a batch of any size.
     pub client_queue_bytes: usize,
+    /// How many clients may be connected, those included that have not completed their handshake. For one more the bus
+    /// ends another: the oldest that has not completed its handshake, then the oldest that has sent nothing, then the one
+    /// that has been silent for the longest time.
+    pub max_clients: usize,
+    /// How many of them may come from the same address; for loopback addresses there is no such limit.
+    pub max_clients_per_address: usize,
+    /// How long a client may take to send a message.
+    pub frame_wait: Duration,
+    /// How many bytes of unfinished messages the bus keeps for all clients together; beyond that it disconnects the client
+    /// with the longest one.
+    pub unfinished_bytes: usize,
+    /// Names, with or without a port, under which clients may reach the bus, in addition to addresses and `localhost`.
+    pub hosts: Vec<String>,
+    /// Origins of web pages that may use the bus, such as `http://localhost:3000`.
+    pub origins: Vec<String>,
+    /// The client in this process, if there is one.
+    pub own: Option<Arc<OwnLink>>,
 }
 
 impl Default for ServerConfig {
@@ -51,6 +76,13 @@ impl Default for ServerConfig {
             max_message: 25 << 20,
             client_queue_messages: 65_536,
             client_queue_bytes: 64 << 20,
+            max_clients: 256,
+            max_clients_per_address: 64,
+            frame_wait: Duration::from_secs(30),
+            unfinished_bytes: 64 << 20,
+            hosts: Vec::new(),
+            origins: Vec::new(),
+            own: None,
         }
     }
 }
@@ -69,6 +101,7 @@ pub struct EmbeddedBus {
     listener: TcpListener,
     address: SocketAddr,
     hub: Arc<Hub>,
+    seats: Arc<Seats>,
 }
 
 impl EmbeddedBus {
@@ -85,10 +118,12 @@ impl EmbeddedBus {
             let address = listener.local_addr()?;
             Ok((listener, address))
         };
+        let seats = Seats::new(config.max_clients, config.max_clients_per_address);
         match bound.await {
             Ok((listener, address)) => Ok(Self {
                 listener,
                 address,
+                seats: Arc::new(seats),
                 hub: Arc::new(Hub::new(config)),
             }),
             Err(source) => Err(BindError {
@@ -119,6 +154,7 @@ impl EmbeddedBus {
         let over = shutdown.child_token();
         let _over = over.clone().drop_guard();
         tracing::info!(address = %self.address, "the embedded bus listens");
+        let mut told = None;
         loop {
             let accepted = tokio::select! {
                 () = over.cancelled() => break,
@@ -126,14 +162,23 @@ impl EmbeddedBus {
             };
             match accepted {
                 Ok((socket, from)) => {
-                    let serve =
-                        peer::serve(Arc::clone(&self.hub), socket, from, over.clone(), clients.clone());
+                    let seat = tokio::select! {
+                        () = over.cancelled() => break,
+                        seat = self.seats.take(from) => seat,
+                    };
+                    let hub = Arc::clone(&self.hub);
+                    let serve = peer::serve(hub, socket, from, seat, over.clone(), clients.clone());
                     clients.spawn(serve);
                 }
                 Err(error) => {
-                    // The usual cause is a lack of file descriptors; an immediate retry would fail again.
-                    tracing::warn!(%error, "the embedded bus cannot take a client");
-                    sleep(Duration::from_millis(100)).await;
+                    // The usual cause is a lack of file descriptors: the socket of another client is one.
+                    if told.is_none_or(|told: Instant| told.elapsed() >= REMINDER) {
+                        told = Some(Instant::now());
+                        tracing::warn!(%error, "the embedded bus cannot take a client");
+                    }
+                    if !self.seats.make_room().await {
+                        sleep(Duration::from_millis(100)).await;
+                    }
                 }
             }
         }

@@ -2,9 +2,10 @@
 //!
 //! Implemented here instead of using a library's connection type for two reasons. A text frame that is not UTF-8 must
 //! be dropped without closing the connection (the Python bus relays binary frames as text frames). The embedded bus
-//! encodes each frame once for all its clients. [`frame`] is pure; [`handshake`] and [`socket`] do the IO. Start with
-//! [`frame::FrameReader`].
+//! encodes each frame once for all its clients. [`frame`] and [`origin`] are pure; [`handshake`] and [`socket`] do the IO.
+//! Start with [`frame::FrameReader`].
 
 pub(super) mod frame;
 pub(super) mod handshake;
+pub(super) mod origin;
 pub(super) mod socket;

@@ -5,14 +5,19 @@
 #[path = "support/bus.rs"]
 mod support;
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use futures_util::SinkExt;
-use ovos_tools_bus::{EmbeddedBus, ServerConfig, reachable};
-use support::{Bus, GREETING, Peer, any_port, soon};
+use ovos_tools_bus::{BusClient, ClientConfig, EmbeddedBus, OwnLink, ServerConfig, reachable};
+use support::{Bus, GREETING, Heard, Peer, Recorder, any_port, soon};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message as Frame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 use tokio_tungstenite::tungstenite::protocol::frame::{Frame as RawFrame, FrameHeader};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 fn raw(opcode: Data, is_final: bool, payload: &'static [u8]) -> Frame {
     // tungstenite masks a raw frame only if its header already has a mask.
@@ -155,7 +160,7 @@ async fn a_client_that_does_not_read_is_disconnected_and_delays_no_other() {
     };
     let bus = Bus::start(config).await;
     let mut slow = TcpStream::connect(bus.address).await.unwrap();
-    let request = "GET /core HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+    let request = "GET /core HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
                    Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
     // In two pieces: a handshake may arrive like that.
     slow.write_all(&request.as_bytes()[..50]).await.unwrap();
@@ -190,14 +195,23 @@ async fn other_requests_get_the_answer_of_tornado() {
     let upgrade = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\
                    Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
     for (request, status) in [
-        (format!("GET /core HTTP/1.1\r\nHost: x\r\n{upgrade}\r\n"), "101"),
         (
-            format!("GET /core?x=1 HTTP/1.1\r\nHost: x\r\n{upgrade}\r\n"),
+            format!("GET /core HTTP/1.1\r\nHost: 127.0.0.1\r\n{upgrade}\r\n"),
             "101",
         ),
-        (format!("GET /other HTTP/1.1\r\nHost: x\r\n{upgrade}\r\n"), "404"),
-        (format!("GET /core/ HTTP/1.1\r\nHost: x\r\n{upgrade}\r\n"), "404"),
-        ("GET /core HTTP/1.1\r\nHost: x\r\n\r\n".to_owned(), "400"),
+        (
+            format!("GET /core?x=1 HTTP/1.1\r\nHost: 127.0.0.1\r\n{upgrade}\r\n"),
+            "101",
+        ),
+        (
+            format!("GET /other HTTP/1.1\r\nHost: 127.0.0.1\r\n{upgrade}\r\n"),
+            "404",
+        ),
+        (
+            format!("GET /core/ HTTP/1.1\r\nHost: 127.0.0.1\r\n{upgrade}\r\n"),
+            "404",
+        ),
+        ("GET /core HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".to_owned(), "400"),
         ("nonsense\r\n\r\n".to_owned(), "400"),
         (
             format!("GET /core HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(50_000)),
@@ -214,6 +228,188 @@ async fn other_requests_get_the_answer_of_tornado() {
     let mut peer = Peer::join(&bus.url).await;
     soon("send", peer.0.send(Frame::text("x"))).await.unwrap();
     assert_eq!(peer.text().await, "x");
+}
+
+/// A page that a browser shows may open a websocket to any address; the browser says which page it is.
+#[tokio::test]
+async fn a_web_page_is_refused_with_a_reason() {
+    let bus = Bus::start(ServerConfig {
+        hosts: vec!["bus.example".to_owned()],
+        origins: vec!["http://localhost:3000".to_owned()],
+        ..any_port()
+    })
+    .await;
+    let here = bus.address.to_string();
+    let own = format!("Origin: http://{here}\r\n");
+    for (host, origin, status) in [
+        (here.as_str(), "", "101"),
+        (&here, &own, "101"),
+        (&here, "Origin: http://localhost:3000\r\n", "101"),
+        ("bus.example", "", "101"),
+        (&here, "Origin: https://evil.example\r\n", "403"),
+        (&here, "Origin: null\r\n", "403"),
+        ("evil.example", "Origin: http://evil.example\r\n", "403"),
+        ("evil.example", "", "403"),
+    ] {
+        let mut stream = TcpStream::connect(bus.address).await.unwrap();
+        let request = format!(
+            "GET /core HTTP/1.1\r\nHost: {host}\r\n{origin}Upgrade: websocket\r\nConnection: Upgrade\r\n\
+             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        if status == "101" {
+            let mut head = [0; 12];
+            soon("an answer", stream.read_exact(&mut head)).await.unwrap();
+            assert_eq!(String::from_utf8_lossy(&head[9..]), status, "{request}");
+        } else {
+            let mut answer = String::new();
+            soon("an answer", stream.read_to_string(&mut answer))
+                .await
+                .unwrap();
+            assert!(
+                answer.starts_with("HTTP/1.1 403 ") && answer.contains("service.embedded_bus_http_"),
+                "{request}{answer}"
+            );
+        }
+    }
+}
+
+/// Clients of each kind keep their sockets open; a new one still gets in, and the client of this process stays.
+#[tokio::test(flavor = "multi_thread")]
+async fn idle_clients_do_not_keep_a_new_one_out() {
+    let own = Arc::new(OwnLink::new());
+    let bus = Bus::start(ServerConfig {
+        max_clients: 8,
+        own: Some(own.clone()),
+        ..any_port()
+    })
+    .await;
+    let (recorder, mut hearing) = Recorder::new();
+    let shutdown = CancellationToken::new();
+    let _end = shutdown.clone().drop_guard();
+    let config = ClientConfig {
+        own: Some(own),
+        ..ClientConfig::new(bus.url.parse().unwrap())
+    };
+    let client = BusClient::start(config, recorder, &TaskTracker::new(), shutdown);
+    hearing.until(Heard::Connected).await;
+    let mut idle = Vec::new();
+    for round in 0..30 {
+        // Half-open, part of a handshake, joined and silent, joined with a message.
+        idle.push(TcpStream::connect(bus.address).await.unwrap());
+        let mut part = TcpStream::connect(bus.address).await.unwrap();
+        part.write_all(b"GET /core HTTP/1.1\r\nHost: ").await.unwrap();
+        idle.push(part);
+        let silent = Peer::join(&bus.url).await;
+        let mut talks = Peer::join(&bus.url).await;
+        talks.send(Frame::text("hello")).await;
+        let mut newest = Peer::join(&bus.url).await;
+        let text = format!("{{\"type\":\"stop{round}\"}}");
+        newest.send(Frame::text(text.as_str())).await;
+        while newest.text().await != text {}
+        for peer in [silent, talks, newest] {
+            if let tokio_tungstenite::MaybeTlsStream::Plain(socket) = peer.0.into_inner() {
+                idle.push(socket);
+            }
+        }
+    }
+    assert!(client.connection_now().is_up());
+    assert_eq!(client.counters().connections, 1, "the bus kept its own client");
+}
+
+#[tokio::test]
+async fn an_unfinished_message_has_a_time_limit() {
+    let bus = Bus::start(ServerConfig {
+        frame_wait: Duration::from_millis(300),
+        ..any_port()
+    })
+    .await;
+    for begin in [raw(Data::Text, false, b"{\"type\":"), raw(Data::Text, false, b"")] {
+        let mut slow = Peer::join(&bus.url).await;
+        slow.send(begin).await;
+        // A control frame finishes nothing.
+        slow.send(Frame::Ping("p".into())).await;
+        slow.send(raw(Data::Continue, false, b"x")).await;
+        assert_eq!(slow.closed().await, Some(1008));
+    }
+    let mut quick = Peer::join(&bus.url).await;
+    quick.send(raw(Data::Text, false, b"a")).await;
+    quick.send(raw(Data::Continue, true, b"b")).await;
+    assert_eq!(quick.text().await, "ab");
+}
+
+#[tokio::test]
+async fn unfinished_messages_share_a_bound_and_the_longest_pays() {
+    let bus = Bus::start(ServerConfig {
+        unfinished_bytes: 1 << 20,
+        ..any_port()
+    })
+    .await;
+    static PART: [u8; 700_000] = [b'x'; 700_000];
+    let mut short = Peer::join(&bus.url).await;
+    short.send(raw(Data::Text, false, &PART[..200_000])).await;
+    let mut long = Peer::join(&bus.url).await;
+    long.send(raw(Data::Text, false, &PART)).await;
+    let mut third = Peer::join(&bus.url).await;
+    third.send(raw(Data::Text, false, &PART[..300_000])).await;
+    assert_eq!(long.closed().await, None);
+    short.send(raw(Data::Continue, true, b"!")).await;
+    assert_eq!(short.text().await.len(), 200_001);
+}
+
+/// What waits for a client that reads late arrives behind the urgent answer, and whole.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_urgent_answer_overtakes_between_frames() {
+    let own = Arc::new(OwnLink::new());
+    own.overtake(|text| text.contains("urgent request"));
+    let bus = Bus::start(ServerConfig {
+        own: Some(own.clone()),
+        ..any_port()
+    })
+    .await;
+    let (recorder, mut hearing) = Recorder::new();
+    let shutdown = CancellationToken::new();
+    let _end = shutdown.clone().drop_guard();
+    let config = ClientConfig {
+        own: Some(own),
+        ..ClientConfig::new(bus.url.parse().unwrap())
+    };
+    let client = BusClient::start(config, recorder, &TaskTracker::new(), shutdown);
+    hearing.until(Heard::Connected).await;
+    let mut late = Peer::join(&bus.url).await;
+    let mut other = Peer::join(&bus.url).await;
+    // More than the buffers of the kernel hold.
+    const PAGES: usize = 60;
+    let page = |n: usize| {
+        format!(
+            "{{\"type\":\"page\",\"data\":{{\"n\":{n},\"x\":\"{}\"}}}}",
+            "x".repeat(1 << 20)
+        )
+    };
+    for n in 0..PAGES {
+        client.answer(page(n)).await.unwrap();
+    }
+    // The client's own echo shows that the bus has queued all of them for the late client.
+    while hearing.frame().await != page(PAGES - 1) {}
+    let answer = r#"{"type":"urgent answer"}"#.to_owned();
+    client.answer_urgent(answer.clone()).await.unwrap();
+    while hearing.frame().await != answer {}
+    let request = r#"{"type":"urgent request"}"#;
+    other.send(Frame::text(request)).await;
+    while hearing.frame().await != request {}
+    let mut heard = Vec::new();
+    for _ in 0..PAGES + 2 {
+        heard.push(late.text().await);
+    }
+    let place = |text: &str| heard.iter().position(|heard| heard == text).unwrap();
+    let (answered, asked) = (place(&answer), place(request));
+    assert!(
+        answered < asked,
+        "urgent ones keep their order: {answered}, {asked}"
+    );
+    assert!(asked < PAGES / 2, "it waited behind {asked} pages");
+    let pages: Vec<&String> = heard.iter().filter(|text| text.contains("page")).collect();
+    assert!((0..PAGES).all(|n| *pages[n] == page(n)), "the others keep theirs");
 }
 
 #[tokio::test]

@@ -186,7 +186,7 @@ impl Client {
         self.ask(topic, request, self.0.wait).await?.good()
     }
 
-    /// The tools.
+    /// The tools, however many there are: they are asked for in pages, as in [`ask_all`](Self::ask_all).
     ///
     /// # Errors
     /// As [`ask`](Self::ask), [`ClientError::Refused`], [`ClientError::Unreadable`].
@@ -194,7 +194,8 @@ impl Client {
     /// # Cancel safety
     /// Safe: it changes nothing.
     pub async fn list(&self, request: &ListRequest) -> Result<Vec<ToolEntry>, ClientError> {
-        Ok(self.ask_good(topic::LIST, request).await?.tools)
+        let answer = self.ask_all(topic::LIST, request, self.0.wait).await?;
+        Ok(answer.good()?.tools)
     }
 
     /// One tool, with its `meta`.
@@ -224,7 +225,7 @@ impl Client {
         self.ask_good(topic::PLAN, request).await
     }
 
-    /// The tools in the format of a model.
+    /// The tools in the format of a model, asked for in pages as in [`ask_all`](Self::ask_all).
     ///
     /// # Errors
     /// As [`list`](Self::list).
@@ -232,7 +233,7 @@ impl Client {
     /// # Cancel safety
     /// Safe: it changes nothing.
     pub async fn export(&self, request: &ExportRequest) -> Result<ExportResponse, ClientError> {
-        self.ask_good(topic::EXPORT, request).await
+        self.ask_all(topic::EXPORT, request, self.0.wait).await?.good()
     }
 
     /// The status of the service.

@@ -27,8 +27,9 @@ pub use call::{
 };
 pub use control::{ControlAnswer, ControlRequest, WaitingCall};
 pub use request::{
-    CallOptions, CallRequest, CancelRequest, ContentMode, DoorHello, EmptyRequest, ExportRequest, GetRequest,
-    InvokeRequest, ListRequest, PlanRequest, ReloadRequest, ResumeRequest, StopRequest,
+    CallOptions, CallRequest, CancelRequest, ContentMode, DiscoverRequest, DoorHello, EmptyRequest,
+    ExportRequest, GetRequest, InvokeRequest, ListRequest, PlanRequest, ReloadRequest, ResumeRequest,
+    StopRequest,
 };
 pub use run::{
     RunPlanRequest, RunPlanResponse, RunRequest, RunResponse, RunStatus, RunStep, RunStepPlan, RunStepReport,
@@ -112,7 +113,7 @@ pub fn schemas() -> BTreeMap<String, Schema> {
             schema_for!(Either<VoiceJoinResponse, ErrorResponse>),
         ),
         ("ovos.tools.event", schema_for!(EventMessage)),
-        ("ovos.persona.tools.discover", schema_for!(EmptyRequest)),
+        ("ovos.persona.tools.discover", schema_for!(DiscoverRequest)),
         (
             "ovos.persona.tools.discover.response",
             schema_for!(Either<DiscoverResponse, ErrorResponse>),

@@ -14,7 +14,7 @@ use super::policy::{Rule, rules};
 use super::reader::Reader;
 use super::{OURS, Overrides};
 use section::Isolation;
-use section::fields::{Millis, Whole, host, path, paths, word};
+use section::fields::{Millis, Whole, host, path, paths, texts, word};
 
 /// The checked keys of the service. Durations are written in whole milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,7 +34,21 @@ pub struct ServiceConfig {
     /// The address the embedded bus binds.
     #[serde(deserialize_with = "host")]
     pub embedded_bus_host: String,
-    /// The limit of calls in flight, queued ones included; further ones get a `BusyError`.
+    /// How many clients the embedded bus takes, but at most one for two descriptors that the service may open.
+    #[serde(with = "Whole::<8, 65_536>")]
+    pub embedded_bus_clients: usize,
+    /// How many of them may come from one address of another machine.
+    #[serde(with = "Whole::<1, 65_536>")]
+    pub embedded_bus_clients_per_address: usize,
+    /// Host names, with or without a port, under which clients may reach the embedded bus, in addition to addresses and
+    /// the names of this machine.
+    #[serde(deserialize_with = "texts")]
+    pub embedded_bus_http_hosts: Vec<String>,
+    /// Origins of web pages that may use the embedded bus, such as `http://localhost:3000`.
+    #[serde(deserialize_with = "texts")]
+    pub embedded_bus_http_origins: Vec<String>,
+    /// The limit of calls in flight, queued ones included; further ones get a `BusyError`. A toolbox may hold three quarters
+    /// of what the others leave.
     #[serde(with = "Whole::<1, 65_536>")]
     pub max_calls: usize,
     /// The limits of calls that a toolbox can override in its `limits`.
@@ -179,6 +193,10 @@ impl ServiceConfig {
             reconnect_first: Duration::from_millis(first),
             isolation: Isolation::Process,
             embedded_bus_host: "127.0.0.1".to_owned(),
+            embedded_bus_clients: 1024,
+            embedded_bus_clients_per_address: 256,
+            embedded_bus_http_hosts: Vec::new(),
+            embedded_bus_http_origins: Vec::new(),
             max_calls: 4096,
             limits: CallLimits::default(),
             plan: Duration::from_secs(1),

@@ -234,9 +234,24 @@ pub enum Refusal {
         call_id: String,
     },
     /// Too many calls are under way.
-    #[error("{limit} calls are in flight, which is the limit (service.max_calls); try again later")]
+    #[error("{limit} calls are in flight, which is the limit (service.max_calls): {}; try again later", holders.join(", "))]
     TooManyCalls {
         /// The number of calls that may be under way.
+        limit: usize,
+        /// The toolboxes with the most calls, as text for people.
+        holders: Vec<String>,
+    },
+    /// The toolbox has used up its share of the calls; the rest is for the others.
+    #[error(
+        "{held} of {limit} calls (service.max_calls) are of toolbox `{toolbox_id}`, which is its share; the rest is for other \
+         toolboxes; try again later"
+    )]
+    ShareUsedUp {
+        /// The toolbox.
+        toolbox_id: String,
+        /// The number of its calls under way.
+        held: usize,
+        /// The number of calls of all toolboxes that may be under way.
         limit: usize,
     },
 }

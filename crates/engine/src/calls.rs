@@ -1,8 +1,9 @@
 //! The table of calls: those under way, by id, and the last ones that ended.
 //!
-//! It bounds the number of calls in flight and keeps call ids unique among them; a user stop, a bus loss and the shutdown
-//! end the calls in it. Read [`Calls`].
+//! It bounds the number of calls in flight, gives each toolbox a share of them, and keeps call ids unique; a user stop, a
+//! bus loss and the shutdown end the calls in it. Read [`Calls`].
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,6 +20,9 @@ const REMEMBERED: usize = 4096;
 /// The number of marks that are kept. When there are more, the two oldest are merged into one that concerns every
 /// session.
 const MARKS: usize = 64;
+
+/// How many toolboxes the refusal of a call names.
+const NAMED: usize = 4;
 
 /// Notes that calls of some kind were ended at a moment. A call that was received before that moment but enters the
 /// table later is ended, too, because a stop overtakes requests that are still in a queue.
@@ -54,9 +58,43 @@ pub enum Known {
 #[derive(Debug, Default)]
 struct Table {
     in_flight: HashMap<String, Arc<CallControl>>,
+    /// How many of them each toolbox has; a toolbox without a call is not in it.
+    held: HashMap<String, usize>,
     ended: VecDeque<String>,
     closed: bool,
     marks: VecDeque<Mark>,
+}
+
+impl Table {
+    /// Whether one more call of this toolbox fits. A toolbox may hold three quarters of what the others leave, so that one
+    /// whose calls hang cannot take the last places.
+    fn has_room(&self, toolbox_id: &str, limit: usize) -> Result<(), Refusal> {
+        let all = self.in_flight.len();
+        if all >= limit {
+            return Err(Refusal::TooManyCalls {
+                limit,
+                holders: self.holders(),
+            });
+        }
+        let held = self.held.get(toolbox_id).copied().unwrap_or_default();
+        let left_by_others = limit - (all - held);
+        if held >= (left_by_others * 3).div_ceil(4) {
+            return Err(Refusal::ShareUsedUp {
+                toolbox_id: toolbox_id.to_owned(),
+                held,
+                limit,
+            });
+        }
+        Ok(())
+    }
+
+    /// The toolboxes with the most calls.
+    fn holders(&self) -> Vec<String> {
+        let mut held: Vec<_> = self.held.iter().collect();
+        held.sort_by(|(id, count), (other, others)| others.cmp(count).then(id.cmp(other)));
+        let named = held.iter().take(NAMED);
+        named.map(|(id, count)| format!("{count} of `{id}`")).collect()
+    }
 }
 
 /// The table of calls.
@@ -75,7 +113,7 @@ impl Calls {
     }
 
     /// Enters a call into the table, until the guard is dropped. Only a `bounded` call is refused when the table is
-    /// full.
+    /// full, or its toolbox's share is.
     pub(crate) fn enter(&self, control: Arc<CallControl>, bounded: bool) -> Result<Entered<'_>, Refusal> {
         let mut table = self.table.lock();
         if table.closed {
@@ -95,10 +133,11 @@ impl Calls {
                 call_id: control.call_id.clone(),
             });
         }
-        if bounded && table.in_flight.len() >= self.limit {
-            return Err(Refusal::TooManyCalls { limit: self.limit });
+        if bounded {
+            table.has_room(&control.toolbox_id, self.limit)?;
         }
         let call_id = control.call_id.clone();
+        *table.held.entry(control.toolbox_id.clone()).or_default() += 1;
         table.in_flight.insert(call_id.clone(), control);
         Ok(Entered { calls: self, call_id })
     }
@@ -156,6 +195,12 @@ impl Drop for Entered<'_> {
         let mut table = self.calls.table.lock();
         let control = table.in_flight.remove(&self.call_id);
         if let Some(control) = control {
+            if let Entry::Occupied(mut held) = table.held.entry(control.toolbox_id.clone()) {
+                *held.get_mut() -= 1;
+                if *held.get() == 0 {
+                    held.remove();
+                }
+            }
             control.leave();
         }
         if table.ended.len() == REMEMBERED {

@@ -37,6 +37,7 @@ pub use lifecycle::settings::{
 };
 pub use lifecycle::status::{Live, LiveToolbox, ReloadReport, State};
 pub use process::confine::why_unconfined;
+pub use process::descriptors;
 pub use protocol::Counts;
 pub use section::{Confine, Isolation, ProgramConfig, PythonConfig, Switch, ToolboxConfig};
 pub use transport::child::ProcessSettings;

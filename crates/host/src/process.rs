@@ -1,6 +1,7 @@
 //! Processes for toolboxes: how they are started and confined.
 
 pub(crate) mod confine;
+pub mod descriptors;
 pub(crate) mod spawner;
 pub(crate) mod started;
 pub(crate) mod usual;

@@ -16,6 +16,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use url::{Host, Url};
 
+use crate::own_link::OwnLink;
 use crate::websocket::handshake::{self, HandshakeError};
 use crate::websocket::socket::{Duplex, QuickAck};
 
@@ -108,15 +109,17 @@ impl Dial for Dialer {
 pub(super) struct Dialer {
     url: Url,
     extra_ca: Option<PathBuf>,
+    own: Option<Arc<OwnLink>>,
     /// Built from the machine's certificates on first use, only for `wss`.
     tls: Option<Arc<ClientConfig>>,
 }
 
 impl Dialer {
-    pub(super) fn new(url: Url, extra_ca: Option<PathBuf>) -> Self {
+    pub(super) fn new(config: &super::ClientConfig) -> Self {
         Self {
-            url,
-            extra_ca,
+            url: config.url.clone(),
+            extra_ca: config.extra_ca.clone(),
+            own: config.own.clone(),
             tls: None,
         }
     }
@@ -166,7 +169,7 @@ impl Dialer {
             Some(query) => format!("{}?{query}", url.path()),
             None => url.path().to_owned(),
         };
-        match handshake::ask(stream.as_mut(), &authority, &path).await {
+        match handshake::ask(stream.as_mut(), &authority, &path, self.own.as_deref()).await {
             Ok(read) => Ok(Line { stream, read }),
             Err(HandshakeError::Io(source)) => Err(DialError::Unreachable { url, source }),
             Err(error) => Err(DialError::NotABus {

@@ -15,7 +15,7 @@ use tungstenite::Utf8Bytes;
 
 use super::delivery::{Delivery, Unproven};
 use super::dial::Line;
-use super::{BusHandler, Outgoing, OutgoingKind, Shared, resend};
+use super::{BusHandler, Outgoing, OutgoingKind, Queues, Shared, resend};
 use crate::websocket::frame::{self, Control, Data, End, Event, FrameReader, OpCode};
 use crate::websocket::socket::Duplex;
 
@@ -42,7 +42,7 @@ pub(super) async fn hold(
     shared: &Arc<Shared>,
     handler: &Arc<dyn BusHandler>,
     line: Line,
-    outgoing: &mut mpsc::Receiver<Outgoing>,
+    outgoing: &mut Queues,
     again: &mut VecDeque<Unproven>,
     tracker: &TaskTracker,
     shutdown: &CancellationToken,
@@ -185,7 +185,7 @@ impl Writer<'_> {
     /// Sends the answers in `again`, then queued messages until the shutdown, then a close frame.
     async fn run(
         &mut self,
-        outgoing: &mut mpsc::Receiver<Outgoing>,
+        outgoing: &mut Queues,
         again: &mut VecDeque<Unproven>,
         sent_again: &CancellationToken,
         mut pongs: mpsc::Receiver<Bytes>,
@@ -194,6 +194,14 @@ impl Writer<'_> {
         let sent = self.send_again(again).await;
         sent_again.cancel();
         sent?;
+        // An embedded bus with too many clients ends those first that never sent anything.
+        frame::encode(
+            &mut self.out,
+            OpCode::Control(Control::Ping),
+            &[],
+            frame::draw_mask(),
+        );
+        self.write().await?;
         loop {
             tokio::select! {
                 biased;
@@ -203,11 +211,12 @@ impl Writer<'_> {
                 () = self.shared.ping.notified() => {
                     frame::encode(&mut self.out, OpCode::Control(Control::Ping), &[], frame::draw_mask());
                 }
-                Some(message) = outgoing.recv() => self.put(message),
+                Some(message) = outgoing.urgent.recv() => self.put(message),
+                Some(message) = outgoing.rest.recv() => self.put(message),
                 () = shutdown.cancelled() => break,
             }
             while self.out.len() < BATCH {
-                let Ok(message) = outgoing.try_recv() else { break };
+                let Some(message) = outgoing.try_next() else { break };
                 self.put(message);
             }
             self.write().await?;
@@ -248,11 +257,16 @@ impl Writer<'_> {
 
     fn put(&mut self, message: Outgoing) {
         match message.kind {
-            OutgoingKind::Answer => self.put_answer(Unproven {
-                text: message.text,
-                writes: 0,
-                is_error: false,
-            }),
+            OutgoingKind::Answer | OutgoingKind::UrgentAnswer => {
+                if let (OutgoingKind::UrgentAnswer, Some(own)) = (message.kind, &self.shared.config.own) {
+                    own.sends_urgent(&message.text);
+                }
+                self.put_answer(Unproven {
+                    text: message.text,
+                    writes: 0,
+                    is_error: false,
+                });
+            }
             OutgoingKind::Notice { connection } if connection == self.connection => {
                 frame::encode(
                     &mut self.out,

@@ -3,13 +3,17 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::ServerConfig;
+use super::unfinished::Unfinished;
+use crate::websocket::origin::{Doorkeeper, Foreign};
 
 /// Encoded frames, shared by all clients.
 #[derive(Debug, Clone)]
@@ -18,17 +22,62 @@ pub(super) struct Batch {
     pub(super) messages: usize,
 }
 
+/// Where a batch goes in the queue of a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    /// Behind everything.
+    Last,
+    /// Before everything that does not overtake, but between whole frames.
+    Overtakes,
+}
+
+/// A client's queue is written in pieces of about this many bytes, so that an urgent frame waits for no more, or for one
+/// frame that is longer.
+const GATHER: usize = 256 * 1024;
+
+/// The shortest time between two log lines about refused requests.
+const REMINDER: Duration = Duration::from_secs(10);
+
 /// The registry of connected clients.
 pub(super) struct Hub {
     config: ServerConfig,
+    doorkeeper: Doorkeeper,
+    unfinished: Unfinished,
     clients: Mutex<Vec<Arc<Outbox>>>,
+    /// When a refused request was last logged.
+    told: Mutex<Option<Instant>>,
 }
 
 impl Hub {
     pub(super) fn new(config: ServerConfig) -> Self {
         Self {
-            config,
+            doorkeeper: Doorkeeper::new(
+                config.hosts.iter().map(String::as_str),
+                config.origins.iter().map(String::as_str),
+            ),
+            unfinished: Unfinished::new(config.unfinished_bytes),
             clients: Mutex::new(Vec::new()),
+            told: Mutex::new(None),
+            config,
+        }
+    }
+
+    pub(super) fn doorkeeper(&self) -> &Doorkeeper {
+        &self.doorkeeper
+    }
+
+    pub(super) fn unfinished(&self) -> &Unfinished {
+        &self.unfinished
+    }
+
+    /// Logs a request that was refused, once in a while: a page may try again and again.
+    pub(super) fn refused(&self, from: SocketAddr, foreign: &Foreign) {
+        let mut told = self.told.lock();
+        if told.is_none_or(|told| told.elapsed() >= REMINDER) {
+            *told = Some(Instant::now());
+            tracing::warn!(client = %from, reason = %foreign, "the embedded bus refused a client");
+        } else {
+            tracing::debug!(client = %from, reason = %foreign, "the embedded bus refused a client");
         }
     }
 
@@ -44,11 +93,11 @@ impl Hub {
         self.clients.lock().retain(|other| !Arc::ptr_eq(other, client));
     }
 
-    /// Queues a batch for every client. All clients see all batches in the same order, because the lock is held
-    /// throughout; nothing under it waits. A client whose queue is full is disconnected.
-    pub(super) fn relay(&self, batch: &Batch) {
+    /// Queues a batch for every client. All clients see all batches of the same [`Order`] in the same order, because the
+    /// lock is held throughout; nothing under it waits. A client whose queue is full is disconnected.
+    pub(super) fn relay(&self, batch: &Batch, order: Order) {
         self.clients.lock().retain(|client| {
-            let taken = client.push(batch, &self.config);
+            let taken = client.push(batch, order, &self.config);
             if !taken {
                 tracing::warn!(client = %client.from, "disconnected a client that does not read");
                 client.gone.cancel();
@@ -69,10 +118,20 @@ pub(super) struct Outbox {
 
 #[derive(Default)]
 struct Waiting {
-    batches: VecDeque<Bytes>,
+    urgent: VecDeque<Batch>,
+    batches: VecDeque<Batch>,
     messages: usize,
     bytes: usize,
     closed: bool,
+}
+
+impl Waiting {
+    fn pop(&mut self) -> Option<Bytes> {
+        let batch = self.urgent.pop_front().or_else(|| self.batches.pop_front())?;
+        self.messages -= batch.messages;
+        self.bytes -= batch.bytes.len();
+        Some(batch.bytes)
+    }
 }
 
 impl Outbox {
@@ -86,7 +145,7 @@ impl Outbox {
     }
 
     /// Queues a batch; false if there is no room. An empty queue takes a batch of any size.
-    pub(super) fn push(&self, batch: &Batch, config: &ServerConfig) -> bool {
+    pub(super) fn push(&self, batch: &Batch, order: Order, config: &ServerConfig) -> bool {
         let mut waiting = self.waiting.lock();
         let messages = waiting.messages + batch.messages;
         let bytes = waiting.bytes + batch.bytes.len();
@@ -95,7 +154,10 @@ impl Outbox {
             return false;
         }
         if !waiting.closed {
-            waiting.batches.push_back(batch.bytes.clone());
+            match order {
+                Order::Last => waiting.batches.push_back(batch.clone()),
+                Order::Overtakes => waiting.urgent.push_back(batch.clone()),
+            }
             (waiting.messages, waiting.bytes) = (messages, bytes);
             drop(waiting);
             self.more.notify_one();
@@ -103,8 +165,8 @@ impl Outbox {
         true
     }
 
-    /// Moves all queued batches into `into`, in order; waits while the queue is empty. False when the queue is closed
-    /// and empty.
+    /// Moves the next batches, of about [`GATHER`] bytes together, into `into`; waits while the queue is empty. False when
+    /// the queue is closed and empty.
     ///
     /// # Cancel safety
     /// Safe.
@@ -112,9 +174,14 @@ impl Outbox {
         loop {
             {
                 let mut waiting = self.waiting.lock();
-                if !waiting.batches.is_empty() {
-                    into.extend(waiting.batches.drain(..));
-                    (waiting.messages, waiting.bytes) = (0, 0);
+                let mut taken = 0;
+                while taken < GATHER
+                    && let Some(bytes) = waiting.pop()
+                {
+                    taken += bytes.len();
+                    into.push(bytes);
+                }
+                if taken > 0 {
                     return true;
                 }
                 if waiting.closed {
@@ -130,7 +197,11 @@ impl Outbox {
         let mut waiting = self.waiting.lock();
         if !waiting.closed {
             waiting.closed = true;
-            waiting.batches.push_back(last.into());
+            waiting.bytes += last.len();
+            waiting.batches.push_back(Batch {
+                bytes: last.into(),
+                messages: 0,
+            });
             drop(waiting);
             self.more.notify_one();
         }

@@ -8,15 +8,18 @@ use std::time::Duration;
 use bytes::BytesMut;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tungstenite::Utf8Bytes;
 
 use super::gate::{self, Verdict};
-use super::hub::{Batch, Hub, Outbox};
+use super::hub::{Batch, Hub, Order, Outbox};
+use super::seats::Seat;
+use super::unfinished::Unfinished;
+use crate::own_link::OwnLink;
 use crate::websocket::frame::{self, Control, Data, End, Event, FrameError, FrameReader, OpCode};
-use crate::websocket::handshake;
+use crate::websocket::handshake::{self, HandshakeError};
 use crate::websocket::socket::QuickAck;
 
 /// The first frame sent to a new client, byte for byte the same as from the Python bus.
@@ -29,28 +32,33 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How long a client has to read the rest of its queue after the close frame is queued.
 const CLOSE_WAIT: Duration = Duration::from_millis(500);
 
-/// Queued batches are joined into writes of about this many bytes.
-const GATHER: usize = 256 * 1024;
-
-/// Serves one client until it disconnects, its queue overflows, or the bus shuts down.
+/// Serves one client until it disconnects, its queue overflows, its seat goes to another, or the bus shuts down.
 pub(super) async fn serve(
     hub: Arc<Hub>,
     socket: TcpStream,
     from: SocketAddr,
+    seat: Seat,
     shutdown: CancellationToken,
     tracker: TaskTracker,
 ) {
+    // The seat is free when the socket is closed, so it is dropped after everything that follows.
+    let seat = &seat;
     let mut stream = QuickAck::new(socket);
-    let read = tokio::select! {
+    let config = hub.config();
+    let own = config.own.as_deref();
+    let answered = tokio::select! {
         () = shutdown.cancelled() => return,
-        read = timeout(HANDSHAKE, handshake::answer(&mut stream, &hub.config().route)) => match read {
-            Ok(Ok(read)) => read,
+        () = seat.gone().cancelled() => return,
+        read = timeout(HANDSHAKE, handshake::answer(&mut stream, &config.route, hub.doorkeeper(), own)) => match read {
+            Ok(Ok(answered)) => answered,
+            Ok(Err(HandshakeError::Foreign(foreign))) => return hub.refused(from, &foreign),
             Ok(Err(error)) => return tracing::debug!(client = %from, %error, "no websocket"),
             Err(_) => return tracing::debug!(client = %from, "no handshake within {HANDSHAKE:?}"),
         },
     };
+    seat.joined(answered.own);
     let (reading, writing) = tokio::io::split(stream);
-    let outbox = Arc::new(Outbox::new(from, CancellationToken::new()));
+    let outbox = Arc::new(Outbox::new(from, seat.gone().clone()));
     let mut greeting = Vec::new();
     frame::encode(&mut greeting, OpCode::Data(Data::Text), GREETING.as_bytes(), None);
     // Queued before the client joins, so that the greeting is its first frame.
@@ -59,6 +67,7 @@ pub(super) async fn serve(
             bytes: greeting.into(),
             messages: 1,
         },
+        Order::Last,
         hub.config(),
     );
     hub.join(Arc::clone(&outbox));
@@ -66,10 +75,14 @@ pub(super) async fn serve(
 
     let writer = tracker.spawn(write(writing, Arc::clone(&outbox)));
     let mut reader = Reader {
-        frames: FrameReader::new(End::Server, hub.config().max_message, read),
+        frames: FrameReader::new(End::Server, hub.config().max_message, answered.rest),
         hub: &hub,
         outbox: &outbox,
         from,
+        seat,
+        own: answered.own,
+        began: None,
+        counts: false,
     };
     let last = tokio::select! {
         () = outbox.gone.cancelled() => None,
@@ -77,6 +90,7 @@ pub(super) async fn serve(
         last = reader.run(reading) => last,
     };
     hub.leave(&outbox);
+    hub.unfinished().forget(seat.number());
     match last {
         Some(last) => outbox.close(last),
         None => outbox.gone.cancel(),
@@ -92,6 +106,13 @@ struct Reader<'a> {
     hub: &'a Hub,
     outbox: &'a Outbox,
     from: SocketAddr,
+    seat: &'a Seat,
+    /// Whether this is the client of this process.
+    own: bool,
+    /// When the message began that is not finished yet.
+    began: Option<Instant>,
+    /// Whether that message counts among the unfinished ones of all clients.
+    counts: bool,
 }
 
 impl Reader<'_> {
@@ -103,7 +124,16 @@ impl Reader<'_> {
             if last.is_some() {
                 return last;
             }
-            match stream.read_buf(self.frames.space()).await {
+            self.note_unfinished();
+            let overdue = self.began.map(|began| began + self.hub.config().frame_wait);
+            let read = tokio::select! {
+                read = stream.read_buf(self.frames.space()) => read,
+                () = sleep_until(overdue.unwrap_or_else(Instant::now)), if overdue.is_some() => {
+                    tracing::warn!(client = %self.from, "disconnected a client that did not finish a message");
+                    return Some(close(1008, "message not finished in time"));
+                }
+            };
+            match read {
                 Ok(0) => return None,
                 Ok(_) => {}
                 Err(error) => {
@@ -114,10 +144,39 @@ impl Reader<'_> {
         }
     }
 
+    /// Bounds an unfinished message in time and, with those of other clients, in size. The client of this process begins
+    /// no message that it does not finish.
+    fn note_unfinished(&mut self) {
+        let bytes = self.frames.unfinished();
+        if self.own {
+            return;
+        }
+        match (bytes, self.began) {
+            (0, _) => self.began = None,
+            (_, None) => self.began = Some(Instant::now()),
+            (_, Some(_)) => {}
+        }
+        let all: &Unfinished = self.hub.unfinished();
+        all.set(self.seat.number(), bytes, &mut self.counts, self.seat.gone());
+    }
+
+    /// Whether a message goes before what waits for the clients.
+    fn overtakes(&self, own: Option<&OwnLink>, text: &str) -> bool {
+        own.is_some_and(|own| {
+            if self.own {
+                own.is_urgent_answer(text)
+            } else {
+                own.is_urgent_request(text)
+            }
+        })
+    }
+
     /// Relays all complete messages in the buffer as one batch. Returns the close frame if the connection has to end.
     fn relay(&mut self) -> Option<Vec<u8>> {
+        let own = self.hub.config().own.clone();
         let mut out = Vec::new();
         let mut messages = 0;
+        let mut heard = false;
         let last = loop {
             let text = match self.frames.next() {
                 Ok(None) => break None,
@@ -130,6 +189,7 @@ impl Reader<'_> {
                     }
                 },
                 Ok(Some(Event::Ping(payload))) => {
+                    self.seat.heard();
                     self.pong(&payload);
                     continue;
                 }
@@ -149,7 +209,15 @@ impl Reader<'_> {
                     break Some(close(code, if code == 1009 { "message too big" } else { "" }));
                 }
             };
+            heard = true;
             match gate::judge(&text) {
+                Verdict::Relay if self.overtakes(own.as_deref(), &text) => {
+                    let mut urgent = Vec::new();
+                    frame::encode(&mut urgent, OpCode::Data(Data::Text), text.as_ref(), None);
+                    let bytes = urgent.into();
+                    self.hub.relay(&Batch { bytes, messages: 1 }, Order::Overtakes);
+                    continue;
+                }
                 Verdict::Relay => frame::encode(&mut out, OpCode::Data(Data::Text), text.as_ref(), None),
                 Verdict::Reject(notice) => {
                     tracing::warn!(client = %self.from, "dropped a message with a malformed session");
@@ -162,11 +230,14 @@ impl Reader<'_> {
             }
             messages += 1;
         };
+        if heard {
+            // A message has ended, so what is unfinished now has begun after it.
+            self.began = None;
+            self.seat.heard();
+        }
         if messages > 0 {
-            self.hub.relay(&Batch {
-                bytes: out.into(),
-                messages,
-            });
+            let bytes = out.into();
+            self.hub.relay(&Batch { bytes, messages }, Order::Last);
         }
         last
     }
@@ -180,6 +251,7 @@ impl Reader<'_> {
                 bytes: out.into(),
                 messages: 1,
             },
+            Order::Last,
             self.hub.config(),
         ) {
             self.outbox.gone.cancel();
@@ -211,13 +283,7 @@ async fn write_all(stream: &mut WriteHalf<QuickAck>, outbox: &Outbox) -> io::Res
         if let [batch] = batches.as_slice() {
             stream.write_all(batch).await?;
         } else {
-            for batch in &batches {
-                out.extend_from_slice(batch);
-                if out.len() >= GATHER {
-                    stream.write_all(&out).await?;
-                    out.clear();
-                }
-            }
+            batches.iter().for_each(|batch| out.extend_from_slice(batch));
             stream.write_all(&out).await?;
             out.clear();
         }

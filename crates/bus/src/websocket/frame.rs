@@ -84,6 +84,12 @@ impl FrameReader {
         }
     }
 
+    /// How many bytes of a message have arrived whose end has not; 0 between messages. Meaningful when
+    /// [`next`](Self::next) has returned none.
+    pub(crate) fn unfinished(&self) -> usize {
+        self.buffer.len() + self.partial.as_ref().map_or(0, |partial| partial.data.len())
+    }
+
     /// The buffer to read the next bytes into, with at least `READ_SIZE` bytes of free capacity.
     pub(crate) fn space(&mut self) -> &mut BytesMut {
         self.buffer.reserve(READ_SIZE);

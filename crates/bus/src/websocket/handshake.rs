@@ -10,9 +10,17 @@ use tungstenite::handshake::client::{Response, generate_key};
 use tungstenite::handshake::derive_accept_key;
 use tungstenite::handshake::machine::TryParse;
 use tungstenite::handshake::server::{Request, create_response, write_response};
+use tungstenite::http::StatusCode;
+use tungstenite::http::header::CONTENT_LENGTH;
+
+use super::origin::{Doorkeeper, Foreign};
+use crate::own_link::OwnLink;
 
 /// Longest accepted head of a request or a response, in bytes.
 const HEAD_LIMIT: usize = 16 * 1024;
+
+/// Longest text of a refusal that is read, in bytes.
+const REASON_LIMIT: usize = 1024;
 
 /// Why the handshake failed.
 #[derive(Debug, thiserror::Error)]
@@ -25,25 +33,55 @@ pub(crate) enum HandshakeError {
     NotWebsocket(String),
     #[error("answered {status}: is the route {path} right?")]
     Refused { status: String, path: String },
+    #[error("answered {status}: {reason}")]
+    Forbidden { status: String, reason: String },
+    #[error("{0}")]
+    Foreign(#[from] Foreign),
 }
 
-/// Requests a websocket at `path`; returns the bytes received behind the response.
-pub(crate) async fn ask<S>(stream: &mut S, host: &str, path: &str) -> Result<BytesMut, HandshakeError>
+/// A request that became a websocket.
+pub(crate) struct Answered {
+    /// The bytes received behind it.
+    pub(crate) rest: BytesMut,
+    /// Whether it showed the secret of the client of this process.
+    pub(crate) own: bool,
+}
+
+/// Requests a websocket at `path`; returns the bytes received behind the response. `own` shows an embedded bus of this
+/// process that this is its own client.
+pub(crate) async fn ask<S>(
+    stream: &mut S,
+    host: &str,
+    path: &str,
+    own: Option<&OwnLink>,
+) -> Result<BytesMut, HandshakeError>
 where
     S: AsyncRead + AsyncWrite + Unpin + ?Sized,
 {
     let key = generate_key();
+    let own = own.map_or_else(String::new, |own| {
+        format!("{}: {}\r\n", OwnLink::HEADER, own.key())
+    });
     let request = format!(
         "GET {path} HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
-         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\nUser-Agent: ovos-tools/{}\r\n\r\n",
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n{own}User-Agent: ovos-tools/{}\r\n\r\n",
         env!("CARGO_PKG_VERSION")
     );
     stream.write_all(request.as_bytes()).await?;
     stream.flush().await?;
     let (response, rest) = read_head::<Response, _>(stream).await?;
-    if response.status() != 101 {
+    let status = response.status();
+    if status == StatusCode::FORBIDDEN {
+        let length = response.headers().get(CONTENT_LENGTH);
+        let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
+        return Err(HandshakeError::Forbidden {
+            status: status.to_string(),
+            reason: read_reason(stream, rest, length.unwrap_or(0)).await,
+        });
+    }
+    if status != 101 {
         return Err(HandshakeError::Refused {
-            status: response.status().to_string(),
+            status: status.to_string(),
             path: path.to_owned(),
         });
     }
@@ -56,9 +94,28 @@ where
     Ok(rest)
 }
 
-/// Answers a request for a websocket at `route`; returns the bytes received behind the request. Any other request
-/// gets the answer of tornado, the server of the Python bus.
-pub(crate) async fn answer<S>(stream: &mut S, route: &str) -> Result<BytesMut, HandshakeError>
+/// The text with which a bus refuses a client; empty if there is none.
+async fn read_reason<S: AsyncRead + Unpin + ?Sized>(stream: &mut S, rest: BytesMut, length: usize) -> String {
+    let mut text = rest;
+    let length = length.min(REASON_LIMIT);
+    while text.len() < length {
+        match stream.read_buf(&mut text).await {
+            Ok(0) | Err(_) => break,
+            Ok(_) => {}
+        }
+    }
+    text.truncate(length);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// Answers a request for a websocket at `route`, if the doorkeeper lets it in. Any other request gets the answer of
+/// tornado, the server of the Python bus.
+pub(crate) async fn answer<S>(
+    stream: &mut S,
+    route: &str,
+    doorkeeper: &Doorkeeper,
+    own: Option<&OwnLink>,
+) -> Result<Answered, HandshakeError>
 where
     S: AsyncRead + AsyncWrite + Unpin + ?Sized,
 {
@@ -80,6 +137,16 @@ where
             path: path.to_owned(),
         });
     }
+    if let Err(foreign) = doorkeeper.check(request.headers()) {
+        let status = match foreign {
+            Foreign::Malformed => "400 Bad Request",
+            Foreign::Host(_) | Foreign::Origin { .. } => "403 Forbidden",
+        };
+        refuse(stream, status, &escaped(&foreign.to_string())).await?;
+        return Err(HandshakeError::Foreign(foreign));
+    }
+    let shown = request.headers().get(OwnLink::HEADER);
+    let own = own.is_some_and(|own| shown.is_some_and(|shown| shown.as_bytes() == own.key().as_bytes()));
     let response = match create_response(&request) {
         Ok(response) => response,
         Err(error) => {
@@ -95,7 +162,7 @@ where
     let mut head = Vec::new();
     write_response(&mut head, &response).map_err(|error| HandshakeError::NotWebsocket(error.to_string()))?;
     stream.write_all(&head).await?;
-    Ok(rest)
+    Ok(Answered { rest, own })
 }
 
 async fn read_head<H, S>(stream: &mut S) -> Result<(H, BytesMut), HandshakeError>
@@ -119,6 +186,11 @@ where
             )));
         }
     }
+}
+
+/// A text in a page of HTML.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;")
 }
 
 async fn refuse<S: AsyncWrite + Unpin + ?Sized>(stream: &mut S, status: &str, body: &str) -> io::Result<()> {

@@ -112,6 +112,27 @@ pub struct ListRequest {
     /// Asks for `meta` of each tool.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub detail: bool,
+    /// How many tools the answer has at most, 1 to 65536. It may have fewer, as a page has about 1 MiB at most; its
+    /// `next_cursor` says whether there are more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 65536))]
+    pub limit: Option<u32>,
+    /// The `next_cursor` of an answer: asks for what follows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+}
+
+/// `ovos.persona.tools.discover`.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub struct DiscoverRequest {
+    /// How many tools each answer has at most, 1 to 65536. It may have fewer, as a page has about 1 MiB at most; its
+    /// `next_cursor` says whether its toolbox has more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 65536))]
+    pub limit: Option<u32>,
+    /// The `next_cursor` of an answer: asks for what follows it, and only the toolbox of that answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
 }
 
 /// `ovos.tools.reload`.
@@ -148,6 +169,14 @@ pub struct ExportRequest {
     /// Only these tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub names: Option<Vec<String>>,
+    /// How many tools the answer has at most, 1 to 65536. It may have fewer, as a page has about 1 MiB at most; its
+    /// `next_cursor` says whether there are more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 65536))]
+    pub limit: Option<u32>,
+    /// The `next_cursor` of an answer: asks for what follows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
 }
 
 /// `ovos.tools.cancel`.
@@ -174,7 +203,7 @@ pub struct ResumeRequest {
     pub stop_id: String,
 }
 
-/// A request without keys: `ovos.tools.status`, `ovos.persona.tools.discover`, the status topics.
+/// A request without keys: `ovos.tools.status`, the status topics.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct EmptyRequest {}
 

@@ -56,6 +56,9 @@ pub struct ToolMeta {
 pub struct ListResponse<T = ToolEntry> {
     /// Every tool, by toolbox.
     pub tools: Vec<T>,
+    /// Asks for the next page as `cursor`, where the request had a `limit` and there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
 }
 
 /// The shape of `ovos.persona.tools.discover.response`.
@@ -66,6 +69,9 @@ pub struct DiscoverResponse<T = ToolEntry> {
     pub tools: Vec<T>,
     /// The toolbox.
     pub toolbox_id: String,
+    /// Asks for the next page of this toolbox as `cursor`, where the request had a `limit` and there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
 }
 
 /// The answer to `ovos.tools.export`.
@@ -75,6 +81,9 @@ pub struct ExportResponse {
     pub format: String,
     /// The tools, each as the format has it. Tools of effect `resume` are for an operator and left out.
     pub tools: Value,
+    /// Asks for the next page as `cursor`, where the request had a `limit` and there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
 }
 
 /// The shape of `ovos.tools.reload.response`.
@@ -93,6 +102,9 @@ pub struct ReloadResponse<T = ToolEntry> {
     #[serde(default)]
     #[schemars(!default)]
     pub total_tools: usize,
+    /// Why `tools` is missing: the list is too large for the bus.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools_left_out: Option<String>,
     /// Where the request says `"detail": true`.
     #[serde(flatten)]
     pub outcome: Option<ReloadOutcome>,

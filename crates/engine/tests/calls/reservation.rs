@@ -248,12 +248,52 @@ async fn calls_in_flight_are_bounded_and_their_ids_unique() {
     let second = rig.motion("slow");
     rig.phase(&second, Phase::Running).await;
     let refusal = rig.effect("ping", Effect::Read).refusal().await;
-    assert_eq!(refusal, Refusal::TooManyCalls { limit: 2 });
+    let holders = vec!["2 of `robot`".to_owned()];
+    assert_eq!(refusal, Refusal::TooManyCalls { limit: 2, holders });
     // A safe call is admitted at the limit.
     rig.effect("brake", Effect::Safe).report().await;
     first.report().await;
     second.report().await;
     rig.effect("ping", Effect::Read).report().await;
+}
+
+/// Each row: the limit, and toolboxes that one after the other take as many places as they get.
+#[tokio::test]
+async fn no_toolbox_takes_the_last_quarter_of_the_calls_from_the_others() {
+    for (limit, toolboxes) in [
+        (8, vec![("hung", 6), ("robot", 2), ("late", 0)]),
+        (100, vec![("hung", 75), ("other", 19), ("robot", 5), ("late", 1)]),
+        (4, vec![("hung", 3), ("robot", 1)]),
+        (1, vec![("hung", 1), ("robot", 0)]),
+    ] {
+        let rig = Rig::bounded(limit, Limits::default());
+        let of = |toolbox_id: &str, effect| CallRequest {
+            toolbox_id: toolbox_id.to_owned(),
+            effect,
+            ..rig.request("slow")
+        };
+        let mut places = Vec::new();
+        for (toolbox_id, expected) in &toolboxes {
+            let refusal = loop {
+                match rig.engine.enter(&of(toolbox_id, Effect::Motion)) {
+                    Ok(place) => places.push((*toolbox_id, place)),
+                    Err(refusal) => break refusal,
+                }
+            };
+            let held = places.iter().filter(|(id, _)| id == toolbox_id).count();
+            assert_eq!(held, *expected, "{toolbox_id} of {limit}");
+            // Whoever holds the calls is named.
+            assert!(
+                refusal.to_string().contains("`hung`") || *toolbox_id != "hung",
+                "{refusal}"
+            );
+            let safe = rig.engine.enter(&of(toolbox_id, Effect::Safe));
+            assert!(safe.is_ok(), "a safe call is never turned away");
+        }
+        // What ends makes room.
+        places.retain(|(toolbox_id, _)| *toolbox_id != "hung");
+        assert!(rig.engine.enter(&of("late", Effect::Read)).is_ok());
+    }
 }
 
 #[test]

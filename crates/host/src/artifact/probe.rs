@@ -18,8 +18,8 @@ use tokio::process::{Child, Command};
 use crate::contract::json;
 use crate::contract::manifest;
 use crate::ffi::load::Library;
-use crate::process::confine;
 use crate::process::spawner::{allowed_environment, signal_name};
+use crate::process::{confine, descriptors};
 use ovos_toolbox_wire::{Manifest, is_toolbox_id};
 
 /// The start of the child's answer. Constructors of a plugin may print to the same pipe.
@@ -169,6 +169,7 @@ impl Probe {
                 path: shown.to_owned(),
                 source,
             })?;
+        child.id().into_iter().for_each(descriptors::give_back);
         let mut errors = Vec::new();
         let ended = tokio::time::timeout(limit, listen(&mut child, &mut errors)).await;
         let path = shown.to_owned();

@@ -23,16 +23,23 @@ impl Rate {
 
     /// Whether the next message is allowed now.
     pub(crate) fn allows(&self) -> bool {
-        self.allows_at(Instant::now())
+        self.allows_at(Instant::now(), 1)
     }
 
-    fn allows_at(&self, now: Instant) -> bool {
+    /// Whether a message that counts as so many is allowed now.
+    pub(crate) fn allows_many(&self, count: usize) -> bool {
+        self.allows_at(Instant::now(), count)
+    }
+
+    fn allows_at(&self, now: Instant, count: usize) -> bool {
         let mut state = self.state.lock();
         let (tokens, last) = *state;
         let gained = now.saturating_duration_since(last).as_secs_f64() * self.per_second;
         let tokens = (tokens + gained).min(self.burst);
-        let allowed = tokens >= 1.0;
-        *state = (if allowed { tokens - 1.0 } else { tokens }, now);
+        // A message that is larger than the bucket is allowed when the bucket is full.
+        let wanted = (count as f64).min(self.burst);
+        let allowed = tokens >= wanted;
+        *state = (if allowed { tokens - wanted } else { tokens }, now);
         allowed
     }
 }
@@ -46,8 +53,11 @@ mod tests {
     fn a_flood_is_cut_to_the_burst_and_recovers() {
         let rate = Rate::new(10, 5);
         let start = Instant::now();
-        assert_eq!((0..100).filter(|_| rate.allows_at(start)).count(), 10);
+        assert_eq!((0..100).filter(|_| rate.allows_at(start, 1)).count(), 10);
         let later = start + Duration::from_secs(1);
-        assert_eq!((0..100).filter(|_| rate.allows_at(later)).count(), 5);
+        assert_eq!((0..100).filter(|_| rate.allows_at(later, 1)).count(), 5);
+        let later = later + Duration::from_secs(2);
+        assert!(!rate.allows_at(later, 11) && rate.allows_at(later, 6) && !rate.allows_at(later, 6));
+        assert!(rate.allows_at(later + Duration::from_secs(2), 11));
     }
 }

@@ -16,7 +16,7 @@ use std::thread;
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
-use crate::process::confine;
+use crate::process::{confine, descriptors};
 use section::Confine;
 
 /// The variables of the service that its toolboxes get, beside those in the configuration's `env`: programs need them
@@ -111,7 +111,11 @@ pub(crate) fn spawn(command: Command, tell: impl FnOnce(io::Result<Child>) + Sen
             .name("tb-spawner".to_owned())
             .spawn(move || {
                 for mut job in queue {
-                    (job.tell)(job.command.spawn());
+                    let spawned = job.command.spawn();
+                    if let Ok(child) = &spawned {
+                        descriptors::give_back(child.id());
+                    }
+                    (job.tell)(spawned);
                 }
             });
         thread.ok().map(|_| jobs)

@@ -42,6 +42,8 @@ struct Config {
     simulated: bool,
     /// How many `grown_<n>` tools there are from the start.
     grown: u32,
+    /// How many bytes the description of each of them has, at least.
+    grown_bytes: usize,
 }
 
 impl Default for Config {
@@ -54,6 +56,7 @@ impl Default for Config {
             refuse_close: false,
             simulated: true,
             grown: 0,
+            grown_bytes: 0,
         }
     }
 }
@@ -65,6 +68,7 @@ struct Testbed {
     refuse_close: AtomicBool,
     marks: AtomicU64,
     grown: Mutex<u32>,
+    grown_bytes: usize,
     last_message: Mutex<probe::LastMessage>,
 }
 
@@ -95,6 +99,7 @@ impl Toolbox for Testbed {
             refuse_close: AtomicBool::new(config.refuse_close),
             marks: AtomicU64::new(0),
             grown: Mutex::new(config.grown),
+            grown_bytes: config.grown_bytes,
             last_message: Mutex::default(),
         })
     }

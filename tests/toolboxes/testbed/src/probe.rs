@@ -227,7 +227,7 @@ async fn grow(context: Context<Testbed>, args: GrowArgs) -> Result<GrowOutput, T
     Ok(GrowOutput { tools })
 }
 
-fn grown(number: u32) -> Tool<Testbed> {
+fn grown(number: u32, bytes: usize) -> Tool<Testbed> {
     let arguments = json!({"type": "object", "title": "GrownArgs", "properties": {}});
     let output = json!({
         "type": "object",
@@ -237,7 +237,7 @@ fn grown(number: u32) -> Tool<Testbed> {
     });
     let run = move |_: Context<Testbed>, _: Value| async move { Ok(json!({ "number": number })) };
     Tool::dynamic(&format!("grown_{number}"), Effect::Read, arguments, output, run)
-        .description("Grew on request.")
+        .description(&format!("{:.<bytes$}", "Grew on request."))
 }
 
 /// Says which build this is.
@@ -309,6 +309,6 @@ pub(crate) fn tools(testbed: &Testbed) -> Vec<Tool<Testbed>> {
         Tool::read("configure", configure),
     ];
     let number = *testbed.grown.lock().unwrap_or_else(PoisonError::into_inner);
-    tools.extend((1..=number).map(grown));
+    tools.extend((1..=number).map(|number| grown(number, testbed.grown_bytes)));
     tools
 }

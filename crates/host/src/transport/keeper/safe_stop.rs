@@ -6,12 +6,16 @@ use std::time::{Duration, Instant};
 
 use super::Keeping;
 use crate::artifact::file::{Launch, Task};
+use crate::process::descriptors;
 use crate::process::spawner::{input, spawn_now};
 use crate::process::work_folder::WorkFolder;
 use crate::transport::serve::SAFE_STOP;
 
 /// How often the process is checked.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// How long it is tried again to start the process.
+const ATTEMPTS: Duration = Duration::from_secs(1);
 
 /// The fresh process, and its working directory if it has one.
 pub(super) struct Fresh {
@@ -28,25 +32,41 @@ pub(super) fn start(keeping: &Keeping, id: &str) -> Option<Fresh> {
         allow_sha256,
         ..
     } = keeping;
-    if let Err(why) = file.check_again(allow_sha256) {
-        tracing::error!(toolbox = id, why, "safe_stop is not called");
-        return None;
+    let until = Instant::now() + ATTEMPTS;
+    loop {
+        // Without it, whatever has used up the descriptors of this process would keep the hardware moving.
+        let spare = descriptors::spare();
+        if let Err(why) = file.check_again(allow_sha256) {
+            tracing::error!(toolbox = id, why, "safe_stop is not called");
+            return None;
+        }
+        let Launch { mut command, folder } = file.launch(program, Task::SafeStop);
+        let spawned = input(config).and_then(|config| {
+            command
+                .stdin(config)
+                .stdout(Stdio::null())
+                .stderr(Stdio::inherit());
+            spawn_now(command)
+        });
+        match spawned {
+            Ok(child) => {
+                return Some(Fresh {
+                    child,
+                    _folder: folder,
+                });
+            }
+            Err(error) if Instant::now() < until => {
+                // Something else took what the reserve had.
+                tracing::warn!(toolbox = id, %error, "safe_stop could not be called yet");
+                drop(spare);
+                thread::sleep(LOOK);
+            }
+            Err(error) => {
+                tracing::error!(toolbox = id, %error, "safe_stop could not be called");
+                return None;
+            }
+        }
     }
-    let Launch { mut command, folder } = file.launch(program, Task::SafeStop);
-    let spawned = input(config).and_then(|config| {
-        command
-            .stdin(config)
-            .stdout(Stdio::null())
-            .stderr(Stdio::inherit());
-        spawn_now(command)
-    });
-    spawned
-        .inspect_err(|error| tracing::error!(toolbox = id, %error, "safe_stop could not be called"))
-        .ok()
-        .map(|child| Fresh {
-            child,
-            _folder: folder,
-        })
 }
 
 /// Waits until the fresh process has ended; kills it after the time limit.

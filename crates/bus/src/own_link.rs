@@ -1,0 +1,94 @@
+//! What an embedded bus and a client in the same process know of each other. Read [`OwnLink`].
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::OnceLock;
+
+use parking_lot::Mutex;
+use tungstenite::Utf8Bytes;
+use tungstenite::handshake::client::generate_key;
+
+/// How many urgent answers may be on their way to the bus; further ones are relayed in order.
+const ON_THE_WAY: usize = 1024;
+
+/// Tells which messages of a client overtake others.
+type Overtakes = Box<dyn Fn(&str) -> bool + Send + Sync>;
+
+/// Connects an [`EmbeddedBus`](crate::EmbeddedBus) with the [`BusClient`](crate::BusClient) that it was started for.
+///
+/// The bus knows its own client by a secret in the handshake: it never ends that client in favour of another one, and
+/// the client's [urgent answers](crate::BusClient::answer_urgent) overtake what waits for the other clients. The wire
+/// shows no difference: the client leaves a copy of each urgent answer here, and the bus compares.
+pub struct OwnLink {
+    key: String,
+    urgent: Mutex<VecDeque<Utf8Bytes>>,
+    overtakes: OnceLock<Overtakes>,
+}
+
+impl OwnLink {
+    /// The header of the handshake in which the client shows the secret.
+    pub(crate) const HEADER: &str = "X-Ovos-Tools-Own";
+
+    /// Creates a link with a secret of its own.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            key: generate_key() + &generate_key(),
+            urgent: Mutex::default(),
+            overtakes: OnceLock::new(),
+        }
+    }
+
+    /// Sets which messages of other clients overtake what waits for a client. The function gets each message that the
+    /// bus relays, on the task that reads its sender, so it must be quick. Only the first call counts.
+    pub fn overtake(&self, overtakes: impl Fn(&str) -> bool + Send + Sync + 'static) {
+        // A second function is ignored.
+        _ = self.overtakes.set(Box::new(overtakes));
+    }
+
+    pub(crate) fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Called by the client before it writes an urgent answer.
+    pub(crate) fn sends_urgent(&self, text: &Utf8Bytes) {
+        let mut urgent = self.urgent.lock();
+        if urgent.len() < ON_THE_WAY {
+            urgent.push_back(text.clone());
+        }
+    }
+
+    /// Called by the client when it has lost its connection: what it wrote there does not arrive any more.
+    pub(crate) fn lost(&self) {
+        self.urgent.lock().clear();
+    }
+
+    /// Whether this message, which the bus read from its own client, is urgent. The bus reads them in the order in
+    /// which the client writes them.
+    pub(crate) fn is_urgent_answer(&self, text: &str) -> bool {
+        let mut urgent = self.urgent.lock();
+        let is_next = urgent.front().is_some_and(|next| next.as_str() == text);
+        if is_next {
+            urgent.pop_front();
+        }
+        is_next
+    }
+
+    /// Whether this message of another client overtakes others.
+    pub(crate) fn is_urgent_request(&self, text: &str) -> bool {
+        self.overtakes.get().is_some_and(|overtakes| overtakes(text))
+    }
+}
+
+impl Default for OwnLink {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for OwnLink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Without the secret.
+        f.debug_struct("OwnLink").finish_non_exhaustive()
+    }
+}
