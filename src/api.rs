@@ -22,6 +22,7 @@ mod request;
 mod resolve;
 mod run;
 mod run_course;
+mod sentence;
 mod status;
 mod steps;
 #[cfg(test)]
@@ -37,6 +38,7 @@ use std::time::Instant;
 use futures_util::future::BoxFuture;
 use ovos_toolbox_wire::Object;
 use serde::Serialize;
+use serde_json::value::RawValue;
 use tokio::sync::watch;
 
 use crate::content::Store;
@@ -124,6 +126,15 @@ impl Request {
             step: None,
         }
     }
+
+    /// The `call_id` to put into the answer. The answer to a cancel has the id of the call that it cancels under that key anyway.
+    fn call_id(&self) -> Option<&str> {
+        let cancels = Topic::of(&self.head.kind, false) == Some(Topic::Cancel);
+        self.data
+            .get("call_id")
+            .and_then(serde_json::Value::as_str)
+            .filter(|id| !cancels && request::is_call_id(id))
+    }
 }
 
 /// Answers requests.
@@ -190,56 +201,55 @@ impl Api {
     /// Not safe: the request stays unanswered. The service drops it only when the service itself ends.
     pub async fn handle(self: &Arc<Self>, topic: Topic, request: Request) {
         self.requests.fetch_add(1, Ordering::Relaxed);
-        let head = &request.head;
         self.wait_for_start(&topic, &request).await;
         match topic {
-            Topic::List => self.answer(head, &self.list(&request)).await,
-            Topic::Get => self.answer(head, &self.get(&request)).await,
+            Topic::List => self.answer(&request, &self.list(&request)).await,
+            Topic::Get => self.answer(&request, &self.get(&request)).await,
             Topic::Invoke => {
                 let answer = self.invoke(&request).await;
-                self.answer(head, &answer).await;
+                self.answer(&request, &answer).await;
                 self.content.answered(&answer.content);
             }
             Topic::Run => {
                 let answer = self.run_steps(&request).await;
-                self.answer(head, &answer).await;
+                self.answer(&request, &answer).await;
                 for step in &answer.steps {
                     self.content.answered(&step.content);
                 }
             }
             Topic::Reload => {
                 let answer = self.reload(&request).await;
-                self.answer(head, &answer).await;
+                self.answer(&request, &answer).await;
             }
             Topic::Plan => {
                 let answer = self.plan(&request).await;
-                self.answer(head, &answer).await;
+                self.answer(&request, &answer).await;
             }
-            Topic::Export => self.answer(head, &self.export(&request)).await,
-            Topic::Cancel => self.answer(head, &self.cancel(&request)).await,
-            Topic::Status => self.answer(head, &self.status()).await,
+            Topic::Export => self.answer(&request, &self.export(&request)).await,
+            Topic::Cancel => self.answer(&request, &self.cancel(&request)).await,
+            Topic::Status => self.answer(&request, &self.status()).await,
             Topic::Resume => {
                 let answer = self.resume(&request).await;
-                self.answer(head, &answer).await;
+                self.answer(&request, &answer).await;
             }
             Topic::Discover => {
                 for answer in self.discover() {
-                    self.answer(head, &answer).await;
+                    self.answer(&request, &answer).await;
                 }
             }
             Topic::Call { ref toolbox_id } => {
                 if let Some(answer) = self.call(&request, toolbox_id.as_deref()).await {
-                    self.answer(head, &answer).await;
+                    self.answer(&request, &answer).await;
                     self.content.answered(&answer.content);
                 }
             }
             Topic::IsReady => {
                 let status = self.ready.load(Ordering::Relaxed);
-                self.answer(head, &IsReady { status }).await;
+                self.answer(&request, &IsReady { status }).await;
             }
             Topic::AllLoaded => {
                 let status = self.serves_all();
-                self.answer(head, &IsReady { status }).await;
+                self.answer(&request, &IsReady { status }).await;
             }
             Topic::ConfigurationUpdated | Topic::ConfigurationPatch | Topic::ConfigurationPatchClear => {}
         }
@@ -253,10 +263,11 @@ impl Api {
         self.content.keep_swept().await;
     }
 
-    async fn answer<T: Serialize + Sync>(&self, head: &Message, data: &T) {
-        let kind = format!("{}.response", head.kind);
+    /// Answers a request, with the `call_id` that it gave.
+    async fn answer<T: Serialize + Sync>(&self, request: &Request, data: &T) {
+        let kind = format!("{}.response", request.head.kind);
         let limit = self.settings.max_answer_bytes;
-        match frame(head, &kind, data) {
+        match frame(&request.head, request.call_id(), &kind, data) {
             Ok(frame) if frame.len() <= limit => self.outbox.answer(frame).await,
             Ok(large) => {
                 let bytes = large.len();
@@ -267,7 +278,7 @@ impl Api {
                 ];
                 let mut frames = instead.iter().flatten();
                 let small = frames.find_map(|data| {
-                    let frame = frame(head, &kind, data).ok()?;
+                    let frame = frame(&request.head, request.call_id(), &kind, data).ok()?;
                     (frame.len() <= limit).then_some(frame)
                 });
                 if let Some(small) = small {
@@ -280,8 +291,14 @@ impl Api {
     }
 }
 
-/// Serializes a reply to the sender of `head`.
-fn frame<T: Serialize>(head: &Message, kind: &str, data: &T) -> Result<String, serde_json::Error> {
+/// Serializes a reply to the sender of `head`. This is the one place that puts the request's `call_id` into an answer, so that a
+/// client can tell its own answers under every topic.
+fn frame<T: Serialize>(
+    head: &Message,
+    call_id: Option<&str>,
+    kind: &str,
+    data: &T,
+) -> Result<String, serde_json::Error> {
     #[derive(Serialize)]
     struct Frame<'a, T> {
         r#type: &'a str,
@@ -292,9 +309,29 @@ fn frame<T: Serialize>(head: &Message, kind: &str, data: &T) -> Result<String, s
     // The request may be a reply to an answer that was sent again, and so carry that answer's mark. This answer is sent for the
     // first time.
     derived.context.shift_remove(OWN_KEY);
+    let context = &derived.context;
+    let Some(call_id) = call_id else {
+        return serde_json::to_string(&Frame {
+            r#type: kind,
+            data,
+            context,
+        });
+    };
+    let data = RawValue::from_string(with_call_id(serde_json::to_string(data)?, call_id))?;
     serde_json::to_string(&Frame {
         r#type: kind,
-        data,
-        context: &derived.context,
+        data: &data,
+        context,
     })
+}
+
+/// Appends a `call_id` to the text of an object. (A tool of `get` is text that is made when its toolbox is loaded, which serde
+/// cannot flatten into a struct.)
+fn with_call_id(mut object: String, call_id: &str) -> String {
+    if object.pop() == Some('}') {
+        let comma = if object.len() > 1 { "," } else { "" };
+        // The characters that a call_id may have need no escape.
+        object += &format!("{comma}\"call_id\":\"{call_id}\"}}");
+    }
+    object
 }
