@@ -31,8 +31,8 @@ impl Toolbox for Nothing {
         &'a self,
         _: &'a str,
         _: &'a Object,
-    ) -> BoxFuture<'a, Result<Option<Vec<Action>>, Unanswered>> {
-        ready(Ok(Some(self.0.clone()))).boxed()
+    ) -> BoxFuture<'a, Result<Option<ovos_toolbox_wire::Plan>, Unanswered>> {
+        ready(Ok(Some(self.0.clone().into()))).boxed()
     }
     fn start(&self, _: RunId, _: Start, _: Option<ProgressSink>) -> BoxFuture<'static, Ended> {
         ready(Ended::Reported(Completion::Output(serde_json::Value::Null))).boxed()

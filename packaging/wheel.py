@@ -20,6 +20,8 @@ shutil.copytree(tree / "bin", data / "scripts")
 # The toolbox of GStreamer needs libraries that no manylinux system promises.
 left_out = shutil.ignore_patterns("gstreamer.so", "__pycache__")
 shutil.copytree(tree / "lib" / "ovos-tools", data / "data" / "lib" / "ovos-tools", ignore=left_out)
+for pages in ("doc", "man"):
+    shutil.copytree(tree / "share" / pages, data / "data" / "share" / pages)
 shutil.copy(tree / "share" / "doc" / "ovos-tools" / "LICENSE", info / "licenses")
 
 entry_points, needs = {}, set()
@@ -28,7 +30,7 @@ for package in sorted((tree / "share" / "ovos-tools").iterdir()):
     module = project["name"].replace("-", "_")
     shutil.copytree(package / module, folder / module, ignore=left_out)
     needs.update(project["dependencies"])
-    for group, entries in project["entry-points"].items():
+    for group, entries in project.get("entry-points", {}).items():
         entry_points.setdefault(group, {}).update(entries)
 
 # The modules are imported by OVOS, which brings what they need; without OVOS the service works alone.

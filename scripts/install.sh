@@ -40,19 +40,15 @@ for package in python/*; do
     install -d -m 755 "$copy/$module"
     install -m 644 "$package/README.md" "$package/pyproject.toml" "$copy"
     install -m 644 "$package/$module"/*.py "$copy/$module"
+    [ ! -e "$package/$module/py.typed" ] || install -m 644 "$package/$module/py.typed" "$copy/$module"
 done
-install -D -m 644 programs/python/README.md "$doc/python.md"
 for header in toolbox.h toolbox_json.h; do
     install -D -m 644 "toolboxes/abi/$header" "$prefix/include/ovos-tools/$header"
 done
-install -D -m 644 mycroft.conf.example "$doc/mycroft.conf.example"
 install -D -m 644 LICENSE "$doc/LICENSE"
-for toolbox in robot drone gstreamer; do
-    install -m 644 "toolboxes/$toolbox/README.md" "$doc/$toolbox.md"
-done
-for page in agent hivemind mcp mounts voice; do
-    install -m 644 "docs/$page.md" "$doc/$page.md"
-done
+scripts/docs.sh "$doc"
+${RUNNER:-} "$built/ovos-tools" man "$prefix/share/man/man1"
+chmod 644 "$prefix"/share/man/man1/ovos-tools*.1
 
 # A user unit; it names the binary by its final path, without DESTDIR.
 install -d -m 755 "$prefix/lib/systemd/user"

@@ -72,6 +72,21 @@ no_trace() {
     echo "proved $what"
 }
 
+# documented PREFIX: the pages for people are there, and no link of one is dead.
+documented() {
+    doc=$1/share/doc/ovos-tools
+    for page in README.md CHANGELOG.md docs/bus.md docs/writing-a-toolbox.md toolboxes/robot/README.md python/ovos-tools-client/README.md; do
+        [ -f "$doc/$page" ] || fail "there is no $page"
+    done
+    [ -f "$1/share/man/man1/ovos-tools.1" ] || [ -f "$1/share/man/man1/ovos-tools.1.gz" ] || fail "there is no manual page"
+    find "$doc" -name '*.md' | while read -r page; do
+        grep -o '](\([^)]*\))' "$page" | sed 's/^](//; s/)$//; s/#.*//' | grep -v '^[a-z]*:' | grep -v '^$' | while read -r link; do
+            [ -e "$(dirname "$page")/$link" ] || echo "$page links to $link"
+        done
+    done >"$work/dead"
+    [ ! -s "$work/dead" ] || fail "dead links: $(cat "$work/dead")"
+}
+
 new_home() { mkdir -p "$1/run" && chmod 700 "$1/run"; }
 # Those below replace the shell, so that a signal reaches the service.
 # own HOME PROGRAM ...: without anything of this machine's environment.
@@ -85,6 +100,7 @@ archive() {
     what=$(basename "$packages"/ovos-tools-*-"$arch".tar.gz)
     new_home "$work/home-archive"
     tar -xzf "$packages/$what" -C "$work"
+    documented "$work/ovos-tools"
     prove "$work/home-archive" own "$work/home-archive" "$work/ovos-tools/bin/ovos-tools"
     if [ "$(id -u)" != 0 ] || ! unshare --mount --pid --fork true 2>/dev/null; then
         scripts/skip.sh package-unit "a systemd user manager of its own needs root and mounts"
@@ -109,6 +125,7 @@ wheel() {
     entries=$("$work/venv/bin/python" -c 'from importlib.metadata import entry_points as e
 print(*(p.name for g in ("opm.phal", "opm.agents.toolbox") for p in e(group=g)))')
     [ "$entries" = "ovos-phal-plugin-ovos-tools ovos-tools-toolbox" ] || fail "its entry points are: $entries"
+    documented "$work/venv"
     prove "$work/home-wheel" own "$work/home-wheel" "$work/venv/bin/ovos-tools"
     "$work/venv/bin/pip" uninstall --quiet --yes --disable-pip-version-check ovos-tools
     files_of_venv >"$work/after"
@@ -155,6 +172,7 @@ deb() {
     as_root apt-get update -qq
     # shellcheck disable=SC2046,SC2086 # a list of files
     as_root apt-get install -y --no-install-recommends $(printf '/tmp/%s ' $what)
+    documented "$work/root/usr"
     prove "$work/root/home/ovos" as_user ovos-tools
     case $what in *gstreamer*) said 'gstreamer' 0 as_user ovos-tools check /usr/lib/ovos-tools/plugins/gstreamer.so ;; esac
     as_root apt-get purge -y 'ovos-tools*'

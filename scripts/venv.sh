@@ -76,9 +76,9 @@ END
 esac
 case ${1:-skills} in
 skills)
-    fill .venv-skills tests/python/requirements-skills.txt python/ovos-tools-toolbox/pyproject.toml <<END
+    fill .venv-skills tests/python/requirements-skills.txt python/ovos-tools-toolbox/pyproject.toml python/ovos-tools-client/pyproject.toml <<END
 -r tests/python/requirements-skills.txt
---no-deps --no-build-isolation -e python/ovos-tools-toolbox
+--no-deps --no-build-isolation -e python/ovos-tools-toolbox -e python/ovos-tools-client
 END
     ;;
 esac

@@ -25,6 +25,7 @@ mod request;
 mod resolve;
 mod run;
 mod run_course;
+mod sentence;
 mod status;
 mod steps;
 #[cfg(test)]
@@ -40,6 +41,7 @@ use std::time::Instant;
 use futures_util::future::BoxFuture;
 use ovos_toolbox_wire::Object;
 use serde::Serialize;
+use serde_json::value::RawValue;
 use tokio::sync::watch;
 
 use crate::content::Store;
@@ -148,6 +150,15 @@ impl Request {
             ..Self::new(head, data, received)
         }
     }
+
+    /// The `call_id` to put into the answer. The answer to a cancel has the id of the call that it cancels under that key anyway.
+    fn call_id(&self) -> Option<&str> {
+        let cancels = Topic::of(&self.head.kind, false) == Some(Topic::Cancel);
+        self.data
+            .get("call_id")
+            .and_then(serde_json::Value::as_str)
+            .filter(|id| !cancels && request::is_call_id(id))
+    }
 }
 
 /// Answers requests.
@@ -222,51 +233,50 @@ impl Api {
         if matches!(topic, Topic::List | Topic::Export | Topic::Discover) {
             return self.answer_list(topic, request).await;
         }
-        let head = &request.head;
         match topic {
-            Topic::Get => self.answer(head, &self.get(&request)).await,
+            Topic::Get => self.answer(&request, &self.get(&request)).await,
             Topic::Invoke => {
                 let answer = self.invoke(&request).await;
-                self.answer_as(request.urgent, head, &answer).await;
+                self.answer(&request, &answer).await;
                 self.content.answered(&answer.content);
             }
             Topic::Run => {
                 let answer = self.run_steps(&request).await;
-                self.answer_as(request.urgent, head, &answer).await;
+                self.answer(&request, &answer).await;
                 for step in &answer.steps {
                     self.content.answered(&step.content);
                 }
             }
             Topic::Reload => {
                 let answer = self.reload(&request).await;
-                self.answer_apart(request.head, move |_| answer).await;
+                self.answer_apart(request, move |_| answer).await;
             }
             Topic::Plan => {
                 let answer = self.plan(&request).await;
-                self.answer(head, &answer).await;
+                self.answer(&request, &answer).await;
             }
-            Topic::Cancel => self.answer(head, &self.cancel(&request)).await,
+            Topic::Cancel => self.answer(&request, &self.cancel(&request)).await,
             Topic::Status if self.engine.calls_in_flight() > MANY_CALLS => {
-                self.answer_apart(request.head, |api| api.status()).await;
+                self.answer_apart(request, |api| api.status()).await;
             }
-            Topic::Status => self.answer(head, &self.status()).await,
+            Topic::Status => self.answer(&request, &self.status()).await,
             Topic::Resume => {
                 let answer = self.resume(&request).await;
-                self.answer(head, &answer).await;
+                self.answer(&request, &answer).await;
             }
             Topic::Call { ref toolbox_id } => {
                 if let Some(answer) = self.call(&request, toolbox_id.as_deref()).await {
-                    self.answer_as(request.urgent, head, &answer).await;
+                    self.answer(&request, &answer).await;
                     self.content.answered(&answer.content);
                 }
             }
             Topic::IsReady => {
                 let status = self.ready.load(Ordering::Relaxed);
-                self.answer(head, &IsReady { status }).await;
+                self.answer(&request, &IsReady { status }).await;
             }
             Topic::AllLoaded => {
                 let status = self.serves_all();
-                self.answer(head, &IsReady { status }).await;
+                self.answer(&request, &IsReady { status }).await;
             }
             Topic::List | Topic::Export | Topic::Discover => {}
             Topic::ConfigurationUpdated | Topic::ConfigurationPatch | Topic::ConfigurationPatchClear => {}
@@ -281,14 +291,10 @@ impl Api {
         self.content.keep_swept().await;
     }
 
-    async fn answer<T: Serialize + Sync>(&self, head: &Message, data: &T) {
-        self.answer_as(false, head, data).await;
-    }
-
-    /// Answers; an urgent answer goes before others.
-    async fn answer_as<T: Serialize + Sync>(&self, urgent: bool, head: &Message, data: &T) {
-        match self.frame_of(head, data) {
-            Some(frame) if urgent => self.outbox.answer_urgent(frame).await,
+    /// Answers a request, with the `call_id` that it gave; the answer to an urgent one goes before others.
+    async fn answer<T: Serialize + Sync>(&self, request: &Request, data: &T) {
+        match self.frame_of(request, data) {
+            Some(frame) if request.urgent => self.outbox.answer_urgent(frame).await,
             Some(frame) => self.outbox.answer(frame).await,
             None => {}
         }
@@ -297,21 +303,21 @@ impl Api {
     /// Answers with what may be long, made on a thread for blocking work.
     async fn answer_apart<T: Serialize>(
         self: &Arc<Self>,
-        head: Message,
+        request: Request,
         data: impl FnOnce(&Self) -> T + Send + 'static,
     ) {
         let api = self.clone();
-        let made = tokio::task::spawn_blocking(move || api.frame_of(&head, &data(&api))).await;
+        let made = tokio::task::spawn_blocking(move || api.frame_of(&request, &data(&api))).await;
         if let Ok(Some(frame)) = made {
             self.outbox.answer(frame).await;
         }
     }
 
     /// The frame of an answer, or what is sent in place of one that is too large.
-    fn frame_of<T: Serialize>(&self, head: &Message, data: &T) -> Option<String> {
-        let kind = format!("{}.response", head.kind);
+    fn frame_of<T: Serialize>(&self, request: &Request, data: &T) -> Option<String> {
+        let kind = format!("{}.response", request.head.kind);
         let limit = self.settings.max_answer_bytes;
-        match frame(head, &kind, data) {
+        match frame(&request.head, request.call_id(), &kind, data) {
             Ok(frame) if frame.len() <= limit => Some(frame),
             Ok(large) => {
                 let bytes = large.len();
@@ -323,7 +329,7 @@ impl Api {
                 ];
                 let mut frames = instead.iter().flatten();
                 let small = frames.find_map(|data| {
-                    let frame = frame(head, &kind, data).ok()?;
+                    let frame = frame(&request.head, request.call_id(), &kind, data).ok()?;
                     (frame.len() <= limit).then_some(frame)
                 });
                 if small.is_none() {
@@ -339,8 +345,14 @@ impl Api {
     }
 }
 
-/// Serializes a reply to the sender of `head`.
-fn frame<T: Serialize>(head: &Message, kind: &str, data: &T) -> Result<String, serde_json::Error> {
+/// Serializes a reply to the sender of `head`. This is the one place that puts the request's `call_id` into an answer, so that a
+/// client can tell its own answers under every topic.
+fn frame<T: Serialize>(
+    head: &Message,
+    call_id: Option<&str>,
+    kind: &str,
+    data: &T,
+) -> Result<String, serde_json::Error> {
     #[derive(Serialize)]
     struct Frame<'a, T> {
         r#type: &'a str,
@@ -351,9 +363,29 @@ fn frame<T: Serialize>(head: &Message, kind: &str, data: &T) -> Result<String, s
     // The request may be a reply to an answer that was sent again, and so carry that answer's mark. This answer is sent for the
     // first time.
     derived.context.shift_remove(OWN_KEY);
+    let context = &derived.context;
+    let Some(call_id) = call_id else {
+        return serde_json::to_string(&Frame {
+            r#type: kind,
+            data,
+            context,
+        });
+    };
+    let data = RawValue::from_string(with_call_id(serde_json::to_string(data)?, call_id))?;
     serde_json::to_string(&Frame {
         r#type: kind,
-        data,
-        context: &derived.context,
+        data: &data,
+        context,
     })
+}
+
+/// Appends a `call_id` to the text of an object. (A tool of `get` is text that is made when its toolbox is loaded, which serde
+/// cannot flatten into a struct.)
+fn with_call_id(mut object: String, call_id: &str) -> String {
+    if object.pop() == Some('}') {
+        let comma = if object.len() > 1 { "," } else { "" };
+        // The characters that a call_id may have need no escape.
+        object += &format!("{comma}\"call_id\":\"{call_id}\"}}");
+    }
+    object
 }

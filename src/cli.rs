@@ -23,6 +23,7 @@ mod get;
 mod install_service;
 mod invoke;
 mod list;
+mod man;
 mod new;
 mod output;
 mod paint;
@@ -164,6 +165,9 @@ pub enum Command {
     Config(config::Arguments),
     /// Print the completions of a shell
     Completions(completions::Arguments),
+    /// Write the manual pages; for those who make packages
+    #[command(hide = true)]
+    Man(man::Arguments),
     /// Host one toolbox; started by the service, not by people
     #[command(hide = true)]
     ToolboxHost(toolbox_host::Arguments),
@@ -223,6 +227,7 @@ pub async fn run(cli: &Cli, output: &mut Output<'_>) -> Result<(), CliError> {
         Some(Command::InstallService(arguments)) => install_service::run(arguments, context),
         Some(Command::Config(arguments)) => config::run(arguments, context),
         Some(Command::Completions(arguments)) => completions::run(arguments, context),
+        Some(Command::Man(arguments)) => man::run(arguments),
         // Handled by `host_toolbox`, before the runtime started.
         Some(Command::ToolboxHost(_) | Command::ProgramHost(_)) => Ok(()),
     }

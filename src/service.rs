@@ -21,6 +21,7 @@ mod router_tests;
 mod settings;
 mod state;
 mod state_writer;
+mod stop_events;
 mod toolboxes;
 
 use std::sync::Arc;
@@ -218,6 +219,8 @@ impl Running {
             tracker: tracker.clone(),
             end: end.clone(),
         })?;
+        let events = stop_events::publish(engine.facts().follow_stops(), bridge.clone());
+        tracker.spawn(end.clone().run_until_cancelled_owned(events));
         let (rules, operator_tools) = (config.service.policy.clone(), config.service.operator_tools);
         let policy = Arc::new(Policy::new(rules, operator_tools, config.service.confirm));
         let settings = Settings {

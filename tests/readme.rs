@@ -178,18 +178,54 @@ fn is_there(path: &str) -> bool {
         .any(|name| name.starts_with(start) && name.ends_with(after))
 }
 
-#[test]
-fn files_the_readme_names_exist() {
-    let readme = std::fs::read_to_string(checkout().join("README.md")).unwrap();
-    let links = readme
+/// The links of a page to files beside it: not those to places within the page, nor those to the web.
+fn links(page: &Path) -> Vec<PathBuf> {
+    let text = std::fs::read_to_string(page).unwrap();
+    let links = text
         .split("](")
         .skip(1)
-        .filter_map(|rest| rest.split(')').next());
-    for link in links.filter(|link| !link.starts_with("http")) {
+        .filter_map(|rest| rest.split([')', '#']).next());
+    let files = links.filter(|link| !link.is_empty() && !link.contains(':') && !link.contains(' '));
+    files.map(|link| page.parent().unwrap().join(link)).collect()
+}
+
+fn pages_below(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if path.is_dir() && !path.is_symlink() && !name.starts_with('.') && name != "target" {
+            pages_below(&path, found);
+        } else if path.extension().is_some_and(|ending| ending == "md") {
+            found.push(path);
+        }
+    }
+}
+
+/// In this tree, and in the pages that a package carries.
+#[test]
+fn no_link_of_a_page_is_dead() {
+    let installed = tempfile::tempdir().unwrap();
+    let mut script = Command::new(checkout().join("scripts/docs.sh"));
+    assert!(script.arg(installed.path()).status().unwrap().success());
+    for (root, least) in [(checkout(), 40), (installed.path().to_owned(), 35)] {
+        let mut pages = Vec::new();
+        pages_below(&root, &mut pages);
         assert!(
-            Path::new(&checkout().join(link)).exists(),
-            "README.md links to {link}, which is not there"
+            pages.len() >= least,
+            "{} has {} pages",
+            root.display(),
+            pages.len()
         );
+        for page in pages {
+            for link in links(&page) {
+                assert!(
+                    link.exists(),
+                    "{} links to {}, which is not there",
+                    page.display(),
+                    link.display()
+                );
+            }
+        }
     }
 }
 
@@ -200,4 +236,55 @@ fn the_kinds_of_errors_are_documented() {
     let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
     let kinds: Vec<&str> = rows.filter_map(|row| row.split('`').nth(1)).collect();
     assert_eq!(kinds, FailureKind::NAMES, "the kinds of the service, sorted");
+}
+
+/// docs/bus.md begins with a row for every topic: those that the service and the doors answer or send.
+#[test]
+fn every_topic_is_documented() {
+    let docs = std::fs::read_to_string(checkout().join("docs/bus.md")).unwrap();
+    let (_, table) = docs.split_once("| topic |").expect("a table of topics");
+    let (before, _) = docs.split_once("| topic |").unwrap();
+    assert!(before.lines().count() < 25, "the table of topics comes first");
+    let rows: Vec<&str> = table
+        .lines()
+        .skip(2)
+        .take_while(|line| line.starts_with('|'))
+        .collect();
+    let documented: std::collections::BTreeSet<String> = rows
+        .iter()
+        .filter_map(|row| row.split('`').nth(1))
+        .map(str::to_owned)
+        .collect();
+    let schemas = client::payload::schemas();
+    for topic in schemas.keys().filter(|topic| !topic.ends_with(".response")) {
+        assert!(documented.contains(topic), "docs/bus.md has no row for {topic}");
+    }
+    for (row, topic) in rows.iter().filter_map(|row| Some((row, row.split('`').nth(1)?))) {
+        // A placeholder stands for the id of a toolbox.
+        let kind = topic.replace("<toolbox_id>", "math");
+        let answered = ovos_tools::api::Topic::of(&kind, false).is_some()
+            || ovos_tools::api::Urgent::of(&kind).is_some();
+        let described = schemas.contains_key(topic);
+        assert!(
+            answered || described,
+            "docs/bus.md describes {topic}, which is no topic"
+        );
+        for link in row
+            .split("](../schemas/")
+            .skip(1)
+            .filter_map(|rest| rest.split(')').next())
+        {
+            assert!(
+                checkout().join("schemas").join(link).exists(),
+                "{topic}: no schemas/{link}"
+            );
+        }
+        for end in ["", ".response"] {
+            let file = format!("{topic}{end}");
+            assert!(
+                !schemas.contains_key(&file) || row.contains(&format!("](../schemas/bus/{file}.json)")),
+                "docs/bus.md: the row of {topic} does not link schemas/bus/{file}.json"
+            );
+        }
+    }
 }

@@ -205,8 +205,9 @@ fn without_a_policy_only_doors_confirm_what_moves_and_only_on_hardware() {
         }
         let confirm = waits(&mut door, &wave(), None);
         assert_eq!(stage.begun(), begun, "nothing moved yet");
-        let text = confirm["text"].as_str().unwrap();
-        assert!(text.contains("left_arm") && text.contains("at most"), "{text}");
+        let (text, plan) = (confirm["text"].as_str().unwrap(), confirm["plan"].as_str().unwrap());
+        assert!(text.contains("left_arm") && text.contains("milliseconds"), "{text}");
+        assert!(plan.contains("left_arm") && plan.contains("at most"), "{plan}");
         assert!(confirm["expires_ms"].as_u64().unwrap() <= 120_000, "{confirm}");
         // The published keys alone, where no detail was asked for.
         let plain = door.invoke("assemble", &wave());
@@ -646,9 +647,23 @@ fn the_skill_of_the_documentation_asks_its_user() {
     let mut command = stage.scene.sandbox.command(python);
     let script = checkout.join("tests/python/skill_confirms.py");
     command.arg("-u").arg(script).arg(stage.scene.port.to_string());
+    command.env("PYTHONPATH", checkout.join("python/ovos-tools-client"));
     let said = Process::start("skill", &stage.scene.sandbox, command).finish();
     assert!(said.contains("the skill asks its user"), "{said}");
     assert_ne!(stage.begun(), 0);
+}
+
+#[test]
+fn skills_that_ask_at_the_same_time_get_their_own_answers() {
+    let Some(python) = skills_python() else { return };
+    let checkout = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let stage = stage_of_cautious_bus();
+    let mut command = stage.scene.sandbox.command(python);
+    let script = checkout.join("tests/python/skill_asks.py");
+    command.arg("-u").arg(script).arg(stage.scene.port.to_string());
+    command.env("PYTHONPATH", checkout.join("python/ovos-tools-client"));
+    let said = Process::start("skill", &stage.scene.sandbox, command).finish();
+    assert!(said.contains("every asker has its own answer"), "{said}");
 }
 
 #[test]

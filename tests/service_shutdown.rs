@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 use support::client::Client;
 use support::process::Process;
 use support::scene::{Scene, assert_halted, assert_still, isolation, ready};
-use support::service::BusKind;
+use support::service::{BusKind, testbed_plugins};
 
 /// The time limit of a shutdown.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -83,6 +83,10 @@ fn ends_in_order(signal: Signal) {
         assert!(moved || said, "{call_id}: {answer}");
     }
     assert_halted(&scene.motors());
+    // Nothing was interrupted, so the next service latches nothing.
+    let _next = scene.service(&mut client);
+    let again = client.invoke("assemble", &json!({ "step_ms": 1, "steps": 1 }));
+    assert_eq!(again["result"]["success"], true, "{again}");
 }
 
 #[test]
@@ -93,6 +97,39 @@ fn sigterm_ends_it_in_order() {
 #[test]
 fn ctrl_c_ends_it_in_order() {
     ends_in_order(Signal::INT);
+}
+
+#[test]
+fn a_closed_terminal_ends_it_in_order() {
+    ends_in_order(Signal::HUP);
+}
+
+#[test]
+fn the_other_key_of_a_terminal_ends_it_in_order() {
+    ends_in_order(Signal::QUIT);
+}
+
+/// A service that was started to outlive its terminal does.
+#[test]
+fn under_nohup_it_outlives_its_terminal() {
+    let scene = Scene::new(&json!({}));
+    let _bus = scene.bus(BusKind::Embedded);
+    let mut client = Client::connect(scene.port);
+    let mut command = scene.sandbox.command("sh");
+    let program = env!("CARGO_BIN_EXE_ovos-tools");
+    let plugins = testbed_plugins();
+    let serve = format!(
+        "trap '' HUP; exec {program} serve --plugins {}",
+        plugins.display()
+    );
+    command.args(["-c", &serve]);
+    let mut service = Process::start("service", &scene.sandbox, command);
+    ready(&mut service, &mut client);
+    service.signal(Signal::HUP);
+    let answer = client.invoke("add", &json!({ "a": 1, "b": 1 }));
+    assert_eq!(answer["result"]["result"], 2, "{answer}\n{}", service.log());
+    service.signal(Signal::TERM);
+    assert_eq!(service.end_within(PATIENCE).code(), Some(0), "{}", service.log());
 }
 
 /// The answers also pass through the service's own bus before it ends.

@@ -156,6 +156,7 @@ mod tests {
                 action("b", json!({"note": "x".repeat(length)})),
             ],
             waves: vec![vec![0], vec![1]],
+            sentences: std::collections::BTreeMap::new(),
         };
         let shown = for_people(&noted(3));
         assert_eq!(

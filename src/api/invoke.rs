@@ -15,7 +15,7 @@ use super::asking::Asking;
 use super::error::WireError;
 use super::permit::Denied;
 use super::progress::Progress;
-use super::request::{call_id, call_options};
+use super::request::call_options;
 use super::resolve::{Name, RELOAD_PATIENCE, python_text, tools_of, unavailable};
 use super::{Api, Request};
 use crate::content::Gathered;
@@ -51,21 +51,20 @@ impl Api {
             Ok(tools)
         };
         let InvokeResponse {
-            name: _,
             result,
             error,
-            call_id,
             error_detail,
             confirm,
             content,
             content_refused,
             ignored,
+            ..
         } = self.answered(request, Value::from(name), found, "kwargs").await;
         Some(CallResponse {
             result,
             error,
             toolbox_id,
-            call_id,
+            call_id: None,
             error_detail,
             confirm,
             content,
@@ -89,8 +88,6 @@ impl Api {
             ..
         } = self.came(request, found, args).await;
         let with_detail = request.data.get("detail") == Some(&Value::Bool(true));
-        // The call_id is echoed even if another key is wrong.
-        let call_id = call_id(&request.data).unwrap_or_default();
         let (result, error) = match outcome {
             Ok(result) => (Some(result), None),
             Err(error) => (None, Some(error)),
@@ -102,7 +99,8 @@ impl Api {
             error_detail: detailed.map(|error| (*error.detail).clone()),
             confirm: detailed.and_then(|error| error.confirm.as_deref().cloned()),
             error: error.map(|error| error.text),
-            call_id,
+            // As in every answer, `Api::answer` adds it.
+            call_id: None,
             content: gathered.content,
             content_refused: gathered.refused,
             ignored: if with_detail { ignored } else { Vec::new() },
@@ -169,7 +167,7 @@ impl Api {
         match tool.effect() {
             Effect::Stop => {
                 tools.push(tool);
-                Ok(self.run_stop(&tools).await)
+                Ok(self.run_stop(request, &tools).await)
             }
             Effect::Resume => self.run_resume(request, &tool, given.value()).await,
             _ => self.run_actions(request, asking, tool, given, options).await,

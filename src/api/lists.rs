@@ -139,10 +139,9 @@ impl Api {
     }
 
     fn list_frames(&self, topic: &Topic, request: &Request) -> Vec<String> {
-        let head = &request.head;
         let one = |answer: Result<Arc<RawValue>, WireError>| match answer {
             Ok(data) => self.list_frame(request, data),
-            Err(error) => self.frame_of(head, &OrError::<()>::Bad { error: error.text }),
+            Err(error) => self.frame_of(request, &OrError::<()>::Bad { error: error.text }),
         };
         let frames: Vec<Option<String>> = match topic {
             Topic::List => vec![one(self.list(request))],
@@ -152,7 +151,7 @@ impl Api {
                     .into_iter()
                     .map(|data| self.list_frame(request, data))
                     .collect(),
-                Err(error) => vec![self.frame_of(head, &OrError::<()>::Bad { error: error.text })],
+                Err(error) => vec![self.frame_of(request, &OrError::<()>::Bad { error: error.text })],
             },
         };
         frames.into_iter().flatten().collect()
@@ -162,7 +161,7 @@ impl Api {
     fn list_frame(&self, request: &Request, data: Arc<RawValue>) -> Option<String> {
         let (bytes, limit) = (data.get().len(), self.settings.max_answer_bytes);
         if bytes <= limit {
-            return self.frame_of(&request.head, &data);
+            return self.frame_of(request, &data);
         }
         // Only the keys that name the list are read.
         #[derive(serde::Deserialize)]
@@ -174,9 +173,9 @@ impl Api {
         match of.and_then(|of| of.toolbox_id) {
             Some(toolbox_id) => {
                 let answer = serde_json::json!({ "toolbox_id": toolbox_id, "error": error });
-                self.frame_of(&request.head, &answer)
+                self.frame_of(request, &answer)
             }
-            None => self.frame_of(&request.head, &OrError::<()>::Bad { error }),
+            None => self.frame_of(request, &OrError::<()>::Bad { error }),
         }
     }
 }

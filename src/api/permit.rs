@@ -6,6 +6,7 @@ use ovos_toolbox_wire::{Effect, FailureKind};
 
 use super::actions::{everything, for_people, told};
 use super::error::WireError;
+use super::sentence::sentence;
 use super::stop::EVERYTHING;
 use super::{Api, Request};
 use crate::policy::{Answer, Asker, By, Decide, Decision, Hold, Principal, Question, Subject, Told};
@@ -101,7 +102,13 @@ impl Api {
         };
         // This awaits nothing, so that a call which is cancelled or times out uses up no confirmation. The latch
         // refuses the call if a stop comes after this.
-        self.confirmed(&subject(), &plan, options, call)
+        let said = sentence(
+            &plan.sentences,
+            run.lang.as_deref(),
+            (tool.name(), &tool.toolbox_id),
+            &run.args,
+        );
+        self.confirmed(&subject(), said, &plan, options, call)
             .map_err(Denied::Answer)?;
         Ok(Some(plan))
     }
@@ -109,12 +116,13 @@ impl Api {
     fn confirmed(
         &self,
         subject: &Subject,
+        said: String,
         plan: &Plan,
         options: &CallOptions,
         call: &CallFacts,
     ) -> Result<(), WireError> {
         // Made before the lock is taken, because a plan can be large.
-        let told = Told::new(text(subject, plan), for_people(plan), &everything(plan));
+        let told = Told::new(said, for_people(plan), &everything(plan));
         let now = Instant::now();
         let mut confirmations = self.settings.policy.confirmations();
         let answer = confirmations.ask(subject, options.confirm.as_deref(), told, now);
@@ -136,6 +144,7 @@ impl Api {
                     id: waiting.id,
                     token: waiting.token,
                     text: waiting.told.text,
+                    plan: text(plan),
                     expires_ms: u64::try_from(left.as_millis()).unwrap_or(u64::MAX),
                 }))
             }
@@ -256,9 +265,8 @@ fn not_permitted(what: &str, principal: &Principal, decision: &Decision) -> Wire
     WireError::new(FailureKind::PermissionError, text)
 }
 
-/// The text of a call's plan, which says what the call would do. Text that a model wrote into the arguments appears
-/// only as quoted parameters.
-fn text(subject: &Subject, plan: &Plan) -> String {
+/// The actions of a plan in one line. Text that a model wrote into the arguments appears only as quoted parameters.
+fn text(plan: &Plan) -> String {
     let actions = plan.waves.iter().flatten().take(ACTIONS);
     let actions: Vec<String> = actions.map(|&index| told(&plan.actions[index])).collect();
     let count = plan.actions.len();
@@ -267,9 +275,7 @@ fn text(subject: &Subject, plan: &Plan) -> String {
         more => format!("; and {more} more"),
     };
     format!(
-        "{} of {}: {}{more} ({count} {}, at most {} s)",
-        subject.tool(),
-        subject.toolbox_id(),
+        "{}{more} ({count} {}, at most {} s)",
         actions.join("; "),
         if count == 1 { "action" } else { "actions" },
         plan.bound().as_secs_f64().ceil()

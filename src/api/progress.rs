@@ -64,7 +64,7 @@ impl Progress {
             message.call_id.clone_from(run_id);
             message.step = Some(id.clone());
         }
-        match frame(&self.head, TOPIC, &message) {
+        match frame(&self.head, None, TOPIC, &message) {
             Ok(frame) => self.outbox.notify(frame),
             Err(error) => tracing::error!(%error, "a progress message cannot be written as JSON"),
         }

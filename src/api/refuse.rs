@@ -9,7 +9,6 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::error::WireError;
-use super::request::call_id;
 use super::resolve::Name;
 use super::{Api, Request, Topic};
 use bus::Message;
@@ -61,7 +60,7 @@ impl Api {
 
     /// Answers a request with an error in the shape of its topic's answers.
     async fn fail(&self, topic: Topic, request: &Request, error: String) {
-        let (head, data) = (&request.head, &request.data);
+        let data = &request.data;
         let text = |key: &str| Some(data.get(key)?.as_str()?.to_owned());
         let mut answer = Object::new();
         match &topic {
@@ -71,11 +70,10 @@ impl Api {
             }
             Topic::Run => {
                 let answer = RunResponse {
-                    call_id: call_id(data).unwrap_or_default(),
                     error: Some(error),
                     ..RunResponse::default()
                 };
-                return self.answer(head, &answer).await;
+                return self.answer(request, &answer).await;
             }
             Topic::Call { toolbox_id } => {
                 let id = toolbox_id.clone().or_else(|| text("toolbox_id"));
@@ -92,7 +90,7 @@ impl Api {
                     ..StoppedToolbox::default()
                 };
                 let toolboxes = vec![entry];
-                return self.answer(head, &StopResponse { toolboxes }).await;
+                return self.answer(request, &StopResponse { toolboxes }).await;
             }
             Topic::Cancel => {
                 let answer = CancelResponse {
@@ -101,7 +99,7 @@ impl Api {
                     error: Some(error),
                     ..CancelResponse::default()
                 };
-                return self.answer(head, &answer).await;
+                return self.answer(request, &answer).await;
             }
             // No answer is expected, or one from each toolbox.
             Topic::ConfigurationUpdated
@@ -116,14 +114,8 @@ impl Api {
             | Topic::IsReady
             | Topic::AllLoaded => {}
         }
-        let is_call = matches!(topic, Topic::Invoke | Topic::Call { .. });
-        if let Ok(Some(call_id)) = call_id(data)
-            && is_call
-        {
-            answer.insert("call_id".to_owned(), Value::from(call_id));
-        }
         answer.insert("error".to_owned(), Value::from(error));
-        self.answer(head, &answer).await;
+        self.answer(request, &answer).await;
     }
 
     /// Answers a request that ran into a bug of the service.

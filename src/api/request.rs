@@ -97,13 +97,16 @@ pub(super) fn flag(data: &Object, key: &str) -> Result<bool, WireError> {
     }
 }
 
-pub(super) fn call_id(data: &Object) -> Result<Option<String>, WireError> {
+/// Whether a text may be the id of a call.
+pub(super) fn is_call_id(text: &str) -> bool {
     let legal = |b: u8| b.is_ascii_alphanumeric() || b"._:-".contains(&b);
+    (1..=128).contains(&text.len()) && text.bytes().all(legal)
+}
+
+pub(super) fn call_id(data: &Object) -> Result<Option<String>, WireError> {
     match data.get("call_id") {
         None | Some(Value::Null) => Ok(None),
-        Some(Value::String(id)) if (1..=128).contains(&id.len()) && id.bytes().all(legal) => {
-            Ok(Some(id.clone()))
-        }
+        Some(Value::String(id)) if is_call_id(id) => Ok(Some(id.clone())),
         Some(other) => Err(wrong("call_id", "1 to 128 characters of [A-Za-z0-9._:-]", other)),
     }
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::asking::Asking;
 use super::error::WireError;
-use super::request::{call_id, call_options, steps_of};
+use super::request::{call_options, steps_of};
 use super::run_course::{Ran, Run, not_started};
 use super::steps::{MOST_STEPS, Steps};
 use super::{Api, Request};
@@ -50,7 +50,8 @@ impl Api {
         let with_detail = request.data.get("detail") == Some(&Value::Bool(true));
         let detailed = error.as_ref().filter(|_| with_detail);
         RunResponse {
-            call_id: call_id(&request.data).unwrap_or_default(),
+            // As in every answer, `Api::answer` adds it.
+            call_id: None,
             ok: error.is_none(),
             error_detail: detailed.map(|error| (*error.detail).clone()),
             error: error.map(|error| error.text),
@@ -161,7 +162,7 @@ impl Api {
     /// and is not refused whatever else is wrong with the run. No other step begins.
     async fn stop_instead(self: &Arc<Self>, request: &Request, stops: &[Arc<Tool>]) -> Ran {
         // All latches and halts are on their way before the first await.
-        let result = self.run_stop(stops).await;
+        let result = self.run_stop(request, stops).await;
         let stops = |step: &Object| {
             let found = self.resolve(step);
             found.is_ok_and(|(_, tools)| tools.iter().any(|tool| tool.effect() == Effect::Stop))

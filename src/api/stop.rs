@@ -87,23 +87,19 @@ impl Api {
                     Some(Value::String(id)) => StopTarget::Toolboxes(vec![id.clone()]),
                     _ => StopTarget::All,
                 };
-                let source = head
-                    .as_ref()
-                    .and_then(|head| head.context.get("source")?.as_str());
-                let reason = format!("ovos.tools.stop from {}", source.unwrap_or("a bus client"));
+                let reason = format!("ovos.tools.stop from {}", asker(head.as_ref()));
                 let answer = StopResponse {
                     toolboxes: self.stop(&target, &reason).await,
                 };
-                let head = if large {
+                let (head, data) = if large {
                     let text = text.to_owned();
-                    tokio::task::spawn_blocking(move || read(&text).0)
-                        .await
-                        .unwrap_or(None)
+                    let read = tokio::task::spawn_blocking(move || read(&text));
+                    read.await.unwrap_or_default()
                 } else {
-                    head
+                    (head, data)
                 };
                 if let Some(head) = head {
-                    self.answer_as(true, &head, &answer).await;
+                    self.answer(&Request::of_stop(head, data, received), &answer).await;
                 }
             }
         }
@@ -184,8 +180,9 @@ impl Api {
         let text = |key| required_text(&request.data, key);
         match (text("toolbox_id"), text("stop_id")) {
             (Ok(toolbox_id), Ok(stop_id)) => {
+                let by = format!("ovos.tools.resume from {}", asker(Some(&request.head)));
                 match self.permit_resume(request, &toolbox_id, Some(&stop_id), RESUME) {
-                    Ok(()) => self.lift_stop(&toolbox_id, &stop_id).await,
+                    Ok(()) => self.lift_stop(&toolbox_id, &stop_id, &by).await,
                     Err(error) => StopResponse {
                         toolboxes: vec![resume_entry(&toolbox_id, Some(error.text))],
                     },
@@ -199,23 +196,23 @@ impl Api {
         }
     }
 
-    /// Lifts a stop, as an operator asks for it.
+    /// Lifts a stop, as an operator asks for it; `by` names the operator for the events and the facts.
     ///
     /// # Cancel safety
     /// The stop may be lifted without an answer.
-    pub async fn lift_stop(&self, toolbox_id: &str, stop_id: &str) -> StopResponse {
+    pub async fn lift_stop(&self, toolbox_id: &str, stop_id: &str, by: &str) -> StopResponse {
         let lifted = if toolbox_id == EVERYTHING {
-            self.lift_all(stop_id).await
+            self.lift_all(stop_id, by).await
         } else {
-            let lifted = self.lift(toolbox_id, stop_id).await;
+            let lifted = self.lift(toolbox_id, stop_id, by).await;
             lifted.map(|()| vec![resume_entry(toolbox_id, None)])
         };
         let toolboxes = lifted.unwrap_or_else(|error| vec![resume_entry(toolbox_id, Some(error.text))]);
         StopResponse { toolboxes }
     }
 
-    async fn lift(&self, toolbox_id: &str, stop_id: &str) -> Result<(), WireError> {
-        let lifted = self.engine.resume(toolbox_id, stop_id).await;
+    async fn lift(&self, toolbox_id: &str, stop_id: &str, by: &str) -> Result<(), WireError> {
+        let lifted = self.engine.resume(toolbox_id, stop_id, by).await;
         lifted.map_err(|error| not_resumed(&error))?;
         // If this fails, it is logged, and a restarted service has the toolbox latched, which is safe.
         _ = self.toolboxes.latches_changed().await;
@@ -224,8 +221,8 @@ impl Api {
 
     /// Lifts a stop everywhere. The first entry is about the stop as a whole, each other one about a toolbox that it
     /// held.
-    async fn lift_all(&self, stop_id: &str) -> Result<Vec<StoppedToolbox>, WireError> {
-        let lifted = self.engine.resume_all(stop_id).await;
+    async fn lift_all(&self, stop_id: &str, by: &str) -> Result<Vec<StoppedToolbox>, WireError> {
+        let lifted = self.engine.resume_all(stop_id, by).await;
         let resumed = lifted.map_err(|error| not_resumed(&error))?;
         _ = self.toolboxes.latches_changed().await;
         let stays = resumed.iter().filter(|toolbox| toolbox.refused.is_some());
@@ -243,11 +240,14 @@ impl Api {
     }
 
     /// Runs a tool of effect `stop`: stops the toolboxes that own it, whatever the arguments are.
-    pub(super) async fn run_stop(&self, tools: &[Arc<Tool>]) -> Value {
+    pub(super) async fn run_stop(&self, request: &Request, tools: &[Arc<Tool>]) -> Value {
         let ids = tools.iter().map(|tool| tool.toolbox_id.clone()).collect();
         let name = tools.first().map_or("stop", |tool| tool.name());
         let stopped = self
-            .stop(&StopTarget::Toolboxes(ids), &format!("tool `{name}`"))
+            .stop(
+                &StopTarget::Toolboxes(ids),
+                &format!("tool `{name}` from {}", asker(Some(&request.head))),
+            )
             .await;
         let ok = stopped.iter().all(|toolbox| toolbox.ok);
         let stop_id = stopped.first().and_then(|toolbox| toolbox.stop_id.clone());
@@ -287,7 +287,8 @@ impl Api {
             let output = json!({"success": true, "message": "It was not in emergency stop state"});
             return Ok(self.concluded(tool, output).await);
         };
-        self.lift(toolbox_id, &stop_id).await?;
+        let by = format!("tool `{name}` from {}", asker(Some(&request.head)));
+        self.lift(toolbox_id, &stop_id, &by).await?;
         let output = json!({"success": true, "message": "Emergency stop lifted", "stop_id": stop_id});
         Ok(self.concluded(tool, output).await)
     }
@@ -331,6 +332,12 @@ impl Api {
             }
         }
     }
+}
+
+/// Who sent a request, as far as it says so.
+fn asker(head: Option<&Message>) -> &str {
+    head.and_then(|head| head.context.get("source")?.as_str())
+        .unwrap_or("a bus client")
 }
 
 fn not_resumed(error: &ResumeError) -> WireError {

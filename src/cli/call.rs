@@ -11,8 +11,10 @@ use super::error::CliError;
 use super::output::Output;
 use super::paint::plain;
 use super::progress::View;
+use super::serve::no_signals;
 use client::payload::{CallOptions, CancelRequest, ContentMode};
 use client::{Call, Client, ClientError, Patience, Received, Step, topic};
+use signals::Ending;
 
 /// How long to wait for the end of a call that was cancelled: motion has to come to rest first.
 const CANCEL_WAIT: Duration = Duration::from_secs(5);
@@ -109,10 +111,12 @@ pub(super) async fn answered<A>(
             }
         }
     };
+    // A terminal that closes ends the call, too: the person who watched it is gone.
+    let mut ending = Ending::listen().map_err(no_signals)?;
     let answered = tokio::select! {
         // Polled first, so that Ctrl-C is handled before the call is sent.
         biased;
-        _ = tokio::signal::ctrl_c() => None,
+        _ = ending.next() => None,
         answered = followed => Some(answered),
     };
     if let Some(view) = &mut view {
@@ -125,7 +129,7 @@ pub(super) async fn answered<A>(
             context
                 .output
                 .remark("cancelling the call; Ctrl-C again to leave it alone");
-            Err(CliError::Refused(interrupt(client, call_id).await))
+            Err(CliError::Refused(interrupt(client, call_id, &mut ending).await))
         }
     }
 }
@@ -147,14 +151,14 @@ async fn give_up(client: &Client, call_id: &str, error: ClientError) -> CliError
 }
 
 /// Cancels the call and says how it ended.
-async fn interrupt(client: &Client, call_id: &str) -> String {
+async fn interrupt(client: &Client, call_id: &str, ending: &mut Ending) -> String {
     let request = CancelRequest {
         call_id: call_id.to_owned(),
     };
     let asked = client.ask(topic::CANCEL, &request, CANCEL_WAIT);
     let answer = tokio::select! {
         answer = asked => answer,
-        _ = tokio::signal::ctrl_c() => return format!("left alone while the call {call_id} was being cancelled"),
+        _ = ending.next() => return format!("left alone while the call {call_id} was being cancelled"),
     };
     match answer.and_then(|answer| answer.read()) {
         Ok(cancel) if cancel.cancelled => format!("interrupted; the call {call_id} was cancelled"),

@@ -4,12 +4,13 @@ use std::io::stdin;
 use std::time::Duration;
 
 use ovos_toolbox_wire::FailureKind;
-use tokio::signal::ctrl_c;
+use signals::Ending;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::error::CliError;
 use super::output::Output;
+use super::serve::no_signals;
 use client::payload::{CallOptions, Confirm, InvokeResponse};
 use client::{ClientError, Received};
 
@@ -68,16 +69,20 @@ async fn said(confirm: &Confirm, output: &mut Output<'_>) -> Result<Option<bool>
     if !output.asks() {
         return Ok(None);
     }
-    output.question(&format!("{}\nLet this run? [y/N] ", confirm.text));
+    output.question(&format!(
+        "{}\n{}\nLet this run? [y/N] ",
+        confirm.text, confirm.plan
+    ));
     // If no answer comes, the program ends before this thread does.
     let line = spawn_blocking(|| {
         let mut line = String::new();
         stdin().read_line(&mut line).map(|_| line)
     });
     let wait = Duration::from_millis(confirm.expires_ms);
+    let mut ending = Ending::listen().map_err(no_signals)?;
     let line = tokio::select! {
         line = timeout(wait, line) => line.ok().and_then(Result::ok),
-        _ = ctrl_c() => None,
+        _ = ending.next() => None,
     };
     let line = line.transpose().map_err(|cause| CliError::Machine {
         what: "read the answer from the terminal".to_owned(),

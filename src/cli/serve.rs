@@ -1,8 +1,9 @@
-//! `ovos-tools serve`: runs the service until SIGTERM or Ctrl-C.
+//! `ovos-tools serve`: runs the service until a signal ends it.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use signals::Ending;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -22,7 +23,7 @@ Examples:
   ovos-tools serve --plugins ./plugins --embedded-bus auto
   ovos-tools serve --bus ws://192.168.1.5:8181/core --log-json
 
-SIGTERM and Ctrl-C end the service: motion is halted first. SIGUSR1 is an emergency stop of everything.")]
+SIGTERM, Ctrl-C and a closed terminal end the service: motion is halted first. SIGUSR1 is an emergency stop of everything.")]
 pub struct Arguments {
     /// Where plugins are looked for, instead of the configured folders; may be given several times
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
@@ -142,24 +143,21 @@ fn summary(started: &Started, paint: Paint) -> String {
     text + &format!("Try: ovos-tools list --bus {}\n", started.bus)
 }
 
-/// Returns a token that the first SIGTERM or SIGINT cancels.
+/// Returns a token that the first signal which ends the program cancels.
 pub(super) fn shut_down_on_signal() -> Result<CancellationToken, CliError> {
-    let mut terminate = signal(SignalKind::terminate()).map_err(no_signals)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(no_signals)?;
+    let mut ending = Ending::listen().map_err(no_signals)?;
     let shutdown = CancellationToken::new();
     let token = shutdown.clone();
     // This task is owned by the runtime: it waits for signals until the process ends.
     tokio::spawn(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
+        let signal = ending.next().await;
+        tracing::info!("{signal}: the end");
         token.cancel();
     });
     Ok(shutdown)
 }
 
-fn no_signals(cause: std::io::Error) -> CliError {
+pub(super) fn no_signals(cause: std::io::Error) -> CliError {
     CliError::Machine {
         what: "listen for signals".to_owned(),
         cause,

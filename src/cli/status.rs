@@ -7,7 +7,7 @@ use super::context::Context;
 use super::error::CliError;
 use super::paint::{Cell, Paint, Tone, count, joined, milliseconds, plain, value};
 use super::reload::failures;
-use client::payload::{EmptyRequest, PythonStatus, StatusResponse, ToolboxStatus};
+use client::payload::{EmptyRequest, PythonStatus, ServiceStatus, StatusResponse, ToolboxStatus};
 use client::topic;
 
 /// Arguments of `status`.
@@ -27,7 +27,32 @@ pub(super) async fn run(_: &Arguments, context: &mut Context<'_, '_>) -> Result<
     let status = answer.read()?;
     context
         .output
-        .result(&answer.data, |paint| render(&status, paint))
+        .result(&answer.data, |paint| render(&status, paint))?;
+    if let Some(old) = old_program(&status.service) {
+        context.output.remark(&old);
+    }
+    Ok(())
+}
+
+/// Says that the service still runs the program from before an upgrade, if it does.
+fn old_program(service: &ServiceStatus) -> Option<String> {
+    let ours = env!("CARGO_PKG_VERSION");
+    // On this machine the kernel says that the file of a running program was replaced. The id of a process of another machine may
+    // be that of any program here.
+    let file = std::fs::read_link(format!("/proc/{}/exe", service.pid)).unwrap_or_default();
+    let file = file.to_string_lossy();
+    let replaced = file.ends_with("/ovos-tools (deleted)");
+    let what = if service.version != ours {
+        format!("it is {}, and this program is {ours}", plain(&service.version))
+    } else if replaced {
+        "its file was replaced since it started".to_owned()
+    } else {
+        return None;
+    };
+    Some(format!(
+        "the service still runs the old program: {what}. To run the new one: `systemctl --user restart ovos-tools`, or end it and \
+         start it as before"
+    ))
 }
 
 fn render(status: &StatusResponse, paint: Paint) -> String {

@@ -174,9 +174,11 @@ impl Control {
                 }
                 Err(unknown) => refused(unknown.to_string()),
             },
-            ControlRequest::Resume { toolbox_id, stop_id } => {
-                toolboxes(self.api.lift_stop(&toolbox_id, &stop_id).await)
-            }
+            ControlRequest::Resume { toolbox_id, stop_id } => toolboxes(
+                self.api
+                    .lift_stop(&toolbox_id, &stop_id, "the control socket")
+                    .await,
+            ),
             ControlRequest::Stop { toolbox_id } => {
                 let target = toolbox_id.map_or(StopTarget::All, |id| StopTarget::Toolboxes(vec![id]));
                 let stopped = self.api.stop(&target, "the control socket").await;

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, pending, ready};
-use ovos_toolbox_wire::{Action, Completion, Effect, Failure, Object, Progress, Start, ToolDefinition};
+use ovos_toolbox_wire::{Completion, Effect, Failure, Object, Progress, Start, ToolDefinition};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -194,7 +194,7 @@ impl Toolbox for Arm {
         &'a self,
         _: &'a str,
         _: &'a Object,
-    ) -> BoxFuture<'a, Result<Option<Vec<Action>>, Unanswered>> {
+    ) -> BoxFuture<'a, Result<Option<ovos_toolbox_wire::Plan>, Unanswered>> {
         if self.plans {
             return pending().boxed();
         }

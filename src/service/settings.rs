@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use config::{CallLimits, Config, ConfigErrors, ProcessEnvironment, Section};
 use engine::Limits;
+use host::probe::FILE_LIMIT;
 use host::{Configured, Probe, Settings, Switch};
 
 /// The name of the program that mounts servers as toolboxes.
@@ -20,7 +21,10 @@ pub(super) fn manager_settings(
 ) -> Result<Settings, String> {
     let service = &config.service;
     let mut probe = Probe::current_exe().map_err(|error| format!("find this program: {error}"))?;
-    probe.limit = service.probe;
+    // The default is for files; programs have a longer one. What the configuration says is for both.
+    if service.probe != FILE_LIMIT {
+        (probe.limit, probe.hello) = (service.probe, service.probe);
+    }
     let (max_result_bytes, fallback) = (service.max_result_bytes, config.clone());
     let newest = Arc::new(move || newest().unwrap_or_else(|| (fallback.clone(), 0)));
     let mounts = mounts_program();

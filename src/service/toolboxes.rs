@@ -260,7 +260,8 @@ impl Bridge {
         yielded.collect()
     }
 
-    fn event(&self, toolbox_id: &str, event: Event) {
+    /// Publishes an event of a toolbox.
+    pub(super) fn event(&self, toolbox_id: &str, event: Event) {
         let data = EventMessage {
             toolbox_id: toolbox_id.to_owned(),
             kind: event.kind,

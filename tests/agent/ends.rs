@@ -22,7 +22,7 @@ fn long() -> Value {
 #[test]
 fn people_and_stops_end_a_run_that_moves_something_and_nothing_is_commanded_afterwards() {
     type Act = fn(&mut Stage, &Process);
-    let rows: [(&str, &str, i32, Act); 7] = [
+    let rows: [(&str, &str, i32, Act); 8] = [
         ("the user says stop", "user_stop", 21, |stage, _| {
             stage.client.send("ovos.stop", &json!({}));
         }),
@@ -33,6 +33,9 @@ fn people_and_stops_end_a_run_that_moves_something_and_nothing_is_commanded_afte
             stage.client.ask("ovos.tools.invoke", &json!({"name": "stop"}));
         }),
         ("Ctrl-C", "operator", 22, |_, agent| agent.signal(Signal::INT)),
+        ("a closed terminal", "operator", 22, |_, agent| {
+            agent.signal(Signal::HUP);
+        }),
         ("a cancel of its call", "operator", 22, |stage, _| {
             let status = stage.client.ask("ovos.tools.status", &json!({}));
             let call_id = status["calls"][0]["call_id"].clone();

@@ -113,7 +113,10 @@ fn requests_that_cannot_be_read_get_an_error() {
             INVOKE,
             json!({"name": "echo", "call_id": "deep", "error": "~nested 2"}),
         ),
-        ("ovos.tools.plan", json!({"name": "echo", "error": "~nested 2"})),
+        (
+            "ovos.tools.plan",
+            json!({"name": "echo", "call_id": "deep", "error": "~nested 2"}),
+        ),
         (
             "ovos.persona.tools.call",
             json!({"toolbox_id": "testbed", "call_id": "deep", "error": "~nested 2"}),
@@ -124,7 +127,7 @@ fn requests_that_cannot_be_read_get_an_error() {
         ),
         (
             "ovos.tools.resume",
-            json!({"toolboxes": [{"toolbox_id": "testbed", "ok": false, "error": "~nested 2"}]}),
+            json!({"toolboxes": [{"toolbox_id": "testbed", "ok": false, "error": "~nested 2"}], "call_id": "deep"}),
         ),
     ];
     for (topic, expected) in rows {

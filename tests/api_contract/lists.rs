@@ -316,3 +316,68 @@ fn a_list_that_was_begun_goes_on_as_it_was() {
     .concat();
     assert_eq!(Value::from(all), before["tools"]);
 }
+
+/// Two askers tell their answers apart under every topic; without a call_id an answer has the keys of before.
+#[test]
+fn every_answer_repeats_the_call_id_of_its_request() {
+    let (_world, mut client) = world();
+    let stop_id =
+        client.ask("ovos.tools.stop", json!({"toolbox_id": "testbed_dup"}))["toolboxes"][0]["stop_id"]
+            .clone();
+    let add = json!({"name": "add", "args": {"a": 1, "b": 2}});
+    let call = json!({"toolbox_id": "testbed", "name": "add", "kwargs": {"a": 1, "b": 2}});
+    let step = json!({"steps": [{"id": "a", "name": "add", "args": {"a": 1, "b": 2}}]});
+    let rows = [
+        ("ovos.tools.list", json!({})),
+        ("ovos.tools.list", json!({"effect": "wrong"})),
+        ("ovos.tools.get", json!({"name": "add"})),
+        ("ovos.tools.get", json!({"name": "add", "detail": true})),
+        ("ovos.tools.get", json!({"name": "nope"})),
+        ("ovos.tools.plan", add.clone()),
+        ("ovos.tools.plan", step.clone()),
+        ("ovos.tools.plan", json!({})),
+        ("ovos.tools.export", json!({"format": "mcp"})),
+        ("ovos.tools.export", json!({"format": "nope"})),
+        ("ovos.tools.status", json!({})),
+        ("ovos.tools.reload", json!({})),
+        ("ovos.tools.invoke", add),
+        ("ovos.tools.invoke", json!({"name": "nope"})),
+        ("ovos.tools.invoke", json!({"name": "add", "args": 5})),
+        ("ovos.tools.run", step),
+        ("ovos.tools.run", json!({"steps": 5})),
+        ("ovos.persona.tools.discover", json!({})),
+        ("ovos.persona.tools.call", call),
+        (
+            "ovos.persona.tools.testbed.call",
+            json!({"name": "add", "kwargs": {"a": 1, "b": 2}}),
+        ),
+        (
+            "ovos.tools.resume",
+            json!({"toolbox_id": "testbed_dup", "stop_id": stop_id}),
+        ),
+        ("ovos.tools.resume", json!({})),
+        ("ovos.tools.stop", json!({"toolbox_id": "testbed_dup"})),
+        (
+            "ovos.tools.stop",
+            json!({"toolbox_id": "testbed_dup", "padding": "x".repeat(100 << 10)}),
+        ),
+        ("mycroft.ovos_tools.is_ready", json!({})),
+        ("mycroft.ovos_tools.all_loaded", json!({})),
+    ];
+    for (number, (topic, data)) in rows.into_iter().enumerate() {
+        let call_id = format!("asker-{number}");
+        let mut with = data.clone();
+        with["call_id"] = json!(call_id);
+        let answer = client.ask(topic, with);
+        assert_eq!(answer["call_id"], json!(call_id), "{topic} {data}");
+        if topic != "ovos.tools.resume" {
+            let without = client.ask(topic, data.clone());
+            assert!(without.get("call_id").is_none(), "{topic} {data}: {without}");
+        }
+    }
+    // What is no call_id is not repeated; a call says so.
+    let listed = client.ask("ovos.tools.list", json!({"call_id": "not allowed"}));
+    assert!(listed.get("call_id").is_none(), "{listed}");
+    let cancelled = client.ask("ovos.tools.cancel", json!({"call_id": "nope"}));
+    assert_eq!(cancelled["call_id"], "nope");
+}

@@ -171,3 +171,53 @@ fn the_users_stop_ends_the_calls_of_its_session() {
     expect("nowhere", &cancelled, &client.answer(nowhere));
     assert_eq!(status_of(&mut client, "testbed")["latched"], false);
 }
+
+#[test]
+fn every_stop_and_resume_is_an_event() {
+    let (_world, mut client) = world();
+    let event = |client: &mut Client, kind: &str| {
+        let frame = client.until(kind, |frame| {
+            frame["type"] == "ovos.tools.event" && frame["data"]["kind"] == kind
+        });
+        frame["data"].clone()
+    };
+    // By a client, and by a tool.
+    for (topic, data, by) in [
+        (
+            "ovos.tools.stop",
+            json!({"toolbox_id": "testbed"}),
+            "ovos.tools.stop from contract test",
+        ),
+        (
+            INVOKE,
+            json!({"name": "testbed__stop"}),
+            "tool `stop` from contract test",
+        ),
+    ] {
+        client.send(topic, data);
+        let stopped = event(&mut client, "emergency_stop");
+        let stop_id = stopped["data"]["stop_id"].clone();
+        expect(
+            by,
+            &json!({"toolbox_id": "testbed", "kind": "emergency_stop", "severity": "warning", "ts": "*",
+                    "data": {"stop_id": "*", "by": by}}),
+            &stopped,
+        );
+        client.send(
+            "ovos.tools.resume",
+            json!({"toolbox_id": "testbed", "stop_id": stop_id}),
+        );
+        expect(
+            "resumed",
+            &json!({"toolbox_id": "testbed", "kind": "resumed", "severity": "info", "ts": "*",
+                    "data": {"stop_id": stop_id, "by": "ovos.tools.resume from contract test"}}),
+            &event(&mut client, "resumed"),
+        );
+    }
+    // One event for each toolbox.
+    client.send("ovos.tools.stop", json!({}));
+    let mut both = [0, 1].map(|_| event(&mut client, "emergency_stop")["toolbox_id"].clone());
+    both.sort_by_key(ToString::to_string);
+    assert_eq!(both, [json!("testbed"), json!("testbed_dup")]);
+    resume_all(&mut client);
+}

@@ -211,13 +211,16 @@ async fn a_command_that_times_out_cancels_its_call() {
 }
 
 #[tokio::test]
-async fn ctrl_c_cancels_the_call_and_tells_how_it_went() {
-    for (answer, told) in [
+async fn ctrl_c_and_a_closed_terminal_cancel_the_call_and_tell_how_it_went() {
+    let cancelled = json!({"call_id": "c-9", "cancelled": true, "state": "running"});
+    let told = "error: interrupted; the call c-9 was cancelled\n";
+    for (signal, answer, told) in [
+        (Signal::INT, cancelled.clone(), told),
+        (Signal::HUP, cancelled.clone(), told),
+        (Signal::TERM, cancelled.clone(), told),
+        (Signal::QUIT, cancelled, told),
         (
-            json!({"call_id": "c-9", "cancelled": true, "state": "running"}),
-            "error: interrupted; the call c-9 was cancelled\n",
-        ),
-        (
+            Signal::INT,
             json!({"call_id": "c-9", "cancelled": false, "state": "ended"}),
             "error: interrupted; the call c-9 was not cancelled: it had ended\n",
         ),
@@ -232,7 +235,7 @@ async fn ctrl_c_cancels_the_call_and_tells_how_it_went() {
         .unwrap();
         bus.hears(TOPIC).await;
         let pid = Pid::from_raw(child.id().unwrap() as i32).unwrap();
-        kill_process(pid, Signal::INT).unwrap();
+        kill_process(pid, signal).unwrap();
         let ran = finish(child).await;
         assert_eq!(ran.code, 1, "{ran:?}");
         assert!(ran.err.ends_with(told), "{}", ran.err);

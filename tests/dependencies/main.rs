@@ -25,8 +25,9 @@ const EDGES: &[(&str, &[&str])] = &[
     ("client", &["bus", "ovos-toolbox-wire"]),
     ("schema", &["ovos-toolbox-wire"]),
     ("section", &[]),
+    ("signals", &[]),
     ("config", &["ovos-toolbox-wire", "section"]),
-    ("door", &["client", "config", "ovos-toolbox-wire"]),
+    ("door", &["client", "config", "ovos-toolbox-wire", "signals"]),
     ("engine", &["ovos-toolbox-wire"]),
     ("protocol", &["ovos-toolbox-wire"]),
     (
@@ -38,6 +39,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "protocol",
             "schema",
             "section",
+            "signals",
         ],
     ),
 ];
@@ -51,7 +53,10 @@ const DOORS: &[(&str, &[&str])] = &[
 
 /// The same for the programs that are crates. One has the configuration's types, because the service reads its mounts for it.
 /// It has the schemas, because it drops what the service refuses of those of a server.
-const PROGRAMS: &[(&str, &[&str])] = &[("mounts", &["config", "ovos-toolbox-wire", "protocol", "schema"])];
+const PROGRAMS: &[(&str, &[&str])] = &[(
+    "mounts",
+    &["config", "ovos-toolbox-wire", "protocol", "schema", "signals"],
+)];
 
 /// The crates for authors, which `scripts/registry.sh` packs.
 const FOR_AUTHORS: &[&str] = &[

@@ -149,15 +149,17 @@ fn a_service_that_is_killed_while_a_halt_hangs_leaves_nothing_in_motion() {
 
 #[test]
 fn a_toolbox_whose_process_is_told_to_end_comes_to_rest_by_itself() {
-    let mut robot = Robot::start("moves");
-    let toolbox = robot.toolbox_until("readiness", |_| true);
-    let call = robot.drive("drive");
-    let since = Instant::now();
-    kill_process(pid(&toolbox), Signal::TERM).unwrap();
-    robot.motor.rests(since, "SIGTERM of the toolbox");
-    let toolbox = robot.toolbox_until("a restart", |toolbox| toolbox["generation"] == 2);
-    assert_eq!(toolbox["latched"], true, "{toolbox}");
-    drop(call);
+    for signal in [Signal::TERM, Signal::HUP, Signal::QUIT] {
+        let mut robot = Robot::start("moves");
+        let toolbox = robot.toolbox_until("readiness", |_| true);
+        let call = robot.drive("drive");
+        let since = Instant::now();
+        kill_process(pid(&toolbox), signal).unwrap();
+        robot.motor.rests(since, &format!("{signal:?} of the toolbox"));
+        let toolbox = robot.toolbox_until("a restart", |toolbox| toolbox["generation"] == 2);
+        assert_eq!(toolbox["latched"], true, "{toolbox}");
+        drop(call);
+    }
 }
 
 #[test]

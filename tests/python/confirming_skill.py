@@ -1,33 +1,21 @@
-import queue
-import uuid
-
+from ovos_tools_client import CallResult, ToolsClient
 from ovos_workshop.skills.ovos import OVOSSkill
 
 
 class ToolSkill(OVOSSkill):
-    def call_tool(self, message, name, **args):
-        """Calls a tool. Where a person has to confirm the call, asks the one who speaks. None: there is no answer."""
-        request = {"name": name, "args": args, "detail": True}
-        answer = self.ask_service(message, request)
-        if answer and (confirm := answer.get("confirm")):
-            key = {"yes": "confirm", "no": "decline"}.get(self.ask_yesno(confirm["text"]))
-            if key:
-                answer = self.ask_service(message, {**request, key: confirm["token"]})
-        return answer
+    def initialize(self):
+        self.tools = ToolsClient(self.bus, self.skill_id)
 
-    def ask_service(self, message, request):
-        """The answer to this request: others are on the bus, too."""
-        call_id, answers = str(uuid.uuid4()), queue.Queue()
+    def call_tool(self, name, **args) -> CallResult:
+        """Calls a tool, and asks the one who speaks where a person has to confirm it. Raises ToolsError where there is no result."""
+        return self.tools.call(name, args, on_confirm=self.ask)
 
-        def heard(answer):
-            if answer.data.get("call_id") == call_id:
-                answers.put(answer.data)
+    def ask(self, confirmation):
+        """True for a clear yes and False for a clear no; after anything else the call waits until it expires."""
+        return {"yes": True, "no": False}.get(self.ask_yesno(f"Shall I {confirmation.text}?"))
 
-        self.bus.on("ovos.tools.invoke.response", heard)
-        try:
-            self.bus.emit(message.forward("ovos.tools.invoke", {**request, "call_id": call_id}))
-            return answers.get(timeout=60)
-        except queue.Empty:
-            return None
-        finally:
-            self.bus.remove("ovos.tools.invoke.response", heard)
+    def stop_session(self, session):
+        return self.tools.cancel_all(session.session_id)
+
+    def shutdown(self):
+        self.tools.close()

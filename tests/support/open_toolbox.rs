@@ -30,7 +30,7 @@ async fn lists_plans_runs_and_concludes() {
     let args = Object::new();
     let plan = within(toolbox.plan("move", &args)).await.unwrap().unwrap();
     assert_eq!(
-        plan.iter().map(|a| a.name.as_str()).collect::<Vec<_>>(),
+        plan.actions.iter().map(|a| a.name.as_str()).collect::<Vec<_>>(),
         ["lift", "turn"]
     );
     assert_eq!(

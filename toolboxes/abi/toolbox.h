@@ -91,7 +91,8 @@ typedef struct tb_toolbox {
     /* [host thread] *out: {"tools": [...]}. Called after open and after the event `tools_changed`. An unusable tool, such
      * as one without an `effect`, is left out; the log and `ovos-tools check` say why. */
     tb_status (*tools)(void *instance, tb_bytes *out);
-    /* [host thread] optional. *out: {"actions": [...]}, at least one; or a failure. Pure, fast, no IO; limit 1 s.
+    /* [host thread] optional. *out: {"actions": [...], "sentences"?: {"en": "..."}}, at least one action; or a failure.
+     * Pure, fast, no IO; limit 1 s. A sentence says in its language what the call would do, to whom has to confirm it.
      * TB_UNKNOWN_TOOL: the host makes a one-action plan for this tool, and does not call plan for it again until it
      * has called tools(). */
     tb_status (*plan)(void *instance, tb_str tool, tb_str args, tb_bytes *out);

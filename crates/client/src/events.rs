@@ -20,8 +20,8 @@ pub enum News {
         /// The session; `None` if the message has no session or the default one.
         session_id: Option<String>,
     },
-    /// A client asked for an emergency stop on the bus. (Stops by tools, by the control socket and by toolboxes that latch
-    /// themselves appear only in the status.)
+    /// A client asked for an emergency stop on the bus. (Every stop, also by a tool, by the control socket, by a signal and by
+    /// a toolbox itself, is an event of the kind `emergency_stop`, too.)
     EmergencyStop,
     /// A reload ended, whichever client asked for it. Ask for the list again.
     Reloaded,

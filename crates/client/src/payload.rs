@@ -16,6 +16,7 @@ mod voice;
 use std::collections::BTreeMap;
 
 use schemars::{JsonSchema, Schema, schema_for};
+use serde_json::json;
 
 pub use agent::{
     AgentCancelRequest, AgentCancelResponse, AgentEndCall, AgentProgress, AgentProgressKind, AgentRunBudgets,
@@ -123,9 +124,47 @@ pub fn schemas() -> BTreeMap<String, Schema> {
         ("mycroft.ovos_tools.is_ready", schema_for!(EmptyRequest)),
         ("mycroft.ovos_tools.is_ready.response", schema_for!(IsReady)),
     ];
-    rows.into_iter()
+    let mut schemas: BTreeMap<String, Schema> = rows
+        .into_iter()
         .map(|(name, schema)| (name.to_owned(), schema))
-        .collect()
+        .collect();
+    add_call_id(&mut schemas);
+    schemas
+}
+
+/// Adds the `call_id` that every request to the service may have and that its answer repeats. No type has it, where it says no
+/// more than that: the service puts it into the answers in one place.
+fn add_call_id(schemas: &mut BTreeMap<String, Schema>) {
+    let of_doors =
+        |name: &str| name.starts_with("ovos.tools.agent.") || name.starts_with("ovos.tools.voice.");
+    let answered: Vec<String> = schemas
+        .keys()
+        .filter_map(|name| name.strip_suffix(".response"))
+        .map(str::to_owned)
+        .collect();
+    for name in answered.iter().filter(|name| !of_doors(name)) {
+        let rows = [
+            (
+                name.clone(),
+                "Repeated in the answer, so that a client can tell it from the answers to others.",
+            ),
+            (format!("{name}.response"), "As the request gave it."),
+        ];
+        for (name, description) in rows {
+            let Some(schema) = schemas.get_mut(&name) else {
+                continue;
+            };
+            let properties = schema
+                .ensure_object()
+                .entry("properties")
+                .or_insert_with(|| json!({}));
+            if let Some(properties) = properties.as_object_mut() {
+                properties.entry("call_id").or_insert_with(|| {
+                    json!({"description": description, "type": "string", "minLength": 1, "maxLength": 128, "pattern": "^[A-Za-z0-9._:-]+$"})
+                });
+            }
+        }
+    }
 }
 
 /// `ovos.tools.plan`.

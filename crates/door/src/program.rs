@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use client::{Address, Client, ClientError};
 use config::{Config, ConfigErrors, Overrides, ProcessEnvironment, Rule, Toolset};
-use tokio::signal::unix::{SignalKind, signal};
+use signals::Ending;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -136,7 +136,7 @@ pub fn failed(error: &impl Display, exit_code: u8) -> ExitCode {
 pub struct Joined {
     /// The bus.
     pub client: Client,
-    /// Cancelled on SIGTERM and SIGINT, and when the door closes.
+    /// Cancelled on a signal that ends the program, and when the door closes.
     pub shutdown: CancellationToken,
     rules: Vec<Rule>,
     signals: JoinHandle<()>,
@@ -199,13 +199,10 @@ async fn connect(config: &Config, source: &str) -> Result<Client, ClientError> {
 }
 
 fn on_signals(shutdown: CancellationToken) -> std::io::Result<JoinHandle<()>> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut ending = Ending::listen()?;
     Ok(tokio::spawn(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
+        let signal = ending.next().await;
+        tracing::debug!("{signal}: the end");
         shutdown.cancel();
     }))
 }

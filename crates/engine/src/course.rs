@@ -104,9 +104,9 @@ impl Engine {
     pub async fn plan(&self, lease: &Lease, request: &CallRequest) -> Result<Plan, Refusal> {
         let limits = lease.known_toolbox().limits();
         let planned = timeout(limits.plan, lease.toolbox().plan(&request.tool, &request.args)).await;
-        let actions = match planned {
-            Ok(Ok(Some(actions))) => actions,
-            Ok(Ok(None)) => vec![only_action(request)],
+        let planned = match planned {
+            Ok(Ok(Some(plan))) => plan,
+            Ok(Ok(None)) => vec![only_action(request)].into(),
             Ok(Err(Unanswered::NeverAsked(failure))) => return Err(Refusal::NeverBegun(failure)),
             Ok(Err(unanswered)) => return Err(Refusal::PlanFailed(unanswered.into_failure())),
             Err(_) => {
@@ -119,14 +119,15 @@ impl Engine {
             }
         };
         let timeout = request.action_timeout.unwrap_or(limits.default_timeout);
-        let plan = Plan::new(
-            actions,
+        let mut plan = Plan::new(
+            planned.actions,
             Defaults {
                 effect: request.effect,
                 timeout,
             },
         )?;
         plan.check_steps(&lease.known_toolbox().step_tools())?;
+        plan.sentences = planned.sentences;
         Ok(plan)
     }
 

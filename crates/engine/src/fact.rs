@@ -146,6 +146,8 @@ pub enum Fact {
         toolbox_id: String,
         /// The id of the stop.
         stop_id: String,
+        /// Who lifted it, as text for people.
+        by: String,
     },
     /// A generation of a toolbox takes calls.
     ToolboxUp {

@@ -2,7 +2,8 @@
 //!
 //! [`Facts`] numbers them on one bounded stream. A [`Follower`] reads it at its own pace: one that falls behind is told
 //! which facts it lost, and delays nothing. [`CallFacts`] makes the facts of one call, and passes its progress to a
-//! queue of the call's own. Without a follower a fact is not even built.
+//! queue of the call's own. Without a follower a fact is not even built. Stops and resumes have a stream of their own beside the
+//! numbered one, for a follower that is always there and wants no other facts.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -18,6 +19,9 @@ use super::latch::StopRecord;
 
 /// How many facts a follower may be behind.
 pub const BEHIND: usize = 4096;
+
+/// How many stops and resumes their follower may be behind. Each stop is one fact, whatever the number of toolboxes.
+const STOPS: usize = 256;
 
 /// How many steps the queue of a call holds; further ones are dropped until there is room. Updates leave half of it to
 /// the other steps.
@@ -44,6 +48,8 @@ struct Shared {
     /// The number of the last fact. Held while a fact is sent, so that the stream is in the order of the numbers.
     last: Mutex<u64>,
     stream: broadcast::Sender<Made>,
+    /// Only [`Fact::Stopped`] and [`Fact::Resumed`].
+    stops_and_resumes: broadcast::Sender<Arc<Fact>>,
     calls: AtomicU64,
     failed_calls: AtomicU64,
     stops: AtomicU64,
@@ -55,6 +61,7 @@ impl Default for Facts {
             begun: tokio::time::Instant::now(),
             last: Mutex::default(),
             stream: broadcast::Sender::new(BEHIND),
+            stops_and_resumes: broadcast::Sender::new(STOPS),
             calls: AtomicU64::new(0),
             failed_calls: AtomicU64::new(0),
             stops: AtomicU64::new(0),
@@ -71,6 +78,12 @@ impl Facts {
             stream: self.0.stream.subscribe(),
             next: *last + 1,
         }
+    }
+
+    /// Follows the stops and resumes that happen from now on.
+    #[must_use]
+    pub fn follow_stops(&self) -> StopFollower {
+        StopFollower(self.0.stops_and_resumes.subscribe())
     }
 
     /// The counts since the start.
@@ -132,12 +145,34 @@ impl Facts {
         if !itself {
             self.0.stops.fetch_add(1, Ordering::Relaxed);
         }
-        self.make(|| Fact::Stopped {
+        self.make_of_stop(|| Fact::Stopped {
             stop_id: stop.stop_id.clone(),
             reason: stop.reason.clone(),
             toolboxes: toolboxes.cloned().collect(),
             itself,
         });
+    }
+
+    pub(crate) fn resumed(&self, toolbox_id: &str, stop_id: &str, by: &str) {
+        self.make_of_stop(|| Fact::Resumed {
+            toolbox_id: toolbox_id.to_owned(),
+            stop_id: stop_id.to_owned(),
+            by: by.to_owned(),
+        });
+    }
+
+    /// Makes a fact about a stop, if there is a follower of either stream.
+    fn make_of_stop(&self, fact: impl FnOnce() -> Fact) {
+        let (followed, of_stops) = (self.is_followed(), &self.0.stops_and_resumes);
+        if !followed && of_stops.receiver_count() == 0 {
+            return;
+        }
+        let fact = Arc::new(fact());
+        // This fails when nothing follows the stops.
+        _ = of_stops.send(fact.clone());
+        if followed {
+            self.send(fact);
+        }
     }
 
     /// Makes a fact, if there is a follower.
@@ -287,6 +322,28 @@ pub enum Followed {
         /// The last that is lost.
         to: u64,
     },
+}
+
+/// Reads the stops and resumes.
+#[derive(Debug)]
+pub struct StopFollower(broadcast::Receiver<Arc<Fact>>);
+
+impl StopFollower {
+    /// The next [`Fact::Stopped`] or [`Fact::Resumed`], and how many were lost before it because the follower fell behind; `None`
+    /// when no more facts are made.
+    ///
+    /// # Cancel safety
+    /// Safe, but for the number of those that were lost.
+    pub async fn next(&mut self) -> Option<(u64, Arc<Fact>)> {
+        let mut lost = 0;
+        loop {
+            match self.0.recv().await {
+                Ok(fact) => return Some((lost, fact)),
+                Err(RecvError::Lagged(more)) => lost += more,
+                Err(RecvError::Closed) => return None,
+            }
+        }
+    }
 }
 
 /// Reads the stream of facts.

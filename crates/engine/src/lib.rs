@@ -40,7 +40,7 @@ use calls::Calls;
 pub use calls::Known;
 pub use course::Place;
 pub use fact::{Answer, Asked, Call, Fact, Made, Step};
-pub use facts::{BEHIND, CallFacts, Counts, Facts, Followed, Follower};
+pub use facts::{BEHIND, CallFacts, Counts, Facts, Followed, Follower, StopFollower};
 use known_toolbox::KnownToolbox;
 pub use known_toolbox::Lease;
 use known_toolboxes::KnownToolboxes;

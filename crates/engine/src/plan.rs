@@ -66,6 +66,8 @@ pub struct Plan {
     pub actions: Vec<PlannedAction>,
     /// The indexes of the actions of each wave, in the order of declaration.
     pub waves: Vec<Vec<usize>>,
+    /// What the toolbox says that the call would do, by language; nothing is checked.
+    pub sentences: BTreeMap<String, String>,
 }
 
 impl Plan {
@@ -125,6 +127,7 @@ impl Plan {
         Ok(Self {
             actions: planned,
             waves,
+            sentences: BTreeMap::new(),
         })
     }
 

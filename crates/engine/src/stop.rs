@@ -9,7 +9,6 @@ use futures_util::future::{BoxFuture, join_all};
 use tokio::time::timeout;
 
 use super::call::Cause;
-use super::fact::Fact;
 use super::known_toolbox::KnownToolbox;
 use super::latch::{LiftError, StopRecord};
 use super::subsystem::ALL;
@@ -177,14 +176,14 @@ impl Engine {
         Box::pin(join_all(halts))
     }
 
-    /// Lifts the stop `stop_id` of a toolbox, if the toolbox agrees.
+    /// Lifts the stop `stop_id` of a toolbox, if the toolbox agrees. `by` is who asks for it, as text for people.
     ///
     /// # Errors
     /// See [`ResumeError`]. The toolbox stays latched.
     ///
     /// # Cancel safety
     /// Dropped before it is ready, the toolbox stays latched.
-    pub async fn resume(&self, toolbox_id: &str, stop_id: &str) -> Result<(), ResumeError> {
+    pub async fn resume(&self, toolbox_id: &str, stop_id: &str, by: &str) -> Result<(), ResumeError> {
         let (known, everything) = {
             let toolboxes = self.toolboxes.read();
             (
@@ -199,11 +198,11 @@ impl Engine {
                 stop_id: everything.stop_id,
             });
         }
-        self.resume_toolbox(&known, stop_id).await
+        self.resume_toolbox(&known, stop_id, by).await
     }
 
     /// Lifts the stop `stop_id` wherever it holds: the stop of everything, the latch of each installed toolbox that
-    /// agrees, and the latches of toolboxes that are not installed. Returns the result for each installed one.
+    /// agrees, and the latches of toolboxes that are not installed. Returns the result for each installed one. `by` is as in [`Self::resume`].
     ///
     /// # Errors
     /// Another stop holds everything, or this one holds nothing.
@@ -211,7 +210,7 @@ impl Engine {
     /// # Cancel safety
     /// If it is dropped while it asks the toolboxes, the stop of everything and the latches of toolboxes that are not
     /// installed are lifted already. An installed toolbox stays latched, unless it has agreed by then.
-    pub async fn resume_all(&self, stop_id: &str) -> Result<Vec<Resumed>, ResumeError> {
+    pub async fn resume_all(&self, stop_id: &str, by: &str) -> Result<Vec<Resumed>, ResumeError> {
         let mut everything = false;
         let held = {
             let mut toolboxes = self.toolboxes.write();
@@ -240,26 +239,26 @@ impl Engine {
             held
         };
         if everything {
-            self.resumed(ALL, stop_id);
+            self.facts.resumed(ALL, stop_id, by);
         }
         let (installed, absent): (Vec<_>, Vec<_>) = held.into_iter().partition(|s| s.is_installed());
         for known in absent {
             // This fails if a newer stop came in between, which then holds the toolbox.
             if known.latch.lift(stop_id).is_ok() {
-                self.resumed(&known.toolbox_id, stop_id);
+                self.facts.resumed(&known.toolbox_id, stop_id, by);
             }
         }
         self.latches_changed();
         let asked = installed.iter().map(|known| async move {
             Resumed {
                 toolbox_id: known.toolbox_id.clone(),
-                refused: self.resume_toolbox(known, stop_id).await.err(),
+                refused: self.resume_toolbox(known, stop_id, by).await.err(),
             }
         });
         Ok(join_all(asked).await)
     }
 
-    async fn resume_toolbox(&self, known: &KnownToolbox, stop_id: &str) -> Result<(), ResumeError> {
+    async fn resume_toolbox(&self, known: &KnownToolbox, stop_id: &str, by: &str) -> Result<(), ResumeError> {
         let toolbox_id = known.toolbox_id.clone();
         let latch_error = |source| ResumeError::Latch {
             toolbox_id: toolbox_id.clone(),
@@ -295,15 +294,8 @@ impl Engine {
         known.latch.lift(stop_id).map_err(latch_error)?;
         self.latches_changed();
         tracing::warn!(toolbox = toolbox_id, stop_id, "emergency stop lifted");
-        self.resumed(&toolbox_id, stop_id);
+        self.facts.resumed(&toolbox_id, stop_id, by);
         Ok(())
-    }
-
-    fn resumed(&self, toolbox_id: &str, stop_id: &str) {
-        self.facts.make(|| Fact::Resumed {
-            toolbox_id: toolbox_id.to_owned(),
-            stop_id: stop_id.to_owned(),
-        });
     }
 
     /// The stop that holds a toolbox, including one that is not loaded now; under `all`, the stop that holds

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::future::{BoxFuture, ready};
-use ovos_toolbox_wire::{Action, Completion, Conclusion, Failure, Object, Progress, Report, Start};
+use ovos_toolbox_wire::{Completion, Conclusion, Failure, Object, Plan, Progress, Report, Start};
 use serde_json::Value;
 
 /// The number of one run of one action, unique for the life of the service.
@@ -104,7 +104,7 @@ pub trait Toolbox: Send + Sync + 'static {
         &'a self,
         _tool: &'a str,
         _args: &'a Object,
-    ) -> BoxFuture<'a, Result<Option<Vec<Action>>, Unanswered>> {
+    ) -> BoxFuture<'a, Result<Option<Plan>, Unanswered>> {
         Box::pin(ready(Ok(None)))
     }
 

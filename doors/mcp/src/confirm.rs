@@ -104,7 +104,7 @@ fn asks_its_user(context: &RequestContext<RoleServer>) -> bool {
 fn form(confirm: &Confirm) -> ElicitRequest {
     ElicitRequest::new(ElicitRequestParams::FormElicitationParams {
         meta: None,
-        message: format!("Let this run? {}", confirm.text),
+        message: format!("Let this run? {}\n{}", confirm.text, confirm.plan),
         requested_schema: ElicitationSchema::new(std::collections::BTreeMap::new()),
     })
 }

@@ -14,8 +14,8 @@ use rustix::process::{
     Pid, Signal, WaitOptions, getpid, getppid, kill_process, set_child_subreaper,
     set_parent_process_death_signal, wait,
 };
+use signals::Ending;
 use tokio::process::Command;
-use tokio::signal::unix::{SignalKind, signal};
 
 /// How long a server has to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(1);
@@ -43,7 +43,7 @@ pub(crate) fn keep(parent: &str, command: &[OsString]) -> ExitCode {
 async fn run(parent: &str, command: &[OsString]) -> Result<ExitStatus, String> {
     let trouble = |what: &str, error: &dyn std::fmt::Display| format!("{what}: {error}");
     // The handler is installed before the kernel is asked to send the signal.
-    let mut asked = signal(SignalKind::terminate()).map_err(|error| trouble("SIGTERM", &error))?;
+    let mut ending = Ending::listen().map_err(|error| trouble("signals", &error))?;
     set_parent_process_death_signal(Some(Signal::TERM)).map_err(|error| trouble("PDEATHSIG", &error))?;
     set_child_subreaper(Some(getpid())).map_err(|error| trouble("subreaper", &error))?;
     let alive = getppid().is_some_and(|pid| pid.as_raw_nonzero().to_string() == parent);
@@ -64,7 +64,7 @@ async fn run(parent: &str, command: &[OsString]) -> Result<ExitStatus, String> {
     let ended = |error: std::io::Error| trouble("wait", &error);
     tokio::select! {
         status = child.wait() => return status.map_err(ended),
-        _ = asked.recv() => {}
+        _ = ending.next() => {}
     }
     if let Some(pid) = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)) {
         // The process may have ended just now.

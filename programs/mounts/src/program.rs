@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ovos_toolbox_wire::Manifest;
 use protocol::{Hello, Notice, Order, PROTOCOL, Raw};
-use tokio::signal::unix::{SignalKind, signal};
+use signals::Ending;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::sleep_until;
 
@@ -72,7 +72,7 @@ async fn serve(
 ) -> Result<(), String> {
     // The channel needs no limit: it has as many ends as there are runs, which `max_queued` limits.
     let (ends, mut ended) = unbounded_channel();
-    let mut terminated = signal(SignalKind::terminate()).map_err(|error| format!("SIGTERM: {error}"))?;
+    let mut ending = Ending::listen().map_err(|error| format!("signals: {error}"))?;
     let mut served: Option<Served> = None;
     // The emergency stop that became known before the toolbox was opened, if any.
     let mut epoch = 0;
@@ -126,7 +126,7 @@ async fn serve(
                     served.ended(end);
                 }
             }
-            _ = terminated.recv() => return Ok(()),
+            _ = ending.next() => return Ok(()),
             () = over => {}
         }
     }

@@ -37,6 +37,8 @@ KILLED = 70
 #: The `seq` of the guard's own halt.
 _OWN_SEQ = -1
 
+# What a person, a closed terminal or a service manager sends to end a program.
+ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 SignalSockets = Tuple[socket.socket, socket.socket]
 
 
@@ -133,8 +135,10 @@ class Guard:
         self._link.flush()
         gone = ""
         if self._wake.fileno() in ready:
-            if signal.SIGTERM in self._wake.recv(4096):
-                gone = "SIGTERM"
+            came = self._wake.recv(4096)
+            for number in ENDING:
+                if number in came:
+                    gone = number.name
         if self._status is None:
             done, status = os.waitpid(self._child, os.WNOHANG)
             self._status = status if done else None
@@ -316,11 +320,11 @@ class Guard:
 
 
 def _signals() -> SignalSockets:
-    """A socket that becomes readable when SIGTERM or SIGCHLD comes, and the one that Python writes to."""
+    """A socket that becomes readable when a signal that ends the program or SIGCHLD comes, and the one that Python writes to."""
     wake, written = socket.socketpair()
     wake.setblocking(False)
     written.setblocking(False)
-    for number in (signal.SIGTERM, signal.SIGCHLD):
+    for number in (*ENDING, signal.SIGCHLD):
         signal.signal(number, lambda *_: None)
     signal.set_wakeup_fd(written.fileno(), warn_on_full_buffer=False)
     return wake, written
@@ -331,5 +335,5 @@ def _reset(signal_sockets: SignalSockets) -> None:
     signal.set_wakeup_fd(-1)
     for end in signal_sockets:
         end.close()
-    for number in (signal.SIGTERM, signal.SIGCHLD):
+    for number in (*ENDING, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)

@@ -19,6 +19,7 @@ pub mod mavsdk;
 mod reserve;
 mod run_log;
 mod scene;
+mod sentences;
 mod toolbox;
 mod tools;
 mod vehicle;

@@ -3,6 +3,7 @@
 //! Owns only the [`Fleet`]. Every call ends in a result, even when it is cancelled or stopped, because models read
 //! results rather than errors. Read [`Drone`].
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,7 @@ use crate::answer::{self, Reply};
 use crate::config::Config;
 use crate::fleet::Fleet;
 use crate::guard::Caller;
+use crate::sentences;
 use crate::tools::{self, Entry};
 use crate::vehicle::{Braked, Gate, Outside, Resting, Vehicle, stop_from_nothing};
 
@@ -86,6 +88,10 @@ impl Toolbox for Drone {
     fn actions(&self) -> Vec<ActionHandler<Self>> {
         // `takeoff` with `arm: true` arms as its first step.
         vec![ActionHandler::new("arm", step)]
+    }
+
+    fn sentences(&self, tool: &str, args: &Object) -> BTreeMap<String, String> {
+        sentences::of(tool, args)
     }
 
     fn halt(&self, halt: &Halt) -> Result<(), ToolError> {

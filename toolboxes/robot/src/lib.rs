@@ -21,6 +21,7 @@ pub mod resolve;
 pub mod robots;
 pub mod ros;
 pub mod run;
+mod sentences;
 mod servo;
 pub mod step;
 pub mod store;

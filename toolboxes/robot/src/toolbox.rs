@@ -2,6 +2,7 @@
 //!
 //! Owns opening, halting and closing them. Read [`Robots`].
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
@@ -19,6 +20,7 @@ use crate::model::{Model, ModelError};
 use crate::recognition;
 use crate::robots::{Robots, each};
 use crate::run::run;
+use crate::sentences;
 use crate::step;
 use crate::subsystem::Subsystem;
 use crate::tools;
@@ -82,6 +84,10 @@ impl Toolbox for Robots {
             .chain(&step::FILE_NAMES)
             .chain(&recognition::TOOLS);
         names.map(|name| ActionHandler::new(name, run)).collect()
+    }
+
+    fn sentences(&self, tool: &str, args: &Object) -> BTreeMap<String, String> {
+        sentences::of(tool, args)
     }
 
     fn halt(&self, halt: &Halt) -> Result<(), ToolError> {

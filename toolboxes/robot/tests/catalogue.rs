@@ -38,6 +38,74 @@ fn names(harness: &Harness) -> BTreeSet<String> {
     harness.tools().into_iter().map(|tool| tool.name).collect()
 }
 
+/// What a person is asked before a call runs.
+#[test]
+fn what_changes_or_moves_something_says_so_in_a_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let robot = Harness::open::<Robots>(fast(&folder)).unwrap();
+    let asked: BTreeSet<String> = robot
+        .tools()
+        .into_iter()
+        .filter(|tool| matches!(tool.effect, Effect::Motion | Effect::Write))
+        .map(|tool| tool.name)
+        .collect();
+    let mut unsaid = asked.clone();
+    for (tool, args) in calls() {
+        let sentences = robot.planned(tool, args.clone()).unwrap().unwrap().sentences;
+        if !asked.contains(tool) {
+            continue;
+        }
+        let english = sentences
+            .get("en")
+            .unwrap_or_else(|| panic!("{tool} {args} has no sentence"));
+        assert!(
+            !english.contains(['{', '}', '[', ']']),
+            "{tool} {args}: {english}"
+        );
+        unsaid.remove(tool);
+    }
+    assert!(unsaid.is_empty(), "never tried: {unsaid:?}");
+    for (tool, args, english, german) in [
+        (
+            "spin",
+            json!({"direction": "clockwise", "degrees": 30.0, "speed": 0.5}),
+            "turn the robot 30 degrees to the right",
+            "den Roboter um 30 Grad nach rechts drehen",
+        ),
+        (
+            "turn",
+            json!({"target": -45.5, "speed": 0.5}),
+            "turn the robot 45.5 degrees to the right",
+            "den Roboter um 45,5 Grad nach rechts drehen",
+        ),
+        (
+            "walk",
+            json!({"direction": "backward", "speed": 0.3, "duration": 2.0}),
+            "walk backward for 2 seconds at 0.3 metres a second",
+            "2 Sekunden lang mit 0,3 Metern in der Sekunde rückwärts gehen",
+        ),
+        (
+            "wave",
+            json!({"arm": "left", "style": "friendly"}),
+            "wave with the left arm",
+            "mit dem linken Arm winken",
+        ),
+        (
+            "pick_object",
+            json!({"object": "cup\" and run", "hand": "left"}),
+            "pick up \"cup' and run\" with the left hand",
+            "\"cup' and run\" mit der linken Hand aufheben",
+        ),
+    ] {
+        let sentences = robot.planned(tool, args.clone()).unwrap().unwrap().sentences;
+        assert_eq!(
+            (sentences["en"].as_str(), sentences["de"].as_str()),
+            (english, german),
+            "{tool} {args}"
+        );
+    }
+}
+
 #[test]
 fn every_tool_is_done_on_the_simulator() {
     let folder = tempfile::tempdir().unwrap();

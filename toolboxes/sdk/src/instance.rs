@@ -3,7 +3,7 @@
 //! Owns the order of operations: register before spawn, disarm before halt, cancel before close. All of it is safe code
 //! that the boundary calls with text. Read [`Instance::start`] and [`Instance::close`].
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -25,6 +25,7 @@ use crate::context::ActionInfo;
 use crate::gate::Gate;
 use crate::host::Requests;
 use crate::run::{Completer, Run, Runs, supervise};
+use crate::tool::parse;
 use crate::{ActionHandler, Context, Halt, Host, Options, Tool, ToolError, Toolbox, log};
 
 /// The host gives `open` and `close` 10 s each; these limits are shorter.
@@ -151,7 +152,13 @@ impl<T: Toolbox> Instance<T> {
 
     pub(crate) fn plan(&self, tool: &str, args: &str) -> Result<String, ToolError> {
         let table = self.table();
-        let plan = find(&table.tools, tool)?.make_plan(&self.toolbox, args)?;
+        let tool_of_it = find(&table.tools, tool)?;
+        // What only reads is not confirmed.
+        let sentences = match tool_of_it.definition().effect {
+            Effect::Read => BTreeMap::new(),
+            _ => self.toolbox.sentences(tool, &parse(args)?),
+        };
+        let plan = tool_of_it.make_plan(&self.toolbox, args, &sentences)?;
         plan.ok_or_else(|| {
             ToolError::with_status(status::UNKNOWN_TOOL, "NoPlan", format!("{tool} needs no plan"))
         })

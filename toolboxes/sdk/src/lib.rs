@@ -25,6 +25,7 @@ mod integer;
 mod log;
 mod run;
 mod schema;
+pub mod sentence;
 pub mod testing;
 mod tool;
 mod toolbox;
@@ -43,6 +44,11 @@ pub use units::{UnitError, Units, optional_unit};
 pub use ovos_toolbox_abi as abi;
 pub use ovos_toolbox_wire as wire;
 pub use {schemars, serde, serde_json, tokio, tracing};
+
+/// The listings of the page for authors are compiled with the doctests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/writing-a-toolbox.md")]
+pub struct WritingAToolbox;
 
 /// Everything a toolbox usually needs: `use ovos_toolbox_sdk::prelude::*;`.
 pub mod prelude {

@@ -244,6 +244,17 @@ impl Harness {
     /// # Panics
     /// The plan does not match `schemas/abi`.
     pub fn plan(&self, tool: &str, args: Value) -> Result<Option<Vec<Action>>, Refused> {
+        Ok(self.planned(tool, args)?.map(|plan| plan.actions))
+    }
+
+    /// The plan of a call with its sentences; `None` if the toolbox leaves it to the host.
+    ///
+    /// # Errors
+    /// The toolbox refused the arguments.
+    ///
+    /// # Panics
+    /// The plan does not match `schemas/abi`.
+    pub fn planned(&self, tool: &str, args: Value) -> Result<Option<Plan>, Refused> {
         // SAFETY: the table follows toolbox.h.
         let Some(plan) = (unsafe { (*self.table).plan }) else {
             return Ok(None);
@@ -256,7 +267,7 @@ impl Harness {
                 let plan: Plan =
                     serde_json::from_str(&text).unwrap_or_else(|error| panic!("plan {text}: {error}"));
                 assert!(!plan.actions.is_empty(), "a plan has at least one action");
-                Ok(Some(plan.actions))
+                Ok(Some(plan))
             }
             Err(refused) if refused.status == status::UNKNOWN_TOOL => Ok(None),
             Err(refused) => Err(refused),

@@ -4,16 +4,17 @@
 //! and written directly from the result type, never through a `Value`, so that integers of any size survive. Read
 //! [`Tool`].
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use ovos_toolbox_wire::{Action, Effect, Object, Report, ToolDefinition};
+use ovos_toolbox_wire::{Action, Effect, Object, Plan, Report, ToolDefinition};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 use crate::schema::{argument_schema, output_schema};
 use crate::{Context, ToolError};
@@ -207,13 +208,21 @@ impl<T: Send + Sync + 'static> Tool<T> {
         self.start.as_ref()
     }
 
-    /// `{"actions": [...]}`, or `None` for the host's one-action plan.
-    pub(crate) fn make_plan(&self, toolbox: &T, args: &str) -> Result<Option<String>, ToolError> {
+    /// `{"actions": [...], "sentences": {...}}`, or `None` for the host's one-action plan without a sentence.
+    pub(crate) fn make_plan(
+        &self,
+        toolbox: &T,
+        args: &str,
+        sentences: &BTreeMap<String, String>,
+    ) -> Result<Option<String>, ToolError> {
         if let Some(plan) = &self.plan {
-            let actions = plan(toolbox, args)?;
-            return Ok(Some(serde_json::to_string(&json!({ "actions": actions }))?));
+            let plan = Plan {
+                actions: plan(toolbox, args)?,
+                sentences: sentences.clone(),
+            };
+            return Ok(Some(serde_json::to_string(&plan)?));
         }
-        if self.subsystems.is_empty() {
+        if self.subsystems.is_empty() && sentences.is_empty() {
             return Ok(None);
         }
         // The arguments are passed on as their original text.
@@ -223,10 +232,10 @@ impl<T: Send + Sync + 'static> Tool<T> {
             subsystems: &self.subsystems,
             params,
         };
-        Ok(Some(format!(
-            "{{\"actions\":[{}]}}",
-            serde_json::to_string(&action)?
-        )))
+        Ok(Some(serde_json::to_string(&WholePlan {
+            actions: [action],
+            sentences,
+        })?))
     }
 
     /// The result as JSON text, or `None` if the host makes it from the report.
@@ -241,6 +250,13 @@ impl<T: Send + Sync + 'static> Tool<T> {
         };
         conclude(toolbox, args, parse(report)?).map(Some)
     }
+}
+
+#[derive(Serialize)]
+struct WholePlan<'a> {
+    actions: [Whole<'a>; 1],
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    sentences: &'a BTreeMap<String, String>,
 }
 
 #[derive(Serialize)]
@@ -299,6 +315,6 @@ where
     })
 }
 
-fn parse<A: DeserializeOwned>(text: &str) -> Result<A, ToolError> {
+pub(crate) fn parse<A: DeserializeOwned>(text: &str) -> Result<A, ToolError> {
     serde_json::from_str(if text.is_empty() { "{}" } else { text }).map_err(ToolError::bad_args)
 }

@@ -3,9 +3,10 @@
 //! Owns the trait and its plain arguments. Every method has a default except manifest, open, tools, the type of the
 //! configuration, and `halt`. Read [`Toolbox`].
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use ovos_toolbox_wire::Manifest;
+use ovos_toolbox_wire::{Manifest, Object};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -46,6 +47,16 @@ pub trait Toolbox: Sized + Send + Sync + 'static {
     #[must_use]
     fn actions(&self) -> Vec<ActionHandler<Self>> {
         Vec::new()
+    }
+
+    /// What a call would do, as a sentence by language (`en`, `de`), for the person who has to confirm it. It completes "Shall I
+    /// ...?" and has the arguments with their units, because it is what a voice says: [`sentence::sentences`](crate::sentence::sentences)
+    /// makes it from a table. Pure and fast: it is asked with each plan. Without one the service makes a sentence from the tool's name
+    /// and its arguments.
+    #[must_use]
+    fn sentences(&self, tool: &str, args: &Object) -> BTreeMap<String, String> {
+        let _ = (tool, args);
+        BTreeMap::new()
     }
 
     /// Sends the command that ends motion and returns within 50 ms, without waiting for the machine to come to rest.

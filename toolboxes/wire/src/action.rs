@@ -1,5 +1,7 @@
 //! Plans and the start of an action.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -47,6 +49,20 @@ impl Action {
 pub struct Plan {
     /// The actions, in the order in which those of one subsystem run.
     pub actions: Vec<Action>,
+    /// What the call would do, as a sentence for the person who confirms it, by language: `{"en": "turn the robot 30 degrees to the
+    /// right"}`. It completes "Shall I ...?": no capital, no full stop. Without one in the person's language English is used, and
+    /// without any the service makes one from the tool and its arguments.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sentences: BTreeMap<String, String>,
+}
+
+impl From<Vec<Action>> for Plan {
+    fn from(actions: Vec<Action>) -> Self {
+        Self {
+            actions,
+            sentences: BTreeMap::new(),
+        }
+    }
 }
 
 /// The call, as an action sees it.

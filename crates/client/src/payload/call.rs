@@ -84,8 +84,13 @@ pub struct Confirm {
     pub id: String,
     /// For the key `confirm` of the same request; for one run.
     pub token: String,
-    /// What the call would do, to be shown to a person or said.
+    /// What the call would do, to be said or shown to a person: it completes "Shall I ...?", in the language of the session where the
+    /// toolbox has a sentence in it, and in English otherwise.
     pub text: String,
+    /// The actions of the plan with their parameters, for a person who wants to know exactly.
+    #[serde(default)]
+    #[schemars(!default)]
+    pub plan: String,
     /// Milliseconds until it has to be asked for again.
     pub expires_ms: u64,
 }

@@ -210,7 +210,8 @@ pub struct StoppedToolbox {
     pub error: Option<String>,
 }
 
-/// `ovos.tools.event`: what a toolbox reports by itself.
+/// `ovos.tools.event`: what a toolbox reports by itself; and from the service, of each toolbox that it is about, the kinds
+/// `emergency_stop` and `resumed`, whose data is `{stop_id, by}`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct EventMessage {
     /// The toolbox.

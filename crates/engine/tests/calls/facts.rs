@@ -66,11 +66,17 @@ impl Done {
             }
             Self::StopsAndResumes => {
                 let stopped = rig.engine.stop(&StopTarget::All, "a test").await;
-                rig.engine.resume("robot", &stopped[0].stop_id).await.unwrap();
+                rig.engine
+                    .resume("robot", &stopped[0].stop_id, "a test")
+                    .await
+                    .unwrap();
             }
             Self::StopsItselfAndResumesAll => {
                 let stopped = rig.engine.stop_itself("robot", "a button").await;
-                rig.engine.resume_all(&stopped[0].stop_id).await.unwrap();
+                rig.engine
+                    .resume_all(&stopped[0].stop_id, "a test")
+                    .await
+                    .unwrap();
             }
             Self::ReplacesTheToolbox => {
                 rig.attach(2);
@@ -126,7 +132,10 @@ async fn counts_do_not_depend_on_followers() {
         rig.spawn(rig.received(request("look"))).report().await;
         let stopped = rig.engine.stop(&StopTarget::All, "a test").await;
         rig.spawn(rig.received(rig.request("left"))).refusal().await;
-        rig.engine.resume("robot", &stopped[0].stop_id).await.unwrap();
+        rig.engine
+            .resume("robot", &stopped[0].stop_id, "a test")
+            .await
+            .unwrap();
         rig.engine.stop_itself("robot", "a button").await;
         let counts = Counts {
             calls: 2,

@@ -70,7 +70,7 @@ async fn a_toolbox_that_is_removed_while_it_is_latched_comes_back_latched_until_
         .stop_id
         .clone();
     without_arm(&rig);
-    let by_itself = rig.engine.resume("arm", &first).await;
+    let by_itself = rig.engine.resume("arm", &first, "a test").await;
     assert_eq!(by_itself, Err(ResumeError::NotInstalled("arm".into())));
     // A stop of everything latches the removed toolbox, too, and does not report it.
     let stopped = rig.engine.stop(&StopTarget::All, "again").await;
@@ -81,9 +81,9 @@ async fn a_toolbox_that_is_removed_while_it_is_latched_comes_back_latched_until_
     assert_eq!(arm.halted().len(), 1, "halted as soon as it came");
     without_arm(&rig);
 
-    let older = rig.engine.resume_all(&first).await.unwrap_err();
+    let older = rig.engine.resume_all(&first, "a test").await.unwrap_err();
     assert_eq!(older, ResumeError::HoldsNothing(first));
-    let resumed = rig.engine.resume_all(&second).await.unwrap();
+    let resumed = rig.engine.resume_all(&second, "a test").await.unwrap();
     let told: Vec<_> = resumed
         .iter()
         .map(|it| (it.toolbox_id.as_str(), &it.refused))
@@ -133,12 +133,15 @@ async fn one_stop_holds_every_toolbox_until_a_resume_of_everything() {
             stop_id: stop_id.into(),
         })
     };
-    assert_eq!(engine.resume("arm", "stop-1").await, held("arm", "stop-1"));
+    assert_eq!(
+        engine.resume("arm", "stop-1", "a test").await,
+        held("arm", "stop-1")
+    );
     // A newer stop of everything replaces it, and so it outlives the service, too.
     let newer = engine.stop(&StopTarget::All, "a test").await[0].stop_id.clone();
     assert_eq!(engine.latched()["all"].stop_id, newer);
     assert!(
-        engine.resume_all("stop-1").await.is_err(),
+        engine.resume_all("stop-1", "a test").await.is_err(),
         "an older resume lifts nothing"
     );
     let base = attach("base");
@@ -146,10 +149,13 @@ async fn one_stop_holds_every_toolbox_until_a_resume_of_everything() {
     // A later stop of one toolbox stays when the stop of everything is lifted.
     let base_alone = StopTarget::Toolboxes(vec!["base".into()]);
     let of_base = engine.stop(&base_alone, "its own").await[0].stop_id.clone();
-    assert_eq!(engine.resume("base", &of_base).await, held("base", &newer));
+    assert_eq!(
+        engine.resume("base", &of_base, "a test").await,
+        held("base", &newer)
+    );
     base.resumes(Answer::Yes);
     arm.resumes(Answer::No);
-    let resumed = engine.resume_all(&newer).await.unwrap();
+    let resumed = engine.resume_all(&newer, "a test").await.unwrap();
     assert_eq!(resumed.len(), 1, "{resumed:?}");
     assert!(
         matches!(&resumed[0].refused, Some(ResumeError::Refused { .. })),
@@ -158,8 +164,8 @@ async fn one_stop_holds_every_toolbox_until_a_resume_of_everything() {
     assert_eq!(engine.latch("all"), None);
     assert!(engine.latched().keys().eq(["arm", "base"]));
     arm.resumes(Answer::Yes);
-    engine.resume("arm", &newer).await.unwrap();
-    engine.resume("base", &of_base).await.unwrap();
+    engine.resume("arm", &newer, "a test").await.unwrap();
+    engine.resume("base", &of_base, "a test").await.unwrap();
     assert_eq!(attach("late").halted(), []);
     assert!(engine.latched().is_empty());
 }
@@ -179,7 +185,7 @@ async fn a_stop_of_everything_holds_what_is_still_being_loaded() {
             assert_eq!(late.halted().len(), usize::from(held), "{target:?}");
             rig.toolbox.resumes(Answer::Yes);
             late.resumes(Answer::Yes);
-            rig.engine.resume_all(&stop_id).await.unwrap();
+            rig.engine.resume_all(&stop_id, "a test").await.unwrap();
             assert!(rig.engine.latched().is_empty(), "{target:?}");
         }
     }
@@ -195,7 +201,7 @@ async fn a_dropped_resume_still_notifies_of_what_it_has_lifted() {
     rig.toolbox.resumes(Answer::Never);
     let mut latches = rig.engine.watch_latches();
     latches.mark_unchanged();
-    let resume = tokio::time::timeout(Duration::ZERO, rig.engine.resume_all(&stop_id));
+    let resume = tokio::time::timeout(Duration::ZERO, rig.engine.resume_all(&stop_id, "a test"));
     assert!(resume.await.is_err(), "the toolbox does not answer");
     assert!(latches.has_changed().unwrap());
     assert!(
@@ -208,20 +214,23 @@ async fn a_dropped_resume_still_notifies_of_what_it_has_lifted() {
 async fn a_resume_lifts_only_the_stop_it_names() {
     let rig = rig();
     rig.toolbox.script("swing", Script::takes(1));
-    let nothing = rig.engine.resume("robot", "stop-0").await.unwrap_err();
+    let nothing = rig.engine.resume("robot", "stop-0", "a test").await.unwrap_err();
     let latch = |source| ResumeError::Latch {
         toolbox_id: "robot".into(),
         source,
     };
     assert_eq!(nothing, latch(LiftError::NotLatched));
     assert_eq!(
-        rig.engine.resume("unknown", "stop-0").await.unwrap_err(),
+        rig.engine
+            .resume("unknown", "stop-0", "a test")
+            .await
+            .unwrap_err(),
         ResumeError::UnknownToolbox("unknown".into())
     );
     let older = stop(&rig).await;
     let newer = stop(&rig).await;
     assert_ne!(older, newer);
-    let refused = rig.engine.resume("robot", &older).await.unwrap_err();
+    let refused = rig.engine.resume("robot", &older, "a test").await.unwrap_err();
     assert_eq!(
         refused,
         latch(LiftError::OtherStop {
@@ -230,10 +239,13 @@ async fn a_resume_lifts_only_the_stop_it_names() {
         })
     );
     assert!(rig.engine.latch("robot").is_some());
-    rig.engine.resume("robot", &newer).await.unwrap();
+    rig.engine.resume("robot", &newer, "a test").await.unwrap();
     assert_eq!(rig.engine.latch("robot"), None);
     assert_eq!(rig.motion("swing").report().await.outcome, CallOutcome::Completed);
-    assert!(rig.engine.resume("robot", &newer).await.is_err(), "and only once");
+    assert!(
+        rig.engine.resume("robot", &newer, "a test").await.is_err(),
+        "and only once"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -245,7 +257,7 @@ async fn a_toolbox_may_refuse_to_be_resumed() {
         let rig = rig();
         rig.toolbox.resumes(answer);
         let stop_id = stop(&rig).await;
-        let error = rig.engine.resume("robot", &stop_id).await.unwrap_err();
+        let error = rig.engine.resume("robot", &stop_id, "a test").await.unwrap_err();
         assert_eq!(error.to_string(), format!("toolbox `robot` refuses: {expected}"));
         assert_eq!(rig.engine.latch("robot").unwrap().stop_id, stop_id);
     }
@@ -254,7 +266,7 @@ async fn a_toolbox_may_refuse_to_be_resumed() {
     rig.engine.set_installed(&BTreeSet::from(["robot"]));
     rig.engine.detach("robot", GENERATION);
     assert_eq!(
-        rig.engine.resume("robot", &stop_id).await,
+        rig.engine.resume("robot", &stop_id, "a test").await,
         Err(ResumeError::NotRunning("robot".into()))
     );
 }
@@ -269,7 +281,7 @@ async fn a_stop_that_comes_while_the_toolbox_is_asked_is_not_lifted() {
             drop(engine.stop(&StopTarget::All, "pressed again"));
         }
     });
-    let error = rig.engine.resume("robot", &older).await.unwrap_err();
+    let error = rig.engine.resume("robot", &older, "a test").await.unwrap_err();
     assert!(
         matches!(
             error,
@@ -293,7 +305,7 @@ async fn a_call_from_before_a_stop_starts_nothing_after_the_resume() {
     let call = rig.motion("swing");
     rig.toolbox.until_started("swing").await;
     let stop_id = stop(&rig).await;
-    rig.engine.resume("robot", &stop_id).await.unwrap();
+    rig.engine.resume("robot", &stop_id, "a test").await.unwrap();
     let report = call.report().await;
     assert_eq!(rig.toolbox.started(), ["swing"], "{report:?}");
     assert_eq!(report.outcome, CallOutcome::Stopped);
@@ -337,7 +349,7 @@ async fn the_latch_outlives_reloads_and_restarts() {
         matches!(end, CallEnd::Refused(Refusal::Latched { .. })),
         "{end:?}"
     );
-    engine.resume("robot", &stop_id).await.unwrap();
+    engine.resume("robot", &stop_id, "a test").await.unwrap();
     assert!(engine.latched().is_empty());
 }
 
@@ -351,16 +363,16 @@ async fn a_toolbox_that_is_not_loaded_yet_is_held_like_any_other() {
     assert_eq!(engine.latch("arm"), Some(record("stop-1")));
     engine.set_installed(&BTreeSet::from(["arm"]));
     let not_running = Err(ResumeError::NotRunning("arm".into()));
-    assert_eq!(engine.resume("arm", "stop-1").await, not_running);
+    assert_eq!(engine.resume("arm", "stop-1", "a test").await, not_running);
     let stopped = engine.stop(&StopTarget::All, "a test").await;
     assert_eq!(stopped[0].unreached.as_deref(), Some("it is not running"));
     let arm = Shared(MemoryToolbox::new());
     engine.attach("arm", 1, Arc::new(arm), Limits::default());
     assert!(
-        engine.resume("arm", "stop-1").await.is_err(),
+        engine.resume("arm", "stop-1", "a test").await.is_err(),
         "a newer stop holds it"
     );
-    engine.resume("arm", &stopped[0].stop_id).await.unwrap();
+    engine.resume("arm", &stopped[0].stop_id, "a test").await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -375,9 +387,9 @@ async fn every_change_of_a_latch_can_be_watched() {
     assert!(!changed());
     let stop_id = stop(&rig).await;
     assert!(changed());
-    rig.engine.resume("robot", "stop-0").await.unwrap_err();
+    rig.engine.resume("robot", "stop-0", "a test").await.unwrap_err();
     assert!(!changed());
-    rig.engine.resume("robot", &stop_id).await.unwrap();
+    rig.engine.resume("robot", &stop_id, "a test").await.unwrap();
     assert!(changed());
 }
 
@@ -416,7 +428,7 @@ async fn a_toolbox_that_stops_itself_while_it_is_stopped_changes_nothing() {
     let stop_id = stop(&rig).await;
     assert_eq!(*echoes.lock().unwrap(), 1);
     assert_eq!(rig.engine.latch("robot").unwrap().stop_id, stop_id);
-    rig.engine.resume("robot", &stop_id).await.unwrap();
+    rig.engine.resume("robot", &stop_id, "a test").await.unwrap();
     assert_eq!(rig.engine.latch("robot"), None);
 }
 
@@ -431,7 +443,7 @@ async fn a_toolbox_that_stops_itself_during_its_resume_stays_stopped() {
             drop(engine.stop_itself("robot", "its button"));
         }
     });
-    assert!(rig.engine.resume("robot", &stop_id).await.is_err());
+    assert!(rig.engine.resume("robot", &stop_id, "a test").await.is_err());
     let holder = rig.engine.latch("robot").unwrap();
     assert_ne!(holder.stop_id, stop_id);
     assert_eq!(holder.reason, "its button");
@@ -447,7 +459,7 @@ async fn every_live_copy_has_to_agree_to_a_resume() {
     let limits = Limits::default();
     rig.engine
         .attach("robot", GENERATION + 1, Arc::new(Shared(next.clone())), limits);
-    let refused = rig.engine.resume("robot", &stop_id).await;
+    let refused = rig.engine.resume("robot", &stop_id, "a test").await;
     assert!(matches!(refused, Err(ResumeError::Refused { .. })), "{refused:?}");
     assert_eq!(
         next.log().last(),
@@ -455,5 +467,5 @@ async fn every_live_copy_has_to_agree_to_a_resume() {
         "the newest was asked too"
     );
     rig.engine.detach("robot", GENERATION);
-    rig.engine.resume("robot", &stop_id).await.unwrap();
+    rig.engine.resume("robot", &stop_id, "a test").await.unwrap();
 }

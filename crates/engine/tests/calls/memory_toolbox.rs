@@ -245,7 +245,7 @@ impl Toolbox for Shared {
         &'a self,
         tool: &'a str,
         _args: &'a Object,
-    ) -> BoxFuture<'a, Result<Option<Vec<Action>>, Unanswered>> {
+    ) -> BoxFuture<'a, Result<Option<ovos_toolbox_wire::Plan>, Unanswered>> {
         let tool_script = self.0.settings().tools.get(tool).cloned().unwrap_or_default();
         self.0.note(Event::Planned(tool.to_owned()));
         async move {
@@ -255,7 +255,7 @@ impl Toolbox for Shared {
             if tool_script.plan_fails {
                 return Err(Failure::new("ValueError", "cannot plan this").into());
             }
-            Ok(tool_script.plan)
+            Ok(tool_script.plan.map(Into::into))
         }
         .boxed()
     }

@@ -239,7 +239,7 @@ fn live(calls: Vec<Drawn>, disturbances: Vec<(u64, Disturbance)>, halts_answered
                 Disturbance::Stop => drop(rig.engine.stop(&StopTarget::All, "a test")),
                 Disturbance::Resume => {
                     if let Some(stop) = rig.engine.latch("robot") {
-                        rig.engine.resume("robot", &stop.stop_id).await.unwrap();
+                        rig.engine.resume("robot", &stop.stop_id, "a test").await.unwrap();
                     }
                 }
             }
@@ -259,7 +259,7 @@ fn live(calls: Vec<Drawn>, disturbances: Vec<(u64, Disturbance)>, halts_answered
         assert_eq!(rig.engine.calls_in_flight(), 0);
         // Nothing is left reserved: a call on `all` completes.
         if let Some(stop) = rig.engine.latch("robot") {
-            rig.engine.resume("robot", &stop.stop_id).await.unwrap();
+            rig.engine.resume("robot", &stop.stop_id, "a test").await.unwrap();
         }
         let log = rig.toolbox.log();
         rig.toolbox.tool("last", crate::script::actions(&["last all"]));

@@ -29,6 +29,12 @@ const MAX_ANSWER_BYTES: u64 = 4 * 1024 * 1024;
 const MAX_STDERR_BYTES: u64 = 64 * 1024;
 const LAST_LINES: usize = 5;
 
+/// The time limit for a plugin file.
+pub const FILE_LIMIT: Duration = Duration::from_secs(5);
+
+/// The time limit until the hello of a program: an interpreter starts, and imports from the disk of a small board.
+pub const HELLO_LIMIT: Duration = Duration::from_secs(30);
+
 /// Why a file did not pass.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
@@ -43,7 +49,7 @@ pub enum ProbeError {
         source: std::io::Error,
     },
     /// The child did not answer in time.
-    #[error("{} does not load within {limit_ms} ms{}", path.display(), said(stderr))]
+    #[error("{} does not load within {limit_ms} ms (service.probe_ms){}", path.display(), said(stderr))]
     Timeout {
         /// The file.
         path: PathBuf,
@@ -79,8 +85,10 @@ fn said(stderr: &str) -> String {
 #[derive(Clone, Debug)]
 pub struct Probe {
     pub(crate) program: PathBuf,
-    /// The time limit of the child. Default 5 s.
+    /// The time limit of the child. Default [`FILE_LIMIT`].
     pub limit: Duration,
+    /// The time limit of a program until its hello. Default [`HELLO_LIMIT`].
+    pub hello: Duration,
     /// Variables added to those that the child gets from the service.
     pub env: BTreeMap<String, String>,
 }
@@ -115,7 +123,8 @@ impl Probe {
     pub fn with_program(program: impl Into<PathBuf>) -> Self {
         Self {
             program: program.into(),
-            limit: Duration::from_secs(5),
+            limit: FILE_LIMIT,
+            hello: HELLO_LIMIT,
             env: BTreeMap::new(),
         }
     }

@@ -5,7 +5,7 @@
 //! function here panic. Nesting is bounded by `serde_json`'s own limit of 128 levels (see [`json`]).
 
 use ovos_toolbox_abi::{Status, status};
-use ovos_toolbox_wire::{Action, Completion, Conclusion, Content, Failure, FailureKind, Plan};
+use ovos_toolbox_wire::{Completion, Conclusion, Content, Failure, FailureKind, Plan};
 use protocol::{Answer, Raw, RunEnd};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
@@ -120,13 +120,13 @@ pub(crate) fn unread<T>(what: &str, json: Result<&str, Unreadable>) -> Result<Ra
 }
 
 /// Reads the result of `plan`; `None` where the toolbox has no plan for the tool.
-pub(crate) fn plan(json: &str) -> Result<Option<Vec<Action>>, Failure> {
+pub(crate) fn plan(json: &str) -> Result<Option<Plan>, Failure> {
     let plan: Option<Plan> = json::read(json).map_err(|e| unusable("the plan", &e))?;
     match plan {
         Some(plan) if plan.actions.is_empty() => {
             Err(protocol("the plan", "has no action; it needs at least one"))
         }
-        plan => Ok(plan.map(|plan| plan.actions)),
+        plan => Ok(plan),
     }
 }
 

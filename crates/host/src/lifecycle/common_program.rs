@@ -86,7 +86,7 @@ impl CommonProgram {
             env: program.host.env.clone(),
             memory_mb: None,
             confine: program.host.confine.clone(),
-            hello: manager.settings.probe.limit,
+            hello: manager.settings.probe.hello,
             allow_sha256,
             stop: end.clone(),
         };

@@ -118,12 +118,8 @@ async fn judge(manager: &Arc<Shared>, path: &Path, staged: Staged) -> Result<Fin
         Some(code) => Arc::clone(code.manifest()),
         None => {
             let copy = staged.file.clone();
-            let whole = manager.blocking(move || match elf::File::open(copy.path()) {
-                Ok(Some(file)) => file.whole(),
-                // The linker's own error is better for a file that is no library.
-                Ok(None) | Err(_) => Ok(()),
-            });
-            whole
+            let usable = manager.blocking(move || elf::usable(copy.path()));
+            usable
                 .await
                 .map_err(|e| (None, format!("{} {e}", path.display())))?;
             let probe = manager.settings.probe.with_env(probe_environment(manager, path));

@@ -120,10 +120,10 @@ pub async fn inspect(path: &Path, probe: &Probe) -> Inspection {
 
 /// The findings that do not need the file to be loaded.
 fn look(path: &Path, found: &mut Inspection) -> Result<(), String> {
+    elf::usable(path)?;
     let Some(file) = elf::File::open(path).map_err(|e| e.to_string())? else {
         return Err("is not a shared library of this kind of machine".to_owned());
     };
-    file.whole()?;
     let more: Vec<String> = file
         .exports()
         .unwrap_or_default()
@@ -202,7 +202,7 @@ async fn try_program(
         env: entry.env.clone(),
         confine: entry.confine.clone(),
     };
-    let said = greeting::ask(&file, &host, probe.limit).await;
+    let said = greeting::ask(&file, &host, probe.hello).await;
     let said = said.map_err(|what| format!("it {what}"))?;
     let process = ProcessSettings {
         program: probe.program.clone(),
@@ -210,7 +210,7 @@ async fn try_program(
         env: host.env,
         memory_mb: None,
         confine: host.confine,
-        hello: probe.limit,
+        hello: probe.hello,
         allow_sha256: Vec::new(),
         stop: CancellationToken::new(),
     };

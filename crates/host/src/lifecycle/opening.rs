@@ -147,7 +147,7 @@ pub(crate) async fn open(
                         confine.paths_rw.extend(content.clone());
                         confine
                     }),
-                hello: manager.settings.probe.limit,
+                hello: manager.settings.probe.hello,
                 allow_sha256: config.toolbox.allow_sha256.clone(),
                 stop: manager.stop.clone(),
             };

@@ -194,7 +194,7 @@ async fn examine(manager: &Arc<Shared>, entry: &Arc<ProgramConfig>) -> Result<Ex
     let (sha256, fingerprint) = (executable.sha256.clone(), executable.fingerprint());
     let fingerprint = fingerprint.ok_or_else(|| unknown("it has no file".to_owned()))?;
     let file = Arc::new(PluginFile::program(executable, manager.stage.folder()));
-    let asking = greeting::ask(&file, &host, probe.limit);
+    let asking = greeting::ask(&file, &host, probe.hello);
     let asked = manager.stop.run_until_cancelled(asking).await;
     let said = asked.ok_or_else(|| unknown("it is not started, for the service ends".to_owned()))?;
     let manifest = match said.map_err(|what| unknown(format!("it {what}")))? {

@@ -89,7 +89,10 @@ pub(crate) async fn ask(file: &PluginFile, host: &Program, limit: Duration) -> R
             Some(status) => format!("ended before its hello {}", how(status)),
             None => "closed its data connection before its hello".to_owned(),
         },
-        Err(_) => format!("did not say hello within {} s", limit.as_secs_f64()),
+        Err(_) => format!(
+            "did not say hello within {} s; if it takes longer to start and to import, raise service.probe_ms",
+            limit.as_secs_f64()
+        ),
     };
     if let Some(pipe) = &mut stderr {
         // The program's last lines are still in the pipe.

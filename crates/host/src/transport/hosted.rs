@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use ovos_toolbox_wire::{
-    Action, Completion, Conclusion, Failure, FailureKind, Manifest, Object, Report, Start,
+    Completion, Conclusion, Failure, FailureKind, Manifest, Object, Plan, Report, Start,
 };
 use protocol::{Counts, Order, Raw};
 use serde_json::Value;
@@ -290,7 +290,7 @@ impl Toolbox for Hosted {
         &'a self,
         tool: &'a str,
         args: &'a Object,
-    ) -> BoxFuture<'a, Result<Option<Vec<Action>>, Unanswered>> {
+    ) -> BoxFuture<'a, Result<Option<Plan>, Unanswered>> {
         let planless = &self.peer.planless;
         let version = planless.version();
         if !self.peer.has(|f| f.plan) || planless.has(tool) {

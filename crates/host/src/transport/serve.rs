@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use protocol::{Hello, Notice, PROTOCOL};
 use rustix::process::Signal;
-use tokio::signal::unix::{SignalKind, signal};
+use signals::Ending;
 
 use crate::ffi::load::Library;
 use crate::ffi::server::Notices;
@@ -116,8 +116,8 @@ fn serve(file: &Path, confine: Option<&str>) -> std::io::Result<Infallible> {
         .name("data".to_owned())
         .spawn(move || data.serve_data())?;
     runtime.block_on(async {
-        let mut asked_to_end = signal(SignalKind::terminate())?;
-        asked_to_end.recv().await;
+        let mut ending = Ending::listen()?;
+        ending.next().await;
         host.leave();
         // The control thread ends the process.
         std::future::pending().await
