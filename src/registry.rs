@@ -93,6 +93,7 @@ impl Tool {
             timeout_ms: None,
             agent_end: Vec::new(),
             validates: false,
+            foreign: false,
             argument_schema: json!({"type": "object"}),
             output_schema: json!({"type": "object"}),
         };
