@@ -5,8 +5,7 @@ use crate::names::{
     MAX_NAME, Meaning, NamedTool, Names, Stops, alias, exported_names, fold, is_portable, portable_name,
 };
 
-/// A machine and servers of other people. `off` and `broken` are known and offer no tools; `git` is a longer id than its
-/// neighbour's.
+/// Toolboxes that are known and offer no tools.
 const IDS: [&str; 2] = ["off", "broken"];
 
 const STOP: &str = "stop";
