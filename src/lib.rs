@@ -25,6 +25,8 @@ mod content;
 pub mod export;
 pub mod logs;
 pub mod names;
+#[cfg(test)]
+mod names_tests;
 pub mod policy;
 pub mod registry;
 pub mod service;

@@ -244,6 +244,14 @@ impl Names {
         self.own.keys().map(String::as_str)
     }
 
+    /// The known toolbox without tools to which an alias belongs.
+    #[must_use]
+    pub fn absent(&self, name: &str) -> Option<&str> {
+        let owners = splits(name).filter_map(|(id, _)| self.own.get_key_value(id));
+        let mut absent = owners.filter(|(_, tools)| tools.is_empty());
+        absent.next().map(|(id, _)| id.as_str())
+    }
+
     /// Returns the call name that is most like `name`, if one is very much like it.
     #[must_use]
     pub fn nearest(&self, name: &str) -> Option<&str> {
@@ -339,7 +347,3 @@ pub fn alias(toolbox_id: &str, name: &str) -> String {
 fn is_portable_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
 }
-
-#[cfg(test)]
-#[path = "names_tests.rs"]
-mod tests;

@@ -1,10 +1,11 @@
 //! Attacks on names: toolboxes whose tools are called like aliases, stops and portable names of others.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use super::*;
+use crate::names::{
+    MAX_NAME, Meaning, NamedTool, Names, Stops, alias, exported_names, fold, is_portable, portable_name,
+};
 
-/// A machine and servers of other people. `off` and `broken` are known and offer no tools; `git` is a longer id than its
-/// neighbour's.
+/// Toolboxes that are known and offer no tools.
 const IDS: [&str; 2] = ["off", "broken"];
 
 const STOP: &str = "stop";
@@ -125,7 +126,12 @@ fn every_call_name_means_its_tool() {
 fn the_alias_of_a_toolbox_without_tools_is_taken_over_by_no_shorter_id() {
     let tools = [tool("a", "b__c")];
     assert_eq!(Names::new(&tools, []).find("a__b__c", None), Meaning::One(0));
-    assert_eq!(Names::new(&tools, ["a__b"]).find("a__b__c", None), Meaning::None);
+    let names = Names::new(&tools, ["a__b"]);
+    assert_eq!(names.find("a__b__c", None), Meaning::None);
+    assert_eq!(
+        (names.absent("a__b__c"), names.absent("a__c")),
+        (Some("a__b"), None)
+    );
 }
 
 #[test]

@@ -292,6 +292,12 @@ impl Snapshot {
         self.names.ids()
     }
 
+    /// The known toolbox without tools to which this alias belongs.
+    #[must_use]
+    pub fn absent(&self, name: &str) -> Option<&str> {
+        self.names.absent(name)
+    }
+
     /// The name of a tool that is very much like this one.
     #[must_use]
     pub fn nearest(&self, name: &str) -> Option<&str> {

@@ -419,7 +419,7 @@ fn a_stop_is_lifted_only_by_those_who_may() {
                     assert_eq!(answer["ok"], false, "{case}: {answer}");
                     let error = answer["error"].as_str().unwrap();
                     assert!(
-                        error.starts_with("PermissionError: the emergency stop of '"),
+                        error.starts_with("PermissionError: 'resume' of toolbox '"),
                         "{case}: {error}"
                     );
                 }

@@ -28,8 +28,9 @@ use support::process::DEADLINE;
 use support::scene::Scene;
 use support::stage::{Stage, ids, put, serve};
 
+/// Its bus clients lift stops also of toolboxes that are gone.
 fn stage() -> Stage {
-    Stage::with_plugins(&["testbed"], &[], Scene::new(&json!({})))
+    Stage::with_plugins(&["testbed"], &[], Scene::new(&json!({ "operator_tools": true })))
 }
 
 impl Stage {

@@ -77,7 +77,10 @@ fn other_name(snapshot: &Snapshot, name: &str) -> String {
         let id = &tool.toolbox_id;
         return format!(": {why}; the tool of this name in '{id}' is called '{called}'");
     }
-    let nearest = snapshot.nearest(name);
+    if let Some(id) = snapshot.absent(name) {
+        return format!(": toolbox '{id}' offers no tools now (ovos.tools.status shows the toolboxes)");
+    }
+    let nearest = snapshot.nearest(name).filter(|nearest| *nearest != name);
     nearest.map_or_else(String::new, |nearest| format!(": did you mean '{nearest}'?"))
 }
 

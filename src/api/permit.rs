@@ -84,8 +84,8 @@ impl Api {
         match decision.decide {
             Decide::Allow => return Ok(plan),
             Decide::Deny => {
-                let what = format!("'{}' of toolbox '{}'", tool.name(), tool.toolbox_id);
-                return Err(Denied::Answer(not_permitted(&what, principal, &decision)));
+                let refused = not_permitted(tool.name(), &tool.toolbox_id, principal, &decision);
+                return Err(Denied::Answer(refused));
             }
             Decide::Confirm => {}
         }
@@ -208,8 +208,7 @@ impl Api {
                 simulated,
             });
             if decision.decide != Decide::Allow {
-                let what = format!("the emergency stop of '{id}'");
-                return Err(not_permitted(&what, principal, &decision));
+                return Err(not_permitted(tool, id, principal, &decision));
             }
         }
         Ok(())
@@ -258,11 +257,16 @@ fn refused(tool: &str, refusal: Hold) -> WireError {
     )
 }
 
-fn not_permitted(what: &str, principal: &Principal, decision: &Decision) -> WireError {
+fn not_permitted(tool: &str, toolbox_id: &str, principal: &Principal, decision: &Decision) -> WireError {
     let reason = decision.reason.as_deref().map(|reason| format!(": {reason}"));
-    let reason = reason.unwrap_or_default();
-    let text = format!("{what} is not for {principal} ({}){reason}", decision.place);
-    WireError::new(FailureKind::PermissionError, text)
+    WireError::new(
+        FailureKind::PermissionError,
+        format!(
+            "'{tool}' of toolbox '{toolbox_id}' is not for {principal} ({}){}",
+            decision.place,
+            reason.unwrap_or_default()
+        ),
+    )
 }
 
 /// The actions of a plan in one line. Text that a model wrote into the arguments appears only as quoted parameters.

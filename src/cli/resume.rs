@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::context::Context;
 use super::control;
 use super::error::CliError;
 use super::stop;
-use client::payload::{ControlRequest, EmptyRequest, ResumeRequest, StoppedToolbox};
+use client::payload::{ControlAnswer, ControlRequest, EmptyRequest, ResumeRequest, StoppedToolbox};
 use client::{Client, topic};
 
 /// Arguments of `resume`.
@@ -22,8 +23,8 @@ Examples:
 
 `all` lifts the stop wherever it holds, also from toolboxes that are not installed any more.
 
-The service on this machine is asked through its control socket, which knows its people. Without it, or with --bus, the bus is
-asked: a bus client lifts the stops of simulators only, unless the configuration says `operator_tools`.
+The service on this machine is asked through its control socket, which knows its people. Where none answers, or --bus names
+another machine, the bus is asked: its clients lift the stops of simulators only, unless the configuration says `operator_tools`.
 
 Look at the machine first. The id makes sure that you lift the stop you know of, and not a newer one.")]
 pub struct Arguments {
@@ -40,11 +41,16 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
         return Err(refuse(&arguments.toolbox, &client, wait).await);
     };
     // The people of this machine may always lift a stop, and only the control socket knows them. A `--bus` may mean another
-    // machine.
-    if context.options.bus.is_none()
-        && let Some(resumed) = through_the_socket(arguments, stop_id, context)
-    {
-        return resumed;
+    // machine, whose stops this one does not know.
+    if let Some((answer, data)) = through_the_socket(arguments, stop_id, context) {
+        let toolboxes = data.toolboxes.unwrap_or_default();
+        let lifted = data.error.is_none() && toolboxes.iter().all(|toolbox| toolbox.ok);
+        if lifted || context.options.bus.is_none() {
+            return match data.error {
+                Some(error) => Err(CliError::Refused(error)),
+                None => shown(arguments, &answer, &toolboxes, context),
+            };
+        }
     }
     let client = context.client().await?;
     let request = ResumeRequest {
@@ -62,17 +68,12 @@ fn through_the_socket(
     arguments: &Arguments,
     stop_id: &str,
     context: &mut Context<'_, '_>,
-) -> Option<Result<(), CliError>> {
+) -> Option<(Value, ControlAnswer)> {
     let request = ControlRequest::Resume {
         toolbox_id: arguments.toolbox.clone(),
         stop_id: stop_id.to_owned(),
     };
-    let (answer, data) = control::ask(&request, context).ok()?;
-    if let Some(error) = data.error {
-        return Some(Err(CliError::Refused(error)));
-    }
-    let toolboxes = data.toolboxes.unwrap_or_default();
-    Some(shown(arguments, &answer, &toolboxes, context))
+    control::ask(&request, context).ok()
 }
 
 fn shown(

@@ -106,6 +106,13 @@ fn latched(scene: &mut Scene) -> Vec<String> {
     ids.collect()
 }
 
+/// The answer to a call that names a tool and no toolbox.
+fn invoke(scene: &mut Scene, name: &str) -> Value {
+    let call = json!({ "name": name, "args": {} });
+    scene.client.ask("ovos.tools.invoke", &call)
+}
+
+/// How many calls the server has got.
 fn calls(scene: &Scene) -> usize {
     scene.trace("fake").matches("call ").count()
 }
@@ -115,7 +122,7 @@ fn a_server_is_called_only_by_names_that_mean_it() {
     let mut scene = scene(&json!([]));
     for name in names() {
         let before = calls(&scene);
-        let answer = scene.client.invoke(name, &json!({}));
+        let answer = invoke(&mut scene, name);
         let to_server = calls(&scene) - before;
         let stopped = latched(&mut scene);
         let error = answer["error"].as_str().unwrap_or_default();
@@ -129,7 +136,7 @@ fn a_server_is_called_only_by_names_that_mean_it() {
         assert_eq!(found, does(name), "{name}: {answer} {stopped:?}");
         // Its alias means it, and so does its name together with the id of its toolbox.
         let before = calls(&scene);
-        let alias = scene.client.invoke(&format!("fake__{name}"), &json!({}));
+        let alias = invoke(&mut scene, &format!("fake__{name}"));
         let own = scene.call("fake", name, &json!({}));
         let persona = json!({ "name": name, "kwargs": {} });
         let persona = scene.client.ask("ovos.persona.tools.fake.call", &persona);
@@ -151,7 +158,7 @@ fn a_toolbox_that_is_off_keeps_its_aliases() {
         ("Testbed__Stop", true),
     ] {
         let before = calls(&scene);
-        let answer = scene.client.invoke(name, &json!({}));
+        let answer = invoke(&mut scene, name);
         assert_eq!(calls(&scene), before, "{name}: {answer}");
         let stopped = latched(&mut scene);
         assert_eq!(stopped.contains(&"fake".to_owned()), stops, "{name}: {answer}");
@@ -203,10 +210,10 @@ fn the_lists_have_one_name_for_each_tool_and_say_which_are_renamed() {
     ] {
         assert!(listed.contains(told), "no {told:?} in {listed}");
     }
-    let answer = scene.client.invoke("hello", &json!({}));
+    let answer = invoke(&mut scene, "hello");
     let advice = "give toolbox_id, or call 'fake__hello' or 'other__hello'";
     assert!(answer["error"].as_str().unwrap().ends_with(advice), "{answer}");
-    let answer = scene.client.invoke("fre", &json!({}));
+    let answer = invoke(&mut scene, "fre");
     assert_eq!(answer["error"], "Unknown tool: 'fre': did you mean 'free'?");
 }
 

@@ -7,8 +7,7 @@ const SEPARATOR: &str = "__";
 /// Whether a pattern names this tool of this toolbox.
 ///
 /// With `__` it is a pattern for toolboxes and one for their tools, which are matched apart: a toolbox chooses the names of its
-/// tools, and `robot__*` names no tool `robot__wave` of another one. Without `__` it is a pattern for the names of tools, and
-/// its `*` may cover the toolbox, too.
+/// tools, and `robot__*` names no tool `robot__wave` of another one. Without `__` it is a pattern for the names of tools alone.
 pub(super) fn names_tool(pattern: &str, toolbox_id: &str, tool: &str) -> bool {
     let places =
         (0..pattern.len()).filter(|&at| pattern.get(at..).is_some_and(|rest| rest.starts_with(SEPARATOR)));
@@ -16,7 +15,7 @@ pub(super) fn names_tool(pattern: &str, toolbox_id: &str, tool: &str) -> bool {
         .map(|at| (&pattern[..at], &pattern[at + SEPARATOR.len()..]))
         .peekable();
     if apart.peek().is_none() {
-        return matches(pattern, tool) || matches(pattern, &format!("{toolbox_id}{SEPARATOR}{tool}"));
+        return matches(pattern, tool);
     }
     apart.any(|(of_toolbox, of_tool)| matches(of_toolbox, toolbox_id) && matches(of_tool, tool))
 }
@@ -59,7 +58,8 @@ mod tests {
             ("wave", "robot", "wave", true),
             ("wave", "mount", "robot__wave", false),
             ("w*e", "robot", "wave", true),
-            ("robot*", "robot", "wave", true),
+            ("robot*", "robot", "wave", false),
+            ("robot*", "mount", "robot_wave", true),
             ("robot*", "mount", "wave", false),
             ("*", "mount", "robot__wave", true),
             ("a___b", "a", "_b", true),

@@ -25,11 +25,10 @@ def _matches(pattern: str, text: str) -> bool:
 
 def _names(pattern: str, toolbox_id: str, name: str) -> bool:
     """Whether a pattern names this tool. With `__` it is one for toolboxes and one for their tools, which are matched apart: a
-    toolbox chooses the names of its tools, and `robot__*` names no tool `robot__wave` of another one. Without `__` the `*` may
-    cover the toolbox, too."""
+    toolbox chooses the names of its tools, and `robot__*` names no tool `robot__wave` of another one."""
     apart = [(pattern[:at], pattern[at + 2:]) for at in range(len(pattern)) if pattern.startswith("__", at)]
     if not apart:
-        return _matches(pattern, name) or _matches(pattern, f"{toolbox_id}__{name}")
+        return _matches(pattern, name)
     return any(_matches(of_toolbox, toolbox_id) and _matches(of_tool, name) for of_toolbox, of_tool in apart)
 
 
