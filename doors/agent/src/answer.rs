@@ -138,16 +138,12 @@ fn arguments(given: Option<&Value>, cut: bool) -> Result<Object, String> {
     if cut {
         return Err(CUT.to_owned());
     }
-    read(given)
+    read_arguments(given).map_err(|error| error.to_string())
 }
 
 /// Reads arguments that are text. An empty text means that there are no arguments.
 pub(crate) fn of_text(text: &str) -> Result<Object, String> {
-    read(Some(&Value::from(text)))
-}
-
-fn read(given: Option<&Value>) -> Result<Object, String> {
-    read_arguments(given).map_err(|error| error.to_string())
+    read_arguments(Some(&Value::from(text))).map_err(|error| error.to_string())
 }
 
 /// Returns the answer as the message that the conversation keeps: with the ids that its results will have, and with arguments that
