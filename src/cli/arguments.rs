@@ -108,11 +108,11 @@ mod tests {
         check(&["5"], Err(r#"argument "5": expected key=value"#));
         check(&["=5"], Err("expected key=value"));
         check(&["a=1", "a=2"], Err(r#"argument "a" is given twice"#));
-        check(&["{a: 1}"], Err("a text that is no JSON: key must be a string"));
+        check(&["{a: 1}"], Err("the text is no JSON: key must be a string"));
         check(&[r#"{"a": 1}"#, "b=2"], Err("expected key=value"));
         check(
             &["[1]"],
-            Err("no valid JSON object such as {\"a\": 1}: expected a JSON object, found the text [1]"),
+            Err("no valid JSON object such as {\"a\": 1}: expected a JSON object; found the text [1]"),
         );
     }
 }

@@ -104,7 +104,7 @@ static tb_status default_open(const tb_host *host, tb_str config, void **instanc
 
 #define TOOL(name, effect) \
     "{\"name\":\"" name "\",\"description\":\"a tool\",\"effect\":\"" effect \
-    "\",\"argument_schema\":{\"type\":\"object\"},\"output_schema\":{\"type\":\"object\"}}"
+    "\",\"argument_schema\":{\"type\":\"object\",\"additionalProperties\":false},\"output_schema\":{\"type\":\"object\"}}"
 #ifndef TOOLS_JSON
 #define TOOLS_JSON "{\"tools\":[" TOOL("work", "read") "," TOOL("move", "motion") "]}"
 #endif

@@ -8,13 +8,13 @@ use serde_json::Value;
 #[non_exhaustive]
 pub enum ArgumentsError {
     /// A value of another type.
-    #[error("expected a JSON object, found {found}")]
+    #[error("expected a JSON object; found {found}")]
     NotAnObject {
         /// The value, shortened.
         found: String,
     },
     /// A text that is no JSON.
-    #[error("expected a JSON object, found a text that is no JSON: {reason}")]
+    #[error("expected a JSON object; the text is no JSON: {reason}")]
     NotJson {
         /// What the parser says, and where.
         reason: String,
@@ -101,20 +101,17 @@ mod tests {
             (json!(r#""{\"a\": 1}""#), Ok(r#"{"a":1}"#)),
             (
                 json!([{"a": 1}]),
-                Err(r#"expected a JSON object, found [{"a":1}]"#),
+                Err(r#"expected a JSON object; found [{"a":1}]"#),
             ),
-            (json!(5), Err("expected a JSON object, found 5")),
-            (json!(false), Err("expected a JSON object, found false")),
-            (json!("5"), Err("expected a JSON object, found the text 5")),
-            (json!("[1]"), Err("expected a JSON object, found the text [1]")),
-            (
-                json!("a=1"),
-                Err("expected a JSON object, found a text that is no JSON: "),
-            ),
-            (json!(r#"{"a": 1"#), Err("found a text that is no JSON: EOF")),
+            (json!(5), Err("expected a JSON object; found 5")),
+            (json!(false), Err("expected a JSON object; found false")),
+            (json!("5"), Err("expected a JSON object; found the text 5")),
+            (json!("[1]"), Err("expected a JSON object; found the text [1]")),
+            (json!("a=1"), Err("expected a JSON object; the text is no JSON: ")),
+            (json!(r#"{"a": 1"#), Err("the text is no JSON: EOF")),
             (
                 json!(r#"{"a": 1} {"b": 2}"#),
-                Err("found a text that is no JSON: trailing characters"),
+                Err("the text is no JSON: trailing characters"),
             ),
         ] {
             let read = read_arguments(Some(&given));

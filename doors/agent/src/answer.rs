@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 
+use client::read_arguments;
 use ovos_toolbox_wire::Object;
 use serde_json::{Value, json};
 
@@ -137,24 +138,12 @@ fn arguments(given: Option<&Value>, cut: bool) -> Result<Object, String> {
     if cut {
         return Err(CUT.to_owned());
     }
-    match given {
-        None | Some(Value::Null) => Ok(Object::new()),
-        Some(Value::Object(object)) => Ok(object.clone()),
-        Some(Value::String(text)) => of_text(text),
-        Some(other) => Err(format!("expected a JSON object, found {other}")),
-    }
+    read_arguments(given).map_err(|error| error.to_string())
 }
 
-/// Parses arguments that are text. An empty text means that there are no arguments.
+/// Reads arguments that are text. An empty text means that there are no arguments.
 pub(crate) fn of_text(text: &str) -> Result<Object, String> {
-    if text.trim().is_empty() {
-        return Ok(Object::new());
-    }
-    match serde_json::from_str(text) {
-        Ok(Value::Object(object)) => Ok(object),
-        Ok(other) => Err(format!("expected a JSON object, found {other}")),
-        Err(error) => Err(format!("they are no JSON: {error}")),
-    }
+    read_arguments(Some(&Value::from(text))).map_err(|error| error.to_string())
 }
 
 /// Returns the answer as the message that the conversation keeps: with the ids that its results will have, and with arguments that
@@ -198,6 +187,8 @@ mod tests {
             (json!("{\"a\": 1}"), json!({"a": 1})),
             (json!(""), json!({})),
             (json!(null), json!({})),
+            (json!("null"), json!({})),
+            (json!([]), json!({})),
         ] {
             assert_eq!(read_one(written.clone(), "tool_calls"), Ok(object(expected)));
             assert!(read_one(written, "length").is_err());
@@ -205,7 +196,6 @@ mod tests {
         for wrong in [
             json!("{bad json"),
             json!("[1]"),
-            json!("null"),
             json!([1]),
             json!(7),
             json!("{\"a\": 1} and more"),

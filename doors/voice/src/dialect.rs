@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use client::read_arguments;
 use ovos_toolbox_wire::Object;
 use serde_json::Value;
 use url::Url;
@@ -122,17 +123,14 @@ pub(crate) struct Asked {
     pub(crate) turn: Option<String>,
 }
 
-/// Parses arguments that are written as JSON in a text.
-pub(crate) fn arguments(text: Option<&Value>) -> Result<Object, String> {
-    let expected = "expected a JSON object, written as text";
-    let Some(Value::String(text)) = text else {
-        return Err(expected.to_owned());
-    };
-    match serde_json::from_str(text) {
-        Ok(Value::Object(object)) => Ok(object),
-        Ok(_) => Err(expected.to_owned()),
-        Err(error) => Err(format!("{expected}; {error}")),
-    }
+/// Reads arguments, which the services write as JSON in a text. Nothing and an empty text are no arguments.
+pub(crate) fn arguments(given: Option<&Value>) -> Result<Object, String> {
+    let read = read_arguments(given);
+    read.map_err(|error| {
+        error
+            .to_string()
+            .replacen("JSON object", "JSON object, written as text", 1)
+    })
 }
 
 /// Returns the name of a tool, cut to [`MAX_NAME`].

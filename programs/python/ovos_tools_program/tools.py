@@ -158,6 +158,9 @@ class Function:
         required = [name for name, _, default in self._parameters if default is inspect.Parameter.empty]
         if required:
             schema["required"] = required
+        if self.spec.effect in ("motion", "write"):
+            # The service refuses what such a tool does not know; the schema says so.
+            schema["additionalProperties"] = False
         output = self._output
         if output == {"type": "null"}:
             output = {"type": "object", "properties": {}}

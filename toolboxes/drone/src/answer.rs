@@ -112,9 +112,9 @@ pub(crate) mod shapes {
     #[derive(Serialize, JsonSchema)]
     pub(crate) struct Clamped {
         /// What was asked for.
-        requested: f64,
+        asked: f64,
         /// What was done instead.
-        applied: f64,
+        used: f64,
     }
 
     /// The vehicle when the answer was given.

@@ -67,7 +67,7 @@ fn a_failure_says_what_was_clamped() {
         assert_eq!(answer["code"], "pilot_override", "{answer}");
         assert_eq!(
             answer["clamped"]["cm"],
-            json!({"requested": 900.0, "applied": 300.0}),
+            json!({"asked": 900.0, "used": 300.0}),
             "{answer}"
         );
     });

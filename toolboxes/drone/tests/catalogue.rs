@@ -41,7 +41,7 @@ fn lifecycle() {
     let risen = rig.ok("takeoff", json!({"alt_m": 0.2}));
     assert_eq!(
         risen["clamped"]["alt_m"],
-        json!({"requested": 0.2, "applied": 1.0}),
+        json!({"asked": 0.2, "used": 1.0}),
         "{risen}"
     );
     rig.refused("takeoff", json!({"alt_m": 5}), "in_air");
@@ -101,10 +101,7 @@ fn small_moves_are_closed_loop() {
         near(rig.truth()["yaw_deg"].as_f64().unwrap(), heading, 4.5, tool);
     }
     let far = rig.ok("move_up", json!({"cm": 900}));
-    assert_eq!(
-        far["clamped"]["cm"],
-        json!({"requested": 900.0, "applied": 300.0})
-    );
+    assert_eq!(far["clamped"]["cm"], json!({"asked": 900.0, "used": 300.0}));
     let state = rig.ok("vehicle_state", json!({}));
     near(
         state["forward_accum_m"].as_f64().unwrap(),
@@ -164,7 +161,7 @@ fn flights_to_places() {
         {"lat": lat(5.0), "lon": home[1], "alt_m": 6},
     ], "cruise_mps": 30});
     let flown = rig.ok("follow_path", path);
-    assert_eq!(flown["clamped"]["cruise_mps"]["applied"], 8.0, "{flown}");
+    assert_eq!(flown["clamped"]["cruise_mps"]["used"], 8.0, "{flown}");
     near(rig.place()[0], 5.0, 1.8, "the last waypoint");
     for (args, code) in [
         (json!({"waypoints": []}), "out_of_range"),
@@ -229,7 +226,7 @@ fn eyes_and_policies() {
         "out_of_range",
     );
     let free = rig.ok("scene_free_ahead", json!({"range_m": 100}));
-    assert_eq!(free["clamped"]["range_m"]["applied"], 10.0, "{free}");
+    assert_eq!(free["clamped"]["range_m"]["used"], 10.0, "{free}");
     // There is no such object: one full turn and no more.
     let lost = rig.refused("scan", json!({"object": "unicorn", "step_deg": 45}), "not_found");
     assert_eq!(

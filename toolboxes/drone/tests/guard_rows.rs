@@ -64,11 +64,11 @@ async fn judge(paused: &Paused, row: &Row, seconds: f64) {
         }
         Clamped(arg, applied) => {
             assert_eq!(answer["ok"], true, "{what}");
-            let found = answer["clamped"][*arg]["applied"].as_f64().expect(&what);
+            let found = answer["clamped"][*arg]["used"].as_f64().expect(&what);
             assert!((found - applied).abs() < 0.011, "expected {applied}: {what}");
             if !args[*arg].is_null() {
                 assert_eq!(
-                    answer["clamped"][*arg]["requested"],
+                    answer["clamped"][*arg]["asked"],
                     args[*arg].as_f64().unwrap(),
                     "{what}"
                 );
@@ -298,7 +298,11 @@ fn in_the_air() {
         Row("hold", json!({"ms": 60_000}), well, Clamped("ms", 5000.0)),
         // Places.
         Row("goto_gps", gps(8.0, 6.0), well, Ok),
-        Row("goto_gps", gps(0.0, 500.0), well, Clamped("alt_m", 27.53)),
+        // A height is moved by less than a flight ends beside its target; another one is another place.
+        Row("goto_gps", gps(0.0, 28.3), well, Clamped("alt_m", 27.53)),
+        Row("goto_gps", gps(0.0, 28.6), well, Refused("out_of_range")),
+        Row("goto_gps", gps(0.0, 500.0), well, Refused("out_of_range")),
+        Row("goto_gps", gps(0.0, 0.3), well, Clamped("alt_m", 1.0)),
         Row("goto_gps", gps(0.0, -3.0), well, Refused("out_of_range")),
         Row("goto_gps", json!({"lat": 91, "lon": LON, "alt_m": 5}), well, Refused("out_of_range")),
         Row("goto_gps", json!({"lat": LAT, "lon": -180.5, "alt_m": 5}), well, Refused("out_of_range")),
@@ -308,7 +312,8 @@ fn in_the_air() {
         Row("goto_gps", json!({"lat": LAT, "lon": LON, "alt_m": 6, "yaw_deg": 400}), well, Clamped("yaw_deg", 180.0)),
         Row("goto_gps", gps(80.0, 6.0), |sim| sim.vehicle.battery_pct = 30.0, Refused("battery_low")),
         Row("goto_local", local(4.0, -6.0), well, Ok),
-        Row("goto_local", local(0.0, -50.0), well, Clamped("down_m", -29.24)),
+        Row("goto_local", local(0.0, -29.9), well, Clamped("down_m", -29.24)),
+        Row("goto_local", local(0.0, -50.0), well, Refused("out_of_range")),
         Row("goto_local", local(0.0, 3.0), well, Refused("out_of_range")),
         Row("goto_local", local(98.0, -6.0), well, Refused("fence")),
         Row("goto_local", local(101.0, -6.0), well, Refused("too_far")),

@@ -237,7 +237,7 @@ fn no_stop_of_a_takeoff_carries_it_over_the_ceiling() {
                     assert_eq!(answer["ok"], true, "{answer}");
                     assert_eq!(
                         answer["clamped"]["alt_m"],
-                        json!({"requested": 30.0, "applied": 30.0 - 0.758_522_727_272_727_2}),
+                        json!({"asked": 30.0, "used": 30.0 - 0.758_522_727_272_727_2}),
                         "{answer}"
                     );
                 }

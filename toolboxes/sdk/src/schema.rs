@@ -36,6 +36,38 @@ fn generate<S: JsonSchema>(settings: SchemaSettings) -> Value {
     schema.into()
 }
 
+/// States in the schema of a tool that moves or changes something that it takes no other arguments: the service refuses
+/// them in any case. Objects that say something about it themselves, and those that are put together of parts
+/// (`allOf`, flattened enums), stay as they are.
+pub(crate) fn close(schema: &mut Value) {
+    let Some(object) = schema.as_object_mut() else {
+        return;
+    };
+    let composed = [
+        "$ref",
+        "allOf",
+        "anyOf",
+        "oneOf",
+        "if",
+        "patternProperties",
+        "unevaluatedProperties",
+    ];
+    if object.get("properties").is_some_and(Value::is_object) {
+        if composed.iter().any(|key| object.contains_key(*key)) {
+            return;
+        }
+        object.entry("additionalProperties").or_insert(Value::Bool(false));
+    }
+    for (key, part) in object {
+        match (key.as_str(), part) {
+            ("properties" | "$defs", Value::Object(parts)) => parts.values_mut().for_each(close),
+            ("anyOf" | "oneOf" | "prefixItems", Value::Array(parts)) => parts.iter_mut().for_each(close),
+            ("items" | "additionalProperties", part) => close(part),
+            _ => {}
+        }
+    }
+}
+
 #[derive(Clone)]
 struct LikePydantic;
 
@@ -232,6 +264,31 @@ mod tests {
         other: Option<Restart>,
         several: Vec<Restart>,
         inner: Option<Box<Arguments>>,
+    }
+
+    #[test]
+    fn a_closed_schema_takes_no_other_arguments_at_any_depth() {
+        let point = json!({"type": "object", "properties": {"x": {"type": "number"}}});
+        let mut closed_point = point.clone();
+        closed_point["additionalProperties"] = json!(false);
+        let of = |point: &Value| {
+            json!({"type": "object", "properties": {
+                "at": point, "path": {"type": "array", "items": point}, "maybe": {"anyOf": [point, {"type": "null"}]},
+                "free": {"type": "object"}, "by_name": {"type": "object", "additionalProperties": point},
+                "mixed": {"type": "object", "properties": {}, "oneOf": [point.clone(), {"type": "object"}]},
+            }})
+        };
+        let mut schema = of(&point);
+        close(&mut schema);
+        let mut expected = of(&closed_point);
+        expected["additionalProperties"] = json!(false);
+        expected["properties"]["mixed"]["oneOf"][0] = point;
+        assert_eq!(schema, expected);
+
+        let open = json!({"type": "object", "properties": {}, "additionalProperties": true});
+        let mut same = open.clone();
+        close(&mut same);
+        assert_eq!(same, open);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::schema::{argument_schema, output_schema};
+use crate::schema::{argument_schema, close, output_schema};
 use crate::{Context, ToolError};
 
 /// The result of a handler, as JSON text.
@@ -110,6 +110,9 @@ impl<T: Send + Sync + 'static> Tool<T> {
     }
 
     fn defined(name: &str, effect: Effect, mut argument_schema: Value, output_schema: Value) -> Self {
+        if matches!(effect, Effect::Motion | Effect::Write) {
+            close(&mut argument_schema);
+        }
         // Moved rather than copied, so that a model does not read it twice.
         let description = argument_schema
             .as_object_mut()

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ovos_toolbox_wire::{ENTRY_SYMBOL, Event, Failure, Manifest, Object, ToolDefinition};
+use ovos_toolbox_wire::{ENTRY_SYMBOL, Effect, Event, Failure, Manifest, Object, ToolDefinition};
 use protocol::Raw;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -371,6 +371,14 @@ fn advice(tool: &ToolDefinition) -> Vec<String> {
         advice.push(format!(
             "tool `{}` has no description: a model chooses by it",
             tool.name
+        ));
+    }
+    let changes = matches!(tool.effect, Effect::Motion | Effect::Write) && !tool.foreign && !tool.validates;
+    if changes && tool.argument_schema.get("additionalProperties").is_none() {
+        advice.push(format!(
+            "tool `{}` is of effect {}, so arguments that it does not declare are refused: say so to those who read its \
+             schema, with \"additionalProperties\": false",
+            tool.name, tool.effect
         ));
     }
     let properties = tool.argument_schema.get("properties").and_then(Value::as_object);

@@ -9,6 +9,9 @@ use super::{Refusal, refuse};
 pub(crate) enum Treatment {
     /// Uses the nearest bound and says so in the answer.
     Clamp,
+    /// Uses the nearest bound, if that is at most so far away, and refuses everything else: for destinations, which are
+    /// another place when they are clamped by more than a flight ends beside its target.
+    Nudge { most: f64 },
     /// Refuses the call.
     Reject,
 }
@@ -37,6 +40,14 @@ impl Range {
         }
     }
 
+    /// The same range for a destination.
+    pub(crate) fn nudging(self, most: f64) -> Self {
+        Self {
+            treatment: Treatment::Nudge { most },
+            ..self
+        }
+    }
+
     /// A clamping range.
     pub(crate) fn clamping(arg: &'static str, min: f64, max: f64) -> Self {
         Self {
@@ -58,14 +69,19 @@ pub(crate) fn shown(value: f64) -> String {
     }
 }
 
+/// A bound with two digits behind the point, rounded to the side on which it still holds.
+fn inner(bound: f64, round: fn(f64) -> f64) -> f64 {
+    round((bound * 100.0 * 1e6).round() / 1e6) / 100.0
+}
+
 /// A number that was clamped.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Adjusted {
     arg: String,
     /// What was asked for.
-    requested: f64,
+    asked: f64,
     /// What was done.
-    applied: f64,
+    used: f64,
 }
 
 impl Adjusted {
@@ -73,9 +89,9 @@ impl Adjusted {
         &self.arg
     }
 
-    /// `{"requested", "applied"}`.
+    /// `{"asked", "used"}`.
     pub(crate) fn numbers(&self) -> Value {
-        json!({"requested": self.requested, "applied": self.applied})
+        json!({"asked": self.asked, "used": self.used})
     }
 }
 
@@ -96,8 +112,8 @@ impl Range {
                 "{} {}: expected {} to {}",
                 self.arg,
                 shown(value),
-                self.min,
-                self.max
+                inner(self.min, f64::ceil),
+                inner(self.max, f64::floor)
             )
         };
         if let Some(instead) = self.negative.filter(|_| value < 0.0) {
@@ -106,13 +122,18 @@ impl Range {
         if self.treatment == Treatment::Reject {
             return refuse("out_of_range", expected());
         }
-        let applied = value.clamp(self.min, self.max);
+        let used = value.clamp(self.min, self.max);
+        if let Treatment::Nudge { most } = self.treatment
+            && (value - used).abs() > most
+        {
+            return refuse("out_of_range", expected());
+        }
         adjusted.push(Adjusted {
             arg: self.arg.to_string(),
-            requested: value,
-            applied,
+            asked: value,
+            used,
         });
-        Ok(applied)
+        Ok(used)
     }
 }
 

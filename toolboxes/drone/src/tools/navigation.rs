@@ -102,7 +102,8 @@ pub(crate) async fn goto_gps(call: &Call, row: &Row, args: GpsArgs) -> Outcome {
     let (pose, home) = known(&facts)?;
     let (lowest, highest) = guard::band(limits, Pace::PX4, guard::altitude(home, pose.ned));
     let lowest = lowest.max(LOWEST_M);
-    let alt_m = Range::height("alt_m", lowest, highest.max(lowest)).apply(args.alt_m, &mut adjusted)?;
+    let room = Range::height("alt_m", lowest, highest.max(lowest)).nudging(ARRIVED_M);
+    let alt_m = room.apply(args.alt_m, &mut adjusted)?;
     let yaw_deg = args
         .yaw_deg
         .map(|yaw| row.number("yaw_deg", yaw, &mut adjusted))
@@ -229,7 +230,7 @@ pub(crate) async fn goto_local(call: &Call, row: &Row, args: LocalArgs) -> Outco
     let bare = Leg::new(pose.ned, there, Pace::even(0.0));
     call.judged("way", guard::way(&facts, limits, &vehicle.config.fence, &bare))?;
     let (lowest, highest) = guard::band(limits, pace, guard::altitude(home, pose.ned));
-    let room = Range::clamping("down_m", home.down_m - highest, home.down_m - lowest);
+    let room = Range::clamping("down_m", home.down_m - highest, home.down_m - lowest).nudging(ARRIVED_M);
     let down = room.apply(args.down_m, &mut adjusted)?;
     let target = [north, east, down];
     let leg = Leg::new(pose.ned, target, pace).moving(pose.velocity);

@@ -272,7 +272,7 @@ impl Caller {
 /// Whether what was answered with `ok` is so, by the simulator's own truth.
 pub(crate) fn happened(tool: &str, args: &Value, answer: &Value, truth: &Value) -> bool {
     let number = |key: &str| {
-        let applied = answer["clamped"][key]["applied"].as_f64();
+        let applied = answer["clamped"][key]["used"].as_f64();
         applied.or_else(|| args[key].as_f64()).unwrap_or(f64::INFINITY)
     };
     let at = |axis: usize| truth["position"][axis].as_f64().expect("a position");

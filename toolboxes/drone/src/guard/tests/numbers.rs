@@ -73,7 +73,7 @@ fn numbers_are_clamped_where_that_is_safe_and_rejected_where_it_is_not() {
         assert_eq!(result, *expected, "{tool} {arg} {value}");
         let reported = adjusted
             .iter()
-            .any(|one| one.arg() == *arg && one.numbers()["applied"] == *expected.as_ref().unwrap_or(&0.0));
+            .any(|one| one.arg() == *arg && one.numbers()["used"] == *expected.as_ref().unwrap_or(&0.0));
         assert_eq!(
             reported,
             result.is_ok_and(|applied| applied != *value),
