@@ -314,6 +314,9 @@ impl Running {
             let watch = bus_loss::watch(client.clone(), self.engine.clone(), limit, self.end.clone());
             self.tracker.spawn(watch);
         }
+        let greeting = greet_bus(client.clone());
+        self.tracker
+            .spawn(self.end.clone().run_until_cancelled_owned(greeting));
         self.tracker.spawn(doors::watch(
             self.router.doors(),
             self.engine.clone(),
@@ -378,6 +381,20 @@ impl Running {
             tracing::warn!("some tasks did not end in time");
         }
         self.own_bus.shut_down().await;
+    }
+}
+
+/// Sends a ping after each connect: a bus that has too many clients ends those first that never sent anything, and an idle
+/// service sends nothing.
+async fn greet_bus(client: BusClient) {
+    let mut connection = client.connection();
+    loop {
+        if connection.borrow_and_update().is_up() {
+            client.ping();
+        }
+        if connection.changed().await.is_err() {
+            return;
+        }
     }
 }
 

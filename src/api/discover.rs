@@ -39,6 +39,7 @@ impl Api {
                 snapshot: part.snapshot.clone(),
                 first: begin,
                 limit: part.limit,
+                bytes: part.bytes,
             };
             let key = || format!("discover {}", entry.toolbox_id);
             answers.push(self.lists.data(&of_toolbox, key, || {

@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use ovos_toolbox_wire::FailureKind;
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -68,7 +69,8 @@ impl Lists {
         if let Some(made) = self.made.lock().find(part.snapshot.number(), &key) {
             return Ok(made);
         }
-        let data = to_raw_value(&make()?).map_err(|error| WireError::new("InternalError", error))?;
+        let data =
+            to_raw_value(&make()?).map_err(|error| WireError::new(FailureKind::InternalError, error))?;
         let data: Arc<RawValue> = Arc::from(data);
         self.made.lock().keep(part.snapshot.number(), key, &data);
         Ok(data)
@@ -169,13 +171,10 @@ impl Api {
             toolbox_id: Option<String>,
         }
         let of = serde_json::from_str::<OfToolbox>(data.get()).ok();
-        let error = refuse::list_too_large(bytes, limit);
-        match of.and_then(|of| of.toolbox_id) {
-            Some(toolbox_id) => {
-                let answer = serde_json::json!({ "toolbox_id": toolbox_id, "error": error });
-                self.frame_of(request, &answer)
-            }
-            None => self.frame_of(request, &OrError::<()>::Bad { error }),
+        let mut answer = refuse::list_too_large(bytes, limit);
+        if let Some(toolbox_id) = of.and_then(|of| of.toolbox_id) {
+            answer.insert("toolbox_id".to_owned(), toolbox_id.into());
         }
+        self.frame_of(request, &answer)
     }
 }

@@ -18,8 +18,8 @@ use crate::registry::{Registry, Snapshot, Tool};
 /// The largest `limit`.
 const MOST: u64 = 65_536;
 
-/// A page ends after about this many bytes, whatever its `limit` is: the answer to a stop waits until the page before it
-/// is written.
+/// A page ends after about this many bytes of tools, whatever its `limit` is: the answer to a stop waits until the page
+/// before it is written. On a bus that takes less it ends after a quarter of that: in some formats a tool is longer.
 const PAGE_BYTES: usize = 1 << 20;
 
 /// How many earlier states of the registry are kept for lists that were begun in them, and for how long.
@@ -27,8 +27,11 @@ const KEPT: usize = 4;
 const KEPT_FOR: Duration = Duration::from_secs(60);
 
 /// The states of the registry in which clients have begun to read a list.
-#[derive(Debug, Default)]
-pub(super) struct Begun(Mutex<VecDeque<(Arc<Snapshot>, Instant)>>);
+#[derive(Debug)]
+pub(super) struct Begun {
+    snapshots: Mutex<VecDeque<(Arc<Snapshot>, Instant)>>,
+    page_bytes: usize,
+}
 
 /// The part of a list that a request asks for.
 #[derive(Debug)]
@@ -38,6 +41,8 @@ pub(super) struct Part {
     pub(super) first: usize,
     /// How many tools it has at most; `None`: all the others.
     pub(super) limit: Option<usize>,
+    /// How many bytes of tools it has at most, about, if it has a limit.
+    pub(super) bytes: usize,
 }
 
 /// The tools of a part, and the index with which the next part begins, if there is one.
@@ -48,6 +53,14 @@ pub(super) struct Page<'a> {
 }
 
 impl Begun {
+    /// For a bus that takes so many bytes in one message.
+    pub(super) fn new(max_answer_bytes: usize) -> Self {
+        Self {
+            snapshots: Mutex::default(),
+            page_bytes: PAGE_BYTES.min(max_answer_bytes / 4),
+        }
+    }
+
     /// Reads the part of a list that a request asks for.
     ///
     /// # Errors
@@ -60,6 +73,7 @@ impl Begun {
                 snapshot: current,
                 first: 0,
                 limit: limit.map(as_usize),
+                bytes: self.page_bytes,
             });
         };
         let Some((number, first)) = read(&cursor) else {
@@ -84,13 +98,14 @@ impl Begun {
             first,
             // Only a client that reads pages has a cursor.
             limit: Some(as_usize(limit.unwrap_or(MOST))),
+            bytes: self.page_bytes,
         })
     }
 
     /// The cursor of the next part; keeps the snapshot for it.
     pub(super) fn cursor(&self, snapshot: &Arc<Snapshot>, next: usize) -> String {
         let number = snapshot.number();
-        let mut begun = self.0.lock();
+        let mut begun = self.snapshots.lock();
         begun.retain(|(kept, used)| kept.number() != number && used.elapsed() < KEPT_FOR);
         begun.push_back((snapshot.clone(), Instant::now()));
         if begun.len() > KEPT {
@@ -100,7 +115,7 @@ impl Begun {
     }
 
     fn kept(&self, number: u64) -> Option<Arc<Snapshot>> {
-        let begun = self.0.lock();
+        let begun = self.snapshots.lock();
         let found = begun.iter().find(|(kept, _)| kept.number() == number);
         found.map(|(kept, _)| kept.clone())
     }
@@ -113,6 +128,7 @@ impl Part {
             snapshot,
             first: 0,
             limit: None,
+            bytes: usize::MAX,
         }
     }
 
@@ -129,7 +145,7 @@ impl Part {
         let all = self.snapshot.called().enumerate().skip(self.first);
         for (index, (tool, name)) in all.filter(|(_, (tool, _))| wanted(tool)) {
             if let Some(limit) = self.limit
-                && (tools.len() == limit || (bytes > 0 && bytes + tool.entry.get().len() > PAGE_BYTES))
+                && (tools.len() == limit || (bytes > 0 && bytes + tool.entry.get().len() > self.bytes))
             {
                 let next = Some(index);
                 return Page { tools, next };

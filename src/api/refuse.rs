@@ -172,13 +172,19 @@ pub(super) fn without_results<T: Serialize>(answer: &T, bytes: usize, limit: usi
     left_out.then_some(answer)
 }
 
-/// The error in place of a list that is too large for the bus.
-pub(super) fn list_too_large(bytes: usize, limit: usize) -> String {
+/// The answer in place of a list that is too large for the bus. Its key `limit` tells a program what the error tells a person.
+pub(super) fn list_too_large(bytes: usize, limit: usize) -> Object {
+    /// How many tools a client should ask for at a time; a page ends also where it becomes long.
+    const PAGE: u32 = 500;
     let reason = format!(
-        "the answer has {bytes} bytes, and the bus takes {limit} (websocket.max_msg_size): ask for pages, with `\"limit\": 500` \
+        "the answer has {bytes} bytes, and the bus takes {limit} (websocket.max_msg_size): ask for pages, with `\"limit\": {PAGE}` \
          and then also the `next_cursor` of each answer as `cursor`"
     );
-    WireError::new(FailureKind::RuntimeError, reason).text
+    let error = WireError::new(FailureKind::RuntimeError, reason).text;
+    Object::from_iter([
+        ("error".to_owned(), Value::from(error)),
+        ("limit".to_owned(), Value::from(PAGE)),
+    ])
 }
 
 /// The answer to a reload that is too large for the bus, without its list of tools; `None` if it has none.

@@ -9,8 +9,10 @@ use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 use crate::scripted::{self, Bus, DEADLINE, finish, run};
+use bus::{EmbeddedBus, ServerConfig};
 
 /// A machine, with a bus whose services answer with lists of tools.
 struct Machine {
@@ -132,6 +134,26 @@ async fn every_service_that_answers_is_counted() {
         let (_, report) = Machine::new(lists).await.examine(&json!({})).await;
         told(&report, "service", state, found, mend);
     }
+}
+
+/// The scripted bus looks at no headers, as ovos-messagebus does.
+#[tokio::test]
+async fn a_bus_that_takes_web_pages_is_named() {
+    let mut machine = Machine::new(vec![ours()]).await;
+    let (_, report) = machine.examine(&json!({})).await;
+    told(&report, "web pages", "limited", "every page", "service.policy");
+
+    let config = ServerConfig {
+        port: 0,
+        ..ServerConfig::default()
+    };
+    let bus = EmbeddedBus::bind(config).await.unwrap();
+    machine.bus.url = bus.url();
+    let end = CancellationToken::new();
+    let _end = end.clone().drop_guard();
+    tokio::spawn(bus.run(end));
+    let (_, report) = machine.examine(&json!({})).await;
+    told(&report, "web pages", "good", "refuses", "");
 }
 
 #[tokio::test]

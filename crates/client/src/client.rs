@@ -186,7 +186,7 @@ impl Client {
         self.ask(topic, request, self.0.wait).await?.good()
     }
 
-    /// The tools, however many there are: they are asked for in pages, as in [`ask_all`](Self::ask_all).
+    /// The tools, however many there are: they are asked for in pages, as in [`ask_in_pages`](Self::ask_in_pages).
     ///
     /// # Errors
     /// As [`ask`](Self::ask), [`ClientError::Refused`], [`ClientError::Unreadable`].
@@ -194,7 +194,7 @@ impl Client {
     /// # Cancel safety
     /// Safe: it changes nothing.
     pub async fn list(&self, request: &ListRequest) -> Result<Vec<ToolEntry>, ClientError> {
-        let answer = self.ask_all(topic::LIST, request, self.0.wait).await?;
+        let answer = self.ask_in_pages(topic::LIST, request, self.0.wait).await?;
         Ok(answer.good()?.tools)
     }
 
@@ -225,7 +225,7 @@ impl Client {
         self.ask_good(topic::PLAN, request).await
     }
 
-    /// The tools in the format of a model, asked for in pages as in [`ask_all`](Self::ask_all).
+    /// The tools in the format of a model, asked for in pages as in [`ask_in_pages`](Self::ask_in_pages).
     ///
     /// # Errors
     /// As [`list`](Self::list).
@@ -233,7 +233,9 @@ impl Client {
     /// # Cancel safety
     /// Safe: it changes nothing.
     pub async fn export(&self, request: &ExportRequest) -> Result<ExportResponse, ClientError> {
-        self.ask_all(topic::EXPORT, request, self.0.wait).await?.good()
+        self.ask_in_pages(topic::EXPORT, request, self.0.wait)
+            .await?
+            .good()
     }
 
     /// The status of the service.

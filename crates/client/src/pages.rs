@@ -46,8 +46,8 @@ impl Paged for ExportRequest {
 }
 
 impl Client {
-    /// Asks for a list, page by page, and returns it as one answer. A request with a `limit` or a `cursor` of its own is
-    /// asked as it is. Waits `wait` for each page.
+    /// Asks for a list. If it is too large for one message, the service says so, and it is asked for page by page and
+    /// returned as one answer. Waits `wait` for each page.
     ///
     /// # Errors
     /// As [`ask`](Self::ask). An error of the service is no error here, but the answer.
@@ -55,6 +55,27 @@ impl Client {
     /// # Cancel safety
     /// Safe: it changes nothing.
     pub async fn ask_all<Q: Paged, A>(
+        &self,
+        topic: Topic<Q, A>,
+        request: &Q,
+        wait: Duration,
+    ) -> Result<Received<A>, ClientError> {
+        let answer = self.ask(topic, request, wait).await?;
+        if answer.error().is_none() || !answer.data.contains_key("limit") {
+            return Ok(answer);
+        }
+        self.ask_in_pages(topic, request, wait).await
+    }
+
+    /// Asks for a list page by page, and returns it as one answer: no other client has to wait behind a long message.
+    /// A request with a `limit` or a `cursor` of its own is asked as it is. Waits `wait` for each page.
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask). An error of the service is no error here, but the answer.
+    ///
+    /// # Cancel safety
+    /// Safe: it changes nothing.
+    pub async fn ask_in_pages<Q: Paged, A>(
         &self,
         topic: Topic<Q, A>,
         request: &Q,

@@ -481,6 +481,66 @@ async fn calls_without_an_id_get_one_of_their_own() {
     assert_ne!(ids[0], ids[1]);
 }
 
+/// A service that pages, one that knows nothing of pages, and one that forgets how the list was in between.
+#[tokio::test]
+async fn a_list_is_put_together_from_its_pages() {
+    let bus = Bus::start(0).await;
+    let client = bus.client().await;
+    let names = |names: &[&str]| -> Vec<Value> { names.iter().map(|name| json!({ "name": name })).collect() };
+    let page = |tools: &[&str], next: Option<&str>| {
+        let mut page = json!({ "tools": names(tools) });
+        if let Some(next) = next {
+            page["next_cursor"] = json!(next);
+        }
+        page
+    };
+    let forgotten = json!({"error": "ValueError: begin again"});
+    for (pages, expected) in [
+        (
+            vec![
+                page(&["a", "b"], Some("2")),
+                page(&["c"], Some("3")),
+                page(&["d"], None),
+            ],
+            Some("abcd"),
+        ),
+        (vec![page(&["a", "b", "c"], None)], Some("abc")),
+        (
+            vec![
+                page(&["a"], Some("2")),
+                forgotten.clone(),
+                page(&["x"], Some("2")),
+                page(&["y"], None),
+            ],
+            Some("xy"),
+        ),
+        (vec![forgotten.clone()], None),
+    ] {
+        let mut left = pages.into_iter();
+        let mut cursor = Value::Null;
+        let _service = bus
+            .service(move |message| {
+                if message.kind != "ovos.tools.list" {
+                    return Vec::new();
+                }
+                let given = message.data.get("cursor").cloned().unwrap_or_default();
+                assert!(
+                    given == cursor || given.is_null(),
+                    "{given} is not the cursor of the answer, {cursor}"
+                );
+                let Some(answer) = left.next() else {
+                    return Vec::new();
+                };
+                cursor = answer.get("next_cursor").cloned().unwrap_or_default();
+                vec![message.response(object(answer))]
+            })
+            .await;
+        let listed = client.list(&ListRequest::default()).await;
+        let listed = listed.map(|tools| tools.into_iter().map(|tool| tool.name).collect::<String>());
+        assert_eq!(listed.ok().as_deref(), expected);
+    }
+}
+
 #[tokio::test]
 async fn the_bus_may_go_and_come_back() {
     let bus = Bus::start(0).await;

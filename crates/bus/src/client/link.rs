@@ -194,14 +194,6 @@ impl Writer<'_> {
         let sent = self.send_again(again).await;
         sent_again.cancel();
         sent?;
-        // An embedded bus with too many clients ends those first that never sent anything.
-        frame::encode(
-            &mut self.out,
-            OpCode::Control(Control::Ping),
-            &[],
-            frame::draw_mask(),
-        );
-        self.write().await?;
         loop {
             tokio::select! {
                 biased;

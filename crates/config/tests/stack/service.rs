@@ -102,6 +102,14 @@ fn a_wrong_service_key_is_explained() {
             ".grace_ms: found 123456789012345678901234567890, expected a whole number of milliseconds from 0",
         ),
         (
+            json!({"embedded_bus_clients": 7}),
+            ".embedded_bus_clients: found 7, expected a whole number from 8 to 65536",
+        ),
+        (
+            json!({"embedded_bus_http_origins": [5]}),
+            ".embedded_bus_http_origins: found ",
+        ),
+        (
             json!({"max_calls": 0}),
             ".max_calls: found 0, expected a whole number from 1 to 65536",
         ),
