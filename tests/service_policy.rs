@@ -205,8 +205,14 @@ fn without_a_policy_only_doors_confirm_what_moves_and_only_on_hardware() {
         }
         let confirm = waits(&mut door, &wave(), None);
         assert_eq!(stage.begun(), begun, "nothing moved yet");
-        let (text, plan) = (confirm["text"].as_str().unwrap(), confirm["plan"].as_str().unwrap());
-        assert!(text.contains("left_arm") && text.contains("milliseconds"), "{text}");
+        let (text, plan) = (
+            confirm["text"].as_str().unwrap(),
+            confirm["plan"].as_str().unwrap(),
+        );
+        assert!(
+            text.contains("left_arm") && text.contains("milliseconds"),
+            "{text}"
+        );
         assert!(plan.contains("left_arm") && plan.contains("at most"), "{plan}");
         assert!(confirm["expires_ms"].as_u64().unwrap() <= 120_000, "{confirm}");
         // The published keys alone, where no detail was asked for.

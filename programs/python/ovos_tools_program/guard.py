@@ -21,6 +21,7 @@ from typing import Any, Dict, NoReturn, Optional, Tuple
 
 from . import frames
 from .end import End
+from .ending import ENDING
 from .safe_stop import SafeStop, stop_safely
 
 #: A halt that the user's process has not answered after this time is not carried out, in seconds. The service waits 200 ms.
@@ -37,8 +38,6 @@ KILLED = 70
 #: The `seq` of the guard's own halt.
 _OWN_SEQ = -1
 
-# What a person, a closed terminal or a service manager sends to end a program.
-ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 SignalSockets = Tuple[socket.socket, socket.socket]
 
 

@@ -14,6 +14,7 @@ from typing import Any, Callable, Dict, NoReturn, Optional
 
 from . import frames
 from .box import Box
+from .ending import ENDING
 from .errors import failure_of
 from .lane import Lane
 from .logs import ForwardingHandler
@@ -57,9 +58,11 @@ class Program:
         self._forward_logs()
         if self._guarded:
             # The guard decides what a signal means; a handler, unlike SIG_IGN, is not inherited by programs that tools start.
-            signal.signal(signal.SIGTERM, lambda *_: None)
+            for number in ENDING:
+                signal.signal(number, lambda *_: None)
         else:
-            signal.signal(signal.SIGTERM, lambda *_: self._start_leaving("SIGTERM"))
+            for number in ENDING:
+                signal.signal(number, lambda came, _frame: self._start_leaving(signal.Signals(came).name))
         self.serve()
         time.sleep(GUARD_LATE)
         os._exit(70)
@@ -325,7 +328,7 @@ def _keep_from_children(*connections: socket.socket) -> None:
     thread = threading.local()
 
     def before() -> None:
-        thread.mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        thread.mask = signal.pthread_sigmask(signal.SIG_BLOCK, set(ENDING))
 
     def in_parent() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, thread.mask)
@@ -335,7 +338,8 @@ def _keep_from_children(*connections: socket.socket) -> None:
         for number in numbers:
             os.dup2(null, number, inheritable=False)
         os.close(null)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number in ENDING:
+            signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, thread.mask)
 
     os.register_at_fork(before=before, after_in_parent=in_parent, after_in_child=in_child)
