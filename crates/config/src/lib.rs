@@ -8,9 +8,11 @@
 //! Only [`ProcessEnvironment`] reads the process environment. Nothing here writes a file or uses the bus.
 
 mod address;
+mod closed;
 mod confinement;
 mod doors;
 mod error;
+mod last_good;
 mod layers;
 mod logging;
 mod merge;
@@ -35,11 +37,12 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub use address::BusConfig;
+pub use closed::{BrokenFile, Closed};
 pub use doors::{
     AgentBudgets, AgentDoor, CallStyle, Doors, HumeVoice, Interrupt, LongCalls, McpDoor, OpenAiVoice,
     Toolset, VoiceDoor, is_this_machine, speech_service,
 };
-pub use error::{ConfigError, ConfigErrors, Notice};
+pub use error::{ConfigError, ConfigErrors, Notice, StandsIn};
 pub use layers::{Layer, LayerState, Stack};
 pub use logging::{LogConfig, LogLevel};
 pub use mounts::{ADAPTER, MountConfig, MountOutput, MountTransport, opaque_segments};
@@ -73,6 +76,10 @@ pub struct Overrides {
     pub plugins: Vec<PathBuf>,
     /// `--embedded-bus never|auto|always`: overrides `embedded_bus`.
     pub embedded_bus: Option<EmbeddedBus>,
+    /// `--simulators`: toolboxes of the packaged folders that drive a simulator by default are loaded without being asked for.
+    pub simulators: bool,
+    /// Whether the copy of its last good content stands in for a `config` that cannot be read, as it does for the other files.
+    pub given_may_be_copy: bool,
 }
 
 /// The configuration in force. Immutable; share it as `Arc<Config>` and replace it as a whole.
@@ -131,7 +138,7 @@ impl Config {
             }));
         }
         let mut notices = Vec::new();
-        let given = overrides.config.as_deref();
+        let given = (overrides.config.as_deref(), overrides.given_may_be_copy);
         let stack = Stack::read(
             env,
             &xdg,
@@ -259,6 +266,25 @@ impl Config {
     #[must_use]
     pub fn stack(&self) -> &Stack {
         &self.stack
+    }
+
+    /// Why tools that change or move something are refused: files that could not be read at the start.
+    #[must_use]
+    pub fn closed(&self) -> Option<Closed> {
+        self.stack.closed()
+    }
+
+    /// The file of the last good content of the files, and its new text; `None` while a file cannot be read.
+    #[must_use]
+    pub fn last_good(&self) -> Option<(PathBuf, String)> {
+        let layers = self.stack.layers();
+        if layers.iter().any(|layer| layer.state == LayerState::Broken) {
+            return None;
+        }
+        let mut copy = last_good::LastGood::read(&self.xdg);
+        copy.update(layers);
+        let text = serde_json::to_string_pretty(&copy).ok()?;
+        Some((last_good::path(&self.xdg), text))
     }
 
     /// The socket through which people on this machine give orders to the service without the bus.

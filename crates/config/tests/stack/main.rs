@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test helper that fails fails the test")]
 
 mod changes;
+mod closed;
 mod doors;
 mod example;
 mod layers;
