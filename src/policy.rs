@@ -11,7 +11,7 @@ mod rules;
 
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 
 pub use backends::Backends;
 pub use config::{Caller, Decide, Rule};
@@ -22,7 +22,7 @@ pub use rules::{Decision, Place, Question, built_in, decide};
 /// The rules in force, and the calls that wait to be confirmed.
 #[derive(Debug)]
 pub struct Policy {
-    configured: Vec<Rule>,
+    configured: RwLock<Vec<Rule>>,
     built_in: Vec<Rule>,
     confirmations: Mutex<Confirmations>,
 }
@@ -32,7 +32,7 @@ impl Policy {
     #[must_use]
     pub fn new(configured: Vec<Rule>, confirm: Duration) -> Self {
         Self {
-            configured,
+            configured: RwLock::new(configured),
             built_in: built_in(),
             confirmations: Mutex::new(Confirmations::new(confirm)),
         }
@@ -41,7 +41,12 @@ impl Policy {
     /// Decides on a call.
     #[must_use]
     pub fn decide(&self, question: &Question<'_>) -> Decision {
-        decide(&self.configured, &self.built_in, question)
+        decide(&self.configured.read(), &self.built_in, question)
+    }
+
+    /// Replaces the configured rules, when a file that could not be read at the start is mended.
+    pub fn replace(&self, configured: Vec<Rule>) {
+        *self.configured.write() = configured;
     }
 
     /// The calls that wait.

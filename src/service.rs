@@ -3,6 +3,7 @@
 //! Owns every task (one tracker, one cancellation token) and the order of start and shutdown. It decides nothing
 //! about a call. Read [`run`].
 
+mod admission;
 mod bus_loss;
 mod bus_outbox;
 mod call_lines;
@@ -11,6 +12,7 @@ mod configuration;
 mod control;
 mod deliveries;
 mod doors;
+mod last_good;
 mod listing;
 mod own_bus;
 mod questions;
@@ -22,6 +24,7 @@ mod settings;
 mod state;
 mod state_writer;
 mod toolboxes;
+mod warnings;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -205,7 +208,12 @@ impl Running {
         }
         let registry = Arc::new(Registry::default());
         let outbox = Arc::new(BusOutbox::default());
+        let policy = Arc::new(Policy::new(config.service.policy.clone(), config.service.confirm));
+        let good = config.clone();
+        let kept = tokio::task::spawn_blocking(move || last_good::keep(&good));
+        kept.await.map_err(|error| ServiceError::State(error.into()))?;
         let bridge = Bridge::start(toolboxes::Parts {
+            policy: policy.clone(),
             configuration: Arc::new(Configuration::new(config.clone(), overrides, logs)),
             engine: engine.clone(),
             registry: registry.clone(),
@@ -214,7 +222,6 @@ impl Running {
             tracker: tracker.clone(),
             end: end.clone(),
         })?;
-        let policy = Arc::new(Policy::new(config.service.policy.clone(), config.service.confirm));
         let settings = Settings {
             operator_tools: config.service.operator_tools,
             policy: policy.clone(),

@@ -5,6 +5,7 @@ use clap::Args;
 use super::context::Context;
 use super::error::CliError;
 use super::paint::{Cell, Paint, Tone, count, joined};
+use super::status::configuration;
 use client::payload::{FailedFile, ReloadOutcome, ReloadRequest, ReloadResponse};
 use client::{RELOAD_WAIT, topic};
 
@@ -56,6 +57,12 @@ fn render(reload: &ReloadResponse, outcome: &ReloadOutcome, paint: Paint) -> Str
     for (what, ids) in changes.into_iter().filter(|(_, ids)| !ids.is_empty()) {
         text += &format!("{what:<10} {}\n", super::paint::plain(&ids.join(", ")));
     }
+    text += &configuration(
+        &outcome.off,
+        outcome.closed.as_deref(),
+        &outcome.warnings,
+        paint,
+    );
     if !outcome.failed.is_empty() {
         text.push('\n');
         text += &failures(&outcome.failed, paint);

@@ -38,7 +38,7 @@ pub use status::{
     StopResponse, StoppedToolbox, ToolboxStatus,
 };
 pub use tool::{
-    DiscoverResponse, ExportResponse, FailedFile, ListResponse, ReloadOutcome, ReloadResponse, ToolEntry,
+    DiscoverResponse, ExportResponse, FailedFile, ListResponse, OffToolbox, ReloadOutcome, ReloadResponse, ToolEntry,
     ToolMeta,
 };
 pub use voice::{VoiceJoinRequest, VoiceJoinResponse};

@@ -159,6 +159,17 @@ fn megabytes<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
     })
 }
 
+/// Returns an address as it may be shown: without its password.
+#[must_use]
+pub fn shown(url: &Url) -> String {
+    let mut url = url.clone();
+    // An address that cannot have a password has none.
+    if url.password().is_some() && url.set_password(Some("hidden")).is_err() {
+        return "an address that cannot be shown".to_owned();
+    }
+    url.into()
+}
+
 fn parse(text: &str) -> Option<Url> {
     Url::parse(text)
         .ok()

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use ovos_toolbox_wire::Effect;
 use serde::Serialize;
 
 /// Files of the configuration that could not be read at the start. They may forbid what the rest of the configuration
@@ -36,6 +37,16 @@ impl Closed {
     #[must_use]
     pub fn forbids_reading(&self) -> bool {
         self.files.iter().any(|file| !file.copy && file.may_forbid_reading)
+    }
+
+    /// Whether tools of this effect are refused. What stops or brings to safety never is.
+    #[must_use]
+    pub fn refuses(&self, effect: Effect) -> bool {
+        match effect {
+            Effect::Motion | Effect::Write => true,
+            Effect::Read => self.forbids_reading(),
+            Effect::Safe | Effect::Stop | Effect::Resume => false,
+        }
     }
 
     /// The reason for a person: files, lines, what to do.

@@ -30,13 +30,13 @@ mod toolbox;
 mod yaml;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::Value;
 
-pub use address::BusConfig;
+pub use address::{BusConfig, shown};
 pub use closed::{BrokenFile, Closed};
 pub use doors::{
     AgentBudgets, AgentDoor, CallStyle, Doors, HumeVoice, Interrupt, LongCalls, McpDoor, OpenAiVoice,
@@ -49,12 +49,14 @@ pub use mounts::{ADAPTER, MountConfig, MountOutput, MountTransport, opaque_segme
 pub use origin::{Origin, Setting};
 pub use patch::{Patch, PatchReport};
 pub use paths::{Environment, LayerKind, ProcessEnvironment, Xdg};
+pub use reader::nearest;
 pub use policy::{Backend, Caller, Decide, Rule, Who};
 pub use section::{Confine, Isolation, ProgramConfig, PythonConfig, Switch, ToolboxConfig, Usual};
 pub use service::{CallLimits, EmbeddedBus, OnBusLoss, ServiceConfig};
 pub use toolbox::{Section, ToolFilter, ToolboxLimits};
 
 use origin::dotted;
+use paths::installed_plugins;
 use reader::Reader;
 
 /// The name of this service's section inside `PHAL`: that of the Python plugin, which this service replaces.
@@ -106,6 +108,10 @@ pub struct Config {
     pub toolboxes: BTreeMap<String, Result<Arc<Section>, ConfigErrors>>,
     /// Problems to report to the operator; log them once logging has started.
     pub notices: Vec<Notice>,
+    /// `--simulators`.
+    simulators: bool,
+    /// The folders of plugins that are packaged with the service and were not named on the command line.
+    packaged: Vec<PathBuf>,
     settings: Vec<Setting>,
     /// The settings of the programs, which a reload brings into force.
     of_programs: Vec<Setting>,
@@ -191,6 +197,11 @@ impl Config {
             mounted,
             toolboxes,
             notices,
+            simulators: overrides.simulators,
+            packaged: match overrides.plugins.as_slice() {
+                [] => installed_plugins(env),
+                _ => Vec::new(),
+            },
             settings,
             of_programs,
             xdg,
@@ -274,6 +285,19 @@ impl Config {
         self.stack.closed()
     }
 
+    /// Whether somebody has asked for the toolbox with this id in this plugin file.
+    #[must_use]
+    pub fn asked(&self, id: &str, plugin: &Path) -> Asked {
+        let packaged = self.packaged.iter().any(|folder| plugin.starts_with(folder));
+        if self.simulators || !packaged {
+            Asked::Elsewhere
+        } else if self.toolboxes.contains_key(id) {
+            Asked::Section
+        } else {
+            Asked::No
+        }
+    }
+
     /// The file of the last good content of the files, and its new text; `None` while a file cannot be read.
     #[must_use]
     pub fn last_good(&self) -> Option<(PathBuf, String)> {
@@ -352,6 +376,17 @@ fn values(settings: &[Setting]) -> BTreeMap<&str, &Value> {
         .iter()
         .map(|setting| (setting.key.as_str(), &setting.value))
         .collect()
+}
+
+/// Whether somebody has asked for a toolbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// No: it comes with the package, and no section has its id.
+    No,
+    /// It has a section.
+    Section,
+    /// It is in a folder of the user's, or the command line asks for every simulator.
+    Elsewhere,
 }
 
 /// The difference between two configurations; `ovos.tools.status` reports it as pending changes.

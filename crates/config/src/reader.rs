@@ -118,7 +118,7 @@ impl<'a> Reader<'a> {
             self.errors.push(ConfigError::UnknownKey {
                 origin: self.origin(&at),
                 key: dotted(at),
-                suggestion: closest(key, &known),
+                suggestion: nearest(key, known.iter().cloned()),
                 accepted: accepted.clone(),
             });
         }
@@ -222,9 +222,12 @@ fn accepted(refused: &serde_json::Error) -> String {
     }
 }
 
-/// Returns the known key most similar to `written`, if its similarity is at least 0.6.
-fn closest(written: &str, known: &[String]) -> Option<String> {
+/// Returns the known name most similar to `written`, if its similarity is at least 0.6.
+#[must_use]
+pub fn nearest(written: &str, known: impl IntoIterator<Item = String>) -> Option<String> {
     let likeness = |name: &String| strsim::normalized_damerau_levenshtein(written, name);
-    let best = known.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
-    (likeness(best) >= 0.6).then(|| best.clone())
+    let best = known
+        .into_iter()
+        .max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
+    (likeness(&best) >= 0.6).then_some(best)
 }
