@@ -38,7 +38,7 @@ use crate::api::{Api, BusStatus, Settings, StatusResponse};
 use crate::logs::Logs;
 use crate::policy::Policy;
 use crate::registry::Registry;
-use bus::{BindError, BusClient, ClientConfig};
+use bus::{BindError, BusClient, ClientConfig, shown};
 use config::{Config, ConfigErrors, OnBusLoss, Overrides};
 use engine::{Engine, MotionWatch, StopTarget};
 
@@ -403,7 +403,7 @@ fn bus_status(client: Option<&BusClient>, url: &Url, (turned_away, dropped): (u6
         ("requests_dropped", dropped),
     ];
     BusStatus {
-        url: url.to_string(),
+        url: shown(url),
         connected: client.is_some_and(|client| client.connection_now().is_up()),
         echoes: client.is_some_and(BusClient::echoes),
         counters: rows

@@ -12,6 +12,7 @@ mod envelope;
 pub mod fuzz;
 mod message;
 mod server;
+mod shown;
 mod websocket;
 
 pub use client::{AnswerError, BusClient, BusHandler, ClientConfig, ClientCounters, Connection, DialError};
@@ -19,4 +20,5 @@ pub use envelope::{Envelope, MAX_DEPTH, MessageError, Part};
 
 pub use message::{DEFAULT_SESSION_ID, Message, OWN_KEY};
 pub use server::{BindError, EmbeddedBus, ServerConfig, reachable};
+pub use shown::shown;
 pub use tungstenite::Utf8Bytes;

@@ -64,7 +64,11 @@ impl BusConfig {
                 Some(given) => reader.errors.push(ConfigError::WrongValue {
                     origin: Origin::Option("--bus"),
                     key: "URL".to_owned(),
-                    found: format!("{given:?}"),
+                    // A password may stand before the host.
+                    found: match given.rsplit_once('@') {
+                        Some((_, host)) => format!("an address of {host:?}"),
+                        None => format!("{given:?}"),
+                    },
                     accepted: "an address such as ws://127.0.0.1:8181/core (ws or wss)".to_owned(),
                 }),
                 None => reader.wrong(
@@ -157,17 +161,6 @@ fn megabytes<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
     checked(from, "a number of MB from 0.0625 to 1024", |mb: f64| {
         (0.0625..=1024.0).contains(&mb).then_some(mb)
     })
-}
-
-/// Returns an address as it may be shown: without its password.
-#[must_use]
-pub fn shown(url: &Url) -> String {
-    let mut url = url.clone();
-    // An address that cannot have a password has none.
-    if url.password().is_some() && url.set_password(Some("hidden")).is_err() {
-        return "an address that cannot be shown".to_owned();
-    }
-    url.into()
 }
 
 fn parse(text: &str) -> Option<Url> {

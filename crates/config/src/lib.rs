@@ -11,6 +11,7 @@ mod address;
 mod closed;
 mod confinement;
 mod doors;
+mod edit;
 mod error;
 mod last_good;
 mod layers;
@@ -36,12 +37,13 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::Value;
 
-pub use address::{BusConfig, shown};
+pub use address::BusConfig;
 pub use closed::{BrokenFile, Closed};
 pub use doors::{
     AgentBudgets, AgentDoor, CallStyle, Doors, HumeVoice, Interrupt, LongCalls, McpDoor, OpenAiVoice,
     Toolset, VoiceDoor, is_this_machine, speech_service,
 };
+pub use edit::set as set_in_text;
 pub use error::{ConfigError, ConfigErrors, Notice, StandsIn};
 pub use layers::{Layer, LayerState, Stack};
 pub use logging::{LogConfig, LogLevel};

@@ -251,7 +251,7 @@ impl ServiceConfig {
             reader.errors.push(ConfigError::EmbeddedTls {
                 origin: reader.origin(&at("embedded_bus")),
                 mode: json!(config.embedded_bus),
-                url: bus.url.to_string(),
+                url: bus.url.origin().ascii_serialization(),
             });
         }
         config

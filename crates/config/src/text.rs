@@ -90,7 +90,7 @@ pub(super) fn is_yaml(path: &Path) -> bool {
 }
 
 /// The characters that end a line for Python's `str.splitlines`, in addition to `\r\n`.
-const LINE_ENDS: [char; 10] = [
+pub(super) const LINE_ENDS: [char; 10] = [
     '\n', '\r', '\x0b', '\x0c', '\x1c', '\x1d', '\x1e', '\u{85}', '\u{2028}', '\u{2029}',
 ];
 
@@ -99,7 +99,7 @@ const LINE_ENDS: [char; 10] = [
 ///
 /// # Errors
 /// The parser's message, with the line number in the file.
-fn parse_json(text: &str) -> Result<Value, String> {
+pub(super) fn parse_json(text: &str) -> Result<Value, String> {
     let text = text.replace("\r\n", "\n");
     let mut joined = String::with_capacity(text.len());
     // The offset of each kept line in `joined`, and its number in the file.
