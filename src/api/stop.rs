@@ -193,7 +193,13 @@ impl Api {
             toolbox_id: off.toolbox_id.clone(),
             ok: false,
             stop_id: None,
-            error: Some(WireError::new(FailureKind::ToolboxUnavailable, format!("not reached: {}", off.reason)).text),
+            error: Some(
+                WireError::new(
+                    FailureKind::ToolboxUnavailable,
+                    format!("not reached: {}", off.reason),
+                )
+                .text,
+            ),
         };
         meant.map(entry).collect()
     }

@@ -164,9 +164,8 @@ async fn without_service(config: &Config) -> Result<Vec<Finding>, CliError> {
     findings.extend(machine::pythons(config).await);
     findings.extend(machine::confined_programs(config));
     let configured = config.toolboxes.iter();
-    let configured = configured.filter(|(_, section)| {
-        section.as_ref().is_ok_and(|section| section.toolbox.enabled)
-    });
+    let configured =
+        configured.filter(|(_, section)| section.as_ref().is_ok_and(|section| section.toolbox.enabled));
     let configured = configured.map(|(id, _)| id.as_str());
     let named = installed.into_iter().chain(configured).collect();
     findings.extend(machine::sections(config, &named));

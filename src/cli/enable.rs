@@ -61,7 +61,10 @@ pub(super) async fn run(
     let layer = layer.ok_or_else(|| CliError::Usage("there is no file to write to".to_owned()))?;
     if layer.state == LayerState::Broken {
         let notices: Vec<String> = config.notices.iter().map(ToString::to_string).collect();
-        return Err(CliError::Usage(format!("mend the file first: {}", notices.join("; "))));
+        return Err(CliError::Usage(format!(
+            "mend the file first: {}",
+            notices.join("; ")
+        )));
     }
     let file = layer.path.clone();
     let changed = edit(&file, toolboxes, enabled)?;
@@ -77,7 +80,12 @@ pub(super) async fn run(
     context.output.result(&report, |_| render(&report))?;
     let failed = report.reload.iter().flat_map(|outcome| &outcome.failed);
     let failed = failed
-        .filter(|failed| failed.toolbox_id.as_ref().is_some_and(|id| toolboxes.contains(id)))
+        .filter(|failed| {
+            failed
+                .toolbox_id
+                .as_ref()
+                .is_some_and(|id| toolboxes.contains(id))
+        })
         .map(|failed| failed.reason.clone());
     let failed: Vec<String> = failed.collect();
     if enabled && !failed.is_empty() {
@@ -98,9 +106,15 @@ fn render(report: &Report) -> String {
     text += &match &report.reload {
         None => "no service runs here; it holds from the next start\n".to_owned(),
         Some(outcome) => {
-            let lists = [("added", &outcome.added), ("removed", &outcome.removed), ("replaced", &outcome.replaced)];
+            let lists = [
+                ("added", &outcome.added),
+                ("removed", &outcome.removed),
+                ("replaced", &outcome.replaced),
+            ];
             let lists = lists.into_iter().filter(|(_, ids)| !ids.is_empty());
-            let lists: Vec<String> = lists.map(|(what, ids)| format!("{what} {}", plain(&ids.join(", ")))).collect();
+            let lists: Vec<String> = lists
+                .map(|(what, ids)| format!("{what} {}", plain(&ids.join(", "))))
+                .collect();
             match lists.as_slice() {
                 [] => "the service that runs here has reloaded, and nothing changed for it\n".to_owned(),
                 lists => format!("the service that runs here has reloaded: {}\n", lists.join("; ")),
@@ -113,13 +127,18 @@ fn render(report: &Report) -> String {
 /// Refuses an id that nothing on this machine has.
 fn known(id: &str, config: &Config) -> Result<(), CliError> {
     let (files, _) = scan(&config.service.plugins_dir);
-    let files = files.iter().filter_map(|file| section_of(file)).map(str::to_owned);
+    let files = files
+        .iter()
+        .filter_map(|file| section_of(file))
+        .map(str::to_owned);
     let ids: Vec<String> = files.chain(config.toolboxes.keys().cloned()).collect();
     if ids.iter().any(|known| known == id) {
         return Ok(());
     }
     let near = nearest(id, ids.iter().cloned());
-    let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+    let near = near
+        .map(|near| format!("; did you mean `{near}`?"))
+        .unwrap_or_default();
     Err(CliError::Usage(format!(
         "no toolbox `{id}` is installed{near} There are: {}",
         ids.join(", ")
@@ -132,10 +151,15 @@ fn edit(file: &Path, toolboxes: &[String], enabled: bool) -> Result<bool, CliErr
         let section = json!({"PHAL": {OURS: {toolboxes[0].as_str(): {"enabled": enabled}}}});
         format!("write it by hand: {section}")
     };
-    let is_yaml = file.extension().is_some_and(|ending| ending == "yml" || ending == "yaml");
+    let is_yaml = file
+        .extension()
+        .is_some_and(|ending| ending == "yml" || ending == "yaml");
     if is_yaml {
         let file = file.display();
-        return Err(CliError::Usage(format!("{file} is YAML, which this command does not edit; {}", by_hand())));
+        return Err(CliError::Usage(format!(
+            "{file} is YAML, which this command does not edit; {}",
+            by_hand()
+        )));
     }
     let machine = |what: &str| {
         let what = format!("{what} {}", file.display());
@@ -214,7 +238,9 @@ async fn reload(config: &Config, context: &mut Context<'_, '_>) -> Result<Option
     }
     let wait = context.options.timeout.unwrap_or(RELOAD_WAIT);
     let client = context.client().await?;
-    let answer = client.ask(topic::RELOAD, &ReloadRequest { detail: true }, wait).await?;
+    let answer = client
+        .ask(topic::RELOAD, &ReloadRequest { detail: true }, wait)
+        .await?;
     answer.accepted()?;
     Ok(Some(answer.read()?.outcome.unwrap_or_default()))
 }

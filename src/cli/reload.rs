@@ -57,12 +57,7 @@ fn render(reload: &ReloadResponse, outcome: &ReloadOutcome, paint: Paint) -> Str
     for (what, ids) in changes.into_iter().filter(|(_, ids)| !ids.is_empty()) {
         text += &format!("{what:<10} {}\n", super::paint::plain(&ids.join(", ")));
     }
-    text += &configuration(
-        &outcome.off,
-        outcome.closed.as_deref(),
-        &outcome.warnings,
-        paint,
-    );
+    text += &configuration(&outcome.off, outcome.closed.as_deref(), &outcome.warnings, paint);
     if !outcome.failed.is_empty() {
         text.push('\n');
         text += &failures(&outcome.failed, paint);

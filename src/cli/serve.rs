@@ -11,8 +11,8 @@ use super::error::CliError;
 use super::paint::{Paint, Tone, count, plain};
 use super::pid_file::PidFile;
 use crate::logs::LogOptions;
-use bus::shown;
 use crate::service::{Start, Started};
+use bus::shown;
 use config::{Config, EmbeddedBus, Overrides, ProcessEnvironment};
 
 /// Arguments of `serve`.

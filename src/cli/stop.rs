@@ -101,9 +101,10 @@ fn place(context: &mut Context<'_, '_>) -> Result<(Address, PathBuf), CliError> 
     if matches!(url.path(), "" | "/") {
         url.set_path("/core");
     }
-    context
-        .output
-        .remark(&format!("{errors}\nstopping on {} all the same", bus::shown(&url)));
+    context.output.remark(&format!(
+        "{errors}\nstopping on {} all the same",
+        bus::shown(&url)
+    ));
     let state_dir = Xdg::new(&ProcessEnvironment).state_home.join("ovos-tools");
     let address = Address {
         url,

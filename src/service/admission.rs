@@ -42,12 +42,17 @@ fn was_used(state_dir: &Path, id: &str) -> bool {
     let has_files = |folder| fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
     let named = format!("\"{id}\"");
     let names_it = |file| {
-        let lines = File::open(file).into_iter().flat_map(|file| BufReader::new(file).lines());
+        let lines = File::open(file)
+            .into_iter()
+            .flat_map(|file| BufReader::new(file).lines());
         lines.map_while(Result::ok).any(|line| line.contains(&named))
     };
     has_files(state_dir.join(id))
         || has_files(state_dir.join("content").join(id))
-        || ["latches.json", "calls.jsonl"].map(|name| state_dir.join(name)).into_iter().any(names_it)
+        || ["latches.json", "calls.jsonl"]
+            .map(|name| state_dir.join(name))
+            .into_iter()
+            .any(names_it)
 }
 
 /// A toolbox that is off, as the API reports it.
@@ -82,7 +87,11 @@ mod tests {
         let traces: [(&str, &str, bool); 7] = [
             ("robot/poses.json", "{}", true),
             ("content/robot/1.jpg", "x", true),
-            ("latches.json", r#"{"robot": {"stop_id": "stop-1", "reason": "x"}}"#, true),
+            (
+                "latches.json",
+                r#"{"robot": {"stop_id": "stop-1", "reason": "x"}}"#,
+                true,
+            ),
             ("calls.jsonl", "{\"toolbox_id\":\"robot\"}\n", true),
             ("drone/x", "", false),
             ("latches.json", "{}", false),

@@ -6,8 +6,8 @@ use ovos_toolbox_wire::Object;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use crate::logs::Logs;
 use super::last_good;
+use crate::logs::Logs;
 use bus::Message;
 use config::{Config, Overrides, Patch, ProcessEnvironment};
 

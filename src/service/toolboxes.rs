@@ -204,7 +204,14 @@ impl Bridge {
     /// Why tools are refused: the newest configuration that was loaded, or a toolbox that still has an older one.
     fn closed_text(&self) -> Option<String> {
         let newest = self.readings.lock().newest.closed();
-        let older = || self.published.lock().closed.values().next().map(|closed| closed.text());
+        let older = || {
+            self.published
+                .lock()
+                .closed
+                .values()
+                .next()
+                .map(|closed| closed.text())
+        };
         newest.map(|closed| closed.text()).or_else(older)
     }
 
@@ -570,8 +577,7 @@ fn unused(live: &Live, config: &Config) -> Vec<String> {
     let wrong = config.wrong().map(|(id, error)| warnings::wrong(id, error));
     let mut found: Vec<String> = wrong.collect();
     let loaded = live.toolboxes.iter();
-    let kept_on =
-        loaded.filter_map(|toolbox| admission::kept_on(config, &toolbox.manifest, &toolbox.path));
+    let kept_on = loaded.filter_map(|toolbox| admission::kept_on(config, &toolbox.manifest, &toolbox.path));
     found.extend(kept_on);
     if live.starting.is_empty() {
         found.extend(warnings::warnings(config, &installed(live, config)));
@@ -593,8 +599,13 @@ fn installed(live: &Live, config: &Config) -> Installed {
         let known = toolbox.manifest.config_schema.as_ref();
         let known = known.and_then(|schema| schema.get("properties")?.as_object());
         let section = config.toolbox(&toolbox.id).ok();
-        let keys: Vec<String> = section.iter().flat_map(|section| section.toolbox.own.keys().cloned()).collect();
-        let unknown = keys.into_iter().filter(|key| known.is_none_or(|known| !known.contains_key(key)));
+        let keys: Vec<String> = section
+            .iter()
+            .flat_map(|section| section.toolbox.own.keys().cloned())
+            .collect();
+        let unknown = keys
+            .into_iter()
+            .filter(|key| known.is_none_or(|known| !known.contains_key(key)));
         let id = toolbox.id.to_string();
         unknown.map(|key| (id.clone(), key)).collect::<Vec<_>>()
     });

@@ -39,7 +39,13 @@ pub(super) fn warnings(config: &Config, installed: &Installed) -> Vec<String> {
                 tools: Some(vec![pattern.clone()]),
                 ..rule.clone()
             };
-            tools(&place, pattern, installed, |id, tool| one.names(id, tool), &mut found);
+            tools(
+                &place,
+                pattern,
+                installed,
+                |id, tool| one.names(id, tool),
+                &mut found,
+            );
         }
     }
     let doors = &config.doors;
@@ -58,11 +64,21 @@ fn sections(id: &str, section: &Section, installed: &Installed, found: &mut Vec<
         // What is switched off may well be away.
         if section.toolbox.enabled {
             let near = suggestion(id, installed.ids.iter().cloned());
-            found.push(format!("section `{id}` belongs to no toolbox that is installed{near}"));
+            found.push(format!(
+                "section `{id}` belongs to no toolbox that is installed{near}"
+            ));
         }
         return;
     }
-    let host_keys = ["enabled", "isolation", "limits", "confine", "tools", "allow_sha256", "env"];
+    let host_keys = [
+        "enabled",
+        "isolation",
+        "limits",
+        "confine",
+        "tools",
+        "allow_sha256",
+        "env",
+    ];
     for (_, key) in installed.unchecked.iter().filter(|(owner, _)| owner == id) {
         if let Some(near) = nearest(key, host_keys.map(str::to_owned)) {
             found.push(format!(
@@ -77,7 +93,9 @@ fn sections(id: &str, section: &Section, installed: &Installed, found: &mut Vec<
     for (key, pattern) in patterns(&section.tools) {
         if !own().any(|(_, tool)| matched(pattern, tool)) {
             let near = suggestion(pattern, own().map(|(_, tool)| tool.clone()));
-            found.push(format!("section `{id}`: tools.{key}: `{pattern}` matches none of its tools{near}"));
+            found.push(format!(
+                "section `{id}`: tools.{key}: `{pattern}` matches none of its tools{near}"
+            ));
         }
     }
 }
@@ -123,7 +141,9 @@ fn tools(
     } else {
         suggestion(pattern, names.map(|(_, tool)| tool.clone()))
     };
-    found.push(format!("{place}: `{pattern}` matches no tool that is loaded{near}"));
+    found.push(format!(
+        "{place}: `{pattern}` matches no tool that is loaded{near}"
+    ));
 }
 
 fn patterns(filter: &ToolFilter) -> impl Iterator<Item = (&'static str, &String)> {
@@ -144,7 +164,8 @@ fn matched(pattern: &str, name: &str) -> bool {
 
 fn suggestion(written: &str, names: impl Iterator<Item = String>) -> String {
     let near = nearest(written, names);
-    near.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
+    near.map(|name| format!("; did you mean `{name}`?"))
+        .unwrap_or_default()
 }
 
 /// The warning about a section that the service cannot use at all.

@@ -487,7 +487,11 @@ async fn run(
             .as_ref()
             .is_none_or(|(last, at)| *last != reason || now.duration_since(*at) > REMINDER);
         if is_new {
-            tracing::warn!(url = shown(&url), reason, "the bus is away: connecting again until it is back");
+            tracing::warn!(
+                url = shown(&url),
+                reason,
+                "the bus is away: connecting again until it is back"
+            );
             told = Some((reason, now));
         }
         tokio::select! {
@@ -499,6 +503,10 @@ async fn run(
     shared.room.close();
     let unsent = shared.unwritten.load(Ordering::Acquire);
     if unsent > 0 {
-        tracing::warn!(url = shown(&url), unsent, "shut down with answers that were not sent");
+        tracing::warn!(
+            url = shown(&url),
+            unsent,
+            "shut down with answers that were not sent"
+        );
     }
 }

@@ -27,10 +27,7 @@ pub enum ClientError {
         wait: Duration,
     },
     /// The connection broke before the answer arrived. It is not known whether the request was carried out.
-    #[error(
-        "the bus at {} closed the connection: {cause}",
-        shown(url)
-    )]
+    #[error("the bus at {} closed the connection: {cause}", shown(url))]
     Lost {
         /// The bus.
         url: Url,
@@ -58,10 +55,7 @@ pub enum ClientError {
         limit: usize,
     },
     /// The bus is connected, and no service on it answered.
-    #[error(
-        "no ovos-tools service on {} gave a sign of life within {wait:?}",
-        shown(url)
-    )]
+    #[error("no ovos-tools service on {} gave a sign of life within {wait:?}", shown(url))]
     NoService {
         /// The bus.
         url: Url,

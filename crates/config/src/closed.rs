@@ -36,7 +36,9 @@ impl Closed {
     /// Whether tools that only read are refused, too.
     #[must_use]
     pub fn forbids_reading(&self) -> bool {
-        self.files.iter().any(|file| !file.copy && file.may_forbid_reading)
+        self.files
+            .iter()
+            .any(|file| !file.copy && file.may_forbid_reading)
     }
 
     /// Whether tools of this effect are refused. What stops or brings to safety never is.

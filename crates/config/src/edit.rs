@@ -20,7 +20,10 @@ pub fn set(text: &str, path: &[&str], value: &Value) -> Result<String, String> {
     let changed = if plain.trim().is_empty() {
         let before = text.trim_end();
         let gap = if before.is_empty() { "" } else { new_line };
-        format!("{before}{gap}{}{new_line}", shown(&nested(path, value), "", new_line))
+        format!(
+            "{before}{gap}{}{new_line}",
+            shown(&nested(path, value), "", new_line)
+        )
     } else {
         parse_json(text)?;
         change(text, &plain, path, value, new_line)?
@@ -28,7 +31,10 @@ pub fn set(text: &str, path: &[&str], value: &Value) -> Result<String, String> {
     // What is written replaces a file of the user's, so it is read back first.
     match parse_json(&changed)? {
         Value::Object(values) if lookup(&values, path) == Some(value) => Ok(changed),
-        _ => Err(format!("{} cannot be set in this file", dotted(path.iter().copied()))),
+        _ => Err(format!(
+            "{} cannot be set in this file",
+            dotted(path.iter().copied())
+        )),
     }
 }
 
@@ -76,7 +82,11 @@ fn insert(
         (Some(first), Some(last)) => {
             let indent = indent(plain, first);
             let value = shown(value, indent, new_line);
-            format!("{},{new_line}{indent}{key}: {value}{}", &text[..last], &text[last..])
+            format!(
+                "{},{new_line}{indent}{key}: {value}{}",
+                &text[..last],
+                &text[last..]
+            )
         }
         _ => {
             let inner = format!("{outer}  ");
@@ -84,7 +94,10 @@ fn insert(
             // Behind comments that stand in the empty object.
             let end = object.end - 1;
             let before = text[..end].trim_end();
-            format!("{before}{new_line}{inner}{key}: {value}{new_line}{outer}{}", &text[end..])
+            format!(
+                "{before}{new_line}{inner}{key}: {value}{new_line}{outer}{}",
+                &text[end..]
+            )
         }
     }
 }

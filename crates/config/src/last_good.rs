@@ -69,7 +69,9 @@ impl LastGood {
 /// The part of a file that is kept.
 fn kept(written: &Map<String, Value>) -> Map<String, Value> {
     let beside = KEPT.into_iter().filter_map(|key| Some((key, written.get(key)?)));
-    let mut kept: Map<String, Value> = beside.map(|(key, value)| (key.to_owned(), value.clone())).collect();
+    let mut kept: Map<String, Value> = beside
+        .map(|(key, value)| (key.to_owned(), value.clone()))
+        .collect();
     if let Some(ours) = written.get("PHAL").and_then(|phal| phal.get(OURS)) {
         kept.insert("PHAL".to_owned(), serde_json::json!({ OURS: ours }));
     }

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
+use super::OURS;
 use super::closed::{BrokenFile, Closed};
 use super::error::{ConfigError, Notice, StandsIn};
 use super::last_good::LastGood;
 use super::merge::{lookup, merge, remove};
-use super::OURS;
 use super::origin::{Origin, dotted};
 use super::paths::{Environment, LayerKind, Xdg, locations};
 use super::text;
@@ -59,7 +59,10 @@ fn shaped(values: Map<String, Value>) -> Result<Map<String, Value>, String> {
             && !(found.is_object() || found.is_null())
         {
             let key = dotted(path.iter().copied());
-            return Err(format!("{key}: found {}, expected an object", text::describe(found)));
+            return Err(format!(
+                "{key}: found {}, expected an object",
+                text::describe(found)
+            ));
         }
     }
     Ok(values)
@@ -140,7 +143,11 @@ impl Stack {
                                 copy: copy.is_some(),
                                 may_forbid_reading: may_forbid_reading(&layer.path),
                             });
-                            if copy.is_some() { StandsIn::Copy } else { StandsIn::Nothing }
+                            if copy.is_some() {
+                                StandsIn::Copy
+                            } else {
+                                StandsIn::Nothing
+                            }
                         }
                     };
                     // The file may have been edited since the start, and still be broken.
@@ -175,7 +182,11 @@ impl Stack {
 
     /// Why tools are refused, if files could not be read since the start.
     pub(super) fn closed(&self) -> Option<Closed> {
-        let files: Vec<BrokenFile> = self.layers.iter().filter_map(|layer| layer.closed.clone()).collect();
+        let files: Vec<BrokenFile> = self
+            .layers
+            .iter()
+            .filter_map(|layer| layer.closed.clone())
+            .collect();
         (!files.is_empty()).then_some(Closed { files })
     }
 

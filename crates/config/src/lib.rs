@@ -51,8 +51,8 @@ pub use mounts::{ADAPTER, MountConfig, MountOutput, MountTransport, opaque_segme
 pub use origin::{Origin, Setting};
 pub use patch::{Patch, PatchReport};
 pub use paths::{Environment, LayerKind, ProcessEnvironment, Xdg};
-pub use reader::nearest;
 pub use policy::{Backend, Caller, Decide, Rule, Who};
+pub use reader::nearest;
 pub use section::{Confine, Isolation, ProgramConfig, PythonConfig, Switch, ToolboxConfig, Usual};
 pub use service::{CallLimits, EmbeddedBus, OnBusLoss, ServiceConfig};
 pub use toolbox::{Section, ToolFilter, ToolboxLimits};

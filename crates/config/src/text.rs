@@ -69,7 +69,11 @@ fn content(path: &Path) -> Result<Option<Vec<u8>>, String> {
         return Ok(None);
     }
     if !found.is_file() {
-        let what = if found.is_dir() { "a folder" } else { "no regular file" };
+        let what = if found.is_dir() {
+            "a folder"
+        } else {
+            "no regular file"
+        };
         return Err(format!("it is {what}, expected a file"));
     }
     let mut bytes = Vec::new();
@@ -131,7 +135,9 @@ pub(super) fn parse_json(text: &str) -> Result<Value, String> {
             .map_or(message.as_str(), |(cause, _)| cause);
         let rest = joined.get(offset..).unwrap_or_default().trim_start();
         if rest.starts_with("//") || rest.starts_with('#') {
-            return format!("line {line}: {cause}; a comment needs a line of its own, as OVOS reads this file");
+            return format!(
+                "line {line}: {cause}; a comment needs a line of its own, as OVOS reads this file"
+            );
         }
         format!("line {line}: {cause}")
     })

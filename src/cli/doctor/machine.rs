@@ -128,7 +128,9 @@ pub(super) fn mend_of(error: &str, path: &Path) -> String {
 pub(super) fn off(id: &str) -> Finding {
     Finding::good(
         &format!("toolbox {id}"),
-        format!("installed and off, because it would drive a simulator; `ovos-tools enable {id}` switches it on"),
+        format!(
+            "installed and off, because it would drive a simulator; `ovos-tools enable {id}` switches it on"
+        ),
     )
 }
 
@@ -175,7 +177,7 @@ pub(super) async fn pythons(config: &Config) -> Vec<Finding> {
         findings.push(match (&found.interpreter, python.enabled) {
             (Some(interpreter), _) => hosted(&part, python, interpreter),
             // What the configuration names is needed, whatever else is optional.
-            (None, Switch::Auto) if python.interpreter.as_ref().is_none_or(|named| named.exists()) => {
+            (None, Switch::Auto) if python.interpreter.as_deref().is_none_or(is_there) => {
                 let looked_at = match found.passed_over.as_slice() {
                     [] => "there is no python3 in PATH".to_owned(),
                     reasons => reasons.join("; "),
@@ -193,6 +195,16 @@ pub(super) async fn pythons(config: &Config) -> Vec<Finding> {
         });
     }
     findings
+}
+
+/// Whether a program that is named by its path, or by a name in PATH, exists.
+fn is_there(program: &str) -> bool {
+    let path = ProcessEnvironment.var("PATH").unwrap_or_default();
+    let mut folders = std::env::split_paths(&path);
+    match program.contains('/') {
+        true => Path::new(program).is_file(),
+        false => folders.any(|folder| folder.join(program).is_file()),
+    }
 }
 
 /// Reports on an interpreter that is used: its toolboxes, and those that are left out.

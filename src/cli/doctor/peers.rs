@@ -33,7 +33,10 @@ pub(super) async fn look(address: &Address, wait: Duration) -> (Vec<Finding>, Op
         Ok(Err(reason)) => return (vec![no_bus(reason)], None),
         Err(_) => {
             let seconds = wait.as_secs_f64();
-            return (vec![no_bus(format!("{url} does not answer within {seconds} s"))], None);
+            return (
+                vec![no_bus(format!("{url} does not answer within {seconds} s"))],
+                None,
+            );
         }
     };
     let Heard { lists, mut statuses } = heard;

@@ -35,7 +35,11 @@ pub(super) fn judged(status: &StatusResponse) -> Vec<Finding> {
             None => format!("plugin {}", failed.path),
         };
         let reason = shorten_text(&failed.reason, LONGEST);
-        Finding::broken(&part, reason, super::machine::mend_of(&failed.reason, Path::new(&failed.path)))
+        Finding::broken(
+            &part,
+            reason,
+            super::machine::mend_of(&failed.reason, Path::new(&failed.path)),
+        )
     }));
     findings.extend(status.off.iter().map(|off| {
         let part = format!("toolbox {}", off.toolbox_id);
@@ -90,7 +94,10 @@ fn toolbox(status: &ToolboxStatus) -> Vec<Finding> {
         let id = &status.toolbox_id;
         findings.push(Finding::limited(
             &part,
-            format!("it is in emergency stop: {}", status.stop_reason.as_deref().unwrap_or_default()),
+            format!(
+                "it is in emergency stop: {}",
+                status.stop_reason.as_deref().unwrap_or_default()
+            ),
             format!("when it is safe to go on: `ovos-tools resume {id} {stop_id}`"),
         ));
     }

@@ -46,7 +46,9 @@ const BREAKS: [(&str, fn(&Path)); 12] = [
     ("the file is empty", |path| replace(path, "")),
     ("trailing comma", |path| replace(path, "{\"a\": 1,}")),
     ("the file holds a list", |path| replace(path, "[1]")),
-    ("not UTF-8", |path| fs::write(path, b"{\"policy\": \"\xff\"}").unwrap()),
+    ("not UTF-8", |path| {
+        fs::write(path, b"{\"policy\": \"\xff\"}").unwrap()
+    }),
     ("PHAL: found a list", |path| replace(path, r#"{"PHAL": [1]}"#)),
     ("PHAL.\"ovos-phal-plugin-tools\": found a list", |path| {
         replace(path, r#"{"PHAL": {"ovos-phal-plugin-tools": []}}"#);
@@ -110,16 +112,33 @@ fn the_copy_stands_in_for_whatever_file_breaks_and_however() {
 fn without_a_copy_backends_are_unknown_and_what_the_file_may_forbid_is_forbidden() {
     // Columns: the text of the file, whether it may forbid reading.
     for (text, forbids) in [
-        (r#"{"PHAL": {"ovos-phal-plugin-tools": {"robot": {"backend": "feetech"}}}"#, false),
-        (r#"{"PHAL": {"ovos-phal-plugin-tools": {"service": {"policy": []}}}"#, true),
-        (r#"{"PHAL": {"ovos-phal-plugin-tools": {"math": {"tools": {"Deny": ["add"]}}}}"#, true),
+        (
+            r#"{"PHAL": {"ovos-phal-plugin-tools": {"robot": {"backend": "feetech"}}}"#,
+            false,
+        ),
+        (
+            r#"{"PHAL": {"ovos-phal-plugin-tools": {"service": {"policy": []}}}"#,
+            true,
+        ),
+        (
+            r#"{"PHAL": {"ovos-phal-plugin-tools": {"math": {"tools": {"Deny": ["add"]}}}}"#,
+            true,
+        ),
     ] {
         let machine = Machine::new(&[(USER, text)], &[]);
         let config = machine.load().unwrap();
         let closed = config.closed().expect("the file is broken");
         assert!(closed.backends_unknown());
         assert_eq!(closed.forbids_reading(), forbids, "{text}");
-        let stands_in = |notice: &Notice| matches!(notice, Notice::BrokenLayer { stands_in: StandsIn::Nothing, .. });
+        let stands_in = |notice: &Notice| {
+            matches!(
+                notice,
+                Notice::BrokenLayer {
+                    stands_in: StandsIn::Nothing,
+                    ..
+                }
+            )
+        };
         assert!(config.notices.iter().all(stands_in), "{:?}", config.notices);
     }
     let machine = Machine::new(&[(USER, "{}")], &[]);
@@ -161,14 +180,28 @@ fn a_file_that_is_removed_is_a_choice_that_is_said() {
     fs::remove_file(machine.path(USER)).unwrap();
     let config = machine.load().unwrap();
     assert_eq!(config.closed(), None);
-    let said: Vec<String> = config.notices.iter().map(|notice| machine.plain(notice)).collect();
-    assert!(said.iter().any(|notice| notice.contains(USER) && notice.contains("is gone")), "{said:?}");
+    let said: Vec<String> = config
+        .notices
+        .iter()
+        .map(|notice| machine.plain(notice))
+        .collect();
+    assert!(
+        said.iter()
+            .any(|notice| notice.contains(USER) && notice.contains("is gone")),
+        "{said:?}"
+    );
     keep(&machine);
     assert_eq!(machine.load().unwrap().notices, [], "it is said once");
 }
 
 #[test]
 fn a_broken_file_of_a_user_who_may_configure_nothing_closes_nothing() {
-    let machine = Machine::new(&[(SYSTEM, r#"{"system": {"disable_user_config": true}}"#), (USER, "{")], &[]);
+    let machine = Machine::new(
+        &[
+            (SYSTEM, r#"{"system": {"disable_user_config": true}}"#),
+            (USER, "{"),
+        ],
+        &[],
+    );
     assert_eq!(machine.load().unwrap().closed(), None);
 }

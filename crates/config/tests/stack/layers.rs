@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use ovos_tools_config::{Config, Environment, LayerState, Notice, StandsIn, Origin, Overrides};
+use ovos_tools_config::{Config, Environment, LayerState, Notice, Origin, Overrides, StandsIn};
 use serde_json::{Value, json};
 
 use crate::machine::{DISTRIBUTION, Machine, RUNTIME, SYSTEM, USER, XDG};

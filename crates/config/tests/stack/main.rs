@@ -8,6 +8,7 @@
 mod changes;
 mod closed;
 mod doors;
+mod edit;
 mod example;
 mod layers;
 mod logging;
