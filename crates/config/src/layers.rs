@@ -121,7 +121,13 @@ impl Stack {
             };
             match text::read(&layer.path).and_then(|read| read.map(shaped).transpose()) {
                 Ok(Some(values)) => (layer.state, layer.written) = (LayerState::Read, values),
-                Ok(None) if is_given => return Err(unusable(&layer.path, "there is no such file")),
+                Ok(None) if is_given => {
+                    let reason = match layer.path.exists() {
+                        true => "it is no file",
+                        false => "there is no such file",
+                    };
+                    return Err(unusable(&layer.path, reason));
+                }
                 Ok(None) => {}
                 Err(reason) => {
                     layer.state = LayerState::Broken;

@@ -194,6 +194,10 @@ fn a_wrong_service_key_is_explained() {
             ".\"operator-tools\": unknown key (did you mean \"operator_tools\"?)",
         ),
         (json!({"zzz": 1}), ".zzz: unknown key; accepted: answer_as_phal"),
+        (
+            json!({"door": {}}),
+            ".door: unknown key (did you mean \"doors\"?)",
+        ),
         (json!({"limits": {}}), ".limits: unknown key"),
         (json!([]), ": found a list, expected an object"),
     ];
