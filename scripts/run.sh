@@ -34,7 +34,7 @@ fi
 cargo build $quiet --profile try --locked --package ovos-tools --package hello --package math
 scripts/plugins.sh try plugins toolboxes/hello toolboxes/hello_c toolboxes/math >/dev/null
 echo "built the service, $(after)"
-"$target/ovos-tools" serve --embedded-bus auto --plugins plugins &
+"$target/ovos-tools" serve --embedded-bus auto --simulators --plugins plugins &
 service=$!
 # A group of its own, so that it ends with its compilers.
 BEGAN=$began setsid scripts/run.sh the-rest &

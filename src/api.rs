@@ -48,6 +48,8 @@ use crate::content::Store;
 use crate::policy::{Backends, Policy};
 use crate::registry::Registry;
 use bus::{Message, OWN_KEY};
+use client::payload::OffToolbox;
+use config::Closed;
 use engine::Engine;
 use lists::Lists;
 use paged::Begun;
@@ -83,6 +85,14 @@ pub trait Toolboxes: Send + Sync + 'static {
     fn status(&self) -> StatusResponse;
     /// Returns what this generation of a toolbox has reported about the machines that it drives.
     fn backends(&self, toolbox_id: &str, generation: u64) -> Backends;
+    /// Returns why tools of this toolbox are refused: the configuration with which it was loaded could not be read.
+    fn closed(&self, _toolbox_id: &str) -> Option<Arc<Closed>> {
+        None
+    }
+    /// The toolboxes that are installed and not loaded, although nothing is wrong with them.
+    fn off(&self) -> Arc<[OffToolbox]> {
+        Arc::default()
+    }
     /// Records the latches, so that they survive a restart of the service. The error tells why they are not recorded, or that the
     /// outcome is not known yet: the wait for the disk is as short as the wait for a toolbox.
     fn latches_changed(&self) -> BoxFuture<'_, Result<(), String>>;

@@ -17,6 +17,7 @@ mod context;
 mod control;
 mod doctor;
 mod door;
+mod enable;
 mod error;
 mod export;
 mod get;
@@ -151,6 +152,10 @@ pub enum Command {
     Deny(approve::Deny),
     /// Cancel a running or queued call
     Cancel(cancel::Arguments),
+    /// Switch toolboxes on, such as the simulated robot and drone
+    Enable(enable::Arguments),
+    /// Switch toolboxes off
+    Disable(enable::Arguments),
     /// Show toolboxes, running calls and counters
     Status(status::Arguments),
     /// Try out a plugin or a program and say what is wrong with it
@@ -220,6 +225,8 @@ pub async fn run(cli: &Cli, output: &mut Output<'_>) -> Result<(), CliError> {
         Some(Command::Approve(arguments)) => approve::approve(arguments, context),
         Some(Command::Deny(arguments)) => approve::deny(arguments, context),
         Some(Command::Cancel(arguments)) => cancel::run(arguments, context).await,
+        Some(Command::Enable(arguments)) => enable::run(arguments, true, context).await,
+        Some(Command::Disable(arguments)) => enable::run(arguments, false, context).await,
         Some(Command::Status(arguments)) => status::run(arguments, context).await,
         Some(Command::Check(arguments)) => check::run(arguments, context).await,
         Some(Command::New(arguments)) => new::run(arguments, context),

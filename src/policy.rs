@@ -10,7 +10,7 @@ mod rules;
 
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 
 pub use backends::Backends;
 pub use config::{Asker, Caller, Decide, Principal, Rule};
@@ -20,7 +20,7 @@ pub use rules::{Decision, Place, Question, built_in, decide};
 /// The rules in force, and the calls that wait to be confirmed.
 #[derive(Debug)]
 pub struct Policy {
-    configured: Vec<Rule>,
+    configured: RwLock<Vec<Rule>>,
     built_in: Vec<Rule>,
     confirmations: Mutex<Confirmations>,
 }
@@ -31,7 +31,7 @@ impl Policy {
     #[must_use]
     pub fn new(configured: Vec<Rule>, operator_tools: bool, confirm: Duration) -> Self {
         Self {
-            configured,
+            configured: RwLock::new(configured),
             built_in: built_in(operator_tools),
             confirmations: Mutex::new(Confirmations::new(confirm)),
         }
@@ -45,8 +45,9 @@ impl Policy {
         asker: &'a Asker,
         question: impl Fn(&'a Principal) -> Question<'a>,
     ) -> (Decision, &'a Principal) {
+        let configured = self.configured.read();
         let decided = |principal| {
-            let decision = decide(&self.configured, &self.built_in, &question(principal));
+            let decision = decide(&configured, &self.built_in, &question(principal));
             (decision, principal)
         };
         let others = asker.on_behalf().iter().map(decided);
@@ -57,6 +58,11 @@ impl Policy {
                 strictest
             }
         })
+    }
+
+    /// Replaces the configured rules, when a file that could not be read at the start is mended.
+    pub fn replace(&self, configured: Vec<Rule>) {
+        *self.configured.write() = configured;
     }
 
     /// The calls that wait.

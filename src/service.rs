@@ -3,6 +3,7 @@
 //! Owns every task (one tracker, one cancellation token) and the order of start and shutdown. It decides nothing
 //! about a call. Read [`run`].
 
+mod admission;
 mod bus_loss;
 mod bus_outbox;
 mod call_lines;
@@ -11,6 +12,7 @@ mod configuration;
 mod control;
 mod deliveries;
 mod doors;
+mod last_good;
 mod listing;
 pub(crate) mod own_bus;
 mod questions;
@@ -23,6 +25,7 @@ mod state;
 mod state_writer;
 mod stop_events;
 mod toolboxes;
+mod warnings;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -36,7 +39,7 @@ use crate::api::{Api, BusStatus, Settings, StatusResponse};
 use crate::logs::Logs;
 use crate::policy::Policy;
 use crate::registry::Registry;
-use bus::{BindError, BusClient, ClientConfig};
+use bus::{BindError, BusClient, ClientConfig, shown};
 use config::{Config, ConfigErrors, OnBusLoss, Overrides};
 use engine::{Engine, MotionWatch, StopTarget};
 use host::descriptors;
@@ -210,7 +213,13 @@ impl Running {
         }
         let registry = Arc::new(Registry::default());
         let outbox = Arc::new(BusOutbox::default());
+        let (rules, operator_tools) = (config.service.policy.clone(), config.service.operator_tools);
+        let policy = Arc::new(Policy::new(rules, operator_tools, config.service.confirm));
+        let good = config.clone();
+        let kept = tokio::task::spawn_blocking(move || last_good::keep(&good));
+        kept.await.map_err(|error| ServiceError::State(error.into()))?;
         let bridge = Bridge::start(toolboxes::Parts {
+            policy: policy.clone(),
             configuration: Arc::new(Configuration::new(config.clone(), overrides, logs)),
             engine: engine.clone(),
             registry: registry.clone(),
@@ -221,8 +230,6 @@ impl Running {
         })?;
         let events = stop_events::publish(engine.facts().follow_stops(), bridge.clone());
         tracker.spawn(end.clone().run_until_cancelled_owned(events));
-        let (rules, operator_tools) = (config.service.policy.clone(), config.service.operator_tools);
-        let policy = Arc::new(Policy::new(rules, operator_tools, config.service.confirm));
         let settings = Settings {
             operator_tools,
             policy: policy.clone(),
@@ -428,7 +435,7 @@ fn bus_status(client: Option<&BusClient>, url: &Url, (turned_away, dropped): (u6
         ("requests_dropped", dropped),
     ];
     BusStatus {
-        url: url.to_string(),
+        url: shown(url),
         connected: client.is_some_and(|client| client.connection_now().is_up()),
         echoes: client.is_some_and(BusClient::echoes),
         counters: rows

@@ -38,6 +38,9 @@ impl Api {
                 .strip_prefix(id)
                 .is_some_and(|rest| rest.starts_with(ALIAS_SEPARATOR)),
         };
+        if let Some(off) = self.toolboxes.off().iter().find(|off| is_asked(&off.toolbox_id)) {
+            return Some(shorten_text(&off.reason, MAX_REASON));
+        }
         let status = self.toolboxes.status();
         let mut without_tools = status.toolboxes.iter().filter(|toolbox| toolbox.tools == 0);
         let without_tools = without_tools.find(|toolbox| is_asked(&toolbox.toolbox_id));

@@ -41,12 +41,18 @@ impl Api {
             .or_else(|| request.data.get("toolbox_id")?.as_str())?
             .to_owned();
         let snapshot = self.registry.snapshot();
-        snapshot.toolbox(&toolbox_id)?;
+        let off = self.toolboxes.off();
+        let off = off.iter().find(|off| off.toolbox_id == toolbox_id);
+        if off.is_none() {
+            snapshot.toolbox(&toolbox_id)?;
+        }
         // The published contract accepts any value as a name here.
         let name = request.data.get("name").map_or_else(String::new, python_text);
         let tools = tools_of(&snapshot, &toolbox_id, &name);
         let found = if tools.is_empty() {
-            Err(WireError::unknown_tool_of(&name, &toolbox_id))
+            let mut error = WireError::unknown_tool_of(&name, &toolbox_id);
+            error.text += &off.map(|off| format!(": {}", off.reason)).unwrap_or_default();
+            Err(error)
         } else {
             Ok(tools)
         };

@@ -43,6 +43,13 @@ impl Api {
         options: &CallOptions,
         call: &CallFacts,
     ) -> Result<Option<Plan>, Denied> {
+        if let Some(closed) = self.toolboxes.closed(&tool.toolbox_id)
+            && closed.refuses(tool.effect())
+        {
+            let (name, why) = (tool.name(), closed.text());
+            let text = format!("'{name}' does not run: {why}");
+            return Err(Denied::Answer(WireError::new(FailureKind::PermissionError, text)));
+        }
         let asker = asker(request).map_err(Denied::Answer)?;
         let policy = &self.settings.policy;
         let subject = || {

@@ -16,7 +16,7 @@ use super::resolve::{python_text, stops, tools_of, unavailable};
 use super::{Api, Request, Topic, Urgent};
 use crate::registry::Tool;
 use bus::{Envelope, Message};
-use client::payload::{StopResponse, StoppedToolbox};
+use client::payload::{OffToolbox, StopResponse, StoppedToolbox};
 use engine::{ResumeError, StopTarget, Stopped, Verdict};
 
 /// A stop request that is longer than this, in bytes, stops everything before it is read, because reading megabytes
@@ -168,12 +168,36 @@ impl Api {
         // after its restart.
         let (stopped, remembered) = futures_util::join!(confirmed, self.toolboxes.latches_changed());
         let mut stopped: Vec<_> = stopped.into_iter().map(stop_entry).collect();
+        stopped.extend(self.unreached(target));
         if let Err(why) = remembered {
             stopped
                 .iter_mut()
                 .for_each(|toolbox| mark_unrecorded(toolbox, &why));
         }
         stopped
+    }
+
+    /// The entries of toolboxes that no stop reaches, because it is not known what they drive.
+    fn unreached(&self, target: &StopTarget) -> Vec<StoppedToolbox> {
+        let off = self.toolboxes.off();
+        let unknown = off.iter().filter(|off| off.enable.is_none());
+        let meant = unknown.filter(|off| match target {
+            StopTarget::All => true,
+            StopTarget::Toolboxes(ids) => ids.contains(&off.toolbox_id),
+        });
+        let entry = |off: &OffToolbox| StoppedToolbox {
+            toolbox_id: off.toolbox_id.clone(),
+            ok: false,
+            stop_id: None,
+            error: Some(
+                WireError::new(
+                    FailureKind::ToolboxUnavailable,
+                    format!("not reached: {}", off.reason),
+                )
+                .text,
+            ),
+        };
+        meant.map(entry).collect()
     }
 
     pub(super) async fn resume(&self, request: &Request) -> StopResponse {

@@ -2,11 +2,13 @@
 
 use clap::Args;
 use serde_json::{Value, json};
+use url::Url;
 
 use super::context::Context;
 use super::error::CliError;
 use super::paint::{Cell, Paint, Tone, plain};
 use crate::policy::{Place, built_in};
+use bus::shown;
 use config::{Backend, Config, Decide, LayerKind, LayerState, Setting};
 
 /// The text that replaces a secret.
@@ -41,6 +43,12 @@ pub(super) fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Resul
             if !arguments.show_secrets {
                 let last = setting.key.rsplit('.').next().unwrap_or_default().to_owned();
                 hide(&last, &mut setting.value);
+                if let Some(url) = setting.value.as_str().and_then(|text| Url::parse(text).ok()) {
+                    setting.value = match url.password() {
+                        Some(_) => shown(&url).into(),
+                        None => setting.value,
+                    };
+                }
             }
             setting
         })

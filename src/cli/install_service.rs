@@ -4,7 +4,8 @@
 //! which is pure, then [`run`].
 
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -208,10 +209,25 @@ fn unit(program: &Path, venv: Option<&Path>, options: &[String]) -> Result<Strin
     for option in options {
         start += &format!(" {}", word(option)?);
     }
+    let reload = asking(options)
+        .map(word)
+        .collect::<Result<Vec<String>, CliError>>()?
+        .iter()
+        .fold(format!("ExecReload={name} reload"), |line, option| {
+            line + " " + option
+        });
     let text = TEMPLATE
+        .replace(&format!("ExecReload={TEMPLATE_PROGRAM} reload"), &reload)
         .replace(&format!("ExecStart={TEMPLATE_PROGRAM} serve"), &start)
         .replace(TEMPLATE_PROGRAM, &name);
     Ok(format!("{MARK}\n{text}"))
+}
+
+/// The options with which other subcommands find the service: all but the folders of plugins.
+fn asking(options: &[String]) -> impl Iterator<Item = &str> {
+    let pairs = options.chunks(2);
+    let pairs = pairs.filter(|pair| pair.first().is_none_or(|option| option != "--plugins"));
+    pairs.flatten().map(String::as_str)
 }
 
 /// Quotes a word for a unit. Blanks are quoted and `%` is doubled; other characters with a special meaning for systemd are refused.
@@ -228,13 +244,22 @@ fn word(text: &str) -> Result<String, CliError> {
     })
 }
 
-/// Replaces the whole file at once.
+/// Replaces the whole file at once. Only its owner may read it: the address of the bus may have a password.
 fn write(file: &Path, text: &str) -> io::Result<()> {
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder)?;
     }
     let new = file.with_extension("service.new");
-    fs::write(&new, text)?;
+    match fs::remove_file(&new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut written = fs::File::options()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&new)?;
+    written.write_all(text.as_bytes())?;
     fs::rename(&new, file)
 }
 

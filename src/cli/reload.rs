@@ -5,6 +5,7 @@ use clap::Args;
 use super::context::Context;
 use super::error::CliError;
 use super::paint::{Cell, Paint, Tone, count, joined};
+use super::status::configuration;
 use client::payload::{FailedFile, ReloadOutcome, ReloadRequest, ReloadResponse};
 use client::{RELOAD_WAIT, topic};
 
@@ -59,6 +60,7 @@ fn render(reload: &ReloadResponse, outcome: &ReloadOutcome, paint: Paint) -> Str
     for tool in &outcome.renamed {
         text += &format!("renamed    {}\n", super::paint::plain(tool));
     }
+    text += &configuration(&outcome.off, outcome.closed.as_deref(), &outcome.warnings, paint);
     if !outcome.failed.is_empty() {
         text.push('\n');
         text += &failures(&outcome.failed, paint);

@@ -13,6 +13,7 @@ use super::paint::{Paint, Tone, count, plain};
 use super::pid_file::PidFile;
 use crate::logs::LogOptions;
 use crate::service::{Start, Started};
+use bus::shown;
 use config::{Config, EmbeddedBus, Overrides, ProcessEnvironment};
 
 /// Arguments of `serve`.
@@ -31,6 +32,9 @@ pub struct Arguments {
     /// Whether to open a messagebus of our own [default: embedded_bus of the configuration, else never]
     #[arg(long, value_enum, value_name = "WHEN")]
     embedded_bus: Option<When>,
+    /// Load the packaged toolboxes that drive a simulator, too, without a section that asks for them
+    #[arg(long)]
+    simulators: bool,
     /// Log JSON, one object a line
     #[arg(long)]
     log_json: bool,
@@ -60,6 +64,8 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     let overrides = Overrides {
         plugins: arguments.plugins.clone(),
         embedded_bus: arguments.embedded_bus.map(EmbeddedBus::from),
+        simulators: arguments.simulators,
+        given_may_be_copy: true,
         ..context.overrides()
     };
     let config = Config::load(&ProcessEnvironment, &overrides, None)?;
@@ -101,10 +107,15 @@ async fn service(start: Start, context: &mut Context<'_, '_>) -> Result<(), CliE
 fn summary(started: &Started, paint: Paint) -> String {
     let status = &started.status;
     let mut text = format!(
-        "ovos-tools {} on {}, ready after {} ms\n",
+        "ovos-tools {} on {}, ready after {} ms{}\n",
         status.service.version,
-        started.bus,
-        started.took.as_millis()
+        shown(&started.bus),
+        started.took.as_millis(),
+        if status.closed.is_some() {
+            ", closed: the configuration cannot be read"
+        } else {
+            ""
+        }
     );
     match &started.embedded_bus {
         Some(url) => text += &format!("  messagebus: our own, listening on {url}\n"),
@@ -134,13 +145,23 @@ fn summary(started: &Started, paint: Paint) -> String {
         let label = paint.tone(Tone::Bad, "not loaded");
         text += &format!("  {label} {}: {}\n", plain(&it.path), plain(&it.reason));
     }
-    if status.toolboxes.is_empty() && status.failed.is_empty() {
+    for it in &status.off {
+        let label = paint.tone(Tone::Warning, "off");
+        text += &format!("  {label} {}: {}\n", plain(&it.toolbox_id), plain(&it.reason));
+    }
+    if let Some(closed) = &status.closed {
+        text += &format!("  {} {}\n", paint.tone(Tone::Bad, "closed"), plain(closed));
+    }
+    for warning in &status.warnings {
+        text += &format!("  {} {}\n", paint.tone(Tone::Warning, "warning"), plain(warning));
+    }
+    if status.toolboxes.is_empty() && status.failed.is_empty() && status.off.is_empty() {
         text += "  no plugins found: `ovos-tools config` shows where they are looked for (plugins_dir)\n";
     }
     if !status.failed.is_empty() || status.toolboxes.is_empty() {
         text += "  `ovos-tools doctor` says what is missing, and how to mend it\n";
     }
-    text + &format!("Try: ovos-tools list --bus {}\n", started.bus)
+    text + &format!("Try: ovos-tools list --bus {}\n", shown(&started.bus))
 }
 
 /// Returns a token that the first signal which ends the program cancels.

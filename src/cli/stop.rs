@@ -101,9 +101,10 @@ fn place(context: &mut Context<'_, '_>) -> Result<(Address, PathBuf), CliError> 
     if matches!(url.path(), "" | "/") {
         url.set_path("/core");
     }
-    context
-        .output
-        .remark(&format!("{errors}\nstopping on {url} all the same"));
+    context.output.remark(&format!(
+        "{errors}\nstopping on {} all the same",
+        bus::shown(&url)
+    ));
     let state_dir = Xdg::new(&ProcessEnvironment).state_home.join("ovos-tools");
     let address = Address {
         url,
@@ -118,7 +119,8 @@ fn signal(state_dir: &std::path::Path, url: &Url, context: &Context<'_, '_>) -> 
         // `--bus` with a different address means a service on another machine.
         Ok(Some(service)) if context.options.bus.is_some() && service.bus != url.as_str() => format!(
             "the service on this machine (process {}) is on {} and was not signalled",
-            service.pid, service.bus
+            service.pid,
+            Url::parse(&service.bus).map_or_else(|_| "another bus".to_owned(), |bus| bus::shown(&bus))
         ),
         Ok(Some(service)) => match service.stop() {
             Ok(()) => format!(

@@ -6,6 +6,7 @@ use ovos_toolbox_wire::Object;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
+use super::last_good;
 use crate::logs::Logs;
 use bus::Message;
 use config::{Config, Overrides, Patch, ProcessEnvironment};
@@ -24,6 +25,8 @@ pub(super) struct Configuration {
 }
 
 struct State {
+    /// Why the files that were read last are not used, if they are wrong.
+    refused: Option<String>,
     /// The newest valid configuration; toolboxes take their section from it when they are reloaded.
     newest: Arc<Config>,
     patch: Patch,
@@ -32,6 +35,7 @@ struct State {
 impl Configuration {
     pub(super) fn new(config: Arc<Config>, overrides: Overrides, logs: Option<Logs>) -> Self {
         let state = Mutex::new(State {
+            refused: None,
             newest: config.clone(),
             patch: Patch::default(),
         });
@@ -53,6 +57,13 @@ impl Configuration {
     /// The newest valid configuration.
     pub(super) fn newest(&self) -> Arc<Config> {
         self.state.lock().newest.clone()
+    }
+
+    /// What is wrong with the files: those that were read last and are not used, and notices of the newest configuration.
+    pub(super) fn problems(&self) -> Vec<String> {
+        let state = self.state.lock();
+        let notices = state.newest.notices.iter().map(ToString::to_string);
+        state.refused.iter().cloned().chain(notices).collect()
     }
 
     /// Requests another read of the files. A request during a read causes one more read.
@@ -93,14 +104,23 @@ impl Configuration {
                     tracing::warn!("{notice}");
                 }
                 let changes = before.changes(&config);
-                self.state.lock().newest = config;
+                last_good::keep(&config);
+                {
+                    let mut state = self.state.lock();
+                    state.newest = config;
+                    state.refused = None;
+                }
                 self.apply_level();
                 // Logged last, because a reader of the log may ask for the status at once.
                 if !changes.is_empty() {
                     tracing::info!(keys = ?changes.keys, toolboxes = ?changes.toolboxes, programs = ?changes.programs, "the configuration changed");
                 }
             }
-            Err(errors) => tracing::error!(%errors, "the changed configuration is not used"),
+            Err(errors) => {
+                tracing::error!(%errors, "the changed configuration is not used");
+                let text = format!("the changed configuration is not used: {errors}");
+                self.state.lock().refused = Some(text);
+            }
         }
     }
 

@@ -103,7 +103,8 @@ pub(super) fn entry(
 pub(super) fn known(live: &Live, config: &config::Config) -> Vec<String> {
     let failed = live.failed.iter().filter_map(|file| file.toolbox_id.as_ref());
     let configured = config.toolboxes.keys().chain(config.mounts.keys());
-    let known = live.starting.iter().chain(failed).chain(configured);
+    let off = live.off.iter().map(|off| &off.toolbox_id);
+    let known = live.starting.iter().chain(failed).chain(off).chain(configured);
     known.filter(|id| is_toolbox_id(id)).cloned().collect()
 }
 

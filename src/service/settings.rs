@@ -1,8 +1,12 @@
 //! The settings of the plugin manager and of the engine, from the configuration.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ovos_toolbox_wire::Manifest;
+
+use super::admission;
 use config::{CallLimits, Config, ConfigErrors, ProcessEnvironment, Section};
 use engine::Limits;
 use host::probe::FILE_LIMIT;
@@ -68,6 +72,10 @@ pub(super) fn manager_settings(
             configured(config.mounted(id), reading)
         }
     };
+    let admit = {
+        let newest = newest.clone();
+        move |manifest: &Manifest, path: &Path| admission::admit(&newest().0, manifest, path)
+    };
     let section = move |id: &str| {
         let (config, reading) = newest();
         configured(config.toolbox(id), reading)
@@ -80,6 +88,7 @@ pub(super) fn manager_settings(
         drain: service.drain,
         config: Arc::new(section),
         mounted: Arc::new(mounted),
+        admit: Arc::new(admit),
         programs: Arc::new(programs),
         pythons: Arc::new(pythons),
         ..Settings::new(service.plugins_dir.clone(), probe)

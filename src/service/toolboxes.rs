@@ -3,7 +3,7 @@
 //! Publishes loaded toolboxes to the engine and the registry, drains replaced ones, and passes events, messages and
 //! requests between toolboxes and the bus. Read [`Bridge`].
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
@@ -22,19 +22,22 @@ use super::questions::{Question, Questions};
 use super::router::Router;
 use super::settings::{engine_limits, manager_settings};
 use super::state_writer::{ANSWER, StateWriter};
-use super::{ServiceError, bus_status};
+use super::warnings::{self, Installed};
+use super::{ServiceError, admission, bus_status};
 use crate::api::{
     EventMessage, Outbox, ReloadOutcome, ServiceStatus, StatusResponse, ToolboxStatus, Toolboxes,
 };
-use crate::policy::Backends;
+use crate::policy::{Backends, Policy};
 use crate::registry::{Registry, Snapshot};
 use bus::Message;
-use config::Config;
+use client::payload::OffToolbox;
+use config::{Closed, Config};
 use engine::Engine;
 use host::{Drain, HostServices, Live, LiveToolbox, Manager, Origin, Request, State};
 
 /// The parts that the bridge connects.
 pub(super) struct Parts {
+    pub(super) policy: Arc<Policy>,
     pub(super) configuration: Arc<Configuration>,
     pub(super) engine: Arc<Engine>,
     pub(super) registry: Arc<Registry>,
@@ -55,6 +58,17 @@ pub(super) struct Bridge {
     /// The `backend` events of each toolbox.
     backends: Mutex<BTreeMap<String, Said>>,
     readings: Mutex<Readings>,
+    published: Mutex<Published>,
+}
+
+/// What requests ask for beside the registry, as of the last snapshot.
+#[derive(Default)]
+struct Published {
+    /// Why tools of a toolbox are refused, by its id.
+    closed: BTreeMap<String, Arc<Closed>>,
+    off: Arc<[OffToolbox]>,
+    /// What the configuration names and nothing is called.
+    warnings: Vec<String>,
 }
 
 /// The `backend` events of one generation of a toolbox.
@@ -121,6 +135,7 @@ impl Bridge {
             questions: Questions::default(),
             backends: Mutex::default(),
             readings: Mutex::new(Readings::new(config.clone())),
+            published: Mutex::default(),
         });
         // The bridge owns the manager, so the manager gets weak references to the bridge: a cycle would never be
         // freed.
@@ -159,7 +174,9 @@ impl Bridge {
             return ReloadOutcome::default();
         };
         self.parts.configuration.until_read().await;
-        let reading = self.readings.lock().add(self.parts.configuration.newest());
+        let newest = self.parts.configuration.newest();
+        self.open_policy(&newest);
+        let reading = self.readings.lock().add(newest);
         let before = renamed(&self.parts.registry.snapshot());
         let report = manager.reload().await;
         let mut renamed = renamed(&self.parts.registry.snapshot());
@@ -174,7 +191,32 @@ impl Bridge {
             unchanged: report.unchanged,
             failed: report.broken.iter().map(failed_file).collect(),
             renamed,
+            off: self.off().to_vec(),
+            closed: self.closed_text(),
+            warnings: self.warnings(),
         }
+    }
+
+    /// Brings the rules of a mended file into force, before any toolbox is loaded with it.
+    fn open_policy(&self, newest: &Config) {
+        let was_closed = self.readings.lock().newest.closed().is_some();
+        if was_closed && newest.closed().is_none() {
+            self.parts.policy.replace(newest.service.policy.clone());
+        }
+    }
+
+    /// Why tools are refused: the newest configuration that was loaded, or a toolbox that still has an older one.
+    fn closed_text(&self) -> Option<String> {
+        let newest = self.readings.lock().newest.closed();
+        let older = || {
+            self.published
+                .lock()
+                .closed
+                .values()
+                .next()
+                .map(|closed| closed.text())
+        };
+        newest.map(|closed| closed.text()).or_else(older)
     }
 
     pub(super) async fn shut_down(&self, patience: Duration) {
@@ -195,8 +237,12 @@ impl Bridge {
         let taken = self.taken(live);
         let known = known(live, &self.readings.lock().newest().0);
         let mut entries = Vec::with_capacity(live.toolboxes.len());
+        let mut closed = BTreeMap::new();
         for toolbox in &live.toolboxes {
             let config = self.readings.lock().get(toolbox.reading);
+            if let Some(why) = config.closed() {
+                closed.insert(toolbox.id.to_string(), Arc::new(why));
+            }
             // The toolbox was loaded with this section, so the section is valid.
             let Ok(section) = config.toolbox(&toolbox.id) else {
                 tracing::error!(
@@ -216,6 +262,12 @@ impl Bridge {
             let yields = |tool: &str| taken.owner(toolbox, &section, tool).is_some();
             entries.push(entry(toolbox, earlier, permits, yields));
         }
+        let newest = self.readings.lock().newest.clone();
+        *self.published.lock() = Published {
+            closed,
+            off: live.off.iter().map(|off| admission::off(off, &newest)).collect(),
+            warnings: unused(live, &newest),
+        };
         let snapshot = Snapshot::with_known(entries, known);
         let named_before = renamed(&before);
         for tool in renamed(&snapshot)
@@ -456,6 +508,13 @@ impl Bridge {
         live.toolboxes.iter().map(status).collect()
     }
 
+    /// What the configuration says and nothing comes of it.
+    fn warnings(&self) -> Vec<String> {
+        let mut found = self.parts.configuration.problems();
+        found.extend(self.published.lock().warnings.iter().cloned());
+        found
+    }
+
     /// The configuration keys that are not in force yet.
     fn pending_config(&self, live: &Live) -> Vec<String> {
         let newest = self.parts.configuration.newest();
@@ -479,6 +538,7 @@ impl Bridge {
 
 impl Toolboxes for Bridge {
     fn reload(&self) -> BoxFuture<'_, ReloadOutcome> {
+        self.parts.configuration.files_changed();
         Box::pin(self.load())
     }
 
@@ -499,6 +559,9 @@ impl Toolboxes for Bridge {
             failed: live.failed.iter().map(failed_file).collect(),
             pythons: live.pythons.iter().map(python).collect(),
             pending_config: self.pending_config(&live),
+            off: self.off().to_vec(),
+            closed: self.closed_text(),
+            warnings: self.warnings(),
             ..StatusResponse::default()
         }
     }
@@ -511,8 +574,60 @@ impl Toolboxes for Bridge {
         said.map(|said| said.drives.clone()).unwrap_or_default()
     }
 
+    fn closed(&self, toolbox_id: &str) -> Option<Arc<Closed>> {
+        self.published.lock().closed.get(toolbox_id).cloned()
+    }
+
+    fn off(&self) -> Arc<[OffToolbox]> {
+        self.published.lock().off.clone()
+    }
+
     fn latches_changed(&self) -> BoxFuture<'_, Result<(), String>> {
         Box::pin(self.parts.state.keep(&self.parts.engine, ANSWER))
+    }
+}
+
+/// What the configuration names and nothing is called.
+fn unused(live: &Live, config: &Config) -> Vec<String> {
+    let wrong = config.wrong().map(|(id, error)| warnings::wrong(id, error));
+    let mut found: Vec<String> = wrong.collect();
+    let loaded = live.toolboxes.iter();
+    let kept_on = loaded.filter_map(|toolbox| admission::kept_on(config, &toolbox.manifest, &toolbox.path));
+    found.extend(kept_on);
+    if live.starting.is_empty() {
+        found.extend(warnings::warnings(config, &installed(live, config)));
+    }
+    found
+}
+
+/// What is installed, for the warnings.
+fn installed(live: &Live, config: &Config) -> Installed {
+    let mut ids: BTreeSet<String> = live.known.iter().cloned().collect();
+    ids.extend(live.toolboxes.iter().map(|toolbox| toolbox.id.to_string()));
+    ids.extend(live.failed.iter().filter_map(|failed| failed.toolbox_id.clone()));
+    ids.extend(config.mounts.keys().cloned());
+    let names = live.toolboxes.iter().flat_map(|toolbox| {
+        let tools = toolbox.tools.tools.iter();
+        tools.map(|tool| (toolbox.id.to_string(), tool.definition.name.clone()))
+    });
+    let unchecked = live.toolboxes.iter().flat_map(|toolbox| {
+        let known = toolbox.manifest.config_schema.as_ref();
+        let known = known.and_then(|schema| schema.get("properties")?.as_object());
+        let section = config.toolbox(&toolbox.id).ok();
+        let keys: Vec<String> = section
+            .iter()
+            .flat_map(|section| section.toolbox.own.keys().cloned())
+            .collect();
+        let unknown = keys
+            .into_iter()
+            .filter(|key| known.is_none_or(|known| !known.contains_key(key)));
+        let id = toolbox.id.to_string();
+        unknown.map(|key| (id.clone(), key)).collect::<Vec<_>>()
+    });
+    Installed {
+        tools: names.collect(),
+        unchecked: unchecked.collect(),
+        ids,
     }
 }
 

@@ -26,11 +26,19 @@ struct Machine {
 
 impl Machine {
     async fn new(lists: Vec<Value>) -> Self {
+        Self::with(lists, None).await
+    }
+
+    /// With a service that also tells its status.
+    async fn with(lists: Vec<Value>, status: Option<Value>) -> Self {
         let bus = Bus::start(Box::new(move |asked, _| {
-            let lists = lists.iter().filter(|_| asked == "ovos.tools.list");
-            lists
-                .map(|tools| ("ovos.tools.list.response".to_owned(), json!({ "tools": tools })))
-                .collect()
+            let data: Vec<Value> = match asked {
+                "ovos.tools.list" => lists.iter().map(|tools| json!({ "tools": tools })).collect(),
+                "ovos.tools.status" => status.iter().cloned().collect(),
+                _ => Vec::new(),
+            };
+            let answer = |data| (format!("{asked}.response"), data);
+            data.into_iter().map(answer).collect()
         }))
         .await;
         let home = tempfile::tempdir().unwrap();
@@ -154,6 +162,117 @@ async fn a_bus_that_takes_web_pages_is_named() {
     tokio::spawn(bus.run(end));
     let (_, report) = machine.examine(&json!({})).await;
     told(&report, "web pages", "good", "refuses", "");
+}
+
+/// The running service knows best: what it has loaded is not looked for elsewhere.
+#[tokio::test]
+async fn a_running_service_is_asked_and_believed() {
+    let toolbox =
+        |id: &str| json!({"toolbox_id": id, "state": "ready", "tools": 3, "path": format!("/p/{id}.so")});
+    let good = || json!({"service": {"version": env!("CARGO_PKG_VERSION")}, "toolboxes": [toolbox("math"), toolbox("gstreamer")]});
+    let machine = Machine::with(vec![ours()], Some(good())).await;
+    // Neither a plugin in the configured folder nor any device of other boards is there.
+    let (code, report) = machine.examine(&json!({"gstreamer": {}})).await;
+    told(&report, "toolbox math", "good", "3 tools in /p/math.so", "");
+    let broken = report["findings"].as_array().unwrap().iter();
+    let broken: Vec<&Value> = broken.filter(|finding| finding["state"] == "broken").collect();
+    assert!(broken.is_empty() && code == 0, "{broken:#?}");
+
+    for (change, part, state, found, mend) in [
+        (
+            json!({"failed": [{"path": "/x/python3", "toolbox_id": "ovos-math-tools", "reason": "program `python`: no module named x"}]}),
+            "toolbox ovos-math-tools",
+            "broken",
+            "no module named x",
+            "ovos-tools check",
+        ),
+        (
+            json!({"toolboxes": [{"toolbox_id": "arm", "state": "failed", "reason": "its process died 5 times"}]}),
+            "toolbox arm",
+            "broken",
+            "its process died 5 times",
+            "ovos-tools reload",
+        ),
+        (
+            json!({"closed": "the configuration cannot be read: /e: line 3: EOF"}),
+            "configuration",
+            "broken",
+            "line 3: EOF",
+            "ovos-tools reload",
+        ),
+        (
+            json!({"warnings": ["section `gstremer` belongs to no toolbox"]}),
+            "configuration",
+            "limited",
+            "gstremer",
+            "correct the name",
+        ),
+        (
+            json!({"off": [{"toolbox_id": "robot", "path": "/p/robot.so", "reason": "toolbox `robot` is installed and off", "enable": "ovos-tools enable robot"}]}),
+            "toolbox robot",
+            "good",
+            "is installed and off",
+            "",
+        ),
+        (
+            json!({"service": {"version": "0.0.1"}}),
+            "service",
+            "limited",
+            "version 0.0.1 runs",
+            "restart ovos-tools",
+        ),
+        (
+            json!({"pending_config": ["math"]}),
+            "configuration",
+            "limited",
+            "not in force yet: math",
+            "ovos-tools reload",
+        ),
+        (
+            json!({"pythons": [{"program": "python", "interpreter": "/v/python3", "toolboxes": [], "left_out": ["a: no id"]}]}),
+            "program python",
+            "limited",
+            "leaves out a: no id",
+            "",
+        ),
+    ] {
+        let mut status = good();
+        status
+            .as_object_mut()
+            .unwrap()
+            .extend(change.as_object().unwrap().clone());
+        let machine = Machine::with(vec![ours()], Some(status)).await;
+        let (code, report) = machine.examine(&json!({})).await;
+        told(&report, part, state, found, mend);
+        assert_eq!(code, i32::from(state == "broken"), "{found}: {report:#}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_built_in_is_optional_and_what_is_written_is_needed() {
+    let machine = Machine::new(vec![ours()]).await;
+    let (_, report) = machine.examine(&json!({"gstreamer": {}})).await;
+    assert!(!report.to_string().contains("there is no /dev/"), "{report:#}");
+    let (code, report) = machine
+        .examine(&json!({"gstreamer": {"devices": ["/dev/ovos-tools-missing"]}}))
+        .await;
+    told(
+        &report,
+        "toolbox gstreamer",
+        "broken",
+        "there is no /dev/ovos-tools-missing",
+        "",
+    );
+    assert_eq!(code, 1);
+    let named = json!({"service": {"programs": {"python": {"interpreter": "/no/such/python3"}}}});
+    let (_, report) = machine.examine(&named).await;
+    told(
+        &report,
+        "program python",
+        "broken",
+        "/no/such/python3",
+        "set `interpreter`",
+    );
 }
 
 #[tokio::test]

@@ -22,6 +22,8 @@ const SUBCOMMANDS: &[&str] = &[
     "check",
     "new",
     "doctor",
+    "enable",
+    "disable",
     "install-service",
     "config",
     "completions",

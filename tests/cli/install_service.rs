@@ -130,6 +130,10 @@ async fn the_unit_names_the_program_its_environment_and_its_options() {
          --plugins /b --bus ws://127.0.0.1:9/core\n"
     );
     assert!(unit.contains(&line), "{line}: {unit}");
+    let line = format!("ExecReload=\"{venv}/bin/ovos-tools\" reload --bus ws://127.0.0.1:9/core\n");
+    assert!(unit.contains(&line), "{line}: {unit}");
+    let mode = fs::metadata(machine.unit()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "the address of a bus may have a password");
 
     machine.asked();
     let ran = machine.run(Some(&program), &["--plugins", "/a$b"]).await;

@@ -29,6 +29,8 @@ use url::Url;
 
 pub use self::dial::DialError;
 
+use crate::shown::shown;
+
 use self::backoff::Backoff;
 use self::delivery::{Delivery, Limits, Unproven};
 use self::dial::{Dial, Dialer, Line};
@@ -501,7 +503,7 @@ async fn run(
                 let since = Instant::now();
                 shared.counters.lock().connections += 1;
                 shared.connection.send_replace(Connection::Up { since });
-                tracing::info!(%url, "connected to the bus");
+                tracing::info!(url = shown(&url), "connected to the bus");
                 handler.connected();
                 let held = link::hold(
                     &shared,
@@ -542,7 +544,11 @@ async fn run(
             .as_ref()
             .is_none_or(|(last, at)| *last != reason || now.duration_since(*at) > REMINDER);
         if is_new {
-            tracing::warn!(%url, reason, "the bus is away: connecting again until it is back");
+            tracing::warn!(
+                url = shown(&url),
+                reason,
+                "the bus is away: connecting again until it is back"
+            );
             told = Some((reason, now));
         }
         tokio::select! {
@@ -555,6 +561,10 @@ async fn run(
     shared.room.close();
     let unsent = shared.unwritten.load(Ordering::Acquire);
     if unsent > 0 {
-        tracing::warn!(%url, unsent, "shut down with answers that were not sent");
+        tracing::warn!(
+            url = shown(&url),
+            unsent,
+            "shut down with answers that were not sent"
+        );
     }
 }

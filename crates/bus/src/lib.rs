@@ -13,6 +13,7 @@ pub mod fuzz;
 mod message;
 mod own_link;
 mod server;
+mod shown;
 mod websocket;
 
 pub use client::{AnswerError, BusClient, BusHandler, ClientConfig, ClientCounters, Connection, DialError};
@@ -21,4 +22,5 @@ pub use envelope::{Envelope, MAX_DEPTH, MessageError, Part};
 pub use message::{DEFAULT_SESSION_ID, Message, OWN_KEY};
 pub use own_link::OwnLink;
 pub use server::{BindError, EmbeddedBus, ServerConfig, reachable};
+pub use shown::shown;
 pub use tungstenite::Utf8Bytes;

@@ -377,7 +377,10 @@ impl Client {
         self.0.shutdown.cancel();
         self.0.tasks.close();
         if timeout(CLOSE_WAIT, self.0.tasks.wait()).await.is_err() {
-            tracing::warn!(url = %self.0.address.url, "the connection to the bus did not end in time");
+            tracing::warn!(
+                url = bus::shown(&self.0.address.url),
+                "the connection to the bus did not end in time"
+            );
         }
     }
 

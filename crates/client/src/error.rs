@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bus::DialError;
+use bus::{DialError, shown};
 use ovos_toolbox_wire::FailureKind;
 use url::Url;
 
@@ -17,7 +17,8 @@ pub enum ClientError {
     NoBus(#[source] DialError),
     /// The bus did not accept the first connection in time.
     #[error(
-        "no bus at {url}: no answer within {wait:?}; start one with `ovos-tools bus` or ovos-messagebus, or name another with --bus"
+        "no bus at {}: no answer within {wait:?}; start one with `ovos-tools bus` or ovos-messagebus, or name another with --bus",
+        shown(url)
     )]
     NoBusInTime {
         /// The bus.
@@ -26,7 +27,7 @@ pub enum ClientError {
         wait: Duration,
     },
     /// The connection broke before the answer arrived. It is not known whether the request was carried out.
-    #[error("the bus at {url} closed the connection: {cause}")]
+    #[error("the bus at {} closed the connection: {cause}", shown(url))]
     Lost {
         /// The bus.
         url: Url,
@@ -35,7 +36,10 @@ pub enum ClientError {
     },
     /// The bus is away, or too many messages wait to be sent to it. The request was not sent; the client reconnects
     /// by itself.
-    #[error("nothing can be sent to the bus at {url} at the moment: try again when it is back")]
+    #[error(
+        "nothing can be sent to the bus at {} at the moment: try again when it is back",
+        shown(url)
+    )]
     NotSent {
         /// The bus.
         url: Url,
@@ -51,7 +55,7 @@ pub enum ClientError {
         limit: usize,
     },
     /// The bus is connected, and no service on it answered.
-    #[error("no ovos-tools service on {url} gave a sign of life within {wait:?}")]
+    #[error("no ovos-tools service on {} gave a sign of life within {wait:?}", shown(url))]
     NoService {
         /// The bus.
         url: Url,
@@ -60,14 +64,18 @@ pub enum ClientError {
     },
     /// The service ended and another one began while the call ran. The new service knows nothing of the call.
     #[error(
-        "the ovos-tools service on {url} was restarted while the call ran, which ended the call: see `ovos-tools status` before you ask again"
+        "the ovos-tools service on {} was restarted while the call ran, which ended the call: see `ovos-tools status` before you ask again",
+        shown(url)
     )]
     Restarted {
         /// The bus.
         url: Url,
     },
     /// No answer arrived in time. It is not known whether the request was carried out.
-    #[error("no answer to {topic} on {url} within {wait:?}: is ovos-tools running on this bus")]
+    #[error(
+        "no answer to {topic} on {} within {wait:?}: is ovos-tools running on this bus",
+        shown(url)
+    )]
     NoAnswer {
         /// The bus.
         url: Url,

@@ -64,7 +64,11 @@ impl BusConfig {
                 Some(given) => reader.errors.push(ConfigError::WrongValue {
                     origin: Origin::Option("--bus"),
                     key: "URL".to_owned(),
-                    found: format!("{given:?}"),
+                    // A password may stand before the host.
+                    found: match given.rsplit_once('@') {
+                        Some((_, host)) => format!("an address of {host:?}"),
+                        None => format!("{given:?}"),
+                    },
                     accepted: "an address such as ws://127.0.0.1:8181/core (ws or wss)".to_owned(),
                 }),
                 None => reader.wrong(

@@ -49,15 +49,8 @@ impl Toolset {
 
 impl Doors {
     pub(super) fn read(reader: &mut Reader<'_>, service: &ServiceConfig) -> Self {
-        let mut unknown = reader.written(&at(&[]));
-        for door in ["agent", "mcp", "voice"] {
-            unknown.shift_remove(door);
-        }
-        reader.refuse(
-            &at(&[]),
-            &json!({"agent": null, "mcp": null, "voice": null}),
-            &unknown,
-        );
+        let written = reader.written(&at(&[]));
+        reader.refuse(&at(&[]), &json!({}), written, &["agent", "mcp", "voice"]);
         Self {
             agent: AgentDoor::read(reader),
             mcp: McpDoor::read(reader, service),

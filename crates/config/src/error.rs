@@ -2,6 +2,7 @@
 //! [`ConfigErrors`] is the result of a failed load and has all of them at once, so that a file can be fixed in one
 //! pass.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use serde_json::Value;
@@ -111,15 +112,21 @@ impl From<ConfigError> for ConfigErrors {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Notice {
     /// A layer could not be read or parsed.
-    #[error("{}: {reason}; {}", path.display(), if *kept { "its last good content stays in force" } else { "this file is skipped" })]
+    #[error("{}: {reason}; {stands_in}", path.display())]
     BrokenLayer {
         /// The file.
         path: PathBuf,
         /// Why it could not be read or parsed.
         reason: String,
-        /// Whether content from an earlier read is used instead.
-        kept: bool,
+        /// What is used in its place.
+        stands_in: StandsIn,
     },
+    /// A file is not there, in which our section was written when the service last ran.
+    #[error(
+        "{}: this file had settings of ovos-tools when the service last started, and is gone; they do not hold any more",
+        .0.display()
+    )]
+    Gone(PathBuf),
     /// A value in a section that belongs to all of OVOS is wrong; its default is used.
     #[error("{0}; the default is used")]
     Defaulted(ConfigError),
@@ -136,4 +143,25 @@ pub enum Notice {
         /// The keys without an effect.
         unused: Vec<String>,
     },
+}
+
+/// What is used in the place of a file that cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StandsIn {
+    /// The content that is in force since an earlier read.
+    InForce,
+    /// The copy of its last good content.
+    Copy,
+    /// Nothing.
+    Nothing,
+}
+
+impl fmt::Display for StandsIn {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::InForce => "its last good content stays in force",
+            Self::Copy => "the copy of its last good content stands in",
+            Self::Nothing => "this file is skipped",
+        })
+    }
 }

@@ -1,15 +1,19 @@
 //! The mycroft.conf stack: reads every layer, applies the administrator's protections and merges. [`Stack`] holds the
 //! written values; it checks only the syntax and records which file set each value.
 //!
-//! A broken file in a default location is reported and skipped; it is never an error.
+//! A file in a default location that cannot be read is never an error: what was last known of it stands in, and the
+//! stack is [closed](Closed) unless that was known since the start of the service.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::error::{ConfigError, Notice};
+use super::OURS;
+use super::closed::{BrokenFile, Closed};
+use super::error::{ConfigError, Notice, StandsIn};
+use super::last_good::LastGood;
 use super::merge::{lookup, merge, remove};
-use super::origin::Origin;
+use super::origin::{Origin, dotted};
 use super::paths::{Environment, LayerKind, Xdg, locations};
 use super::text;
 
@@ -22,10 +26,52 @@ pub struct Layer {
     pub path: PathBuf,
     /// Whether it was merged.
     pub state: LayerState,
+    /// Why the stack is closed, if this file could not be read since the start.
+    closed: Option<BrokenFile>,
     /// The content of the file, protected keys included.
     written: Map<String, Value>,
     /// The content that is merged: `written` without the keys this layer may not set.
     effective: Map<String, Value>,
+}
+
+impl Layer {
+    fn absent(kind: LayerKind, path: PathBuf) -> Self {
+        Self {
+            kind,
+            path,
+            state: LayerState::Absent,
+            closed: None,
+            written: Map::new(),
+            effective: Map::new(),
+        }
+    }
+
+    /// The content of the file, or what stands in for it.
+    pub(super) fn written(&self) -> &Map<String, Value> {
+        &self.written
+    }
+}
+
+/// Refuses a file in which something else stands in the place of our section: rules may be hidden in it.
+fn shaped(values: Map<String, Value>) -> Result<Map<String, Value>, String> {
+    for path in [&["PHAL"][..], &["PHAL", OURS]] {
+        if let Some(found) = lookup(&values, path)
+            && !(found.is_object() || found.is_null())
+        {
+            let key = dotted(path.iter().copied());
+            return Err(format!(
+                "{key}: found {}, expected an object",
+                text::describe(found)
+            ));
+        }
+    }
+    Ok(values)
+}
+
+/// Whether a file that cannot be parsed may have a rule that forbids reading.
+fn may_forbid_reading(path: &Path) -> bool {
+    let words = ["policy", "deny", "allow"];
+    text::words(path).is_none_or(|text| words.iter().any(|word| text.contains(word)))
 }
 
 /// Whether a layer was merged, or why not.
@@ -35,7 +81,7 @@ pub enum LayerState {
     Absent,
     /// Read and merged.
     Read,
-    /// It could not be read or parsed; see the notices.
+    /// It could not be read or parsed; what was last known of it is merged. See the notices.
     Broken,
     /// Read, but excluded by `system.disable_user_config`.
     Disabled,
@@ -51,51 +97,82 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// Reads the files. The last good content of a layer that has become unreadable is taken from `previous`, as OVOS
-    /// does when it re-reads.
+    /// Reads the files. For one that cannot be read, its content in `previous` stands in, as OVOS does when it re-reads;
+    /// without `previous`, the copy of its last good content.
     ///
     /// # Errors
-    /// The file given by `--config` cannot be used. (For a re-read, only if it is absent.)
+    /// The file given by `--config` is absent, or cannot be read and nothing stands in. Its copy counts only with
+    /// `given_may_be_copy`.
     pub(super) fn read(
         env: &dyn Environment,
         xdg: &Xdg,
-        given: Option<&Path>,
+        (given, given_may_be_copy): (Option<&Path>, bool),
         previous: Option<&Self>,
         notices: &mut Vec<Notice>,
     ) -> Result<Self, ConfigError> {
         let mut layers = Vec::new();
+        let mut copies: Option<LastGood> = None;
         for (kind, path) in locations(env, xdg, given) {
-            let (state, written) = match text::read(&path) {
-                Ok(Some(values)) => (LayerState::Read, values),
-                Ok(None) if kind == LayerKind::Given => {
-                    return Err(ConfigError::Unusable {
-                        path,
-                        reason: "there is no such file".to_owned(),
-                    });
-                }
-                Ok(None) => (LayerState::Absent, Map::new()),
-                Err(reason) if kind == LayerKind::Given && previous.is_none() => {
-                    return Err(ConfigError::Unusable { path, reason });
-                }
-                Err(reason) => {
-                    let known =
-                        previous.and_then(|stack| stack.layers.iter().find(|layer| layer.path == path));
-                    let written = known.map(|layer| layer.written.clone()).unwrap_or_default();
-                    notices.push(Notice::BrokenLayer {
-                        path: path.clone(),
-                        reason,
-                        kept: !written.is_empty(),
-                    });
-                    (LayerState::Broken, written)
-                }
+            let mut layer = Layer::absent(kind, path);
+            let is_given = kind == LayerKind::Given;
+            let unusable = |path: &Path, reason: &str| ConfigError::Unusable {
+                path: path.to_owned(),
+                reason: reason.to_owned(),
             };
-            layers.push(Layer {
-                kind,
-                path,
-                state,
-                written,
-                effective: Map::new(),
-            });
+            match text::read(&layer.path).and_then(|read| read.map(shaped).transpose()) {
+                Ok(Some(values)) => (layer.state, layer.written) = (LayerState::Read, values),
+                Ok(None) if is_given => {
+                    let reason = match layer.path.exists() {
+                        true => "it is no file",
+                        false => "there is no such file",
+                    };
+                    return Err(unusable(&layer.path, reason));
+                }
+                Ok(None) => {}
+                Err(reason) => {
+                    layer.state = LayerState::Broken;
+                    let before = previous.and_then(|stack| stack.layer(&layer.path));
+                    let copies = copies.get_or_insert_with(|| LastGood::read(xdg));
+                    let copy = copies.of(&layer.path).filter(|_| !is_given || given_may_be_copy);
+                    let stands_in = match before {
+                        Some(before) => {
+                            layer.written.clone_from(&before.written);
+                            layer.closed.clone_from(&before.closed);
+                            StandsIn::InForce
+                        }
+                        None if is_given && copy.is_none() => return Err(unusable(&layer.path, &reason)),
+                        None => {
+                            layer.written = copy.cloned().unwrap_or_default();
+                            layer.closed = Some(BrokenFile {
+                                path: layer.path.clone(),
+                                reason: reason.clone(),
+                                copy: copy.is_some(),
+                                may_forbid_reading: may_forbid_reading(&layer.path),
+                            });
+                            if copy.is_some() {
+                                StandsIn::Copy
+                            } else {
+                                StandsIn::Nothing
+                            }
+                        }
+                    };
+                    // The file may have been edited since the start, and still be broken.
+                    if let Some(closed) = &mut layer.closed {
+                        closed.reason.clone_from(&reason);
+                    }
+                    notices.push(Notice::BrokenLayer {
+                        path: layer.path.clone(),
+                        reason,
+                        stands_in,
+                    });
+                }
+            }
+            layers.push(layer);
+        }
+        if previous.is_none() {
+            let copies = copies.unwrap_or_else(|| LastGood::read(xdg));
+            let gone = copies.gone(&layers).map(|path| Notice::Gone(path.to_owned()));
+            notices.extend(gone);
         }
         let mut stack = Self {
             layers,
@@ -103,6 +180,20 @@ impl Stack {
         };
         stack.protect();
         Ok(stack)
+    }
+
+    fn layer(&self, path: &Path) -> Option<&Layer> {
+        self.layers.iter().find(|layer| layer.path == path)
+    }
+
+    /// Why tools are refused, if files could not be read since the start.
+    pub(super) fn closed(&self) -> Option<Closed> {
+        let files: Vec<BrokenFile> = self
+            .layers
+            .iter()
+            .filter_map(|layer| layer.closed.clone())
+            .collect();
+        (!files.is_empty()).then_some(Closed { files })
     }
 
     /// Applies `system.disable_user_config` and `system.protected_keys`, then merges.
@@ -139,6 +230,8 @@ impl Stack {
                 assistant.iter().for_each(|key| remove(&mut layer.effective, key));
             } else if disabled && (layer.kind == LayerKind::User || !trusted) {
                 layer.effective.clear();
+                // What the file says does not matter.
+                layer.closed = None;
                 if layer.state == LayerState::Read {
                     layer.state = LayerState::Disabled;
                 }

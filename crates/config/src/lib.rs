@@ -8,9 +8,12 @@
 //! Only [`ProcessEnvironment`] reads the process environment. Nothing here writes a file or uses the bus.
 
 mod address;
+mod closed;
 mod confinement;
 mod doors;
+mod edit;
 mod error;
+mod last_good;
 mod layers;
 mod logging;
 mod merge;
@@ -29,18 +32,20 @@ mod toolbox;
 mod yaml;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::Value;
 
 pub use address::BusConfig;
+pub use closed::{BrokenFile, Closed};
 pub use doors::{
     AgentBudgets, AgentDoor, CallStyle, Doors, HumeVoice, Interrupt, LongCalls, McpDoor, OpenAiVoice,
     Toolset, VoiceDoor, is_this_machine, speech_service,
 };
-pub use error::{ConfigError, ConfigErrors, Notice};
+pub use edit::set as set_in_text;
+pub use error::{ConfigError, ConfigErrors, Notice, StandsIn};
 pub use layers::{Layer, LayerState, Stack};
 pub use logging::{LogConfig, LogLevel};
 pub use mounts::{ADAPTER, MountConfig, MountOutput, MountTransport, opaque_segments};
@@ -49,11 +54,13 @@ pub use patch::{Patch, PatchReport};
 pub use paths::{Environment, LayerKind, ProcessEnvironment, Xdg};
 pub use policy::{Backend, Decide, Rule, Who, refused_work};
 pub use principal::{Asker, Caller, Principal, UnclearAsker};
+pub use reader::nearest;
 pub use section::{Confine, Isolation, ProgramConfig, PythonConfig, Switch, ToolboxConfig, Usual};
 pub use service::{CallLimits, EmbeddedBus, OnBusLoss, ServiceConfig};
 pub use toolbox::{Section, ToolFilter, ToolboxLimits};
 
 use origin::dotted;
+use paths::installed_plugins;
 use reader::Reader;
 
 /// The name of this service's section inside `PHAL`: that of the Python plugin, which this service replaces.
@@ -75,6 +82,10 @@ pub struct Overrides {
     pub plugins: Vec<PathBuf>,
     /// `--embedded-bus never|auto|always`: overrides `embedded_bus`.
     pub embedded_bus: Option<EmbeddedBus>,
+    /// `--simulators`: toolboxes of the packaged folders that drive a simulator by default are loaded without being asked for.
+    pub simulators: bool,
+    /// Whether the copy of its last good content stands in for a `config` that cannot be read, as it does for the other files.
+    pub given_may_be_copy: bool,
 }
 
 /// The configuration in force. Immutable; share it as `Arc<Config>` and replace it as a whole.
@@ -101,6 +112,10 @@ pub struct Config {
     pub toolboxes: BTreeMap<String, Result<Arc<Section>, ConfigErrors>>,
     /// Problems to report to the operator; log them once logging has started.
     pub notices: Vec<Notice>,
+    /// `--simulators`.
+    simulators: bool,
+    /// The folders of plugins that are packaged with the service and were not named on the command line.
+    packaged: Vec<PathBuf>,
     settings: Vec<Setting>,
     /// The settings of the programs, which a reload brings into force.
     of_programs: Vec<Setting>,
@@ -133,7 +148,7 @@ impl Config {
             }));
         }
         let mut notices = Vec::new();
-        let given = overrides.config.as_deref();
+        let given = (overrides.config.as_deref(), overrides.given_may_be_copy);
         let stack = Stack::read(
             env,
             &xdg,
@@ -186,6 +201,11 @@ impl Config {
             mounted,
             toolboxes,
             notices,
+            simulators: overrides.simulators,
+            packaged: match overrides.plugins.as_slice() {
+                [] => installed_plugins(env),
+                _ => Vec::new(),
+            },
             settings,
             of_programs,
             xdg,
@@ -263,6 +283,38 @@ impl Config {
         &self.stack
     }
 
+    /// Why tools that change or move something are refused: files that could not be read at the start.
+    #[must_use]
+    pub fn closed(&self) -> Option<Closed> {
+        self.stack.closed()
+    }
+
+    /// Whether somebody has asked for the toolbox with this id in this plugin file.
+    #[must_use]
+    pub fn asked(&self, id: &str, plugin: &Path) -> Asked {
+        let packaged = self.packaged.iter().any(|folder| plugin.starts_with(folder));
+        if self.simulators || !packaged {
+            Asked::Elsewhere
+        } else if self.toolboxes.contains_key(id) {
+            Asked::Section
+        } else {
+            Asked::No
+        }
+    }
+
+    /// The file of the last good content of the files, and its new text; `None` while a file cannot be read.
+    #[must_use]
+    pub fn last_good(&self) -> Option<(PathBuf, String)> {
+        let layers = self.stack.layers();
+        if layers.iter().any(|layer| layer.state == LayerState::Broken) {
+            return None;
+        }
+        let mut copy = last_good::LastGood::read(&self.xdg);
+        copy.update(layers);
+        let text = serde_json::to_string_pretty(&copy).ok()?;
+        Some((last_good::path(&self.xdg), text))
+    }
+
     /// The socket through which people on this machine give orders to the service without the bus.
     #[must_use]
     pub fn control_socket(&self) -> PathBuf {
@@ -328,6 +380,17 @@ fn values(settings: &[Setting]) -> BTreeMap<&str, &Value> {
         .iter()
         .map(|setting| (setting.key.as_str(), &setting.value))
         .collect()
+}
+
+/// Whether somebody has asked for a toolbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// No: it comes with the package, and no section has its id.
+    No,
+    /// It has a section.
+    Section,
+    /// It is in a folder of the user's, or the command line asks for every simulator.
+    Elsewhere,
 }
 
 /// The difference between two configurations; `ovos.tools.status` reports it as pending changes.

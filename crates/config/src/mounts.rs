@@ -314,7 +314,7 @@ fn mount(
     for key in PASSED_OVER.iter().chain(of_the_host) {
         rest.shift_remove(*key);
     }
-    reader.refuse(at, &mount, &rest);
+    reader.refuse(at, &mount, rest, &[]);
     if reader.stack.get(at).is_some_and(|written| !written.is_object()) {
         return mount;
     }

@@ -54,11 +54,10 @@ fn command(reader: &mut Reader<'_>, name: &str) -> ProgramConfig {
     check_name(reader, name);
     let written = reader.written(&at);
     let missing = written.get("command").is_none_or(Value::is_null);
-    let (mut program, mut rest) = reader.open(&at, written, ProgramConfig::new(name));
+    let (mut program, rest) = reader.open(&at, written, ProgramConfig::new(name));
     // The name is not a key of the entry.
     name.clone_into(&mut program.name);
-    rest.shift_remove("confine");
-    reader.refuse(&at, &program, &rest);
+    reader.refuse(&at, &program, rest, &["confine"]);
     if missing {
         let accepted = "what is executed: \"command\": \"/opt/arm/arm.py\", or a list with arguments";
         reader.wrong(&at, "no command", accepted);
@@ -71,10 +70,9 @@ fn python(reader: &mut Reader<'_>, name: &str) -> PythonConfig {
     let at = path(&[name]);
     check_name(reader, name);
     let written = reader.written(&at);
-    let (mut python, mut rest) = reader.open(&at, written, PythonConfig::new(name));
+    let (mut python, rest) = reader.open(&at, written, PythonConfig::new(name));
     name.clone_into(&mut python.name);
-    rest.shift_remove("confine");
-    reader.refuse(&at, &python, &rest);
+    reader.refuse(&at, &python, rest, &["confine"]);
     python.confine = confine(reader, name);
     python
 }

@@ -70,7 +70,7 @@ impl<'a> Reader<'a> {
     pub(super) fn closed<T: Serialize + DeserializeOwned>(&mut self, path: &[&str], defaults: T) -> T {
         let written = self.written(path);
         let (section, rest) = self.open(path, written, defaults);
-        self.refuse(path, &section, &rest);
+        self.refuse(path, &section, rest, &[]);
         section
     }
 
@@ -108,9 +108,17 @@ impl<'a> Reader<'a> {
         (section, written)
     }
 
-    /// Reports every key in `rest` as unknown.
-    pub(super) fn refuse<T: Serialize>(&mut self, path: &[&str], section: &T, rest: &Map<String, Value>) {
-        let known: Vec<String> = fields(section).keys().cloned().collect();
+    /// Reports every key in `rest` as unknown, except those that other code reads.
+    pub(super) fn refuse<T: Serialize>(
+        &mut self,
+        path: &[&str],
+        section: &T,
+        mut rest: Map<String, Value>,
+        elsewhere: &[&str],
+    ) {
+        rest.retain(|key, _| !elsewhere.contains(&key.as_str()));
+        let known = fields(section).keys().cloned().collect::<Vec<_>>();
+        let known = [known, elsewhere.iter().map(ToString::to_string).collect()].concat();
         let mut accepted = known.clone();
         accepted.sort_unstable();
         for key in rest.keys() {
@@ -118,7 +126,7 @@ impl<'a> Reader<'a> {
             self.errors.push(ConfigError::UnknownKey {
                 origin: self.origin(&at),
                 key: dotted(at),
-                suggestion: closest(key, &known),
+                suggestion: nearest(key, known.iter().cloned()),
                 accepted: accepted.clone(),
             });
         }
@@ -162,13 +170,23 @@ impl<'a> Reader<'a> {
         switch.into_iter().chain([self.below_home(found)]).collect()
     }
 
-    fn below_home(&self, found: &Value) -> Value {
+    /// A value in which texts that begin with `~/` are paths below the home directory. The one place where that is so.
+    pub(super) fn below_home(&self, found: &Value) -> Value {
         match found {
-            Value::String(text) => match text.strip_prefix("~/") {
-                Some(rest) => json!(self.xdg.home.join(rest).to_string_lossy()),
-                None => found.clone(),
+            Value::String(text) => match text.strip_prefix('~') {
+                Some("") => json!(self.xdg.home.to_string_lossy()),
+                Some(rest) if rest.starts_with('/') => {
+                    json!(self.xdg.home.join(rest.trim_start_matches('/')).to_string_lossy())
+                }
+                _ => found.clone(),
             },
             Value::Array(items) => items.iter().map(|item| self.below_home(item)).collect(),
+            Value::Object(members) => {
+                let members = members.iter();
+                members
+                    .map(|(key, value)| (key.clone(), self.below_home(value)))
+                    .collect()
+            }
             other => other.clone(),
         }
     }
@@ -222,9 +240,12 @@ fn accepted(refused: &serde_json::Error) -> String {
     }
 }
 
-/// Returns the known key most similar to `written`, if its similarity is at least 0.6.
-fn closest(written: &str, known: &[String]) -> Option<String> {
+/// Returns the known name most similar to `written`, if its similarity is at least 0.6.
+#[must_use]
+pub fn nearest(written: &str, known: impl IntoIterator<Item = String>) -> Option<String> {
     let likeness = |name: &String| strsim::normalized_damerau_levenshtein(written, name);
-    let best = known.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
-    (likeness(best) >= 0.6).then(|| best.clone())
+    let best = known
+        .into_iter()
+        .max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
+    (likeness(&best) >= 0.6).then_some(best)
 }

@@ -244,12 +244,8 @@ impl ServiceConfig {
         let mut once = Reader::new(reader.stack, reader.xdg, None);
         let (read_once, _) = once.open(&Self::PATH, written.clone(), defaults.clone());
         defaults.reconnect_max = defaults.reconnect_max.max(read_once.reconnect_first);
-        let (config, mut rest) = reader.open(&Self::PATH, written, defaults);
-        // Other code reads these keys.
-        rest.shift_remove("doors");
-        rest.shift_remove("programs");
-        rest.shift_remove("mounts");
-        reader.refuse(&Self::PATH, &config, &rest);
+        let (config, rest) = reader.open(&Self::PATH, written, defaults);
+        reader.refuse(&Self::PATH, &config, rest, &["doors", "programs", "mounts"]);
 
         if config.reconnect_max < config.reconnect_first {
             let first = config.reconnect_first.as_millis();
@@ -269,7 +265,7 @@ impl ServiceConfig {
             reader.errors.push(ConfigError::EmbeddedTls {
                 origin: reader.origin(&at("embedded_bus")),
                 mode: json!(config.embedded_bus),
-                url: bus.url.to_string(),
+                url: bus.url.origin().ascii_serialization(),
             });
         }
         config

@@ -1,26 +1,28 @@
 //! The syntax of one file: JSON with whole comment lines (`//` or `#`), or YAML if the name ends in `.yml` or
 //! `.yaml`. Knows no keys.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read as _};
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
+use rustix::fs::OFlags;
 use serde_json::{Map, Value};
 
 use super::yaml;
 
-/// Reads one file. `None` if there is no regular file of that name; an empty YAML file is an empty object.
+/// The largest file that is read. A longer one is a mistake, and would take the memory of the service.
+const LARGEST: u64 = 8 << 20;
+
+/// Reads one file. `None` if nothing has that name, or the null device does; an empty YAML file is an empty object.
 ///
 /// # Errors
-/// The cause, with the line where it is known.
+/// The cause, with the line where it is known. A name that leads to something other than a readable file is an error:
+/// a link without a target, a folder, a pipe.
 pub(super) fn read(path: &Path) -> Result<Option<Map<String, Value>>, String> {
-    match fs::metadata(path) {
-        Ok(found) if found.is_file() => {}
-        Ok(_) => return Ok(None),
-        // A folder that may not be entered hides the file as if it were missing; only this case is reported.
-        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => return Err(error.to_string()),
-        Err(_) => return Ok(None),
-    }
-    let bytes = fs::read(path).map_err(|error| error.to_string())?;
+    let Some(bytes) = content(path)? else {
+        return Ok(None);
+    };
     let text = String::from_utf8(bytes)
         .map_err(|error| format!("not UTF-8 at byte {}", error.utf8_error().valid_up_to()))?;
     let value = if is_yaml(path) {
@@ -38,6 +40,52 @@ pub(super) fn read(path: &Path) -> Result<Option<Map<String, Value>>, String> {
     }
 }
 
+/// Returns what can be read of a file that cannot be parsed, in lower case; `None` if its content cannot be read.
+pub(super) fn words(path: &Path) -> Option<String> {
+    let bytes = content(path).ok().flatten()?;
+    Some(String::from_utf8_lossy(&bytes).to_lowercase())
+}
+
+fn content(path: &Path) -> Result<Option<Vec<u8>>, String> {
+    let absent = |error: &io::Error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
+    // The opening of a pipe would wait for a writer.
+    let opened = File::options()
+        .read(true)
+        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+        .open(path);
+    let file = match opened {
+        Ok(file) => file,
+        Err(error) if absent(&error) && fs::symlink_metadata(path).is_err_and(|error| absent(&error)) => {
+            return Ok(None);
+        }
+        Err(error) if absent(&error) => {
+            return Err("it is a link, and there is no file at its target".to_owned());
+        }
+        Err(error) => return Err(error.to_string()),
+    };
+    let found = file.metadata().map_err(|error| error.to_string())?;
+    if found.file_type().is_char_device() {
+        // The way to name no file.
+        return Ok(None);
+    }
+    if !found.is_file() {
+        let what = if found.is_dir() {
+            "a folder"
+        } else {
+            "no regular file"
+        };
+        return Err(format!("it is {what}, expected a file"));
+    }
+    let mut bytes = Vec::new();
+    file.take(LARGEST + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(format!("it is larger than {} MiB", LARGEST >> 20));
+    }
+    Ok(Some(bytes))
+}
+
 /// Whether a file of this name is parsed as YAML.
 pub(super) fn is_yaml(path: &Path) -> bool {
     path.as_os_str()
@@ -46,7 +94,7 @@ pub(super) fn is_yaml(path: &Path) -> bool {
 }
 
 /// The characters that end a line for Python's `str.splitlines`, in addition to `\r\n`.
-const LINE_ENDS: [char; 10] = [
+pub(super) const LINE_ENDS: [char; 10] = [
     '\n', '\r', '\x0b', '\x0c', '\x1c', '\x1d', '\x1e', '\u{85}', '\u{2028}', '\u{2029}',
 ];
 
@@ -55,7 +103,7 @@ const LINE_ENDS: [char; 10] = [
 ///
 /// # Errors
 /// The parser's message, with the line number in the file.
-fn parse_json(text: &str) -> Result<Value, String> {
+pub(super) fn parse_json(text: &str) -> Result<Value, String> {
     let text = text.replace("\r\n", "\n");
     let mut joined = String::with_capacity(text.len());
     // The offset of each kept line in `joined`, and its number in the file.
@@ -85,6 +133,12 @@ fn parse_json(text: &str) -> Result<Value, String> {
         let cause = message
             .rsplit_once(" at line ")
             .map_or(message.as_str(), |(cause, _)| cause);
+        let rest = joined.get(offset..).unwrap_or_default().trim_start();
+        if rest.starts_with("//") || rest.starts_with('#') {
+            return format!(
+                "line {line}: {cause}; a comment needs a line of its own, as OVOS reads this file"
+            );
+        }
         format!("line {line}: {cause}")
     })
 }

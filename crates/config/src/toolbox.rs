@@ -152,6 +152,9 @@ impl Section {
         for part in ["limits", "tools", "confine"] {
             own.shift_remove(part);
         }
+        for value in own.values_mut() {
+            *value = reader.below_home(value);
+        }
         let limits = ToolboxLimits {
             calls: service.limits.clone(),
             ..ToolboxLimits::default()

@@ -33,9 +33,9 @@ pub use ffi::plugin::Open;
 pub use lifecycle::inspect::{self, Inspection, inspect, inspect_program};
 pub use lifecycle::manager::Manager;
 pub use lifecycle::settings::{
-    ConfigSource, Configured, Drain, ProgramSource, Publish, PythonSource, Settings,
+    Admission, ConfigSource, Configured, Drain, ProgramSource, Publish, PythonSource, Settings,
 };
-pub use lifecycle::status::{Live, LiveToolbox, ReloadReport, State};
+pub use lifecycle::status::{Live, LiveToolbox, NotAdmitted, Off, ReloadReport, State};
 pub use process::confine::why_unconfined;
 pub use process::descriptors;
 pub use protocol::Counts;

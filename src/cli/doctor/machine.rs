@@ -12,7 +12,7 @@ use super::super::check;
 use super::super::error::CliError;
 use super::super::paint::count;
 use super::Finding;
-use config::{Config, Environment, ProcessEnvironment, Switch};
+use config::{Config, Environment, Notice, Origin, ProcessEnvironment, Switch};
 use host::{Confine, FailedFile, Inspection, inspect, section_of, why_unconfined};
 use host::{PythonConfig, python::Interpreter};
 
@@ -48,7 +48,14 @@ pub(super) fn configuration(config: &Config) -> Vec<Finding> {
         .collect();
     for notice in &config.notices {
         let mend = "see docs/bus.md and mycroft.conf.example";
-        findings.push(Finding::limited(part, notice.to_string(), mend));
+        findings.push(match notice {
+            Notice::BrokenLayer { .. } => Finding::broken(
+                part,
+                notice.to_string(),
+                "mend the file, then `ovos-tools reload`",
+            ),
+            _ => Finding::limited(part, notice.to_string(), mend),
+        });
     }
     if findings.is_empty() {
         findings.push(Finding::good(part, "every value is accepted"));
@@ -105,12 +112,26 @@ pub(super) fn tried(inspection: &Inspection) -> Finding {
         let tools = count(inspection.tools.len(), "tool", "tools");
         return Finding::good(&part, format!("{tools} in {path}"));
     };
+    Finding::broken(&part, error, mend_of(error, &inspection.path))
+}
+
+/// How the error of a plugin file is mended.
+pub(super) fn mend_of(error: &str, path: &Path) -> String {
     let library = LIBRARIES.iter().find(|(library, _)| error.contains(library));
-    let mend = match library {
+    match library {
         Some((_, mend)) => (*mend).to_owned(),
-        None => format!("`ovos-tools check {path}` tells more"),
-    };
-    Finding::broken(&part, error, mend)
+        None => format!("`ovos-tools check {}` tells more", path.display()),
+    }
+}
+
+/// Reports a toolbox that is installed and that nothing asks for.
+pub(super) fn off(id: &str) -> Finding {
+    Finding::good(
+        &format!("toolbox {id}"),
+        format!(
+            "installed and off, because it would drive a simulator; `ovos-tools enable {id}` switches it on"
+        ),
+    )
 }
 
 /// Returns the toolboxes that could be installed in addition. `ids` are the toolboxes that were found.
@@ -155,7 +176,8 @@ pub(super) async fn pythons(config: &Config) -> Vec<Finding> {
         };
         findings.push(match (&found.interpreter, python.enabled) {
             (Some(interpreter), _) => hosted(&part, python, interpreter),
-            (None, Switch::Auto) => {
+            // What the configuration names is needed, whatever else is optional.
+            (None, Switch::Auto) if python.interpreter.as_deref().is_none_or(is_there) => {
                 let looked_at = match found.passed_over.as_slice() {
                     [] => "there is no python3 in PATH".to_owned(),
                     reasons => reasons.join("; "),
@@ -173,6 +195,16 @@ pub(super) async fn pythons(config: &Config) -> Vec<Finding> {
         });
     }
     findings
+}
+
+/// Whether a program that is named by its path, or by a name in PATH, exists.
+fn is_there(program: &str) -> bool {
+    let path = ProcessEnvironment.var("PATH").unwrap_or_default();
+    let mut folders = std::env::split_paths(&path);
+    match program.contains('/') {
+        true => Path::new(program).is_file(),
+        false => folders.any(|folder| folder.join(program).is_file()),
+    }
 }
 
 /// Reports on an interpreter that is used: its toolboxes, and those that are left out.
@@ -217,7 +249,10 @@ pub(super) fn sections(config: &Config, ids: &BTreeSet<&str>) -> Vec<Finding> {
         let Ok(section) = config.toolbox(id) else { continue };
         let part = format!("toolbox {id}");
         findings.extend(confined(&part, section.toolbox.confine.as_ref()));
-        for setting in &section.settings {
+        // What is built in is a list of candidates: no board has all of them.
+        let written = section.settings.iter();
+        let written = written.filter(|setting| setting.origin != Origin::Default);
+        for setting in written {
             let name = setting.key.rsplit('.').next().unwrap_or_default();
             named(name, &setting.value, &part, &mut findings);
         }

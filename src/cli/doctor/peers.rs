@@ -10,7 +10,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::Finding;
-use bus::{BusClient, BusHandler, ClientConfig, Message, Utf8Bytes};
+use bus::{BusClient, BusHandler, ClientConfig, Message, Utf8Bytes, shown};
+use client::payload::StatusResponse;
 use client::{Address, topic};
 
 /// How long answers are collected. A running service answers within milliseconds, the Python service within 50.
@@ -19,22 +20,33 @@ const ANSWERS: Duration = Duration::from_millis(1000);
 /// The topic that every service answers. Only our service also tells the effect of each tool, in `meta`.
 const LIST: &str = topic::LIST.name();
 
+/// The topic that only our service answers.
+const STATUS: &str = topic::STATUS.name();
+
 /// Connects to the bus and asks which services list tools there.
-pub(super) async fn look(address: &Address, wait: Duration) -> Vec<Finding> {
-    let url = &address.url;
+///
+/// Also returns the status of our service, if exactly one answers.
+pub(super) async fn look(address: &Address, wait: Duration) -> (Vec<Finding>, Option<StatusResponse>) {
+    let url = shown(&address.url);
     let heard = match timeout(wait, ask(address)).await {
         Ok(Ok(heard)) => heard,
-        Ok(Err(reason)) => return vec![no_bus(reason)],
+        Ok(Err(reason)) => return (vec![no_bus(reason)], None),
         Err(_) => {
             let seconds = wait.as_secs_f64();
-            return vec![no_bus(format!("{url} does not answer within {seconds} s"))];
+            return (
+                vec![no_bus(format!("{url} does not answer within {seconds} s"))],
+                None,
+            );
         }
     };
-    let ours = heard.iter().filter(|tools| is_ours(tools)).count();
-    vec![
+    let Heard { lists, mut statuses } = heard;
+    let ours = lists.iter().filter(|tools| is_ours(tools)).count();
+    let findings = vec![
         Finding::good("messagebus", format!("connected to {url}")),
-        services(ours, heard.len() - ours),
-    ]
+        services(ours, lists.len() - ours),
+    ];
+    let status = statuses.pop().filter(|_| statuses.is_empty());
+    (findings, status)
 }
 
 fn no_bus(found: String) -> Finding {
@@ -74,8 +86,15 @@ fn is_ours(tools: &[Value]) -> bool {
     tools.iter().all(|tool| tool.get("meta").is_some())
 }
 
-/// Asks for the lists of tools of all services.
-async fn ask(address: &Address) -> Result<Vec<Vec<Value>>, String> {
+/// What the services on the bus have answered.
+#[derive(Default)]
+struct Heard {
+    lists: Vec<Vec<Value>>,
+    statuses: Vec<StatusResponse>,
+}
+
+/// Asks all services for their lists of tools, and ours for its status.
+async fn ask(address: &Address) -> Result<Heard, String> {
     let config = ClientConfig {
         extra_ca: address.certificate.clone(),
         ..ClientConfig::new(address.url.clone())
@@ -89,12 +108,14 @@ async fn ask(address: &Address) -> Result<Vec<Vec<Value>>, String> {
     let _end = shutdown.clone().drop_guard();
     let connected = BusClient::connect(config, lists.clone(), &tasks, shutdown).await;
     let bus = connected.map_err(|error| error.to_string())?;
-    let mut question = Message::new(LIST, Map::from_iter([("detail".to_owned(), Value::Bool(true))]));
-    question
-        .context
-        .insert("session".to_owned(), json!({"session_id": session}));
-    if !bus.notify(question.to_text()) {
-        return Err("the question could not be sent".to_owned());
+    for topic in [LIST, STATUS] {
+        let mut question = Message::new(topic, Map::from_iter([("detail".to_owned(), Value::Bool(true))]));
+        question
+            .context
+            .insert("session".to_owned(), json!({"session_id": session}));
+        if !bus.notify(question.to_text()) {
+            return Err("the question could not be sent".to_owned());
+        }
     }
     sleep(ANSWERS).await;
     Ok(std::mem::take(&mut *lists.heard.lock()))
@@ -103,7 +124,7 @@ async fn ask(address: &Address) -> Result<Vec<Vec<Value>>, String> {
 /// Collects the answers for one session.
 struct Lists {
     session: String,
-    heard: Mutex<Vec<Vec<Value>>>,
+    heard: Mutex<Heard>,
 }
 
 impl BusHandler for Lists {
@@ -115,13 +136,18 @@ impl BusHandler for Lists {
         let Ok(answer) = serde_json::from_str::<Value>(&text) else {
             return;
         };
-        if answer["type"]
-            .as_str()
-            .and_then(|kind| kind.strip_suffix(".response"))
-            == Some(LIST)
-        {
-            let tools = answer["data"]["tools"].as_array().cloned().unwrap_or_default();
-            self.heard.lock().push(tools);
+        let kind = answer["type"].as_str();
+        match kind.and_then(|kind| kind.strip_suffix(".response")) {
+            Some(LIST) => {
+                let tools = answer["data"]["tools"].as_array().cloned().unwrap_or_default();
+                self.heard.lock().lists.push(tools);
+            }
+            Some(STATUS) => {
+                if let Ok(status) = serde_json::from_value(answer["data"].clone()) {
+                    self.heard.lock().statuses.push(status);
+                }
+            }
+            _ => {}
         }
     }
 

@@ -69,6 +69,7 @@ impl Toolbox for Drone {
     fn manifest() -> Manifest {
         Manifest {
             exclusive: true,
+            simulated_by_default: true,
             subscribes: vec![SCENE.to_string()],
             ..manifest!("drone")
         }

@@ -33,6 +33,7 @@ impl Toolbox for Robots {
         Manifest {
             // A serial port can be opened only once.
             exclusive: true,
+            simulated_by_default: true,
             requests: vec![recognition::TOPIC.to_string()],
             ..manifest!("robot")
         }

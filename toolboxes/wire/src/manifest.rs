@@ -24,6 +24,10 @@ pub struct Manifest {
     /// Its tools give way: one that reads or writes is not offered while a toolbox that does not yield offers one of its name.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub yields: bool,
+    /// It drives a simulator unless its section says otherwise. From the packaged folder it is loaded only when it is asked for;
+    /// and never while its section cannot be read, so that no simulator takes the place of a machine.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub simulated_by_default: bool,
     /// JSON Schema of its section in the configuration; any section is valid if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_schema: Option<Value>,

@@ -17,6 +17,7 @@ use tokio_rustls::TlsConnector;
 use url::{Host, Url};
 
 use crate::own_link::OwnLink;
+use crate::shown::shown;
 use crate::websocket::handshake::{self, HandshakeError};
 use crate::websocket::socket::{Duplex, QuickAck};
 
@@ -43,10 +44,10 @@ pub(super) struct Line {
 #[derive(Debug, thiserror::Error)]
 pub enum DialError {
     /// The URL is not a bus address.
-    #[error("bus address {0} is not ws://host:port/route or wss://host:port/route")]
+    #[error("bus address {} is not ws://host:port/route or wss://host:port/route", shown(.0))]
     Address(Url),
     /// Nothing listens there, or it cannot be reached.
-    #[error("no bus at {url}: {source}")]
+    #[error("no bus at {}: {source}", shown(url))]
     Unreachable {
         /// The bus.
         url: Url,
@@ -54,7 +55,7 @@ pub enum DialError {
         source: io::Error,
     },
     /// The attempt took longer than ten seconds.
-    #[error("no bus at {0}: no answer within {DIAL_TIMEOUT:?}")]
+    #[error("no bus at {}: no answer within {DIAL_TIMEOUT:?}", shown(.0))]
     TimedOut(Url),
     /// The extra CA file cannot be used.
     #[error("certificate file {path}: {cause}: expected certificates in PEM format")]
@@ -66,11 +67,12 @@ pub enum DialError {
     },
     /// There are no trusted certificates to verify the bus's certificate with.
     #[error(
-        "no trusted certificates on this machine to verify {0} with: install ca-certificates or name a CA file"
+        "no trusted certificates on this machine to verify {} with: install ca-certificates or name a CA file",
+        shown(.0)
     )]
     NoTrust(Url),
     /// The TLS handshake failed.
-    #[error("TLS with {url}: {source}")]
+    #[error("TLS with {}: {source}", shown(url))]
     Tls {
         /// The bus.
         url: Url,
@@ -78,7 +80,7 @@ pub enum DialError {
         source: io::Error,
     },
     /// Something listens at the address, but it is not a bus.
-    #[error("no bus at {url}: {cause}")]
+    #[error("no bus at {}: {cause}", shown(url))]
     NotABus {
         /// The address.
         url: Url,

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::tool::FailedFile;
+use super::tool::{FailedFile, OffToolbox};
 
 /// The answer to `mycroft.ovos_tools.is_ready` and its siblings.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
@@ -34,6 +34,15 @@ pub struct StatusResponse {
     pub all_latched: Option<AllLatched>,
     /// Files that could not be loaded.
     pub failed: Vec<FailedFile>,
+    /// Toolboxes that are installed and not loaded, although nothing is wrong with them.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub off: Vec<OffToolbox>,
+    /// Why tools that change or move something are refused: files of the configuration that cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub closed: Option<String>,
+    /// What the configuration says and nothing comes of it: wrong values, names that nothing has, and the nearest name.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub warnings: Vec<String>,
     /// The Python interpreters whose toolboxes are hosted, or could be.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub pythons: Vec<PythonStatus>,

@@ -129,6 +129,29 @@ pub struct ReloadOutcome {
     /// why.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub renamed: Vec<String>,
+    /// Toolboxes that are installed and not loaded, although nothing is wrong with them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub off: Vec<OffToolbox>,
+    /// Why tools that change or move something are refused: files of the configuration that cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub closed: Option<String>,
+    /// What the configuration says and nothing comes of it, as in `status`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+/// A toolbox that is installed and not loaded.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OffToolbox {
+    /// Its id.
+    pub toolbox_id: String,
+    /// Its file.
+    pub path: String,
+    /// Why it is off.
+    pub reason: String,
+    /// The command that switches it on; absent if none does.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub enable: Option<String>,
 }
 
 /// A file that could not be loaded.

@@ -133,11 +133,9 @@ impl AgentDoor {
     pub(super) fn read(reader: &mut Reader<'_>) -> Self {
         let path = at(&["agent"]);
         let written = reader.written(&path);
-        let (door, mut rest) = reader.open(&path, written, Self::default());
-        for part in ["tools", "toolboxes", "effects", "budgets"] {
-            rest.shift_remove(part);
-        }
-        reader.refuse(&path, &door, &rest);
+        let (door, rest) = reader.open(&path, written, Self::default());
+        let parts = ["tools", "toolboxes", "effects", "budgets"];
+        reader.refuse(&path, &door, rest, &parts);
         let toolset = Toolset::read(reader, "agent");
         let budgets = reader.closed(&at(&["agent", "budgets"]), AgentBudgets::default());
         Self {

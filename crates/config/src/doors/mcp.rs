@@ -50,11 +50,8 @@ impl McpDoor {
             http_token: true,
             token_file: service.state_dir.join("mcp-token"),
         };
-        let (door, mut rest) = reader.open(&path, written, defaults);
-        for part in ["tools", "toolboxes", "effects"] {
-            rest.shift_remove(part);
-        }
-        reader.refuse(&path, &door, &rest);
+        let (door, rest) = reader.open(&path, written, defaults);
+        reader.refuse(&path, &door, rest, &["tools", "toolboxes", "effects"]);
         let toolset = Toolset::read(reader, "mcp");
         Self { toolset, ..door }
     }

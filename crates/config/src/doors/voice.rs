@@ -112,12 +112,9 @@ impl VoiceDoor {
             hume: HumeVoice::default(),
             openai: OpenAiVoice::default(),
         };
-        let (door, mut rest) = reader.open(&path, written, defaults);
+        let (door, rest) = reader.open(&path, written, defaults);
         let parts = ["tools", "toolboxes", "effects", "hume", "openai"];
-        for part in parts {
-            rest.shift_remove(part);
-        }
-        reader.refuse(&path, &door, &rest);
+        reader.refuse(&path, &door, rest, &parts);
         let toolset = Toolset::read(reader, "voice");
         let hume = speech(reader, "hume", HumeVoice::default());
         let openai = speech(reader, "openai", OpenAiVoice::default());
@@ -197,7 +194,7 @@ fn speech<T: Serialize + DeserializeOwned>(reader: &mut Reader<'_>, service: &'s
         reader.wrong(&at(&["voice", service, "key_env"]), "something else", accepted);
     }
     let (section, rest) = reader.open(&path, written, defaults);
-    reader.refuse(&path, &section, &rest);
+    reader.refuse(&path, &section, rest, &[]);
     section
 }
 

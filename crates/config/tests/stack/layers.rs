@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use ovos_tools_config::{Config, Environment, LayerState, Notice, Origin, Overrides};
+use ovos_tools_config::{Config, Environment, LayerState, Notice, Origin, Overrides, StandsIn};
 use serde_json::{Value, json};
 
 use crate::machine::{DISTRIBUTION, Machine, RUNTIME, SYSTEM, USER, XDG};
@@ -204,7 +204,7 @@ fn a_broken_layer_is_told_and_skipped() {
         (
             "mycroft.conf",
             b"{\"a\": 1 // no comment\n}",
-            "line 1: expected `,` or `}`",
+            "line 1: expected `,` or `}`; a comment needs a line of its own",
         ),
         ("mycroft.conf", b"", "the file is empty"),
         (
@@ -255,7 +255,10 @@ fn a_file_that_breaks_later_keeps_its_last_good_content() {
     assert_eq!(after.service.max_calls, 7);
     assert!(matches!(
         after.notices.as_slice(),
-        [Notice::BrokenLayer { kept: true, .. }]
+        [Notice::BrokenLayer {
+            stands_in: StandsIn::InForce,
+            ..
+        }]
     ));
     assert!(before.changes(&after).is_empty());
 }

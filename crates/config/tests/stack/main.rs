@@ -6,7 +6,9 @@
 #![allow(clippy::unwrap_used, reason = "a test helper that fails fails the test")]
 
 mod changes;
+mod closed;
 mod doors;
+mod edit;
 mod example;
 mod layers;
 mod logging;

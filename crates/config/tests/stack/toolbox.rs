@@ -271,3 +271,21 @@ fn tool_patterns_match_whole_names() {
         assert_eq!(filter.permits(name), expected, "{pattern:?} {name:?}");
     }
 }
+
+#[test]
+fn paths_below_the_home_folder_are_read_alike_everywhere() {
+    let machine = Machine::with_section(json!({"gstreamer": {
+        "write_roots": ["~/Videos", "~"], "deep": {"file": "~/x"}, "text": "~x", "confine": {"paths_rw": ["~/data"]},
+    }}));
+    let config = machine.load().unwrap();
+    let section = config.toolbox("gstreamer").unwrap();
+    let home = machine.path("home").display().to_string();
+    assert_eq!(
+        serde_json::Value::Object(section.toolbox.own.clone()),
+        json!({"write_roots": [format!("{home}/Videos"), home], "deep": {"file": format!("{home}/x")}, "text": "~x"})
+    );
+    assert_eq!(
+        section.toolbox.confine.as_ref().unwrap().paths_rw,
+        [machine.path("home/data")]
+    );
+}

@@ -18,7 +18,7 @@ use crate::lifecycle::code::Code;
 use crate::lifecycle::common::CommonProgram;
 use crate::lifecycle::health::Health;
 use crate::lifecycle::settings::Configured;
-use crate::lifecycle::status::{Live, LiveToolbox, State};
+use crate::lifecycle::status::{Live, LiveToolbox, Off, State};
 use crate::process::confine::why_unconfined;
 use crate::transport::hosted::Hosted;
 
@@ -30,6 +30,8 @@ pub(crate) struct Copies {
     pub(crate) starting: BTreeSet<String>,
     pub(crate) failed: Vec<FailedFile>,
     pub(crate) pythons: Vec<LookedAt>,
+    /// The toolboxes that were not admitted.
+    pub(crate) off: Vec<Off>,
     /// All open copies, including copies that are being drained, whose answers still arrive, and copies that are being
     /// opened.
     pub(crate) instances: HashMap<Origin, Weak<Hosted>>,
@@ -204,6 +206,12 @@ impl Copies {
                 .cloned()
                 .collect(),
             pythons: self.pythons.clone(),
+            off: self.off.clone(),
+            known: {
+                let mut known: Vec<String> = self.owners.keys().cloned().collect();
+                known.sort();
+                known
+            },
         })
     }
 }

@@ -19,6 +19,7 @@ use crate::lifecycle::code::Code;
 use crate::lifecycle::copies::Slot;
 use crate::lifecycle::settings::Configured;
 use crate::lifecycle::shared::Shared;
+use crate::lifecycle::status::Off;
 use schema::OutputSchema;
 
 /// The result of examining a file.
@@ -35,6 +36,8 @@ pub(crate) enum Finding {
     New(Box<Candidate>),
     /// The configuration switches it off.
     Disabled { id: String },
+    /// It is not admitted.
+    Off(Off),
     /// It cannot be loaded.
     Broken { id: Option<String>, reason: String },
 }
@@ -55,6 +58,7 @@ impl Finding {
         match self {
             Self::Same { id, .. } | Self::Disabled { id } => Some(id),
             Self::New(candidate) => Some(&candidate.id),
+            Self::Off(off) => Some(&off.toolbox_id),
             Self::Broken { id, .. } => id.as_deref(),
         }
     }
@@ -109,6 +113,7 @@ fn untouched(manager: &Shared, path: &Path, fingerprint: Fingerprint) -> Option<
     let (id, slot) = copies.at(path)?;
     let same = slot.serves() && slot.source.fingerprint == fingerprint;
     let config = manager.settings.toolbox(id).ok()?;
+    let same = same && (manager.settings.admit)(slot.instance.manifest(), path).is_ok();
     (same && config.toolbox.enabled && config.keeps(&slot.config)).then(|| (id.to_owned(), config.reading))
 }
 
@@ -132,6 +137,14 @@ async fn judge(manager: &Arc<Shared>, path: &Path, staged: Staged) -> Result<Fin
     let config = manager.settings.toolbox(&id).map_err(broken)?;
     if !config.toolbox.enabled {
         return Ok(Finding::Disabled { id });
+    }
+    if let Err(why) = (manager.settings.admit)(&manifest, path) {
+        let path = path.to_owned();
+        return Ok(Finding::Off(Off {
+            toolbox_id: id,
+            path,
+            why,
+        }));
     }
     check::allowed(path, &staged.sha256, &config.toolbox.allow_sha256).map_err(|e| broken(e.to_string()))?;
     {

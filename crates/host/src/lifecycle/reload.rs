@@ -59,7 +59,10 @@ pub(crate) async fn run(manager: &Arc<Shared>) -> ReloadReport {
     let removed = join_all(gone.iter().map(|id| remove(manager, id))).await;
     removed.into_iter().for_each(|result| tally.removed(result));
     let Tally {
-        mut report, refused, ..
+        mut report,
+        refused,
+        off,
+        ..
     } = tally.sorted();
     let mut copies = manager.copies();
     copies.failed.clone_from(&report.broken);
@@ -72,6 +75,7 @@ pub(crate) async fn run(manager: &Arc<Shared>) -> ReloadReport {
     copies.owners = claims.owners();
     copies.refused.clone_from(&refused);
     copies.pythons = pythons.looked_at;
+    copies.off = off;
     manager.publish(copies);
     drop(gone);
     report.broken.extend(refused.into_values().flatten());
@@ -173,6 +177,10 @@ fn sort(
             }
             (None, Finding::Disabled { id }) => {
                 owners.insert(id, path.clone());
+            }
+            (None, Finding::Off(off)) => {
+                owners.insert(off.toolbox_id.clone(), path.clone());
+                tally.off.push(off);
             }
             (None, Finding::New(candidate)) => {
                 owners.insert(candidate.id.clone(), path.clone());

@@ -1,15 +1,16 @@
 //! The settings of the manager, and the traits through which it uses the service.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use ovos_toolbox_wire::Manifest;
 
 use crate::artifact::probe::Probe;
 use crate::artifact::program::server_of;
 use crate::contract::services::Limits;
-use crate::lifecycle::status::Live;
+use crate::lifecycle::status::{Live, NotAdmitted};
 use crate::process::usual::seen;
 use section::{Isolation, ProgramConfig, PythonConfig, ToolboxConfig};
 
@@ -44,6 +45,8 @@ pub struct Settings {
     pub config: ConfigSource,
     /// As `config`, for a toolbox that is a mounted server.
     pub mounted: ConfigSource,
+    /// Decides which toolboxes of plugin files are loaded; called again at every reload.
+    pub admit: Admission,
     /// Returns the programs that are to be toolboxes, in their order; called again at every reload.
     pub programs: ProgramSource,
     /// Returns the Python interpreters whose toolboxes are hosted; called again at every reload.
@@ -116,6 +119,7 @@ impl Settings {
             max_restart: Duration::from_secs(30),
             config: Arc::new(|_| Ok(Configured::default())),
             mounted: Arc::new(|_| Ok(Configured::default())),
+            admit: Arc::new(|_, _| Ok(())),
             programs: Arc::new(Vec::new),
             pythons: Arc::new(Vec::new),
         }
@@ -138,6 +142,9 @@ impl std::fmt::Debug for Settings {
 
 /// Returns the configuration of a toolbox by its id, or why it is wrong.
 pub type ConfigSource = Arc<dyn Fn(&str) -> Result<Configured, String> + Send + Sync>;
+
+/// Decides whether the toolbox with this manifest, in this file, is loaded.
+pub type Admission = Arc<dyn Fn(&Manifest, &Path) -> Result<(), NotAdmitted> + Send + Sync>;
 
 /// Returns the programs that are switched on.
 pub type ProgramSource = Arc<dyn Fn() -> Vec<Arc<ProgramConfig>> + Send + Sync>;

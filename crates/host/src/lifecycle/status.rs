@@ -26,6 +26,30 @@ pub struct Live {
     pub failed: Vec<FailedFile>,
     /// The Python interpreters whose toolboxes are hosted, or could be.
     pub pythons: Vec<LookedAt>,
+    /// Toolboxes of plugin files that were not admitted; sorted by id.
+    pub off: Vec<Off>,
+    /// The ids of all files and programs, also of those that are switched off; sorted.
+    pub known: Vec<String>,
+}
+
+/// A toolbox that was not admitted. It has no process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Off {
+    /// Its id, from the manifest.
+    pub toolbox_id: String,
+    /// Its file.
+    pub path: PathBuf,
+    /// Why it was not admitted.
+    pub why: NotAdmitted,
+}
+
+/// Why a toolbox is not loaded although nothing is wrong with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotAdmitted {
+    /// It would drive a simulator, and no configuration asks for it.
+    NotAskedFor,
+    /// Its section cannot be read, so it is not known what it drives.
+    BackendUnknown,
 }
 
 impl Live {

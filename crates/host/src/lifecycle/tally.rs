@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use crate::artifact::scan::FailedFile;
 use crate::lifecycle::claimed::Offered;
 use crate::lifecycle::program::Offering;
-use crate::lifecycle::status::ReloadReport;
+use crate::lifecycle::status::{Off, ReloadReport};
 use crate::lifecycle::swap::Swapped;
 
 /// The results of a reload so far.
@@ -14,6 +14,8 @@ pub(crate) struct Tally {
     pub(crate) report: ReloadReport,
     /// The toolboxes that are not to be removed.
     pub(crate) keep: HashSet<String>,
+    /// The toolboxes that were not admitted.
+    pub(crate) off: Vec<Off>,
     /// The failures of each program of several toolboxes, by the program's name. They stay until its next list.
     pub(crate) refused: BTreeMap<String, Vec<FailedFile>>,
 }
@@ -80,6 +82,7 @@ impl Tally {
         ] {
             list.sort();
         }
+        self.off.sort_by(|a, b| a.toolbox_id.cmp(&b.toolbox_id));
         self
     }
 }
