@@ -161,8 +161,8 @@ impl WireError {
                 FailureKind::EmergencyStop,
                 format!(
                     "{LATCHED} Toolbox '{toolbox_id}' was stopped by {} ({}); an operator lifts it with \
-                     ovos.tools.resume",
-                    stop.stop_id, stop.reason
+                     `ovos-tools resume {toolbox_id} {}`",
+                    stop.stop_id, stop.reason, stop.stop_id
                 ),
             ),
             Refusal::PlanFailed(failure) | Refusal::NeverBegun(failure) => Self::of(failure),

@@ -146,12 +146,13 @@ impl Api {
             (None, Found::One(tool)) => return Ok((name, vec![tool])),
             (_, found) => found,
         };
-        // A stop counts even if something else is wrong with the request, such as its toolbox.
+        // A stop counts even if something else is wrong with the request, such as its toolbox; the stop of that one counts, too.
         let mut stops = stops(&snapshot, &name);
-        if stops.is_empty()
-            && let Some(id) = &asked
+        if let Some(id) = asked
+            .as_deref()
+            .filter(|id| stops.iter().all(|stop| stop.toolbox_id != *id))
         {
-            stops = stops_of(&snapshot, id, &name);
+            stops.extend(stops_of(&snapshot, id, &name));
         }
         if !stops.is_empty() {
             return Ok((name, stops));

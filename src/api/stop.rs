@@ -299,7 +299,7 @@ impl Api {
             return Err(WireError::new(
                 FailureKind::PermissionError,
                 format!(
-                    "'{name}' is for an operator: use ovos.tools.resume, or set service.operator_tools to true"
+                    "'{name}' is for an operator: use `ovos-tools resume`, or set service.operator_tools to true"
                 ),
             ));
         }

@@ -174,6 +174,8 @@ fn an_agent_does_for_a_satellite_only_what_the_satellite_may_do() {
                 told.contains("hive:kitchen") || told.contains("ConfirmationRequired"),
                 "{rule}: {told}"
             );
+        }
+        if refused.is_none() {
             continue;
         }
         // A client that the rule is not about has its goals pursued.

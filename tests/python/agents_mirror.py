@@ -42,6 +42,9 @@ FILTERS = [
     ({"tools": {"allow": ["a*"], "deny": ["assemble"]}}, {"add", "ask"}, {"assemble", "echo"}),
     ({"tools": {"deny": ["*"]}}, set(), {"add"}),
     ({"tools": {"allow": []}}, set(), {"add"}),
+    # With `__` a pattern names tools of the toolboxes that it names.
+    ({"tools": {"allow": ["testbed__*"]}}, {"add", "testbed__dup"}, {"testbed_dup__dup"}),
+    ({"tools": {"deny": ["*_dup__*", "testbed__ad*"]}}, {"assemble", "testbed__dup"}, {"add", "testbed_dup__dup"}),
     # A pattern is no regular expression.
     ({"tools": {"allow": ["a.d", "[a]dd"]}}, set(), {"add"}),
 ]
