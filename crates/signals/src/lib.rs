@@ -24,7 +24,8 @@ const ENDING: [(&str, fn() -> SignalKind); 4] = [
 pub struct Ending(Vec<(&'static str, Signal)>);
 
 impl Ending {
-    /// Listens from now on. A SIGHUP or SIGQUIT that the program was started without, as by `nohup`, stays ignored.
+    /// Listens from now on. A SIGHUP that the program was started to ignore, as `nohup` does, stays ignored. (Scripts start what
+    /// they leave in the background with SIGINT and SIGQUIT ignored; whoever sends one to a server means it.)
     ///
     /// # Errors
     /// The system does not allow a handler.
@@ -33,8 +34,8 @@ impl Ending {
         let mut signals = Vec::with_capacity(ENDING.len());
         for (name, kind) in ENDING {
             let kind = kind();
-            let stays_ignored = kind == SignalKind::hangup() || kind == SignalKind::quit();
-            if !(stays_ignored && holds(ignored, kind)) {
+            let stays_ignored = kind == SignalKind::hangup() && holds(ignored, kind);
+            if !stays_ignored {
                 signals.push((name, signal(kind)?));
             }
         }
