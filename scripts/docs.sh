@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 destination=$1
 
 copy() {
-    [ -e "$destination/$1" ] || install -D -m 644 "$1" "$destination/$1"
+    install -D -m 644 "$1" "$destination/$1"
 }
 
 # links PAGE: what a page links to, relative to the root of this tree; not what is elsewhere, nor places within the page.

@@ -284,8 +284,8 @@ fn a_call_whose_plan_has_changed_is_asked_about_anew() {
         client.ask("ovos.tools.invoke", &call)
     };
     let shown = |answer: &Value, marks: u64| {
-        let text = answer["confirm"]["text"].as_str().unwrap_or_default();
-        assert!(text.contains(&format!("{{\"marks\":{marks}}}")), "{answer}");
+        let plan = answer["confirm"]["plan"].as_str().unwrap_or_default();
+        assert!(plan.contains(&format!("{{\"marks\":{marks}}}")), "{answer}");
     };
     let mut token = None;
     for marks in 0..3 {

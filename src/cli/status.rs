@@ -265,3 +265,36 @@ fn backend(toolbox_id: &str, backend: Option<&Value>) -> String {
     }
     words.join(": ")
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    #[test]
+    fn a_service_that_runs_the_program_from_before_an_upgrade_is_told_to_be_restarted() {
+        let service = |version: &str, pid| ServiceStatus {
+            version: version.to_owned(),
+            pid,
+            ..ServiceStatus::default()
+        };
+        let ours = env!("CARGO_PKG_VERSION");
+        assert_eq!(old_program(&service(ours, std::process::id())), None);
+        let old = old_program(&service("0.0.1", std::process::id())).unwrap();
+        assert!(
+            old.contains("0.0.1") && old.contains("systemctl --user restart"),
+            "{old}"
+        );
+        // A program whose file was replaced while it runs, as a package manager does it.
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("ovos-tools");
+        std::fs::copy("/bin/sleep", &program).unwrap();
+        let mut running = std::process::Command::new(&program).arg("60").spawn().unwrap();
+        std::fs::remove_file(&program).unwrap();
+        let replaced = old_program(&service(ours, running.id()));
+        running.kill().unwrap();
+        running.wait().unwrap();
+        assert!(replaced.unwrap().contains("was replaced"));
+    }
+}

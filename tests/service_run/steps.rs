@@ -158,10 +158,14 @@ fn a_step_under_confirm_ends_the_run_and_is_confirmed_by_itself_with_its_final_a
     );
     assert!(stage.scene.motors().is_empty(), "nothing moved yet");
     let waits = &answer["steps"][1];
-    let text = waits["confirm"]["text"].as_str().unwrap();
+    let confirm = &waits["confirm"];
+    let (text, plan) = (
+        confirm["text"].as_str().unwrap(),
+        confirm["plan"].as_str().unwrap(),
+    );
     assert!(
-        text.contains("@ left_arm"),
-        "it was decided on the final arguments: {text}"
+        text.contains(r#"subsystems "left_arm""#) && plan.contains("@ left_arm"),
+        "it was decided on the final arguments: {confirm}"
     );
     assert_eq!(waits["args"]["subsystems"], json!(["left_arm"]), "{waits}");
     let confirmed = stage.client.ask(

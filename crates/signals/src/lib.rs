@@ -10,31 +10,28 @@ use std::task::Poll;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The signals, by their names. A person sends SIGINT and SIGQUIT (Ctrl-C, Ctrl-\), a terminal that closes SIGHUP, everything else
-/// SIGTERM.
-const ENDING: [(&str, fn() -> SignalKind); 4] = [
-    ("SIGTERM", SignalKind::terminate),
-    ("SIGINT", SignalKind::interrupt),
-    ("SIGHUP", SignalKind::hangup),
-    ("SIGQUIT", SignalKind::quit),
-];
-
 /// Waits for a signal that ends the program. From its creation on, none of them ends the process by itself.
 #[derive(Debug)]
 pub struct Ending(Vec<(&'static str, Signal)>);
 
 impl Ending {
-    /// Listens from now on. A SIGHUP or SIGQUIT that the program was started without, as by `nohup`, stays ignored.
+    /// Listens from now on. A SIGHUP that the program was started to ignore, as `nohup` does, stays ignored. (Scripts start what
+    /// they leave in the background with SIGINT and SIGQUIT ignored; whoever sends one to a server means it.)
     ///
     /// # Errors
     /// The system does not allow a handler.
     pub fn listen() -> io::Result<Self> {
         let ignored = ignored();
-        let mut signals = Vec::with_capacity(ENDING.len());
-        for (name, kind) in ENDING {
-            let kind = kind();
-            let stays_ignored = kind == SignalKind::hangup() || kind == SignalKind::quit();
-            if !(stays_ignored && holds(ignored, kind)) {
+        let mut signals = Vec::new();
+        // A person sends SIGINT and SIGQUIT (Ctrl-C, Ctrl-\), a terminal that closes SIGHUP, everything else SIGTERM.
+        for (name, kind) in [
+            ("SIGTERM", SignalKind::terminate()),
+            ("SIGINT", SignalKind::interrupt()),
+            ("SIGHUP", SignalKind::hangup()),
+            ("SIGQUIT", SignalKind::quit()),
+        ] {
+            let stays_ignored = kind == SignalKind::hangup() && holds(ignored, kind);
+            if !stays_ignored {
                 signals.push((name, signal(kind)?));
             }
         }
