@@ -246,6 +246,8 @@ pub struct Vehicle {
     reacts_at: f64,
     /// The speed that it reaches before it obeys that command, metres per second.
     surges_to: f64,
+    /// The highest speed that the length of the present flight to a position allows, metres per second.
+    leg_peak: f64,
     /// The set speed of the flight in the last step, if it was one of PX4's own, metres per second.
     own_cruise: Option<f64>,
     /// Simulated time of its take-off.
@@ -311,6 +313,7 @@ impl Vehicle {
             noise: Noise::new(0),
             reacts_at: 0.0,
             surges_to: 0.0,
+            leg_peak: f64::INFINITY,
             own_cruise: None,
             took_off: None,
             home_amsl: home.alt,

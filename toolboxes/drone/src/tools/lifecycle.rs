@@ -267,7 +267,7 @@ fn came_home(landed: &Telemetry, launch: Option<(f64, f64)>, down: Reply) -> Out
 pub(crate) async fn emergency_brake(call: &Call, _: &Row, _: NoArgs) -> Outcome {
     match call.vehicle.brake(true, &call.id) {
         Braked::Nothing(why) => Ok(Reply::done(format!("nothing to stop: {why}"))),
-        Braked::Foreign(how) => refuse("pilot_override", how),
+        Braked::Foreign(taken) => refuse(taken.code(), taken.how),
         Braked::Unreachable(why) => refuse("link_down", why),
         Braked::Sent(_, told) => match told.await {
             Ok(Ok(())) => Ok(Reply::done("the vehicle has acknowledged the brake")),

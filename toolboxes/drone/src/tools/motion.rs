@@ -6,7 +6,7 @@ use ovos_toolbox_sdk::prelude::*;
 
 use crate::answer::{Outcome, Reply};
 use crate::geo::{Ned, distance, from_body, wrap_deg};
-use crate::guard::{self, Adjusted, Leg, Mode, Pace, Refusal, Row, refuse, whole};
+use crate::guard::{self, Adjusted, Leg, Mode, Pace, Pose, Refusal, Row, refuse, whole};
 use crate::scene::Side;
 use crate::vehicle::{Call, Command, Flying, Target};
 
@@ -139,7 +139,7 @@ pub(super) async fn step_ahead(
     // The free distance is measured from the vehicle, which may be behind its setpoint.
     let ahead_m = distance(start.ned, target).max(metres);
     call.judged("ahead", guard::ahead(&facts, ahead_m, margin_m))?;
-    let leg = Leg::new(start.ned, target, Pace::even(flying.speed_mps)).moving(start.velocity);
+    let leg = Leg::new(start.ned, target, Pace::even(flying.speed_mps)).moving(&start);
     call.judged(
         "way",
         guard::way(&facts, limits, &call.vehicle.config.fence, &leg),
@@ -160,10 +160,11 @@ pub(super) async fn step_ahead(
 async fn forward(call: &Call, metres: f64, margin_m: f64) -> Result<(f64, f64), Refusal> {
     let (facts, limits) = (call.vehicle.facts(), &call.vehicle.config.flight_limits);
     call.judged("forward", guard::forward(&facts, limits, metres))?;
-    call.judged("ahead", guard::ahead(&facts, metres, margin_m))?;
     let mut flying = Flying::new(call);
     flying.keep_m = Some((Side::Ahead, margin_m * 0.5));
     let start = flying.pose()?;
+    let overruns_m = overruns(call, &start, metres);
+    call.judged("ahead", guard::ahead(&facts, metres, margin_m.max(overruns_m)))?;
     let result = by(call, &flying, [metres, 0.0, 0.0]).await;
     // Only the forward component counts: a hovering vehicle drifts to all sides.
     let ahead = from_body(1.0, 0.0, start.yaw_deg);
@@ -175,13 +176,22 @@ async fn forward(call: &Call, metres: f64, margin_m: f64) -> Result<(f64, f64), 
     result
 }
 
+/// Metres beyond a move along the heading to which the vehicle's present motion may carry it.
+fn overruns(call: &Call, start: &Pose, metres: f64) -> f64 {
+    let [north, east] = from_body(metres, 0.0, start.yaw_deg);
+    let to = [start.ned[0] + north, start.ned[1] + east, start.ned[2]];
+    let limits = &call.vehicle.config.flight_limits;
+    let leg = Leg::new(start.ned, to, Pace::even(limits.step_mps)).moving(start);
+    leg.overruns(limits.braking)
+}
+
 /// Moves by forward, right and down metres at constant heading. Returns the metres moved and the metres off the target.
 async fn by(call: &Call, flying: &Flying<'_>, body: Ned) -> Result<(f64, f64), Refusal> {
     let vehicle = &call.vehicle;
     let start = flying.pose()?;
     let [north, east] = from_body(body[0], body[1], start.yaw_deg);
     let target = [start.ned[0] + north, start.ned[1] + east, start.ned[2] + body[2]];
-    let leg = Leg::new(start.ned, target, Pace::even(flying.speed_mps)).moving(start.velocity);
+    let leg = Leg::new(start.ned, target, Pace::even(flying.speed_mps)).moving(&start);
     let (facts, limits) = (vehicle.facts(), &vehicle.config.flight_limits);
     call.judged("way", guard::way(&facts, limits, &vehicle.config.fence, &leg))?;
     let arrived = flying
@@ -227,8 +237,10 @@ pub(crate) async fn move_backward(call: &Call, row: &Row, args: MoveArgs) -> Out
     let mut adjusted = Vec::new();
     let metres = row.number("cm", args.cm, &mut adjusted)? / 100.0;
     let facts = call.vehicle.facts();
-    call.judged("behind", guard::behind(&facts, metres, guard::AHEAD_MARGIN_M))?;
     let mut flying = Flying::new(call);
+    let overruns_m = overruns(call, &flying.pose()?, -metres);
+    let margin_m = guard::AHEAD_MARGIN_M.max(overruns_m);
+    call.judged("behind", guard::behind(&facts, metres, margin_m))?;
     flying.keep_m = Some((Side::Behind, guard::AHEAD_MARGIN_M * 0.5));
     let moved = by(call, &flying, [-metres, 0.0, 0.0]).await;
     Ok(went(moved, "backward").clamped(adjusted))
@@ -258,11 +270,15 @@ pub(crate) async fn hold(call: &Call, row: &Row, args: HoldArgs) -> Outcome {
 }
 
 async fn hold_for(call: &Call, ms: f64) -> Outcome {
-    let flies_in_hold = call.vehicle.flies_in_hold(&call.vehicle.telemetry());
-    // Leaves offboard control, too: Hold needs no further setpoints.
-    call.change_mode(Command::Hold, 3).await?;
-    if flies_in_hold && let Some(stop) = call.vehicle.stop_here() {
-        call.change_mode(stop, 2).await?;
+    let heard = call.vehicle.telemetry();
+    // A command that changes nothing could still take the vehicle from a pilot who takes over right now.
+    if !call.keeps_holding(&heard)? {
+        let flies_in_hold = call.vehicle.flies_in_hold(&heard);
+        // Leaves offboard control, too: Hold needs no further setpoints.
+        call.change_mode(Command::Hold, 3).await?;
+        if flies_in_hold && let Some(stop) = call.vehicle.stop_here() {
+            call.change_mode(stop, 2).await?;
+        }
     }
     call.pause(Duration::from_secs_f64(ms / 1000.0)).await?;
     let slow = call

@@ -109,7 +109,7 @@ pub(crate) async fn goto_gps(call: &Call, row: &Row, args: GpsArgs) -> Outcome {
         .transpose()?;
     let target = local(home, args.lat, args.lon, alt_m);
     not_too_far(limits, pose.ned, target)?;
-    let leg = Leg::new(pose.ned, target, Pace::PX4).moving(pose.velocity);
+    let leg = Leg::new(pose.ned, target, Pace::PX4).moving(&pose);
     call.judged("way", guard::way(&facts, limits, &vehicle.config.fence, &leg))?;
     call.judged("battery", guard::battery_for(&facts, limits, pose.ned, target))?;
     vehicle.change_flight(|flight| flight.goal = Some(format!("go to {:.6}, {:.6}", args.lat, args.lon)));
@@ -232,7 +232,7 @@ pub(crate) async fn goto_local(call: &Call, row: &Row, args: LocalArgs) -> Outco
     let room = Range::clamping("down_m", home.down_m - highest, home.down_m - lowest);
     let down = room.apply(args.down_m, &mut adjusted)?;
     let target = [north, east, down];
-    let leg = Leg::new(pose.ned, target, pace).moving(pose.velocity);
+    let leg = Leg::new(pose.ned, target, pace).moving(&pose);
     call.judged("way", guard::way(&facts, limits, &vehicle.config.fence, &leg))?;
     call.judged("battery", guard::battery_for(&facts, limits, pose.ned, target))?;
     vehicle.change_flight(|flight| {
@@ -280,7 +280,7 @@ pub(crate) async fn follow_path(call: &Call, row: &Row, args: PathArgs) -> Outco
         let to = local(home, point.lat, point.lon, point.alt_m);
         let mut leg = Leg::new(from, to, pace).after(length, climb);
         if index == 0 {
-            leg = leg.moving(pose.velocity);
+            leg = leg.moving(&pose);
         }
         let judged = judge_point(&facts, limits, &vehicle.config.fence, point, &leg, index);
         call.judged("way", judged).map_err(|refusal| Refusal {

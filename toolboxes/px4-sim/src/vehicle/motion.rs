@@ -54,6 +54,11 @@ pub(super) fn surge(acceleration: f64) -> f64 {
     acceleration * SETPOINT_AHEAD_S + acceleration * acceleration / (2.0 * AUTO_JERK)
 }
 
+/// The highest speed on a flight of this length from rest to rest, metres per second.
+pub(super) fn peak(metres: f64) -> f64 {
+    (AUTO_JERK * (metres / 2.0).powi(2)).cbrt()
+}
+
 /// A velocity command.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Want {

@@ -87,7 +87,7 @@ impl Vehicle {
     /// The set speed of the flight, if it is one of PX4's own.
     fn cruise_of_plan(&self) -> Option<f64> {
         match self.plan {
-            Plan::GoTo { speeds, .. } => Some(speeds.cruise),
+            Plan::GoTo { speeds, .. } => Some(speeds.cruise.min(self.leg_peak)),
             Plan::Mission => Some(self.cruise(self.mission.speed).cruise),
             Plan::Stay { .. } | Plan::Return { .. } => Some(self.cruise(None).cruise),
             _ => None,
