@@ -7,6 +7,7 @@
 mod braking;
 mod facts;
 mod fence;
+mod height;
 mod leg;
 mod limits;
 mod range;
@@ -19,6 +20,7 @@ pub use facts::Caller;
 pub(crate) use facts::{Checks, Facts, Health, Home, Landed, Mode, Pose, Taken};
 pub use fence::Fence;
 pub(crate) use fence::Global;
+pub(crate) use height::{above_sea, down, heading, height};
 pub(crate) use leg::{Leg, Pace};
 pub use limits::Limits;
 pub(crate) use range::{Adjusted, Range, Treatment, shown, whole};

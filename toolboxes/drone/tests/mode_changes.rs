@@ -35,12 +35,17 @@ fn hold(sim: &mut Sim) {
 
 /// The call ended with a takeover, and nothing was sent to the vehicle after that.
 async fn left_alone(paused: &Paused, answer: &Value, then: f64) {
-    assert_eq!(answer["code"], "pilot_override", "{answer}\n{}", paused.story());
+    assert_eq!(answer["code"], "failsafe", "{answer}\n{}", paused.story());
+    let msg = answer["msg"].as_str().unwrap();
+    assert!(
+        msg.contains("HOLD") && msg.contains("Failsafe activated"),
+        "{answer}"
+    );
     paused.pass(6.0).await;
     let sent = paused.commands_since(then + 0.01);
     assert!(sent.is_empty(), "then it sent {sent:?}\n{}", paused.story());
     let refused = paused.fleet.call("move_up", json!({"cm": 50})).await;
-    assert_eq!(refused["code"], "pilot_override", "{refused}");
+    assert_eq!(refused["code"], "failsafe", "{refused}");
 }
 
 #[test]

@@ -78,10 +78,15 @@ fn who_takes_over_has_the_vehicle_until_it_is_handed_back() {
             rig.truth()["mode"] == "offboard" && speed(rig) > 0.7
         });
         assert_eq!(rig.sim(takeover.clone())["ok"], true, "{takeover}");
+        let code = if who == "failsafe" {
+            "failsafe"
+        } else {
+            "pilot_override"
+        };
         let ended = run.wait().result().unwrap();
         assert_eq!(
             (&ended["ok"], &ended["code"]),
-            (&json!(false), &json!("pilot_override")),
+            (&json!(false), &json!(code)),
             "{who}: {ended}"
         );
         assert!(ended["msg"].as_str().unwrap().contains(mode), "{who}: {ended}");
@@ -94,15 +99,15 @@ fn who_takes_over_has_the_vehicle_until_it_is_handed_back() {
             let braked = rig.harness.invoke("emergency_brake", json!({})).unwrap();
             assert_eq!(
                 (&braked["ok"], &braked["code"]),
-                (&json!(false), &json!("pilot_override")),
+                (&json!(false), &json!("failsafe")),
                 "{braked}"
             );
         }
-        rig.refused("move_up", json!({"cm": 50}), "pilot_override");
+        rig.refused("move_up", json!({"cm": 50}), code);
         rig.refused(
             "goto_local",
             json!({"north_m": 0, "east_m": 0, "down_m": -6}),
-            "pilot_override",
+            code,
         );
         std::thread::sleep(Duration::from_millis(700));
         assert_eq!(
@@ -183,7 +188,7 @@ fn a_lost_link_ends_the_call_and_comes_back() {
         rig.call("vehicle_health", json!({}))["link_ok"] == true
     });
     // Without setpoints PX4 left offboard control by itself, without our command.
-    rig.refused("move_up", json!({"cm": 50}), "pilot_override");
+    rig.refused("move_up", json!({"cm": 50}), "failsafe");
     rig.ok("hold", json!({"ms": 0}));
     rig.harness.resume().unwrap();
     rig.ok("move_up", json!({"cm": 50}));

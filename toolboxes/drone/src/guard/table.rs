@@ -379,7 +379,7 @@ static ROWS: &[Row] = table! {
     "land"        Safe   "lifecycle" 150 &[], &[Need::Trusted, Need::Link, Need::OursOrOperator];
     "rtl"         Safe   "lifecycle" 420 &[],
         &[Need::Trusted, Need::Link, Need::OursOrOperator, Need::UnlatchedOrOperator, Need::InAir, Need::Home];
-    "set_yaw"     Motion "motion" 20 &[clamp("deg", -180.0, 180.0)], MOVE;
+    "set_yaw"     Motion "motion" 20 &[], MOVE;
     "turn_cw"     Motion "motion" 20 &[positive("deg", 1.0, 90.0, "send a positive angle to turn_ccw")], MOVE;
     "turn_ccw"    Motion "motion" 20 &[positive("deg", 1.0, 90.0, "send a positive angle to turn_cw")], MOVE;
     "move_forward" Motion "motion" 30 &[cm("send a positive distance to move_backward")], MOVE;
@@ -389,8 +389,8 @@ static ROWS: &[Row] = table! {
     "move_up"     Motion "motion" 30 &[cm("send a positive distance to move_down")], MOVE;
     "move_down"   Motion "motion" 30 &[cm("send a positive distance to move_up")], MOVE;
     "hold"        Safe   "motion" 15 &[clamp("ms", 0.0, 5000.0)], &[Need::Trusted, Need::Link, Need::OursOrOperator, Need::InAir];
-    "goto_gps"    Motion "navigation" 420 &[reject("lat", -90.0, 90.0), reject("lon", -180.0, 180.0), clamp("yaw_deg", -180.0, 180.0)], NAVIGATE;
-    "goto_local"  Motion "navigation" 180 &[clamp("down_m", -30.0, -0.5), clamp("yaw_deg", -180.0, 180.0)], MOVE;
+    "goto_gps"    Motion "navigation" 420 &[reject("lat", -90.0, 90.0), reject("lon", -180.0, 180.0)], NAVIGATE;
+    "goto_local"  Motion "navigation" 180 &[], MOVE;
     "follow_path" Motion "navigation" 900 &[positive("cruise_mps", 0.5, 8.0, "send a positive speed")], NAVIGATE;
     "is_visible"  Read   "perception" 5 &[reject("conf_min", 0.0, 1.0)], &[Need::Vision];
     "object_pose" Read   "perception" 5 &[], &[Need::Vision];

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ovos_toolbox_sdk::prelude::*;
 
 use crate::answer::{Outcome, Reply};
-use crate::geo::{Ned, distance, from_body, wrap_deg};
+use crate::geo::{Ned, compass_deg, distance, from_body, wrap_deg};
 use crate::guard::{self, Adjusted, Leg, Mode, Pace, Pose, Refusal, Row, refuse, whole};
 use crate::scene::Side;
 use crate::vehicle::{Call, Command, Flying, Target};
@@ -34,7 +34,7 @@ pub(crate) struct TurnArgs {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct YawArgs {
-    /// Compass heading in degrees, -180 to 180.
+    /// Compass heading in degrees, taken modulo 360: 270 and -90 are west.
     deg: f64,
 }
 
@@ -47,9 +47,8 @@ pub(crate) struct HoldArgs {
     ms: f64,
 }
 
-pub(crate) async fn set_yaw(call: &Call, row: &Row, args: YawArgs) -> Outcome {
-    let mut adjusted = Vec::new();
-    let deg = row.number("deg", args.deg, &mut adjusted)?;
+pub(crate) async fn set_yaw(call: &Call, _: &Row, args: YawArgs) -> Outcome {
+    let deg = guard::heading("deg", args.deg)?;
     let flying = Flying::new(call);
     let start = flying.pose()?;
     let turned = wrap_deg(deg - start.yaw_deg);
@@ -60,8 +59,8 @@ pub(crate) async fn set_yaw(call: &Call, row: &Row, args: YawArgs) -> Outcome {
     )?;
     let arrived = flying.turn(deg).await;
     count_turn(call, start.yaw_deg, turned, arrived.is_ok());
-    let done = arrived.map(|pose| format!("heading {:.0} deg", pose.yaw_deg));
-    Ok(Reply::from(done).clamped(adjusted))
+    let done = arrived.map(|pose| format!("heading {:.0} deg", compass_deg(pose.yaw_deg, 0)));
+    Ok(Reply::from(done))
 }
 
 pub(crate) async fn turn_cw(call: &Call, row: &Row, args: TurnArgs) -> Outcome {
@@ -95,7 +94,7 @@ pub(super) async fn turn(call: &Call, deg: f64) -> Outcome {
     count_turn(call, start.yaw_deg, deg, arrived.is_ok());
     Ok(Reply::done(format!(
         "turned {deg:.0} deg, heading {:.0} deg",
-        arrived?.yaw_deg
+        compass_deg(arrived?.yaw_deg, 0)
     )))
 }
 
