@@ -157,9 +157,9 @@ pub(crate) fn entries() -> std::slice::Iter<'static, Entry> {
         "count_objects" perception::count_objects, perception::LabelArgs, Count, {"count": 0},
             "How many objects of a label are in the picture now.";
         "safe_approach_until" approach::approach, approach::ApproachArgs, Approach, {"reached": false, "steps": 0},
-            "Move towards an object in small guarded steps until it is `stop_dist_m` away, measured while hovering. The object has to be ahead: call orient_to_object first.";
+            "Move towards an object in small guarded steps until it is `stop_dist_m` away, measured while hovering. The object has to be ahead: call orient_to_object first. Be at its height: 1 m away it is seen from at most 0.4 m above or below it.";
         "scan" policy::scan, policy::ScanArgs, Scan, {"found": false, "steps": 0},
-            "Turn clockwise step by step until an object is seen.";
+            "Turn clockwise step by step until an object is seen. The camera looks level: an object 5 m away is seen from at most 2 m above or below it.";
         "orient_to_object" policy::orient, policy::OrientArgs, Orient, {"centered": false, "steps": 0},
             "Turn until an object that is in the picture is in its middle.";
         "track_object" policy::track, policy::TrackArgs, Plain, {},

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use tonic::transport::Channel;
 
 use super::mode_report::AUTOPILOT;
+use super::recognise::parameter;
 use super::telemetry::{Battery, Mission, Place, Present, Seen};
 use super::{Telemetry, Vehicle};
 use crate::guard::{Checks, Health, Landed, Mode};
@@ -301,7 +302,7 @@ fn cameras(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut JoinSet<Opti
 /// by it.
 const MODES_EVERY: Duration = Duration::from_millis(20);
 /// Reports farther apart than this are not those that were asked for, vehicle time.
-const MODES_RARE: Duration = Duration::from_millis(300);
+const MODES_RARE: Duration = Duration::from_millis(1200);
 /// How long to wait before asking again.
 const MODES_ASKED: Duration = Duration::from_secs(2);
 /// How long a vehicle may send no mode at all before it is asked.
@@ -318,8 +319,12 @@ async fn camera_heard(vehicle: &Arc<Vehicle>, channel: &Channel) -> Result<(), S
         .await;
     let mut stream = match asked {
         Ok(stream) => stream.into_inner(),
-        // An older server has no such subscription.
-        Err(status) if status.code() == tonic::Code::Unimplemented => return Ok(()),
+        // An older server has no such subscription; PX4 also keeps its type as a parameter.
+        Err(status) if status.code() == tonic::Code::Unimplemented => {
+            let kind = parameter(channel, "MAV_TYPE").await?;
+            vehicle.hear(|heard| heard.kind = kind.and_then(|kind| u64::try_from(kind).ok()));
+            return Ok(());
+        }
         Err(status) => return Err(failed(&status)),
     };
     let (mut camera, mut autopilot) = (false, false);
@@ -352,9 +357,9 @@ fn field(message: &mavlink_direct::MavlinkMessage, name: &str) -> Option<u64> {
     fields[name].as_u64()
 }
 
-/// Reads the vehicle's mode as it changes. PX4 sends it every two seconds, and as often as it is asked to: while the
-/// vehicle is armed, it is asked for more. An older vehicle or server does not have this message, and then the mode is as
-/// old as the last heartbeat.
+/// Reads the vehicle's mode as it changes. By itself PX4 sends it every two seconds. Asked for a shorter interval, PX4 sends
+/// it that soon after a change, and otherwise twice a second: an armed vehicle is asked for that. An older vehicle or
+/// server does not have this message, and then the mode is as old as the last heartbeat.
 fn modes(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut JoinSet<Option<String>>) {
     let (vehicle, channel) = (Arc::clone(vehicle), channel.clone());
     streams.spawn(async move {

@@ -14,6 +14,9 @@ use tonic::{Request, Status};
 
 use super::{Answered, FakeMavsdk, MODES_S, ModeReports, Sim, Told};
 
+/// Interval at which PX4 publishes an unchanged status, seconds.
+const PUBLISHED_S: f64 = 0.5;
+
 /// The server's report from the vehicle's events.
 fn report(sim: &Sim) -> HealthAndArmingCheckReport {
     let failing = sim.vehicle.failing_checks();
@@ -55,35 +58,44 @@ impl FakeMavsdk {
     /// The vehicle's mode and intention, at the interval that was asked for.
     fn modes(&self) -> Told<MessageResponse> {
         let (sim, clock) = (self.clone(), tokio::time::interval(Duration::from_millis(10)));
-        Box::pin(stream::unfold((clock, 0.0), move |(mut clock, mut due)| {
-            let sim = sim.clone();
-            async move {
-                loop {
-                    clock.tick().await;
-                    let sim = sim.lock();
-                    let now = sim.vehicle.time();
-                    let Some(every) = sim.modes_every_s.filter(|_| !sim.silent && now >= due) else {
-                        continue;
-                    };
-                    due = now + every;
-                    let (mode, intended) = (sim.vehicle.mode(), sim.vehicle.intended());
-                    let [mode, intended] = [mode, intended].map(Mode::custom_mode);
-                    let message = MavlinkMessage {
-                        message_name: "CURRENT_MODE".to_owned(),
-                        system_id: 1,
-                        component_id: 1,
-                        fields_json: format!(
-                            "{{\"custom_mode\":{mode},\"intended_custom_mode\":{intended}}}"
-                        ),
-                    };
-                    let response = MessageResponse {
-                        message: Some(message),
-                    };
-                    drop(sim);
-                    return Some((Ok(response), (clock, due)));
+        // PX4 sends it when its status was published again: at a change, and twice a second.
+        let start = (clock, 0.0, f64::NEG_INFINITY, None);
+        Box::pin(stream::unfold(
+            start,
+            move |(mut clock, mut due, mut sent, mut last)| {
+                let sim = sim.clone();
+                async move {
+                    loop {
+                        clock.tick().await;
+                        let sim = sim.lock();
+                        let now = sim.vehicle.time();
+                        let Some(every) = sim.modes_every_s.filter(|_| !sim.silent && now >= due) else {
+                            continue;
+                        };
+                        let present = (sim.vehicle.mode(), sim.vehicle.intended());
+                        if last == Some(present) && now - sent < PUBLISHED_S {
+                            continue;
+                        }
+                        (due, sent, last) = (now + every, now, Some(present));
+                        let (mode, intended) = present;
+                        let [mode, intended] = [mode, intended].map(Mode::custom_mode);
+                        let message = MavlinkMessage {
+                            message_name: "CURRENT_MODE".to_owned(),
+                            system_id: 1,
+                            component_id: 1,
+                            fields_json: format!(
+                                "{{\"custom_mode\":{mode},\"intended_custom_mode\":{intended}}}"
+                            ),
+                        };
+                        let response = MessageResponse {
+                            message: Some(message),
+                        };
+                        drop(sim);
+                        return Some((Ok(response), (clock, due, sent, last)));
+                    }
                 }
-            }
-        }))
+            },
+        ))
     }
 }
 
