@@ -163,6 +163,28 @@ fn a_takeover_that_is_not_reported_yet_is_respected() {
     }
 }
 
+/// The vehicle is in the pilot's mode for less than the second between two heartbeats, as where a command of ours ends it.
+#[test]
+fn a_takeover_between_two_heartbeats_is_noticed() {
+    let Some(rig) = Rig::airborne(5.0, json!({})) else {
+        return;
+    };
+    rig.ok("hold", json!({"ms": 0}));
+    for number in 0..5 {
+        rig.sim(json!({"cmd": "pilot", "mode": "posctl", "sticks": [0, 0, 0]}));
+        std::thread::sleep(Duration::from_millis(30 + 10 * number));
+        rig.sim(json!({"cmd": "ground_station", "mode": "hold"}));
+        rig.until("the takeover is known", |rig| {
+            let state = rig.call("vehicle_state", json!({}));
+            let how = state["safety"]["pilot_override"].clone();
+            how.as_str().is_some_and(|how| how.contains("POSCTL"))
+        });
+        rig.refused("move_up", json!({"cm": 50}), "pilot_override");
+        rig.harness.resume().unwrap();
+        rig.ok("hold", json!({"ms": 0}));
+    }
+}
+
 #[test]
 fn a_lost_link_ends_the_call_and_comes_back() {
     let Some(rig) = Rig::airborne(5.0, json!({})) else {

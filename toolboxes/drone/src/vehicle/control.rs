@@ -77,7 +77,7 @@ impl Found {
                 format!("the flight mode became {mode_name}, not by us (it was to be {wanted})")
             },
             failsafe,
-            pilot: Some(mode).filter(|mode| mode.is_manual()),
+            pilot: Some(mode).filter(|mode| mode.is_manual() && !failsafe),
         }
     }
 }
@@ -321,13 +321,14 @@ impl Control {
     /// A pilot's mode in the vehicle's frequent reports, which a command of ours may have ended before the next
     /// heartbeat. We command no such mode, so it does not matter in which order those reports and the heartbeats arrive.
     fn pilot_switched(&mut self, heard: &Telemetry) -> Option<Found> {
-        let now = heard.present?.mode;
+        let present = heard.present?;
+        let now = present.mode;
         let before = self.present.replace(now)?;
         let wanted = self.wanted.filter(|wanted| !wanted.mode.is_manual())?;
         let switched = now.is_manual() && !before.is_manual() && heard.armed == Some(true);
         switched.then(|| {
             self.wanted = None;
-            Found::changed(now, wanted.mode, false)
+            Found::changed(now, wanted.mode, present.intended != now)
         })
     }
 

@@ -232,7 +232,9 @@ impl Vehicle {
             }
         }
         let now = self.telemetry();
-        let slowing = slows(before, now.pose().map(|pose| pose.speed()));
+        // After a stop while it sped up, the vehicle becomes faster for up to a second, and slows down only then.
+        let brakes = now.pose().is_some_and(|pose| pose.speeds_up() < -SPEEDS_UP);
+        let slowing = brakes || slows(before, now.pose().map(|pose| pose.speed()));
         if now.mode == Some(rest) && slowing {
             Seen::Slowing
         } else {

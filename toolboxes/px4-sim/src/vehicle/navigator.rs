@@ -23,6 +23,8 @@ const LAND_SPEED: f64 = 0.4;
 const LAND_APPROACH_SPEED: f64 = 0.7;
 /// Turn rate limit of offboard, radians per second.
 const OFFBOARD_TURN: f64 = 2.8;
+/// A vehicle with this acceleration brakes, metres per second squared.
+const SLOWS: f64 = -0.5;
 /// Radius within which it is at home, metres.
 const HOME_RADIUS_M: f64 = 1.0;
 
@@ -71,7 +73,9 @@ impl Vehicle {
     /// Starts the reaction time after a new command. A vehicle that accelerates in a flight of PX4's own becomes faster
     /// first, at most as fast as that flight.
     pub(super) fn react(&mut self) {
-        if self.time() < self.reacts_at {
+        // A vehicle that slows down already goes on to: PX4 plans the new stop from its present deceleration.
+        let slows = self.has(Quirk::StopsSurge) && self.body.acceleration < SLOWS;
+        if self.time() < self.reacts_at || slows {
             return;
         }
         self.reacts_at = self.time() + motion::REACTION_S;
