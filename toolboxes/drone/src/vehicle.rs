@@ -102,6 +102,9 @@ pub(crate) enum Reach {
 const LEAST_ARRIVE_M: f64 = 0.5;
 const MOST_ARRIVE_M: f64 = 1.0;
 
+/// How long the reports that name a takeover may take after the mode.
+const NAMED: Duration = Duration::from_millis(150);
+
 /// Greatest age of a battery's charge: vehicles report it every two seconds, less often over a slow radio.
 const BATTERY_MAX_AGE: Duration = Duration::from_secs(10);
 
@@ -434,8 +437,41 @@ impl Vehicle {
     }
 
     fn taken_over(self: &Arc<Self>, takeover: &Takeover) {
-        let Taken { how, failsafe } = &takeover.taken;
-        let kind = takeover.taken.code();
+        if let Some(mode) = takeover.give_back {
+            let vehicle = Arc::clone(self);
+            self.spawn(async move { vehicle.give_back(mode).await });
+        }
+        if takeover.first {
+            *lock(&self.override_told) = Some(tokio::time::Instant::now());
+        }
+        if !takeover.unsure {
+            self.report_taken(&takeover.taken, takeover.first);
+            return;
+        }
+        // From here on nothing is sent; only its name may take some milliseconds.
+        let (vehicle, takeover) = (Arc::clone(self), takeover.clone());
+        self.spawn(async move {
+            vehicle.takeover_named().await;
+            let taken = vehicle.overridden().unwrap_or(takeover.taken);
+            vehicle.report_taken(&taken, takeover.first);
+        });
+    }
+
+    /// Waits until it is known whether the last takeover was a failsafe of the vehicle.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub(crate) async fn takeover_named(&self) {
+        let mut heard = self.heard.subscribe();
+        let named = heard.wait_for(|_| !lock(&self.control).is_unsure());
+        let named = tokio::time::timeout(NAMED, named).await.is_ok();
+        if !named {
+            lock(&self.control).stop_waiting();
+        }
+    }
+
+    fn report_taken(&self, taken: &Taken, first: bool) {
+        let (Taken { how, failsafe }, kind) = (taken, taken.code());
         tracing::warn!(
             vehicle = self.id,
             how,
@@ -443,14 +479,9 @@ impl Vehicle {
             "the vehicle was taken from us; nothing more is sent"
         );
         self.log.write(kind, || json!({"vehicle": self.id, "how": how}));
-        if let Some(mode) = takeover.give_back {
-            let vehicle = Arc::clone(self);
-            self.spawn(async move { vehicle.give_back(mode).await });
-        }
-        if !takeover.first {
+        if !first {
             return;
         }
-        *lock(&self.override_told) = Some(tokio::time::Instant::now());
         self.outside.event(kind, json!({"vehicle": self.id, "how": how}));
         let words = if *failsafe { "failsafe" } else { "pilot override" };
         self.outside.latched(&format!("{}: {words}: {how}", self.id));

@@ -58,6 +58,8 @@ pub(crate) struct Leg {
     acceleration: Ned,
     /// Metres flown before it without a stop, over which speed may build up: horizontal and vertical.
     run_up: [f64; 2],
+    /// Whether the vehicle may fly through its end without slowing down.
+    through: bool,
 }
 
 impl Leg {
@@ -70,6 +72,7 @@ impl Leg {
             velocity: [0.0; 3],
             acceleration: [0.0; 3],
             run_up: [0.0; 2],
+            through: false,
         }
     }
 
@@ -86,6 +89,14 @@ impl Leg {
     pub(crate) fn after(self, flat_m: f64, climb_m: f64) -> Self {
         Self {
             run_up: [flat_m, climb_m],
+            ..self
+        }
+    }
+
+    /// Sets that the vehicle may fly through the end at its full speed, towards a next leg that does not lead back.
+    pub(crate) fn through(self) -> Self {
+        Self {
+            through: true,
             ..self
         }
     }
@@ -109,7 +120,11 @@ impl Leg {
             let towards = [way[0] / flat, way[1] / flat];
             let along = |vector: Ned| vector[0] * towards[0] + vector[1] * towards[1];
             let already = reaches_at_start(along(self.velocity), along(self.acceleration));
-            let past = past(braking, self.pace.flat, flat, self.run_up[0], already);
+            let mut past = past(braking, self.pace.flat, flat, self.run_up[0], already);
+            if self.through {
+                let fastest = self.pace.flat.min(reached(flat + self.run_up[0]));
+                past = past.max(braking.guarded(fastest));
+            }
             rests[0] += towards[0] * past;
             rests[1] += towards[1] * past;
         }

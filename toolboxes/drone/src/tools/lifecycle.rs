@@ -126,8 +126,9 @@ pub(crate) async fn takeoff(call: &Call, row: &Row, args: TakeoffArgs) -> Outcom
         return refuse("stale_telemetry", "the position is not known");
     };
     let band = guard::takeoff_band(row, limits);
-    if args.alt_m > asked {
-        // Beyond the range of the tool it is no destination that is a little too high, but another kind of height.
+    if args.alt_m > limits.max_alt_m {
+        // A little above the tool's own range it is clamped, like every number of this tool; above the ceiling it is another
+        // kind of height.
         call.judged(
             "height",
             guard::height("alt_m", args.alt_m, (band.min, band.max), home),

@@ -270,6 +270,14 @@ pub(crate) async fn follow_path(call: &Call, row: &Row, args: PathArgs) -> Outco
         if index == 0 {
             leg = leg.moving(&pose);
         }
+        if let Some(next) = args.waypoints.get(index + 1) {
+            // PX4 slows down for a corner, by how much is not known here; it does not stop.
+            let after = local(home, next.lat, next.lon, next.alt_m);
+            let along = (0..2).map(|axis| (to[axis] - from[axis]) * (after[axis] - to[axis]));
+            if along.sum::<f64>() > 0.0 {
+                leg = leg.through();
+            }
+        }
         let judged = judge_point(&facts, limits, &vehicle.config.fence, point, &leg, index);
         call.judged("way", judged).map_err(|refusal| Refusal {
             msg: format!("waypoint {}: {}", index + 1, refusal.msg),

@@ -53,6 +53,8 @@ pub(crate) struct Takeover {
     pub(crate) taken: Taken,
     /// The pilot's mode, if a command of ours may have ended it.
     pub(crate) give_back: Option<Mode>,
+    /// Whether it may still turn out to be a failsafe; see [`Control::is_unsure`].
+    pub(crate) unsure: bool,
     /// Whether it is the first since an operator lifted the latch; later ones are not reported to the bus.
     pub(crate) first: bool,
 }
@@ -63,6 +65,8 @@ struct Found {
     failsafe: bool,
     /// The mode in which a pilot flies.
     pilot: Option<Mode>,
+    /// The mode and the one that we wanted, where a failsafe has not been excluded yet.
+    unsure: Option<(Mode, Mode)>,
 }
 
 impl Found {
@@ -78,8 +82,15 @@ impl Found {
             },
             failsafe,
             pilot: Some(mode).filter(|mode| mode.is_manual() && !failsafe),
+            unsure: None,
         }
     }
+}
+
+/// What the vehicle has said, as the end of a sentence.
+fn said(heard: &Telemetry, failsafe: bool) -> String {
+    let words = heard.failsafe_words().filter(|_| failsafe).or(heard.last_words());
+    words.map_or(String::new(), |words| format!("; the vehicle said last: {words}"))
 }
 
 /// Whether PX4's own failsafe has changed to this mode: PX4 reports that a user intended another one, or, where it does
@@ -100,8 +111,10 @@ pub(crate) struct Control {
     overridden: Option<Taken>,
     /// Whether the last mode was requested by an emergency stop.
     pub(super) stops: bool,
-    /// The mode in the last [`Present`].
+    /// The mode in the vehicle's last report of its mode and intention.
     present: Option<Mode>,
+    /// A mode that another party or a failsafe selected: which of them is not known yet, and the mode that we wanted.
+    unsure: Option<(Mode, Mode)>,
     /// Whether one of our calls has flown the vehicle since arming, and no other party has flown it since that call.
     flown: bool,
     /// Whether this flight's battery action was used.
@@ -133,6 +146,7 @@ impl Default for Control {
             overridden: None,
             stops: false,
             present: None,
+            unsure: None,
             flown: false,
             battery_spent: false,
             latched: false,
@@ -244,6 +258,33 @@ impl Control {
         self.overridden.as_ref()
     }
 
+    /// Whether the reports that tell a failsafe from a ground station have not come yet: the mode, the intention and the
+    /// words of the vehicle come by three streams, within some milliseconds.
+    pub(crate) fn is_unsure(&self) -> bool {
+        self.unsure.is_some()
+    }
+
+    /// Takes the change that it is not sure about for another party's.
+    pub(crate) fn stop_waiting(&mut self) {
+        self.unsure = None;
+    }
+
+    /// Looks for what names the last takeover.
+    fn name(&mut self, heard: &Telemetry) {
+        let Some((mode, wanted)) = self.unsure else { return };
+        let told = heard.present.is_some_and(|present| present.mode == mode);
+        if !told && heard.failsafe_words().is_none() {
+            return;
+        }
+        self.unsure = None;
+        if is_failsafe(mode, heard)
+            && let Some(taken) = &mut self.overridden
+        {
+            taken.failsafe = true;
+            taken.how = Found::changed(mode, wanted, true).how + &said(heard, true);
+        }
+    }
+
     /// Records that a call relies on this mode, which the vehicle has already; a change of it is a takeover from now on.
     pub(crate) fn keep(&mut self, mode: Mode) {
         if self.wanted.is_none() {
@@ -286,6 +327,7 @@ impl Control {
     /// Compares telemetry with our requests. After a takeover no running call may command any more when this returns,
     /// even one that began after an earlier takeover.
     pub(crate) fn observe(&mut self, heard: &Telemetry) -> Option<Takeover> {
+        self.name(heard);
         let pilot = self.pilot_switched(heard);
         let found = pilot.or_else(|| self.look(heard));
         if heard.armed == Some(false) {
@@ -293,9 +335,14 @@ impl Control {
         }
         self.was_armed = heard.armed == Some(true);
         self.last = heard.mode.or(self.last);
-        let Found { how, failsafe, pilot } = found?;
-        let words = heard.failsafe_words().filter(|_| failsafe).or(heard.last_words());
-        let words = words.map_or(String::new(), |words| format!("; the vehicle said last: {words}"));
+        let Found {
+            how,
+            failsafe,
+            pilot,
+            unsure,
+        } = found?;
+        let words = said(heard, failsafe);
+        self.unsure = unsure;
         let crosses = self.requested.is_some_and(|at| at.elapsed() < CROSSES);
         let crossed = match (crosses, self.stops) {
             (false, _) => "",
@@ -314,6 +361,7 @@ impl Control {
         Some(Takeover {
             taken,
             give_back: pilot.filter(|_| crosses && !self.stops),
+            unsure: unsure.is_some(),
             first,
         })
     }
@@ -341,6 +389,7 @@ impl Control {
                 how: "the vehicle was disarmed, not by us".to_string(),
                 failsafe: false,
                 pilot: None,
+                unsure: None,
             });
         }
         if heard.armed != Some(true) {
@@ -381,7 +430,13 @@ impl Control {
             return None;
         }
         self.wanted = None;
-        Some(Found::changed(mode, wanted.mode, is_failsafe(mode, heard)))
+        let failsafe = is_failsafe(mode, heard);
+        let told = heard.present.is_some_and(|present| present.mode == mode);
+        let unsure = !failsafe && !told && !mode.is_manual();
+        Some(Found {
+            unsure: unsure.then_some((mode, wanted.mode)),
+            ..Found::changed(mode, wanted.mode, failsafe)
+        })
     }
 
     /// Whether PX4 changes from `mode` to `next` by itself because the mode's work is done here. The same change

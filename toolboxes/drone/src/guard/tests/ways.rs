@@ -120,6 +120,10 @@ fn the_faster_a_way_the_more_room_it_needs_to_stop_in() {
     let leg = Leg::new([15.0, 0.0, -5.0], [16.0, 0.0, -5.0], px4);
     assert_eq!(leg_code(&circle, &leg), "ok");
     assert_eq!(leg_code(&circle, &leg.after(30.0, 0.0)), "fence");
+    // A waypoint that is flown through needs the whole stopping distance beyond it.
+    let leg = Leg::new([0.0, 0.0, -5.0], [9.0, 0.0, -5.0], px4);
+    assert_eq!(leg_code(&circle, &leg), "ok");
+    assert_eq!(leg_code(&circle, &leg.through()), "fence");
 }
 
 /// Each row: the present height, and the lowest and highest height to which PX4's own flight may be sent in a band of
