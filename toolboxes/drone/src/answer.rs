@@ -159,6 +159,8 @@ pub(crate) mod shapes {
         north_m: f64,
         east_m: f64,
         down_m: f64,
+        /// Height above sea level, metres. All heights that tools take are above home.
+        amsl_m: f64,
     }
 
     macro_rules! answers {
@@ -261,6 +263,8 @@ pub(crate) mod shapes {
             battery_pct: Option<f64>,
             /// Whether the vehicle is heard.
             link_ok: bool,
+            /// Height of home above sea level, metres; null when it is not known.
+            home_amsl_m: Option<f64>,
             /// PX4's flight mode.
             flight_mode: String,
             /// Whether the vehicle would arm.

@@ -68,6 +68,22 @@ impl Drop for Unanswered<'_> {
     }
 }
 
+/// Gives the answer of a call that a takeover has ended the takeover's final name: a pilot or a failsafe.
+async fn named(vehicle: &Vehicle, reply: Reply) -> Reply {
+    if reply.code != Some("pilot_override") {
+        return reply;
+    }
+    vehicle.takeover_named().await;
+    match vehicle.overridden() {
+        Some(taken) if taken.failsafe => Reply {
+            code: Some(taken.code()),
+            msg: taken.how,
+            ..reply
+        },
+        _ => reply,
+    }
+}
+
 impl Fleet {
     /// Starts connecting to the configured vehicles.
     ///
@@ -380,12 +396,13 @@ impl Fleet {
             return Reply::failed(refusal.code, why);
         }
         let call = vehicle.begin(id, entry.row.effect, gate);
-        (entry.run)(Job {
+        let reply = (entry.run)(Job {
             call,
             row: entry.row,
             args,
         })
-        .await
+        .await;
+        named(vehicle, reply).await
     }
 
     /// The vehicle's state for a line of the run log.

@@ -45,6 +45,12 @@ impl Flight {
         let detection = self.last_detection.as_ref().map(|(object, seen)| {
             json!({"object": object, "x": seen.x, "y": seen.y, "dist_m": seen.distance(), "conf": seen.conf})
         });
+        let taken = |failsafe: bool| {
+            let taken = facts.overridden.as_ref();
+            taken
+                .filter(|taken| taken.failsafe == failsafe)
+                .map(|taken| &taken.how)
+        };
         let round = |value: f64| (value * 100.0).round() / 100.0;
         json!({
             "vehicle": vehicle,
@@ -62,7 +68,8 @@ impl Flight {
                 "ekf_ok": facts.health.is_some_and(|health| health.local),
                 "free_ahead": facts.free_ahead_m.as_ref().is_ok_and(|metres| *metres >= 1.0),
                 "link_ok": facts.link_ok,
-                "pilot_override": facts.overridden,
+                "pilot_override": taken(false),
+                "failsafe": taken(true),
             },
             "limits": {
                 "max_rotation_deg": limits.max_rotation_deg,

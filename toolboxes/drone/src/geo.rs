@@ -44,6 +44,12 @@ pub(crate) fn wrap_deg(angle: f64) -> f64 {
     if turned > 180.0 { turned - 360.0 } else { turned }
 }
 
+/// The heading from 0 to below 360 degrees, rounded to this many digits.
+pub(crate) fn compass_deg(yaw_deg: f64, digits: i32) -> f64 {
+    let scale = 10f64.powi(digits);
+    (yaw_deg.rem_euclid(360.0) * scale).round() / scale % 360.0
+}
+
 /// Converts `forward` and `right` metres at a heading to north and east.
 pub(crate) fn from_body(forward: f64, right: f64, yaw_deg: f64) -> [f64; 2] {
     let (sin, cos) = yaw_deg.to_radians().sin_cos();
@@ -84,6 +90,16 @@ mod tests {
             (-540.0, 180.0),
         ] {
             assert!((wrap_deg(angle) - expected).abs() < 1e-9, "{angle}");
+        }
+        for (yaw, digits, expected) in [
+            (-90.0, 0, 270.0),
+            (-0.04, 1, 0.0),
+            (359.96, 1, 0.0),
+            (359.4, 0, 359.0),
+            (359.6, 0, 0.0),
+            (187.34, 1, 187.3),
+        ] {
+            assert_eq!(compass_deg(yaw, digits), expected, "{yaw}");
         }
         let origin = Origin {
             lat: 47.397_742,

@@ -7,6 +7,7 @@
 mod braking;
 mod facts;
 mod fence;
+mod height;
 mod leg;
 mod limits;
 mod range;
@@ -14,11 +15,12 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use braking::Braking;
+pub(crate) use braking::{Braking, reaches};
 pub use facts::Caller;
-pub(crate) use facts::{Checks, Facts, Health, Home, Landed, Mode, Pose};
+pub(crate) use facts::{Checks, Facts, Health, Home, Landed, Mode, Pose, Taken};
 pub use fence::Fence;
 pub(crate) use fence::Global;
+pub(crate) use height::{above_sea, down, heading, height};
 pub(crate) use leg::{Leg, Pace};
 pub use limits::Limits;
 pub(crate) use range::{Adjusted, Range, Treatment, shown, whole};
@@ -32,6 +34,16 @@ use crate::geo::{Ned, distance};
 pub(crate) struct Refusal {
     pub(crate) code: &'static str,
     pub(crate) msg: String,
+}
+
+impl Refusal {
+    /// Whether a call that ends with it commands nothing more: another party flies, or a stop has ended the call.
+    pub(crate) fn is_final(&self) -> bool {
+        matches!(
+            self.code,
+            "pilot_override" | "failsafe" | "stopped" | "cancelled" | "closed"
+        )
+    }
 }
 
 /// Returns a [`Refusal`] as an error.

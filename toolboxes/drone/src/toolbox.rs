@@ -13,7 +13,7 @@ use ovos_toolbox_sdk::wire::{CallOutcome, Outcome};
 use crate::answer::{self, Reply};
 use crate::config::Config;
 use crate::fleet::Fleet;
-use crate::guard::Caller;
+use crate::guard::{Caller, Mode};
 use crate::sentences;
 use crate::tools::{self, Entry};
 use crate::vehicle::{Braked, Gate, Outside, Resting, Vehicle, stop_from_nothing};
@@ -23,7 +23,7 @@ const SCENE: &str = "drone.vision.scene";
 /// How long a halt waits for the vehicle's acknowledgement; the service allows 50 ms.
 const ACKNOWLEDGE: Duration = Duration::from_millis(40);
 /// How long the conclusion of a stop watches whether the vehicle comes to rest; the service allows 1 s.
-const REST: Duration = Duration::from_millis(700);
+const REST: Duration = Duration::from_millis(850);
 
 /// The toolbox's instance.
 pub struct Drone {
@@ -324,7 +324,7 @@ fn conclude(toolbox: &Drone, entry: &Entry, args: &Value, report: &Report) -> Va
     let vehicle = toolbox.fleet.vehicle(args).ok().map(Arc::as_ref);
     let overridden = vehicle.and_then(|vehicle| vehicle.overridden());
     let (code, msg) = match (overridden, report.outcome) {
-        (Some(how), _) if entry.row.effect == Effect::Motion => ("pilot_override", how),
+        (Some(taken), _) if entry.row.effect == Effect::Motion => (taken.code(), taken.how),
         (_, CallOutcome::TimedOut) => (
             "timeout",
             "the time was up; the vehicle was told to hold".to_string(),
@@ -348,48 +348,94 @@ fn conclude(toolbox: &Drone, entry: &Entry, args: &Value, report: &Report) -> Va
     answer
 }
 
-/// The result of the brake: whether telemetry shows that every vehicle comes to rest.
+/// The result of the brake: whether telemetry shows that every vehicle comes to rest. It answers as soon as they are seen
+/// to slow down; the event `at_rest` of each vehicle follows.
 fn stopped(toolbox: &Drone, entry: &Entry) -> Value {
     let until = Instant::now() + REST;
-    let moving = || {
-        let (mut ours, mut foreign) = (Vec::new(), Vec::new());
-        for vehicle in toolbox.fleet.vehicles() {
-            match vehicle.resting() {
-                Resting::Yes => {}
-                Resting::No => ours.push(vehicle.id.clone()),
-                Resting::Foreign(how) => foreign.push(format!("{} ({how})", vehicle.id)),
-            }
-        }
-        (ours, foreign)
-    };
-    let (mut ours, mut foreign) = moving();
-    while !(ours.is_empty() && foreign.is_empty()) && Instant::now() < until {
+    let mut seen = Stopped::look(&toolbox.fleet);
+    while !seen.is_confirmed() && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(10));
-        (ours, foreign) = moving();
+        seen = Stopped::look(&toolbox.fleet);
     }
-    let reply = match (ours.is_empty(), foreign.is_empty()) {
-        (true, true) => {
-            Reply::done("every vehicle holds or stands; motion is refused until ovos.tools.resume")
-        }
-        (false, _) => Reply::failed(
-            "unconfirmed",
-            format!(
-                "the brake was sent; {} has not shown yet that it comes to rest",
-                ours.join(", ")
-            ),
-        ),
-        (true, false) => Reply::failed(
-            "pilot_override",
-            format!(
-                "another party flies, and the vehicle does not hold: {}",
-                foreign.join("; ")
-            ),
-        ),
-    };
     let state = toolbox
         .fleet
         .vehicles()
         .first()
         .map(|vehicle| answer::state(&vehicle.id, &vehicle.facts()));
-    entry.complete(reply).json(state, toolbox.fleet.simulated(None))
+    entry
+        .complete(seen.reply())
+        .json(state, toolbox.fleet.simulated(None))
+}
+
+/// What telemetry shows of all vehicles after a stop.
+#[derive(Default)]
+struct Stopped {
+    /// Those that hold and slow down, and the longest time until one of them is at rest, seconds.
+    braking: Vec<String>,
+    rest_in_s: f64,
+    moving: Vec<String>,
+    foreign: Vec<String>,
+    /// The code of the last foreign one.
+    code: &'static str,
+}
+
+impl Stopped {
+    fn look(fleet: &Fleet) -> Self {
+        let mut seen = Self::default();
+        for vehicle in fleet.vehicles() {
+            match vehicle.resting() {
+                Resting::Yes => {}
+                Resting::Braking(seconds) => {
+                    seen.braking.push(vehicle.id.clone());
+                    seen.rest_in_s = seen.rest_in_s.max(seconds);
+                }
+                Resting::No => {
+                    let facts = vehicle.facts();
+                    let speed = facts.pose.map(|pose| format!(" at {:.1} m/s", pose.speed()));
+                    let mode = facts.mode.map_or("an unknown mode", Mode::name);
+                    seen.moving
+                        .push(format!("{} ({mode}{})", vehicle.id, speed.unwrap_or_default()));
+                }
+                Resting::Foreign(taken) => {
+                    seen.code = taken.code();
+                    seen.foreign.push(format!("{} ({})", vehicle.id, taken.how));
+                }
+            }
+        }
+        seen
+    }
+
+    fn is_confirmed(&self) -> bool {
+        self.moving.is_empty() && self.foreign.is_empty()
+    }
+
+    fn reply(&self) -> Reply {
+        if !self.moving.is_empty() {
+            return Reply::failed(
+                "unconfirmed",
+                format!(
+                    "the brake was sent, and {} has not been seen to slow down yet; a vehicle that was speeding up does so up to \
+                     a second later. The event at_rest follows, or not_at_rest",
+                    self.moving.join(", ")
+                ),
+            );
+        }
+        if !self.foreign.is_empty() {
+            return Reply::failed(
+                self.code,
+                format!(
+                    "the vehicle was taken from us, and does not hold: {}",
+                    self.foreign.join("; ")
+                ),
+            );
+        }
+        if self.braking.is_empty() {
+            return Reply::done("every vehicle holds or stands; motion is refused until ovos.tools.resume");
+        }
+        Reply::done(format!(
+            "braking: {} at rest in about {:.0} s, and the event at_rest follows; motion is refused until ovos.tools.resume",
+            self.braking.join(", "),
+            self.rest_in_s.ceil().max(1.0)
+        ))
+    }
 }

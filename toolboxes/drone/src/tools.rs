@@ -123,7 +123,7 @@ pub(crate) fn entries() -> std::slice::Iter<'static, Entry> {
         "rtl" lifecycle::rtl, NoArgs, Plain, {},
             "Return to the launch position and land there; climbs first. Returns when it has landed.";
         "set_yaw" motion::set_yaw, motion::YawArgs, Plain, {},
-            "Turn on the spot to a compass heading: 0 is north, 90 is east.";
+            "Turn on the spot to a compass heading: 0 or 360 is north, 90 is east, 270 or -90 is west.";
         "turn_cw" motion::turn_cw, motion::TurnArgs, Plain, {},
             "Turn clockwise (to the right) on the spot, 1 to 90 degrees a call.";
         "turn_ccw" motion::turn_ccw, motion::TurnArgs, Plain, {},
@@ -157,9 +157,9 @@ pub(crate) fn entries() -> std::slice::Iter<'static, Entry> {
         "count_objects" perception::count_objects, perception::LabelArgs, Count, {"count": 0},
             "How many objects of a label are in the picture now.";
         "safe_approach_until" approach::approach, approach::ApproachArgs, Approach, {"reached": false, "steps": 0},
-            "Move towards an object in small guarded steps until it is `stop_dist_m` away, measured while hovering. The object has to be ahead: call orient_to_object first.";
+            "Move towards an object in small guarded steps until it is `stop_dist_m` away, measured while hovering. The object has to be ahead: call orient_to_object first. Be at its height: 1 m away it is seen from at most 0.4 m above or below it.";
         "scan" policy::scan, policy::ScanArgs, Scan, {"found": false, "steps": 0},
-            "Turn clockwise step by step until an object is seen.";
+            "Turn clockwise step by step until an object is seen. The camera looks level: an object 5 m away is seen from at most 2 m above or below it.";
         "orient_to_object" policy::orient, policy::OrientArgs, Orient, {"centered": false, "steps": 0},
             "Turn until an object that is in the picture is in its middle.";
         "track_object" policy::track, policy::TrackArgs, Plain, {},
@@ -167,7 +167,7 @@ pub(crate) fn entries() -> std::slice::Iter<'static, Entry> {
         "replan" policy::replan, policy::ReplanArgs, Replan, {"plan_id": "", "branches": []},
             "Start a new plan after the last one failed: resets the limits on turning and on forward distance, and suggests what to try next. Possible only a few times in a flight.";
         "vehicle_health" telemetry::vehicle_health, NoArgs, Health,
-            {"px4_version": null, "gps_ok": false, "ekf_ok": false, "imu_ok": false, "magnetometer_ok": false, "battery_pct": null, "link_ok": false,
+            {"px4_version": null, "gps_ok": false, "ekf_ok": false, "imu_ok": false, "magnetometer_ok": false, "battery_pct": null, "link_ok": false, "home_amsl_m": null,
              "flight_mode": "UNKNOWN", "armable": false, "why_not_armable": [], "status_text": []},
             "Sensors, position, battery, link and flight mode, and why the vehicle would not arm.";
         "battery_status" telemetry::battery_status, NoArgs, BatteryStatus, {"pct": null, "voltage_v": null, "remaining_m": null, "remaining_min": null},

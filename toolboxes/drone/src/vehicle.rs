@@ -49,7 +49,7 @@ pub(crate) use telemetry::Telemetry;
 use crate::clock::Clock;
 use crate::config::{Config, VehicleConfig};
 use crate::flight::Flight;
-use crate::guard::{Caller, Facts, Mode};
+use crate::guard::{Caller, Facts, Mode, Taken};
 use crate::run_log::RunLog;
 use crate::scene::{SceneStore, Side};
 
@@ -101,6 +101,9 @@ pub(crate) enum Reach {
 /// Bounds of the arrival tolerance that follows from how the vehicle hovers, metres.
 const LEAST_ARRIVE_M: f64 = 0.5;
 const MOST_ARRIVE_M: f64 = 1.0;
+
+/// How long the reports that name a takeover may take after the mode.
+const NAMED: Duration = Duration::from_millis(150);
 
 /// Greatest age of a battery's charge: vehicles report it every two seconds, less often over a slow radio.
 const BATTERY_MAX_AGE: Duration = Duration::from_secs(10);
@@ -169,7 +172,10 @@ impl Vehicle {
             own,
             clock,
             log,
-            heard: watch::Sender::new(Telemetry::default()),
+            heard: watch::Sender::new(Telemetry {
+                clock: Some(clock),
+                ..Telemetry::default()
+            }),
             link: watch::Sender::new(Link::Connecting("just started".to_string())),
             channel: Mutex::default(),
             control: Mutex::default(),
@@ -317,7 +323,8 @@ impl Vehicle {
         Facts {
             trusted,
             link_ok: *link == Link::Up && heard.link_ok(),
-            overridden: lock(&self.control).overridden().map(str::to_owned),
+            overridden: lock(&self.control).overridden().cloned(),
+            kind: heard.kind,
             pose: heard.pose(),
             armed: heard.armed,
             in_air: heard.in_air,
@@ -377,9 +384,9 @@ impl Vehicle {
         lock(&self.flight).object(&self.id, &facts, &self.config.flight_limits)
     }
 
-    /// How another party has taken over, if one has.
-    pub(crate) fn overridden(&self) -> Option<String> {
-        lock(&self.control).overridden().map(str::to_owned)
+    /// How the vehicle was taken from us, if it was.
+    pub(crate) fn overridden(&self) -> Option<Taken> {
+        lock(&self.control).overridden().cloned()
     }
 
     /// Lifts the latch for an operator.
@@ -390,7 +397,7 @@ impl Vehicle {
         let heard = self.telemetry();
         if heard.link_ok() && heard.in_air == Some(true) && heard.mode.is_some_and(Mode::is_manual) {
             return Err(format!(
-                "{}: a pilot flies it (mode {}): land it, or hand it over with the tool hold",
+                "{}: a pilot flies it (mode {}): land it, or hand it over with the mode switch or the tool hold",
                 self.id,
                 heard.mode.map_or("UNKNOWN", Mode::name)
             ));
@@ -429,23 +436,55 @@ impl Vehicle {
         self.config.flight_limits.arrive_m.unwrap_or_else(scatter)
     }
 
-    fn taken_over(&self, taken: &Takeover) {
-        let how = &taken.how;
+    fn taken_over(self: &Arc<Self>, takeover: &Takeover) {
+        if let Some(mode) = takeover.give_back {
+            let vehicle = Arc::clone(self);
+            self.spawn(async move { vehicle.give_back(mode).await });
+        }
+        if takeover.first {
+            *lock(&self.override_told) = Some(tokio::time::Instant::now());
+        }
+        if !takeover.unsure {
+            self.report_taken(&takeover.taken, takeover.first);
+            return;
+        }
+        // From here on nothing is sent; only its name may take some milliseconds.
+        let (vehicle, takeover) = (Arc::clone(self), takeover.clone());
+        self.spawn(async move {
+            vehicle.takeover_named().await;
+            let taken = vehicle.overridden().unwrap_or(takeover.taken);
+            vehicle.report_taken(&taken, takeover.first);
+        });
+    }
+
+    /// Waits until it is known whether the last takeover was a failsafe of the vehicle.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub(crate) async fn takeover_named(&self) {
+        let mut heard = self.heard.subscribe();
+        let named = heard.wait_for(|_| !lock(&self.control).is_unsure());
+        let named = tokio::time::timeout(NAMED, named).await.is_ok();
+        if !named {
+            lock(&self.control).stop_waiting();
+        }
+    }
+
+    fn report_taken(&self, taken: &Taken, first: bool) {
+        let (Taken { how, failsafe }, kind) = (taken, taken.code());
         tracing::warn!(
             vehicle = self.id,
             how,
-            "another party has taken over; nothing more is sent"
+            failsafe,
+            "the vehicle was taken from us; nothing more is sent"
         );
-        self.log
-            .write("pilot_override", || json!({"vehicle": self.id, "how": how}));
-        if !taken.first {
+        self.log.write(kind, || json!({"vehicle": self.id, "how": how}));
+        if !first {
             return;
         }
-        *lock(&self.override_told) = Some(tokio::time::Instant::now());
-        self.outside
-            .event("pilot_override", json!({"vehicle": self.id, "how": how}));
-        self.outside
-            .latched(&format!("{}: pilot override: {how}", self.id));
+        self.outside.event(kind, json!({"vehicle": self.id, "how": how}));
+        let words = if *failsafe { "failsafe" } else { "pilot override" };
+        self.outside.latched(&format!("{}: {words}: {how}", self.id));
     }
 
     fn set_link(&self, link: Link) {

@@ -170,3 +170,87 @@ fn a_move_back_needs_to_know_what_is_behind() {
         assert_eq!(refused["code"], "no_obstacle_data", "{refused}");
     });
 }
+
+#[test]
+fn a_heading_that_was_reported_can_be_sent() {
+    let limits = json!({"flight_limits": {"max_rotation_deg": 3600}});
+    airborne(limits, 5.0, |paused| async move {
+        let off =
+            |asked: f64, found: f64| ((asked - found).rem_euclid(360.0) + 180.0).rem_euclid(360.0) - 180.0;
+        for asked in [170.0, -170.0, 270.0, 360.0, 190.0, -200.0, 720.0] {
+            let answer = paused.ok("set_yaw", json!({"deg": asked})).await;
+            assert_eq!(answer["clamped"], Value::Null, "{answer}");
+            let truth = paused.truth()["yaw_deg"].as_f64().unwrap();
+            assert!(off(asked, truth).abs() < 6.0, "{asked}: {truth}");
+            let state = paused.ok("vehicle_state", json!({})).await;
+            let reported = state["position"]["heading_deg"].as_f64().unwrap();
+            assert!(
+                (0.0..360.0).contains(&reported) && off(reported, truth).abs() < 2.0,
+                "{state}"
+            );
+            let again = paused.ok("set_yaw", json!({"deg": reported})).await;
+            let truth_again = paused.truth()["yaw_deg"].as_f64().unwrap();
+            assert!(off(truth, truth_again).abs() < 6.0, "{again}");
+        }
+        let home = paused.ok("vehicle_state", json!({})).await["home"].clone();
+        for (tool, mut args) in [
+            ("goto_local", json!({"north_m": 4, "east_m": 0, "down_m": -5})),
+            (
+                "goto_gps",
+                json!({"lat": home["lat"], "lon": home["lon"], "alt_m": 5}),
+            ),
+        ] {
+            args["yaw_deg"] = json!(270);
+            let answer = paused.ok(tool, args.clone()).await;
+            assert_eq!(answer["clamped"], Value::Null, "{answer}");
+            let truth = paused.truth()["yaw_deg"].as_f64().unwrap();
+            assert!(off(270.0, truth).abs() < 6.0, "{tool}: {truth}");
+            args["yaw_deg"] = json!(1e9);
+            assert_eq!(
+                paused.fleet.call(tool, args).await["code"],
+                "out_of_range",
+                "{tool}"
+            );
+        }
+    });
+}
+
+/// Heights above sea level, in every tool that takes a height: refused with what to send, and nothing is flown.
+#[test]
+fn a_height_above_sea_level_is_recognised() {
+    airborne(json!({}), 5.0, |paused| async move {
+        let home = paused.ok("vehicle_state", json!({})).await["home"].clone();
+        let amsl = home["amsl_m"].as_f64().unwrap();
+        let truth = paused.fake.lock().vehicle.home.alt;
+        assert!((amsl - truth).abs() < 1.0, "{amsl}, in truth {truth}");
+        let health = paused.ok("vehicle_health", json!({})).await;
+        assert_eq!(health["home_amsl_m"], home["amsl_m"], "{health}");
+        let began = paused.time();
+        let point = json!({"lat": home["lat"], "lon": home["lon"], "alt_m": amsl + 7.0});
+        for (tool, args, send) in [
+            ("goto_gps", point.clone(), "send 7"),
+            (
+                "goto_local",
+                json!({"north_m": 0, "east_m": 0, "down_m": -amsl - 7.0}),
+                "send -7",
+            ),
+            ("follow_path", json!({"waypoints": [point]}), "send 7"),
+        ] {
+            let answer = paused.fleet.call(tool, args).await;
+            let msg = answer["msg"].as_str().unwrap();
+            assert_eq!(answer["code"], "altitude_ceiling", "{tool}: {answer}");
+            assert!(
+                msg.contains(send) && msg.contains("above sea level"),
+                "{tool}: {answer}"
+            );
+        }
+        assert_eq!(paused.commands_since(began), Vec::<String>::new());
+        paused.ok("land", json!({})).await;
+        let answer = paused
+            .fleet
+            .call("takeoff", json!({"alt_m": amsl + 7.0, "arm": true}))
+            .await;
+        assert!(answer["msg"].as_str().unwrap().contains("send 7"), "{answer}");
+        assert!(!paused.fake.lock().vehicle.armed(), "{answer}");
+    });
+}

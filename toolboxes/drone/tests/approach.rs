@@ -105,3 +105,87 @@ fn an_object_that_is_gone_for_good_ends_the_approach_where_it_is() {
         assert!(length(difference(at, CUP)) > 1.0, "{at:?}");
     });
 }
+
+/// Each row: the height of the vehicle, and whether the scene feeder shows the cup, which is 4.6 m up and 5.4 m away.
+#[test]
+fn a_level_camera_sees_two_fifths_of_the_distance_up_and_down() {
+    let world = World::default();
+    let sees = |eye: Ned| {
+        let yaw = (CUP[1] - eye[1]).atan2(CUP[0] - eye[0]);
+        let scene = json!(px4_sim::scene::Scene::seen(&world, eye, yaw, "test", 0.0));
+        let seen = scene["detections"].as_array().unwrap().clone();
+        seen.iter().any(|one| one["label"] == "red cup")
+    };
+    for (height, expected) in [
+        (1.0, false),
+        (2.3, false),
+        (2.5, true),
+        (3.0, true),
+        (5.0, true),
+        (6.7, true),
+        (6.9, false),
+    ] {
+        assert_eq!(sees([0.0, 0.0, -height]), expected, "{height} m");
+    }
+    for metres in [1.0, 2.0, 5.0] {
+        for (off, expected) in [(0.4, true), (-0.4, true), (0.5, false), (-0.5, false)] {
+            let eye = [CUP[0] - metres, CUP[1], CUP[2] + off * metres];
+            assert_eq!(
+                sees(eye),
+                expected,
+                "{metres} m away, {off} m lower for each metre"
+            );
+        }
+    }
+}
+
+/// From a take-off to 3 m the cup is in the picture at first, and leaves it at the top on the way there.
+#[test]
+fn an_object_that_leaves_the_picture_by_its_height_is_said_to() {
+    let vehicle = Vehicle::new(Home::default(), paused::steady(), World::default());
+    fly_this(json!({}), vehicle, async |paused: Paused| {
+        paused.ok("arm", json!({})).await;
+        let risen = paused.ok("takeoff", json!({"alt_m": 3})).await;
+        let msg = risen["msg"].as_str().unwrap();
+        assert!(
+            msg.contains("below the 3.0 m") && msg.contains("move_up 40"),
+            "{risen}"
+        );
+        paused.ok("scan", json!({"object": "red cup"})).await;
+        paused.ok("orient_to_object", json!({"object": "red cup"})).await;
+        let args = json!({"object": "red cup", "stop_dist_m": 1.0});
+        let answer = paused.fleet.call("safe_approach_until", args.clone()).await;
+        let msg = answer["msg"].as_str().unwrap();
+        assert!(
+            answer["code"] == "not_found" && msg.contains("because of its height"),
+            "{answer}"
+        );
+        // It does what it was told to.
+        let cm: i32 = msg
+            .split("move_up ")
+            .nth(1)
+            .unwrap()
+            .split(',')
+            .next()
+            .unwrap()
+            .parse()
+            .unwrap();
+        paused.ok("move_up", json!({"cm": cm})).await;
+        let answer = paused.fleet.call("safe_approach_until", args).await;
+        assert_eq!(answer["ok"], true, "{answer}");
+    });
+    // Too low to see it at all.
+    let vehicle = Vehicle::new(Home::default(), paused::steady(), World::default());
+    fly_this(json!({}), vehicle, async |paused: Paused| {
+        paused.take_off(2.0).await;
+        let answer = paused
+            .fleet
+            .call("scan", json!({"object": "red cup", "step_deg": 45}))
+            .await;
+        let msg = answer["msg"].as_str().unwrap();
+        assert!(
+            answer["code"] == "not_found" && msg.contains("move_up 100"),
+            "{answer}"
+        );
+    });
+}

@@ -68,7 +68,7 @@ const DISTURBANCES: &[Disturbance] = &[
     Disturbance {
         name: "the autopilot returns",
         happen: |sim| sim.vehicle.failsafe(Mode::Return, "Failsafe activated"),
-        codes: &["pilot_override"],
+        codes: &["failsafe"],
         hands_off: true,
     },
     Disturbance {
@@ -82,7 +82,7 @@ const DISTURBANCES: &[Disturbance] = &[
     Disturbance {
         name: "the position is lost",
         happen: |sim| sim.vehicle.health.gps = false,
-        codes: &["pilot_override", "stale_telemetry", "no_local_position"],
+        codes: &["failsafe", "stale_telemetry", "no_local_position"],
         hands_off: false,
     },
     Disturbance {

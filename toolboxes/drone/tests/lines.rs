@@ -105,14 +105,14 @@ const PUSHES: &[Push] = &[
     Push {
         tool: "goto_gps",
         from: (0.0, 10.0),
-        args: |_| gps(0.0, 0.0),
-        most: 1.0,
+        args: |low| gps(0.0, 3.0 - low),
+        most: 3.0,
     },
     Push {
         tool: "goto_local",
         from: (0.0, 10.0),
-        args: |_| json!({"north_m": 0, "east_m": 0, "down_m": -0.5}),
-        most: 1.0,
+        args: |low| json!({"north_m": 0, "east_m": 0, "down_m": low - 2.0}),
+        most: 2.0,
     },
     Push {
         tool: "move_down",
@@ -172,8 +172,13 @@ async fn push(paused: &Paused, push: &Push) {
     let mut nearest = [f64::INFINITY; 3];
     for stop in 0..STOPS {
         begin(paused, push.from).await;
-        // Mostly in the second half, which comes close to the limits.
-        let after = took * (0.4 + 0.6 * f64::from(stop) / f64::from(STOPS));
+        // One while it accelerates, the others mostly in the second half, which comes close to the limits.
+        let part = if stop == 0 {
+            0.1
+        } else {
+            0.4 + 0.6 * f64::from(stop) / f64::from(STOPS)
+        };
+        let after = took * part;
         let emergency = stop % 2 == 0;
         {
             let call = paused.fleet.call(push.tool, args.clone());

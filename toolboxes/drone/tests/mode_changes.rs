@@ -35,12 +35,17 @@ fn hold(sim: &mut Sim) {
 
 /// The call ended with a takeover, and nothing was sent to the vehicle after that.
 async fn left_alone(paused: &Paused, answer: &Value, then: f64) {
-    assert_eq!(answer["code"], "pilot_override", "{answer}\n{}", paused.story());
+    assert_eq!(answer["code"], "failsafe", "{answer}\n{}", paused.story());
+    let msg = answer["msg"].as_str().unwrap();
+    assert!(
+        msg.contains("HOLD") && msg.contains("Failsafe activated"),
+        "{answer}"
+    );
     paused.pass(6.0).await;
     let sent = paused.commands_since(then + 0.01);
     assert!(sent.is_empty(), "then it sent {sent:?}\n{}", paused.story());
     let refused = paused.fleet.call("move_up", json!({"cm": 50})).await;
-    assert_eq!(refused["code"], "pilot_override", "{refused}");
+    assert_eq!(refused["code"], "failsafe", "{refused}");
 }
 
 #[test]
@@ -148,4 +153,117 @@ fn a_return_to_somewhere_else_is_not_home() {
             "{answer}"
         );
     });
+}
+
+/// The words of the vehicle say too little: PX4 says the same of a return that a user has selected. What it reports as the
+/// intended mode tells the two apart.
+#[test]
+fn a_failsafe_is_named_as_that_and_a_ground_station_is_not() {
+    type Happens = fn(&mut Sim);
+    let rows: [(Happens, &str, &str, bool); 4] = [
+        (
+            |sim| sim.vehicle.failsafe(Mode::Return, "RTL: start return"),
+            "failsafe",
+            "a failsafe of the vehicle changed the flight mode to RETURN_TO_LAUNCH",
+            true,
+        ),
+        (
+            |sim| {
+                sim.vehicle.set_mode(Mode::Return, Cause::GroundStation);
+                sim.vehicle.say(6, "RTL: start return");
+            },
+            "pilot_override",
+            "the flight mode became RETURN_TO_LAUNCH, not by us",
+            true,
+        ),
+        (
+            |sim| sim.vehicle.failsafe(Mode::Land, "Failsafe activated: battery"),
+            "failsafe",
+            "said last: Failsafe activated: battery",
+            true,
+        ),
+        // A vehicle that does not report intentions: its words count.
+        (
+            |sim| sim.vehicle.failsafe(Mode::Land, "Failsafe activated: battery"),
+            "failsafe",
+            "said last: Failsafe activated: battery",
+            false,
+        ),
+    ];
+    for (happens, code, part, intends) in rows {
+        airborne(json!({}), 5.0, |paused| async move {
+            if !intends {
+                paused.fake.lock().modes_every_s = None;
+            }
+            let far = json!({"north_m": 40, "east_m": 0, "down_m": -6});
+            let under_way = |sim: &Sim| sim.vehicle.body().position[0] > 10.0;
+            let (answer, _) = paused.in_the_middle("goto_local", far, under_way, happens).await;
+            let msg = answer["msg"].as_str().unwrap();
+            assert!(answer["code"] == code && msg.contains(part), "{answer}");
+            let state = paused.fleet.call("vehicle_state", json!({})).await;
+            let safety = &state["safety"];
+            assert_eq!(safety["failsafe"].is_null(), code != "failsafe", "{state}");
+            assert_eq!(safety["pilot_override"].is_null(), code == "failsafe", "{state}");
+            // No pilot flies it: a resume is possible, and the refusal says so.
+            let refused = paused.fleet.call("move_up", json!({"cm": 50})).await;
+            assert!(
+                refused["msg"].as_str().unwrap().contains("possible now"),
+                "{refused}"
+            );
+        });
+    }
+}
+
+/// Which of the two cases of a takeover it is: one that PX4 has ended itself, or one that lasts.
+#[test]
+fn a_refusal_says_whether_a_resume_is_possible() {
+    for (ended, part) in [(true, "possible now"), (false, "refused while a pilot flies")] {
+        airborne(json!({}), 5.0, |paused| async move {
+            let far = json!({"north_m": 40, "east_m": 0, "down_m": -6});
+            let under_way = |sim: &Sim| sim.vehicle.body().position[0] > 10.0;
+            let pilot = |sim: &mut Sim| {
+                sim.vehicle.set_mode(Mode::Posctl, Cause::Pilot);
+            };
+            let (answer, _) = paused.in_the_middle("goto_local", far, under_way, pilot).await;
+            assert_eq!(answer["code"], "pilot_override", "{answer}");
+            if ended {
+                paused.pass(3.0).await;
+                paused.fake.lock().vehicle.set_mode(Mode::Hold, Cause::Pilot);
+            }
+            paused.pass(1.5).await;
+            let refused = paused.fleet.call("move_up", json!({"cm": 50})).await;
+            assert!(refused["msg"].as_str().unwrap().contains(part), "{refused}");
+            assert_eq!(paused.fleet.resume().is_ok(), ended, "{refused}");
+        });
+    }
+}
+
+#[test]
+fn only_multicopters_are_armed() {
+    use px4_sim::params::Param;
+    for (kind, code, part) in [
+        (
+            1,
+            "wrong_vehicle",
+            "multicopters only, and the vehicle is a fixed wing (MAV_TYPE 1)",
+        ),
+        (22, "wrong_vehicle", "a VTOL aircraft"),
+        (10, "wrong_vehicle", "a ground vehicle"),
+        (13, "", ""),
+    ] {
+        let mut vehicle = px4_sim::Vehicle::new(px4_sim::Home::default(), paused::steady(), empty());
+        vehicle.params.set("MAV_TYPE", Param::Int(kind)).unwrap();
+        paused::fly_this(json!({}), vehicle, |paused| async move {
+            for (tool, args) in [("arm", json!({})), ("takeoff", json!({"alt_m": 5, "arm": true}))] {
+                let answer = paused.fleet.call(tool, args).await;
+                assert_eq!(
+                    answer["code"].as_str().unwrap_or_default(),
+                    code,
+                    "{tool}: {answer}"
+                );
+                assert!(answer["msg"].as_str().unwrap().contains(part), "{tool}: {answer}");
+            }
+            assert_eq!(paused.fake.lock().vehicle.armed(), code.is_empty());
+        });
+    }
 }

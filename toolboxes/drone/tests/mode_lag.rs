@@ -53,6 +53,12 @@ async fn left_alone(paused: &Paused, what: &str) {
     assert_eq!(paused.commands_since(then), Vec::<String>::new(), "{what}");
 }
 
+/// Leaves mode Hold, so that `hold` has something to send.
+async fn offboard(paused: &Paused) {
+    paused.ok("turn_cw", json!({"deg": 5})).await;
+    paused.pass(2.0).await;
+}
+
 /// The simulator's names of what the first tools of [`commanding`] send, the safe ones.
 const SAFE: [&str; 3] = ["set_mode hold", "land", "set_mode return"];
 
@@ -102,12 +108,17 @@ fn an_operator_takes_it_back_knowingly() {
     });
 }
 
-/// A stop asks for nothing before it acts.
+/// A stop asks for nothing before it acts. A vehicle that reports its mode only once a second is overridden; a pilot gets
+/// it back, but not after an emergency stop.
 #[test]
 fn a_stop_that_overrides_a_pilot_is_noticed_and_is_the_last_command() {
-    for emergency in [true, false] {
+    for (emergency, sent) in [
+        (true, &["set_mode hold"][..]),
+        (false, &["set_mode hold", "set_mode posctl"]),
+    ] {
         airborne(json!({}), 6.0, |paused| async move {
             paused.pass(2.3).await;
+            paused.fake.lock().modes_every_s = None;
             let then = taken_over(&paused).await;
             paused.fleet.halt(emergency).await.unwrap();
             let since = paused.time() - then;
@@ -115,7 +126,111 @@ fn a_stop_that_overrides_a_pilot_is_noticed_and_is_the_last_command() {
             assert_eq!(paused.mode(), Mode::Hold);
             paused.pass(0.1).await;
             left_alone(&paused, "a stop").await;
-            assert_eq!(paused.commands_since(then), ["set_mode hold"]);
+            assert_eq!(paused.commands_since(then), sent);
+        });
+    }
+}
+
+/// A vehicle that reports its mode as it changes is not overridden.
+#[test]
+fn a_stop_after_a_takeover_that_is_known_sends_nothing() {
+    for emergency in [true, false] {
+        airborne(json!({}), 6.0, |paused| async move {
+            offboard(&paused).await;
+            let then = taken_over(&paused).await;
+            paused.fleet.halt(emergency).await.unwrap();
+            left_alone(&paused, "a stop").await;
+            assert_eq!(paused.commands_since(then), Vec::<String>::new());
+            assert_eq!(paused.mode(), Mode::Posctl);
+        });
+    }
+}
+
+fn number(name: &str, default: u64) -> u64 {
+    let set = std::env::var(name).ok();
+    set.and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+/// A pilot takes over from 0 to 100 ms before a command arrives, also between the vehicle's last report of its mode and
+/// the command. `PILOTS` sets how often.
+#[test]
+fn a_pilot_who_takes_over_around_a_command_has_the_vehicle() {
+    for seed in 1..=number("PILOTS", 21) {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let (tool, args) = commanding()[random.usize(0..7)].clone();
+        let (command_s, switch_s) = (0.1 * random.f64(), 0.2 * random.f64());
+        let what = format!(
+            "seed {seed}: {tool}, the command after {command_s:.3} s, the switch after {switch_s:.3} s"
+        );
+        airborne(json!({}), 6.0, |paused| async move {
+            offboard(&paused).await;
+            paused.pass(1.0 + seed as f64 / 97.0).await;
+            paused.fake.lock().command_delay_s = command_s;
+            let then = paused.time() + switch_s;
+            let takes_over = async {
+                paused.pass(switch_s).await;
+                paused.fake.lock().vehicle.set_mode(Mode::Posctl, Cause::Pilot);
+            };
+            let call = paused.fleet.call_as(MODEL, tool, args);
+            let (answer, ()) = tokio::join!(call, takes_over);
+            paused.pass(2.0).await;
+            assert_eq!(
+                paused.mode(),
+                Mode::Posctl,
+                "{what}: {answer}\n{}",
+                paused.story()
+            );
+            // The call may have done its work before the switch.
+            assert!(
+                answer["code"] == "pilot_override" || answer["ok"] == true && tool == "hold",
+                "{what}: {answer}"
+            );
+            left_alone(&paused, &what).await;
+            let sent = paused.commands_since(then + 0.3);
+            let given_back = sent.iter().all(|command| command == "set_mode posctl");
+            assert!(given_back, "{what}: {sent:?}");
+            assert!(paused.fleet.resume().is_err(), "{what}: a pilot flies");
+        });
+    }
+}
+
+/// A model repeats `hold`, and the pilot takes over at any moment: nothing is sent, so the pilot is never overridden.
+#[test]
+fn a_hold_while_it_holds_sends_nothing() {
+    for seed in 1..=number("PILOTS", 21) / 3 {
+        airborne(json!({}), 6.0, |paused| async move {
+            let mut random = fastrand::Rng::with_seed(seed);
+            paused.ok("hold", json!({"ms": 0})).await;
+            paused.fake.lock().delay_s = 0.03 * random.f64();
+            let then = paused.time() + 0.5 + 1.5 * random.f64();
+            let mut taken_at = None;
+            let repeated = async {
+                loop {
+                    let answer = paused.fleet.call_as(MODEL, "hold", json!({"ms": 0})).await;
+                    if answer["ok"] != true {
+                        break answer;
+                    }
+                    paused.pass(0.01).await;
+                }
+            };
+            let pilot = async {
+                paused.pass(then - paused.time()).await;
+                paused.fake.lock().vehicle.set_mode(Mode::Posctl, Cause::Pilot);
+                taken_at = Some(paused.time());
+            };
+            let began = paused.time();
+            let (answer, ()) = tokio::join!(repeated, pilot);
+            let late = paused.time() - taken_at.unwrap();
+            assert_eq!(answer["code"], "pilot_override", "seed {seed}: {answer}");
+            assert!(late < 0.4, "seed {seed}: noticed after {late} s");
+            paused.fake.lock().delay_s = 0.0;
+            left_alone(&paused, "repeated holds").await;
+            assert_eq!(
+                paused.commands_since(began),
+                ["set_mode posctl"],
+                "seed {seed}: only the pilot's own"
+            );
+            assert_eq!(paused.mode(), Mode::Posctl, "seed {seed}");
         });
     }
 }
@@ -125,6 +240,7 @@ fn a_stop_that_overrides_a_pilot_is_noticed_and_is_the_last_command() {
 fn a_command_that_crosses_a_takeover_is_noticed_and_is_the_last_one() {
     for ((tool, args), first) in commanding().into_iter().zip(SAFE) {
         airborne(json!({}), 6.0, |paused| async move {
+            offboard(&paused).await;
             paused.fake.lock().delay_s = 0.2;
             paused.pass(2.3).await;
             let then = paused.time();
@@ -144,9 +260,13 @@ fn a_command_that_crosses_a_takeover_is_noticed_and_is_the_last_one() {
                 answer["msg"].as_str().unwrap().contains("under way"),
                 "{tool}: {answer}"
             );
+            paused.pass(1.5).await;
             paused.fake.lock().delay_s = 0.0;
             left_alone(&paused, tool).await;
-            assert_eq!(paused.commands_since(then), ["set_mode posctl", first], "{tool}");
+            // The pilot's own, ours, and the pilot's mode again.
+            let sent = ["set_mode posctl", first, "set_mode posctl"];
+            assert_eq!(paused.commands_since(then), sent, "{tool}");
+            assert_eq!(paused.mode(), Mode::Posctl, "{tool}");
         });
     }
 }
@@ -157,7 +277,7 @@ fn safe_tools_do_not_wait_for_a_report_and_motion_does() {
     for reports in [ModeReports::Timed, ModeReports::Missing] {
         for ((tool, args), sent) in commanding().into_iter().zip(SAFE) {
             airborne(json!({}), 6.0, |paused| async move {
-                paused.pass(2.0).await;
+                offboard(&paused).await;
                 paused.fake.lock().mode_reports = reports;
                 let then = paused.time() + 0.005;
                 let call = paused.fleet.call_as(MODEL, tool, args);
@@ -177,6 +297,7 @@ fn safe_tools_do_not_wait_for_a_report_and_motion_does() {
         airborne(json!({}), 6.0, |paused| async move {
             paused.pass(2.3).await;
             paused.fake.lock().mode_reports = reports;
+            paused.fake.lock().modes_every_s = None;
             let then = taken_over(&paused).await;
             let answer = paused.fleet.call_as(MODEL, "turn_cw", json!({"deg": 45})).await;
             assert_eq!(answer["code"], code, "{reports:?}: {answer}");

@@ -248,12 +248,12 @@ fn an_emergency_brake_does_not_call_a_return_of_the_autopilots_a_rest() {
             .vehicle
             .failsafe(Mode::Return, "Failsafe activated");
         let answer = call.await;
-        assert_eq!(answer["code"], "pilot_override", "{answer}");
+        assert_eq!(answer["code"], "failsafe", "{answer}");
         let before = paused.time();
         let answer = paused.fleet.call("emergency_brake", json!({})).await;
         assert_eq!(
             (&answer["ok"], &answer["code"]),
-            (&json!(false), &json!("pilot_override")),
+            (&json!(false), &json!("failsafe")),
             "{answer}"
         );
         assert_eq!(paused.commands_since(before), Vec::<String>::new());

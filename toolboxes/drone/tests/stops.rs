@@ -181,10 +181,26 @@ fn the_brake_answers_with_what_the_vehicle_does() {
     let braked = rig.harness.invoke("emergency_brake", json!({})).unwrap();
     assert_eq!(braked["ok"], true, "{braked}\n{}", rig.story());
     assert_eq!(braked["state"]["mode"], "HOLD", "{braked}\n{}", rig.story());
+    // It answers as soon as the vehicle slows down, and says when it will be at rest.
+    let msg = braked["msg"].as_str().unwrap();
+    assert!(
+        msg.contains("at rest in about") && msg.contains("at_rest"),
+        "{braked}"
+    );
     run.cancel();
     let ended = run.wait().result().unwrap();
     assert_eq!(ended["code"], "stopped", "{ended}");
     comes_to_rest(&rig, "emergency_brake");
+    let told = rig.harness.wait_event("at_rest").data.unwrap();
+    assert_eq!(
+        (&told["emergency"], &told["mode"]),
+        (&json!(true), &json!("HOLD")),
+        "{told}"
+    );
+    assert!(
+        told["moved_m"].as_f64().is_some_and(|metres| metres > 3.0),
+        "{told}"
+    );
     let north = |truth: &Value| truth["position"][0].as_f64().unwrap();
     let on = north(&rig.truth()) - north(&from);
     // The vehicle flies on while a busy machine gets from that look to the command.

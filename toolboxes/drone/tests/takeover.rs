@@ -78,10 +78,15 @@ fn who_takes_over_has_the_vehicle_until_it_is_handed_back() {
             rig.truth()["mode"] == "offboard" && speed(rig) > 0.7
         });
         assert_eq!(rig.sim(takeover.clone())["ok"], true, "{takeover}");
+        let code = if who == "failsafe" {
+            "failsafe"
+        } else {
+            "pilot_override"
+        };
         let ended = run.wait().result().unwrap();
         assert_eq!(
             (&ended["ok"], &ended["code"]),
-            (&json!(false), &json!("pilot_override")),
+            (&json!(false), &json!(code)),
             "{who}: {ended}"
         );
         assert!(ended["msg"].as_str().unwrap().contains(mode), "{who}: {ended}");
@@ -94,15 +99,15 @@ fn who_takes_over_has_the_vehicle_until_it_is_handed_back() {
             let braked = rig.harness.invoke("emergency_brake", json!({})).unwrap();
             assert_eq!(
                 (&braked["ok"], &braked["code"]),
-                (&json!(false), &json!("pilot_override")),
+                (&json!(false), &json!("failsafe")),
                 "{braked}"
             );
         }
-        rig.refused("move_up", json!({"cm": 50}), "pilot_override");
+        rig.refused("move_up", json!({"cm": 50}), code);
         rig.refused(
             "goto_local",
             json!({"north_m": 0, "east_m": 0, "down_m": -6}),
-            "pilot_override",
+            code,
         );
         std::thread::sleep(Duration::from_millis(700));
         assert_eq!(
@@ -158,6 +163,28 @@ fn a_takeover_that_is_not_reported_yet_is_respected() {
     }
 }
 
+/// The vehicle is in the pilot's mode for less than the second between two heartbeats, as where a command of ours ends it.
+#[test]
+fn a_takeover_between_two_heartbeats_is_noticed() {
+    let Some(rig) = Rig::airborne(5.0, json!({})) else {
+        return;
+    };
+    rig.ok("hold", json!({"ms": 0}));
+    for number in 0..5 {
+        rig.sim(json!({"cmd": "pilot", "mode": "posctl", "sticks": [0, 0, 0]}));
+        std::thread::sleep(Duration::from_millis(30 + 10 * number));
+        rig.sim(json!({"cmd": "ground_station", "mode": "hold"}));
+        rig.until("the takeover is known", |rig| {
+            let state = rig.call("vehicle_state", json!({}));
+            let how = state["safety"]["pilot_override"].clone();
+            how.as_str().is_some_and(|how| how.contains("POSCTL"))
+        });
+        rig.refused("move_up", json!({"cm": 50}), "pilot_override");
+        rig.harness.resume().unwrap();
+        rig.ok("hold", json!({"ms": 0}));
+    }
+}
+
 #[test]
 fn a_lost_link_ends_the_call_and_comes_back() {
     let Some(rig) = Rig::airborne(5.0, json!({})) else {
@@ -183,7 +210,7 @@ fn a_lost_link_ends_the_call_and_comes_back() {
         rig.call("vehicle_health", json!({}))["link_ok"] == true
     });
     // Without setpoints PX4 left offboard control by itself, without our command.
-    rig.refused("move_up", json!({"cm": 50}), "pilot_override");
+    rig.refused("move_up", json!({"cm": 50}), "failsafe");
     rig.ok("hold", json!({"ms": 0}));
     rig.harness.resume().unwrap();
     rig.ok("move_up", json!({"cm": 50}));

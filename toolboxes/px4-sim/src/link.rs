@@ -92,6 +92,7 @@ const STREAMS: &[(u32, f64, f64)] = &[
     (telemetry::HOME_POSITION, 1.0, 1.0),
     (telemetry::EXTENDED_SYS_STATE, 0.1, 1.0),
     (telemetry::RC_CHANNELS, 0.2, 1.0),
+    (telemetry::CURRENT_MODE, 2.0, 2.0),
     (camera::HEARTBEAT, 1.0, 1.0),
 ];
 

@@ -29,6 +29,8 @@ const DEFAULTS: &[(&str, Param)] = &[
     ("GF_ACTION", Param::Int(2)),
     ("GF_MAX_HOR_DIST", Param::Float(0.0)),
     ("GF_MAX_VER_DIST", Param::Float(0.0)),
+    // MAVLink's number of a quadcopter; heartbeats carry it.
+    ("MAV_TYPE", Param::Int(2)),
     ("MIS_TAKEOFF_ALT", Param::Float(2.5)),
     ("MPC_TKO_SPEED", Param::Float(1.5)),
     ("MPC_XY_CRUISE", Param::Float(5.0)),

@@ -1,6 +1,6 @@
 //! PX4's behaviour that a simple simulator would not have; each quirk can be switched on and off.
 //!
-//! Observed on PX4 1.16.1 (its SIH simulation) with mavsdk_server 3.17.4 and 4.0.5, except
+//! Observed on PX4 1.16.1 to 1.18 (its SIH simulation) with mavsdk_server 3.17.4 and 4.0.5, except
 //! [`Quirk::HoldKeepsReposition`], which is from PX4's sources. Start with [`Quirk`].
 
 use std::{collections::BTreeSet, str::FromStr};
@@ -61,6 +61,11 @@ quirks! {
     /// It starts to brake 0.35 s after the command, at 1.65 m/s²: 6.5 m from 4 m/s, 0.7 m from 0.95 m/s. It overshoots
     /// a target that is too close and flies back (PX4 1.17 SIH). Off: as `sluggish_velocity` says.
     SlowBraking = "slow_braking",
+    /// A stop does not end an acceleration at once: PX4's own flights build acceleration up and down with a limited jerk,
+    /// and the velocity setpoint runs ahead of the vehicle. Told to stop while it accelerates at 3 m/s², the vehicle
+    /// becomes up to 2.2 m/s faster first, overshoots its stop point and flies back: 4.4 m from 0.9 m/s, 8.8 m from
+    /// 2.6 m/s (PX4 1.18 SIH, 25 stops). Off: it brakes from the speed that it has.
+    StopsSurge = "stops_surge",
     /// For 120 s after a take-off PX4 corrects its home altitude, and with it the reported height, by up to 1.5 m every
     /// two seconds (PX4 since mid-2025, `HomePosition.cpp`; observed in flight). Off: it stays as at arming.
     HomeMovesInFlight = "home_moves_in_flight",

@@ -220,6 +220,8 @@ pub struct Vehicle {
     mode: Mode,
     /// The last requested mode that allows arming: PX4 selects it when it disarms.
     mode_after_disarm: Mode,
+    /// The last mode that a user or the end of a flight selected; a failsafe does not change it.
+    intended: Mode,
     plan: Plan,
     armed: bool,
     armed_at: f64,
@@ -242,6 +244,12 @@ pub struct Vehicle {
     noise: Noise,
     /// Simulated time at which it reacts to a new command; until then it keeps its velocity.
     reacts_at: f64,
+    /// The speed that it reaches before it obeys that command, metres per second.
+    surges_to: f64,
+    /// The highest speed that the length of the present flight to a position allows, metres per second.
+    leg_peak: f64,
+    /// The set speed of the flight in the last step, if it was one of PX4's own, metres per second.
+    own_cruise: Option<f64>,
     /// Simulated time of its take-off.
     took_off: Option<f64>,
     /// The autopilot's estimate of its home altitude, metres above sea level.
@@ -282,6 +290,7 @@ impl Vehicle {
             body: Body::default(),
             mode: Mode::Hold,
             mode_after_disarm: Mode::Hold,
+            intended: Mode::Hold,
             plan: Plan::Idle,
             armed: false,
             armed_at: 0.0,
@@ -303,6 +312,9 @@ impl Vehicle {
             notices: Vec::new(),
             noise: Noise::new(0),
             reacts_at: 0.0,
+            surges_to: 0.0,
+            leg_peak: f64::INFINITY,
+            own_cruise: None,
             took_off: None,
             home_amsl: home.alt,
             excursions: Excursions::default(),
@@ -374,6 +386,12 @@ impl Vehicle {
     #[must_use]
     pub fn mode(&self) -> Mode {
         self.mode
+    }
+
+    /// The mode that was last selected other than by a failsafe (PX4's `nav_state_user_intention`).
+    #[must_use]
+    pub fn intended(&self) -> Mode {
+        self.intended
     }
 
     /// Whether the motors turn.
@@ -516,6 +534,9 @@ impl Vehicle {
 
     fn enter(&mut self, mode: Mode, cause: Cause) {
         // A failsafe overrides the requested mode but does not replace it.
+        if cause != Cause::Failsafe {
+            self.intended = mode;
+        }
         if cause != Cause::Failsafe && !mode.prevents_arming() {
             self.mode_after_disarm = mode;
         }

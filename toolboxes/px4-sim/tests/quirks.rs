@@ -348,6 +348,68 @@ fn it_brakes_over_the_measured_metres() {
     }
 }
 
+/// Each row: the speed at a stop of real PX4 1.18 out of a `goto` to a far place, and the metres that it went on by ground
+/// truth.
+const STOPS: [(f64, f64); 14] = [
+    (0.86, 4.4),
+    (0.97, 3.1),
+    (1.22, 4.4),
+    (1.59, 4.5),
+    (1.80, 5.8),
+    (2.45, 7.8),
+    (2.55, 8.8),
+    (3.07, 8.2),
+    (3.55, 9.5),
+    (3.60, 7.7),
+    (3.72, 8.1),
+    (3.75, 7.3),
+    (4.12, 8.4),
+    (4.14, 6.9),
+];
+
+/// Stops out of a flight to a far place at this speed; returns how far it went on and where it came to rest.
+fn stop_while_accelerating(speed: f64, on: bool) -> (f64, f64) {
+    let mut vehicle = vehicle(Quirk::StopsSurge, on);
+    for quirk in [Quirk::SlowBraking, Quirk::SluggishVelocity] {
+        vehicle.quirks.set(quirk, true);
+    }
+    fly_to(&mut vehicle, 5.0);
+    let far = vehicle.home.to_global(150.0, 0.0);
+    vehicle.reposition(Some(far), None, None);
+    let quick = |v: &Vehicle| v.body().velocity[0] >= speed;
+    assert!(until(&mut vehicle, 20.0, quick), "{:?}", vehicle.body());
+    let from = vehicle.body().position[0];
+    let ahead = 0.45 * speed + speed * speed / 3.3;
+    let stop = vehicle.home.to_global(from + ahead, 0.0);
+    vehicle.reposition(Some(stop), None, None);
+    let mut farthest: f64 = 0.0;
+    for _ in 0..2000 {
+        vehicle.step(STEP);
+        farthest = farthest.max(vehicle.body().position[0] - from);
+    }
+    (farthest, vehicle.body().position[0] - from - ahead)
+}
+
+#[test]
+fn a_stop_while_it_accelerates_goes_as_far_as_recorded() {
+    let mut ratios = Vec::new();
+    for (speed, recorded) in STOPS {
+        let (gone, off) = stop_while_accelerating(speed, true);
+        let ratio = gone / recorded;
+        // Above 3.5 m/s some of the real stops came after the acceleration.
+        assert!(
+            (0.75..1.6).contains(&ratio),
+            "{speed} m/s: {gone:.1} m, recorded {recorded}"
+        );
+        assert!(off.abs() < 0.3, "{speed} m/s: it does not come back: {off:.1} m");
+        ratios.push(ratio);
+    }
+    let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
+    assert!((0.9..1.25).contains(&mean), "{mean}: {ratios:?}");
+    let (gone, _) = stop_while_accelerating(0.86, false);
+    assert!(gone < 1.2, "{gone}");
+}
+
 #[test]
 fn it_flies_back_to_a_place_that_was_too_near_to_stop_at() {
     let mut vehicle = vehicle(Quirk::SlowBraking, true);

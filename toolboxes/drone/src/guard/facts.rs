@@ -20,8 +20,10 @@ pub(crate) struct Facts {
     pub(crate) trusted: Result<(), String>,
     /// Whether telemetry arrives.
     pub(crate) link_ok: bool,
-    /// How another party has taken over, if one has.
-    pub(crate) overridden: Option<String>,
+    /// How the vehicle was taken from us, if it was.
+    pub(crate) overridden: Option<Taken>,
+    /// Its type in MAVLink (`MAV_TYPE`), once it was reported.
+    pub(crate) kind: Option<u64>,
     /// Absent when it is stale.
     pub(crate) pose: Option<Pose>,
     pub(crate) armed: Option<bool>,
@@ -53,11 +55,31 @@ pub(crate) struct Facts {
     pub(crate) caller: Caller,
 }
 
+/// How the vehicle was taken from us.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Taken {
+    pub(crate) how: String,
+    /// Whether the autopilot did it by itself; otherwise a pilot or a ground station did.
+    pub(crate) failsafe: bool,
+}
+
+impl Taken {
+    /// Its code in answers and its kind as an event.
+    pub(crate) fn code(&self) -> &'static str {
+        if self.failsafe { FAILSAFE } else { OVERRIDE }
+    }
+}
+
+const FAILSAFE: &str = "failsafe";
+const OVERRIDE: &str = "pilot_override";
+
 /// Position, velocity and heading of the vehicle.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Pose {
     pub(crate) ned: Ned,
     pub(crate) velocity: Ned,
+    /// Metres per second squared, over the last 0.4 s.
+    pub(crate) acceleration: Ned,
     pub(crate) yaw_deg: f64,
     /// Height above home, metres.
     pub(crate) alt_m: f64,
@@ -72,6 +94,13 @@ pub(crate) struct Pose {
 impl Pose {
     pub(crate) fn speed(&self) -> f64 {
         crate::geo::length(self.velocity)
+    }
+
+    /// The acceleration in the direction of the velocity, metres per second squared; negative while it slows down.
+    pub(crate) fn speeds_up(&self) -> f64 {
+        let speed = self.speed().max(0.01);
+        let along = |axis: usize| self.velocity[axis] * self.acceleration[axis] / speed;
+        along(0) + along(1) + along(2)
     }
 
     /// Horizontal distance to a position, metres.
@@ -93,6 +122,8 @@ pub(crate) struct Home {
     pub(crate) east_m: f64,
     /// The reference of heights in the local frame.
     pub(crate) down_m: f64,
+    /// Its height above sea level, metres.
+    pub(crate) amsl_m: f64,
     /// Where the vehicle was first seen, north and east: the centre of a round fence. Home moves to each place where
     /// the vehicle is armed; a fence that moved with it could be carried anywhere by repeated landings and take-offs.
     pub(crate) centre: [f64; 2],
@@ -193,6 +224,41 @@ impl Mode {
             .and_then(|index| Self::ALL.get(index))
             .copied()
             .unwrap_or(Self::Unknown)
+    }
+
+    /// The mode with this number in PX4's heartbeats: the main mode in bits 16 to 23, the sub mode above them.
+    pub(crate) fn of_px4(number: u64) -> Self {
+        match (number >> 16 & 0xff, number >> 24 & 0xff) {
+            (1, _) => Self::Manual,
+            (2, _) => Self::Altctl,
+            // Orbit has the main mode of position control, and no sticks.
+            (3, sub) if sub != 1 => Self::Posctl,
+            (4, 1) => Self::Ready,
+            (4, 2) => Self::Takeoff,
+            (4, 3) => Self::Hold,
+            (4, 4) => Self::Mission,
+            (4, 5) => Self::ReturnToLaunch,
+            (4, 6) => Self::Land,
+            (4, 8) => Self::FollowMe,
+            (5, _) => Self::Acro,
+            (6, _) => Self::Offboard,
+            (7, _) => Self::Stabilized,
+            (8, _) => Self::Rattitude,
+            _ => Self::Unknown,
+        }
+    }
+
+    /// PX4's main mode, for the modes in which a pilot flies with sticks.
+    pub(crate) fn manual_number(self) -> Option<u8> {
+        Some(match self {
+            Self::Manual => 1,
+            Self::Altctl => 2,
+            Self::Posctl => 3,
+            Self::Acro => 5,
+            Self::Stabilized => 7,
+            Self::Rattitude => 8,
+            _ => return None,
+        })
     }
 
     /// Whether a pilot flies with sticks.

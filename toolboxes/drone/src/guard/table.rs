@@ -22,6 +22,8 @@ pub(crate) enum Need {
     OursOrOperator,
     /// The toolbox is not in emergency stop, or the caller is an operator.
     UnlatchedOrOperator,
+    /// It is a multicopter.
+    Multicopter,
     /// The vehicle's arming checks pass.
     Preflight,
     OnGround,
@@ -50,10 +52,14 @@ impl Need {
                 "the vehicle is not heard".to_string()
             }),
             Self::Ours => {
-                if let Some(how) = &facts.overridden {
+                if let Some(taken) = &facts.overridden {
                     return refuse(
-                        "pilot_override",
-                        format!("{how}; motion is refused until ovos.tools.resume"),
+                        taken.code(),
+                        format!(
+                            "{}; motion is refused until ovos.tools.resume{}",
+                            taken.how,
+                            handover(facts.mode)
+                        ),
                     );
                 }
                 match facts.mode {
@@ -79,6 +85,20 @@ impl Need {
                         .into()
                 })
             }
+            Self::Multicopter => match facts.kind {
+                Some(kind) if is_multicopter(kind) => Ok(()),
+                Some(kind) => refuse(
+                    "wrong_vehicle",
+                    format!(
+                        "this toolbox flies multicopters only, and the vehicle is {} (MAV_TYPE {kind})",
+                        kind_name(kind)
+                    ),
+                ),
+                None => refuse(
+                    "no_telemetry",
+                    "the vehicle has not reported its type (MAV_TYPE): this toolbox flies multicopters only",
+                ),
+            },
             Self::Preflight => preflight(facts),
             Self::OnGround => match facts.landed {
                 Some(Landed::OnGround) => Ok(()),
@@ -135,6 +155,42 @@ impl Need {
                 Err(why) => refuse("vision_unavailable", why.clone()),
             },
         }
+    }
+}
+
+/// What has to happen before a resume, as the end of a sentence. PX4 itself may end a takeover by sticks and hold again;
+/// one by the mode switch lasts until the pilot selects another mode.
+fn handover(mode: Option<Mode>) -> String {
+    match mode {
+        Some(mode) if mode.is_manual() => format!(
+            ", which is refused while a pilot flies (mode {}): first select another mode with the remote control or the ground \
+             station, or have an operator call hold",
+            mode.name()
+        ),
+        Some(mode) => format!(
+            ", which is possible now (no pilot flies it: mode {})",
+            mode.name()
+        ),
+        None => String::new(),
+    }
+}
+
+/// Whether MAVLink's vehicle type is a multicopter: 2 quad-, 13 hexa-, 14 octo-, 15 tri-, 29 dodeca-, 35 decarotor.
+fn is_multicopter(kind: u64) -> bool {
+    matches!(kind, 2 | 13 | 14 | 15 | 29 | 35)
+}
+
+/// MAVLink's vehicle type in words.
+fn kind_name(kind: u64) -> String {
+    match kind {
+        1 => "a fixed wing".to_string(),
+        3 | 4 => "a helicopter".to_string(),
+        7 | 8 => "a balloon or airship".to_string(),
+        10 => "a ground vehicle".to_string(),
+        11 => "a boat".to_string(),
+        12 => "a submarine".to_string(),
+        19..=25 => "a VTOL aircraft".to_string(),
+        other => format!("of MAVLink's type {other}"),
     }
 }
 
@@ -257,6 +313,7 @@ const fn reject(arg: &'static str, min: f64, max: f64) -> Range {
 const MOVE: &[Need] = &[
     Need::Trusted,
     Need::Link,
+    Need::Multicopter,
     Need::Ours,
     Need::Armed,
     Need::InAir,
@@ -267,6 +324,7 @@ const MOVE: &[Need] = &[
 const LOOK: &[Need] = &[
     Need::Trusted,
     Need::Link,
+    Need::Multicopter,
     Need::Ours,
     Need::Armed,
     Need::InAir,
@@ -278,6 +336,7 @@ const LOOK: &[Need] = &[
 const NAVIGATE: &[Need] = &[
     Need::Trusted,
     Need::Link,
+    Need::Multicopter,
     Need::Ours,
     Need::Armed,
     Need::InAir,
@@ -313,14 +372,14 @@ pub(crate) fn rows() -> &'static [Row] {
 
 #[rustfmt::skip]
 static ROWS: &[Row] = table! {
-    "arm"         Motion "lifecycle" 12 &[], &[Need::Trusted, Need::Link, Need::Ours, Need::OnGround, Need::Preflight, Need::Battery];
+    "arm"         Motion "lifecycle" 12 &[], &[Need::Trusted, Need::Link, Need::Multicopter, Need::Ours, Need::OnGround, Need::Preflight, Need::Battery];
     "disarm"      Safe   "lifecycle" 12 &[], &[Need::Trusted, Need::Link, Need::OursOrOperator, Need::OnGround];
     "takeoff"     Motion "lifecycle" 60 &[positive("alt_m", 1.0, 30.0, HEIGHT)],
-        &[Need::Trusted, Need::Link, Need::Ours, Need::Armed, Need::Global, Need::Local, Need::Home, Need::NotInAir, Need::Battery];
+        &[Need::Trusted, Need::Link, Need::Multicopter, Need::Ours, Need::Armed, Need::Global, Need::Local, Need::Home, Need::NotInAir, Need::Battery];
     "land"        Safe   "lifecycle" 150 &[], &[Need::Trusted, Need::Link, Need::OursOrOperator];
     "rtl"         Safe   "lifecycle" 420 &[],
         &[Need::Trusted, Need::Link, Need::OursOrOperator, Need::UnlatchedOrOperator, Need::InAir, Need::Home];
-    "set_yaw"     Motion "motion" 20 &[clamp("deg", -180.0, 180.0)], MOVE;
+    "set_yaw"     Motion "motion" 20 &[], MOVE;
     "turn_cw"     Motion "motion" 20 &[positive("deg", 1.0, 90.0, "send a positive angle to turn_ccw")], MOVE;
     "turn_ccw"    Motion "motion" 20 &[positive("deg", 1.0, 90.0, "send a positive angle to turn_cw")], MOVE;
     "move_forward" Motion "motion" 30 &[cm("send a positive distance to move_backward")], MOVE;
@@ -330,8 +389,8 @@ static ROWS: &[Row] = table! {
     "move_up"     Motion "motion" 30 &[cm("send a positive distance to move_down")], MOVE;
     "move_down"   Motion "motion" 30 &[cm("send a positive distance to move_up")], MOVE;
     "hold"        Safe   "motion" 15 &[clamp("ms", 0.0, 5000.0)], &[Need::Trusted, Need::Link, Need::OursOrOperator, Need::InAir];
-    "goto_gps"    Motion "navigation" 420 &[reject("lat", -90.0, 90.0), reject("lon", -180.0, 180.0), clamp("yaw_deg", -180.0, 180.0)], NAVIGATE;
-    "goto_local"  Motion "navigation" 180 &[clamp("down_m", -30.0, -0.5), clamp("yaw_deg", -180.0, 180.0)], MOVE;
+    "goto_gps"    Motion "navigation" 420 &[reject("lat", -90.0, 90.0), reject("lon", -180.0, 180.0)], NAVIGATE;
+    "goto_local"  Motion "navigation" 180 &[], MOVE;
     "follow_path" Motion "navigation" 900 &[positive("cruise_mps", 0.5, 8.0, "send a positive speed")], NAVIGATE;
     "is_visible"  Read   "perception" 5 &[reject("conf_min", 0.0, 1.0)], &[Need::Vision];
     "object_pose" Read   "perception" 5 &[], &[Need::Vision];

@@ -17,6 +17,7 @@ const HOME: Home = Home {
     north_m: 0.0,
     east_m: 0.0,
     down_m: 0.0,
+    amsl_m: 488.0,
     centre: [0.0, 0.0],
 };
 
@@ -26,9 +27,11 @@ fn flying() -> Facts {
         trusted: Ok(()),
         link_ok: true,
         overridden: None,
+        kind: Some(2),
         pose: Some(Pose {
             ned: [0.0, 0.0, -5.0],
             velocity: [0.0; 3],
+            acceleration: [0.0; 3],
             yaw_deg: 0.0,
             alt_m: 5.0,
             amsl_m: 493.0,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use ovos_toolbox_sdk::prelude::*;
 use tokio::time::Instant;
 
-use super::policy::{HALF_VIEW_DEG, LOST, TURNS, look};
+use super::policy::{HALF_VIEW_DEG, LOST, TURNS, height_hint, look};
 use super::{motion, perception};
 use crate::answer::{Outcome, Reply};
 use crate::geo::{from_body, wrap_deg};
@@ -75,6 +75,7 @@ pub(crate) async fn approach(call: &Call, row: &Row, args: ApproachArgs) -> Outc
         step_m,
         steps: 0,
         last: None,
+        last_y: 0.5,
         place: None,
     };
     let ended = course.run().await;
@@ -98,6 +99,8 @@ struct Course<'a> {
     steps: u64,
     /// The distance last measured or detected, metres.
     last: Option<f64>,
+    /// Where it was in the picture, from the top edge.
+    last_y: f64,
     /// The object's position, north and east.
     place: Option<[f64; 2]>,
 }
@@ -196,12 +199,14 @@ impl Course<'_> {
                     );
                 }
                 Some(dist) if lost >= LOST && gone > BACK_WITHIN => {
+                    let hint = height_hint(self.last_y, Some(dist));
                     return refuse(
                         "not_found",
                         format!(
-                            "{} has not been in the picture for {:.0} s; it was {dist:.2} m away",
+                            "{} has not been in the picture for {:.0} s; it was {dist:.2} m away{}",
                             self.object,
-                            gone.as_secs_f64()
+                            gone.as_secs_f64(),
+                            hint.map_or(String::new(), |hint| format!("; {hint}"))
                         ),
                     );
                 }
@@ -235,7 +240,7 @@ impl Course<'_> {
             }
             _ => found,
         });
-        self.last = Some(dist_m);
+        (self.last, self.last_y) = (Some(dist_m), seen.y);
         Ok(Some(Sight { x: seen.x, dist_m }))
     }
 

@@ -12,6 +12,8 @@ use crate::vehicle::{Braked, Call, Command, Telemetry};
 /// A vehicle that comes to rest lower than this below the requested height has not finished its take-off, metres. PX4
 /// ends a take-off 0.8 m below its height.
 const SETTLES_LOW_M: f64 = 0.9;
+/// A take-off that ends this close to its height is at it, metres.
+const AT_HEIGHT_M: f64 = 0.3;
 
 pub(crate) async fn arm(call: &Call, _: &Row, _: NoArgs) -> Outcome {
     if call.vehicle.telemetry().armed == Some(true) {
@@ -123,10 +125,19 @@ pub(crate) async fn takeoff(call: &Call, row: &Row, args: TakeoffArgs) -> Outcom
     let (Some(pose), Some(home)) = (facts.pose, facts.home) else {
         return refuse("stale_telemetry", "the position is not known");
     };
+    let band = guard::takeoff_band(row, limits);
+    if args.alt_m > limits.max_alt_m {
+        // A little above the tool's own range it is clamped, like every number of this tool; above the ceiling it is another
+        // kind of height.
+        call.judged(
+            "height",
+            guard::height("alt_m", args.alt_m, (band.min, band.max), home),
+        )?;
+    }
     let up = [pose.ned[0], pose.ned[1], home.down_m - asked];
     let leg = Leg::new(up, up, Pace::TAKEOFF);
     call.judged("way", guard::way(&facts, limits, &vehicle.config.fence, &leg))?;
-    let alt_m = guard::takeoff_band(row, limits).apply(args.alt_m, &mut adjusted)?;
+    let alt_m = band.apply(args.alt_m, &mut adjusted)?;
     vehicle.change_flight(|flight| flight.begin());
     call.send(Command::TakeoffAltitude(alt_m)).await?;
     let words = vehicle.telemetry().texts_so_far;
@@ -135,13 +146,31 @@ pub(crate) async fn takeoff(call: &Call, row: &Row, args: TakeoffArgs) -> Outcom
         Err(refusal) => Err(refusal),
     };
     match risen {
-        Ok(height) => Ok(Reply::done(format!("hovering at {height:.1} m")).clamped(adjusted)),
+        Ok(height) => Ok(Reply::done(hovers(height, alt_m)).clamped(adjusted)),
         Err(refusal) => {
             // Without a brake the vehicle would go on climbing.
             call.leave_at_rest(&refusal).await;
             Ok(Reply::from(refusal).clamped(adjusted))
         }
     }
+}
+
+/// Where the vehicle hovers, and how far that is from the height asked for.
+fn hovers(height: f64, alt_m: f64) -> String {
+    let short = alt_m - height;
+    let (word, tool) = if short > 0.0 {
+        ("below", "move_up")
+    } else {
+        ("above", "move_down")
+    };
+    if short.abs() <= AT_HEIGHT_M {
+        return format!("hovering at {height:.1} m");
+    }
+    let cm = (short.abs() * 10.0).round() * 10.0;
+    format!(
+        "hovering at {height:.1} m, {:.1} m {word} the {alt_m:.1} m that were asked for: {tool} {cm:.0} makes up for it",
+        short.abs()
+    )
 }
 
 /// Waits until the vehicle hovers at the height and returns that height. The flight mode alone does not prove a
@@ -267,7 +296,7 @@ fn came_home(landed: &Telemetry, launch: Option<(f64, f64)>, down: Reply) -> Out
 pub(crate) async fn emergency_brake(call: &Call, _: &Row, _: NoArgs) -> Outcome {
     match call.vehicle.brake(true, &call.id) {
         Braked::Nothing(why) => Ok(Reply::done(format!("nothing to stop: {why}"))),
-        Braked::Foreign(how) => refuse("pilot_override", how),
+        Braked::Foreign(taken) => refuse(taken.code(), taken.how),
         Braked::Unreachable(why) => refuse("link_down", why),
         Braked::Sent(_, told) => match told.await {
             Ok(Ok(())) => Ok(Reply::done("the vehicle has acknowledged the brake")),

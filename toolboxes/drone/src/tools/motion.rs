@@ -5,8 +5,8 @@ use std::time::Duration;
 use ovos_toolbox_sdk::prelude::*;
 
 use crate::answer::{Outcome, Reply};
-use crate::geo::{Ned, distance, from_body, wrap_deg};
-use crate::guard::{self, Adjusted, Leg, Mode, Pace, Refusal, Row, refuse, whole};
+use crate::geo::{Ned, compass_deg, distance, from_body, wrap_deg};
+use crate::guard::{self, Adjusted, Leg, Mode, Pace, Pose, Refusal, Row, refuse, whole};
 use crate::scene::Side;
 use crate::vehicle::{Call, Command, Flying, Target};
 
@@ -34,7 +34,7 @@ pub(crate) struct TurnArgs {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct YawArgs {
-    /// Compass heading in degrees, -180 to 180.
+    /// Compass heading in degrees, taken modulo 360: 270 and -90 are west.
     deg: f64,
 }
 
@@ -47,9 +47,8 @@ pub(crate) struct HoldArgs {
     ms: f64,
 }
 
-pub(crate) async fn set_yaw(call: &Call, row: &Row, args: YawArgs) -> Outcome {
-    let mut adjusted = Vec::new();
-    let deg = row.number("deg", args.deg, &mut adjusted)?;
+pub(crate) async fn set_yaw(call: &Call, _: &Row, args: YawArgs) -> Outcome {
+    let deg = guard::heading("deg", args.deg)?;
     let flying = Flying::new(call);
     let start = flying.pose()?;
     let turned = wrap_deg(deg - start.yaw_deg);
@@ -60,8 +59,8 @@ pub(crate) async fn set_yaw(call: &Call, row: &Row, args: YawArgs) -> Outcome {
     )?;
     let arrived = flying.turn(deg).await;
     count_turn(call, start.yaw_deg, turned, arrived.is_ok());
-    let done = arrived.map(|pose| format!("heading {:.0} deg", pose.yaw_deg));
-    Ok(Reply::from(done).clamped(adjusted))
+    let done = arrived.map(|pose| format!("heading {:.0} deg", compass_deg(pose.yaw_deg, 0)));
+    Ok(Reply::from(done))
 }
 
 pub(crate) async fn turn_cw(call: &Call, row: &Row, args: TurnArgs) -> Outcome {
@@ -95,7 +94,7 @@ pub(super) async fn turn(call: &Call, deg: f64) -> Outcome {
     count_turn(call, start.yaw_deg, deg, arrived.is_ok());
     Ok(Reply::done(format!(
         "turned {deg:.0} deg, heading {:.0} deg",
-        arrived?.yaw_deg
+        compass_deg(arrived?.yaw_deg, 0)
     )))
 }
 
@@ -139,7 +138,7 @@ pub(super) async fn step_ahead(
     // The free distance is measured from the vehicle, which may be behind its setpoint.
     let ahead_m = distance(start.ned, target).max(metres);
     call.judged("ahead", guard::ahead(&facts, ahead_m, margin_m))?;
-    let leg = Leg::new(start.ned, target, Pace::even(flying.speed_mps)).moving(start.velocity);
+    let leg = Leg::new(start.ned, target, Pace::even(flying.speed_mps)).moving(&start);
     call.judged(
         "way",
         guard::way(&facts, limits, &call.vehicle.config.fence, &leg),
@@ -160,10 +159,11 @@ pub(super) async fn step_ahead(
 async fn forward(call: &Call, metres: f64, margin_m: f64) -> Result<(f64, f64), Refusal> {
     let (facts, limits) = (call.vehicle.facts(), &call.vehicle.config.flight_limits);
     call.judged("forward", guard::forward(&facts, limits, metres))?;
-    call.judged("ahead", guard::ahead(&facts, metres, margin_m))?;
     let mut flying = Flying::new(call);
     flying.keep_m = Some((Side::Ahead, margin_m * 0.5));
     let start = flying.pose()?;
+    let overruns_m = overruns(call, &start, metres);
+    call.judged("ahead", guard::ahead(&facts, metres, margin_m.max(overruns_m)))?;
     let result = by(call, &flying, [metres, 0.0, 0.0]).await;
     // Only the forward component counts: a hovering vehicle drifts to all sides.
     let ahead = from_body(1.0, 0.0, start.yaw_deg);
@@ -175,13 +175,22 @@ async fn forward(call: &Call, metres: f64, margin_m: f64) -> Result<(f64, f64), 
     result
 }
 
+/// Metres beyond a move along the heading to which the vehicle's present motion may carry it.
+fn overruns(call: &Call, start: &Pose, metres: f64) -> f64 {
+    let [north, east] = from_body(metres, 0.0, start.yaw_deg);
+    let to = [start.ned[0] + north, start.ned[1] + east, start.ned[2]];
+    let limits = &call.vehicle.config.flight_limits;
+    let leg = Leg::new(start.ned, to, Pace::even(limits.step_mps)).moving(start);
+    leg.overruns(limits.braking)
+}
+
 /// Moves by forward, right and down metres at constant heading. Returns the metres moved and the metres off the target.
 async fn by(call: &Call, flying: &Flying<'_>, body: Ned) -> Result<(f64, f64), Refusal> {
     let vehicle = &call.vehicle;
     let start = flying.pose()?;
     let [north, east] = from_body(body[0], body[1], start.yaw_deg);
     let target = [start.ned[0] + north, start.ned[1] + east, start.ned[2] + body[2]];
-    let leg = Leg::new(start.ned, target, Pace::even(flying.speed_mps)).moving(start.velocity);
+    let leg = Leg::new(start.ned, target, Pace::even(flying.speed_mps)).moving(&start);
     let (facts, limits) = (vehicle.facts(), &vehicle.config.flight_limits);
     call.judged("way", guard::way(&facts, limits, &vehicle.config.fence, &leg))?;
     let arrived = flying
@@ -227,8 +236,10 @@ pub(crate) async fn move_backward(call: &Call, row: &Row, args: MoveArgs) -> Out
     let mut adjusted = Vec::new();
     let metres = row.number("cm", args.cm, &mut adjusted)? / 100.0;
     let facts = call.vehicle.facts();
-    call.judged("behind", guard::behind(&facts, metres, guard::AHEAD_MARGIN_M))?;
     let mut flying = Flying::new(call);
+    let overruns_m = overruns(call, &flying.pose()?, -metres);
+    let margin_m = guard::AHEAD_MARGIN_M.max(overruns_m);
+    call.judged("behind", guard::behind(&facts, metres, margin_m))?;
     flying.keep_m = Some((Side::Behind, guard::AHEAD_MARGIN_M * 0.5));
     let moved = by(call, &flying, [-metres, 0.0, 0.0]).await;
     Ok(went(moved, "backward").clamped(adjusted))
@@ -258,11 +269,15 @@ pub(crate) async fn hold(call: &Call, row: &Row, args: HoldArgs) -> Outcome {
 }
 
 async fn hold_for(call: &Call, ms: f64) -> Outcome {
-    let flies_in_hold = call.vehicle.flies_in_hold(&call.vehicle.telemetry());
-    // Leaves offboard control, too: Hold needs no further setpoints.
-    call.change_mode(Command::Hold, 3).await?;
-    if flies_in_hold && let Some(stop) = call.vehicle.stop_here() {
-        call.change_mode(stop, 2).await?;
+    let heard = call.vehicle.telemetry();
+    // A command that changes nothing could still take the vehicle from a pilot who takes over right now.
+    if !call.keeps_holding(&heard)? {
+        let flies_in_hold = call.vehicle.flies_in_hold(&heard);
+        // Leaves offboard control, too: Hold needs no further setpoints.
+        call.change_mode(Command::Hold, 3).await?;
+        if flies_in_hold && let Some(stop) = call.vehicle.stop_here() {
+            call.change_mode(stop, 2).await?;
+        }
     }
     call.pause(Duration::from_secs_f64(ms / 1000.0)).await?;
     let slow = call

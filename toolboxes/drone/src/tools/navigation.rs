@@ -6,7 +6,7 @@ use ovos_toolbox_sdk::prelude::*;
 
 use crate::answer::{Outcome, Reply};
 use crate::geo::{Ned, distance, wrap_deg};
-use crate::guard::{self, Facts, Home, Leg, Mode, Pace, Pose, Range, Refusal, Row, refuse};
+use crate::guard::{self, Facts, Home, Leg, Mode, Pace, Pose, Refusal, Row, refuse};
 use crate::vehicle::{Call, Command, Flying, Target, Waypoint};
 
 /// A flight has arrived within this distance, metres.
@@ -37,7 +37,7 @@ pub(crate) struct GpsArgs {
     lon: f64,
     /// Metres above home.
     alt_m: f64,
-    /// Compass heading at the end; kept as it is when missing.
+    /// Compass heading at the end, taken modulo 360; kept as it is when missing.
     #[serde(default)]
     yaw_deg: Option<f64>,
 }
@@ -51,7 +51,7 @@ pub(crate) struct LocalArgs {
     east_m: f64,
     /// Metres below the local origin: -5 is 5 m up.
     down_m: f64,
-    /// Compass heading; kept as it is when missing.
+    /// Compass heading, taken modulo 360; kept as it is when missing.
     #[serde(default)]
     yaw_deg: Option<f64>,
 }
@@ -94,23 +94,22 @@ fn local(home: Home, lat: f64, lon: f64, alt_m: f64) -> Ned {
     [north, east, home.down_m - alt_m]
 }
 
-pub(crate) async fn goto_gps(call: &Call, row: &Row, args: GpsArgs) -> Outcome {
-    let mut adjusted = Vec::new();
+pub(crate) async fn goto_gps(call: &Call, _: &Row, args: GpsArgs) -> Outcome {
     guard::place(args.lat, args.lon)?;
     let vehicle = &call.vehicle;
     let (facts, limits) = (vehicle.facts(), &vehicle.config.flight_limits);
     let (pose, home) = known(&facts)?;
     let (lowest, highest) = guard::band(limits, Pace::PX4, guard::altitude(home, pose.ned));
     let lowest = lowest.max(LOWEST_M);
-    let room = Range::height("alt_m", lowest, highest.max(lowest)).nudging(ARRIVED_M);
-    let alt_m = room.apply(args.alt_m, &mut adjusted)?;
     let yaw_deg = args
         .yaw_deg
-        .map(|yaw| row.number("yaw_deg", yaw, &mut adjusted))
+        .map(|yaw| guard::heading("yaw_deg", yaw))
         .transpose()?;
+    let band = (lowest, highest.max(lowest));
+    let alt_m = call.judged("height", guard::height("alt_m", args.alt_m, band, home))?;
     let target = local(home, args.lat, args.lon, alt_m);
     not_too_far(limits, pose.ned, target)?;
-    let leg = Leg::new(pose.ned, target, Pace::PX4).moving(pose.velocity);
+    let leg = Leg::new(pose.ned, target, Pace::PX4).moving(&pose);
     call.judged("way", guard::way(&facts, limits, &vehicle.config.fence, &leg))?;
     call.judged("battery", guard::battery_for(&facts, limits, pose.ned, target))?;
     vehicle.change_flight(|flight| flight.goal = Some(format!("go to {:.6}, {:.6}", args.lat, args.lon)));
@@ -134,7 +133,9 @@ pub(crate) async fn goto_gps(call: &Call, row: &Row, args: GpsArgs) -> Outcome {
         Ok(_) => vehicle.arrived(),
         Err(refusal) => call.leave_at_rest(refusal).await,
     }
-    Ok(Reply::from(arrived.map(|left| format!("arrived, {left:.1} m off"))).clamped(adjusted))
+    Ok(Reply::from(
+        arrived.map(|left| format!("arrived, {left:.1} m off")),
+    ))
 }
 
 fn not_too_far(limits: &guard::Limits, from: Ned, to: Ned) -> Result<(), Refusal> {
@@ -199,10 +200,10 @@ pub(crate) async fn goto_local(call: &Call, row: &Row, args: LocalArgs) -> Outco
     let (pose, home) = known(&facts)?;
     let north = row.number("north_m", args.north_m, &mut adjusted)?;
     let east = row.number("east_m", args.east_m, &mut adjusted)?;
-    let asked = row.number("down_m", args.down_m, &mut Vec::new())?;
+    let down = row.number("down_m", args.down_m, &mut adjusted)?;
     let yaw_deg = args
         .yaw_deg
-        .map(|yaw| row.number("yaw_deg", yaw, &mut adjusted))
+        .map(|yaw| guard::heading("yaw_deg", yaw))
         .transpose()?;
     let away = (north - home.north_m).hypot(east - home.east_m);
     if away > limits.local_radius_m {
@@ -215,25 +216,11 @@ pub(crate) async fn goto_local(call: &Call, row: &Row, args: LocalArgs) -> Outco
             ),
         );
     }
-    if guard::altitude(home, [north, east, args.down_m]) < 0.0 {
-        return refuse(
-            "out_of_range",
-            format!(
-                "down_m {}: that is below home; down is negative in the air, -5 is about 5 m up",
-                guard::shown(args.down_m)
-            ),
-        );
-    }
     let pace = Pace::even(LOCAL_MPS);
-    let there = [north, east, asked];
-    // A target outside is refused; one near the edge of the altitude band is moved in by the stopping distance.
-    let bare = Leg::new(pose.ned, there, Pace::even(0.0));
-    call.judged("way", guard::way(&facts, limits, &vehicle.config.fence, &bare))?;
-    let (lowest, highest) = guard::band(limits, pace, guard::altitude(home, pose.ned));
-    let room = Range::clamping("down_m", home.down_m - highest, home.down_m - lowest).nudging(ARRIVED_M);
-    let down = room.apply(args.down_m, &mut adjusted)?;
+    let band = guard::band(limits, pace, guard::altitude(home, pose.ned));
+    call.judged("height", guard::down(down, band, home))?;
     let target = [north, east, down];
-    let leg = Leg::new(pose.ned, target, pace).moving(pose.velocity);
+    let leg = Leg::new(pose.ned, target, pace).moving(&pose);
     call.judged("way", guard::way(&facts, limits, &vehicle.config.fence, &leg))?;
     call.judged("battery", guard::battery_for(&facts, limits, pose.ned, target))?;
     vehicle.change_flight(|flight| {
@@ -281,7 +268,15 @@ pub(crate) async fn follow_path(call: &Call, row: &Row, args: PathArgs) -> Outco
         let to = local(home, point.lat, point.lon, point.alt_m);
         let mut leg = Leg::new(from, to, pace).after(length, climb);
         if index == 0 {
-            leg = leg.moving(pose.velocity);
+            leg = leg.moving(&pose);
+        }
+        if let Some(next) = args.waypoints.get(index + 1) {
+            // PX4 slows down for a corner, by how much is not known here; it does not stop.
+            let after = local(home, next.lat, next.lon, next.alt_m);
+            let along = (0..2).map(|axis| (to[axis] - from[axis]) * (after[axis] - to[axis]));
+            if along.sum::<f64>() > 0.0 {
+                leg = leg.through();
+            }
         }
         let judged = judge_point(&facts, limits, &vehicle.config.fence, point, &leg, index);
         call.judged("way", judged).map_err(|refusal| Refusal {
@@ -342,12 +337,12 @@ fn judge_point(
             ),
         );
     }
-    path_height(limits, point.alt_m)?;
+    path_height(facts, limits, point.alt_m)?;
     guard::way(facts, limits, fence, leg)
 }
 
 /// Checks that a waypoint stays in the altitude band even when PX4's home moves.
-fn path_height(limits: &guard::Limits, alt_m: f64) -> Result<(), Refusal> {
+fn path_height(facts: &Facts, limits: &guard::Limits, alt_m: f64) -> Result<(), Refusal> {
     let lowest = limits.min_alt_m + HOME_MOVES_M;
     let highest = limits.max_alt_m - Pace::PX4.below_ceiling(limits.braking) - HOME_MOVES_M;
     let (code, bound) = if alt_m < lowest {
@@ -357,11 +352,22 @@ fn path_height(limits: &guard::Limits, alt_m: f64) -> Result<(), Refusal> {
     } else {
         return Ok(());
     };
+    let above_sea = |home| guard::above_sea(alt_m, (lowest, highest), home, "");
+    if let Some(hint) = facts.home.and_then(above_sea) {
+        return refuse(
+            code,
+            format!(
+                "alt_m {}: expected {lowest:.1} to {highest:.1} m above home; {hint}",
+                guard::shown(alt_m)
+            ),
+        );
+    }
     refuse(
         code,
         format!(
-            "alt_m {alt_m:.1}: expected {bound}. PX4 flies a path by heights of its own, which move by up to \
-             {HOME_MOVES_M} m; goto_gps holds a height exactly"
+            "alt_m {}: expected {bound}. PX4 flies a path by heights of its own, which move by up to \
+             {HOME_MOVES_M} m; goto_gps holds a height exactly",
+            guard::shown(alt_m)
         ),
     )
 }

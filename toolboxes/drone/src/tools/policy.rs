@@ -25,6 +25,30 @@ pub(super) const TURNS: u64 = 8;
 /// picture.
 pub(super) const HALF_VIEW_DEG: f64 = 30.0;
 
+/// Half the vertical field of view of a usual camera, degrees, as px4-sim and its scene feeder have.
+pub(super) const HALF_HEIGHT_DEG: f64 = 22.5;
+/// An object in this part of the picture, from the top or the bottom edge, is about to leave it because of its height.
+const EDGE: f64 = 0.25;
+
+/// What to do about the height of an object that was last seen at this place of the picture; `None` if height is not why it
+/// left. The camera looks level: near an object that is higher or lower, the picture does not show it any more.
+pub(super) fn height_hint(y: f64, dist_m: Option<f64>) -> Option<String> {
+    let (edge, tool) = match y {
+        y if y < EDGE => ("top", "move_up"),
+        y if y > 1.0 - EDGE => ("bottom", "move_down"),
+        _ => return None,
+    };
+    let off_m = dist_m.map(|dist_m| {
+        let angle = ((y - 0.5).abs() * 2.0 * HALF_HEIGHT_DEG).to_radians();
+        dist_m * angle.sin()
+    });
+    let cm = off_m.map_or(50.0, |metres| (metres * 10.0).round() * 10.0);
+    Some(format!(
+        "it was last at the {edge} of the picture, so it left because of its height: {tool} {:.0}, then try again",
+        cm.clamp(10.0, 300.0)
+    ))
+}
+
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ScanArgs {
@@ -71,7 +95,7 @@ pub(crate) async fn scan(call: &Call, row: &Row, args: ScanArgs) -> Outcome {
         let msg = if found {
             format!("{object} found after {steps} turns")
         } else {
-            format!("{object} not found")
+            format!("{object} not found; {}", unseen(call, object))
         };
         let reply = if found {
             Reply::done(msg)
@@ -107,6 +131,23 @@ pub(crate) async fn scan(call: &Call, row: &Row, args: ScanArgs) -> Outcome {
         steps += 1;
         moment = Instant::now();
     }
+}
+
+/// Why a turn around may not have shown an object, and what to do.
+fn unseen(call: &Call, object: &str) -> String {
+    let last = call.vehicle.flight().last_detection;
+    let seen_at_edge = last
+        .filter(|(name, _)| name == object)
+        .and_then(|(_, seen)| height_hint(seen.y, seen.distance()));
+    seen_at_edge.unwrap_or_else(|| {
+        let height = call.vehicle.telemetry().pose().map_or(String::new(), |pose| {
+            format!(" from {:.1} m", pose.alt_m)
+        });
+        format!(
+            "the camera looks level{height} and sees up to 0.4 m higher and lower for each metre of distance: move_up 100 or \
+             move_down 50, then scan again"
+        )
+    })
 }
 
 #[derive(Deserialize, JsonSchema)]

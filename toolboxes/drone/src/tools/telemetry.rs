@@ -4,6 +4,7 @@ use ovos_toolbox_sdk::prelude::*;
 
 use super::arguments::NoArgs;
 use crate::answer::{Outcome, Reply};
+use crate::geo::compass_deg;
 use crate::guard::{self, Health, Mode, Row, refuse};
 use crate::vehicle::{Call, Link};
 
@@ -71,6 +72,10 @@ pub(crate) async fn vehicle_health(call: &Call, _: &Row, _: NoArgs) -> Outcome {
             "flight_mode",
             facts.mode.filter(|_| facts.link_ok).map_or("UNKNOWN", Mode::name),
         )
+        .with(
+            "home_amsl_m",
+            facts.home.map(|home| (home.amsl_m * 10.0).round() / 10.0),
+        )
         .with("armable", now(health.armable))
         .with("why_not_armable", why)
         .with("status_text", texts))
@@ -102,7 +107,7 @@ pub(crate) async fn vehicle_state(call: &Call, _: &Row, _: NoArgs) -> Outcome {
             "lat": round(pose.lat, 7),
             "lon": round(pose.lon, 7),
             "alt_m": round(pose.alt_m, 2),
-            "heading_deg": round(pose.yaw_deg.rem_euclid(360.0), 1),
+            "heading_deg": compass_deg(pose.yaw_deg, 1),
             "speed_mps": round(pose.speed(), 2),
             "north_m": round(pose.ned[0], 2),
             "east_m": round(pose.ned[1], 2),
@@ -117,6 +122,7 @@ pub(crate) async fn vehicle_state(call: &Call, _: &Row, _: NoArgs) -> Outcome {
             "north_m": round(home.north_m, 2),
             "east_m": round(home.east_m, 2),
             "down_m": round(home.down_m, 2),
+            "amsl_m": round(home.amsl_m, 1),
         })
     });
     Ok(reply.with("position", position).with("home", home))

@@ -13,7 +13,7 @@ use tonic::transport::Channel;
 use super::rest::{Flight, SLOWING, Seen};
 use super::{Command, Ended, Vehicle, lock};
 use crate::config::Estop;
-use crate::guard::Mode;
+use crate::guard::{Mode, Taken};
 
 /// The service halts every vehicle when one of them is taken over. A halt within this time after a takeover was not
 /// requested by a user, and must not end the landing of another vehicle.
@@ -38,8 +38,8 @@ const UNSTABLE_MPS: f64 = 1.5;
 pub(crate) enum Braked {
     /// Nothing moves, or the vehicle is not ours to stop.
     Nothing(&'static str),
-    /// Another party has taken over, and how: nothing was sent.
-    Foreign(String),
+    /// Another party has taken over: nothing was sent.
+    Foreign(Taken),
     /// The commands of the brake with this number were sent; resolves when they are acknowledged.
     Sent(u64, oneshot::Receiver<Result<(), String>>),
     /// There is no connection to the vehicle.
@@ -47,11 +47,12 @@ pub(crate) enum Braked {
 }
 
 /// One brake.
-struct Brake {
-    emergency: bool,
+#[derive(Clone, Copy)]
+pub(super) struct Brake {
+    pub(super) emergency: bool,
     /// The mode in which it comes to rest.
-    rest: Mode,
-    number: u64,
+    pub(super) rest: Mode,
+    pub(super) number: u64,
     /// [`Vehicle::mode_commands`] when it began.
     commands: u64,
 }
@@ -65,7 +66,8 @@ impl Vehicle {
         let (number, why) = match &braked {
             Braked::Sent(number, _) => (Some(*number), None),
             Braked::Nothing(why) => (None, Some(*why)),
-            Braked::Unreachable(why) | Braked::Foreign(why) => (None, Some(why.as_str())),
+            Braked::Unreachable(why) => (None, Some(why.as_str())),
+            Braked::Foreign(taken) => (None, Some(taken.how.as_str())),
         };
         self.record_brake(emergency, asked_by, number, why);
         braked
@@ -78,10 +80,10 @@ impl Vehicle {
             control.latched |= emergency;
             let echo = lock(&self.override_told).is_some_and(|told| told.elapsed() < ECHO);
             let landing = (!emergency || echo) && control.safe_calls > 0;
-            if let Some(how) = control.overridden()
+            if let Some(taken) = control.overridden()
                 && (!emergency || echo)
             {
-                return Braked::Foreign(how.to_string());
+                return Braked::Foreign(taken.clone());
             }
             control.withdraw(&Ended::Halted, emergency && !landing);
             if landing {
@@ -104,6 +106,7 @@ impl Vehicle {
                 stubborn: false,
             };
             control.want(self.rest(emergency));
+            control.stops = emergency;
             (flight, self.mode_commands.load(Ordering::SeqCst))
         };
         *lock(&self.braked_at_mps) = heard.pose().map(|pose| pose.speed());
@@ -119,6 +122,7 @@ impl Vehicle {
             commands,
         };
         self.spawn(async move { vehicle.come_to_rest(channel, flight, brake, tell).await });
+        self.spawn(Arc::clone(self).tell_rest(brake));
         if reachable {
             Braked::Sent(number, told)
         } else {
@@ -236,12 +240,12 @@ impl Vehicle {
     }
 
     /// Whether a later brake exists; that one watches instead.
-    fn superseded(&self, brake: &Brake) -> bool {
+    pub(super) fn superseded(&self, brake: &Brake) -> bool {
         self.brakes.load(Ordering::SeqCst) != brake.number
     }
 
     /// Whether a later call or another party has priority: repeating Hold would end the landing that it has started.
-    fn knows_better(&self, brake: &Brake) -> bool {
+    pub(super) fn knows_better(&self, brake: &Brake) -> bool {
         self.overridden().is_some()
             || !lock(&self.control).still_wants(brake.rest)
             || self.mode_commands.load(Ordering::SeqCst) != brake.commands

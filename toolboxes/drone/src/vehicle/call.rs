@@ -10,7 +10,7 @@ use ovos_toolbox_sdk::prelude::*;
 use super::record::Asker;
 use super::right::Right;
 use super::{Braked, Command, Ended, Gate, Link, Telemetry, Vehicle, lock};
-use crate::guard::{Refusal, refuse};
+use crate::guard::{Mode, Refusal, refuse};
 
 /// One call on a vehicle.
 pub(crate) struct Call {
@@ -102,6 +102,7 @@ impl Call {
             self.gate.command(&mut || {
                 control.tell(&command);
                 if let Some(mode) = command.mode() {
+                    control.stops = false;
                     if self.effect == Effect::Motion {
                         control.flies();
                     }
@@ -245,6 +246,23 @@ impl Call {
         }
     }
 
+    /// Whether the vehicle holds its position already, so that nothing has to be sent. Its mode is watched from now on as
+    /// if it had been requested.
+    ///
+    /// # Errors
+    /// The right to command was withdrawn.
+    pub(crate) fn keeps_holding(&self, heard: &Telemetry) -> Result<bool, Refusal> {
+        if !self.vehicle.holds_still(heard) {
+            return Ok(false);
+        }
+        let mut control = lock(&self.vehicle.control);
+        if !control.holds(&self.right) {
+            return Err(ended(&self.right.why()));
+        }
+        control.keep(Mode::Hold);
+        Ok(true)
+    }
+
     /// Logs the verdict of a guard and returns it.
     ///
     /// # Errors
@@ -269,7 +287,7 @@ impl Call {
     /// # Cancel safety
     /// The brake continues.
     pub(crate) async fn leave_at_rest(&self, why: &Refusal) {
-        if matches!(why.code, "pilot_override" | "stopped" | "cancelled" | "closed") {
+        if why.is_final() {
             return;
         }
         let braked = self.vehicle.brake(false, &self.id);
@@ -294,9 +312,9 @@ fn ended(why: &Ended) -> Refusal {
             code: "stopped",
             msg: "the call was stopped".to_string(),
         },
-        Ended::Override(how) => Refusal {
-            code: "pilot_override",
-            msg: how.clone(),
+        Ended::Override(taken) => Refusal {
+            code: taken.code(),
+            msg: taken.how.clone(),
         },
         Ended::Battery(why) => Refusal {
             code: "battery_low",

@@ -11,7 +11,7 @@ use super::right::{Ended, Right};
 use super::telemetry::Telemetry;
 use super::{Command, Waypoint};
 use crate::geo::Ned;
-use crate::guard::{Landed, Mode, Pose};
+use crate::guard::{Landed, Mode, Pose, Taken};
 
 /// PX4 ends a take-off 0.8 m below its height; the height varies by another half a metre, metres.
 const RISEN_M: f64 = 1.3;
@@ -47,12 +47,59 @@ impl Wanted {
     }
 }
 
-/// A takeover by another party.
+/// A takeover by another party, or by the autopilot itself.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Takeover {
-    pub(crate) how: String,
+    pub(crate) taken: Taken,
+    /// The pilot's mode, if a command of ours may have ended it.
+    pub(crate) give_back: Option<Mode>,
+    /// Whether it may still turn out to be a failsafe; see [`Control::is_unsure`].
+    pub(crate) unsure: bool,
     /// Whether it is the first since an operator lifted the latch; later ones are not reported to the bus.
     pub(crate) first: bool,
+}
+
+/// A change that we did not command.
+struct Found {
+    how: String,
+    failsafe: bool,
+    /// The mode in which a pilot flies.
+    pilot: Option<Mode>,
+    /// The mode and the one that we wanted, where a failsafe has not been excluded yet.
+    unsure: Option<(Mode, Mode)>,
+}
+
+impl Found {
+    fn changed(mode: Mode, wanted: Mode, failsafe: bool) -> Self {
+        let (mode_name, wanted) = (mode.name(), wanted.name());
+        Self {
+            how: if failsafe {
+                format!(
+                    "a failsafe of the vehicle changed the flight mode to {mode_name} (it was to be {wanted})"
+                )
+            } else {
+                format!("the flight mode became {mode_name}, not by us (it was to be {wanted})")
+            },
+            failsafe,
+            pilot: Some(mode).filter(|mode| mode.is_manual() && !failsafe),
+            unsure: None,
+        }
+    }
+}
+
+/// What the vehicle has said, as the end of a sentence.
+fn said(heard: &Telemetry, failsafe: bool) -> String {
+    let words = heard.failsafe_words().filter(|_| failsafe).or(heard.last_words());
+    words.map_or(String::new(), |words| format!("; the vehicle said last: {words}"))
+}
+
+/// Whether PX4's own failsafe has changed to this mode: PX4 reports that a user intended another one, or, where it does
+/// not report intentions, has spoken of a failsafe just now.
+fn is_failsafe(mode: Mode, heard: &Telemetry) -> bool {
+    match heard.present {
+        Some(present) if present.mode == mode => present.intended != mode,
+        _ => heard.failsafe_words().is_some(),
+    }
 }
 
 /// Who commands the vehicle.
@@ -61,7 +108,13 @@ pub(crate) struct Control {
     wanted: Option<Wanted>,
     /// When a mode was last requested, even if the vehicle was already in that mode.
     requested: Option<Instant>,
-    overridden: Option<String>,
+    overridden: Option<Taken>,
+    /// Whether the last mode was requested by an emergency stop.
+    pub(super) stops: bool,
+    /// The mode in the vehicle's last report of its mode and intention.
+    present: Option<Mode>,
+    /// A mode that another party or a failsafe selected: which of them is not known yet, and the mode that we wanted.
+    unsure: Option<(Mode, Mode)>,
     /// Whether one of our calls has flown the vehicle since arming, and no other party has flown it since that call.
     flown: bool,
     /// Whether this flight's battery action was used.
@@ -91,6 +144,9 @@ impl Default for Control {
             wanted: None,
             requested: None,
             overridden: None,
+            stops: false,
+            present: None,
+            unsure: None,
             flown: false,
             battery_spent: false,
             latched: false,
@@ -197,9 +253,48 @@ impl Control {
         self.wanted.is_some_and(|wanted| wanted.mode == Mode::Offboard)
     }
 
-    /// How another party has taken over, if one has.
-    pub(crate) fn overridden(&self) -> Option<&str> {
-        self.overridden.as_deref()
+    /// How the vehicle was taken from us, if it was.
+    pub(crate) fn overridden(&self) -> Option<&Taken> {
+        self.overridden.as_ref()
+    }
+
+    /// Whether the reports that tell a failsafe from a ground station have not come yet: the mode, the intention and the
+    /// words of the vehicle come by three streams, within some milliseconds.
+    pub(crate) fn is_unsure(&self) -> bool {
+        self.unsure.is_some()
+    }
+
+    /// Takes the change that it is not sure about for another party's.
+    pub(crate) fn stop_waiting(&mut self) {
+        self.unsure = None;
+    }
+
+    /// Looks for what names the last takeover.
+    fn name(&mut self, heard: &Telemetry) {
+        let Some((mode, wanted)) = self.unsure else { return };
+        let told = heard.present.is_some_and(|present| present.mode == mode);
+        if !told && heard.failsafe_words().is_none() {
+            return;
+        }
+        self.unsure = None;
+        if is_failsafe(mode, heard)
+            && let Some(taken) = &mut self.overridden
+        {
+            taken.failsafe = true;
+            taken.how = Found::changed(mode, wanted, true).how + &said(heard, true);
+        }
+    }
+
+    /// Records that a call relies on this mode, which the vehicle has already; a change of it is a takeover from now on.
+    pub(crate) fn keep(&mut self, mode: Mode) {
+        if self.wanted.is_none() {
+            self.wanted = Some(Wanted {
+                mode,
+                reached: true,
+                before: None,
+                late: None,
+            });
+        }
     }
 
     /// Records that a motion call commands the vehicle.
@@ -232,28 +327,70 @@ impl Control {
     /// Compares telemetry with our requests. After a takeover no running call may command any more when this returns,
     /// even one that began after an earlier takeover.
     pub(crate) fn observe(&mut self, heard: &Telemetry) -> Option<Takeover> {
-        let how = self.look(heard);
+        self.name(heard);
+        let pilot = self.pilot_switched(heard);
+        let found = pilot.or_else(|| self.look(heard));
         if heard.armed == Some(false) {
             (self.flown, self.battery_spent) = (false, false);
         }
         self.was_armed = heard.armed == Some(true);
         self.last = heard.mode.or(self.last);
-        let words = heard
-            .last_words()
-            .map_or(String::new(), |words| format!("; the vehicle said last: {words}"));
-        let how = format!("{}{words}", how?);
+        let Found {
+            how,
+            failsafe,
+            pilot,
+            unsure,
+        } = found?;
+        let words = said(heard, failsafe);
+        self.unsure = unsure;
+        let crosses = self.requested.is_some_and(|at| at.elapsed() < CROSSES);
+        let crossed = match (crosses, self.stops) {
+            (false, _) => "",
+            (true, false) => {
+                "; a command of ours was under way, and if the vehicle obeyed it since, the mode is given back"
+            }
+            (true, true) => "; an emergency stop was under way, and the vehicle may have obeyed it since",
+        };
+        let taken = Taken {
+            how: format!("{how}{crossed}{words}"),
+            failsafe,
+        };
         self.flown = false;
-        self.withdraw(&Ended::Override(how.clone()), true);
-        let first = self.overridden.replace(how.clone()).is_none();
-        Some(Takeover { how, first })
+        self.withdraw(&Ended::Override(taken.clone()), true);
+        let first = self.overridden.replace(taken.clone()).is_none();
+        Some(Takeover {
+            taken,
+            give_back: pilot.filter(|_| crosses && !self.stops),
+            unsure: unsure.is_some(),
+            first,
+        })
     }
 
-    fn look(&mut self, heard: &Telemetry) -> Option<String> {
+    /// A pilot's mode in the vehicle's frequent reports, which a command of ours may have ended before the next
+    /// heartbeat. We command no such mode, so it does not matter in which order those reports and the heartbeats arrive.
+    fn pilot_switched(&mut self, heard: &Telemetry) -> Option<Found> {
+        let present = heard.present?;
+        let now = present.mode;
+        let before = self.present.replace(now)?;
+        let wanted = self.wanted.filter(|wanted| !wanted.mode.is_manual())?;
+        let switched = now.is_manual() && !before.is_manual() && heard.armed == Some(true);
+        switched.then(|| {
+            self.wanted = None;
+            Found::changed(now, wanted.mode, present.intended != now)
+        })
+    }
+
+    fn look(&mut self, heard: &Telemetry) -> Option<Found> {
         if self.was_armed && heard.armed == Some(false) {
             let standing = heard.landed == Some(Landed::OnGround) || heard.in_air == Some(false);
             let ours = self.may_disarm || standing && self.motion_calls == 0;
             self.wanted = None;
-            return (!ours).then(|| "the vehicle was disarmed, not by us".to_string());
+            return (!ours).then(|| Found {
+                how: "the vehicle was disarmed, not by us".to_string(),
+                failsafe: false,
+                pilot: None,
+                unsure: None,
+            });
         }
         if heard.armed != Some(true) {
             return None;
@@ -293,17 +430,13 @@ impl Control {
             return None;
         }
         self.wanted = None;
-        let crosses = self.requested.is_some_and(|at| at.elapsed() < CROSSES);
-        let crossed = if crosses {
-            "; a command of ours was under way, and the vehicle may have obeyed it since"
-        } else {
-            ""
-        };
-        Some(format!(
-            "the flight mode became {}, not by us (it was to be {}){crossed}",
-            mode.name(),
-            wanted.mode.name()
-        ))
+        let failsafe = is_failsafe(mode, heard);
+        let told = heard.present.is_some_and(|present| present.mode == mode);
+        let unsure = !failsafe && !told && !mode.is_manual();
+        Some(Found {
+            unsure: unsure.then_some((mode, wanted.mode)),
+            ..Found::changed(mode, wanted.mode, failsafe)
+        })
     }
 
     /// Whether PX4 changes from `mode` to `next` by itself because the mode's work is done here. The same change
@@ -538,7 +671,7 @@ mod tests {
             control.want(Mode::Hold);
             let taken = control.observe(&shown);
             assert_eq!(taken.is_some(), is_foreign, "{:?}: {taken:?}", shown.mode);
-            assert!(taken.is_none_or(|taken| taken.how.contains("under way")));
+            assert!(taken.is_none_or(|takeover| takeover.taken.how.contains("under way")));
         }
     }
 
@@ -548,10 +681,14 @@ mod tests {
         let (motion, safe) = (control.right(false), control.right(true));
         control.withdraw(&Ended::Halted, false);
         assert!(motion.is_withdrawn() && !safe.is_withdrawn());
-        control.withdraw(&Ended::Override("a pilot".into()), true);
+        let taken = Taken {
+            how: "a pilot".into(),
+            failsafe: false,
+        };
+        control.withdraw(&Ended::Override(taken.clone()), true);
         assert_eq!(
             (motion.why(), safe.why()),
-            (Ended::Halted, Ended::Override("a pilot".into()))
+            (Ended::Halted, Ended::Override(taken))
         );
         assert!(control.holds(&control.right(false)) && control.holds(&control.right(true)));
     }
@@ -572,7 +709,11 @@ mod tests {
         assert!(!safe.is_withdrawn());
         let again = control.observe(&heard(Mode::Stabilized, true, true));
         assert!(again.is_some_and(|taken| !taken.first) && safe.is_withdrawn());
-        assert!(control.overridden().is_some_and(|how| how.contains("STABILIZED")));
+        assert!(
+            control
+                .overridden()
+                .is_some_and(|taken| taken.how.contains("STABILIZED"))
+        );
         control.hand_back();
         assert!(control.overridden().is_none());
         assert!(control.observe(&heard(Mode::Posctl, true, true)).is_none());

@@ -143,10 +143,7 @@ impl<'a> Flying<'a> {
             self.follow(start, target).await
         };
         if let Err(refusal) = &arrived
-            && !matches!(
-                refusal.code,
-                "pilot_override" | "stopped" | "cancelled" | "closed"
-            )
+            && !refusal.is_final()
         {
             self.stay().await;
         }

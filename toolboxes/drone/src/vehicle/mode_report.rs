@@ -4,10 +4,13 @@
 //! before it is known. PX4 answers a request for a heartbeat at once, and before it carries out a command that arrives
 //! later. Therefore a call waits for the mode before it commands, and requests the mode again right before each
 //! command. The second request shows a takeover that happened in between: the command has overridden that takeover, and
-//! the call sends no further one. Read [`Vehicle::hear_mode`].
+//! the call sends no further one. A switch between the second request and the command shows in neither: for that the
+//! armed vehicle is asked to report its mode every 20 ms, and the mode is given back. Read [`Vehicle::hear_mode`].
 
 use std::convert::Infallible;
 use std::future::pending;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use ovos_toolbox_sdk::prelude::*;
@@ -15,7 +18,7 @@ use tokio::time::Instant;
 use tonic::transport::Channel;
 
 use super::{Command, Trouble, Vehicle, lock};
-use crate::guard::{Refusal, refuse};
+use crate::guard::{Mode, Refusal, refuse};
 use crate::mavsdk::mavlink_direct::mavlink_direct_service_client::MavlinkDirectServiceClient;
 use crate::mavsdk::mavlink_direct::{MavlinkMessage, SendMessageRequest};
 
@@ -36,6 +39,11 @@ const SENT: Duration = Duration::from_secs(1);
 pub(super) const AUTOPILOT: u32 = 1;
 const REQUEST_MESSAGE: u32 = 512;
 const HEARTBEAT: f64 = 0.0;
+const SET_MESSAGE_INTERVAL: u32 = 511;
+const CURRENT_MODE: f64 = 436.0;
+const SET_MODE: u32 = 176;
+/// Time within which an overridden pilot's mode is given back; later, another party may have selected the mode.
+const GIVES_BACK: Duration = Duration::from_millis(1500);
 
 impl Vehicle {
     /// Waits until the vehicle reports its mode as it is now. A takeover that it shows is known when this returns.
@@ -98,15 +106,73 @@ impl Vehicle {
         after(self.request_mode(asked), command.perform(channel)).await
     }
 
-    /// Sends the request; the answer comes with the telemetry. Does nothing until the vehicle's number is known.
+    /// Requests a heartbeat; it comes with the telemetry. Does nothing until the vehicle's number is known.
     async fn request_mode(&self, channel: Option<Channel>) {
-        let system = self.heard.borrow().system;
-        let (Some(channel), Some(system)) = (channel, system) else {
+        if let Some(channel) = channel {
+            self.command_long(&channel, REQUEST_MESSAGE, [HEARTBEAT, 0.0, 0.0])
+                .await;
+        }
+    }
+
+    /// Asks the vehicle to report its mode at this interval, or at its own.
+    pub(super) async fn request_modes(&self, channel: &Channel, every: Option<Duration>) {
+        let microseconds = every.map_or(0.0, |every| every.as_secs_f64() * 1e6);
+        self.command_long(channel, SET_MESSAGE_INTERVAL, [CURRENT_MODE, microseconds, 0.0])
+            .await;
+    }
+
+    /// Gives the vehicle back to a pilot whose mode a command of ours has ended: the pilot's switch came between the
+    /// vehicle's report of its mode and the command. Does nothing if the pilot still flies, or if an operator or an
+    /// emergency stop commands the vehicle by then.
+    pub(super) async fn give_back(self: Arc<Self>, mode: Mode) {
+        let Some(number) = mode.manual_number() else {
+            return;
+        };
+        let commands = self.mode_commands.load(Ordering::SeqCst);
+        let until = Instant::now() + GIVES_BACK.max(self.clock.wall(GIVES_BACK));
+        let mut under_way = self.under_way.subscribe();
+        // The command may not have arrived yet; its answer comes after the change of mode.
+        let quiet = under_way.wait_for(|unanswered| unanswered.leading == 0);
+        let _ = tokio::time::timeout_at(until, quiet).await.is_ok();
+        let Some(channel) = self.channel() else { return };
+        let asked = Instant::now();
+        self.request_mode(Some(channel.clone())).await;
+        let mut heard = self.heard.subscribe();
+        let reported = heard.wait_for(|heard| heard.mode_at.is_some_and(|at| at >= asked));
+        // Without an answer to that request, what was heard last counts.
+        let _ = tokio::time::timeout_at(until, reported).await.is_ok();
+        let ended = self.heard.borrow().mode;
+        let ours = ended.is_some_and(|mode| !mode.is_manual() && mode != Mode::Unknown);
+        let others = {
+            let control = lock(&self.control);
+            control.overridden().is_none() || control.safe_calls > 0 || control.stops
+        };
+        if !ours || others || self.mode_commands.load(Ordering::SeqCst) != commands {
+            return;
+        }
+        tracing::warn!(
+            vehicle = self.id,
+            mode = mode.name(),
+            "the vehicle is given back to the pilot"
+        );
+        self.log.write(
+            "give_back",
+            || json!({"vehicle": self.id, "mode": mode, "instead_of": ended}),
+        );
+        let custom = 1.0 + f64::from(u8::from(self.heard.borrow().armed == Some(true))) * 128.0;
+        self.command_long(&channel, SET_MODE, [custom, f64::from(number), 0.0])
+            .await;
+    }
+
+    /// Sends a `COMMAND_LONG` beside MAVSDK's own commands, without its answer.
+    async fn command_long(&self, channel: &Channel, command: u32, params: [f64; 3]) {
+        let Some(system) = self.heard.borrow().system else {
             return;
         };
         let fields = json!({
-            "target_system": system, "target_component": AUTOPILOT, "command": REQUEST_MESSAGE, "confirmation": 0,
-            "param1": HEARTBEAT, "param2": 0.0, "param3": 0.0, "param4": 0.0, "param5": 0.0, "param6": 0.0, "param7": 0.0,
+            "target_system": system, "target_component": AUTOPILOT, "command": command, "confirmation": 0,
+            "param1": params[0], "param2": params[1], "param3": params[2],
+            "param4": 0.0, "param5": 0.0, "param6": 0.0, "param7": 0.0,
         });
         let message = MavlinkMessage {
             message_name: "COMMAND_LONG".to_string(),
@@ -116,7 +182,7 @@ impl Vehicle {
         let request = SendMessageRequest {
             message: Some(message),
         };
-        let mut client = MavlinkDirectServiceClient::new(channel);
+        let mut client = MavlinkDirectServiceClient::new(channel.clone());
         // An older server has no such request, and the mode is then as old as its last report.
         let _ = tokio::time::timeout(SENT, client.send_message(request)).await;
     }

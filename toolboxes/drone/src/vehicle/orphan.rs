@@ -178,7 +178,7 @@ impl Seen {
     fn stop(&self, braking: Braking) -> Option<Command> {
         let (place, velocity) = (self.place?, self.velocity?);
         let in_hold = self.mode.is_none_or(|mode| mode == Mode::Hold);
-        (in_hold && length(velocity) > STILL_MPS).then(|| stop_place(place, velocity, braking))
+        (in_hold && length(velocity) > STILL_MPS).then(|| stop_place(place, velocity, 0.0, braking))
     }
 }
 

@@ -128,7 +128,7 @@ async fn identity(channel: &Channel) -> Result<(u64, String), String> {
 }
 
 /// An integer parameter of the vehicle; `None` when it does not exist or the vehicle does not answer.
-async fn parameter(channel: &Channel, name: &str) -> Result<Option<i32>, String> {
+pub(super) async fn parameter(channel: &Channel, name: &str) -> Result<Option<i32>, String> {
     use param::param_result::Result as Said;
     let mut client = ParamServiceClient::new(channel.clone());
     for _ in 0..PARAMETER_TRIES {

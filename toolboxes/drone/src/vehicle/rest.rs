@@ -3,36 +3,49 @@
 //! Hold alone does not end a flight to a position: PX4 flies it in mode Hold, and a request for the present mode has no
 //! effect. A new target, at the stopping distance, ends it. Read [`Vehicle::command_rest`].
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tonic::transport::Channel;
 
+use super::brake::Brake;
 use super::command::Trouble;
 use super::record::Asker;
 use super::{Command, Telemetry, Vehicle, lock};
-use crate::geo::{Ned, Origin};
-use crate::guard::{Braking, Mode, Pose};
+use crate::geo::{Ned, Origin, distance};
+use crate::guard::{Braking, Mode, Pose, Taken, reaches};
 
 /// A vehicle slower than this is at rest, metres per second: PX4's simulation hovers at up to 0.84 m/s.
 const SLOW_MPS: f64 = 0.9;
 /// A vehicle faster than this in mode Hold may be on a flight to a position, metres per second.
 const FLIES_MPS: f64 = 0.5;
+/// A vehicle that speeds up by more than this has begun to fly, metres per second squared: hovering, PX4's simulation
+/// changes its speed by up to 1.
+const SPEEDS_UP: f64 = 1.0;
 /// A vehicle slows down when its speed falls below this fraction.
 pub(super) const SLOWING: f64 = 0.9;
 /// How long a brake watches before it judges, vehicle time.
 const WATCH: Duration = Duration::from_millis(1500);
+/// Interval of the look whether a braked vehicle is at rest, how long it has to be slow to be called so (it may swing back
+/// to its stop point), and how long it may take, vehicle time: PX4's simulation took up to 9 s from 4 m/s.
+const LOOKS: Duration = Duration::from_millis(100);
+const STAYS: Duration = Duration::from_secs(2);
+const RESTS_WITHIN: Duration = Duration::from_secs(20);
+const LANDS_WITHIN: Duration = Duration::from_secs(150);
 /// How long a vehicle has to stay slow, vehicle time; one that reverses or starts moving is slow for a moment, too.
 const STAY: Duration = Duration::from_millis(700);
 
 /// What telemetry shows of a vehicle after a stop.
 pub(crate) enum Resting {
-    /// It stands, lands, or holds and is slow or slows down.
+    /// It stands, lands, or holds and is slow.
     Yes,
+    /// It holds and slows down, and is at rest in about this many seconds.
+    Braking(f64),
     /// Not yet.
     No,
-    /// Not yet, and another party flies it; the text says how.
-    Foreign(String),
+    /// Not yet, and another party flies it.
+    Foreign(Taken),
 }
 
 /// What a brake has observed.
@@ -57,15 +70,29 @@ pub(super) struct Flight {
 }
 
 /// Commands the position at the vehicle's stopping distance, at its present height. The vehicle would overshoot a
-/// nearer one and fly back.
+/// nearer one and fly back. One that accelerates becomes faster before it obeys.
 fn stop_point(pose: &Pose, braking: Braking) -> Command {
-    stop_place((pose.lat, pose.lon, pose.amsl_m), pose.velocity, braking)
+    let at = (pose.lat, pose.lon, pose.amsl_m);
+    stop_place(at, pose.velocity, pose.speeds_up(), braking)
 }
 
-/// The same command as that of `stop_point`, from latitude, longitude and metres above sea level.
-pub(super) fn stop_place((lat, lon, amsl_m): (f64, f64, f64), velocity: Ned, braking: Braking) -> Command {
+/// The same command as that of `stop_point`, from latitude, longitude and metres above sea level, and the acceleration in
+/// the direction of the velocity, metres per second squared.
+pub(super) fn stop_place(
+    (lat, lon, amsl_m): (f64, f64, f64),
+    velocity: Ned,
+    mps2: f64,
+    braking: Braking,
+) -> Command {
     let flat_mps = velocity[0].hypot(velocity[1]);
-    let lead_s = braking.metres(flat_mps) / flat_mps.max(0.01);
+    let fastest = reaches(flat_mps, f64::INFINITY, Some(mps2));
+    // A vehicle that hovers has no direction in which it would go on.
+    let fastest = if flat_mps < SLOW_MPS && mps2 < SPEEDS_UP {
+        flat_mps
+    } else {
+        fastest
+    };
+    let lead_s = braking.metres(fastest) / flat_mps.max(0.01);
     let (lat, lon) = Origin { lat, lon }.global(velocity[0] * lead_s, velocity[1] * lead_s);
     Command::Goto {
         lat,
@@ -97,6 +124,17 @@ impl Vehicle {
     pub(crate) fn flies_in_hold(&self, heard: &Telemetry) -> bool {
         let fast = heard.pose().is_some_and(|pose| pose.speed() > FLIES_MPS);
         self.repositioning.load(Ordering::SeqCst) || heard.mode == Some(Mode::Hold) && fast
+    }
+
+    /// Whether it hovers in mode Hold and is on no flight to a position, of ours or of another party.
+    pub(super) fn holds_still(&self, heard: &Telemetry) -> bool {
+        let present = heard.present.is_none_or(|present| present.mode == Mode::Hold);
+        let still = |pose: Pose| pose.speed() < SLOW_MPS && pose.speeds_up() < SPEEDS_UP;
+        heard.mode == Some(Mode::Hold)
+            && present
+            && heard.in_air == Some(true)
+            && !self.repositioning.load(Ordering::SeqCst)
+            && heard.pose().is_some_and(still)
     }
 
     /// The command that stops a flight to a position in mode Hold, if the vehicle's position is known.
@@ -194,7 +232,9 @@ impl Vehicle {
             }
         }
         let now = self.telemetry();
-        let slowing = slows(before, now.pose().map(|pose| pose.speed()));
+        // After a stop while it sped up, the vehicle becomes faster for up to a second, and slows down only then.
+        let brakes = now.pose().is_some_and(|pose| pose.speeds_up() < -SPEEDS_UP);
+        let slowing = brakes || slows(before, now.pose().map(|pose| pose.speed()));
         if now.mode == Some(rest) && slowing {
             Seen::Slowing
         } else {
@@ -205,16 +245,74 @@ impl Vehicle {
     /// Whether telemetry shows that a stop takes effect.
     pub(crate) fn resting(&self) -> Resting {
         let heard = self.telemetry();
-        let slow = slows(*lock(&self.braked_at_mps), heard.pose().map(|pose| pose.speed()));
-        let holds = match heard.mode {
-            Some(Mode::Land) => true,
-            Some(Mode::Hold) => slow,
-            _ => false,
-        };
-        if heard.heard.is_none() || !heard.may_move() || heard.link_ok() && holds {
+        if heard.heard.is_none() || !heard.may_move() {
             return Resting::Yes;
         }
+        let pose = heard.pose();
+        match (heard.mode, pose) {
+            _ if !heard.link_ok() => {}
+            (Some(Mode::Land), _) => return Resting::Yes,
+            (Some(Mode::Hold), Some(pose)) if pose.speed() < SLOW_MPS => return Resting::Yes,
+            (Some(Mode::Hold), Some(pose)) => {
+                let slower = slows(*lock(&self.braked_at_mps), Some(pose.speed()));
+                if slower || pose.speeds_up() < -SPEEDS_UP {
+                    return Resting::Braking(pose.speed() / self.config.flight_limits.braking.mps2);
+                }
+            }
+            _ => {}
+        }
         self.overridden().map_or(Resting::No, Resting::Foreign)
+    }
+
+    /// Reports as an event when the vehicle has come to rest after a brake, or that it has not. Says nothing when a later
+    /// brake, another call or another party has priority.
+    ///
+    /// # Cancel safety
+    /// When dropped, nothing is reported.
+    pub(super) async fn tell_rest(self: Arc<Self>, brake: Brake) {
+        let began = tokio::time::Instant::now();
+        let from = self.heard.borrow().pose().map(|pose| pose.ned);
+        let (mut heard_for, mut slow_for) = (Duration::ZERO, Duration::ZERO);
+        let limit = if brake.rest == Mode::Land {
+            LANDS_WITHIN
+        } else {
+            RESTS_WITHIN
+        };
+        loop {
+            self.clock.sleep(LOOKS).await;
+            if self.superseded(&brake) || self.knows_better(&brake) {
+                return;
+            }
+            if !self.is_heard() {
+                slow_for = Duration::ZERO;
+                continue;
+            }
+            heard_for += LOOKS;
+            let heard = self.telemetry();
+            let pose = heard.pose();
+            let slow = heard.mode == Some(brake.rest) && pose.is_some_and(|pose| pose.speed() < SLOW_MPS);
+            let stands = heard.armed == Some(false) || heard.on_ground();
+            slow_for = if slow && brake.rest == Mode::Hold {
+                slow_for + LOOKS
+            } else {
+                Duration::ZERO
+            };
+            let rests = stands || slow_for >= STAYS;
+            if !rests && heard_for < limit {
+                continue;
+            }
+            let moved_m = from.zip(pose).map(|(from, pose)| distance(from, pose.ned));
+            let round = |value: f64| (value * 10.0).round() / 10.0;
+            let told = ovos_toolbox_sdk::serde_json::json!({
+                "vehicle": self.id, "brake": brake.number, "emergency": brake.emergency, "mode": heard.mode,
+                "after_s": round(self.clock.since(began).as_secs_f64()), "moved_m": moved_m.map(round),
+                "speed_mps": pose.map(|pose| round(pose.speed())),
+            });
+            let kind = if rests { "at_rest" } else { "not_at_rest" };
+            self.log.write(kind, || told.clone());
+            self.event(kind, told);
+            return;
+        }
     }
 }
 

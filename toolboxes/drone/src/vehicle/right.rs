@@ -6,13 +6,15 @@ use std::sync::{Arc, OnceLock};
 
 use tokio_util::sync::CancellationToken;
 
+use crate::guard::Taken;
+
 /// Why running calls were ended.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Ended {
     /// A halt: cancelled, timed out, or an emergency stop.
     Halted,
     /// Another party has taken over, and how.
-    Override(String),
+    Override(Taken),
     /// The battery is below the reserve; says what is done about it.
     Battery(String),
     /// The toolbox is closing.

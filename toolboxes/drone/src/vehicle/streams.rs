@@ -3,6 +3,7 @@
 //! One task per stream, opened once per connection. Sends no commands and decides nothing. Read [`listen`].
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use ovos_toolbox_sdk::prelude::*;
@@ -11,7 +12,8 @@ use tokio::time::Instant;
 use tonic::transport::Channel;
 
 use super::mode_report::AUTOPILOT;
-use super::telemetry::{Battery, Mission, Place, Seen};
+use super::recognise::parameter;
+use super::telemetry::{Battery, Mission, Place, Present, Seen};
 use super::{Telemetry, Vehicle};
 use crate::guard::{Checks, Health, Landed, Mode};
 use crate::mavsdk::camera::camera_service_client::CameraServiceClient;
@@ -85,7 +87,7 @@ pub(super) fn listen(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut Jo
             {
                 let place = [p.north_m, p.east_m, p.down_m].map(f64::from);
                 let velocity = [v.north_m_s, v.east_m_s, v.down_m_s].map(f64::from);
-                heard.local = Some(Seen::now((place, velocity)));
+                heard.moved(place, velocity);
             }
         }
     );
@@ -227,6 +229,7 @@ pub(super) fn listen(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut Jo
         }
     );
     cameras(vehicle, channel, streams);
+    modes(vehicle, channel, streams);
     arming_checks(vehicle, channel, streams);
     range_sensors(vehicle, channel, streams);
 }
@@ -295,6 +298,16 @@ fn cameras(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut JoinSet<Opti
     });
 }
 
+/// How often an armed vehicle is asked for its mode: a pilot who took over 20 ms before a command of ours was overridden
+/// by it.
+const MODES_EVERY: Duration = Duration::from_millis(20);
+/// Reports farther apart than this are not those that were asked for, vehicle time.
+const MODES_RARE: Duration = Duration::from_millis(1200);
+/// How long to wait before asking again.
+const MODES_ASKED: Duration = Duration::from_secs(2);
+/// How long a vehicle may send no mode at all before it is asked.
+const MODES_SILENT: Duration = Duration::from_secs(3);
+
 /// Waits for a camera's heartbeat, and stores the vehicle's number from the autopilot's.
 async fn camera_heard(vehicle: &Arc<Vehicle>, channel: &Channel) -> Result<(), String> {
     let request = mavlink_direct::SubscribeMessageRequest {
@@ -306,8 +319,12 @@ async fn camera_heard(vehicle: &Arc<Vehicle>, channel: &Channel) -> Result<(), S
         .await;
     let mut stream = match asked {
         Ok(stream) => stream.into_inner(),
-        // An older server has no such subscription.
-        Err(status) if status.code() == tonic::Code::Unimplemented => return Ok(()),
+        // An older server has no such subscription; PX4 also keeps its type as a parameter.
+        Err(status) if status.code() == tonic::Code::Unimplemented => {
+            let kind = parameter(channel, "MAV_TYPE").await?;
+            vehicle.hear(|heard| heard.kind = kind.and_then(|kind| u64::try_from(kind).ok()));
+            return Ok(());
+        }
         Err(status) => return Err(failed(&status)),
     };
     let (mut camera, mut autopilot) = (false, false);
@@ -316,7 +333,11 @@ async fn camera_heard(vehicle: &Arc<Vehicle>, channel: &Channel) -> Result<(), S
         let Some(heartbeat) = message else { continue };
         if heartbeat.component_id == AUTOPILOT && !autopilot {
             autopilot = true;
-            vehicle.hear(|heard| heard.system = Some(heartbeat.system_id));
+            let kind = field(&heartbeat, "type");
+            vehicle.hear(|heard| {
+                heard.system = Some(heartbeat.system_id);
+                heard.kind = kind;
+            });
         }
         camera |= is_camera(&heartbeat);
         if camera && autopilot {
@@ -327,11 +348,56 @@ async fn camera_heard(vehicle: &Arc<Vehicle>, channel: &Channel) -> Result<(), S
 }
 
 fn is_camera(heartbeat: &mavlink_direct::MavlinkMessage) -> bool {
-    let of_type = || {
-        let fields: Value = serde_json::from_str(&heartbeat.fields_json).ok()?;
-        Some(fields["type"] == CAMERA_TYPE)
-    };
-    CAMERAS.contains(&heartbeat.component_id) || of_type().unwrap_or(false)
+    CAMERAS.contains(&heartbeat.component_id) || field(heartbeat, "type") == Some(CAMERA_TYPE)
+}
+
+/// A whole number in a MAVLink message.
+fn field(message: &mavlink_direct::MavlinkMessage, name: &str) -> Option<u64> {
+    let fields: Value = serde_json::from_str(&message.fields_json).ok()?;
+    fields[name].as_u64()
+}
+
+/// Reads the vehicle's mode as it changes. By itself PX4 sends it every two seconds. Asked for a shorter interval, PX4 sends
+/// it that soon after a change, and otherwise twice a second: an armed vehicle is asked for that. An older vehicle or
+/// server does not have this message, and then the mode is as old as the last heartbeat.
+fn modes(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut JoinSet<Option<String>>) {
+    let (vehicle, channel) = (Arc::clone(vehicle), channel.clone());
+    streams.spawn(async move {
+        let request = mavlink_direct::SubscribeMessageRequest {
+            message_name: "CURRENT_MODE".to_string(),
+        };
+        let mut client = MavlinkDirectServiceClient::new(channel.clone());
+        let Ok(stream) = client.subscribe_message(request).await else {
+            return None;
+        };
+        let mut stream = stream.into_inner();
+        let (mut last, mut asked) = (None::<Instant>, None::<Instant>);
+        loop {
+            let message = tokio::time::timeout(MODES_SILENT, stream.next()).await;
+            let now = Instant::now();
+            let present = match message {
+                Ok(Some(Ok(message))) => message.message.filter(|one| one.component_id == AUTOPILOT),
+                // The other streams notice that the server has gone.
+                Ok(_) => return None,
+                Err(_) => None,
+            };
+            let gap = last.map(|at| now - at);
+            if let Some(message) = present {
+                last = Some(now);
+                let mode = |name| field(&message, name).map(Mode::of_px4);
+                if let (Some(mode), Some(intended)) = (mode("custom_mode"), mode("intended_custom_mode")) {
+                    vehicle.hear(|heard| heard.present = Some(Present { mode, intended }));
+                }
+            }
+            let armed = vehicle.telemetry().armed == Some(true);
+            let rare = gap.is_none_or(|gap| gap > vehicle.clock.wall(MODES_RARE));
+            if armed == rare && asked.is_none_or(|at| now - at > MODES_ASKED) {
+                asked = Some(now);
+                let every = armed.then(|| vehicle.clock.vehicle(MODES_EVERY));
+                vehicle.request_modes(&channel, every).await;
+            }
+        }
+    });
 }
 
 /// Why the vehicle would not arm. PX4 reports it as events, whose texts mavsdk_server first reads from the vehicle.

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::clock::Clock;
 use crate::geo::{Ned, Origin, length};
 use crate::guard::{Checks, HOME_M, Health, Home, Landed, Mode, POSE_MAX_AGE_S, Pose};
 
@@ -50,8 +51,17 @@ pub(crate) struct Battery {
 pub(crate) struct Text {
     /// Sequence number, so that a caller can tell which texts came later.
     pub(crate) number: u64,
+    pub(super) at: Instant,
     pub(crate) severity: &'static str,
     pub(crate) text: Arc<str>,
+}
+
+/// What PX4 reports of its mode in `CURRENT_MODE`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Present {
+    pub(crate) mode: Mode,
+    /// The mode that a user selected; a failsafe changes the mode and not this.
+    pub(crate) intended: Mode,
 }
 
 /// Progress of a mission.
@@ -72,12 +82,18 @@ pub(crate) struct Telemetry {
     pub(super) booted_us: u64,
     /// Its number in MAVLink, once an autopilot's heartbeat was seen.
     pub(super) system: Option<u32>,
+    /// Its type in MAVLink (`MAV_TYPE`), once an autopilot's heartbeat was seen.
+    pub(crate) kind: Option<u64>,
     /// Number of consecutive messages whose time since boot goes back.
     pub(super) behind: u32,
     /// Number of restarts detected.
     pub(crate) boots: u32,
     pub(crate) place: Option<Seen<Place>>,
     pub(crate) local: Option<Seen<(Ned, Ned)>>,
+    /// The velocities of the last [`ACCELERATES`], oldest first.
+    pub(super) velocities: VecDeque<(Instant, Ned)>,
+    /// Converts the time between messages; real time when it is missing.
+    pub(super) clock: Option<Clock>,
     pub(crate) yaw_deg: Option<Seen<f64>>,
     pub(crate) armed: Option<bool>,
     pub(crate) in_air: Option<bool>,
@@ -85,6 +101,9 @@ pub(crate) struct Telemetry {
     pub(crate) mode: Option<Mode>,
     /// When the mode was last reported.
     pub(crate) mode_at: Option<Instant>,
+    /// The mode in PX4's last `CURRENT_MODE`, many times a second from an armed vehicle. It shows a switch of which the
+    /// heartbeats of `mode` show nothing; the two come by different streams, in any order.
+    pub(crate) present: Option<Present>,
     pub(crate) health: Option<Health>,
     /// Its arming checks.
     pub(crate) checks: Option<Checks>,
@@ -112,6 +131,23 @@ pub(crate) struct Telemetry {
     /// Latitude and longitude of the first home; the centre of a round fence stays there.
     pub(crate) anchor: Option<(f64, f64)>,
 }
+
+/// A status text may explain a change of mode that is shown within this time: modes come once a second.
+const RECENT: Duration = Duration::from_secs(3);
+/// Words of PX4's status texts about its failsafes, in lower case.
+const FAILSAFE_WORDS: [&str; 5] = [
+    "failsafe",
+    "battery level",
+    "geofence",
+    "connection lost",
+    "control lost",
+];
+
+/// Time over which the acceleration is taken, vehicle time: longer than the noise of a velocity, shorter than PX4 takes to
+/// build an acceleration up.
+const ACCELERATES: Duration = Duration::from_millis(400);
+/// Velocities closer together than this say nothing about the acceleration, seconds.
+const APART_S: f64 = 0.08;
 
 /// Texts that are kept; one or two explain a refusal.
 const TEXTS: usize = 16;
@@ -141,6 +177,8 @@ impl Telemetry {
                 connected: self.connected,
                 heard: self.heard,
                 system: self.system,
+                kind: self.kind,
+                clock: self.clock,
                 boots: self.boots + 1,
                 texts_so_far: self.texts_so_far,
                 camera: self.camera,
@@ -150,6 +188,33 @@ impl Telemetry {
             };
         }
         (self.booted_us, self.behind) = (booted_us, 0);
+    }
+
+    /// Stores a position and a velocity in the local frame.
+    pub(super) fn moved(&mut self, ned: Ned, velocity: Ned) {
+        let now = Seen::now((ned, velocity));
+        let over = self.clock.map_or(ACCELERATES, |clock| clock.wall(ACCELERATES));
+        self.velocities.push_back((now.at, velocity));
+        while let Some((at, _)) = self.velocities.front()
+            && now.at.duration_since(*at) > over
+        {
+            self.velocities.pop_front();
+        }
+        self.local = Some(now);
+    }
+
+    /// The acceleration over the last [`ACCELERATES`], metres per second squared; zero when too little was heard.
+    fn acceleration(&self) -> Ned {
+        let (Some((from, before)), Some((to, now))) = (self.velocities.front(), self.velocities.back())
+        else {
+            return [0.0; 3];
+        };
+        let wall = to.duration_since(*from);
+        let passed_s = self.clock.map_or(wall, |clock| clock.vehicle(wall)).as_secs_f64();
+        if passed_s < APART_S {
+            return [0.0; 3];
+        }
+        std::array::from_fn(|axis| (now[axis] - before[axis]) / passed_s)
     }
 
     /// The pose, if it is fresh.
@@ -178,6 +243,7 @@ impl Telemetry {
         Some(Pose {
             ned,
             velocity,
+            acceleration: self.acceleration(),
             yaw_deg: yaw.value,
             alt_m: self
                 .home
@@ -228,6 +294,7 @@ impl Telemetry {
         let number = self.texts_so_far;
         self.texts.push_back(Text {
             number,
+            at: Instant::now(),
             severity,
             text: text.into(),
         });
@@ -242,6 +309,19 @@ impl Telemetry {
             .map(|text| &*text.text)
             .collect();
         (!words.is_empty()).then(|| words.join("; "))
+    }
+
+    /// The last of the recent status texts in which the vehicle speaks of a failsafe.
+    pub(super) fn failsafe_words(&self) -> Option<String> {
+        let names_it = |text: &&Text| {
+            let words = text.text.to_lowercase();
+            text.at.elapsed() < RECENT && FAILSAFE_WORDS.iter().any(|word| words.contains(word))
+        };
+        self.texts
+            .iter()
+            .rev()
+            .find(names_it)
+            .map(|text| text.text.to_string())
     }
 
     /// The last status text of severity warning or worse.
@@ -295,6 +375,7 @@ impl Telemetry {
             north_m,
             east_m,
             down_m,
+            amsl_m: place.value.amsl_m - (down_m - ned[2]),
             centre: origin.local(lat, lon),
         });
     }

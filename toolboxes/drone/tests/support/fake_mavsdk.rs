@@ -35,6 +35,8 @@ use drone::mavsdk;
 const TICK_S: f64 = 0.02;
 /// Interval at which mavsdk_server repeats setpoints, seconds.
 const REPEAT_S: f64 = 0.05;
+/// Interval at which PX4 reports its mode with its intention by itself, seconds.
+const MODES_S: f64 = 2.0;
 /// How long it continues after a start in another mode, seconds.
 const GRACE_S: f64 = 3.0;
 
@@ -63,6 +65,10 @@ pub(crate) struct Sim {
     pub(crate) mode_reports: ModeReports,
     /// How long requests and commands take to reach the vehicle, seconds.
     pub(crate) delay_s: f64,
+    /// How much longer commands take than requests, seconds: a pilot may take over in between.
+    pub(crate) command_delay_s: f64,
+    /// Interval at which the vehicle reports its mode with its intention (`CURRENT_MODE`), seconds; `None`: an older one.
+    pub(crate) modes_every_s: Option<f64>,
     /// Whether the link is down in both directions.
     pub(crate) silent: bool,
     /// Error of the vehicle's height estimate, metres. PX4 resets home at take-off, so this shows as a height above
@@ -105,6 +111,8 @@ impl FakeMavsdk {
                 tells_health: true,
                 mode_reports: ModeReports::Asked,
                 delay_s: 0.0,
+                command_delay_s: 0.0,
+                modes_every_s: Some(MODES_S),
                 silent: false,
                 height_error_m: 0.0,
                 batteries: Some(Vec::new()),

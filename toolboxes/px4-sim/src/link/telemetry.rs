@@ -4,13 +4,13 @@
 
 use mavlink::dialects::common::{
     ALTITUDE_DATA, ATTITUDE_DATA, ATTITUDE_QUATERNION_DATA, AUTOPILOT_VERSION_DATA, BATTERY_STATUS_DATA,
-    DISTANCE_SENSOR_DATA, EXTENDED_SYS_STATE_DATA, GLOBAL_POSITION_INT_DATA, GPS_RAW_INT_DATA, GpsFixType,
-    HEARTBEAT_DATA, HOME_POSITION_DATA, LOCAL_POSITION_NED_DATA, MISSION_CURRENT_DATA,
-    MISSION_ITEM_REACHED_DATA, MavAutopilot, MavBatteryChargeState, MavBatteryFault, MavBatteryFunction,
-    MavBatteryMode, MavBatteryType, MavDistanceSensor, MavLandedState, MavMessage, MavModeFlag,
-    MavProtocolCapability, MavSensorOrientation, MavSeverity, MavState, MavSysStatusSensor,
-    MavSysStatusSensorExtended, MavType, MavVtolState, MissionState, PING_DATA, RC_CHANNELS_DATA,
-    STATUSTEXT_DATA, SYS_STATUS_DATA, TIMESYNC_DATA, VFR_HUD_DATA,
+    CURRENT_MODE_DATA, DISTANCE_SENSOR_DATA, EXTENDED_SYS_STATE_DATA, GLOBAL_POSITION_INT_DATA,
+    GPS_RAW_INT_DATA, GpsFixType, HEARTBEAT_DATA, HOME_POSITION_DATA, LOCAL_POSITION_NED_DATA,
+    MISSION_CURRENT_DATA, MISSION_ITEM_REACHED_DATA, MavAutopilot, MavBatteryChargeState, MavBatteryFault,
+    MavBatteryFunction, MavBatteryMode, MavBatteryType, MavDistanceSensor, MavLandedState, MavMessage,
+    MavModeFlag, MavProtocolCapability, MavSensorOrientation, MavSeverity, MavStandardMode, MavState,
+    MavSysStatusSensor, MavSysStatusSensorExtended, MavType, MavVtolState, MissionState, PING_DATA,
+    RC_CHANNELS_DATA, STATUSTEXT_DATA, SYS_STATUS_DATA, TIMESYNC_DATA, VFR_HUD_DATA,
 };
 
 use super::{Peer, metadata};
@@ -36,6 +36,7 @@ pub(super) const BATTERY_STATUS: u32 = 147;
 pub(super) const AUTOPILOT_VERSION: u32 = 148;
 pub(super) const HOME_POSITION: u32 = 242;
 pub(super) const EXTENDED_SYS_STATE: u32 = 245;
+pub(super) const CURRENT_MODE: u32 = 436;
 const COMPONENT_METADATA: u32 = 397;
 
 /// The firmware version that it reports: 1.16.1, a release.
@@ -64,6 +65,7 @@ pub(super) fn message(vehicle: &Vehicle, nonce: u64, id: u32) -> Vec<MavMessage>
         AUTOPILOT_VERSION => vec![version(nonce)],
         HOME_POSITION if vehicle.health.home => vec![home(vehicle)],
         EXTENDED_SYS_STATE => vec![landed(vehicle)],
+        CURRENT_MODE => vec![current_mode(vehicle)],
         COMPONENT_METADATA => metadata::announce(vehicle).into_iter().collect(),
         _ => Vec::new(),
     }
@@ -74,7 +76,7 @@ fn heartbeat(vehicle: &Vehicle) -> MavMessage {
     let armed = vehicle.armed();
     MavMessage::HEARTBEAT(HEARTBEAT_DATA {
         custom_mode: vehicle.mode().custom_mode(),
-        mavtype: MavType::MAV_TYPE_QUADROTOR,
+        mavtype: kind(vehicle),
         autopilot: MavAutopilot::MAV_AUTOPILOT_PX4,
         base_mode: if armed {
             custom | MavModeFlag::MAV_MODE_FLAG_SAFETY_ARMED
@@ -87,6 +89,27 @@ fn heartbeat(vehicle: &Vehicle) -> MavMessage {
             MavState::MAV_STATE_STANDBY
         },
         mavlink_version: 3,
+    })
+}
+
+/// The vehicle type of the parameter `MAV_TYPE`.
+fn kind(vehicle: &Vehicle) -> MavType {
+    match vehicle.params.int("MAV_TYPE") {
+        1 => MavType::MAV_TYPE_FIXED_WING,
+        2 => MavType::MAV_TYPE_QUADROTOR,
+        10 => MavType::MAV_TYPE_GROUND_ROVER,
+        13 => MavType::MAV_TYPE_HEXAROTOR,
+        14 => MavType::MAV_TYPE_OCTOROTOR,
+        22 => MavType::MAV_TYPE_VTOL_FIXEDROTOR,
+        _ => MavType::MAV_TYPE_GENERIC,
+    }
+}
+
+fn current_mode(vehicle: &Vehicle) -> MavMessage {
+    MavMessage::CURRENT_MODE(CURRENT_MODE_DATA {
+        custom_mode: vehicle.mode().custom_mode(),
+        intended_custom_mode: vehicle.intended().custom_mode(),
+        standard_mode: MavStandardMode::MAV_STANDARD_MODE_NON_STANDARD,
     })
 }
 

@@ -6,7 +6,7 @@
 use super::{Landed, Notice, Plan, Setpoint, Vehicle, motion, severity};
 use crate::{
     fence::Fence,
-    geo::Ned,
+    geo::{Ned, horizontal},
     log::{Ack, Cause, What},
     mission::Mission,
     mode::Mode,
@@ -191,6 +191,8 @@ impl Vehicle {
             return self.command("reposition", ack);
         }
         self.enter(Mode::Hold, Cause::Command);
+        let way = horizontal([north - at[0], east - at[1], 0.0]);
+        self.leg_peak = motion::peak(way).max(horizontal(self.body.velocity));
         self.plan = Plan::GoTo {
             place: [north, east, down.min(0.0)],
             yaw,

@@ -18,6 +18,14 @@ pub(super) const REACTION_S: f64 = 0.35;
 pub(super) const BRAKING: f64 = 1.65;
 /// Greatest acceleration, metres per second squared.
 pub(super) const ACCELERATION: f64 = 6.0;
+/// Greatest horizontal acceleration of PX4's own flights (`MPC_ACC_HOR`), metres per second squared.
+pub(super) const AUTO_ACCELERATION: f64 = 3.0;
+/// Jerk with which they end an acceleration (`MPC_JERK_AUTO`), metres per second cubed.
+const AUTO_JERK: f64 = 4.0;
+/// By how much the velocity setpoint of an accelerating vehicle runs ahead of it, seconds.
+const SETPOINT_AHEAD_S: f64 = 0.35;
+/// How long it reacts longer to a stop for each metre per second squared, seconds: fitted to the recorded stops.
+pub(super) const SURGE_S: f64 = 0.15;
 /// Gain of the position loop, per second (`MPC_XY_P`).
 const POSITION_GAIN: f64 = 0.95;
 /// Gain of the heading loop, per second: a quarter turn takes about a second, as measured.
@@ -41,6 +49,16 @@ pub(super) fn stops_within(metres: f64) -> f64 {
     BRAKING * ((lag * lag + 2.0 * metres / BRAKING).sqrt() - lag)
 }
 
+/// By how much a vehicle that accelerates becomes faster after it was told to stop, metres per second.
+pub(super) fn surge(acceleration: f64) -> f64 {
+    acceleration * SETPOINT_AHEAD_S + acceleration * acceleration / (2.0 * AUTO_JERK)
+}
+
+/// The highest speed on a flight of this length from rest to rest, metres per second.
+pub(super) fn peak(metres: f64) -> f64 {
+    (AUTO_JERK * (metres / 2.0).powi(2)).cbrt()
+}
+
 /// A velocity command.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Want {
@@ -52,6 +70,8 @@ pub struct Want {
     pub yaw_rate: f64,
     /// Greatest horizontal deceleration, metres per second squared.
     pub braking: f64,
+    /// Greatest horizontal acceleration, metres per second squared.
+    pub accelerating: f64,
 }
 
 impl Want {
@@ -63,6 +83,7 @@ impl Want {
             lag,
             yaw_rate: 0.0,
             braking: ACCELERATION,
+            accelerating: ACCELERATION,
         }
     }
 }
@@ -78,6 +99,8 @@ pub struct Body {
     pub yaw: f64,
     /// Turn rate in radians per second.
     pub yaw_rate: f64,
+    /// Horizontal acceleration along the velocity, metres per second squared.
+    pub acceleration: f64,
 }
 
 impl Body {
@@ -116,16 +139,18 @@ impl Body {
         let mut change: Ned = std::array::from_fn(|axis| (want.velocity[axis] - self.velocity[axis]) * share);
         let slows = change[0] * self.velocity[0] + change[1] * self.velocity[1] < 0.0;
         let flat = change[0].hypot(change[1]);
-        let flat_most = if slows { want.braking * dt } else { most };
+        let flat_most = dt * if slows { want.braking } else { want.accelerating };
         if flat > flat_most {
             change[0] *= flat_most / flat;
             change[1] *= flat_most / flat;
         }
         change[2] = change[2].clamp(-most, most);
+        let before = self.velocity[0].hypot(self.velocity[1]);
         for (axis, change) in change.into_iter().enumerate() {
             self.velocity[axis] += change;
             self.position[axis] += self.velocity[axis] * dt;
         }
+        self.acceleration = (self.velocity[0].hypot(self.velocity[1]) - before) / dt;
         self.yaw_rate = want.yaw_rate;
         self.yaw = wrap(self.yaw + self.yaw_rate * dt);
         self.meet_ground();
@@ -198,6 +223,7 @@ mod tests {
                 lag: POSITION_LAG,
                 yaw_rate: body.turning_to(1.0, 3.0),
                 braking: ACCELERATION,
+                accelerating: ACCELERATION,
             };
             body.follow(want, 0.01);
             time += 0.01;

@@ -23,6 +23,8 @@ const LAND_SPEED: f64 = 0.4;
 const LAND_APPROACH_SPEED: f64 = 0.7;
 /// Turn rate limit of offboard, radians per second.
 const OFFBOARD_TURN: f64 = 2.8;
+/// A vehicle with this acceleration brakes, metres per second squared.
+const SLOWS: f64 = -0.5;
 /// Radius within which it is at home, metres.
 const HOME_RADIUS_M: f64 = 1.0;
 
@@ -42,12 +44,23 @@ impl Vehicle {
             return;
         }
         let mut want = self.want();
-        let flat_speed = self.body.velocity[0].hypot(self.body.velocity[1]);
+        self.own_cruise = self.cruise_of_plan();
+        if self.own_cruise.is_some() && self.has(Quirk::StopsSurge) {
+            want.accelerating = motion::AUTO_ACCELERATION;
+        }
+        let [north, east, _] = self.body.velocity;
+        let flat_speed = north.hypot(east);
         if self.has(Quirk::SlowBraking) {
             want.braking = motion::BRAKING;
             if self.time() < self.reacts_at && flat_speed > 0.0 {
-                want.velocity[0] = self.body.velocity[0];
-                want.velocity[1] = self.body.velocity[1];
+                let faster = self.surges_to.max(flat_speed) / flat_speed;
+                want.velocity[0] = north * faster;
+                want.velocity[1] = east * faster;
+                want.lag = if faster > 1.0 {
+                    motion::POSITION_LAG
+                } else {
+                    want.lag
+                };
             }
         }
         let push = self.push();
@@ -57,10 +70,31 @@ impl Vehicle {
         self.body.follow(want, dt);
     }
 
-    /// Starts the reaction time after a new command.
+    /// Starts the reaction time after a new command. A vehicle that accelerates in a flight of PX4's own becomes faster
+    /// first, at most as fast as that flight.
     pub(super) fn react(&mut self) {
-        if self.time() >= self.reacts_at {
-            self.reacts_at = self.time() + motion::REACTION_S;
+        // A vehicle that slows down already goes on to: PX4 plans the new stop from its present deceleration.
+        let slows = self.has(Quirk::StopsSurge) && self.body.acceleration < SLOWS;
+        if self.time() < self.reacts_at || slows {
+            return;
+        }
+        self.reacts_at = self.time() + motion::REACTION_S;
+        self.surges_to = 0.0;
+        if let Some(cruise) = self.own_cruise.filter(|_| self.has(Quirk::StopsSurge)) {
+            let acceleration = self.body.acceleration.clamp(0.0, motion::AUTO_ACCELERATION);
+            let [north, east, _] = self.body.velocity;
+            self.surges_to = (north.hypot(east) + motion::surge(acceleration)).min(cruise);
+            self.reacts_at += acceleration * motion::SURGE_S;
+        }
+    }
+
+    /// The set speed of the flight, if it is one of PX4's own.
+    fn cruise_of_plan(&self) -> Option<f64> {
+        match self.plan {
+            Plan::GoTo { speeds, .. } => Some(speeds.cruise.min(self.leg_peak)),
+            Plan::Mission => Some(self.cruise(self.mission.speed).cruise),
+            Plan::Stay { .. } | Plan::Return { .. } => Some(self.cruise(None).cruise),
+            _ => None,
         }
     }
 
@@ -102,6 +136,7 @@ impl Vehicle {
             lag: motion::POSITION_LAG,
             yaw_rate: self.body.turning_to(yaw, limit),
             braking: motion::ACCELERATION,
+            accelerating: motion::ACCELERATION,
         }
     }
 
@@ -123,6 +158,7 @@ impl Vehicle {
                 lag: motion::POSITION_LAG,
                 yaw_rate: 0.0,
                 braking: motion::ACCELERATION,
+                accelerating: motion::ACCELERATION,
             };
         }
         let pushed = length(self.push());
@@ -226,6 +262,7 @@ impl Vehicle {
                     lag: motion::POSITION_LAG,
                     yaw_rate: turn(yaw, 0.0),
                     braking: motion::ACCELERATION,
+                    accelerating: motion::ACCELERATION,
                 }
             }
             Setpoint::Velocity {
@@ -237,12 +274,14 @@ impl Vehicle {
                 lag: self.lag(motion::VELOCITY_LAG),
                 yaw_rate: turn(yaw, yaw_rate),
                 braking: motion::ACCELERATION,
+                accelerating: motion::ACCELERATION,
             },
             Setpoint::BodyVelocity { velocity, yaw_rate } => Want {
                 velocity: self.to_world(velocity),
                 lag: self.lag(motion::VELOCITY_LAG),
                 yaw_rate,
                 braking: motion::ACCELERATION,
+                accelerating: motion::ACCELERATION,
             },
         }
     }

@@ -2,6 +2,13 @@
 
 use super::*;
 
+fn taken(failsafe: bool) -> Taken {
+    Taken {
+        how: "a pilot".into(),
+        failsafe,
+    }
+}
+
 fn code(tool: &str, facts: &Facts) -> &'static str {
     let row = row(tool).unwrap();
     require(row.needs, facts, &Limits::default()).map_or_else(|refusal| refusal.code, |()| "ok")
@@ -49,6 +56,15 @@ fn needs_that_do_not_hold_are_refused_and_so_are_unknown_ones() {
             "not_trusted",
         ),
         (&all_motion, |f| f.link_ok = false, "link_down"),
+        // A fixed wing, a VTOL, a rover, a helicopter, and a vehicle that has not reported what it is.
+        (&all_motion, |f| f.kind = Some(1), "wrong_vehicle"),
+        (&all_motion, |f| f.kind = Some(22), "wrong_vehicle"),
+        (&all_motion, |f| f.kind = Some(10), "wrong_vehicle"),
+        (&all_motion, |f| f.kind = Some(4), "wrong_vehicle"),
+        (&all_motion, |f| f.kind = None, "no_telemetry"),
+        (&all_motion, |f| f.kind = Some(14), "ok"),
+        (&["land", "rtl", "hold", "disarm"], |f| f.kind = Some(1), "ok"),
+        (MOVES, |f| f.overridden = Some(taken(true)), "failsafe"),
         (
             &["land", "rtl", "hold", "disarm", "start_video", "stop_video"],
             |f| f.link_ok = false,
@@ -56,7 +72,7 @@ fn needs_that_do_not_hold_are_refused_and_so_are_unknown_ones() {
         ),
         (
             &all_motion,
-            |f| f.overridden = Some("a pilot".into()),
+            |f| f.overridden = Some(taken(false)),
             "pilot_override",
         ),
         (MOVES, |f| f.mode = Some(Mode::Posctl), "pilot_override"),
@@ -222,7 +238,7 @@ fn safe_tools_and_questions_work_while_a_pilot_flies_or_the_battery_is_low() {
         let mut facts = good(tool);
         facts.battery_pct = Some(3.0);
         facts.caller.operator = true;
-        facts.overridden = Some("a pilot".into());
+        facts.overridden = Some(taken(false));
         facts.mode = Some(Mode::Posctl);
         assert_eq!(code(tool, &facts), "ok", "{tool}");
     }

@@ -48,6 +48,36 @@ fn ways_stay_inside_the_fence_and_the_band() {
     assert_eq!(refusal.code, "no_home");
 }
 
+fn moves(velocity: Ned, acceleration: Ned) -> Pose {
+    Pose {
+        velocity,
+        acceleration,
+        ..flying().pose.unwrap()
+    }
+}
+
+/// A vehicle that still speeds up from an earlier flight needs more room on a short leg. Each row: its velocity and
+/// acceleration to the north, and the verdict on a leg of 1 m, 3 m before the margin.
+#[test]
+fn a_vehicle_that_speeds_up_is_not_sent_towards_the_fence() {
+    for (mps, mps2, expected) in [
+        (0.0, 0.0, "ok"),
+        (0.9, 0.0, "ok"),
+        (0.9, 3.0, "fence"),
+        (1.2, 2.5, "fence"),
+        (1.2, -2.0, "ok"),
+        (-1.2, 3.0, "ok"),
+    ] {
+        let leg = Leg::new([13.0, 0.0, -5.0], [14.0, 0.0, -5.0], Pace::even(1.0));
+        let leg = leg.moving(&moves([mps, 0.0, 0.0], [mps2, 0.0, 0.0]));
+        assert_eq!(
+            leg_code(&Fence::RadiusM(20.0), &leg),
+            expected,
+            "{mps} m/s, {mps2} m/s²"
+        );
+    }
+}
+
 /// Each row: start, target, pace, velocity at the start, verdict. The margin begins at 17 m.
 #[test]
 fn the_faster_a_way_the_more_room_it_needs_to_stop_in() {
@@ -83,13 +113,17 @@ fn the_faster_a_way_the_more_room_it_needs_to_stop_in() {
         ([0.0, 0.0, -2.0], [0.0, 0.0, -0.7], slow, still, "altitude_floor"),
     ];
     for (from, to, pace, velocity, expected) in rows {
-        let leg = Leg::new(*from, *to, *pace).moving(*velocity);
+        let leg = Leg::new(*from, *to, *pace).moving(&moves(*velocity, [0.0; 3]));
         assert_eq!(leg_code(&circle, &leg), *expected, "{leg:?}");
     }
     // After a leg without a stop, a short leg may be as fast as a long one.
     let leg = Leg::new([15.0, 0.0, -5.0], [16.0, 0.0, -5.0], px4);
     assert_eq!(leg_code(&circle, &leg), "ok");
     assert_eq!(leg_code(&circle, &leg.after(30.0, 0.0)), "fence");
+    // A waypoint that is flown through needs the whole stopping distance beyond it.
+    let leg = Leg::new([0.0, 0.0, -5.0], [9.0, 0.0, -5.0], px4);
+    assert_eq!(leg_code(&circle, &leg), "ok");
+    assert_eq!(leg_code(&circle, &leg.through()), "fence");
 }
 
 /// Each row: the present height, and the lowest and highest height to which PX4's own flight may be sent in a band of

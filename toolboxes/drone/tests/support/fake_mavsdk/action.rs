@@ -16,6 +16,8 @@ const PATIENCE_MS: u64 = 2000;
 impl FakeMavsdk {
     async fn act(&self, command: impl FnOnce(&mut Vehicle) -> Ack) -> Option<ActionResult> {
         self.delay().await;
+        let longer = self.lock().command_delay_s;
+        tokio::time::sleep(std::time::Duration::from_secs_f64(longer)).await;
         let (reachable, acknowledged) = {
             let sim = self.lock();
             (sim.reachable(), !sim.unacknowledged)

@@ -1,0 +1,200 @@
+//! Heights and headings of destinations.
+//!
+//! A destination is not clamped: a vehicle that goes somewhere else than it was told to surprises people. A height outside
+//! the band is refused with the band, and a heading is taken modulo 360. Read [`height`].
+
+use super::range::{HEIGHT, shown};
+use super::{Home, Refusal, refuse};
+use crate::geo::wrap_deg;
+
+/// The greatest number that is taken for a heading, degrees: ten turns.
+const MOST_DEG: f64 = 3600.0;
+/// Below this height of home above sea level, a height above sea level cannot be told from one above home, metres.
+const NEAR_SEA_M: f64 = 10.0;
+
+/// Checks that a destination's height above home is between `lowest` and `highest`.
+///
+/// # Errors
+/// It is not; the message has the band, and the number to send where the height looks like one above sea level.
+pub(crate) fn height(
+    arg: &str,
+    asked: f64,
+    (lowest, highest): (f64, f64),
+    home: Home,
+) -> Result<f64, Refusal> {
+    if !asked.is_finite() {
+        return refuse("not_finite", format!("{arg}: expected a finite number"));
+    }
+    if (lowest..=highest).contains(&asked) {
+        return Ok(asked);
+    }
+    let expected = format!(
+        "{arg} {}: expected {lowest:.1} to {highest:.1} m above home",
+        shown(asked)
+    );
+    let hint = above_sea(asked, (lowest, highest), home, "");
+    match hint {
+        Some(hint) => refuse("altitude_ceiling", format!("{expected}; {hint}")),
+        None if asked < 0.0 => refuse("out_of_range", format!("{expected}; {HEIGHT}")),
+        None if asked < lowest => refuse("altitude_floor", expected),
+        None => refuse("altitude_ceiling", expected),
+    }
+}
+
+/// Checks that a destination in metres down of the local origin is in the band of heights above home.
+///
+/// # Errors
+/// Like [`height`].
+pub(crate) fn down(asked: f64, (lowest, highest): (f64, f64), home: Home) -> Result<f64, Refusal> {
+    let above = home.down_m - asked;
+    if (lowest..=highest).contains(&above) {
+        return Ok(asked);
+    }
+    let (top, bottom) = (home.down_m - highest, home.down_m - lowest);
+    let expected = format!("down_m {}: expected {top:.1} to {bottom:.1}", shown(asked));
+    match above_sea(asked.abs(), (lowest, highest), home, "-") {
+        Some(hint) => refuse("altitude_ceiling", format!("{expected}; {hint}")),
+        None if above < 0.0 => refuse(
+            "out_of_range",
+            format!("{expected}: that is below home; down is negative in the air, -5 is about 5 m up"),
+        ),
+        None if above < lowest => refuse("altitude_floor", expected),
+        None => refuse("altitude_ceiling", expected),
+    }
+}
+
+/// What to send instead of a height that makes sense above sea level and not above home; `sign` goes before it.
+pub(crate) fn above_sea(asked: f64, (lowest, highest): (f64, f64), home: Home, sign: &str) -> Option<String> {
+    let above = ((asked - home.amsl_m) * 10.0).round() / 10.0;
+    let likely = home.amsl_m.abs() >= NEAR_SEA_M && (lowest..=highest).contains(&above);
+    likely.then(|| {
+        format!(
+            "this looks like a height above sea level: home is at {:.0} m, send {sign}{above}",
+            home.amsl_m
+        )
+    })
+}
+
+/// A compass heading from -180 (not included) to 180 degrees; any number of turns is taken off.
+///
+/// # Errors
+/// It is not finite, or no heading.
+pub(crate) fn heading(arg: &str, asked: f64) -> Result<f64, Refusal> {
+    if !asked.is_finite() {
+        return refuse("not_finite", format!("{arg}: expected a finite number"));
+    }
+    if asked.abs() > MOST_DEG {
+        return refuse(
+            "out_of_range",
+            format!(
+                "{arg} {}: expected a compass heading in degrees, such as 0 to 360 or -180 to 180",
+                shown(asked)
+            ),
+        );
+    }
+    Ok(wrap_deg(asked))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::geo::Origin;
+
+    fn home(amsl_m: f64) -> Home {
+        Home {
+            origin: Origin { lat: 47.0, lon: 8.0 },
+            north_m: 0.0,
+            east_m: 0.0,
+            down_m: 0.5,
+            amsl_m,
+            centre: [0.0; 2],
+        }
+    }
+
+    const BAND: (f64, f64) = (1.3, 27.5);
+
+    /// Each row: height of home above sea level, the height asked for, the code and a part of the message.
+    #[test]
+    fn heights_outside_the_band_are_refused_with_what_to_send() {
+        for (amsl, asked, code, part) in [
+            (488.0, 2.5, "ok", ""),
+            (488.0, 27.5, "ok", ""),
+            (488.0, 495.0, "altitude_ceiling", "home is at 488 m, send 7"),
+            (487.6, 495.0, "altitude_ceiling", "home is at 488 m, send 7.4"),
+            (1655.0, 1660.0, "altitude_ceiling", "send 5"),
+            (-430.0, -420.0, "altitude_ceiling", "home is at -430 m, send 10"),
+            (488.0, 500.0, "altitude_ceiling", "send 12"),
+            (
+                488.0,
+                600.0,
+                "altitude_ceiling",
+                "expected 1.3 to 27.5 m above home",
+            ),
+            (
+                488.0,
+                488.5,
+                "altitude_ceiling",
+                "expected 1.3 to 27.5 m above home",
+            ),
+            (488.0, 0.5, "altitude_floor", "expected 1.3 to 27.5 m above home"),
+            (488.0, -7.0, "out_of_range", "positive above home"),
+            (3.0, 30.0, "altitude_ceiling", "expected 1.3 to 27.5 m above home"),
+            (488.0, 1e300, "altitude_ceiling", "1e300"),
+            (488.0, f64::NAN, "not_finite", ""),
+            (488.0, f64::INFINITY, "not_finite", ""),
+        ] {
+            let found = height("alt_m", asked, BAND, home(amsl));
+            let (found_code, msg) = found.map_or_else(|r| (r.code, r.msg), |_| ("ok", String::new()));
+            assert_eq!(found_code, code, "{asked} over {amsl}: {msg}");
+            assert!(msg.contains(part), "{asked} over {amsl}: {msg}");
+            let hints = msg.contains("sea level");
+            assert_eq!(hints, part.contains("send"), "{asked} over {amsl}: {msg}");
+        }
+    }
+
+    #[test]
+    fn a_place_in_metres_down_is_refused_alike() {
+        for (asked, code, part) in [
+            (-5.0, "ok", ""),
+            (-27.0, "ok", ""),
+            (-28.0, "altitude_ceiling", "expected -27.0 to -0.8"),
+            (-0.5, "altitude_floor", "expected -27.0 to -0.8"),
+            (3.0, "out_of_range", "down is negative in the air"),
+            (-495.0, "altitude_ceiling", "home is at 488 m, send -7"),
+            (495.0, "altitude_ceiling", "send -7"),
+            (1e300, "out_of_range", "1e300"),
+        ] {
+            let found = down(asked, BAND, home(488.0));
+            let (found_code, msg) = found.map_or_else(|r| (r.code, r.msg), |_| ("ok", String::new()));
+            assert_eq!(found_code, code, "{asked}: {msg}");
+            assert!(msg.contains(part), "{asked}: {msg}");
+        }
+    }
+
+    #[test]
+    fn headings_are_taken_modulo_a_turn_and_never_clamped() {
+        for (asked, expected) in [
+            (0.0, Ok(0.0)),
+            (90.0, Ok(90.0)),
+            (187.3, Ok(-172.7)),
+            (190.0, Ok(-170.0)),
+            (270.0, Ok(-90.0)),
+            (359.9, Ok(-0.1)),
+            (360.0, Ok(0.0)),
+            (-180.0, Ok(180.0)),
+            (-200.0, Ok(160.0)),
+            (720.0, Ok(0.0)),
+            (-3600.0, Ok(0.0)),
+            (4000.0, Err("out_of_range")),
+            (-1e300, Err("out_of_range")),
+            (f64::NAN, Err("not_finite")),
+            (f64::NEG_INFINITY, Err("not_finite")),
+        ] {
+            let found = heading("deg", asked).map_err(|refusal| refusal.code);
+            match (found, expected) {
+                (Ok(found), Ok(expected)) => assert!((found - expected).abs() < 1e-9, "{asked}: {found}"),
+                (found, expected) => assert_eq!(found, expected, "{asked}"),
+            }
+        }
+    }
+}
