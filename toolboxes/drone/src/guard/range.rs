@@ -5,7 +5,7 @@ use ovos_toolbox_sdk::prelude::*;
 use super::{Refusal, refuse};
 
 /// Treatment of a number outside its range. NaN and infinity are always refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Treatment {
     /// Uses the nearest bound and says so in the answer.
     Clamp,
