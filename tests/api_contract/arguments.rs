@@ -9,13 +9,13 @@ use crate::support::contract::{Client, World, expect, meets};
 use crate::{INVOKE, LATCHED, resume_all, world};
 
 /// What a call ends with.
-enum Ends {
+enum Ending {
     /// This result, and these ignored arguments.
     With(Value, &'static [&'static str]),
     /// An error with this text in it.
     Refused(&'static str),
 }
-use Ends::{Refused, With};
+use Ending::{Refused, With};
 
 /// The answers to one call through every topic.
 fn answers(client: &mut Client, name: &str, args: &Value) -> Vec<(&'static str, Value)> {

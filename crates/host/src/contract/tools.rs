@@ -380,8 +380,11 @@ mod tests {
             (json!({}), Maker::Program, false),
             (json!({"foreign": true, "validates": true}), Maker::Plugin, false),
         ] {
-            let mut tool = json!({"name": "t", "effect": "motion", "argument_schema": {}, "output_schema": {}});
-            tool.as_object_mut().unwrap().extend(said.as_object().unwrap().clone());
+            let mut tool =
+                json!({"name": "t", "effect": "motion", "argument_schema": {}, "output_schema": {}});
+            tool.as_object_mut()
+                .unwrap()
+                .extend(said.as_object().unwrap().clone());
             let set = read(&json!({"tools": [tool]}).to_string(), maker, Motion::Halts).unwrap();
             assert_eq!(set.tools[0].definition.foreign, foreign, "{said} {maker:?}");
             assert_eq!(set.tools[0].is_native(), !foreign, "{said} {maker:?}");
