@@ -12,7 +12,7 @@ use super::Request;
 use super::error::WireError;
 use crate::registry::Tool;
 use client::read_arguments;
-use schema::{Prepared, Problem};
+use schema::{Problem, ToolArguments};
 
 /// The keys under which requests carry arguments, here and in other interfaces.
 const KEYS: [&str; 6] = ["args", "kwargs", "arguments", "parameters", "params", "input"];
@@ -33,13 +33,13 @@ const OPTIONS: [&str; 10] = [
 
 /// The arguments in a request.
 #[derive(Clone, Copy)]
-pub(super) struct Given<'a> {
+pub(super) struct RequestArguments<'a> {
     data: &'a Object,
     key: &'static str,
     null_is_absent: bool,
 }
 
-impl<'a> Given<'a> {
+impl<'a> RequestArguments<'a> {
     /// The arguments under this key of a request, or of a step of a run.
     pub(super) fn of(request: &'a Request, key: &'static str) -> Self {
         let takes_values = request.step.as_ref().is_some_and(|step| step.takes_values);
@@ -65,7 +65,7 @@ impl<'a> Given<'a> {
 }
 
 /// Prepares the arguments for the tool.
-pub(super) fn prepare(tool: &Tool, given: Given<'_>) -> Result<Prepared, WireError> {
+pub(super) fn prepare(tool: &Tool, given: RequestArguments<'_>) -> Result<ToolArguments, WireError> {
     let (args, beside) = if tool.compiled.is_native() {
         let args = native(tool, given)?;
         let beside = beside(tool, given, &args)?;
@@ -87,7 +87,7 @@ pub(super) fn prepare(tool: &Tool, given: Given<'_>) -> Result<Prepared, WireErr
 }
 
 /// The whole of a native tool's arguments.
-fn native<'a>(tool: &Tool, given: Given<'a>) -> Result<Cow<'a, Object>, WireError> {
+fn native<'a>(tool: &Tool, given: RequestArguments<'a>) -> Result<Cow<'a, Object>, WireError> {
     let own = match given.value() {
         Some(Value::Object(args)) => Cow::Borrowed(args),
         None => Cow::Owned(Object::new()),
@@ -123,7 +123,7 @@ fn native<'a>(tool: &Tool, given: Given<'a>) -> Result<Cow<'a, Object>, WireErro
 ///
 /// # Errors
 /// There are some, and the tool moves or changes something.
-fn beside(tool: &Tool, given: Given<'_>, args: &Object) -> Result<Vec<String>, WireError> {
+fn beside(tool: &Tool, given: RequestArguments<'_>, args: &Object) -> Result<Vec<String>, WireError> {
     let declared = &tool.compiled.definition.argument_schema["properties"];
     let is_misplaced = |name: &&String| {
         let name = name.as_str();

@@ -10,7 +10,7 @@ use ovos_toolbox_wire::{CallOutcome, Effect, Object, Report};
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::arguments::{Given, prepare};
+use super::arguments::{RequestArguments, prepare};
 use super::asking::Asking;
 use super::error::WireError;
 use super::permit::Denied;
@@ -22,7 +22,7 @@ use crate::content::Gathered;
 use crate::registry::Tool;
 use client::payload::{CallOptions, CallResponse, ContentMode, InvokeResponse};
 use engine::{CallEnd, CallFacts, Lease, Place, Refusal, Verdict};
-use schema::Prepared;
+use schema::ToolArguments;
 
 impl Api {
     pub(super) async fn invoke(self: &Arc<Self>, request: &Request) -> InvokeResponse {
@@ -125,7 +125,7 @@ impl Api {
         let mut asking = Asking::new(request);
         let result = match found {
             Ok(tools) => {
-                let given = Given::of(request, args);
+                let given = RequestArguments::of(request, args);
                 self.run(request, &mut asking, tools, given, options).await
             }
             Err(error) => Err(error),
@@ -164,7 +164,7 @@ impl Api {
         request: &Request,
         asking: &mut Asking,
         mut tools: Vec<Arc<Tool>>,
-        given: Given<'_>,
+        given: RequestArguments<'_>,
         options: Result<CallOptions, WireError>,
     ) -> Result<Value, WireError> {
         let Some(tool) = tools.pop() else {
@@ -185,7 +185,7 @@ impl Api {
         request: &Request,
         asking: &mut Asking,
         tool: Arc<Tool>,
-        given: Given<'_>,
+        given: RequestArguments<'_>,
         options: Result<CallOptions, WireError>,
     ) -> Result<Value, WireError> {
         let options_read = options.as_ref().ok();
@@ -222,7 +222,7 @@ impl Api {
         call: &CallFacts,
         mut progress: Option<&mut Progress>,
         tool: Arc<Tool>,
-        given: Given<'_>,
+        given: RequestArguments<'_>,
         options: Result<CallOptions, WireError>,
     ) -> Result<Ran, WireError> {
         let mut changed = self.registry.watch();
@@ -236,7 +236,7 @@ impl Api {
                 (tool, lease, Some(place))
             }
         };
-        let Prepared {
+        let ToolArguments {
             arguments: args,
             ignored,
         } = prepare(&tool, given)?;

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::actions::{entries, label};
-use super::arguments::{Given, prepare};
+use super::arguments::{RequestArguments, prepare};
 use super::error::WireError;
 use super::invoke::engine_request;
 use super::resolve::Name;
@@ -104,7 +104,7 @@ impl Api {
         let (_, mut tools) = self.resolve(data)?;
         let tool = tools.pop().ok_or_else(WireError::missing_name)?;
         let (tool, lease) = self.lease(tool, PATIENCE).await?;
-        let prepared = prepare(&tool, Given::in_data(data, "args"))?;
+        let prepared = prepare(&tool, RequestArguments::in_data(data, "args"))?;
         let options = CallOptions::default();
         let call = engine_request(
             request,

@@ -10,6 +10,7 @@
     reason = "a failed test panics and prints"
 )]
 
+mod arguments;
 mod calls;
 mod content;
 mod frames;

@@ -55,6 +55,24 @@ def big_integer(d):
     return d.path == "data.result" and d.reference == ABSENT and isinstance(d.ours, dict) and d.ours["result"] > 10 ** 4299
 
 
+def whole_of_the_arguments(d):
+    """Nothing, null, an empty text, an empty list, and the JSON text of an object: rows 0, 1, 3 and 5 of the list."""
+    if not re.search(r"/k?w?args type [0135] ", d.row) or not str(d.reference).startswith("RuntimeError: Tool ") and d.reference != ABSENT:
+        return False
+    if d.path == "data.error":
+        return "called with unexpected type arguments" in str(d.reference) and (d.ours == ABSENT or "called with" not in d.ours)
+    return d.path == "data.result" and d.reference == ABSENT
+
+
+def flag_for_a_number(d):
+    """`True` and `False` in the place of an integer or a number, which the reference takes for 1 and 0."""
+    if not re.search(r"/add/integer \d+ '(True|False)'$|/slow/number \d+ 'False'$", d.row):
+        return False
+    if d.path == "data.error":
+        return d.reference == ABSENT and "Tool input validation failed for " in str(d.ours) and re.search(r", got (true|false)$", d.ours) is not None
+    return d.path == "data.result" and d.ours == ABSENT
+
+
 def reload_names_tools(d):
     return d.row in ("reload", "reload/again") and d.path == "data.tools" and d.reference == ABSENT \
         and sorted((t["toolbox_id"], t["name"]) for t in d.ours) == TESTBED
@@ -155,6 +173,10 @@ RULES = [
          "for a failed tool the cause), never replace it", reason_appended),
     Rule("unhashable name", "`name` that is a list or object | no answer at all | `Unknown tool: ...` error", unhashable_name),
     Rule("big integer", "integers beyond 64 bits survive", big_integer),
+    Rule("whole of the arguments", "for a native tool nothing, null, an empty text, an empty list and the JSON text of an "
+         "object are the arguments that they stand for", whole_of_the_arguments),
+    Rule("flag for a number", "a native tool takes no `true` for a number: `move_base distance=true` drives nowhere",
+         flag_for_a_number),
     Rule("reload names tools", "`loaded`, `total_tools` and `tools`", reload_names_tools),
     Rule("reload leaks", "`loaded`, `total_tools`; not atomic, handlers leak | atomic, no call is lost", reload_leaks),
     Rule("two owners", "a name owned by two toolboxes | the last one loaded wins | [S] error that names both", two_owners),

@@ -65,6 +65,11 @@ impl World {
         Client::try_connect(self.port).expect("the bus takes a client")
     }
 
+    /// The address of its bus.
+    pub(crate) fn url(&self) -> String {
+        format!("ws://127.0.0.1:{}/core", self.port)
+    }
+
     /// The end of the service's log, for a failure message.
     pub(crate) fn log(&self) -> String {
         self.process.log()

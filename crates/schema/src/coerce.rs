@@ -72,7 +72,7 @@ pub(super) struct Coercion<'t> {
 }
 
 /// The outcome of a coercion.
-pub(super) struct Coerced {
+pub(super) struct CoercedArguments {
     pub(super) value: Value,
     /// The arguments that were left out, as paths.
     pub(super) ignored: Vec<String>,
@@ -95,7 +95,10 @@ impl<'t> Coercion<'t> {
     }
 
     /// The coerced arguments: an object for every argument schema.
-    pub(super) fn arguments(mut self, args: &'t Map<String, Value>) -> Result<Coerced, Vec<Problem>> {
+    pub(super) fn arguments(
+        mut self,
+        args: &'t Map<String, Value>,
+    ) -> Result<CoercedArguments, Vec<Problem>> {
         let value = match self.tree.node(self.tree.root()) {
             Node::Object(object) => Value::Object(self.build_object(object, args)),
             _ => {
@@ -109,7 +112,7 @@ impl<'t> Coercion<'t> {
         if !self.problems.is_empty() {
             return Err(self.problems);
         }
-        Ok(Coerced {
+        Ok(CoercedArguments {
             value,
             ignored: self.ignored,
             read_text: self.read_text,

@@ -30,7 +30,7 @@ mod validate;
 use serde_json::{Map, Value};
 
 use bounds::Bounds;
-use coerce::{Coerced, Coercion};
+use coerce::{CoercedArguments, Coercion};
 use tree::Tree;
 use validate::Checker;
 
@@ -89,9 +89,9 @@ impl ArgumentSchema {
     /// # Errors
     ///
     /// At least one [`Problem`], at most [`MAX_PROBLEMS`] and one more.
-    pub fn read(&self, args: &Map<String, Value>, reading: Reading) -> Result<Prepared, Vec<Problem>> {
+    pub fn read(&self, args: &Map<String, Value>, reading: Reading) -> Result<ToolArguments, Vec<Problem>> {
         let mut words = self.bounds.survey_map(args).map_err(|problem| vec![problem])?;
-        let Coerced {
+        let CoercedArguments {
             value,
             ignored,
             read_text,
@@ -101,7 +101,7 @@ impl ArgumentSchema {
         }
         self.checker.check(&value, words)?;
         match value {
-            Value::Object(arguments) => Ok(Prepared { arguments, ignored }),
+            Value::Object(arguments) => Ok(ToolArguments { arguments, ignored }),
             // The root node of an argument schema gives an object. If that ever breaks, the call fails and the service
             // goes on.
             other => Err(vec![Problem {
@@ -128,7 +128,7 @@ impl ArgumentSchema {
 
 /// The arguments of a call that can run.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Prepared {
+pub struct ToolArguments {
     /// The arguments for the toolbox.
     pub arguments: Map<String, Value>,
     /// The given arguments that the toolbox does not get, as paths; at most 64 are named.

@@ -9,7 +9,7 @@ use ovos_toolbox_wire::{Effect, ToolDefinition};
 use serde_json::{Map, Value};
 
 use crate::bounds;
-use crate::{ArgumentSchema, OutputSchema, Prepared, Problem, Reading, SchemaError, Unknown};
+use crate::{ArgumentSchema, OutputSchema, Problem, Reading, SchemaError, ToolArguments, Unknown};
 
 /// A tool that can be called.
 #[derive(Debug)]
@@ -43,10 +43,14 @@ impl CompiledTool {
     ///
     /// # Errors
     /// See [`ArgumentSchema::read`].
-    pub fn prepare(&self, args: &Map<String, Value>, null_is_absent: bool) -> Result<Prepared, Vec<Problem>> {
+    pub fn prepare(
+        &self,
+        args: &Map<String, Value>,
+        null_is_absent: bool,
+    ) -> Result<ToolArguments, Vec<Problem>> {
         if self.definition.validates {
             bounds::survey(args).map_err(|problem| vec![problem])?;
-            return Ok(Prepared {
+            return Ok(ToolArguments {
                 arguments: args.clone(),
                 ignored: Vec::new(),
             });

@@ -168,8 +168,8 @@ impl Fleet {
     }
 
     /// Selects the vehicle of a call.
-    pub(crate) fn vehicle(&self, args: &Value) -> Result<&Arc<Vehicle>, Refusal> {
-        self.vehicles.of(args).map_err(|error| Refusal {
+    pub(crate) fn vehicle(&self, effect: Effect, args: &Value) -> Result<&Arc<Vehicle>, Refusal> {
+        self.vehicles.of_call(effect, args).map_err(|error| Refusal {
             code: "bad_args",
             msg: match error {
                 UnitError::Missing { known, .. } => format!("vehicle not given: expected one of {known}"),
@@ -289,7 +289,7 @@ impl Fleet {
         gate: Arc<dyn Gate>,
     ) -> Value {
         let row = entry.row;
-        let vehicle = match self.vehicle(&args) {
+        let vehicle = match self.vehicle(row.effect, &args) {
             Ok(vehicle) => vehicle,
             Err(refusal) => return entry.complete(refusal.into()).json(None, self.simulated(None)),
         };
@@ -333,8 +333,8 @@ impl Fleet {
 
     /// Records the answer of a call that [`Fleet::run`] did not answer: one that was cancelled, timed out, stopped or
     /// never started, and the service's own brake.
-    pub(crate) fn answered_elsewhere(&self, tool: &str, args: &Value, answer: &Value) {
-        let vehicle = self.vehicle(args);
+    pub(crate) fn answered_elsewhere(&self, entry: &Entry, args: &Value, answer: &Value) {
+        let (tool, vehicle) = (entry.row.tool, self.vehicle(entry.row.effect, args));
         self.log.write("answer", || {
             let telemetry = vehicle.map_or(Value::Null, |vehicle| self.snapshot(vehicle));
             json!({"tool": tool, "args": args, "answer": answer, "telemetry": telemetry})

@@ -273,7 +273,7 @@ fn plan(toolbox: &Drone, entry: &'static Entry, args: Object) -> Vec<Action> {
 
 /// An action on the subsystem of the named vehicle.
 fn action(toolbox: &Drone, entry: &Entry, args: Value) -> Action {
-    let vehicle = toolbox.fleet.vehicle(&args);
+    let vehicle = toolbox.fleet.vehicle(entry.row.effect, &args);
     let part = match entry.row.effect {
         Effect::Motion | Effect::Safe | Effect::Stop => Some("flight"),
         _ if entry.row.category == "camera" => Some("camera"),
@@ -299,7 +299,7 @@ fn action(toolbox: &Drone, entry: &Entry, args: Value) -> Action {
 fn conclude(toolbox: &Drone, entry: &Entry, args: &Value, report: &Report) -> Value {
     if entry.row.effect == Effect::Stop {
         let answer = stopped(toolbox, entry);
-        toolbox.fleet.answered_elsewhere(entry.row.tool, args, &answer);
+        toolbox.fleet.answered_elsewhere(entry, args, &answer);
         return answer;
     }
     // The result is that of the last step, or of the first that did not complete.
@@ -321,7 +321,11 @@ fn conclude(toolbox: &Drone, entry: &Entry, args: &Value, report: &Report) -> Va
         return answer;
     }
     let bad_args = said.is_some_and(|error| error.kind == "ValueError");
-    let vehicle = toolbox.fleet.vehicle(args).ok().map(Arc::as_ref);
+    let vehicle = toolbox
+        .fleet
+        .vehicle(entry.row.effect, args)
+        .ok()
+        .map(Arc::as_ref);
     let overridden = vehicle.and_then(|vehicle| vehicle.overridden());
     let (code, msg) = match (overridden, report.outcome) {
         (Some(taken), _) if entry.row.effect == Effect::Motion => (taken.code(), taken.how),
@@ -344,7 +348,7 @@ fn conclude(toolbox: &Drone, entry: &Entry, args: &Value, report: &Report) -> Va
     let answer = entry
         .complete(Reply::failed(code, msg))
         .json(state, toolbox.fleet.simulated(vehicle));
-    toolbox.fleet.answered_elsewhere(entry.row.tool, args, &answer);
+    toolbox.fleet.answered_elsewhere(entry, args, &answer);
     answer
 }
 

@@ -148,6 +148,13 @@ fn unknown_arguments_are_named_and_never_keep_it_from_landing() {
             "{refused}"
         );
         paused.ok("hold", json!({"ms": 0, "speed": 9})).await;
-        paused.ok("land", json!({"speed": 9})).await;
+        // The only vehicle is meant, whatever it is called.
+        paused.ok("hold", json!({"ms": 0, "vehicle": "nope"})).await;
+        let refused = paused
+            .fleet
+            .call("move_up", json!({"cm": 50, "vehicle": "nope"}))
+            .await;
+        assert_eq!(refused["code"], "bad_args", "{refused}");
+        paused.ok("land", json!({"speed": 9, "vehicle": 5})).await;
     });
 }

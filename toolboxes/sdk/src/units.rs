@@ -5,7 +5,7 @@
 
 use std::ops::Deref;
 
-use ovos_toolbox_wire::Object;
+use ovos_toolbox_wire::{Effect, Object};
 use serde_json::{Value, json};
 
 use crate::schema::title;
@@ -78,6 +78,18 @@ impl<T> Units<T> {
         self.named(args.get(self.argument))
     }
 
+    /// Like [`Units::of`], for a call of a tool of this effect: what brings the only machine to safety, or stops it, is not
+    /// refused for a name that is wrong.
+    ///
+    /// # Errors
+    /// As [`Units::of`].
+    pub fn of_call(&self, effect: Effect, args: &Value) -> Result<&T, UnitError> {
+        match (effect, self.units.as_slice()) {
+            (Effect::Safe | Effect::Stop, [only]) => Ok(only),
+            _ => self.of(args),
+        }
+    }
+
     /// Like [`Units::of`], and removes the argument, which the type of a tool's other arguments does not know.
     ///
     /// # Errors
@@ -100,7 +112,13 @@ impl<T> Units<T> {
             }),
             (Some(name), units) => {
                 let unit = units.iter().find(|unit| (self.name)(unit) == name);
-                unit.ok_or_else(|| UnitError::Unknown {
+                // In another case, where that can be one machine only.
+                let in_case = || {
+                    let is_same = |unit: &&T| (self.name)(unit).to_lowercase() == name.to_lowercase();
+                    let mut same = units.iter().filter(is_same);
+                    same.next().filter(|_| same.next().is_none())
+                };
+                unit.or_else(in_case).ok_or_else(|| UnitError::Unknown {
                     argument,
                     given: name.to_owned(),
                     known: self.names().join(", "),
@@ -206,6 +224,8 @@ mod tests {
                 Err("ValueError: rover: expected a name"),
             ),
             (two, json!({"rover": "two"}), Ok("two")),
+            (two, json!({"rover": "Two"}), Ok("two")),
+            (&["a", "A"], json!({"rover": "A"}), Ok("A")),
             (
                 two,
                 json!({}),
@@ -224,6 +244,23 @@ mod tests {
             let mut rest = args.as_object().unwrap().clone();
             assert_eq!(rovers.take(&mut rest), rovers.of(&args));
             assert!(rest.is_empty(), "{rest:?}");
+        }
+    }
+
+    #[test]
+    fn what_brings_the_only_machine_to_safety_needs_no_right_name() {
+        let wrong = json!({"rover": "six"});
+        for effect in Effect::ALL {
+            let forgives = matches!(effect, Effect::Safe | Effect::Stop);
+            assert_eq!(
+                rovers(&["one"]).of_call(effect, &wrong).is_ok(),
+                forgives,
+                "{effect}"
+            );
+            assert!(
+                rovers(&["one", "two"]).of_call(effect, &wrong).is_err(),
+                "{effect}"
+            );
         }
     }
 

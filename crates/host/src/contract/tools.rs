@@ -372,6 +372,26 @@ mod tests {
     }
 
     #[test]
+    fn only_a_program_has_schemas_of_another_service() {
+        for (said, maker, foreign) in [
+            (json!({"foreign": true}), Maker::Program, true),
+            // Also where the service validates all the same.
+            (json!({"validates": true}), Maker::Program, true),
+            (json!({}), Maker::Program, false),
+            (json!({"foreign": true, "validates": true}), Maker::Plugin, false),
+        ] {
+            let mut tool =
+                json!({"name": "t", "effect": "motion", "argument_schema": {}, "output_schema": {}});
+            tool.as_object_mut()
+                .unwrap()
+                .extend(said.as_object().unwrap().clone());
+            let set = read(&json!({"tools": [tool]}).to_string(), maker, Motion::Halts).unwrap();
+            assert_eq!(set.tools[0].definition.foreign, foreign, "{said} {maker:?}");
+            assert_eq!(set.tools[0].is_native(), !foreign, "{said} {maker:?}");
+        }
+    }
+
+    #[test]
     fn keys_that_mean_nothing_are_named() {
         let schema = schemars::schema_for!(ovos_toolbox_wire::ToolDefinition);
         let known: Vec<&String> = schema

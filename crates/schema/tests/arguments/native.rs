@@ -5,10 +5,10 @@ use std::fs;
 use std::path::Path;
 
 use ovos_toolbox_wire::{Effect, ToolDefinition};
-use ovos_tools_schema::{ArgumentSchema, CompiledTool, Prepared, Reading};
+use ovos_tools_schema::{ArgumentSchema, CompiledTool, Reading, ToolArguments};
 use serde_json::{Map, Value, json};
 
-fn read(schema: &Value, effect: Effect, args: &str) -> Result<Prepared, String> {
+fn read(schema: &Value, effect: Effect, args: &str) -> Result<ToolArguments, String> {
     let args: Map<String, Value> = serde_json::from_str(args).unwrap();
     let schema = ArgumentSchema::compile(schema).unwrap();
     let read = schema.read(&args, Reading::native(effect));

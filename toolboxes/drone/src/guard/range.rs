@@ -5,13 +5,10 @@ use ovos_toolbox_sdk::prelude::*;
 use super::{Refusal, refuse};
 
 /// Treatment of a number outside its range. NaN and infinity are always refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Treatment {
     /// Uses the nearest bound and says so in the answer.
     Clamp,
-    /// Uses the nearest bound, if that is at most so far away, and refuses everything else: for destinations, which are
-    /// another place when they are clamped by more than a flight ends beside its target.
-    Nudge { most: f64 },
     /// Refuses the call.
     Reject,
 }
@@ -37,14 +34,6 @@ impl Range {
         Self {
             negative: Some(HEIGHT),
             ..Self::clamping(arg, min, max)
-        }
-    }
-
-    /// The same range for a destination.
-    pub(crate) fn nudging(self, most: f64) -> Self {
-        Self {
-            treatment: Treatment::Nudge { most },
-            ..self
         }
     }
 
@@ -123,11 +112,6 @@ impl Range {
             return refuse("out_of_range", expected());
         }
         let used = value.clamp(self.min, self.max);
-        if let Treatment::Nudge { most } = self.treatment
-            && (value - used).abs() > most
-        {
-            return refuse("out_of_range", expected());
-        }
         adjusted.push(Adjusted {
             arg: self.arg.to_string(),
             asked: value,
