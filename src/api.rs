@@ -39,7 +39,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use futures_util::future::BoxFuture;
-use ovos_toolbox_wire::Object;
+use ovos_toolbox_wire::{Effect, Object};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::watch;
@@ -49,7 +49,6 @@ use crate::policy::{Backends, Policy};
 use crate::registry::Registry;
 use bus::{Message, OWN_KEY};
 use client::payload::OffToolbox;
-use config::Closed;
 use engine::Engine;
 use lists::Lists;
 use paged::Begun;
@@ -85,8 +84,8 @@ pub trait Toolboxes: Send + Sync + 'static {
     fn status(&self) -> StatusResponse;
     /// Returns what this generation of a toolbox has reported about the machines that it drives.
     fn backends(&self, toolbox_id: &str, generation: u64) -> Backends;
-    /// Returns why tools of this toolbox are refused: the configuration with which it was loaded could not be read.
-    fn closed(&self, _toolbox_id: &str) -> Option<Arc<Closed>> {
+    /// Returns why tools of this effect are refused, if the configuration with which the toolbox was loaded could not be read.
+    fn closed(&self, _toolbox_id: &str, _effect: Effect) -> Option<String> {
         None
     }
     /// The toolboxes that are installed and not loaded, although nothing is wrong with them.

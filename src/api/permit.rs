@@ -43,11 +43,8 @@ impl Api {
         options: &CallOptions,
         call: &CallFacts,
     ) -> Result<Option<Plan>, Denied> {
-        if let Some(closed) = self.toolboxes.closed(&tool.toolbox_id)
-            && closed.refuses(tool.effect())
-        {
-            let (name, why) = (tool.name(), closed.text());
-            let text = format!("'{name}' does not run: {why}");
+        if let Some(why) = self.toolboxes.closed(&tool.toolbox_id, tool.effect()) {
+            let text = format!("'{}' does not run: {why}", tool.name());
             return Err(Denied::Answer(WireError::new(FailureKind::PermissionError, text)));
         }
         let asker = asker(request).map_err(Denied::Answer)?;

@@ -4,9 +4,8 @@ use clap::Args;
 
 use super::context::Context;
 use super::error::CliError;
-use super::paint::{Cell, Paint, Tone, count, joined};
-use super::status::configuration;
-use client::payload::{FailedFile, ReloadOutcome, ReloadRequest, ReloadResponse};
+use super::paint::{Cell, Paint, Tone, count, joined, plain};
+use client::payload::{FailedFile, OffToolbox, ReloadOutcome, ReloadRequest, ReloadResponse};
 use client::{RELOAD_WAIT, topic};
 
 /// Arguments of `reload`.
@@ -64,6 +63,27 @@ fn render(reload: &ReloadResponse, outcome: &ReloadOutcome, paint: Paint) -> Str
     if !outcome.failed.is_empty() {
         text.push('\n');
         text += &failures(&outcome.failed, paint);
+    }
+    text
+}
+
+/// What is off, why tools are refused, and what the configuration says in vain.
+pub(super) fn configuration(
+    off: &[OffToolbox],
+    closed: Option<&str>,
+    warnings: &[String],
+    paint: Paint,
+) -> String {
+    let mut text = String::new();
+    for it in off {
+        let label = paint.tone(Tone::Warning, "off");
+        text += &format!("{label} {}: {}\n", plain(&it.toolbox_id), plain(&it.reason));
+    }
+    if let Some(closed) = closed {
+        text += &format!("{} {}\n", paint.tone(Tone::Bad, "closed:"), plain(closed));
+    }
+    for warning in warnings {
+        text += &format!("{} {}\n", paint.tone(Tone::Warning, "warning:"), plain(warning));
     }
     text
 }

@@ -6,8 +6,8 @@ use serde_json::Value;
 use super::context::Context;
 use super::error::CliError;
 use super::paint::{Cell, Paint, Tone, count, joined, milliseconds, plain, value};
-use super::reload::failures;
-use client::payload::{EmptyRequest, OffToolbox, PythonStatus, ServiceStatus, StatusResponse, ToolboxStatus};
+use super::reload::{configuration, failures};
+use client::payload::{EmptyRequest, PythonStatus, ServiceStatus, StatusResponse, ToolboxStatus};
 use client::topic;
 
 /// Arguments of `status`.
@@ -178,27 +178,6 @@ fn toolboxes(toolboxes: &[ToolboxStatus], paint: Paint) -> String {
                 plain(&it.path)
             );
         }
-    }
-    text
-}
-
-/// What is off, why tools are refused, and what the configuration says in vain.
-pub(super) fn configuration(
-    off: &[OffToolbox],
-    closed: Option<&str>,
-    warnings: &[String],
-    paint: Paint,
-) -> String {
-    let mut text = String::new();
-    for it in off {
-        let label = paint.tone(Tone::Warning, "off");
-        text += &format!("{label} {}: {}\n", plain(&it.toolbox_id), plain(&it.reason));
-    }
-    if let Some(closed) = closed {
-        text += &format!("{} {}\n", paint.tone(Tone::Bad, "closed:"), plain(closed));
-    }
-    for warning in warnings {
-        text += &format!("{} {}\n", paint.tone(Tone::Warning, "warning:"), plain(warning));
     }
     text
 }

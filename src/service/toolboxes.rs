@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
-use ovos_toolbox_wire::{Event, Failure, FailureKind, Object};
+use ovos_toolbox_wire::{Effect, Event, Failure, FailureKind, Object};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -574,8 +574,9 @@ impl Toolboxes for Bridge {
         said.map(|said| said.drives.clone()).unwrap_or_default()
     }
 
-    fn closed(&self, toolbox_id: &str) -> Option<Arc<Closed>> {
-        self.published.lock().closed.get(toolbox_id).cloned()
+    fn closed(&self, toolbox_id: &str, effect: Effect) -> Option<String> {
+        let closed = self.published.lock().closed.get(toolbox_id).cloned()?;
+        closed.refuses(effect).then(|| closed.text())
     }
 
     fn off(&self) -> Arc<[OffToolbox]> {

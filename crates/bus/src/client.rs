@@ -503,7 +503,7 @@ async fn run(
                 let since = Instant::now();
                 shared.counters.lock().connections += 1;
                 shared.connection.send_replace(Connection::Up { since });
-                tracing::info!(url = shown(&url), "connected to the bus");
+                tracing::info!(url = shown(url), "connected to the bus");
                 handler.connected();
                 let held = link::hold(
                     &shared,
@@ -545,7 +545,7 @@ async fn run(
             .is_none_or(|(last, at)| *last != reason || now.duration_since(*at) > REMINDER);
         if is_new {
             tracing::warn!(
-                url = shown(&url),
+                url = shown(url),
                 reason,
                 "the bus is away: connecting again until it is back"
             );
@@ -562,7 +562,7 @@ async fn run(
     let unsent = shared.unwritten.load(Ordering::Acquire);
     if unsent > 0 {
         tracing::warn!(
-            url = shown(&url),
+            url = shown(url),
             unsent,
             "shut down with answers that were not sent"
         );
