@@ -3,10 +3,11 @@
 //! Owns the formats of the vendors' tool definitions and the names tools are exported under. Pure, and independent of
 //! the registry: the caller selects the tools (and leaves out those a model must not call, tools of effect `resume`).
 //! `tests/export_vendor_types.rs` checks the result against the vendors' own published types. Read [`export`] first,
-//! then `name` for the names.
+//! then `plain` for the schemas and `name` for the names.
 
 mod name;
-mod parameters;
+mod plain;
+mod titles;
 mod vendors;
 
 use std::fmt;

@@ -5,7 +5,7 @@ use client::{ClientError, Received, Refusal};
 use ovos_toolbox_wire::{FailureKind, Object};
 use serde_json::{Value, json};
 
-use crate::{Lost, Registered};
+use crate::{Lost, NotBegun, Registered};
 
 /// The outcome of a call, for a model.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,6 +66,15 @@ impl Answer {
             &format!("`{}` was cancelled: {why}.", tool.name),
             json!({"error": {"kind": FailureKind::CancelledError, "message": why}}),
         )
+    }
+
+    /// A call that did not begin.
+    #[must_use]
+    pub fn not_begun(tool: &Registered, why: &NotBegun) -> Self {
+        match why {
+            NotBegun::Client(error) => Self::refused(tool, error),
+            NotBegun::Stopped => Self::cancelled(tool, &why.to_string()),
+        }
     }
 
     /// A call without an answer. `left` is the reason why its client cancelled it.

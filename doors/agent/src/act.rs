@@ -15,7 +15,7 @@ use client::payload::{
     CallOptions, Confirm, ContentMode, InvokeRequest, InvokeResponse, PlanRequest, PlanResponse, ProgressKind,
 };
 use client::{ClientError, Received, Step};
-use door::{Answer, Door, Lost, Registered};
+use door::{Answer, Arrivals, Door, Lost, NotBegun, Registered, Turn};
 use ovos_toolbox_wire::{Content, Effect, FailureKind, Object, Outcome};
 use serde_json::{Value, json};
 
@@ -25,6 +25,7 @@ const TAKEOVER: &str = "pilot_override";
 /// The parts of a run with which calls are made.
 pub(crate) struct Hands<'a> {
     pub(crate) door: &'a Door,
+    pub(crate) arrivals: Arrivals,
     pub(crate) settings: &'a Settings,
     pub(crate) interrupt: &'a Interrupt,
     pub(crate) watch: &'a Watch<'a>,
@@ -106,7 +107,8 @@ impl Hands<'_> {
     pub(crate) async fn make(&self, tool: &Registered, arguments: &Object) -> Came {
         let began = Instant::now();
         let mut said = CallOptions::default();
-        let answered = match self.call(tool, arguments, &said).await {
+        let turn = self.arrivals.turn();
+        let answered = match self.call(&turn, tool, arguments, &said).await {
             Ok(answered) => match (door::confirm(&answered.answer), self.person) {
                 (None, _) => answered,
                 (Some(confirm), None) => {
@@ -125,7 +127,7 @@ impl Hands<'_> {
                         Some(true) => said.confirm = Some(confirm.token),
                         Some(false) => said.decline = Some(confirm.token),
                     }
-                    match self.call(tool, arguments, &said).await {
+                    match self.call(&turn, tool, arguments, &said).await {
                         Ok(again) => again,
                         Err(came) => return *came,
                     }
@@ -156,6 +158,7 @@ impl Hands<'_> {
     /// Sends a call and carries it to its answer. If the run ends, the call is ended, too.
     async fn call(
         &self,
+        turn: &Turn,
         tool: &Registered,
         arguments: &Object,
         said: &CallOptions,
@@ -184,10 +187,12 @@ impl Hands<'_> {
             Box::new(came)
         };
         let send = |patience| self.door.client.invoke(request, patience);
-        let sent = self.door.carry(tool, &call_id, send);
-        let mut carried = sent.map_err(|error| {
-            self.gone(&error);
-            failed(Answer::refused(tool, &error))
+        let sent = self.door.carry(turn, tool, &call_id, send).await;
+        let mut carried = sent.map_err(|why| {
+            if let NotBegun::Client(error) = &why {
+                self.gone(error);
+            }
+            failed(Answer::not_begun(tool, &why))
         })?;
         let mut ended: Option<End> = None;
         let (mut cut_short, mut began) = (false, false);

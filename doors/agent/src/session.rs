@@ -74,6 +74,7 @@ impl Session<'_> {
         };
         let hands = Hands {
             door: self.door,
+            arrivals: self.door.arrivals(),
             settings,
             interrupt: self.interrupt,
             watch: &watch,

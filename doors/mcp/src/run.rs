@@ -6,7 +6,7 @@ use std::sync::Arc;
 use client::Received;
 use client::payload::{CallOptions, ContentMode, RunRequest, RunResponse, RunStep};
 use config::McpDoor;
-use door::{Answer, Listing, Registered, StopTool, own_id, stop};
+use door::{Answer, Listing, Registered, StopTool, Turn, own_id, stop};
 use ovos_toolbox_wire::{Effect, FailureKind, Object};
 use rmcp::RoleServer;
 use rmcp::model::CallToolResult;
@@ -30,6 +30,7 @@ pub(crate) async fn run(
     door: &Door,
     mut arguments: Object,
     context: &RequestContext<RoleServer>,
+    turn: &Turn,
     session: &CancellationToken,
 ) -> CallToolResult {
     let tool = Registered {
@@ -81,7 +82,7 @@ pub(crate) async fn run(
         },
     };
     let send = |patience| door.link.client.run(request, patience);
-    let answer = match carried(door, &tool, &call_id, send, context, session).await {
+    let answer = match carried(door, &tool, &call_id, send, context, turn, session).await {
         Ok(answer) => answer,
         Err(failed) => return failed,
     };

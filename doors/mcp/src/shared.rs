@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use config::{Config, McpDoor};
 use door::Listing;
+use parking_lot::Mutex;
+use rmcp::model::Tool;
 
 use crate::content;
 use crate::listing::{self, Owner};
@@ -14,6 +16,8 @@ pub(crate) struct Door {
     pub(crate) link: Arc<door::Door>,
     pub(crate) config: McpDoor,
     pub(crate) content: content::Folder,
+    /// The tools as clients see them, of this list.
+    shown: Mutex<(Arc<Listing>, Arc<Vec<Tool>>)>,
 }
 
 impl Door {
@@ -22,6 +26,7 @@ impl Door {
             link,
             config: config.doors.mcp.clone(),
             content: content::Folder::new(config.service.answered_content_dir()),
+            shown: Mutex::default(),
         })
     }
 
@@ -37,6 +42,19 @@ impl Door {
         }
     }
 
+    /// Returns the tools of a list as clients see them.
+    pub(crate) fn tools(&self, listing: &Arc<Listing>) -> Arc<Vec<Tool>> {
+        let mut shown = self.shown.lock();
+        let (of, tools) = &*shown;
+        if !Arc::ptr_eq(of, listing) || tools.is_empty() {
+            *shown = (
+                Arc::clone(listing),
+                Arc::new(listing::tools(listing, &self.config)),
+            );
+        }
+        Arc::clone(&shown.1)
+    }
+
     /// Keeps the list up to date until the door closes, and warns if it is large.
     ///
     /// # Cancel safety
@@ -46,7 +64,7 @@ impl Door {
             let mut changes = self.link.changes();
             loop {
                 let listing = Arc::clone(&changes.borrow_and_update());
-                let tools = listing::tools(&listing, &self.config);
+                let tools = self.tools(&listing);
                 if let Some(warning) = listing::too_large(&tools, &self.config) {
                     tracing::warn!("{warning}");
                 }

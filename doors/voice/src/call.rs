@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use client::Step;
 use client::payload::{CallOptions, InvokeRequest};
-use door::{Answer, Door, Registered};
+use door::{Answer, Door, Registered, Turn};
 use ovos_toolbox_wire::Object;
 use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
@@ -18,6 +18,7 @@ use crate::outcome::Outcome;
 /// Dropping it asks the service to end the call.
 pub(crate) async fn call(
     door: Arc<Door>,
+    turn: Turn,
     tool: Arc<Registered>,
     call_id: String,
     args: Object,
@@ -38,9 +39,9 @@ pub(crate) async fn call(
         },
     };
     let send = |patience| door.client.invoke(request, patience);
-    let mut carried = match door.carry(&tool, &call_id, send) {
+    let mut carried = match door.carry(&turn, &tool, &call_id, send).await {
         Ok(carried) => carried,
-        Err(error) => return Outcome::refused(&Answer::refused(&tool, &error)),
+        Err(why) => return Outcome::refused(&Answer::not_begun(&tool, &why)),
     };
     let mut is_cancelled = false;
     loop {
@@ -116,7 +117,8 @@ mod tests {
         };
         let end = CancellationToken::new();
         end.cancel();
-        let outcome = call(door, Arc::new(tool), "c".to_owned(), Object::new(), end).await;
+        let turn = door.arrivals().turn();
+        let outcome = call(door, turn, Arc::new(tool), "c".to_owned(), Object::new(), end).await;
         assert!(
             matches!(&outcome, Outcome::Failure { kind, .. } if kind == "CancelledError"),
             "{outcome:?}"

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config::LongCalls;
-use door::Listing;
+use door::{Arrivals, Listing};
 use tokio::sync::watch;
 use tokio::task::{Id, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -47,6 +47,8 @@ pub(crate) struct Chat {
     target: Target,
     ledger: Ledger,
     calls: JoinSet<Outcome>,
+    /// The order of its calls, over all its sockets.
+    arrivals: Arrivals,
     /// The key of the call that each task in `calls` carries out, to end it.
     keys: HashMap<Id, CallKey>,
     ends: HashMap<CallKey, CancellationToken>,
@@ -84,6 +86,7 @@ impl Chat {
         let chat = Self {
             ledger: Ledger::new(&name, announce_after),
             calls: JoinSet::new(),
+            arrivals: line.door.arrivals(),
             keys: HashMap::new(),
             ends: HashMap::new(),
             changes: line.door.changes(),

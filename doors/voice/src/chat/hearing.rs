@@ -159,8 +159,8 @@ impl Chat {
         };
         let door = Arc::clone(&self.line.door);
         if let Some(stop) = stop {
-            let stopping = async move { Outcome::stopped(door::stop(stop, &door).await) };
-            let task = self.calls.spawn(stopping);
+            let stopping = door.stopping(stop);
+            let task = self.calls.spawn(async move { Outcome::stopped(stopping.await) });
             self.keys.insert(task.id(), key);
             return Asking::Runs;
         }
@@ -180,7 +180,9 @@ impl Chat {
         };
         let end = CancellationToken::new();
         let call_id = call_id(self.line.dialect.name(), &key);
-        let task = self.calls.spawn(call(door, tool, call_id, args, end.clone()));
+        let task = self
+            .calls
+            .spawn(call(door, self.arrivals.turn(), tool, call_id, args, end.clone()));
         self.keys.insert(task.id(), key.clone());
         self.ends.insert(key, end);
         Asking::Runs
