@@ -689,6 +689,34 @@ mod tests {
     }
 
     #[test]
+    fn every_tool_that_is_shipped_is_plain_and_keeps_its_arguments() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/schemas/toolboxes");
+        let mut count = 0;
+        for file in std::fs::read_dir(folder).expect("the schemas of the toolboxes") {
+            let text = std::fs::read_to_string(file.expect("a file").path()).expect("a text");
+            let toolbox: Value = serde_json::from_str(&text).expect("JSON");
+            for tool in toolbox["tools"].as_array().expect("tools") {
+                let schema = &tool["argument_schema"];
+                let plain = plain(schema);
+                assert!(is_plain(&plain, true), "{}: {plain}", tool["name"]);
+                let names = |schema: &Value| -> Vec<String> {
+                    let properties = schema.get("properties").and_then(Value::as_object);
+                    properties
+                        .into_iter()
+                        .flatten()
+                        .map(|(name, _)| name.clone())
+                        .collect()
+                };
+                assert_eq!(names(&plain), names(schema), "{}", tool["name"]);
+                let required = |schema: &Value| names_of(schema.get("required"));
+                assert_eq!(required(&plain), required(schema), "{}", tool["name"]);
+                count += 1;
+            }
+        }
+        assert!(count > 100, "{count} tools");
+    }
+
+    #[test]
     fn what_guests_write_becomes_plain_and_bounded() {
         let mut deep = json!({"type": "string"});
         for _ in 0..60 {

@@ -156,7 +156,7 @@ fn advice(tool: &Registered, refusal: &Refusal) -> Option<String> {
             arguments(&tool.arguments)
         ),
         FailureKind::EmergencyStop => {
-            "Do not call it again: tell the user that a person has to lift the stop with `ovos-tools resume`."
+            "Do not call it again: tell the user that a person has to lift the stop; `ovos-tools status` shows the command."
                 .to_owned()
         }
         FailureKind::BusyError => "Try again in a few seconds.".to_owned(),
@@ -271,7 +271,10 @@ mod tests {
                 "ValueError: times: expected an integer",
                 "times (integer from 1 to 9, required), arm (one of \"left\" | \"right\"), note (string or null)",
             ),
-            ("EmergencyStop: stopped", "a person has to lift the stop"),
+            (
+                "EmergencyStop: stopped",
+                "a person has to lift the stop; `ovos-tools status`",
+            ),
             ("BusyError: full", "Try again"),
         ] {
             let refusal = Refusal {

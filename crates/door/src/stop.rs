@@ -75,10 +75,18 @@ async fn emergency_stop(door: &Door) -> Answer {
     let confirmed = open.is_empty();
     let structured = json!({"confirmed": confirmed, "toolboxes": stopped.toolboxes});
     if confirmed {
-        return Answer::success(
-            "Everything is stopped and stays so until a person lifts the stop with `ovos-tools resume`.",
-            structured,
+        let held = stopped.toolboxes.iter().find_map(|toolbox| {
+            let stop_id = toolbox.stop_id.as_deref()?;
+            Some(format!(
+                ", such as `ovos-tools resume {} {stop_id}`",
+                toolbox.toolbox_id
+            ))
+        });
+        let text = format!(
+            "Everything is stopped and stays so until a person lifts the stop; `ovos-tools status` shows the command{}.",
+            held.unwrap_or_default()
         );
+        return Answer::success(&text, structured);
     }
     let text = format!(
         "Everything was told to stop, but this is NOT confirmed: {}. Tell the user at once to use the machine's own switch.",

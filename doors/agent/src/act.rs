@@ -15,7 +15,7 @@ use client::payload::{
     CallOptions, Confirm, ContentMode, InvokeRequest, InvokeResponse, PlanRequest, PlanResponse, ProgressKind,
 };
 use client::{ClientError, Received, Step};
-use door::{Answer, Arrivals, Door, Lost, NotBegun, Registered, Turn};
+use door::{Answer, Arrivals, Door, Lost, NotBegun, Registered, Turn, shorten};
 use ovos_toolbox_wire::{Content, Effect, FailureKind, Object, Outcome};
 use serde_json::{Value, json};
 
@@ -270,7 +270,7 @@ impl Hands<'_> {
             } else {
                 Status::Completed
             },
-            &told.text,
+            &self.readable(tool, &told),
         );
         if told.failed {
             self.why(tool, &told.data, answered.cut_short).await;
@@ -282,6 +282,15 @@ impl Hands<'_> {
         }
         came.result = result;
         came
+    }
+
+    /// The text of an answer, at most as long as a result may be.
+    fn readable(&self, tool: &Registered, told: &Answer) -> String {
+        let short = shorten(tool, &told.data, self.settings.door.result_bytes);
+        match short.filter(|_| !told.failed) {
+            Some(short) => format!("{} {}", short.remark, short.value),
+            None => told.text.clone(),
+        }
     }
 
     /// Checks what a failure means for the run.

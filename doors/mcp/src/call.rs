@@ -15,6 +15,7 @@ use crate::answer;
 use crate::content;
 use crate::presence::{farewell, moves};
 use crate::progress::Progress;
+use crate::results;
 use crate::shared::Door;
 
 /// Arguments that some hosts add to every call. A tool gets them only if its schema has them.
@@ -81,7 +82,7 @@ pub(crate) async fn call(
     if let Some(confirm) = door::confirm(&answer) {
         return Came::Waits(confirm);
     }
-    let mut result = answer::result(Answer::of(tool, &answer));
+    let mut result = results::result(door, tool, Answer::of(tool, &answer));
     result
         .content
         .extend(content::blocks(&door.content, &answer.data).await);

@@ -149,6 +149,7 @@ mod tests {
             output_schemas: false,
             run_steps: false,
             warn_list_bytes: 1024,
+            result_bytes: 1024,
             http_hosts: Vec::new(),
             http_origins: Vec::new(),
             http_token: true,

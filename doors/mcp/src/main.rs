@@ -18,6 +18,7 @@ mod padding;
 mod presence;
 mod progress;
 mod resources;
+mod results;
 mod run;
 mod run_tool;
 mod server;
@@ -118,7 +119,15 @@ fn configure(options: &Options, wanted: &hosts::Arguments) -> Result<(), DoorErr
         before.extend(["--config".to_owned(), config.to_string_lossy().into_owned()]);
     }
     let home = std::env::var_os("HOME").map(PathBuf::from);
-    let text = hosts::run(wanted, &program, &before, home.as_deref())?;
+    // TOKEN stands for one that the door has not made yet.
+    let config = options.load()?;
+    let door = &config.doors.mcp;
+    let token = std::fs::read_to_string(&door.token_file)
+        .ok()
+        .filter(|_| door.http_token);
+    let token = token.as_deref().map_or("TOKEN", str::trim);
+    let token = door.http_token.then_some(token);
+    let text = hosts::run(wanted, &program, &before, token, home.as_deref())?;
     let written = std::io::stdout().write_all(text.as_bytes());
     Ok(written.map_err(ProgramError::machine("write the output"))?)
 }
@@ -146,7 +155,7 @@ fn say(text: &str) {
 
 async fn run(arguments: &Arguments) -> Result<(), DoorError> {
     let config = arguments.options.load()?;
-    let Some(joined) = Joined::connect(&config, SOURCE).await? else {
+    let Some(joined) = Joined::start(&config, SOURCE).await? else {
         return Ok(());
     };
     let wanted = &config.doors.mcp;

@@ -18,6 +18,7 @@ use crate::answer;
 use crate::call::carried;
 use crate::content;
 use crate::listing::{self, Owner};
+use crate::results;
 use crate::run_tool::{self, NAME};
 use crate::shared::Door;
 
@@ -86,7 +87,7 @@ pub(crate) async fn run(
         Ok(answer) => answer,
         Err(failed) => return failed,
     };
-    let mut result = answer::result(shown(&tool, &steps, &answer));
+    let mut result = results::result(door, &tool, shown(&tool, &steps, &answer));
     let reports = answer.data.get("steps").and_then(Value::as_array);
     for report in reports.into_iter().flatten().filter_map(Value::as_object) {
         result

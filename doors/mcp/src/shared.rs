@@ -9,6 +9,7 @@ use rmcp::model::Tool;
 
 use crate::content;
 use crate::listing::{self, Owner};
+use crate::results::Results;
 
 /// Shared by all clients.
 pub(crate) struct Door {
@@ -16,6 +17,8 @@ pub(crate) struct Door {
     pub(crate) link: Arc<door::Door>,
     pub(crate) config: McpDoor,
     pub(crate) content: content::Folder,
+    /// Whole results of which clients were given a part.
+    pub(crate) results: Results,
     /// The tools as clients see them, of this list.
     shown: Mutex<(Arc<Listing>, Arc<Vec<Tool>>)>,
 }
@@ -26,6 +29,7 @@ impl Door {
             link,
             config: config.doors.mcp.clone(),
             content: content::Folder::new(config.service.answered_content_dir()),
+            results: Results::default(),
             shown: Mutex::default(),
         })
     }

@@ -54,6 +54,12 @@ impl Chat {
             let asked = match heard {
                 Heard::Call(asked) => asked,
                 Heard::IfStop(asked) if self.kind(&asked.name) == Kind::Stop => asked,
+                Heard::ToolsRefused(why) => {
+                    if !self.tell_fewer_tools(socket, &why) {
+                        return Ok(false);
+                    }
+                    continue;
+                }
                 other => {
                     self.note(other)?;
                     continue;
@@ -90,7 +96,7 @@ impl Chat {
                 let dialect = self.line.dialect.name();
                 tracing::warn!(dialect, complaint, "the service complains");
             }
-            Heard::Call(_) | Heard::IfStop(_) | Heard::Interrupted => {}
+            Heard::Call(_) | Heard::IfStop(_) | Heard::ToolsRefused(_) | Heard::Interrupted => {}
         }
         Ok(())
     }
