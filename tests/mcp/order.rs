@@ -3,11 +3,12 @@
 use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, ChildStdin, ChildStdout};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::door::{Listening, Stage};
+use crate::figures::Held;
 use crate::sessions::{Http, initialize, message, number, read};
 use crate::support::process::DEADLINE;
 
@@ -199,6 +200,60 @@ fn stop_moving_ends_what_arrived_before_it_and_nothing_else() {
         let calls = stage.client.ask("ovos.tools.status", &json!({}))["calls"].clone();
         assert_eq!(calls, json!([]), "{how}");
     });
+}
+
+/// It reads nothing, and nothing that the protocol has would show it.
+#[test]
+fn a_frozen_client_of_the_modern_era_is_noticed() {
+    let mut stage = Stage::new(&json!({ "http_token": false }));
+    let door = Listening::start(&stage);
+    let http = Http::new(&door, true);
+    let socket = http.send("POST", &http.message(100, &moves("base", 100_000)));
+    let mut at_stdio = stage.at_stdio(&[]);
+    let text = message(100, &moves("gantry", 100_000), true);
+    writeln!(at_stdio.stdin.as_mut().unwrap(), "{text}").unwrap();
+    stage.client.until_phases(&[("running", 2)]);
+    let begun = Instant::now();
+    stage.client.until_phases(&[]);
+    let noticed = begun.elapsed();
+    assert!(noticed < Duration::from_secs(5), "{noticed:?}");
+    drop(socket);
+    _ = at_stdio.kill();
+    _ = at_stdio.wait();
+}
+
+/// They are kept for clients that come back, and clients that do not must not fill the memory.
+#[test]
+fn sessions_that_are_never_used_are_bounded() {
+    let stage = Stage::new(&json!({ "http_token": false }));
+    let door = Listening::start(&stage);
+    let open = |count: usize| (0..count).for_each(|_| _ = Http::new(&door, false));
+    open(300);
+    let before = Held::by(door.process.pid());
+    open(900);
+    let after = Held::by(door.process.pid());
+    assert!(
+        after.memory < before.memory + (8 << 10),
+        "{after}, before {before}"
+    );
+}
+
+#[test]
+fn clients_that_do_not_know_empty_events_get_none() {
+    let stage = Stage::new(&json!({ "http_token": false }));
+    let door = Listening::start(&stage);
+    for (version, has_empty) in [("2025-03-26", false), ("2025-06-18", false), ("2025-11-25", true)] {
+        let mut client = Http::of(&door);
+        let mut opening = initialize();
+        opening["params"]["protocolVersion"] = json!(version);
+        let opened = read(client.send("POST", &opening.to_string()));
+        client.adopt(&opened, version);
+        let listed = read(client.send("POST", &client.message(5, &json!({"method": "tools/list"}))));
+        for text in [opened, listed] {
+            let is_empty = |line: &str| line.trim_end() == "data:";
+            assert_eq!(text.lines().any(is_empty), has_empty, "{version}: {text}");
+        }
+    }
 }
 
 /// What clients put beside the name of a tool that has no arguments, and what they should not.

@@ -196,22 +196,41 @@ pub(crate) struct Http {
     address: String,
     is_modern: bool,
     session: Option<String>,
+    version: String,
 }
 
 impl Http {
-    pub(crate) fn new(door: &Listening, is_modern: bool) -> Self {
-        let address = door.url.split('/').nth(2).unwrap().to_owned();
-        let mut client = Self {
-            address,
-            is_modern,
+    /// One that has not introduced itself.
+    pub(crate) fn of(door: &Listening) -> Self {
+        Self {
+            address: door.url.split('/').nth(2).unwrap().to_owned(),
+            is_modern: false,
             session: None,
+            version: "2025-11-25".to_owned(),
+        }
+    }
+
+    /// Takes the session of an answer to `initialize`.
+    pub(crate) fn adopt(&mut self, opened: &str, version: &str) {
+        let session = opened
+            .lines()
+            .find_map(|line| line.strip_prefix("mcp-session-id: "));
+        self.session = Some(
+            session
+                .unwrap_or_else(|| panic!("no session: {opened}"))
+                .to_owned(),
+        );
+        version.clone_into(&mut self.version);
+    }
+
+    pub(crate) fn new(door: &Listening, is_modern: bool) -> Self {
+        let mut client = Self {
+            is_modern,
+            ..Self::of(door)
         };
         if !is_modern {
             let text = read(client.send("POST", &initialize().to_string()));
-            let session = text
-                .lines()
-                .find_map(|line| line.strip_prefix("mcp-session-id: "));
-            client.session = Some(session.unwrap_or_else(|| panic!("no session: {text}")).to_owned());
+            client.adopt(&text, "2025-11-25");
             let told = json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string();
             let text = read(client.send("POST", &told));
             assert!(text.starts_with("HTTP/1.1 202"), "{text}");
@@ -251,7 +270,10 @@ impl Http {
             body.len()
         );
         if let Some(session) = &self.session {
-            head += &format!("Mcp-Session-Id: {session}\r\nMCP-Protocol-Version: 2025-11-25\r\n");
+            head += &format!(
+                "Mcp-Session-Id: {session}\r\nMCP-Protocol-Version: {}\r\n",
+                self.version
+            );
         }
         if self.is_modern {
             // What a test sends may be no JSON for us.
