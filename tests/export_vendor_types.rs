@@ -51,6 +51,16 @@ fn vendors_accept_what_we_export() {
         "{stdout}{stderr}\n(a missing module: run `make venv`; interpreter {})",
         python.display()
     );
+    for converter in [
+        "home_assistant",
+        "google_genai",
+        "openai_agents",
+        "langchain",
+        "pydantic_ai",
+    ] {
+        let expected = format!("{converter} converts {} tools", tools().len());
+        assert!(stdout.contains(&expected), "{converter}: {stdout}");
+    }
     for format in Format::ALL.into_iter().filter(|format| *format != Format::Json) {
         assert!(
             stdout.contains(&format!("{format}: {} tools fit", tools().len())),
@@ -62,7 +72,11 @@ fn vendors_accept_what_we_export() {
 /// Every format's export of the same tools, by format name.
 fn exports() -> Value {
     let tools = tools();
-    let names = exported_names(tools.iter().map(|(toolbox_id, name, ..)| (*toolbox_id, *name)));
+    let names = exported_names(
+        tools
+            .iter()
+            .map(|(toolbox_id, name, ..)| (toolbox_id.as_str(), name.as_str())),
+    );
     let exported: Vec<ExportTool<'_>> = tools
         .iter()
         .zip(&names)
@@ -74,8 +88,8 @@ fn exports() -> Value {
                 description: "Does what it is called; \"quotes\", ümlauts and\nlines.",
                 argument_schema,
                 output_schema,
-                read_only: *name == "get_state",
-                destructive: *name != "get_state",
+                read_only: name == "get_state",
+                destructive: name != "get_state",
             },
         )
         .collect();
@@ -87,8 +101,30 @@ fn exports() -> Value {
     )
 }
 
-/// Toolbox, name, argument schema, output schema: plain, recursive, odd and nearly empty ones.
-fn tools() -> Vec<(&'static str, &'static str, Value, Value)> {
+/// Toolbox, name, argument schema, output schema: plain, recursive, odd and nearly empty ones, and those that are shipped.
+fn tools() -> Vec<(String, String, Value, Value)> {
+    let odd = odd_tools().into_iter();
+    let mut tools: Vec<_> = odd
+        .map(|(toolbox_id, name, arguments, output)| {
+            (toolbox_id.to_owned(), name.to_owned(), arguments, output)
+        })
+        .collect();
+    for toolbox in ["robot", "drone", "gstreamer", "math"] {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("schemas/toolboxes/{toolbox}.json"));
+        let schemas: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+        for tool in schemas["tools"].as_array().unwrap() {
+            tools.push((
+                format!("shipped-{toolbox}"),
+                tool["name"].as_str().unwrap().to_owned(),
+                tool["argument_schema"].clone(),
+                tool["output_schema"].clone(),
+            ));
+        }
+    }
+    tools
+}
+
+fn odd_tools() -> Vec<(&'static str, &'static str, Value, Value)> {
     let object = json!({"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]});
     let recursive = json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Move", "type": "object",
         "properties": {"points": {"type": "array", "items": {"$ref": "#/$defs/Point"}}, "speed": {

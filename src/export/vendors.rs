@@ -3,14 +3,15 @@
 use serde_json::{Value, json};
 
 use super::ExportTool;
-use super::parameters::{parameters, untitled};
+use super::plain::plain;
+use super::titles::untitled;
 
 /// Anthropic's format of custom tools.
 pub(super) fn anthropic(tool: &ExportTool<'_>) -> Value {
     json!({
         "name": tool.exported_name,
         "description": tool.description,
-        "input_schema": parameters(tool.argument_schema),
+        "input_schema": plain(tool.argument_schema),
     })
 }
 
@@ -21,7 +22,7 @@ pub(super) fn hume(tool: &ExportTool<'_>) -> Value {
         "type": "function",
         "name": tool.exported_name,
         "description": tool.description,
-        "parameters": parameters(tool.argument_schema).to_string(),
+        "parameters": plain(tool.argument_schema).to_string(),
     })
 }
 
@@ -32,7 +33,7 @@ pub(super) fn mcp(tool: &ExportTool<'_>) -> Value {
         definition["title"] = json!(tool.name);
     }
     definition["description"] = json!(tool.description);
-    definition["inputSchema"] = parameters(tool.argument_schema);
+    definition["inputSchema"] = plain(tool.argument_schema);
     // Structured content is an object in every revision up to 2025-11-25, so other outputs are exported without a
     // schema.
     if tool.output_schema.get("type").and_then(Value::as_str) == Some("object") {
@@ -52,7 +53,7 @@ pub(super) fn openai_chat(tool: &ExportTool<'_>) -> Value {
         "function": {
             "name": tool.exported_name,
             "description": tool.description,
-            "parameters": parameters(tool.argument_schema),
+            "parameters": plain(tool.argument_schema),
         },
     })
 }
@@ -63,7 +64,7 @@ pub(super) fn openai_responses(tool: &ExportTool<'_>) -> Value {
         "type": "function",
         "name": tool.exported_name,
         "description": tool.description,
-        "parameters": parameters(tool.argument_schema),
+        "parameters": plain(tool.argument_schema),
         // Strict mode, the default here, forbids optional arguments.
         "strict": false,
     })

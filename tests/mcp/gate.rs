@@ -15,6 +15,10 @@ const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_
 
 /// Posts a body with these headers beside the usual ones; returns the whole answer.
 fn post(door: &Listening, path: &str, headers: &[(&str, &str)], body: &str) -> String {
+    send(door, "POST", path, headers, body)
+}
+
+fn send(door: &Listening, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> String {
     let address = door
         .url
         .strip_prefix("http://")
@@ -40,7 +44,7 @@ fn post(door: &Listening, path: &str, headers: &[(&str, &str)], body: &str) -> S
         .map(|(name, value)| format!("{name}: {value}\r\n"))
         .collect();
     let head = format!(
-        "POST {path} HTTP/1.1\r\n{lines}Content-Length: {}\r\n\r\n",
+        "{method} {path} HTTP/1.1\r\n{lines}Content-Length: {}\r\n\r\n",
         body.len()
     );
     socket.write_all(head.as_bytes()).unwrap();
@@ -96,6 +100,55 @@ fn only_a_client_with_the_token_from_an_allowed_place_is_let_in() {
             assert!(answer.contains("\"emergency_stop\""), "{answer}");
         }
     }
+}
+
+/// As a browser does: a preflight without a token, then the request.
+#[test]
+fn pages_of_listed_origins_get_through_and_no_others() {
+    let stage = Stage::new(&json!({ "http_origins": ["http://app.test:3000", "https://any.test"] }));
+    let door = Listening::start(&stage);
+    let right = format!("Bearer {}", door.token);
+    for (origin, is_listed) in [
+        ("http://app.test:3000", true),
+        ("https://any.test:8443", true),
+        ("http://app.test:3001", false),
+        ("https://app.test:3000", false),
+        ("http://evil.test", false),
+        ("null", false),
+    ] {
+        let allowed = format!("\r\naccess-control-allow-origin: {origin}\r\n");
+        let asks = [
+            ("Origin", origin),
+            ("Access-Control-Request-Method", "POST"),
+            (
+                "Access-Control-Request-Headers",
+                "authorization,content-type,mcp-protocol-version",
+            ),
+        ];
+        let preflight = send(&door, "OPTIONS", "/mcp", &asks, "").to_lowercase();
+        assert_eq!(preflight.starts_with("http/1.1 204"), is_listed, "{preflight}");
+        assert_eq!(preflight.contains(&allowed), is_listed, "{preflight}");
+        let headers = "access-control-allow-headers: authorization,content-type,mcp-protocol-version";
+        assert_eq!(preflight.contains(headers), is_listed, "{preflight}");
+        // A page reads why it was not let in, too.
+        for (headers, status) in [
+            (
+                &[("Origin", origin), ("Authorization", right.as_str())][..],
+                " 200 ",
+            ),
+            (&[("Origin", origin)], " 401 "),
+        ] {
+            let answer = post(&door, "/mcp", headers, LIST).to_lowercase();
+            let expected = if is_listed { status } else { " 403 " };
+            assert!(
+                answer.starts_with(&format!("http/1.1{expected}")),
+                "{origin}: {answer}"
+            );
+            assert_eq!(answer.contains(&allowed), is_listed, "{answer}");
+        }
+    }
+    let program = post(&door, "/mcp", &[("Authorization", &right)], LIST).to_lowercase();
+    assert!(!program.contains("access-control-allow-origin"), "{program}");
 }
 
 #[test]

@@ -25,5 +25,6 @@ mod door;
 #[allow(dead_code, reason = "each test program uses its part")]
 mod figures;
 mod gate;
+mod order;
 mod run;
 mod sessions;

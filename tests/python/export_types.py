@@ -11,15 +11,22 @@ import re
 import sys
 from importlib.metadata import version
 
+from agents.strict_schema import ensure_strict_json_schema
 from anthropic.types.tool_param import InputSchemaTyped, ToolParam
+from google.genai import types as google
 from hume.empathic_voice.types import SessionSettings
 from hume.empathic_voice.types import Tool as HumeTool
+from langchain_core.tools import StructuredTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
 from mcp_types import _v2025_11_25, _v2026_07_28
 from mcp_types import Tool as McpTool
 from openai.types.chat import ChatCompletionFunctionToolParam
 from openai.types.responses import FunctionToolParam
 from openai.types.shared_params import FunctionDefinition
 from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic_ai.profiles.google import GoogleJsonSchemaTransformer
+from pydantic_ai.profiles.openai import OpenAIJsonSchemaTransformer
+from voluptuous_openapi import convert_to_voluptuous
 
 # The vendors' documented limit for names, which their types do not carry.
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -103,6 +110,51 @@ CHECKS = {
 }
 
 
+def home_assistant(name, schema):
+    """Home Assistant leaves out the whole server for one schema that this refuses."""
+    convert_to_voluptuous(schema)
+
+
+def google_genai(name, schema):
+    google.FunctionDeclaration(name=name, description="", parameters=schema)
+
+
+def openai_agents(name, schema):
+    """Strict mode has no objects with any keys: a tool with one is offered without it."""
+    if not any_keys(schema):
+        ensure_strict_json_schema(copy.deepcopy(schema))
+
+
+def langchain(name, schema):
+    tool = StructuredTool.from_function(func=lambda **_: None, name=name, description="d", args_schema=copy.deepcopy(schema))
+    told = convert_to_openai_tool(tool)["function"]["parameters"]
+    expect(set(told["properties"]) == set(schema["properties"]), "arguments got lost: %s" % told)
+
+
+def pydantic_ai(name, schema):
+    transformer = OpenAIJsonSchemaTransformer(copy.deepcopy(schema), strict=None if any_keys(schema) else True)
+    told = transformer.walk()
+    expect(set(told["properties"]) == set(schema["properties"]), "arguments got lost: %s" % told)
+    GoogleJsonSchemaTransformer(copy.deepcopy(schema), strict=None).walk()
+
+
+def any_keys(schema):
+    """Whether an object in it has no properties of its own."""
+    if isinstance(schema, dict):
+        return bool(schema.get("additionalProperties")) or any(any_keys(inner) for inner in schema.values())
+    return isinstance(schema, list) and any(any_keys(inner) for inner in schema)
+
+
+#: Each with a schema that it refuses.
+CONVERTERS = {
+    home_assistant: {"type": "object", "properties": {"x": {"description": "no type"}}},
+    google_genai: {"type": "object", "properties": {"x": {"oneOf": [{"const": 1}]}}},
+    openai_agents: {"type": "object", "properties": {"x": {"$ref": "#/nowhere", "description": "d"}}},
+    langchain: None,
+    pydantic_ai: None,
+}
+
+
 def spoiled(tool, schema_path):
     """The same definition with one thing wrong."""
     *parents, schema_key = schema_path.split(".")
@@ -150,6 +202,23 @@ def main():
             except (ValidationError, ValueError, KeyError, TypeError) as error:
                 sys.exit("%s: %s does not fit the types of %s %s: %s" % (name, json.dumps(tool), package, version(package), error))
         print("%s: %d tools fit the types of %s %s" % (name, len(tools), package, version(package)))
+
+
+    for convert, refused in CONVERTERS.items():
+        if refused is not None:
+            try:
+                convert("tool", refused)
+            except Exception:
+                pass
+            else:
+                sys.exit("%s: the check takes %s, so it proves nothing" % (convert.__name__, refused))
+        for tool in exported["openai"]:
+            function = tool["function"]
+            try:
+                convert(function["name"], function["parameters"])
+            except Exception as error:
+                sys.exit("%s: %s cannot be converted: %r" % (convert.__name__, json.dumps(tool), error))
+        print("%s converts %d tools" % (convert.__name__, len(exported["openai"])))
 
 
 main()

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use bus::{BusClient, BusHandler, ClientConfig, Message};
+use bus::{BusClient, BusHandler, ClientConfig, Connection, Message};
 use ovos_toolbox_wire::Object;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -74,6 +74,65 @@ struct Inner {
     _end: DropGuard,
 }
 
+/// What a client is made of beside its connection.
+struct Parts {
+    config: ClientConfig,
+    handler: Arc<dyn BusHandler>,
+    routes: Arc<Routes>,
+    ident: String,
+    tasks: TaskTracker,
+    shutdown: CancellationToken,
+    end: DropGuard,
+}
+
+impl Parts {
+    fn new(address: &Address) -> Self {
+        let config = ClientConfig {
+            drop_above: LARGEST,
+            message_limit: LARGEST,
+            extra_ca: address.certificate.clone(),
+            ..ClientConfig::new(address.url.clone())
+        };
+        let ident = uuid::Uuid::new_v4().to_string();
+        let routes = Routes::new(ident.clone());
+        let shutdown = CancellationToken::new();
+        Self {
+            config,
+            handler: routes.clone(),
+            routes,
+            ident,
+            tasks: TaskTracker::new(),
+            end: shutdown.clone().drop_guard(),
+            shutdown,
+        }
+    }
+
+    fn client(
+        self,
+        bus: BusClient,
+        session_id: String,
+        address: Address,
+        source: &str,
+        wait: Duration,
+    ) -> Client {
+        let inner = Inner {
+            bus,
+            routes: self.routes,
+            statuses: Statuses::default(),
+            address,
+            source: source.to_owned(),
+            session_id,
+            ident: self.ident,
+            wait,
+            asked: AtomicU64::new(0),
+            tasks: self.tasks,
+            shutdown: self.shutdown,
+            _end: self.end,
+        };
+        Client(Arc::new(inner), Arc::default())
+    }
+}
+
 impl Client {
     /// Connects within `wait`, which also bounds the methods that name no other bound. `source` is the sender of all
     /// requests.
@@ -102,18 +161,14 @@ impl Client {
         source: &str,
         wait: Duration,
     ) -> Result<Self, ClientError> {
-        let config = ClientConfig {
-            drop_above: LARGEST,
-            message_limit: LARGEST,
-            extra_ca: address.certificate.clone(),
-            ..ClientConfig::new(address.url.clone())
-        };
-        let ident = uuid::Uuid::new_v4().to_string();
-        let routes = Routes::new(ident.clone());
-        let (tasks, shutdown) = (TaskTracker::new(), CancellationToken::new());
-        let end = shutdown.clone().drop_guard();
-        let handler: Arc<dyn BusHandler> = routes.clone();
-        let connected = BusClient::connect(config, handler, &tasks, shutdown.clone());
+        let parts = Parts::new(&address);
+        let Parts { config, handler, .. } = &parts;
+        let connected = BusClient::connect(
+            config.clone(),
+            Arc::clone(handler),
+            &parts.tasks,
+            parts.shutdown.clone(),
+        );
         let bus = match timeout_at(deadline(wait), connected).await {
             Ok(connected) => connected.map_err(ClientError::NoBus)?,
             Err(_) => {
@@ -121,27 +176,38 @@ impl Client {
                 return Err(ClientError::NoBusInTime { url, wait });
             }
         };
-        let inner = Inner {
-            bus,
-            routes,
-            statuses: Statuses::default(),
-            address,
-            source: source.to_owned(),
-            session_id,
-            ident,
-            wait,
-            asked: AtomicU64::new(0),
-            tasks,
-            shutdown,
-            _end: end,
-        };
-        Ok(Self(Arc::new(inner), Arc::default()))
+        Ok(parts.client(bus, session_id, address, source, wait))
     }
 
     /// Returns a clone that adds these keys to the context of each request, for example those for whom it asks.
     #[must_use]
     pub fn with_context(&self, keys: Object) -> Self {
         Self(self.0.clone(), Arc::new(keys))
+    }
+
+    /// Starts a client that connects in the background, as soon as there is a bus. Until then nothing can be sent:
+    /// [`ClientError::NotSent`]. `source` and `wait` are those of [`connect`](Self::connect).
+    #[must_use]
+    pub fn start(address: Address, source: &str, wait: Duration) -> Self {
+        let session_id = format!("ovos-tools-{}", uuid::Uuid::new_v4());
+        let parts = Parts::new(&address);
+        let Parts { config, handler, .. } = &parts;
+        let bus = BusClient::start(
+            config.clone(),
+            Arc::clone(handler),
+            &parts.tasks,
+            parts.shutdown.clone(),
+        );
+        parts.client(bus, session_id, address, source, wait)
+    }
+
+    /// Waits until there is a connection to the bus.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn connected(&self) {
+        // The sender lives as long as the connection's task; after that there is none.
+        _ = self.0.bus.connection().wait_for(Connection::is_up).await;
     }
 
     /// The session of all requests of this client.

@@ -5,7 +5,7 @@ use client::{ClientError, Received, Refusal};
 use ovos_toolbox_wire::{FailureKind, Object};
 use serde_json::{Value, json};
 
-use crate::{Lost, Registered};
+use crate::{Lost, NotBegun, Registered};
 
 /// The outcome of a call, for a model.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,6 +66,15 @@ impl Answer {
             &format!("`{}` was cancelled: {why}.", tool.name),
             json!({"error": {"kind": FailureKind::CancelledError, "message": why}}),
         )
+    }
+
+    /// A call that did not begin.
+    #[must_use]
+    pub fn not_begun(tool: &Registered, why: &NotBegun) -> Self {
+        match why {
+            NotBegun::Client(error) => Self::refused(tool, error),
+            NotBegun::Stopped => Self::cancelled(tool, &why.to_string()),
+        }
     }
 
     /// A call without an answer. `left` is the reason why its client cancelled it.
@@ -147,7 +156,7 @@ fn advice(tool: &Registered, refusal: &Refusal) -> Option<String> {
             arguments(&tool.arguments)
         ),
         FailureKind::EmergencyStop => {
-            "Do not call it again: tell the user that a person has to lift the stop with `ovos-tools resume`."
+            "Do not call it again: tell the user that a person has to lift the stop; `ovos-tools status` shows the command."
                 .to_owned()
         }
         FailureKind::BusyError => "Try again in a few seconds.".to_owned(),
@@ -262,7 +271,10 @@ mod tests {
                 "ValueError: times: expected an integer",
                 "times (integer from 1 to 9, required), arm (one of \"left\" | \"right\"), note (string or null)",
             ),
-            ("EmergencyStop: stopped", "a person has to lift the stop"),
+            (
+                "EmergencyStop: stopped",
+                "a person has to lift the stop; `ovos-tools status`",
+            ),
             ("BusyError: full", "Try again"),
         ] {
             let refusal = Refusal {

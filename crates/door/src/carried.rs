@@ -7,7 +7,7 @@ use ovos_toolbox_wire::Effect;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep_until};
 
 use crate::calls::Running;
-use crate::{Door, Registered};
+use crate::{Door, Registered, Turn};
 
 /// How often a cancel is sent until the call has ended: the first cancel may arrive before the service knows the call.
 const CANCEL_EVERY: Duration = Duration::from_millis(250);
@@ -45,12 +45,44 @@ pub enum Lost {
     StillRuns,
 }
 
+/// Why a call did not begin: nothing runs.
+#[derive(Debug, thiserror::Error)]
+pub enum NotBegun {
+    /// The connection to the bus failed.
+    #[error("{0}")]
+    Client(#[from] ClientError),
+    /// A stop arrived after the request.
+    #[error("a stop came before it began")]
+    Stopped,
+}
+
 impl Door {
-    /// Sends a call or a run. `tool` says what the call may do: while a call that moves something runs, the door beats.
+    /// Sends a call or a run when its turn has come; a tool that stops does not wait. `tool` says what the call may do: while a
+    /// call that moves something runs, the door beats.
     ///
     /// # Errors
-    /// The call could not be sent: nothing runs.
-    pub fn carry<'a, A>(
+    /// The call could not be sent, or a stop came after its request: nothing runs.
+    ///
+    /// # Cancel safety
+    /// Safe: it has not begun before it is returned.
+    pub async fn carry<'a, A>(
+        &'a self,
+        turn: &Turn,
+        tool: &'a Registered,
+        call_id: &str,
+        send: impl FnOnce(Patience) -> Result<Call<A>, ClientError>,
+    ) -> Result<Carried<'a, A>, NotBegun> {
+        let begun = if tool.effect == Effect::Stop {
+            Some(self.begin(tool, call_id, send))
+        } else {
+            turn.comes().await;
+            self.order.begin(turn, || self.begin(tool, call_id, send))
+        };
+        turn.passes();
+        Ok(begun.ok_or(NotBegun::Stopped)??)
+    }
+
+    fn begin<'a, A>(
         &'a self,
         tool: &'a Registered,
         call_id: &str,

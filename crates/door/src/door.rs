@@ -12,7 +12,8 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::{Calls, Listing};
+use crate::turn::Order;
+use crate::{Arrivals, Calls, Listing};
 
 /// How often the door checks whether the service or its toolboxes changed without an event, as after a crash.
 const POLL: Duration = Duration::from_secs(2);
@@ -32,9 +33,11 @@ pub struct Door {
     rules: Vec<Rule>,
     own: &'static [&'static str],
     listing: watch::Sender<Arc<Listing>>,
-    refreshing: Mutex<()>,
+    /// What was loaded when the list was asked for. Whoever holds the lock asks.
+    loaded: Mutex<Option<Loaded>>,
     /// The calls under way.
     pub calls: Calls,
+    pub(crate) order: Order,
     /// The owner of the door's tasks.
     pub tasks: TaskTracker,
     /// Cancelled when the door closes.
@@ -58,8 +61,9 @@ impl Door {
             rules,
             own,
             listing: watch::Sender::default(),
-            refreshing: Mutex::new(()),
+            loaded: Mutex::new(None),
             calls: Calls::new(),
+            order: Order::default(),
             tasks: TaskTracker::new(),
             shutdown,
         })
@@ -82,6 +86,12 @@ impl Door {
         Ok(self.client.with_context(context))
     }
 
+    /// The requests of a new connection. What one connection sends begins in the order of arrival.
+    #[must_use]
+    pub fn arrivals(&self) -> Arrivals {
+        self.order.arrivals()
+    }
+
     /// Returns the list of tools as it was last received.
     #[must_use]
     pub fn listing(&self) -> Arc<Listing> {
@@ -94,12 +104,36 @@ impl Door {
         self.listing.subscribe()
     }
 
-    /// Asks the service for the tools. Returns the last list if the service does not answer.
+    /// Returns the tools as they are now. Asks the service what is loaded, and for the tools only if that has changed. Returns the
+    /// last list if the service does not answer.
     ///
     /// # Cancel safety
     /// Safe: it changes nothing.
     pub async fn refreshed(&self) -> Arc<Listing> {
-        match timeout(LIST_WAIT, self.refresh()).await {
+        self.refreshed_by(async {
+            let now = Loaded::of(&self.client.status().await?);
+            let mut loaded = self.loaded.lock().await;
+            if loaded.as_ref() != Some(&now) {
+                let is_whole = self.refresh().await?;
+                *loaded = is_whole.then_some(now);
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Returns the tools as they are now, after an event that says that they changed.
+    async fn renewed(&self) -> Arc<Listing> {
+        self.refreshed_by(async {
+            let mut loaded = self.loaded.lock().await;
+            *loaded = None;
+            self.refresh().await.map(drop)
+        })
+        .await
+    }
+
+    async fn refreshed_by(&self, asking: impl Future<Output = Result<(), ClientError>>) -> Arc<Listing> {
+        match timeout(LIST_WAIT, asking).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!(%error, "the list of tools may be out of date"),
             Err(_) => tracing::warn!("the list of tools may be out of date: the service does not answer"),
@@ -107,8 +141,8 @@ impl Door {
         self.listing()
     }
 
-    async fn refresh(&self) -> Result<(), ClientError> {
-        let _one_at_a_time = self.refreshing.lock().await;
+    /// Asks for the tools. `false` if reloads came between the requests each time.
+    async fn refresh(&self) -> Result<bool, ClientError> {
         let listed = ListRequest {
             detail: true,
             ..ListRequest::default()
@@ -122,10 +156,10 @@ impl Door {
                 tokio::try_join!(self.client.list(&listed), self.client.export(&exported))?;
             if let Some(listing) = Listing::new(&listed, &exported.tools, &self.toolset, self.own) {
                 self.set(listing);
-                return Ok(());
+                return Ok(true);
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     fn set(&self, listing: Listing) {
@@ -161,10 +195,10 @@ impl Door {
             };
             match news {
                 Some(News::Reloaded | News::Connected | News::Missed(_)) => {
-                    self.refreshed().await;
+                    self.renewed().await;
                 }
                 Some(News::Event(event)) if event.kind == "tools_changed" => {
-                    self.refreshed().await;
+                    self.renewed().await;
                 }
                 Some(_) => {}
                 None => {
@@ -174,7 +208,7 @@ impl Door {
                     let now = Some(Loaded::of(&status));
                     if now != seen {
                         seen = now;
-                        self.refreshed().await;
+                        self.renewed().await;
                     }
                 }
             }

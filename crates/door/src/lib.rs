@@ -2,7 +2,7 @@
 //! [`client::Client`]; the service has no code for it.
 //!
 //! [`Door`] holds the bus, the list of tools and the calls under way. [`Listing`] is the list that clients see. [`Carried`] is one
-//! call from request to answer. [`stop`] carries out the two stops that every door shows. [`Answer`] is what a model reads.
+//! call from request to answer; its [`Turn`] keeps the order in which requests arrived. [`stop`] carries out the two stops that every door shows. [`Answer`] is what a model reads.
 
 mod answer;
 mod calls;
@@ -10,16 +10,20 @@ mod carried;
 mod door;
 mod listing;
 pub mod program;
+mod shorten;
 mod stop;
 mod stop_tool;
+mod turn;
 
 pub use answer::{Answer, confirm, waits};
 pub use calls::Calls;
-pub use carried::{Carried, Lost};
+pub use carried::{Carried, Lost, NotBegun};
 pub use door::Door;
 pub use listing::{Listing, MAX_NAME, Registered};
-pub use stop::stop;
+pub use shorten::{Shortened, shorten};
+pub use stop::{Stopping, stop};
 pub use stop_tool::StopTool;
+pub use turn::{Arrivals, Turn};
 
 /// An id that no other call has: `mcp-` and a UUID, for the prefix `mcp`.
 #[must_use]

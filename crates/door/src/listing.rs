@@ -109,6 +109,13 @@ impl Listing {
         &self.tools
     }
 
+    /// Whether the tool that clients know by this name stops something.
+    #[must_use]
+    pub fn stops(&self, exported: &str) -> bool {
+        self.tool(exported)
+            .is_some_and(|tool| tool.effect == Effect::Stop)
+    }
+
     /// Returns the tool that clients know by this name.
     #[must_use]
     pub fn tool(&self, exported: &str) -> Option<&Arc<Registered>> {

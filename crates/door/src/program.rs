@@ -11,7 +11,7 @@ use client::{Address, Client, ClientError};
 use config::{Config, ConfigErrors, Overrides, ProcessEnvironment, Rule, Toolset};
 use signals::Ending;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
@@ -22,6 +22,9 @@ const WAIT: Duration = Duration::from_secs(5);
 
 /// How long the first connection to the bus is attempted: hosts start a door together with everything else.
 const BUS_WAIT: Duration = Duration::from_secs(10);
+
+/// How long a door that can do without waits for the bus at its start.
+const SOON: Duration = Duration::from_secs(2);
 
 /// The time between two attempts to connect.
 const BUS_AGAIN: Duration = Duration::from_millis(250);
@@ -163,6 +166,29 @@ impl Joined {
         }))
     }
 
+    /// Connects to the bus in the background, now or when there is one: a client's host starts the door when it likes, and wants an
+    /// answer soon. Waits a moment for the connection, so that the first list of tools is complete. `None` if the door was told to
+    /// end.
+    ///
+    /// # Errors
+    /// The system does not allow a handler for signals.
+    pub async fn start(config: &Config, source: &str) -> Result<Option<Self>, ProgramError> {
+        let shutdown = CancellationToken::new();
+        let signals = on_signals(shutdown.clone()).map_err(ProgramError::machine("listen for signals"))?;
+        let client = Client::start(address(config), source, WAIT);
+        tokio::select! {
+            connected = timeout(SOON, client.connected()) => if connected.is_err() {
+                tracing::warn!(url = %config.bus.url, "there is no bus yet; until there is one, clients see the stops alone");
+            },
+            () = shutdown.cancelled() => return Ok(None),
+        }
+        Ok(Some(Self {
+            client,
+            shutdown,
+            signals,
+        }))
+    }
+
     /// Announces the door `name` to the service and returns it. `own` are the names of further tools that it shows besides those
     /// that `toolset` permits and the two stops.
     #[must_use]
@@ -181,14 +207,17 @@ impl Joined {
     }
 }
 
+fn address(config: &Config) -> Address {
+    Address {
+        url: config.bus.url.clone(),
+        certificate: config.bus.ssl_cert.clone(),
+    }
+}
+
 async fn connect(config: &Config, source: &str) -> Result<Client, ClientError> {
     let end = Instant::now() + BUS_WAIT;
     loop {
-        let address = Address {
-            url: config.bus.url.clone(),
-            certificate: config.bus.ssl_cert.clone(),
-        };
-        match Client::connect(address, source, WAIT).await {
+        match Client::connect(address(config), source, WAIT).await {
             Err(error) if Instant::now() < end => {
                 tracing::debug!(%error, "no bus yet");
                 sleep(BUS_AGAIN).await;

@@ -1,7 +1,11 @@
 //! Carries out the two stops.
 
+use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, Shared};
 use serde_json::{Value, json};
 
 use crate::{Answer, Door, StopTool};
@@ -9,7 +13,24 @@ use crate::{Answer, Door, StopTool};
 /// How long `stop_moving` waits for the calls to end: what moves comes to rest first.
 const REST_WAIT: Duration = Duration::from_secs(5);
 
-/// Carries out a stop. It ignores arguments and waits for nothing before it stops.
+/// A stop that was carried out, and whose answer is to come.
+pub type Stopping = Shared<BoxFuture<'static, Answer>>;
+
+impl Door {
+    /// Carries out a stop at once, before this returns. What it comes to is an answer that several may wait for; the stop is
+    /// followed to its end even if none does.
+    #[must_use]
+    pub fn stopping(self: &Arc<Self>, tool: StopTool) -> Stopping {
+        let door = Arc::clone(self);
+        let stopping = async move { stop(tool, &door).await }.boxed().shared();
+        _ = stopping.clone().now_or_never();
+        self.tasks.spawn(stopping.clone());
+        stopping
+    }
+}
+
+/// Carries out a stop. It ignores arguments and waits for nothing before it stops. What arrived before it and has not begun does
+/// not begin any more.
 ///
 /// # Cancel safety
 /// The stop has been sent when this first yields.
@@ -21,7 +42,14 @@ pub async fn stop(tool: StopTool, door: &Door) -> Answer {
 }
 
 async fn emergency_stop(door: &Door) -> Answer {
-    let stopped = match door.client.stop(None).await {
+    // The first poll sends the stop.
+    let mut asked = pin!(door.client.stop(None));
+    let sent = door.order.stop(|| asked.as_mut().now_or_never());
+    let answered = match sent {
+        Some(answered) => answered,
+        None => asked.await,
+    };
+    let stopped = match answered {
         Ok(stopped) => stopped,
         Err(error) => {
             return Answer::failure(
@@ -47,10 +75,18 @@ async fn emergency_stop(door: &Door) -> Answer {
     let confirmed = open.is_empty();
     let structured = json!({"confirmed": confirmed, "toolboxes": stopped.toolboxes});
     if confirmed {
-        return Answer::success(
-            "Everything is stopped and stays so until a person lifts the stop with `ovos-tools resume`.",
-            structured,
+        let held = stopped.toolboxes.iter().find_map(|toolbox| {
+            let stop_id = toolbox.stop_id.as_deref()?;
+            Some(format!(
+                ", such as `ovos-tools resume {} {stop_id}`",
+                toolbox.toolbox_id
+            ))
+        });
+        let text = format!(
+            "Everything is stopped and stays so until a person lifts the stop; `ovos-tools status` shows the command{}.",
+            held.unwrap_or_default()
         );
+        return Answer::success(&text, structured);
     }
     let text = format!(
         "Everything was told to stop, but this is NOT confirmed: {}. Tell the user at once to use the machine's own switch.",
@@ -60,8 +96,13 @@ async fn emergency_stop(door: &Door) -> Answer {
 }
 
 async fn stop_moving(door: &Door) -> Answer {
-    let before = door.calls.names();
-    if let Err(error) = door.client.user_stop() {
+    let (before, sent) = door.order.stop(|| {
+        let before = (door.calls.names(), door.order.waiting());
+        (before, door.client.user_stop())
+    });
+    // Those that wait do not begin any more.
+    let (before, waiting) = before;
+    if let Err(error) = sent {
         let text = format!("Nothing was stopped: {error}. Use emergency_stop.");
         return Answer::failure(&text, json!({"stopped": [], "running": before}));
     }
@@ -76,11 +117,11 @@ async fn stop_moving(door: &Door) -> Answer {
     let tools =
         |calls: Vec<&String>| Value::from_iter(calls.into_iter().map(|call| door.calls.tool_of(call)));
     if running.is_empty() {
-        let text = match before.len() {
+        let text = match before.len() + waiting {
             0 => "Nothing was under way here.".to_owned(),
             count => format!("Stopped: {count} under way here."),
         };
-        return Answer::success(&text, json!({"stopped": before.len(), "running": []}));
+        return Answer::success(&text, json!({"stopped": before.len() + waiting, "running": []}));
     }
     let structured = json!({"stopped": before.len() - running.len(), "running": tools(running)});
     Answer::failure(

@@ -30,8 +30,8 @@ impl StopTool {
     pub fn description(self) -> &'static str {
         match self {
             Self::EmergencyStop => {
-                "Emergency stop of every machine, at once. Nothing moves afterwards until a person lifts the stop with \
-                 `ovos-tools resume`. Use it when anybody or anything is in danger; never wait or ask first."
+                "Emergency stop of every machine, at once. Nothing moves afterwards until a person lifts the stop; \
+                 `ovos-tools status` shows the command. Use it when anybody or anything is in danger; never wait or ask first."
             }
             Self::StopMoving => {
                 "Ends everything that was started here and brings what moves to rest. Nothing is locked: tools can be \

@@ -15,7 +15,7 @@ use client::payload::{
     CallOptions, Confirm, ContentMode, InvokeRequest, InvokeResponse, PlanRequest, PlanResponse, ProgressKind,
 };
 use client::{Client, ClientError, Received, Step};
-use door::{Answer, Door, Lost, Registered};
+use door::{Answer, Arrivals, Door, Lost, NotBegun, Registered, Turn, shorten};
 use ovos_toolbox_wire::{Content, Effect, FailureKind, Object, Outcome};
 use serde_json::{Value, json};
 
@@ -26,6 +26,7 @@ const TAKEOVER: &str = "pilot_override";
 pub(crate) struct Hands<'a> {
     pub(crate) door: &'a Door,
     pub(crate) client: &'a Client,
+    pub(crate) arrivals: Arrivals,
     pub(crate) settings: &'a Settings,
     pub(crate) interrupt: &'a Interrupt,
     pub(crate) watch: &'a Watch<'a>,
@@ -107,7 +108,8 @@ impl Hands<'_> {
     pub(crate) async fn make(&self, tool: &Registered, arguments: &Object) -> Came {
         let began = Instant::now();
         let mut said = CallOptions::default();
-        let answered = match self.call(tool, arguments, &said).await {
+        let turn = self.arrivals.turn();
+        let answered = match self.call(&turn, tool, arguments, &said).await {
             Ok(answered) => match (door::confirm(&answered.answer), self.person) {
                 (None, _) => answered,
                 (Some(confirm), None) => {
@@ -126,7 +128,7 @@ impl Hands<'_> {
                         Some(true) => said.confirm = Some(confirm.token),
                         Some(false) => said.decline = Some(confirm.token),
                     }
-                    match self.call(tool, arguments, &said).await {
+                    match self.call(&turn, tool, arguments, &said).await {
                         Ok(again) => again,
                         Err(came) => return *came,
                     }
@@ -157,6 +159,7 @@ impl Hands<'_> {
     /// Sends a call and carries it to its answer. If the run ends, the call is ended, too.
     async fn call(
         &self,
+        turn: &Turn,
         tool: &Registered,
         arguments: &Object,
         said: &CallOptions,
@@ -191,10 +194,12 @@ impl Hands<'_> {
             self.client
         };
         let send = |patience| client.invoke(request, patience);
-        let sent = self.door.carry(tool, &call_id, send);
-        let mut carried = sent.map_err(|error| {
-            self.gone(&error);
-            failed(Answer::refused(tool, &error))
+        let sent = self.door.carry(turn, tool, &call_id, send).await;
+        let mut carried = sent.map_err(|why| {
+            if let NotBegun::Client(error) = &why {
+                self.gone(error);
+            }
+            failed(Answer::not_begun(tool, &why))
         })?;
         let mut ended: Option<End> = None;
         let (mut cut_short, mut began) = (false, false);
@@ -272,7 +277,7 @@ impl Hands<'_> {
             } else {
                 Status::Completed
             },
-            &told.text,
+            &self.readable(tool, &told),
         );
         if told.failed {
             self.why(tool, &told.data, answered.cut_short).await;
@@ -284,6 +289,15 @@ impl Hands<'_> {
         }
         came.result = result;
         came
+    }
+
+    /// The text of an answer, at most as long as a result may be.
+    fn readable(&self, tool: &Registered, told: &Answer) -> String {
+        let short = shorten(tool, &told.data, self.settings.door.result_bytes);
+        match short.filter(|_| !told.failed) {
+            Some(short) => format!("{} {}", short.remark, short.value),
+            None => told.text.clone(),
+        }
     }
 
     /// Checks what a failure means for the run.

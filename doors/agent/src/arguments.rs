@@ -25,7 +25,7 @@ use crate::settings::{Narrower, Settings};
 )]
 pub(crate) struct Arguments {
     /// What to reach, in words
-    #[arg(long, value_name = "TEXT", required_unless_present_any = ["replay", "serve"])]
+    #[arg(long, value_name = "TEXT", value_parser = words, required_unless_present_any = ["replay", "serve"])]
     pub(crate) goal: Option<String>,
     /// Wait for goals on the bus (ovos.tools.agent.run) instead
     #[arg(long, conflicts_with_all = ["goal", "replay", "record"])]
@@ -36,6 +36,9 @@ pub(crate) struct Arguments {
     /// Name of the model
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
+    /// Longest time that the model may take for an answer, in seconds; a large model on a small machine may take minutes
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=3600))]
+    model_timeout: Option<u32>,
     /// Run nothing but tools that only read; every other call is planned, and the model gets its plan. Stops are real
     #[arg(long)]
     dry_run: bool,
@@ -87,11 +90,19 @@ pub(crate) struct Arguments {
     /// Calls as lines of text (ReAct) instead of the API's tool calls
     #[arg(long)]
     text_calls: bool,
-    /// Print the end of the run as a line of JSON
+    /// Print the end of the run as a line of JSON, and nothing else; progress goes to stderr
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) options: Options,
+}
+
+/// Parses a text that says something.
+fn words(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() {
+        return Err("expected what to reach, in words, such as \"bring the cup\"".to_owned());
+    }
+    Ok(text.to_owned())
 }
 
 /// Parses a number that can be a limit.
@@ -102,6 +113,24 @@ fn size(text: &str) -> Result<f64, String> {
 }
 
 impl Arguments {
+    /// Returns what is wrong with `--tools` and `--without`: an entry that stands for none of these tools.
+    pub(crate) fn unknown_tools(&self, names: &[String]) -> Option<String> {
+        let is_unknown = |pattern: &&String| {
+            let filter = ToolFilter {
+                allow: Some(vec![(*pattern).clone()]),
+                deny: Vec::new(),
+            };
+            !names.iter().any(|name| filter.permits(name))
+        };
+        let (option, unknown) = [("--tools", &self.tools), ("--without", &self.without)]
+            .into_iter()
+            .find_map(|(option, patterns)| Some((option, patterns.iter().find(is_unknown)?)))?;
+        Some(format!(
+            "{option} {unknown}: there is no such tool; expected names, or prefix*, of: {}",
+            names.join(", ")
+        ))
+    }
+
     /// Returns the settings of the run. Options take precedence over the configuration. A replay has the goal and the switches of
     /// its record.
     pub(crate) fn settings(&self, door: &AgentDoor, replayed: Option<&Record>) -> Settings {
@@ -122,6 +151,9 @@ impl Arguments {
         }
         if let Some(model) = &self.model {
             settings.door.model.clone_from(model);
+        }
+        if let Some(seconds) = self.model_timeout {
+            settings.door.timeout = Duration::from_secs(u64::from(seconds));
         }
         if self.plan_preview {
             settings.door.plan_preview = true;

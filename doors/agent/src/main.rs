@@ -71,13 +71,15 @@ enum AgentError {
     Endpoint(#[from] EndpointError),
     #[error("{0}")]
     Record(#[from] RecordError),
+    #[error("{0}")]
+    Tools(String),
 }
 
 impl AgentError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::Program(error) => error.exit_code(),
-            Self::Endpoint(_) => 2,
+            Self::Endpoint(_) | Self::Tools(_) => 2,
             Self::Bus(_) => 3,
             Self::Record(_) => 5,
         }
@@ -111,7 +113,7 @@ async fn begin(arguments: &Arguments) -> Result<u8, AgentError> {
 
 /// Waits for goals on the bus.
 async fn wait(arguments: &Arguments, config: &Config, door: &Arc<Door>) -> Result<u8, AgentError> {
-    let view = View::new(false).map_err(thread)?;
+    let view = View::new(false, true).map_err(thread)?;
     let audience: Audience = Arc::new(move |tell: &Tell<'_>| view.show(tell));
     say("ovos-tools agent waits for ovos.tools.agent.run");
     serve::serve(door, || arguments.settings(&config.doors.agent, None), audience).await?;
@@ -128,9 +130,17 @@ async fn goal(arguments: &Arguments, config: &Config, door: &Arc<Door>) -> Resul
             std::env::var(name).ok()
         })?)),
     };
+    // Without a service there are no tools: the run ends with the reason.
+    let listing = door.refreshed().await;
+    let mut names: Vec<String> = listing.tools().iter().map(|tool| tool.name.clone()).collect();
+    names.sort_unstable();
+    names.dedup();
+    if let Some(wrong) = arguments.unknown_tools(&names).filter(|_| !names.is_empty()) {
+        return Err(AgentError::Tools(wrong));
+    }
     let interrupt = Interrupt::new();
     let keys = KeySource::listen(&interrupt);
-    let view = Arc::new(View::new(keys.person().is_some()).map_err(thread)?);
+    let view = Arc::new(View::new(keys.person().is_some(), !arguments.json).map_err(thread)?);
     let audience: Audience = {
         let view = Arc::clone(&view);
         Arc::new(move |tell: &Tell<'_>| view.show(tell))
@@ -167,7 +177,8 @@ async fn goal(arguments: &Arguments, config: &Config, door: &Arc<Door>) -> Resul
     view.flush().await;
     let same = replayed
         .as_ref()
-        .is_none_or(|record| compare(record, &steps, &start));
+        .is_none_or(|record| compare(record, &steps, &start, |text| view.note(text)));
+    view.flush().await;
     if arguments.json {
         say(&serde_json::to_string(&ended).unwrap_or_default());
     }
@@ -178,7 +189,7 @@ async fn goal(arguments: &Arguments, config: &Config, door: &Arc<Door>) -> Resul
 }
 
 /// Reports whether a replay made the same calls as its record, with the same outcomes.
-fn compare(record: &Record, steps: &[record::Step], start: &record::Start) -> bool {
+fn compare(record: &Record, steps: &[record::Step], start: &record::Start, say: impl Fn(&str)) -> bool {
     if record.start.tools_sha256 != start.tools_sha256 {
         say("replay: the tools are not those of the record");
     }

@@ -73,6 +73,32 @@ pub(crate) fn pictures(tool: &str, urls: &[String]) -> Value {
     json!({ "role": "user", "content": parts })
 }
 
+/// Puts messages of the user that follow each other into one: the templates of many models want the roles to alternate.
+pub(crate) fn alternating(messages: Vec<Value>) -> Vec<Value> {
+    let mut joined: Vec<Value> = Vec::with_capacity(messages.len());
+    for message in messages {
+        match joined.last_mut() {
+            Some(last) if last["role"] == "user" && message["role"] == "user" => {
+                let (before, after) = (last["content"].take(), &message["content"]);
+                last["content"] = match (before.as_str(), after.as_str()) {
+                    (Some(before), Some(after)) => json!(format!("{before}\n\n{after}")),
+                    _ => Value::Array([parts(&before), parts(after)].concat()),
+                };
+            }
+            _ => joined.push(message),
+        }
+    }
+    joined
+}
+
+/// The parts of a message with text, pictures, or both.
+fn parts(content: &Value) -> Vec<Value> {
+    match content {
+        Value::Array(parts) => parts.clone(),
+        text => vec![json!({"type": "text", "text": text})],
+    }
+}
+
 /// Cuts a text to at most `most` bytes.
 pub(crate) fn cut(text: &str, most: usize) -> String {
     if text.len() <= most {
@@ -155,6 +181,46 @@ mod tests {
             (&messages[2]["content"], &messages[3]["content"]),
             (&json!(LEFT_OUT), &json!(LEFT_OUT))
         );
+    }
+
+    #[test]
+    fn messages_of_the_user_that_follow_each_other_become_one() {
+        let picture = pictures("camera", &["data:x".to_owned()]);
+        for (given, expected) in [
+            (
+                vec![system("", None), goal("g"), state(&json!({"x": 1}))],
+                vec![system("", None), user("The goal: g\n\nState: {\"x\":1}")],
+            ),
+            (
+                vec![
+                    observation("1", "a", true),
+                    observation("2", "b", true),
+                    user(NO_CALL),
+                ],
+                vec![user(&format!("Observation: a\n\nObservation: b\n\n{NO_CALL}"))],
+            ),
+            (
+                vec![
+                    observation("1", "a", false),
+                    observation("2", "b", false),
+                    user("c"),
+                ],
+                vec![
+                    observation("1", "a", false),
+                    observation("2", "b", false),
+                    user("c"),
+                ],
+            ),
+            (
+                vec![picture.clone(), user("now")],
+                vec![
+                    json!({"role": "user", "content": [picture["content"][0], picture["content"][1],
+                    {"type": "text", "text": "now"}]}),
+                ],
+            ),
+        ] {
+            assert_eq!(alternating(given), expected);
+        }
     }
 
     #[test]

@@ -246,6 +246,7 @@ impl<'a> Run<'a> {
     fn request(&self, state: &Value) -> Value {
         let mut messages = self.messages.clone();
         messages.push(prompt::state(state));
+        let messages = prompt::alternating(messages);
         let door = &self.settings.door;
         let mut request = json!({ "model": door.model, "messages": messages, "stream": false });
         if self.settings.as_text() {

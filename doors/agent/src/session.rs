@@ -78,6 +78,7 @@ impl Session<'_> {
         let hands = Hands {
             door: self.door,
             client: &self.client,
+            arrivals: self.door.arrivals(),
             settings,
             interrupt: self.interrupt,
             watch: &watch,

@@ -1,6 +1,6 @@
 //! The view of a run for a person: lines of text, and on a terminal colours and an animated line.
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 use std::sync::mpsc::{self, SyncSender};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -34,10 +34,12 @@ enum Out {
     Flush(oneshot::Sender<()>),
 }
 
-/// The view of a run. A thread of its own writes, because a slow reader of the output may block it.
+/// The view of a run, at stdout, or at stderr where stdout is for a program. A thread of its own writes, because a slow reader of the output may block it.
 pub(crate) struct View {
     out: SyncSender<Out>,
     colour: bool,
+    /// Whether there is a terminal for the animated line.
+    live_line: bool,
     /// Whether a person can press a key.
     keys: bool,
     live: Mutex<Live>,
@@ -64,12 +66,13 @@ enum Tone {
 impl View {
     /// # Errors
     /// The thread cannot be started.
-    pub(crate) fn new(keys: bool) -> io::Result<Self> {
+    pub(crate) fn new(keys: bool, to_stdout: bool) -> io::Result<Self> {
         let (sender, lines) = mpsc::sync_channel::<Out>(WAITING);
         let write = move || {
             for out in lines {
                 match out {
-                    Out::Text(text) => write(&text),
+                    Out::Text(text) if to_stdout => write(&text, io::stdout().lock()),
+                    Out::Text(text) => write(&text, io::stderr().lock()),
                     // The caller may have stopped waiting.
                     Out::Flush(done) => _ = done.send(()),
                 }
@@ -78,7 +81,10 @@ impl View {
         thread::Builder::new().name("view".to_owned()).spawn(write)?;
         Ok(Self {
             out: sender,
-            colour: io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty()),
+            live_line: to_stdout && io::stdout().is_terminal(),
+            colour: to_stdout
+                && io::stdout().is_terminal()
+                && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty()),
             keys,
             live: Mutex::new(Live {
                 began: Instant::now(),
@@ -108,7 +114,7 @@ impl View {
 
     /// Whether there is an animated line.
     pub(crate) fn is_live(&self) -> bool {
-        io::stdout().is_terminal()
+        self.live_line
     }
 
     fn tone(&self, tone: Tone, text: &str) -> String {
@@ -281,6 +287,11 @@ impl View {
         live.shown = true;
     }
 
+    /// Writes a line about the run.
+    pub(crate) fn note(&self, text: &str) {
+        self.line(text);
+    }
+
     fn line(&self, text: &str) {
         let mut live = self.live();
         let clear = if live.shown { "\r\u{1b}[K" } else { "" };
@@ -295,9 +306,8 @@ fn width() -> usize {
     if columns == 0 { 80 } else { columns.max(20) }
 }
 
-fn write(text: &str) {
-    let mut out = io::stdout().lock();
-    // Without stdout, the record and the exit code show the result.
+fn write(text: &str, mut out: impl io::Write) {
+    // Without it, the record and the exit code show the result.
     _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 

@@ -4,8 +4,8 @@ use std::pin::pin;
 
 use client::payload::{CallOptions, Confirm, ContentMode, InvokeRequest};
 use client::{Call, ClientError, Patience, Received, Step};
-use door::{Answer, Registered, own_id};
-use ovos_toolbox_wire::Object;
+use door::{Answer, Registered, Turn, own_id};
+use ovos_toolbox_wire::{Effect, Object};
 use rmcp::RoleServer;
 use rmcp::model::CallToolResult;
 use rmcp::service::RequestContext;
@@ -13,8 +13,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::answer;
 use crate::content;
-use crate::presence::farewell;
+use crate::presence::{farewell, moves};
 use crate::progress::Progress;
+use crate::results;
 use crate::shared::Door;
 
 /// Arguments that some hosts add to every call. A tool gets them only if its schema has them.
@@ -49,6 +50,7 @@ pub(crate) async fn call(
     args: Object,
     said: Said,
     context: &RequestContext<RoleServer>,
+    turn: &Turn,
     session: &CancellationToken,
 ) -> Came {
     let call_id = own_id("mcp");
@@ -73,14 +75,14 @@ pub(crate) async fn call(
         },
     };
     let send = |patience| door.link.client.invoke(request, patience);
-    let answer = match carried(door, tool, &call_id, send, context, session).await {
+    let answer = match carried(door, tool, &call_id, send, context, turn, session).await {
         Ok(answer) => answer,
         Err(failed) => return Came::Answered(failed),
     };
     if let Some(confirm) = door::confirm(&answer) {
         return Came::Waits(confirm);
     }
-    let mut result = answer::result(Answer::of(tool, &answer));
+    let mut result = results::result(door, tool, Answer::of(tool, &answer));
     result
         .content
         .extend(content::blocks(&door.content, &answer.data).await);
@@ -100,13 +102,21 @@ pub(crate) async fn carried<A>(
     call_id: &str,
     send: impl FnOnce(Patience) -> Result<Call<A>, ClientError>,
     context: &RequestContext<RoleServer>,
+    turn: &Turn,
     session: &CancellationToken,
 ) -> Result<Received<A>, CallToolResult> {
-    let refused = |error| answer::result(Answer::refused(tool, &error));
-    let mut carried = door.link.carry(tool, call_id, send).map_err(refused)?;
+    let mut leaving = pin!(farewell(context, session, &door.link.shutdown, tool.effect));
+    let begun = tokio::select! {
+        biased;
+        farewell = &mut leaving, if tool.effect != Effect::Stop => {
+            return Err(answer::result(Answer::cancelled(tool, farewell.reason())));
+        }
+        begun = door.link.carry(turn, tool, call_id, send) => begun,
+    };
+    let _moves = moves(context, tool.effect);
+    let mut carried = begun.map_err(|why| answer::result(Answer::not_begun(tool, &why)))?;
     let token = context.meta.get_progress_token();
     let mut progress = token.map(|token| Progress::new(context.peer.clone(), token));
-    let mut leaving = pin!(farewell(context, session, &door.link.shutdown, tool.effect));
     let mut left = None;
     loop {
         let told = async {
@@ -162,7 +172,6 @@ fn without_hosts(mut args: Object, tool: &Registered) -> Object {
 mod tests {
     use std::sync::Arc;
 
-    use ovos_toolbox_wire::Effect;
     use serde_json::{Value, json};
 
     use super::*;

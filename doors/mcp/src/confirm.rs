@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use client::payload::Confirm;
-use door::{Answer, Registered};
+use door::{Answer, Registered, Turn};
 use ovos_toolbox_wire::Object;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ClientResult, ElicitRequest,
@@ -38,10 +38,11 @@ pub(crate) async fn call_asking(
     tool: &Registered,
     request: CallToolRequestParams,
     context: &RequestContext<RoleServer>,
+    turn: &Turn,
     session: &CancellationToken,
 ) -> CallToolResponse {
     let args: Object = request.arguments.unwrap_or_default();
-    let run = |said| call(door, tool, args.clone(), said, context, session);
+    let run = |said| call(door, tool, args.clone(), said, context, turn, session);
     let Some(said) = said(request.input_responses.as_ref(), request.request_state) else {
         return unanswered(tool).into();
     };

@@ -1,5 +1,6 @@
 //! Serves clients over HTTP: one endpoint, `/mcp`, for both eras of the protocol.
 
+use std::borrow::Cow;
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
@@ -7,23 +8,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use door::Stopping;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
-use http::{HeaderValue, Request, Response, StatusCode};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
-use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest};
+use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use crate::answer::{self, INVALID_PARAMS, INVALID_REQUEST, refused};
+use crate::arrival::{self, Arrival, MODERN, Stop};
+use crate::origin::{Allowed, Source, is_preflight};
+use crate::padding::{Moving, Padded, narrow_socket};
 use crate::presence::{Connection, Watched};
-use crate::server::Session;
+use crate::sessions::Sessions;
 use crate::shared::Door;
 use crate::token::{Token, TokenError};
 
@@ -35,8 +41,14 @@ const CONNECTIONS: usize = 256;
 /// How long a client may take to send the head of a request.
 const HEAD_WAIT: Duration = Duration::from_secs(10);
 
-/// How often a stream without messages sends a comment, so that the door notices a client that is gone.
-const KEEP_ALIVE: Duration = Duration::from_secs(1);
+/// The largest body that is read.
+const LARGEST: usize = 4 << 20;
+
+/// The header with the id of a session of the legacy era.
+const SESSION: &str = "mcp-session-id";
+
+/// The header with the version of the protocol.
+const VERSION: &str = "mcp-protocol-version";
 
 /// How long sent bytes may stay unacknowledged before a connection counts as dead.
 const UNACKNOWLEDGED_MS: u32 = 3_000;
@@ -60,7 +72,6 @@ pub(crate) enum HttpError {
 }
 
 type Answer = BoxBody<Bytes, Infallible>;
-type Mcp = StreamableHttpService<Session, LocalSessionManager>;
 
 /// An address on which the door listens, with its requirements for clients.
 pub(crate) struct Http {
@@ -112,8 +123,19 @@ impl Http {
     /// # Cancel safety
     /// Not safe: calls may go on; cancel the door's shutdown instead.
     pub(crate) async fn serve(self, door: &Arc<Door>) {
-        let mcp = service(door, self.address);
-        let token = self.token.map(Arc::new);
+        let gate = Arc::new(Gate {
+            sessions: Sessions::new(door),
+            token: self.token,
+            allowed: Allowed {
+                origins: door.config.http_origins.clone(),
+                hosts: door.config.http_hosts.clone(),
+                own: vec![
+                    format!("http://{}", self.address),
+                    format!("http://localhost:{}", self.address.port()),
+                ],
+            },
+            door: Arc::clone(door),
+        });
         let room = Arc::new(Semaphore::new(CONNECTIONS));
         loop {
             let accepted = tokio::select! {
@@ -132,10 +154,10 @@ impl Http {
                 tracing::warn!("more than {CONNECTIONS} connections: one was closed");
                 continue;
             };
-            let (mcp, token, shutdown) = (mcp.clone(), token.clone(), door.link.shutdown.clone());
+            let (gate, shutdown) = (Arc::clone(&gate), door.link.shutdown.clone());
             door.link.tasks.spawn(async move {
                 let _place = place;
-                converse(stream, mcp, token, shutdown).await;
+                converse(stream, gate, shutdown).await;
             });
         }
         if timeout(END_WAIT, door.link.calls.none_left()).await.is_err() {
@@ -144,35 +166,17 @@ impl Http {
     }
 }
 
-fn service(door: &Arc<Door>, address: SocketAddr) -> Mcp {
-    // The door's own origin is allowed: the door serves no pages, so it is not the origin of a foreign page.
-    let own = [
-        format!("http://{address}"),
-        format!("http://localhost:{}", address.port()),
-    ];
-    let mut config = StreamableHttpServerConfig::default()
-        .with_allowed_origins(door.config.http_origins.iter().cloned().chain(own))
-        .enforce_origin_validation()
-        .with_sse_keep_alive(Some(KEEP_ALIVE))
-        .with_cancellation_token(door.link.shutdown.child_token());
-    config
-        .allowed_hosts
-        .extend(door.config.http_hosts.iter().cloned());
-    let door = Arc::clone(door);
-    let session = move || Ok(Session::new(Arc::clone(&door), CancellationToken::new()));
-    StreamableHttpService::new(session, Arc::new(LocalSessionManager::default()), config)
-}
-
 /// Serves one connection to its end.
-async fn converse(stream: TcpStream, mcp: Mcp, token: Option<Arc<Token>>, shutdown: CancellationToken) {
+async fn converse(stream: TcpStream, gate: Arc<Gate>, shutdown: CancellationToken) {
     // If the kernel does not support an option, a dead peer is noticed later.
     _ = stream.set_nodelay(true);
     _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, UNACKNOWLEDGED_MS);
+    narrow_socket(&stream);
     let closed = CancellationToken::new();
     let io = TokioIo::new(Watched::new(stream, closed.clone()));
     let answer = service_fn(|request: Request<Incoming>| {
-        let (mcp, token, closed) = (mcp.clone(), token.clone(), closed.clone());
-        async move { Ok::<_, Infallible>(answer(request, &mcp, token.as_deref(), &closed).await) }
+        let (gate, closed) = (Arc::clone(&gate), closed.clone());
+        async move { Ok::<_, Infallible>(gate.answer(request, &closed).await) }
     });
     let mut connection = std::pin::pin!(
         http1::Builder::new()
@@ -193,36 +197,283 @@ async fn converse(stream: TcpStream, mcp: Mcp, token: Option<Arc<Token>>, shutdo
     closed.cancel();
 }
 
-async fn answer(
-    mut request: Request<Incoming>,
-    mcp: &Mcp,
-    token: Option<&Token>,
-    closed: &CancellationToken,
-) -> Response<Answer> {
-    let connection = Connection(closed.child_token());
-    let over = connection.0.clone().drop_guard();
-    let response = if request.uri().path() != PATH {
-        plain(StatusCode::NOT_FOUND, "the endpoint is /mcp")
-    } else if token.is_some_and(|token| !token.is_shown(request.headers().get(AUTHORIZATION))) {
-        let mut response = plain(
-            StatusCode::UNAUTHORIZED,
-            "expected the header Authorization: Bearer TOKEN; the token is in the file that ovos-tools-mcp names at its start",
-        );
-        let challenge = HeaderValue::from_static("Bearer realm=\"ovos-tools\"");
-        response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
-        response
-    } else {
-        request.extensions_mut().insert(connection);
-        mcp.handle(request).await
-    };
-    // When the body is dropped, whether it was sent or not, the request has ended.
-    response.map(|body| {
-        let with_guard = move |never: Infallible| {
-            _ = &over;
-            never
+/// What every request is answered with.
+struct Gate {
+    door: Arc<Door>,
+    sessions: Arc<Sessions>,
+    token: Option<Token>,
+    allowed: Allowed,
+}
+
+impl Gate {
+    async fn answer(&self, request: Request<Incoming>, closed: &CancellationToken) -> Response<Answer> {
+        if request.uri().path() != PATH {
+            return plain(StatusCode::NOT_FOUND, "the endpoint is /mcp");
+        }
+        if !self.allowed.host(&request) {
+            return plain(
+                StatusCode::FORBIDDEN,
+                "this machine is not reached under that name; service.doors.mcp.http_hosts lists its names",
+            );
+        }
+        let source = self.allowed.source(request.headers());
+        let mut response = if source == Source::Foreign {
+            plain(
+                StatusCode::FORBIDDEN,
+                "pages of this origin may not use the door; service.doors.mcp.http_origins lists those that may",
+            )
+        } else if is_preflight(&request) {
+            let mut response = plain(StatusCode::NO_CONTENT, "");
+            source.permit_sending(request.headers(), response.headers_mut());
+            response
+        } else if let Some(token) = &self.token
+            && !token.is_shown(request.headers().get(AUTHORIZATION))
+        {
+            let mut response = plain(
+                StatusCode::UNAUTHORIZED,
+                "expected the header Authorization: Bearer TOKEN; the token is in the file that ovos-tools-mcp names at its start",
+            );
+            let challenge = HeaderValue::from_static("Bearer realm=\"ovos-tools\"");
+            response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+            response
+        } else {
+            self.admitted(request, closed).await
         };
-        body.map_err(with_guard).boxed()
-    })
+        source.permit(response.headers_mut());
+        response
+    }
+
+    /// Answers a client that may use the door.
+    async fn admitted(&self, request: Request<Incoming>, closed: &CancellationToken) -> Response<Answer> {
+        let (mut parts, body) = request.into_parts();
+        let header = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());
+        let session = header(SESSION).map(str::to_owned);
+        let named = header(VERSION).map(str::to_owned);
+        let is_modern = named.as_deref().is_some_and(|version| version >= MODERN);
+        let body = match Limited::new(body, LARGEST).collect().await {
+            Ok(body) => body.to_bytes(),
+            Err(_) => return plain(StatusCode::PAYLOAD_TOO_LARGE, "a body has at most 4 MiB"),
+        };
+        // What follows up to the turn waits for nothing: requests have the order in which they were read.
+        let mut version = named;
+        let mut body = body;
+        let mut opens = false;
+        if parts.method == Method::POST {
+            match self.read(&body, is_modern) {
+                Reading::Stops(stops) => return stops.answer().await,
+                Reading::Refused { id, why } => {
+                    let status = if is_modern {
+                        StatusCode::BAD_REQUEST
+                    } else {
+                        StatusCode::OK
+                    };
+                    return json(status, &refused(&id, INVALID_PARAMS, &why));
+                }
+                Reading::Passes {
+                    message,
+                    is_call,
+                    stops,
+                } => {
+                    if let Some(asked) = arrival::asked_version(&message) {
+                        version = Some(asked.to_owned());
+                        opens = true;
+                    }
+                    body = Bytes::from(message.to_string());
+                    if stops && is_modern {
+                        // No header holds a stop either.
+                        let name = message["params"]["name"].as_str().unwrap_or_default();
+                        if let Ok(name) = HeaderValue::from_str(name) {
+                            parts.headers.insert("mcp-name", name);
+                        }
+                        let method = HeaderValue::from_static("tools/call");
+                        parts.headers.insert("mcp-method", method);
+                    }
+                    if is_call {
+                        let turn = self.sessions.arrivals(session.as_deref()).turn();
+                        parts.extensions.insert(Arc::new(turn));
+                    }
+                }
+                Reading::Unreadable => {}
+            }
+        }
+        let ends = parts.method == Method::DELETE && session.is_some();
+        if ends && session.as_deref().is_some_and(|id| !self.sessions.is_known(id)) {
+            return plain(StatusCode::NOT_FOUND, "there is no such session");
+        }
+        if opens && !self.sessions.make_room().await {
+            return plain(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "too many sessions are in use; end one",
+            );
+        }
+        let connection = Connection {
+            closed: closed.child_token(),
+            moving: Moving::default(),
+        };
+        let over = connection.closed.clone().drop_guard();
+        let moving = connection.moving.clone();
+        parts.extensions.insert(connection);
+        let in_use = session.as_deref().and_then(|id| self.sessions.in_use(id));
+        // Clients of the oldest version with sessions do not say their version after the first request.
+        let mcp = self.sessions.mcp(session.as_deref(), version.as_deref());
+        let mut response = mcp.handle(Request::from_parts(parts, Full::new(body))).await;
+        if opens && let Some(id) = response.headers().get(SESSION).and_then(|id| id.to_str().ok()) {
+            self.sessions.opened(id, version.as_deref());
+        }
+        if ends && response.status() == StatusCode::ACCEPTED {
+            self.sessions.ended(session.as_deref().unwrap_or_default());
+            *response.status_mut() = StatusCode::OK;
+        }
+        let is_stream = response
+            .headers()
+            .get(CONTENT_TYPE)
+            .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
+        // When the body is dropped, whether it was sent or not, the request has ended.
+        response.map(|body| {
+            let body = if is_stream && is_modern {
+                Padded::new(body, moving).boxed()
+            } else {
+                body
+            };
+            let with_guards = move |never: Infallible| {
+                _ = (&over, &in_use);
+                never
+            };
+            body.map_err(with_guards).boxed()
+        })
+    }
+
+    /// Reads the message of a body, and carries out the stops in it.
+    fn read(&self, body: &[u8], is_modern: bool) -> Reading {
+        let listing = self.door.link.listing();
+        let read = |text: &[u8]| arrival::read(text, |name| listing.stops(name));
+        let parts = arrival::parts(body);
+        if let [part] = &*parts
+            && let Cow::Borrowed(text) = part
+        {
+            return match read(text) {
+                Arrival::Stop(stop) => Reading::Stops(self.stops([Err(stop)], false, is_modern)),
+                Arrival::IllFormed { id, why } => Reading::Refused { id, why },
+                Arrival::Unreadable => Reading::Unreadable,
+                Arrival::Call { mut message, stops } => {
+                    if stops && is_modern && arrival::version(&message).is_none() {
+                        arrival::introduce(&mut message);
+                    }
+                    checked(message, true, stops)
+                }
+                Arrival::Other(message) => checked(message, false, false),
+            };
+        }
+        // A batch, which the protocol had for one version. The library does not take it, but the stops in it count.
+        let answers = parts.iter().map(|part| match read(part) {
+            Arrival::Stop(stop) => Err(stop),
+            Arrival::Call { message, .. } | Arrival::Other(message) => Ok(refused(
+                &message["id"],
+                INVALID_REQUEST,
+                "send each message by itself",
+            )),
+            Arrival::IllFormed { id, why } => Ok(refused(&id, INVALID_PARAMS, &why)),
+            Arrival::Unreadable => Ok(refused(&Value::Null, INVALID_REQUEST, "Invalid request")),
+        });
+        Reading::Stops(self.stops(answers, true, is_modern))
+    }
+
+    fn stops(
+        &self,
+        answers: impl IntoIterator<Item = Result<Value, Stop>>,
+        is_batch: bool,
+        is_modern: bool,
+    ) -> Stops {
+        let begun = answers.into_iter().map(|answer| {
+            answer.map_err(|stop| {
+                let stopping = self.door.link.stopping(stop.tool);
+                (stop, stopping)
+            })
+        });
+        Stops {
+            answers: begun.collect(),
+            is_batch,
+            is_modern,
+        }
+    }
+}
+
+/// What the body of a request is.
+enum Reading {
+    /// Stops, which have been carried out, or a batch.
+    Stops(Stops),
+    /// A message for the library.
+    Passes {
+        message: Value,
+        is_call: bool,
+        stops: bool,
+    },
+    /// A request that cannot be carried out.
+    Refused { id: Value, why: String },
+    /// The library says what is wrong with it.
+    Unreadable,
+}
+
+/// The answers to stops, and to what came with them in a batch.
+struct Stops {
+    answers: Vec<Result<Value, (Stop, Stopping)>>,
+    is_batch: bool,
+    is_modern: bool,
+}
+
+impl Stops {
+    async fn answer(self) -> Response<Answer> {
+        let mut answers = Vec::new();
+        for answer in self.answers {
+            match answer {
+                Ok(answer) => answers.push(answer),
+                Err((stop, stopping)) => {
+                    let told = stopping.await;
+                    let Some(id) = stop.id else { continue };
+                    let is_modern = stop
+                        .version
+                        .map_or(self.is_modern, |version| version.as_str() >= MODERN);
+                    let result = answer::plain(told, is_modern);
+                    answers.push(json!({"jsonrpc": "2.0", "id": id, "result": result}));
+                }
+            }
+        }
+        match (self.is_batch, answers.pop()) {
+            (_, None) => plain(StatusCode::ACCEPTED, ""),
+            (false, Some(answer)) => json(StatusCode::OK, &answer),
+            (true, Some(last)) => {
+                answers.push(last);
+                json(StatusCode::OK, &Value::Array(answers))
+            }
+        }
+    }
+}
+
+/// Refuses a request that the door knows and whose params the library cannot read. The library would say that there is no such
+/// method.
+fn checked(message: Value, is_call: bool, stops: bool) -> Reading {
+    let method = message["method"].as_str().unwrap_or_default();
+    if let Some(why) = arrival::ill_formed(method)
+        && let Some(id) = message.get("id").filter(|id| id.is_string() || id.is_number())
+        && let Ok(ClientJsonRpcMessage::Request(request)) = serde_json::from_value(message.clone())
+        && matches!(request.request, ClientRequest::CustomRequest(_))
+    {
+        let id = id.clone();
+        return Reading::Refused { id, why };
+    }
+    Reading::Passes {
+        message,
+        is_call,
+        stops,
+    }
+}
+
+fn json(status: StatusCode, value: &Value) -> Response<Answer> {
+    let mut response = Response::new(Full::new(Bytes::from(value.to_string())).boxed());
+    *response.status_mut() = status;
+    let kind = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
 }
 
 fn plain(status: StatusCode, text: &'static str) -> Response<Answer> {

@@ -5,19 +5,24 @@
 //! what clients see, `call` carries out one call, `run` several calls as one, and `presence` notices that a client is gone.
 
 mod answer;
+mod arrival;
 mod call;
 mod confirm;
 mod content;
 mod hosts;
 mod http;
+mod lines;
 mod listing;
+mod origin;
+mod padding;
 mod presence;
 mod progress;
 mod resources;
+mod results;
 mod run;
 mod run_tool;
-mod schema;
 mod server;
+mod sessions;
 mod shared;
 mod stdio;
 mod token;
@@ -114,9 +119,32 @@ fn configure(options: &Options, wanted: &hosts::Arguments) -> Result<(), DoorErr
         before.extend(["--config".to_owned(), config.to_string_lossy().into_owned()]);
     }
     let home = std::env::var_os("HOME").map(PathBuf::from);
-    let text = hosts::run(wanted, &program, &before, home.as_deref())?;
+    // TOKEN stands for one that the door has not made yet.
+    let config = options.load()?;
+    let door = &config.doors.mcp;
+    let token = std::fs::read_to_string(&door.token_file)
+        .ok()
+        .filter(|_| door.http_token);
+    let token = token.as_deref().map_or("TOKEN", str::trim);
+    let token = door.http_token.then_some(token);
+    let text = hosts::run(wanted, &program, &before, token, home.as_deref())?;
     let written = std::io::stdout().write_all(text.as_bytes());
     Ok(written.map_err(ProgramError::machine("write the output"))?)
+}
+
+/// Serves clients over HTTP, on one thread: its tasks run in the order in which their sockets became readable, so that requests
+/// on several connections of one client keep their order.
+fn over_http(address: SocketAddr, door: &Arc<Door>) -> Result<(), DoorError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(ProgramError::machine("start the async runtime"))?;
+    runtime.block_on(async {
+        let http = Http::bind(address, door).await?;
+        say(&http.greeting(door));
+        http.serve(door).await;
+        Ok(())
+    })
 }
 
 /// Writes to stderr, because stdout belongs to the protocol.
@@ -127,7 +155,7 @@ fn say(text: &str) {
 
 async fn run(arguments: &Arguments) -> Result<(), DoorError> {
     let config = arguments.options.load()?;
-    let Some(joined) = Joined::connect(&config, SOURCE).await? else {
+    let Some(joined) = Joined::start(&config, SOURCE).await? else {
         return Ok(());
     };
     let wanted = &config.doors.mcp;
@@ -140,14 +168,14 @@ async fn run(arguments: &Arguments) -> Result<(), DoorError> {
     });
     let served = match arguments.http {
         None => crate::stdio::serve(&door).await.map_err(DoorError::Stdio),
-        Some(address) => match Http::bind(address, &door).await {
-            Ok(http) => {
-                say(&http.greeting(&door));
-                http.serve(&door).await;
-                Ok(())
-            }
-            Err(error) => Err(error.into()),
-        },
+        Some(address) => {
+            let door = Arc::clone(&door);
+            let serving = tokio::task::spawn_blocking(move || over_http(address, &door)).await;
+            serving.unwrap_or_else(|cause| {
+                let cause = std::io::Error::other(cause);
+                Err(ProgramError::machine("serve clients over HTTP")(cause).into())
+            })
+        }
     };
     joined.close().await;
     served

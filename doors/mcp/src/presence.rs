@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use crate::padding::{Moves, Moving};
 use ovos_toolbox_wire::Effect;
 use rmcp::model::{PingRequest, ProtocolVersion, ServerRequest};
 use rmcp::service::{PeerRequestOptions, RequestContext};
@@ -16,12 +17,18 @@ use tokio_util::sync::CancellationToken;
 /// How often a client is pinged while something moves for it, and how long it may take to answer.
 const PING: Duration = Duration::from_secs(2);
 
+/// How long a call that changes nothing may go on after its client is gone: what was piped in gets its answers.
+const LAST_READS: Duration = Duration::from_secs(1);
+
 /// How long a write to a client may take.
 const WRITE_WAIT: Duration = Duration::from_secs(2);
 
-/// Cancelled when the HTTP connection of a request closes, or when its response has been sent.
+/// The HTTP connection of a request. `closed` is cancelled when the connection closes, or when the response has been sent.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Connection(pub(crate) CancellationToken);
+pub(crate) struct Connection {
+    pub(crate) closed: CancellationToken,
+    pub(crate) moving: Moving,
+}
 
 /// Why a call ends early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,25 +92,45 @@ pub(crate) async fn leaves(
     shutdown: &CancellationToken,
     effect: Effect,
 ) -> Farewell {
-    let connection = context
-        .extensions
-        .get::<http::request::Parts>()
-        .and_then(|parts| parts.extensions.get::<Connection>());
+    let connection = connection(context);
+    let gone = async {
+        session.cancelled().await;
+        if effect == Effect::Read {
+            sleep(LAST_READS).await;
+        }
+    };
     let closed = async {
         match connection {
             Some(connection) if is_modern(context) || effect == Effect::Motion => {
-                connection.0.cancelled().await;
+                connection.closed.cancelled().await;
             }
             _ => std::future::pending().await,
         }
     };
     tokio::select! {
         biased;
-        () = session.cancelled() => Farewell::Closed,
+        () = gone => Farewell::Closed,
         () = closed => Farewell::Closed,
         () = context.ct.cancelled() => Farewell::Cancelled,
         () = shutdown.cancelled() => Farewell::Shutdown,
     }
+}
+
+fn connection(context: &RequestContext<RoleServer>) -> Option<&Connection> {
+    let parts = context.extensions.get::<http::request::Parts>()?;
+    parts.extensions.get::<Connection>()
+}
+
+/// Counts a call that moves something for a client of the modern era, until the guard is dropped.
+pub(crate) fn moves(context: &RequestContext<RoleServer>, effect: Effect) -> Option<Moves> {
+    if effect != Effect::Motion || !is_modern(context) {
+        return None;
+    }
+    let moving = match connection(context) {
+        Some(connection) => &connection.moving,
+        None => context.extensions.get::<Moving>()?,
+    };
+    Some(moving.begin())
 }
 
 /// Pings a client until it no longer answers.

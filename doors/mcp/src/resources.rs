@@ -59,6 +59,9 @@ pub(crate) fn templates() -> Vec<ResourceTemplate> {
 
 /// Reads the current content of the resource that a URI names.
 pub(crate) async fn read(door: &Door, uri: &str) -> Result<ResourceContents, ErrorData> {
+    if let Some(result) = door.results.of(uri) {
+        return Ok(ResourceContents::text(&*result, uri).with_mime_type(JSON));
+    }
     let client = &door.link.client;
     let Some(name) = name(uri)? else {
         return Err(unknown(uri));
@@ -166,7 +169,11 @@ fn page(toolbox: &ToolboxStatus, status: &StatusResponse, tools: &[ToolEntry]) -
     match (toolbox.latched, held) {
         (true, _) => line(
             "emergency stop",
-            &format!("yes ({stop}); a person lifts it with `ovos-tools resume`"),
+            &format!(
+                "yes ({stop}); a person lifts it with `ovos-tools resume {} {}`",
+                toolbox.toolbox_id,
+                toolbox.stop_id.as_deref().unwrap_or("STOP_ID")
+            ),
         ),
         (false, Some(why)) => line("emergency stop", &format!("yes, of everything ({why})")),
         (false, None) => line("emergency stop", "no"),
@@ -200,12 +207,9 @@ fn page(toolbox: &ToolboxStatus, status: &StatusResponse, tools: &[ToolEntry]) -
         }
         let bound = meta.and_then(|meta| meta.timeout_ms);
         let bound = bound.map_or_else(String::new, |ms| format!("{ms} ms an action"));
-        let does = tool
-            .description
-            .lines()
-            .next()
-            .unwrap_or_default()
-            .replace('|', "\\|");
+        // A cell has no lines.
+        let does = tool.description.split_whitespace().collect::<Vec<_>>().join(" ");
+        let does = does.replace('|', "\\|");
         _ = writeln!(page, "| {} | {effect} | {bound} | {does} |", tool.name);
     }
     limits(&mut page, tools);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use client::Received;
 use client::payload::{CallOptions, ContentMode, RunRequest, RunResponse, RunStep};
 use config::McpDoor;
-use door::{Answer, Listing, Registered, StopTool, own_id, stop};
+use door::{Answer, Listing, Registered, StopTool, Turn, own_id, stop};
 use ovos_toolbox_wire::{Effect, FailureKind, Object};
 use rmcp::RoleServer;
 use rmcp::model::CallToolResult;
@@ -18,6 +18,7 @@ use crate::answer;
 use crate::call::carried;
 use crate::content;
 use crate::listing::{self, Owner};
+use crate::results;
 use crate::run_tool::{self, NAME};
 use crate::shared::Door;
 
@@ -30,6 +31,7 @@ pub(crate) async fn run(
     door: &Door,
     mut arguments: Object,
     context: &RequestContext<RoleServer>,
+    turn: &Turn,
     session: &CancellationToken,
 ) -> CallToolResult {
     let tool = Registered {
@@ -81,11 +83,11 @@ pub(crate) async fn run(
         },
     };
     let send = |patience| door.link.client.run(request, patience);
-    let answer = match carried(door, &tool, &call_id, send, context, session).await {
+    let answer = match carried(door, &tool, &call_id, send, context, turn, session).await {
         Ok(answer) => answer,
         Err(failed) => return failed,
     };
-    let mut result = answer::result(shown(&tool, &steps, &answer));
+    let mut result = results::result(door, &tool, shown(&tool, &steps, &answer));
     let reports = answer.data.get("steps").and_then(Value::as_array);
     for report in reports.into_iter().flatten().filter_map(Value::as_object) {
         result

@@ -31,16 +31,14 @@ pub(crate) fn arguments() -> Object {
                 "properties": {
                     "id": {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$", "description": "Unique in the run."},
                     "name": {"type": "string", "description": "A tool of this list."},
-                    "args": {"type": "object", "description": "Its arguments. {\"$from\": \"STEP.PATH\"} in place of a value \
+                    "args": {"type": "object", "additionalProperties": true, "description": "Its arguments. {\"$from\": \"STEP.PATH\"} in place of a value \
                         takes it from the result of that step, such as {\"$from\": \"find.pose.x\"}."},
                     "after": {"type": "array", "items": {"type": "string"}, "description": "Ids of further steps to wait for."},
                 },
                 "required": ["id", "name"],
-                "additionalProperties": false,
             },
         }},
         "required": ["steps"],
-        "additionalProperties": false,
     });
     match schema {
         Value::Object(schema) => schema,

@@ -3,7 +3,7 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use door::stop;
+use door::{Turn, stop};
 use futures_util::FutureExt as _;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams, CompleteResult,
@@ -48,23 +48,38 @@ impl Session {
         }
     }
 
+    /// The place of a request among those of its connection, which was taken where it was read.
+    fn turn(&self, context: &RequestContext<RoleServer>) -> Arc<Turn> {
+        let parts = context.extensions.get::<http::request::Parts>();
+        let extensions = parts.map(|parts| parts.extensions.get::<Arc<Turn>>());
+        let turn = extensions.unwrap_or_else(|| context.extensions.get::<Arc<Turn>>());
+        turn.cloned()
+            .unwrap_or_else(|| Arc::new(self.door.link.arrivals().turn()))
+    }
+
     async fn called(
         &self,
         request: CallToolRequestParams,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        let turn = self.turn(context);
         let name = request.name.as_ref();
         let result = match self.door.owner(name).await {
             None => {
                 let text = format!("Unknown tool: '{name}'; the tools are in tools/list");
                 return Err(ErrorData::invalid_params(text, None));
             }
+            // Both transports carry stops out before they come here.
             Some(Owner::Door(tool)) => answer::result(stop(tool, &self.door.link).await).into(),
             Some(Owner::Steps) => {
                 let arguments = request.arguments.unwrap_or_default();
-                run(&self.door, arguments, context, &self.gone).await.into()
+                run(&self.door, arguments, context, &turn, &self.gone)
+                    .await
+                    .into()
             }
-            Some(Owner::Toolbox(tool)) => call_asking(&self.door, &tool, request, context, &self.gone).await,
+            Some(Owner::Toolbox(tool)) => {
+                call_asking(&self.door, &tool, request, context, &turn, &self.gone).await
+            }
         };
         Ok(result)
     }
@@ -100,8 +115,8 @@ impl ServerHandler for Session {
     ) -> Result<ListToolsResult, ErrorData> {
         guarded("tools/list", async {
             let listing = self.door.link.refreshed().await;
-            let tools = listing::tools(&listing, &self.door.config);
-            Ok(ListToolsResult::with_all_items(tools))
+            let tools = self.door.tools(&listing);
+            Ok(ListToolsResult::with_all_items((*tools).clone()))
         })
         .await
     }

@@ -4,9 +4,12 @@ use std::sync::Arc;
 
 use config::{Config, McpDoor};
 use door::Listing;
+use parking_lot::Mutex;
+use rmcp::model::Tool;
 
 use crate::content;
 use crate::listing::{self, Owner};
+use crate::results::Results;
 
 /// Shared by all clients.
 pub(crate) struct Door {
@@ -14,6 +17,10 @@ pub(crate) struct Door {
     pub(crate) link: Arc<door::Door>,
     pub(crate) config: McpDoor,
     pub(crate) content: content::Folder,
+    /// Whole results of which clients were given a part.
+    pub(crate) results: Results,
+    /// The tools as clients see them, of this list.
+    shown: Mutex<(Arc<Listing>, Arc<Vec<Tool>>)>,
 }
 
 impl Door {
@@ -22,6 +29,8 @@ impl Door {
             link,
             config: config.doors.mcp.clone(),
             content: content::Folder::new(config.service.answered_content_dir()),
+            results: Results::default(),
+            shown: Mutex::default(),
         })
     }
 
@@ -37,6 +46,19 @@ impl Door {
         }
     }
 
+    /// Returns the tools of a list as clients see them.
+    pub(crate) fn tools(&self, listing: &Arc<Listing>) -> Arc<Vec<Tool>> {
+        let mut shown = self.shown.lock();
+        let (of, tools) = &*shown;
+        if !Arc::ptr_eq(of, listing) || tools.is_empty() {
+            *shown = (
+                Arc::clone(listing),
+                Arc::new(listing::tools(listing, &self.config)),
+            );
+        }
+        Arc::clone(&shown.1)
+    }
+
     /// Keeps the list up to date until the door closes, and warns if it is large.
     ///
     /// # Cancel safety
@@ -46,7 +68,7 @@ impl Door {
             let mut changes = self.link.changes();
             loop {
                 let listing = Arc::clone(&changes.borrow_and_update());
-                let tools = listing::tools(&listing, &self.config);
+                let tools = self.tools(&listing);
                 if let Some(warning) = listing::too_large(&tools, &self.config) {
                     tracing::warn!("{warning}");
                 }

@@ -10,6 +10,8 @@ use rmcp::transport::stdio_pipes;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use crate::lines::Lines;
+use crate::padding::narrow;
 use crate::presence::Watched;
 use crate::server::Session;
 use crate::shared::Door;
@@ -27,9 +29,11 @@ const END_WAIT: Duration = Duration::from_secs(5);
 pub(crate) async fn serve(door: &Arc<Door>) -> Result<(), Box<ServerInitializeError>> {
     let gone = CancellationToken::new();
     let (read, write) = stdio_pipes();
-    let transport = (
+    let transport = Lines::new(
+        door,
         Watched::new(read, gone.clone()),
         Watched::new(write, gone.clone()),
+        narrow(std::io::stdout()),
     );
     let session = Session::new(Arc::clone(door), gone.clone());
     let served = session

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use client::payload::{CallOptions, InvokeRequest};
 use client::{Client, Step};
-use door::{Answer, Door, Registered};
+use door::{Answer, Door, Registered, Turn};
 use ovos_toolbox_wire::Object;
 use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
@@ -19,6 +19,7 @@ use crate::outcome::Outcome;
 pub(crate) async fn call(
     door: Arc<Door>,
     client: Client,
+    turn: Turn,
     tool: Arc<Registered>,
     call_id: String,
     args: Object,
@@ -39,9 +40,9 @@ pub(crate) async fn call(
         },
     };
     let send = |patience| client.invoke(request, patience);
-    let mut carried = match door.carry(&tool, &call_id, send) {
+    let mut carried = match door.carry(&turn, &tool, &call_id, send).await {
         Ok(carried) => carried,
-        Err(error) => return Outcome::refused(&Answer::refused(&tool, &error)),
+        Err(why) => return Outcome::refused(&Answer::not_begun(&tool, &why)),
     };
     let mut is_cancelled = false;
     loop {
@@ -123,9 +124,11 @@ mod tests {
         };
         let end = CancellationToken::new();
         end.cancel();
+        let turn = door.arrivals().turn();
         let outcome = call(
             door,
             client.clone(),
+            turn,
             Arc::new(tool),
             "c".to_owned(),
             Object::new(),

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config::LongCalls;
-use door::Listing;
+use door::{Arrivals, Listing, StopTool};
 use tokio::sync::watch;
 use tokio::task::{Id, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -23,7 +23,7 @@ use crate::dialect::Target;
 use crate::floor::Floor;
 use crate::ledger::{CallKey, Ledger};
 use crate::line::{ChatError, Line};
-use crate::list::{shown, too_large};
+use crate::list::{at_most, shown, too_large};
 use crate::outcome::Outcome;
 use crate::silence::{Need, Silence};
 use crate::socket::{Came, DialError, Socket, dial};
@@ -47,10 +47,14 @@ pub(crate) struct Chat {
     target: Target,
     ledger: Ledger,
     calls: JoinSet<Outcome>,
+    /// The order of its calls, over all its sockets.
+    arrivals: Arrivals,
     /// The key of the call that each task in `calls` carries out, to end it.
     keys: HashMap<Id, CallKey>,
     ends: HashMap<CallKey, CancellationToken>,
     changes: watch::Receiver<Arc<Listing>>,
+    /// How many tools the service is told of at most, since it refused more.
+    most_tools: Option<usize>,
     leave: CancellationToken,
     backoff: Backoff,
     floor: Floor,
@@ -84,9 +88,11 @@ impl Chat {
         let chat = Self {
             ledger: Ledger::new(&name, announce_after),
             calls: JoinSet::new(),
+            arrivals: line.door.arrivals(),
             keys: HashMap::new(),
             ends: HashMap::new(),
             changes: line.door.changes(),
+            most_tools: None,
             backoff: Backoff::new(Instant::now()),
             floor: Floor::default(),
             line,
@@ -227,12 +233,47 @@ impl Chat {
 
     fn tell_tools(&mut self, socket: &Socket) -> bool {
         let listing = Arc::clone(&self.changes.borrow_and_update());
-        let tools = shown(&listing);
+        let mut tools = shown(&listing);
+        if let Some(most) = self.most_tools {
+            at_most(&mut tools, most);
+        }
         let frames = self.line.dialect.tools_changed(&tools);
         let size: usize = frames.iter().map(String::len).sum();
         if size > self.line.config.warn_list_bytes {
             tracing::warn!("{}", too_large(&tools, size, self.line.config.warn_list_bytes));
         }
+        frames.into_iter().all(|frame| socket.say(frame))
+    }
+
+    /// Tells the service of half as many tools, because it refused them. When it refuses the stops, too, the user is told. Returns
+    /// `false` if nothing can be sent any more.
+    fn tell_fewer_tools(&mut self, socket: &Socket, why: &str) -> bool {
+        let listing = self.line.door.listing();
+        let shown = shown(&listing).len();
+        let told = self.most_tools.map_or(shown, |most| most.min(shown));
+        let dialect = self.line.dialect.name();
+        if told > StopTool::ALL.len() {
+            let most = (told / 2).max(StopTool::ALL.len());
+            tracing::warn!(
+                dialect,
+                why,
+                "the service refused {told} tools; it is told of {most}"
+            );
+            self.most_tools = Some(most);
+            return self.tell_tools(socket);
+        }
+        tracing::error!(
+            dialect,
+            why,
+            "the service takes no tools: the voice can do nothing and stop nothing"
+        );
+        if self.most_tools == Some(0) {
+            return true;
+        }
+        self.most_tools = Some(0);
+        let text = "I have no tools in this conversation: I can neither move nor stop anything. Use the machine's own switch.";
+        let frames = self.line.dialect.tell(text);
+        self.floor.want();
         frames.into_iter().all(|frame| socket.say(frame))
     }
 

@@ -50,6 +50,9 @@ pub(crate) trait Dialect: Send + Sync + 'static {
 
     /// Returns the frames that tell which tools there are. They are sent at the beginning and after every change.
     fn tools_changed(&self, tools: &[Shown]) -> Vec<String>;
+
+    /// Returns the frames that tell the user this.
+    fn tell(&self, text: &str) -> Vec<String>;
 }
 
 /// The chat for which a socket is opened.
@@ -106,6 +109,8 @@ pub(crate) enum Heard {
     Cancel(Vec<String>),
     /// The user interrupted the voice.
     Interrupted,
+    /// The service does not take the tools that it was told.
+    ToolsRefused(String),
     /// The service reports an error, or the frame makes no sense.
     Complaint(String),
 }

@@ -74,7 +74,16 @@ impl Dialect for Hume {
             Some("error") => {
                 let part = |key: &str| text(key).unwrap_or("?");
                 let said = format!("{} {}: {}", part("code"), part("slug"), part("message"));
-                Some(Heard::Complaint(said))
+                // An error does not name the message that caused it, but its kind does.
+                let words = format!("{} {}", part("slug"), part("message")).to_lowercase();
+                let is_of_tools = ["tools", "session_settings", "session settings"]
+                    .iter()
+                    .any(|word| words.contains(word));
+                Some(if is_of_tools {
+                    Heard::ToolsRefused(said)
+                } else {
+                    Heard::Complaint(said)
+                })
             }
             // Every other `tool_call` is for a tool that the service runs itself.
             _ => None,
@@ -110,8 +119,12 @@ impl Dialect for Hume {
     }
 
     fn report(&self, call: &Asked, outcome: &Outcome) -> Vec<String> {
+        self.tell(&outcome.told(&call.name))
+    }
+
+    fn tell(&self, text: &str) -> Vec<String> {
         // The voice speaks this text unchanged.
-        let said = json!({"type": "assistant_input", "text": outcome.told(&call.name)});
+        let said = json!({"type": "assistant_input", "text": text});
         vec![said.to_string()]
     }
 

@@ -23,6 +23,18 @@ pub(crate) fn shown(listing: &Listing) -> Vec<Shown> {
     stops.chain(tools).collect()
 }
 
+/// Leaves out the largest tools until at most `most` are left. The stops stay.
+pub(crate) fn at_most(tools: &mut Vec<Shown>, most: usize) {
+    let size = |tool: &Shown| tool.description.len() + tool.arguments.to_string().len();
+    while tools.len() > most.max(StopTool::ALL.len()) {
+        let theirs = tools.iter().enumerate().skip(StopTool::ALL.len());
+        let Some((largest, _)) = theirs.max_by_key(|(_, tool)| size(tool)) else {
+            return;
+        };
+        tools.remove(largest);
+    }
+}
+
 /// Returns the warning for a list of tools that is larger than `limit` bytes.
 pub(crate) fn too_large(tools: &[Shown], total: usize, limit: usize) -> String {
     let size = |tool: &Shown| tool.description.len() + tool.arguments.to_string().len();
@@ -42,4 +54,33 @@ pub(crate) fn too_large(tools: &[Shown], total: usize, limit: usize) -> String {
         sizes.len(),
         largest.join(", ")
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_largest_tools_go_first_and_the_stops_never() {
+        let mut tools = shown(&Listing::default());
+        for size in [10, 30, 20] {
+            tools.push(Shown {
+                name: format!("t{size}"),
+                description: "d".repeat(size),
+                arguments: json!({}),
+            });
+        }
+        for (most, left) in [
+            (9, &["emergency_stop", "stop_moving", "t10", "t30", "t20"][..]),
+            (4, &["emergency_stop", "stop_moving", "t10", "t20"]),
+            (3, &["emergency_stop", "stop_moving", "t10"]),
+            (0, &["emergency_stop", "stop_moving"]),
+        ] {
+            at_most(&mut tools, most);
+            let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+            assert_eq!(names, left);
+        }
+    }
 }

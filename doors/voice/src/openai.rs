@@ -12,6 +12,9 @@ use crate::dialect::{
 };
 use crate::outcome::Outcome;
 
+/// The id of the event that tells the tools. An error names the event that caused it.
+const TOOLS: &str = "ovos-tools";
+
 /// The dialect `openai`.
 pub(crate) struct OpenAi {
     /// The URL of the service, such as `wss://api.openai.com`.
@@ -72,6 +75,11 @@ impl Dialect for OpenAi {
                     return vec![Heard::SpokeTooSoon];
                 }
                 let message = error("message").unwrap_or("an error without a message");
+                let is_of_tools = error("event_id") == Some(TOOLS)
+                    || error("param").is_some_and(|param| param.starts_with("session.tools"));
+                if is_of_tools {
+                    return vec![Heard::ToolsRefused(message.to_owned())];
+                }
                 vec![Heard::Complaint(message.to_owned())]
             }
             _ => Vec::new(),
@@ -97,7 +105,11 @@ impl Dialect for OpenAi {
     }
 
     fn report(&self, call: &Asked, outcome: &Outcome) -> Vec<String> {
-        let told = format!("Tell the user: {}", outcome.told(&call.name));
+        self.tell(&outcome.told(&call.name))
+    }
+
+    fn tell(&self, text: &str) -> Vec<String> {
+        let told = format!("Tell the user: {text}");
         let item =
             json!({"type": "message", "role": "system", "content": [{"type": "input_text", "text": told}]});
         vec![json!({"type": "conversation.item.create", "item": item}).to_string()]
@@ -117,7 +129,14 @@ impl Dialect for OpenAi {
             })
         });
         let tools: Vec<Value> = tools.collect();
-        vec![json!({"type": "session.update", "session": {"type": "realtime", "tools": tools}}).to_string()]
+        vec![
+            json!({
+                "type": "session.update",
+                "event_id": TOOLS,
+                "session": {"type": "realtime", "tools": tools},
+            })
+            .to_string(),
+        ]
     }
 }
 

@@ -2,12 +2,12 @@
 
 use client::Received;
 use client::payload::{InvokeResponse, failure_key};
-use door::{Answer, Registered};
+use door::{Answer, Registered, shorten};
 use ovos_toolbox_wire::FailureKind;
 use serde_json::{Value, json};
 
 /// The largest result, in bytes of JSON, and the longest text of a failure. Models do not read more, and forget what was before.
-const MAX_RESULT: usize = 64 << 10;
+const MAX_RESULT: usize = 32 << 10;
 
 /// The outcome of a call.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,7 +44,15 @@ impl Outcome {
         match answer.accepted() {
             Ok(()) => {
                 let result = answer.data.get("result").cloned().unwrap_or_default();
-                Self::Result(shaped(&tool.exported, result))
+                match shorten(tool, &result, MAX_RESULT) {
+                    None => Self::Result(shaped(&tool.exported, result)),
+                    Some(short) => {
+                        let mut shaped = shaped(&tool.exported, short.value);
+                        let message = shaped["message"].as_str().unwrap_or_default();
+                        shaped["message"] = json!(format!("{message}. {}", short.remark));
+                        Self::Result(shaped)
+                    }
+                }
             }
             Err(error) => Self::refused(&Answer::refused(tool, &error)),
         }
@@ -113,19 +121,10 @@ fn shaped(tool: &str, result: Value) -> Value {
     let message = said
         .filter(|_| failed)
         .unwrap_or_else(|| format!("{tool} {ended}"));
-    let shaped = match has_form {
+    match has_form {
         true => result,
         false => json!({"success": !failed, "message": message, "data": result}),
-    };
-    let size = shaped.to_string().len();
-    if size <= MAX_RESULT {
-        return shaped;
     }
-    json!({
-        "success": !failed,
-        "message": format!("{tool} {ended}. Its result is left out: it has {size} bytes, and at most {MAX_RESULT} are told."),
-        "data": null,
-    })
 }
 
 #[cfg(test)]
@@ -136,7 +135,6 @@ mod tests {
     fn results_have_the_form_that_voices_know() {
         let robot = json!({"success": true, "message": "Completed wave", "data": {"duration_ms": 1523}});
         let broken = json!({"success": false, "message": "arm: stuck", "data": {}});
-        let large = json!({"text": "x".repeat(MAX_RESULT)});
         for (result, shaped_as) in [
             (robot.clone(), robot),
             (broken.clone(), broken),
@@ -156,11 +154,6 @@ mod tests {
                 json!({"success": true}),
                 json!({"success": true, "message": "wave is done", "data": {"success": true}}),
             ),
-            (
-                large,
-                json!({"success": true, "data": null, "message": "wave is done. Its result is left out: it has 65596 bytes, \
-                    and at most 65536 are told."}),
-            ),
         ] {
             assert_eq!(shaped("wave", result), shaped_as);
         }
@@ -179,7 +172,7 @@ mod tests {
             };
             for text in [message, sentence] {
                 assert!(text.len() < MAX_RESULT + 64, "{}", text.len());
-                assert!(text.ends_with("(of 131072 bytes)"), "{}", text.len());
+                assert!(text.ends_with("(of 65536 bytes)"), "{}", text.len());
             }
         }
     }

@@ -53,6 +53,7 @@ fn said(heard: &Heard) -> Value {
         }
         Heard::Cancel(ids) => json!({ "cancel": ids }),
         Heard::Interrupted => json!("interrupted"),
+        Heard::ToolsRefused(why) => json!({ "tools_refused": why }),
         Heard::Complaint(complaint) => json!({ "complaint": complaint }),
     }
 }

@@ -1,11 +1,13 @@
 //! Connects to the server of a mount. Read [`connect`].
 
 mod https;
+mod late_probe;
 mod lost_session;
 
 use std::collections::HashMap;
 use std::error::Error;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use config::{MountConfig, MountTransport};
@@ -15,10 +17,12 @@ use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, RunningService, ServiceError,
 };
 use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
 use rmcp::{Peer, RoleClient};
 use serde_json::{Value, json};
 
+use self::late_probe::IgnoresLateProbe;
 use self::lost_session::NoticesLostSession;
 use crate::checked::Checked;
 use crate::peer::{Client, Heard};
@@ -58,16 +62,13 @@ pub(crate) struct Connection {
 pub(crate) struct NoConnection {
     /// The reason, for people. It may contain secrets.
     pub(crate) reason: String,
-    /// Whether there may be a server of the old era that the probe has confused.
-    pub(crate) may_be_legacy: bool,
+    /// The era to try next: that of an old server which the probe may have confused, or of a new one which answered it late.
+    pub(crate) next: Option<Era>,
 }
 
 impl From<String> for NoConnection {
     fn from(reason: String) -> Self {
-        Self {
-            reason,
-            may_be_legacy: false,
-        }
+        Self { reason, next: None }
     }
 }
 
@@ -98,29 +99,33 @@ pub(crate) async fn connect(
             let greeted = tokio::time::timeout(limit, client.serve_with_lifecycle(transport, lifecycle(era)));
             let greeted = greeted.await.map_err(|_| NoConnection {
                 reason: late,
-                may_be_legacy: true,
+                next: Some(Era::Legacy),
             })?;
             let greeted = greeted.map_err(|error| NoConnection {
-                may_be_legacy: !matches!(error, ClientInitializeError::TransportError { .. }),
+                next: (!matches!(error, ClientInitializeError::TransportError { .. })).then_some(Era::Legacy),
                 reason: told(&error),
             })?;
             (greeted, None)
         }
         _ => {
             let (mut process, output, input) = ServerProcess::start(mount, &checked.command, voice)?;
-            let greeted = client.serve_with_lifecycle((output, input), lifecycle(era));
+            let is_modern = Arc::new(AtomicBool::new(false));
+            let transport = AsyncRwTransport::new_client(output, input);
+            let transport = IgnoresLateProbe::new(transport, Arc::clone(&is_modern));
+            let greeted = client.serve_with_lifecycle(transport, lifecycle(era));
             let greeted = match tokio::time::timeout(limit, greeted).await {
                 Ok(Ok(service)) => Ok(service),
                 Ok(Err(error)) => match tokio::time::timeout(LAST_WORDS, process.ended()).await {
                     Ok(end) => Err(NoConnection::from(end)),
                     Err(_) => {
                         let reason = format!("{}{}", told(&error), process.last_words());
-                        Err(NoConnection::from(reason))
+                        let next = is_modern.load(Ordering::Relaxed).then_some(Era::Modern);
+                        Err(NoConnection { reason, next })
                     }
                 },
                 Err(_) => Err(NoConnection {
                     reason: format!("{late}{}", process.last_words()),
-                    may_be_legacy: true,
+                    next: Some(Era::Legacy),
                 }),
             };
             match greeted {

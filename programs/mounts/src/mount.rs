@@ -397,8 +397,8 @@ async fn once(
         Err(failed) => {
             // The server may be another one now. A server that the probe confuses may understand the old greeting.
             *era = match era {
-                None if failed.may_be_legacy => Some(Era::Legacy),
-                _ => None,
+                None => failed.next,
+                Some(_) => None,
             };
             return Some(failed.reason);
         }

@@ -25,20 +25,19 @@ class Arguments(ToolArguments):
 
 
 class Output(ToolOutput):
-    """What a mirrored tool returned. Its text is JSON, because loops show models the text."""
+    """What a tool returned. Its text is JSON, because loops show models the text."""
 
     model_config = ConfigDict(extra="allow")
-    schema_of_service: ClassVar[Dict[str, Any]] = {}
 
     @classmethod
     def model_json_schema(cls, *_args: Any, **_kwargs: Any) -> Dict[str, Any]:
-        """The schema that the service states."""
-        return deepcopy(cls.schema_of_service)
+        """Any object: a model reads the result itself, and loops put every schema into the prompt."""
+        return {"type": "object"}
 
     def __str__(self) -> str:
         return json.dumps(self.model_dump(), ensure_ascii=False)
 
 
-def model(base: Type[Any], name: str, schema: Dict[str, Any]) -> Type[Any]:
-    """A model of this schema."""
-    return type(base)(f"{name}{base.__name__}", (base,), {"__module__": __name__, "schema_of_service": schema})
+def arguments_model(name: str, schema: Dict[str, Any]) -> Type[Arguments]:
+    """A model of arguments with this schema."""
+    return type(Arguments)(f"{name}Arguments", (Arguments,), {"__module__": __name__, "schema_of_service": schema})

@@ -8,7 +8,7 @@ from ovos_bus_client.message import dig_for_message
 from ovos_plugin_manager.templates.agent_tools import AgentTool, ToolBox, ToolOutput
 from ovos_utils.log import LOG
 
-from .models import Arguments, Output, model
+from .models import Arguments, Output, arguments_model
 from .service import EXPORT, LIST, STATUS, STOP, USER_STOP, Service, ToolError
 from .toolset import Tool, Toolset
 
@@ -26,7 +26,6 @@ STACK = 100
 STOP_WAIT = 5.0
 
 NOTHING: Dict[str, Any] = {"type": "object", "properties": {}}
-STOPPED: Dict[str, Any] = {"type": "object", "properties": {"message": {"type": "string"}}, "required": ["message"]}
 
 
 class OVOSToolsToolBox(ToolBox):
@@ -146,14 +145,19 @@ class OVOSToolsToolBox(ToolBox):
         ]
 
     def _agent_tool(self, tool: Tool) -> AgentTool:
-        made = AgentTool(
+        return AgentTool(
             name=tool.shown,
             description=tool.description,
-            argument_schema=model(Arguments, tool.shown, tool.arguments),
-            output_schema=model(Output, tool.shown, tool.output),
-            tool_call=lambda arguments: self._call(tool, made, arguments),
+            argument_schema=arguments_model(tool.shown, tool.arguments),
+            output_schema=Output,
+            tool_call=lambda arguments: self._call(tool, arguments),
         )
-        return made
+
+    @property
+    def tool_json_list(self) -> List[Dict[str, Any]]:
+        """What loops put into the prompt: names, texts and arguments. The schemas of outputs would be ten times as long."""
+        return [{"name": tool.name, "description": tool.description,
+                 "argument_schema": tool.argument_schema.model_json_schema()} for tool in self.tools.values()]
 
     # -- a call --
 
@@ -166,7 +170,7 @@ class OVOSToolsToolBox(ToolBox):
                 raise error.__cause__ from None
             raise
 
-    def _call(self, tool: Tool, made: AgentTool, arguments: Arguments) -> ToolOutput:
+    def _call(self, tool: Tool, arguments: Arguments) -> ToolOutput:
         request_of = dig_for_message(STACK)
         if tool.effect in ("write", "motion") and self._service.stops.is_over(request_of):
             raise ToolError("CancelledError: the user has said stop. Call no further tools; answer the user.")
@@ -174,20 +178,19 @@ class OVOSToolsToolBox(ToolBox):
         if self._timeout_ms is not None:
             request["timeout_ms"] = self._timeout_ms
         result = self._service.call(request, tool.effect == "motion", request_of)
-        return made.output_schema.model_validate(result if isinstance(result, dict) else {"result": result})
+        return Output.model_validate(result if isinstance(result, dict) else {"result": result})
 
     # -- the stops --
 
     def _own_tools(self) -> Dict[str, AgentTool]:
         def own(name: str, description: str, run: Any) -> AgentTool:
-            output = model(Output, name, STOPPED)
-            return AgentTool(name, description, model(Arguments, name, NOTHING), output,
-                             lambda _arguments: output.model_validate({"message": run()}))
+            return AgentTool(name, description, arguments_model(name, NOTHING), Output,
+                             lambda _arguments: Output.model_validate({"message": run()}))
 
         tools = (
             own("emergency_stop",
-                "Emergency stop of every machine, at once. Nothing moves afterwards until a person lifts the stop with "
-                "`ovos-tools resume`. Use it when anybody or anything is in danger; never wait or ask first.",
+                "Emergency stop of every machine, at once. Nothing moves afterwards until a person lifts the stop; "
+                "`ovos-tools status` tells how. Use it when anybody or anything is in danger; never wait or ask first.",
                 self._emergency_stop),
             own("stop_moving",
                 "Ends everything that was started here and brings what moves to rest. Nothing is locked: tools can be called "
@@ -204,7 +207,7 @@ class OVOSToolsToolBox(ToolBox):
             raise ToolError(f"The emergency stop is NOT confirmed: {error}. {advice}") from None
         if unsure := [f"{one['toolbox_id']} ({one.get('error', 'no reason')})" for one in stopped if not one["ok"]]:
             raise ToolError(f"Everything was told to stop, but this is NOT confirmed: {', '.join(unsure)}. {advice}")
-        return "Everything is stopped and stays so until a person lifts the stop with `ovos-tools resume`."
+        return "Everything is stopped and stays so until a person lifts the stop; `ovos-tools status` tells how."
 
     def _stop_moving(self) -> str:
         before = self._service.running

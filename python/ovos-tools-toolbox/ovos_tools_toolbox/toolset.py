@@ -16,7 +16,6 @@ class Tool:
     description: str
     effect: str
     arguments: Dict[str, Any]
-    output: Dict[str, Any]
 
 
 def _matches(pattern: str, text: str) -> bool:
@@ -100,8 +99,7 @@ class Toolset:
             if shown in taken:
                 continue
             taken.add(shown)
-            tools.append(Tool(shown, toolbox_id, name, entry["description"], effect, function["parameters"],
-                              entry["output_schema"]))
+            tools.append(Tool(shown, toolbox_id, name, entry["description"], effect, function["parameters"]))
         return tools
 
     def permits(self, name: str, toolbox_id: str, effect: str) -> bool:

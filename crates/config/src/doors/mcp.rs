@@ -22,6 +22,9 @@ pub struct McpDoor {
     /// The size of the list of tools, in bytes of JSON, above which the door warns and names the largest tools.
     #[serde(with = "Whole::<1024, 16_777_216>")]
     pub warn_list_bytes: usize,
+    /// The longest result that a model is given, in bytes of JSON. A longer one is shortened; the whole is a resource.
+    #[serde(with = "Whole::<1024, 16_777_216>")]
+    pub result_bytes: usize,
     /// Host names, with or without a port, under which clients may reach the door over HTTP, in addition to those of this
     /// machine.
     #[serde(deserialize_with = "texts")]
@@ -45,6 +48,7 @@ impl McpDoor {
             output_schemas: false,
             run_steps: false,
             warn_list_bytes: 64 << 10,
+            result_bytes: 32 << 10,
             http_hosts: Vec::new(),
             http_origins: Vec::new(),
             http_token: true,

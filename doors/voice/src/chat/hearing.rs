@@ -54,6 +54,12 @@ impl Chat {
             let asked = match heard {
                 Heard::Call(asked) => asked,
                 Heard::IfStop(asked) if self.kind(&asked.name) == Kind::Stop => asked,
+                Heard::ToolsRefused(why) => {
+                    if !self.tell_fewer_tools(socket, &why) {
+                        return Ok(false);
+                    }
+                    continue;
+                }
                 other => {
                     self.note(other)?;
                     continue;
@@ -90,7 +96,7 @@ impl Chat {
                 let dialect = self.line.dialect.name();
                 tracing::warn!(dialect, complaint, "the service complains");
             }
-            Heard::Call(_) | Heard::IfStop(_) | Heard::Interrupted => {}
+            Heard::Call(_) | Heard::IfStop(_) | Heard::ToolsRefused(_) | Heard::Interrupted => {}
         }
         Ok(())
     }
@@ -159,8 +165,8 @@ impl Chat {
         };
         let door = Arc::clone(&self.line.door);
         if let Some(stop) = stop {
-            let stopping = async move { Outcome::stopped(door::stop(stop, &door).await) };
-            let task = self.calls.spawn(stopping);
+            let stopping = door.stopping(stop);
+            let task = self.calls.spawn(async move { Outcome::stopped(stopping.await) });
             self.keys.insert(task.id(), key);
             return Asking::Runs;
         }
@@ -180,10 +186,10 @@ impl Chat {
         };
         let end = CancellationToken::new();
         let call_id = call_id(self.line.dialect.name(), &key);
-        let client = self.line.client.clone();
+        let (client, turn) = (self.line.client.clone(), self.arrivals.turn());
         let task = self
             .calls
-            .spawn(call(door, client, tool, call_id, args, end.clone()));
+            .spawn(call(door, client, turn, tool, call_id, args, end.clone()));
         self.keys.insert(task.id(), key.clone());
         self.ends.insert(key, end);
         Asking::Runs
