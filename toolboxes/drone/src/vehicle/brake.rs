@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tonic::transport::Channel;
 
-use super::rest::{Flight, SLOWING, Seen};
+use super::rest::{Brake, Flight, SLOWING, Seen};
 use super::{Command, Ended, Vehicle, lock};
 use crate::config::Estop;
 use crate::guard::{Mode, Taken};
@@ -44,17 +44,6 @@ pub(crate) enum Braked {
     Sent(u64, oneshot::Receiver<Result<(), String>>),
     /// There is no connection to the vehicle.
     Unreachable(String),
-}
-
-/// One brake.
-#[derive(Clone, Copy)]
-pub(super) struct Brake {
-    pub(super) emergency: bool,
-    /// The mode in which it comes to rest.
-    pub(super) rest: Mode,
-    pub(super) number: u64,
-    /// [`Vehicle::mode_commands`] when it began.
-    commands: u64,
 }
 
 impl Vehicle {

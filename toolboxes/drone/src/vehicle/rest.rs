@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use tonic::transport::Channel;
 
-use super::brake::Brake;
 use super::command::Trouble;
 use super::record::Asker;
 use super::{Command, Telemetry, Vehicle, lock};
@@ -56,6 +55,17 @@ pub(super) enum Seen {
     Slowing,
     /// Neither.
     Flying,
+}
+
+/// One brake.
+#[derive(Clone, Copy)]
+pub(super) struct Brake {
+    pub(super) emergency: bool,
+    /// The mode in which it comes to rest.
+    pub(super) rest: Mode,
+    pub(super) number: u64,
+    /// [`Vehicle::mode_commands`] when it began.
+    pub(super) commands: u64,
 }
 
 /// The flight to be ended.
