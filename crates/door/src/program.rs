@@ -185,6 +185,7 @@ impl Joined {
         Ok(Some(Self {
             client,
             shutdown,
+            rules: config.service.policy.clone(),
             signals,
         }))
     }
