@@ -101,6 +101,20 @@ const RULES: &[(&str, &[&str], &str)] = &[
         "exports are pure",
     ),
     (
+        "src/names.rs",
+        &[
+            "crate::api",
+            "crate::export",
+            "crate::registry",
+            "crate::service",
+            "bus",
+            "engine",
+            "host",
+            "config",
+        ],
+        "what a name means follows from names alone",
+    ),
+    (
         "src/registry.rs",
         &[
             "crate::api",
