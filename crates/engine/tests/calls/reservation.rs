@@ -282,7 +282,7 @@ async fn no_toolbox_takes_the_last_quarter_of_the_calls_from_the_others() {
             };
             let held = places.iter().filter(|(id, _)| id == toolbox_id).count();
             assert_eq!(held, *expected, "{toolbox_id} of {limit}");
-            // Whoever holds the calls is named.
+            // The toolbox that holds the calls is named.
             assert!(
                 refusal.to_string().contains("`hung`") || *toolbox_id != "hung",
                 "{refusal}"

@@ -56,8 +56,9 @@ mod tests {
         assert_eq!((0..100).filter(|_| rate.allows_at(start, 1)).count(), 10);
         let later = start + Duration::from_secs(1);
         assert_eq!((0..100).filter(|_| rate.allows_at(later, 1)).count(), 5);
-        let later = later + Duration::from_secs(2);
-        assert!(!rate.allows_at(later, 11) && rate.allows_at(later, 6) && !rate.allows_at(later, 6));
+        // Half full: too little for a message that takes all of it.
+        let later = later + Duration::from_secs(1);
+        assert!(!rate.allows_at(later, 11) && rate.allows_at(later, 4) && !rate.allows_at(later, 4));
         assert!(rate.allows_at(later + Duration::from_secs(2), 11));
     }
 }
