@@ -9,7 +9,7 @@ use ovos_toolbox_sdk::sentence::{Row, fill, sentences};
 
 /// The sentences of a call, by language.
 #[must_use]
-pub fn of(tool: &str, args: &Object) -> BTreeMap<String, String> {
+pub(crate) fn of(tool: &str, args: &Object) -> BTreeMap<String, String> {
     let mut sentences = sentences(TABLE, tool, args);
     for (language, sentence) in &mut sentences {
         // Which one, where there are several.
