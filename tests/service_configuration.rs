@@ -319,7 +319,8 @@ fn a_configuration_that_cannot_be_read_closes() {
     let mode = fs::metadata(&copy).expect("the copy").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 
-    let broken: [(&str, fn(&std::path::Path, &str)); 3] = [
+    type Break = fn(&std::path::Path, &str);
+    let broken: [(&str, Break); 3] = [
         ("EOF while parsing", |file, good| {
             fs::write(file, good.strip_suffix('}').unwrap()).unwrap()
         }),
@@ -327,7 +328,7 @@ fn a_configuration_that_cannot_be_read_closes() {
             fs::write(file, good.replacen('{', "{ // mine\n", 1)).unwrap();
         }),
         ("Permission denied", |file, _| {
-            fs::set_permissions(file, fs::Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(file, fs::Permissions::from_mode(0o000)).unwrap();
         }),
     ];
     for (said, break_it) in broken {
@@ -603,7 +604,8 @@ fn a_packaged_simulator_is_off_until_it_is_asked_for() {
 
     // Other ways to ask for it, and a use before an upgrade.
     let own = scene.sandbox.path("data/ovos-tools/plugins");
-    let rows: [(&str, &[&str], fn(&Scene, &std::path::Path)); 4] = [
+    type Ask = fn(&Scene, &std::path::Path);
+    let rows: [(&str, &[&str], Ask); 4] = [
         ("--simulators", &["--simulators"], |_, _| {}),
         ("an empty section", &[], |scene, _| {
             scene.configure(
