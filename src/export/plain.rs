@@ -24,6 +24,9 @@ const KEPT: [&str; 6] = [
     "maxItems",
 ];
 
+/// The one keyword beyond JSON Schema that means something to clients.
+const MCP_HEADER: &str = "x-mcp-header";
+
 /// The keywords whose subschemas are choices.
 const CHOICES: [&str; 2] = ["anyOf", "oneOf"];
 
@@ -177,6 +180,10 @@ impl Rewriting<'_> {
         let description = whole.get("description").cloned();
         plain.shift_remove("description");
         describe(&mut plain, description.as_ref(), &notes);
+        // MCP: the client repeats the argument in a header of this name.
+        if let Some(header) = whole.get(MCP_HEADER) {
+            plain.insert(MCP_HEADER.to_owned(), header.clone());
+        }
         if let Some(default) = default(&whole, &plain) {
             plain.insert("default".to_owned(), default);
         }

@@ -68,7 +68,6 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for IgnoresLateProbe<T> {
             if !self.drops(&message) {
                 return Some(message);
             }
-            tracing::debug!("the server answered the probe late");
         }
     }
 
