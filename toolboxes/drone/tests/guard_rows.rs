@@ -302,7 +302,7 @@ fn in_the_air() {
         Row("goto_gps", gps(0.0, 28.3), well, Clamped("alt_m", 27.53)),
         Row("goto_gps", gps(0.0, 28.6), well, Refused("out_of_range")),
         Row("goto_gps", gps(0.0, 500.0), well, Refused("out_of_range")),
-        Row("goto_gps", gps(0.0, 0.3), well, Clamped("alt_m", 1.0)),
+        Row("goto_gps", gps(0.0, 0.3), well, Clamped("alt_m", 1.26)),
         Row("goto_gps", gps(0.0, -3.0), well, Refused("out_of_range")),
         Row("goto_gps", json!({"lat": 91, "lon": LON, "alt_m": 5}), well, Refused("out_of_range")),
         Row("goto_gps", json!({"lat": LAT, "lon": -180.5, "alt_m": 5}), well, Refused("out_of_range")),
