@@ -51,7 +51,7 @@ fn forms_mean_the_same_through_every_way_in() {
         ("ping", json!("{}"), With(pong(), &[])),
         ("ping", json!("null"), With(pong(), &[])),
         ("add", json!("{\"a\": 1, \"b\": 2}"), With(sum(), &[])),
-        ("brake", json!(""), With(json!({"held_ms": 0}), &[])),
+        ("brake", json!(""), With(json!({"held_ms": 200}), &[])),
         // Names.
         ("add", json!({"a": 1, "b": 2, "c": 3}), With(sum(), &["c"])),
         (
@@ -59,7 +59,7 @@ fn forms_mean_the_same_through_every_way_in() {
             json!({"ms": 1, "hard": true}),
             With(json!({"held_ms": 1}), &["hard"]),
         ),
-        ("brake", json!({"ms": "x"}), With(json!({"held_ms": 0}), &["ms"])),
+        ("brake", json!({"ms": "x"}), With(json!({"held_ms": 200}), &["ms"])),
         (
             "set_mark",
             json!({"mss": 5}),
