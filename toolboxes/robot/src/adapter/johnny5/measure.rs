@@ -12,6 +12,7 @@ use super::torque::with_torque_off;
 use super::{Johnny5, tenth};
 use crate::adapter::{ActionError, ActionOutput, Control};
 use crate::resolve::{CAREFUL, SWEEP};
+use crate::servo::Register;
 use crate::subsystem::Subsystem;
 
 /// Percent of the servo's torque above which it presses: half of its limit during a measurement.
@@ -78,7 +79,9 @@ impl Johnny5 {
         let key = (servo.bus, servo.id);
         let id = servo.id;
         let limit = self
-            .ask(servo.bus, control, move |wire| wire.read(id, "torque_limit"))
+            .ask(servo.bus, control, move |wire| {
+                wire.read(id, Register::TORQUE_LIMIT)
+            })
             .await?;
         self.known().gentle.entry(key).or_insert(limit);
         self.press(servo, None, control).await?;
@@ -110,7 +113,7 @@ impl Johnny5 {
         });
         for ((bus, id), limit) in gentle {
             self.tell(bus, vec![id], control, move |wire| {
-                wire.write(id, "torque_limit", limit)
+                wire.write(id, Register::TORQUE_LIMIT, limit)
             })
             .await?;
             self.known().gentle.remove(&(bus, id));
@@ -144,8 +147,8 @@ impl Johnny5 {
         let id = servo.id;
         self.tell(servo.bus, vec![id], control, move |wire| {
             with_torque_off(wire, id, false, |wire| {
-                wire.keep(id, "min_position_limit", min)?;
-                wire.keep(id, "max_position_limit", max)
+                wire.keep(id, Register::MIN_POSITION, min)?;
+                wire.keep(id, Register::MAX_POSITION, max)
             })
         })
         .await?;

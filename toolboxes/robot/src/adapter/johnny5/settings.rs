@@ -8,7 +8,7 @@ use super::servo::Servo;
 use super::torque::with_torque_off;
 use crate::adapter::{ActionError, ActionOutput, Control};
 use crate::capability::BusName;
-use crate::servo::{ServoError, Wire};
+use crate::servo::{Register, ServoError, Wire};
 use crate::subsystem::Subsystem;
 
 impl Johnny5 {
@@ -112,9 +112,9 @@ impl Johnny5 {
             writes.push((
                 servo,
                 [
-                    ("homing_offset", number("homing_offset", 2047)?),
-                    ("min_position_limit", number("min_position", 4095)?.max(0)),
-                    ("max_position_limit", number("max_position", 4095)?.max(0)),
+                    (Register::HOMING_OFFSET, number("homing_offset", 2047)?),
+                    (Register::MIN_POSITION, number("min_position", 4095)?.max(0)),
+                    (Register::MAX_POSITION, number("max_position", 4095)?.max(0)),
                 ],
             ));
         }
@@ -126,7 +126,7 @@ impl Johnny5 {
                 with_torque_off(wire, id, false, |wire| {
                     settings
                         .iter()
-                        .try_for_each(|(register, value)| wire.keep(id, register, *value))
+                        .try_for_each(|(register, value)| wire.keep(id, *register, *value))
                 })
             })
             .await?;
@@ -142,25 +142,27 @@ impl Johnny5 {
 pub(super) fn configure(wire: &mut Wire, id: u8, is_wheel: bool) -> Result<(), ServoError> {
     with_torque_off(wire, id, is_wheel, |wire| {
         if is_wheel {
-            wire.write(id, "goal_speed", 0)?;
+            wire.write(id, Register::GOAL_SPEED, 0)?;
         }
-        wire.keep(id, "operating_mode", i64::from(is_wheel))?;
-        let most = wire.read(id, "max_torque_limit")?;
-        wire.write(id, "torque_limit", most)
+        wire.keep(id, Register::MODE, i64::from(is_wheel))?;
+        let most = wire.read(id, Register::MAX_TORQUE)?;
+        wire.write(id, Register::TORQUE_LIMIT, most)
     })
 }
 
 /// Makes the present position of a servo read as `home`; returns the new offset, or nothing if the offset does not fit.
 pub(super) fn home_here(wire: &mut Wire, id: u8, home: i64) -> Result<Option<i64>, ServoError> {
-    let present = wire.read(id, "present_position")?;
+    let present = wire.read(id, Register::POSITION)?;
     let Some(kept) = wire.calibrations(&[id])?.remove(&id) else {
         // The servo did not answer. A question to it alone returns the reason.
-        wire.read(id, "homing_offset")?;
+        wire.read(id, Register::HOMING_OFFSET)?;
         return Ok(None);
     };
     let Some(offset) = offset_for(kept, present, home) else {
         return Ok(None);
     };
-    with_torque_off(wire, id, false, |wire| wire.keep(id, "homing_offset", offset))?;
+    with_torque_off(wire, id, false, |wire| {
+        wire.keep(id, Register::HOMING_OFFSET, offset)
+    })?;
     Ok(Some(offset))
 }
