@@ -167,11 +167,17 @@ impl<W: Walker> Adapter for W {
     }
 
     fn halt(&self, subsystems: &[Subsystem], emergency: bool) -> Result<(), ActionError> {
+        let heard = || match emergency {
+            true => self.remote().heard(),
+            // Nothing was begun that could go on.
+            false => Ok(()),
+        };
         let Some((link, concerned, stands)) = self.remote().halt(subsystems, emergency) else {
-            return Ok(());
+            return heard();
         };
         let stopped = self.stop(link, &concerned, emergency);
-        stands.and(stopped).map_err(|error| self.remote().failed(error))
+        let sent = stands.and(stopped).map_err(|error| self.remote().failed(error));
+        sent.and_then(|()| heard())
     }
 
     fn reset(&self) -> Result<(), ActionError> {

@@ -10,6 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use ovos_toolbox_sdk::Essential;
 use tokio::sync::oneshot;
 
 use super::{Register, ServoError, Wire};
@@ -148,7 +149,11 @@ impl ServoBus {
         };
         let thread = std::thread::Builder::new().name(format!("bus-{name}")).spawn({
             let (shared, name) = (Arc::clone(&shared), name.to_owned());
-            move || run(&shared, owner, &name)
+            move || {
+                // Without this thread nothing on the bus can be stopped.
+                let _essential = Essential::new(format!("the servo bus {name}"));
+                run(&shared, owner, &name);
+            }
         })?;
         Ok(Self {
             sender: Sender {

@@ -401,7 +401,10 @@ impl Wire {
         // Also where a stop came between: then it is not waited for.
         self.write_once(id, Register::LOCK, &[1])?;
         written?;
-        self.write(id, Register::LOCK, 1)
+        match self.read(id, Register::LOCK)? {
+            1 => Ok(()),
+            has => Err(self.wrong(id, format!("lock was written 1 and reads {has}"))),
+        }
     }
 
     /// Restarts a servo. Returns false where it did not answer: its firmware may not know the instruction.
