@@ -37,6 +37,7 @@ pub use self::config::{Johnny5Config, Ports, Unheard, model};
 use self::layout::Layout;
 pub use self::layout::{LayoutKind, MotorConfig};
 pub use self::rest::safe_stop;
+use self::measure::End;
 use self::servo::Servo;
 pub(super) use self::servo::round;
 use self::torque::ease;
@@ -76,6 +77,8 @@ struct Known {
     /// What each hand holds: the position of the gripper in degrees when it closed on a thing, or `None` for an empty
     /// hand. A hand has no entry if this is not known.
     hands: BTreeMap<Subsystem, Option<f64>>,
+    /// The ends that the last measurement of each servo has shown.
+    measured: BTreeMap<(BusName, u8), [End; 2]>,
     /// Servos that press gently for a measurement, with their former torque limit.
     gentle: BTreeMap<(BusName, u8), i64>,
 }

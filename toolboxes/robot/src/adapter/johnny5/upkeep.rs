@@ -46,14 +46,18 @@ impl Johnny5 {
                 current_id,
                 new_id,
             } => self.set_id(*bus, *current_id, *new_id, control).await,
-            Step::SetHomePosition {} => {
+            Step::SetHomePosition { write: false } => {
+                let (servos, _) = self.present(self.layout.of(on))?;
+                self.check_calibration(on, &servos, control).await
+            }
+            Step::SetHomePosition { write: true } => {
                 self.may_write()?;
                 self.refuse_powered(&self.layout.of(on), control).await?;
                 self.set_home(on, control).await
             }
             Step::SelfTest { verbose } => self.self_test(on, *verbose, control).await,
             Step::SaveConfig { subsystems, .. } => self.save(subsystems, control).await,
-            Step::LoadConfig { config, .. } => self.load(config, control).await,
+            Step::LoadConfig { config, write, .. } => self.load(config, *write, control).await,
             Step::SetDegraded {
                 missing_servos,
                 continue_anyway,

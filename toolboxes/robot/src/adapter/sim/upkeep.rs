@@ -91,8 +91,14 @@ impl Sim {
                 current_id,
                 new_id,
             } => self.set_motor_id(*bus, *current_id, *new_id),
-            Step::SetHomePosition {} => {
+            Step::SetHomePosition { write } => {
                 let at = self.positions(on);
+                if !write {
+                    let home = self.world().homes.get(&on).cloned();
+                    return Ok(ActionOutput::said("nothing was changed")
+                        .with("at", at)
+                        .with("home", home));
+                }
                 self.world().homes.insert(on, at.clone());
                 Ok(ActionOutput::said(format!("{on} is at home here")).with("home", at))
             }
@@ -106,7 +112,7 @@ impl Sim {
                 let config = json!({"homes": homes});
                 Ok(ActionOutput::said("saved").with("config", config))
             }
-            Step::LoadConfig { config, .. } => self.load_config(config),
+            Step::LoadConfig { config, write, .. } => self.load_config(config, *write),
             Step::SetDegraded {
                 missing_servos,
                 continue_anyway,
@@ -393,7 +399,7 @@ impl Sim {
         Ok(ActionOutput::said(format!("{name}:{current} is {name}:{new} now")).with("id", new))
     }
 
-    fn load_config(&self, config: &Value) -> Result<ActionOutput, ActionError> {
+    fn load_config(&self, config: &Value, write: bool) -> Result<ActionOutput, ActionError> {
         let homes = config.get("homes").and_then(Value::as_object);
         let homes = homes
             .ok_or_else(|| ActionError::Refused("expected `homes` in the saved configuration".to_string()))?;
@@ -408,8 +414,25 @@ impl Sim {
                 .map_err(|error| ActionError::Refused(format!("homes.{part}: {error}")))?;
             read.insert(part, positions);
         }
-        self.world().homes = read;
-        Ok(ActionOutput::said("loaded"))
+        let mut world = self.world();
+        let differ: serde_json::Map<String, Value> = read
+            .iter()
+            .filter(|(part, saved)| world.homes.get(part) != Some(saved))
+            .map(|(part, saved)| {
+                let both = json!({"kept": world.homes.get(part), "saved": saved});
+                (part.to_string(), both)
+            })
+            .collect();
+        let said = match write {
+            true => "loaded",
+            false => "compared; nothing was written",
+        };
+        if write {
+            world.homes = read;
+        }
+        Ok(ActionOutput::said(said)
+            .with("differences", differ)
+            .with("written", write))
     }
 
     fn set_degraded(&self, missing: &[String], go_on: bool) -> Result<ActionOutput, ActionError> {
