@@ -89,6 +89,9 @@ pub struct Done {
     /// The action was optional and was not done, or another action of the call did it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub left_out: bool,
+    /// What a test or a question has found wrong: then the call is no success.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
 }
 
 impl From<ActionOutput> for Done {
@@ -98,6 +101,7 @@ impl From<ActionOutput> for Done {
             data: output.data,
             notes: output.notes,
             left_out: output.along,
+            trouble: output.trouble,
         }
     }
 }
@@ -118,7 +122,11 @@ pub fn conclude(
         .actions
         .iter()
         .all(|line| line.outcome == Outcome::Completed);
-    let success = all && something;
+    let troubles: Vec<String> = outputs
+        .iter()
+        .filter_map(|(_, output)| output.trouble.clone())
+        .collect();
+    let success = all && something && troubles.is_empty();
     for (_, output) in &outputs {
         for note in &output.notes {
             if !notes.contains(note) {
@@ -164,6 +172,9 @@ pub fn conclude(
             [] => format!("Completed {tool}"),
             notes => format!("Completed {tool} ({})", notes.join("; ")),
         }
+    } else if all && something {
+        partial(report, &mut data);
+        troubles.join("; ")
     } else {
         let message = why(tool, report, &data.notes);
         partial(report, &mut data);

@@ -362,9 +362,9 @@ impl Step {
     #[must_use]
     pub fn writes_calibration(&self) -> bool {
         match self {
-            Self::Calibrate { write, .. } | Self::SetHomePosition { write } | Self::LoadConfig { write, .. } => {
-                *write
-            }
+            Self::Calibrate { write, .. }
+            | Self::SetHomePosition { write }
+            | Self::LoadConfig { write, .. } => *write,
             _ => false,
         }
     }

@@ -274,9 +274,11 @@ fn set_home_position(unit: &Unit, args: SetHomePosition) -> Planned<'_> {
     if !unit.capabilities().services.set_home.contains(&part) {
         return Err(tool_error(unit.lacks(format!("a home of {part}"))));
     }
-    Ok(Graph::new(unit)
-        .refused(forbidden(unit, args.write))
-        .wave([on(part, 5.0, Step::SetHomePosition { write: args.write })]))
+    Ok(Graph::new(unit).refused(forbidden(unit, args.write)).wave([on(
+        part,
+        5.0,
+        Step::SetHomePosition { write: args.write },
+    )]))
 }
 
 /// Check the robot after it was built or repaired: scan the motors, check and measure the parts, test everything. Writes

@@ -30,7 +30,9 @@ impl Johnny5 {
         let (servos, notes) = self.present(self.layout.of(on))?;
         let mut output = match (on, mode) {
             (Subsystem::Base, mode) => self.calibrate_base(mode, control).await?,
-            (_, "offsets_only" | "set_home") if !write => self.check_calibration(on, &servos, control).await?,
+            (_, "offsets_only" | "set_home") if !write => {
+                self.check_calibration(on, &servos, control).await?
+            }
             (_, "offsets_only" | "set_home") => self.set_home(on, control).await?,
             (Subsystem::Gantry, "center_only") | (_, "home_only") => {
                 self.homes(&servos, control).await?;
@@ -42,7 +44,9 @@ impl Johnny5 {
                 ));
             }
             (on, "quick") if on.is_arm() => self.check_calibration(on, &servos, control).await?,
-            (_, "find_limits" | "range_test" | "full") if write => self.write_all(on, &servos, control).await?,
+            (_, "find_limits" | "range_test" | "full") if write => {
+                self.write_all(on, &servos, control).await?
+            }
             (_, "find_limits" | "range_test" | "full") => {
                 let output = self.measure_all(on, &servos, control).await?;
                 if !on.is_arm() {

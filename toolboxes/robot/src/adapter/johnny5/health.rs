@@ -240,13 +240,14 @@ impl Johnny5 {
             }
             answers.insert(label, json!(there));
         }
-        let message = match silent.len() {
-            0 => format!("all {} motors of {on} answer", motors.len()),
-            _ => format!("these motors of {on} do not answer: {}", silent.join(", ")),
-        };
-        Ok(ActionOutput::said(message)
-            .with("answers", answers)
-            .with("all_answer", silent.is_empty()))
+        let trouble = (!silent.is_empty())
+            .then(|| format!("these motors of {on} do not answer: {}", silent.join(", ")));
+        Ok(
+            ActionOutput::said(format!("{} motors of {on} were asked", motors.len()))
+                .with("answers", answers)
+                .with("all_answer", silent.is_empty())
+                .trouble(trouble),
+        )
     }
 
     /// Moves each motor of a part a little and back. A part that the robot lacks has no motors.

@@ -126,6 +126,9 @@ impl Johnny5 {
             writes.push((servo, saved));
         }
         let concerned: Vec<&Servo> = writes.iter().map(|(servo, _)| *servo).collect();
+        if write {
+            self.refuse_powered(&concerned, control).await?;
+        }
         let kept = self.calibrations(&concerned, control).await?;
         let mut differ = serde_json::Map::new();
         let mut silent = Vec::new();
@@ -157,13 +160,7 @@ impl Johnny5 {
             .with("written", write && count > 0))
     }
 
-    async fn restore(
-        &self,
-        writes: &[(&Servo, Calibration)],
-        control: &Control,
-    ) -> Result<(), ActionError> {
-        let concerned: Vec<&Servo> = writes.iter().map(|(servo, _)| *servo).collect();
-        self.refuse_powered(&concerned, control).await?;
+    async fn restore(&self, writes: &[(&Servo, Calibration)], control: &Control) -> Result<(), ActionError> {
         for (servo, saved) in writes {
             // The ends were measured with the old offset.
             self.known().measured.remove(&(servo.bus, servo.id));

@@ -75,7 +75,9 @@ impl Sim {
             } => {
                 let recovered = self.world().servos.recover(*bus, *motor_id, *action);
                 let data = recovered.map_err(ActionError::Refused)?;
-                Ok(ActionOutput::said("tried").with("servo", data))
+                let silent = data["answers"] == json!(false);
+                let trouble = silent.then(|| format!("servo {}:{motor_id} does not answer", bus.as_str()));
+                Ok(ActionOutput::said("tried").with("servo", data).trouble(trouble))
             }
             Step::ReadHealth { bus, temps, loads } => {
                 let now = self.clock.now();
@@ -295,10 +297,12 @@ impl Sim {
             }
         }
         let healthy = silent.is_empty();
+        let trouble = (!healthy).then(|| format!("these servos do not answer: {}", silent.join(", ")));
         ActionOutput::said("asked")
             .with("answering", answers)
             .with("missing", silent)
             .with("healthy", healthy)
+            .trouble(trouble)
     }
 
     async fn calibrate(
@@ -380,10 +384,14 @@ impl Sim {
             }
             results.insert(part.to_string(), line);
         }
+        let failed = results.iter().filter(|(_, line)| line["passed"] == json!(false));
+        let failed: Vec<&str> = failed.map(|(part, _)| part.as_str()).collect();
+        let trouble = (!passed).then(|| format!("not passed: {}", failed.join(", ")));
         let said = if passed { "passed" } else { "not passed" };
         Ok(ActionOutput::said(said)
             .with("passed", passed)
-            .with("parts", results))
+            .with("parts", results)
+            .trouble(trouble))
     }
 
     fn set_motor_id(&self, bus: BusName, current: u8, new: u8) -> Result<ActionOutput, ActionError> {
