@@ -285,6 +285,7 @@ impl Typed {
         let quality = QosProfile::default();
         Ok(match kind {
             Kind::Twist => Self::Twist(node.create_publisher(topic, quality)?),
+            Kind::TwistStamped => Self::TwistStamped(node.create_publisher(topic, quality)?),
             Kind::Float64MultiArray => Self::Float64MultiArray(node.create_publisher(topic, quality)?),
             Kind::JointState => Self::JointState(node.create_publisher(topic, quality)?),
         })
@@ -293,6 +294,7 @@ impl Typed {
     fn readers(&self) -> usize {
         match self {
             Self::Twist(publisher) => publisher.get_inter_process_subscription_count(),
+            Self::TwistStamped(publisher) => publisher.get_inter_process_subscription_count(),
             Self::Float64MultiArray(publisher) => publisher.get_inter_process_subscription_count(),
             Self::JointState(publisher) => publisher.get_inter_process_subscription_count(),
         }
@@ -302,6 +304,9 @@ impl Typed {
     fn publish(&self, message: RosMessage) {
         let published = match (self, &message) {
             (Self::Twist(publisher), RosMessage::Twist(twist)) => {
+                same(twist).map(|twist| publisher.publish(&twist))
+            }
+            (Self::TwistStamped(publisher), RosMessage::TwistStamped(twist)) => {
                 same(twist).map(|twist| publisher.publish(&twist))
             }
             (Self::Float64MultiArray(publisher), RosMessage::Float64MultiArray(array)) => {

@@ -129,7 +129,7 @@ pub fn conclude(
     let success = all && something && troubles.is_empty();
     for (_, output) in &outputs {
         for note in &output.notes {
-            if !notes.contains(note) {
+            if !notes.iter().any(|known| says_the_same(known, note)) {
                 notes.push(note.clone());
             }
         }
@@ -185,6 +185,15 @@ pub fn conclude(
         message,
         data,
     }
+}
+
+/// Two actions that were left out for one reason are one note.
+fn says_the_same(known: &str, note: &str) -> bool {
+    let reason = |note: &str| {
+        let (_, why) = note.strip_prefix("left out ")?.split_once(": ")?;
+        Some(why.to_owned())
+    };
+    known == note || reason(known).is_some_and(|why| reason(note) == Some(why))
 }
 
 fn done(line: &ActionReport) -> Option<(String, Done)> {
