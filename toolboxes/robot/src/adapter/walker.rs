@@ -107,6 +107,13 @@ async fn run(robot: &impl Walker, action: &Action, control: &Control) -> Outcome
                 let hold = Duration::try_from_secs_f64(frame.hold).unwrap_or_default();
                 control.sleep(hold).await?;
             }
+            // These end at home: the robot's own actions need its arms.
+            if matches!(
+                action.step,
+                Step::Wave { .. } | Step::Gesture { .. } | Step::Dance { .. }
+            ) {
+                robot.give_back(on, control).await?;
+            }
             return Ok(ActionOutput {
                 notes,
                 ..ActionOutput::said(format!("{on} did it"))
