@@ -91,7 +91,7 @@ impl Frame {
 }
 
 /// Removes the next complete instruction from `bytes`; noise before it is dropped.
-pub(crate) fn next(bytes: &mut Vec<u8>) -> Option<Frame> {
+pub(crate) fn next(bytes: &mut Vec<u8>, now: Instant) -> Option<Frame> {
     loop {
         let start = bytes.windows(2).position(|pair| pair == [0xFF, 0xFF]);
         bytes.drain(..start.unwrap_or(bytes.len().saturating_sub(1)));
@@ -112,7 +112,7 @@ pub(crate) fn next(bytes: &mut Vec<u8>) -> Option<Frame> {
             continue;
         }
         let frame = Frame {
-            at: Instant::now(),
+            at: now,
             id,
             instruction: Instruction::from(bytes[4]),
             parameters: bytes[5..whole - 1].to_vec(),
@@ -150,10 +150,14 @@ mod tests {
         ] {
             let mut bytes = noise.to_vec();
             for (at, byte) in ping.iter().enumerate() {
-                assert_eq!(next(&mut bytes), None, "{name}: whole after {at} bytes");
+                assert_eq!(
+                    next(&mut bytes, Instant::now()),
+                    None,
+                    "{name}: whole after {at} bytes"
+                );
                 bytes.push(*byte);
             }
-            let frame = next(&mut bytes).unwrap();
+            let frame = next(&mut bytes, Instant::now()).unwrap();
             assert_eq!((frame.id, frame.instruction), (1, Instruction::Ping), "{name}");
             assert!(bytes.is_empty(), "{name}: {bytes:?} is left");
         }

@@ -1,8 +1,10 @@
 //! A serial bus of simulated Feetech STS3215 servos on a pseudo terminal.
 //!
 //! Owns the wire format, each servo's register table and a simple model of its motion: full speed at once, a load only
-//! at an obstacle, no gravity. It records every instruction, and it fails on demand. It never corrects a client: a
-//! servo whose torque is switched on moves to the value in its goal register, like the real one. Read [`Line`].
+//! at an obstacle, no gravity. It records every instruction, and it fails on demand: a
+//! servo ([`Fault`]), or the way of the answers to the client ([`Delivery`]). It never corrects a client: a
+//! servo whose torque is switched on moves to the value in its goal register, like the real one. [`Bus`] is the same without a
+//! terminal, in the time of its caller. Read [`Line`].
 //!
 //! ```
 //! use feetech_sim::{Line, Servo};
@@ -14,12 +16,16 @@
 
 #![forbid(unsafe_code)]
 
+mod bus;
+mod delivery;
 mod fault;
 mod frame;
 mod line;
 mod servo;
 mod terminal;
 
+pub use bus::Bus;
+pub use delivery::{Delivery, Late};
 pub use fault::Fault;
 pub use frame::{BROADCAST, Frame, Instruction};
 pub use line::Line;

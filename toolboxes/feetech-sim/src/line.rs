@@ -1,6 +1,5 @@
 //! The bus: servos on one pseudo terminal, and the thread that simulates them.
 
-use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,10 +9,12 @@ use std::time::{Duration, Instant};
 
 use rustix::event::Timespec;
 
-use crate::frame::{self, BROADCAST, Frame, Instruction};
+use crate::Fault;
+use crate::bus::Bus;
+use crate::delivery::Delivery;
+use crate::frame::Frame;
 use crate::servo::Servo;
 use crate::terminal::Terminal;
-use crate::{Fault, register};
 
 /// A bus of servos behind a path that a client opens like a serial port. Dropping it closes the terminal.
 pub struct Line {
@@ -23,21 +24,14 @@ pub struct Line {
 }
 
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<Bus>,
     heard: Condvar,
     closing: AtomicBool,
     plugged: AtomicBool,
 }
 
-struct State {
-    servos: Vec<Servo>,
-    frames: Vec<Frame>,
-    /// How many of the next answers are delayed, and by how much.
-    late: (usize, Duration),
-}
-
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, Bus> {
         // Every change is one assignment, so a panicking test leaves valid state.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -76,11 +70,7 @@ impl Line {
         link: Option<PathBuf>,
     ) -> Self {
         let shared = Arc::new(Shared {
-            state: Mutex::new(State {
-                servos: servos.into_iter().collect(),
-                frames: Vec::new(),
-                late: (0, Duration::ZERO),
-            }),
+            state: Mutex::new(Bus::new(servos)),
             heard: Condvar::new(),
             closing: AtomicBool::new(false),
             plugged: AtomicBool::new(true),
@@ -131,9 +121,7 @@ impl Line {
     /// Reads or changes a servo. `None` if there is none with this id.
     pub fn servo<R>(&self, id: u8, change: impl FnOnce(&mut Servo) -> R) -> Option<R> {
         let mut state = self.shared.state();
-        let servo = state.servos.iter_mut().find(|servo| servo.id() == id)?;
-        servo.advance(Instant::now());
-        Some(change(servo))
+        state.servo(id, Instant::now()).map(change)
     }
 
     /// Sets the fault of a servo.
@@ -145,6 +133,11 @@ impl Line {
     /// late or more in 3 of 150 calls. Answers keep their order: later answers wait for a delayed one.
     pub fn delay(&self, answers: usize, by: Duration) {
         self.shared.state().late = (answers, by);
+    }
+
+    /// What becomes of all answers from now on.
+    pub fn deliver(&self, delivery: Delivery) {
+        self.shared.state().set_delivery(delivery);
     }
 
     /// Whether any servo is turning.
@@ -185,9 +178,6 @@ const TICK: Timespec = Timespec {
 
 fn run(shared: &Shared, terminal: Terminal, link: Option<&Path>) {
     let mut terminal = Some(terminal);
-    let mut bytes = Vec::new();
-    // The answers in their order, each with its earliest time of sending.
-    let mut answers: VecDeque<(Instant, Vec<u8>)> = VecDeque::new();
     while !shared.closing.load(Ordering::SeqCst) {
         if !shared.plugged.load(Ordering::SeqCst) {
             // Removes the link first: the system may give this terminal's number to another program, which a client of
@@ -196,8 +186,7 @@ fn run(shared: &Shared, terminal: Terminal, link: Option<&Path>) {
                 let _ = std::fs::remove_file(link);
             }
             terminal = None;
-            bytes.clear();
-            answers.clear();
+            shared.state().cut_off();
             std::thread::sleep(Duration::from_millis(2));
             continue;
         }
@@ -209,117 +198,16 @@ fn run(shared: &Shared, terminal: Terminal, link: Option<&Path>) {
             continue;
         };
         let Ok(read) = open.read(&TICK) else { continue };
-        bytes.extend(read);
-        while let Some(frame) = frame::next(&mut bytes) {
-            let mut state = shared.state();
-            let answer = hear(&mut state, &frame);
-            state.frames.push(frame);
-            let due = match (&mut state.late, answer.is_empty()) {
-                ((0, _), _) | (_, true) => Instant::now(),
-                ((left, by), false) => {
-                    *left -= 1;
-                    Instant::now() + *by
-                }
-            };
-            drop(state);
+        let mut bus = shared.state();
+        let heard = bus.hear(&read, Instant::now());
+        let due = bus.say(Instant::now());
+        drop(bus);
+        if heard {
             shared.heard.notify_all();
-            answers.push_back((due, answer));
-            say(open, &mut answers);
         }
-        say(open, &mut answers);
+        let _ = open.write(&due);
     }
     if let Some(link) = link {
         let _ = std::fs::remove_file(link);
     }
-}
-
-/// Sends the answers that are due.
-fn say(open: &Terminal, answers: &mut VecDeque<(Instant, Vec<u8>)>) {
-    while let Some((due, answer)) = answers.pop_front() {
-        if due > Instant::now() {
-            answers.push_front((due, answer));
-            return;
-        }
-        let _ = open.write(&answer);
-    }
-}
-
-/// Executes the instruction on every addressed servo; returns their answers in order.
-fn hear(state: &mut State, frame: &Frame) -> Vec<u8> {
-    if let (Instruction::SyncRead, [address, length, ids @ ..]) =
-        (frame.instruction, frame.parameters.as_slice())
-    {
-        let mut answers = Vec::new();
-        for id in ids {
-            for servo in present(state).filter(|servo| servo.id() == *id) {
-                let read = servo.read(*address, *length);
-                answers.extend(answer(servo, *id, &read));
-            }
-        }
-        return answers;
-    }
-    if frame.instruction == Instruction::SyncWrite {
-        for (id, address, bytes) in frame.writes() {
-            present(state)
-                .filter(|servo| servo.id() == id)
-                .for_each(|servo| servo.write(address, &bytes));
-        }
-        return Vec::new();
-    }
-    let mut answers = Vec::new();
-    for servo in present(state).filter(|servo| frame.id == BROADCAST || servo.id() == frame.id) {
-        // The answer to a change of the id still carries the old id.
-        let id = servo.id();
-        let read = obey(servo, frame);
-        let wanted = match frame.instruction {
-            Instruction::Ping => true,
-            Instruction::Read => frame.id != BROADCAST,
-            _ => frame.id != BROADCAST && servo.byte(register::STATUS_LEVEL) != 0,
-        };
-        if let (true, Some(read)) = (wanted, read) {
-            answers.extend(answer(servo, id, &read));
-        }
-    }
-    answers
-}
-
-fn present(state: &mut State) -> impl Iterator<Item = &mut Servo> {
-    state
-        .servos
-        .iter_mut()
-        .filter(|servo| servo.fault() != Fault::Absent)
-}
-
-/// The answer of one servo; `None` for an unknown instruction.
-fn obey(servo: &mut Servo, frame: &Frame) -> Option<Vec<u8>> {
-    let parameters = frame.parameters.as_slice();
-    match (frame.instruction, parameters) {
-        (Instruction::Ping, _) => {}
-        (Instruction::Read, [address, length, ..]) => return Some(servo.read(*address, *length)),
-        (Instruction::Write, [address, bytes @ ..]) => servo.write(*address, bytes),
-        (Instruction::RegWrite, [address, bytes @ ..]) => servo.stage(*address, bytes),
-        (Instruction::Action, _) => servo.act(),
-        (Instruction::Reboot, _) => servo.power_cycle(),
-        _ => return None,
-    }
-    Some(Vec::new())
-}
-
-fn answer(servo: &Servo, id: u8, parameters: &[u8]) -> Vec<u8> {
-    let error = match servo.fault() {
-        Fault::Error(bits) => bits,
-        _ => 0,
-    };
-    let mut bytes = frame::status(id, error, parameters);
-    match servo.fault() {
-        Fault::Mute | Fault::Absent => return Vec::new(),
-        Fault::BadChecksum => {
-            if let Some(checksum) = bytes.last_mut() {
-                *checksum ^= 0x55;
-            }
-        }
-        Fault::Noise => drop(bytes.splice(0..0, [0x13, 0x37])),
-        Fault::None | Fault::Error(_) => {}
-    }
-    bytes
 }

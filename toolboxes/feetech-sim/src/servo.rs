@@ -114,6 +114,12 @@ impl Servo {
         self.table[usize::from(r::ID)]
     }
 
+    /// What it keeps without power: the registers below 40.
+    #[must_use]
+    pub fn memory(&self) -> &[u8] {
+        &self.kept
+    }
+
     /// The value of one register.
     #[must_use]
     pub fn byte(&self, address: u8) -> u8 {
@@ -205,14 +211,14 @@ impl Servo {
         (self.word(r::MIN_POSITION), self.word(r::MAX_POSITION), offset)
     }
 
-    pub(crate) fn read(&mut self, address: u8, length: u8) -> Vec<u8> {
-        self.advance(Instant::now());
+    pub(crate) fn read(&mut self, address: u8, length: u8, now: Instant) -> Vec<u8> {
+        self.advance(now);
         let at = usize::from(address);
         self.table[at..(at + usize::from(length)).min(256)].to_vec()
     }
 
-    pub(crate) fn write(&mut self, address: u8, bytes: &[u8]) {
-        self.advance(Instant::now());
+    pub(crate) fn write(&mut self, address: u8, bytes: &[u8], now: Instant) {
+        self.advance(now);
         for (offset, &value) in bytes.iter().enumerate() {
             let at = usize::from(address) + offset;
             if at < 5 || (usize::from(r::PRESENT_POSITION)..=70).contains(&at) || at > 255 {
@@ -227,21 +233,21 @@ impl Servo {
                 self.kept[at] = value;
             }
         }
-        self.advance(Instant::now());
+        self.advance(now);
     }
 
     pub(crate) fn stage(&mut self, address: u8, bytes: &[u8]) {
         self.staged = Some((address, bytes.to_vec()));
     }
 
-    pub(crate) fn act(&mut self) {
+    pub(crate) fn act(&mut self, now: Instant) {
         if let Some((address, bytes)) = self.staged.take() {
-            self.write(address, &bytes);
+            self.write(address, &bytes, now);
         }
     }
 
     /// Advances the horn to its position at `now` and updates the registers.
-    pub(crate) fn advance(&mut self, now: Instant) {
+    pub fn advance(&mut self, now: Instant) {
         let passed = now.saturating_duration_since(self.seen);
         self.seen = now;
         let from = self.horn;
@@ -399,9 +405,9 @@ mod tests {
     #[test]
     fn its_torque_limit_comes_from_its_memory_with_the_power() {
         let mut servo = Servo::new(6);
-        servo.write(r::LOCK, &[0]);
-        servo.write(r::MAX_TORQUE, &500u16.to_le_bytes());
-        servo.write(r::TORQUE_LIMIT, &900u16.to_le_bytes());
+        servo.write(r::LOCK, &[0], Instant::now());
+        servo.write(r::MAX_TORQUE, &500u16.to_le_bytes(), Instant::now());
+        servo.write(r::TORQUE_LIMIT, &900u16.to_le_bytes(), Instant::now());
         servo.power_cycle();
         assert_eq!(servo.word(r::TORQUE_LIMIT), 500);
     }
@@ -424,8 +430,8 @@ mod tests {
     fn an_id_written_under_the_lock_is_forgotten_with_the_power() {
         for (lock, after_power) in [(1, 3), (0, 9)] {
             let mut servo = Servo::new(3);
-            servo.write(r::LOCK, &[lock]);
-            servo.write(r::ID, &[9]);
+            servo.write(r::LOCK, &[lock], Instant::now());
+            servo.write(r::ID, &[9], Instant::now());
             assert_eq!(servo.id(), 9);
             servo.power_cycle();
             assert_eq!(servo.id(), after_power, "lock {lock}");
@@ -435,7 +441,7 @@ mod tests {
     #[test]
     fn torque_128_calls_the_present_position_the_middle() {
         let mut servo = Servo::new(1).at(1500);
-        servo.write(r::TORQUE_ENABLE, &[128]);
+        servo.write(r::TORQUE_ENABLE, &[128], Instant::now());
         assert!((servo.position() - 2048.0).abs() < 1e-9);
         assert_eq!(servo.byte(r::TORQUE_ENABLE), 0);
     }

@@ -17,6 +17,8 @@ use serde::de::DeserializeOwned;
 
 /// How long one spin lasts: nothing is published or heard later than this.
 const SPIN: Duration = Duration::from_millis(5);
+/// The pause between two looks at the graph.
+const LOOK: Duration = Duration::from_millis(100);
 /// Messages that may wait to be published: a drive publishes ten a second.
 const QUEUE: usize = 256;
 /// How long a reader must have been known before it hears what is published.
@@ -27,6 +29,8 @@ pub struct R2rBackend {
     orders: Mutex<Option<SyncSender<Order>>>,
     /// Since when each topic has a reader.
     heard: Arc<Mutex<HashMap<String, Instant>>>,
+    /// The types of each topic that others are on, as ROS writes them.
+    graph: Arc<Mutex<HashMap<String, Vec<String>>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -40,6 +44,7 @@ enum Order {
 
 enum Typed {
     Twist(Publisher<r2r::geometry_msgs::msg::Twist>),
+    TwistStamped(Publisher<r2r::geometry_msgs::msg::TwistStamped>),
     Float64MultiArray(Publisher<r2r::std_msgs::msg::Float64MultiArray>),
     JointState(Publisher<r2r::sensor_msgs::msg::JointState>),
 }
@@ -54,19 +59,20 @@ impl R2rBackend {
         let (orders, taken) = sync_channel(QUEUE);
         let (started, result) = sync_channel(1);
         let heard: Arc<Mutex<HashMap<String, Instant>>> = Arc::default();
+        let graph: Arc<Mutex<HashMap<String, Vec<String>>>> = Arc::default();
         let domain = config.domain;
         let failed = move |reason: String| RosError::Join { domain, reason };
         let thread = std::thread::Builder::new()
             .name(format!("ros-{name}"))
             .spawn({
-                let (name, heard) = (name.to_owned(), Arc::clone(&heard));
+                let (name, heard, graph) = (name.to_owned(), Arc::clone(&heard), Arc::clone(&graph));
                 move || {
                     // The node stays on the thread that made it.
                     let node = Context::create().and_then(|context| Node::create(context, &name, ""));
                     match node {
                         Ok(node) => {
                             let _ = started.send(Ok(()));
-                            spin(node, &taken, &heard);
+                            spin(node, &taken, &heard, &graph);
                         }
                         Err(error) => drop(started.send(Err(error.to_string()))),
                     }
@@ -80,6 +86,7 @@ impl R2rBackend {
         Ok(Self {
             orders: Mutex::new(Some(orders)),
             heard,
+            graph,
             thread: Mutex::new(Some(thread)),
         })
     }
@@ -108,6 +115,11 @@ impl R2rBackend {
 }
 
 impl RosBackend for R2rBackend {
+    fn heard_as(&self, topic: &str) -> Vec<String> {
+        let graph = self.graph.lock().unwrap_or_else(PoisonError::into_inner);
+        graph.get(topic).cloned().unwrap_or_default()
+    }
+
     fn advertise(&self, topic: &str, kind: Kind) -> Result<(), RosError> {
         self.order_and_wait(|done| Order::Advertise(topic.to_owned(), kind, done))
     }
@@ -139,8 +151,14 @@ impl Drop for R2rBackend {
     }
 }
 
-fn spin(mut node: Node, orders: &Receiver<Order>, heard: &Mutex<HashMap<String, Instant>>) {
+fn spin(
+    mut node: Node,
+    orders: &Receiver<Order>,
+    heard: &Mutex<HashMap<String, Instant>>,
+    graph: &Mutex<HashMap<String, Vec<String>>>,
+) {
     let mut publishers: HashMap<String, Typed> = HashMap::new();
+    let mut next_look = Instant::now();
     let mut pool = LocalPool::new();
     loop {
         loop {
@@ -152,6 +170,10 @@ fn spin(mut node: Node, orders: &Receiver<Order>, heard: &Mutex<HashMap<String, 
         }
         node.spin_once(SPIN);
         pool.run_until_stalled();
+        if next_look <= Instant::now() {
+            look(&node, graph);
+            next_look = Instant::now() + LOOK;
+        }
         let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
         for (topic, publisher) in &publishers {
             if publisher.readers() == 0 {
@@ -161,6 +183,17 @@ fn spin(mut node: Node, orders: &Receiver<Order>, heard: &Mutex<HashMap<String, 
             }
         }
     }
+}
+
+/// Reads the types of all topics. A name with a writer alone counts, too: ROS does not tell the two apart here.
+fn look(node: &Node, graph: &Mutex<HashMap<String, Vec<String>>>) {
+    let Ok(found) = node.get_topic_names_and_types() else {
+        return;
+    };
+    // `geometry_msgs/msg/Twist` is written `geometry_msgs/Twist` here.
+    let short = |types: Vec<String>| types.into_iter().map(|one| one.replace("/msg/", "/")).collect();
+    let found = found.into_iter().map(|(topic, types)| (topic, short(types)));
+    *graph.lock().unwrap_or_else(PoisonError::into_inner) = found.collect();
 }
 
 fn obey(node: &mut Node, publishers: &mut HashMap<String, Typed>, pool: &LocalPool, order: Order) {
@@ -189,6 +222,16 @@ fn obey(node: &mut Node, publishers: &mut HashMap<String, Typed>, pool: &LocalPo
                     move |twist: r2r::geometry_msgs::msg::Twist| {
                         if let Some(twist) = same(&twist) {
                             deliver(RosMessage::Twist(twist));
+                        }
+                    },
+                ),
+                Kind::TwistStamped => hear(
+                    node,
+                    pool,
+                    &topic,
+                    move |twist: r2r::geometry_msgs::msg::TwistStamped| {
+                        if let Some(twist) = same(&twist) {
+                            deliver(RosMessage::TwistStamped(twist));
                         }
                     },
                 ),
@@ -242,6 +285,7 @@ impl Typed {
         let quality = QosProfile::default();
         Ok(match kind {
             Kind::Twist => Self::Twist(node.create_publisher(topic, quality)?),
+            Kind::TwistStamped => Self::TwistStamped(node.create_publisher(topic, quality)?),
             Kind::Float64MultiArray => Self::Float64MultiArray(node.create_publisher(topic, quality)?),
             Kind::JointState => Self::JointState(node.create_publisher(topic, quality)?),
         })
@@ -250,6 +294,7 @@ impl Typed {
     fn readers(&self) -> usize {
         match self {
             Self::Twist(publisher) => publisher.get_inter_process_subscription_count(),
+            Self::TwistStamped(publisher) => publisher.get_inter_process_subscription_count(),
             Self::Float64MultiArray(publisher) => publisher.get_inter_process_subscription_count(),
             Self::JointState(publisher) => publisher.get_inter_process_subscription_count(),
         }
@@ -259,6 +304,9 @@ impl Typed {
     fn publish(&self, message: RosMessage) {
         let published = match (self, &message) {
             (Self::Twist(publisher), RosMessage::Twist(twist)) => {
+                same(twist).map(|twist| publisher.publish(&twist))
+            }
+            (Self::TwistStamped(publisher), RosMessage::TwistStamped(twist)) => {
                 same(twist).map(|twist| publisher.publish(&twist))
             }
             (Self::Float64MultiArray(publisher), RosMessage::Float64MultiArray(array)) => {

@@ -130,6 +130,8 @@ pub struct ActionOutput {
     pub notes: Vec<String>,
     /// Another action of the same call did the work, and this one did nothing.
     pub along: bool,
+    /// What a test or a question has found wrong: the action was done, and the call is no success.
+    pub trouble: Option<String>,
 }
 
 impl ActionOutput {
@@ -155,6 +157,13 @@ impl ActionOutput {
     #[must_use]
     pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.data.insert(key.to_string(), value.into());
+        self
+    }
+
+    /// What a test or a question has found wrong, if anything.
+    #[must_use]
+    pub fn trouble(mut self, trouble: Option<String>) -> Self {
+        self.trouble = trouble;
         self
     }
 

@@ -89,6 +89,9 @@ pub struct Done {
     /// The action was optional and was not done, or another action of the call did it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub left_out: bool,
+    /// What a test or a question has found wrong: then the call is no success.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
 }
 
 impl From<ActionOutput> for Done {
@@ -98,6 +101,7 @@ impl From<ActionOutput> for Done {
             data: output.data,
             notes: output.notes,
             left_out: output.along,
+            trouble: output.trouble,
         }
     }
 }
@@ -118,10 +122,14 @@ pub fn conclude(
         .actions
         .iter()
         .all(|line| line.outcome == Outcome::Completed);
-    let success = all && something;
+    let troubles: Vec<String> = outputs
+        .iter()
+        .filter_map(|(_, output)| output.trouble.clone())
+        .collect();
+    let success = all && something && troubles.is_empty();
     for (_, output) in &outputs {
         for note in &output.notes {
-            if !notes.contains(note) {
+            if !notes.iter().any(|known| says_the_same(known, note)) {
                 notes.push(note.clone());
             }
         }
@@ -164,6 +172,9 @@ pub fn conclude(
             [] => format!("Completed {tool}"),
             notes => format!("Completed {tool} ({})", notes.join("; ")),
         }
+    } else if all && something {
+        partial(report, &mut data);
+        troubles.join("; ")
     } else {
         let message = why(tool, report, &data.notes);
         partial(report, &mut data);
@@ -174,6 +185,15 @@ pub fn conclude(
         message,
         data,
     }
+}
+
+/// Two actions that were left out for one reason are one note.
+fn says_the_same(known: &str, note: &str) -> bool {
+    let reason = |note: &str| {
+        let (_, why) = note.strip_prefix("left out ")?.split_once(": ")?;
+        Some(why.to_owned())
+    };
+    known == note || reason(known).is_some_and(|why| reason(note) == Some(why))
 }
 
 fn done(line: &ActionReport) -> Option<(String, Done)> {

@@ -13,6 +13,7 @@ mod peers;
 pub(crate) mod shout;
 pub mod unitree;
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -20,6 +21,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::LocalBoxFuture;
 use futures_util::{FutureExt, StreamExt};
+use ovos_toolbox_sdk::Essential;
 use rustdds::dds::WriteError;
 use rustdds::no_key::{DataWriterCdr, SimpleDataReaderCdr};
 use rustdds::policy::{Durability, History, Reliability};
@@ -150,10 +152,16 @@ impl Participant {
         lock(&self.node).writes(guid);
         Ok(Publisher {
             writer: Arc::new(Mutex::new(writer)),
-            readers: self.matched.of(guid),
+            readers: self.matched.of(guid, dds_type(kind)),
             topic: topic.to_owned(),
             closed: Arc::clone(&self.closed),
         })
+    }
+
+    /// The types under which others read a topic, as ROS writes them: `geometry_msgs/Twist`.
+    #[must_use]
+    pub fn heard_as(&self, topic: &str) -> Vec<String> {
+        heard_as(&self.participant, topic)
     }
 
     /// Hears a topic by its ROS name; `deliver` runs on the participant's thread and returns soon. Returns the topic's
@@ -174,7 +182,7 @@ impl Participant {
             .create_simple_datareader_no_key(&handle, None)
             .map_err(|error| unusable(topic, error))?;
         lock(&self.node).reads(reader.guid());
-        let writers = self.matched.of(reader.guid());
+        let writers = self.matched.of(reader.guid(), dds_type(kind));
         let name = topic.to_owned();
         self.start(move || async move {
             let mut stream = Box::pin(reader.as_async_stream());
@@ -219,10 +227,16 @@ impl Drop for Participant {
 
 /// The work of the participant's thread: discovery, and the tasks that are started.
 async fn run(mut started: mpsc::Receiver<Task>, participant: DomainParticipant, matched: Matched) {
-    tokio::task::spawn_local(matched.follow(participant));
+    tokio::task::spawn_local(essential(matched.follow(participant)));
     while let Some(task) = started.recv().await {
-        tokio::task::spawn_local(task());
+        tokio::task::spawn_local(essential(task()));
     }
+}
+
+/// A robot that is not heard any more looks alive: a panic of a task ends the process.
+async fn essential(task: impl Future<Output = ()>) {
+    let _essential = Essential::new("a task of the DDS participant");
+    task.await;
 }
 
 /// Joins the domain of a configuration.
@@ -259,14 +273,32 @@ fn quality(reliable: bool) -> QosPolicies {
 fn topic_of(
     participant: &DomainParticipant,
     name: &str,
-    (package, kind): (&str, &str),
+    kind: (&str, &str),
     quality: &QosPolicies,
 ) -> Result<Topic, RosError> {
     let dds_name = dds_name(name)?;
-    let dds_type = format!("{package}::msg::dds_::{kind}_");
     participant
-        .create_topic(dds_name, dds_type, quality, TopicKind::NoKey)
+        .create_topic(dds_name, dds_type(kind), quality, TopicKind::NoKey)
         .map_err(|error| unusable(name, error))
+}
+
+/// `geometry_msgs/Twist` is `geometry_msgs::msg::dds_::Twist_`.
+fn dds_type((package, kind): (&str, &str)) -> String {
+    format!("{package}::msg::dds_::{kind}_")
+}
+
+/// The types under which others read a topic, as ROS writes them, each once.
+fn heard_as(participant: &DomainParticipant, topic: &str) -> Vec<String> {
+    let Ok(name) = dds_name(topic) else {
+        return Vec::new();
+    };
+    let readers = participant.discovered_readers();
+    let readers = readers.iter().map(|reader| &reader.subscription_topic_data);
+    let types = readers.filter(|reader| reader.topic_name == name).map(|reader| {
+        let dds_type = reader.type_name().replace("::msg::dds_::", "/");
+        dds_type.strip_suffix('_').unwrap_or(&dds_type).to_owned()
+    });
+    types.collect::<BTreeSet<String>>().into_iter().collect()
 }
 
 /// `/cmd_vel` and `cmd_vel` are `rt/cmd_vel`: our nodes are in the root namespace.

@@ -107,7 +107,7 @@ impl Model {
         Ok(model)
     }
 
-    /// An SO-101: a LeKiwi without wheels.
+    /// An SO-101: a LeKiwi without wheels, with poses and a place of its own.
     ///
     /// # Errors
     /// As [`Model::johnny5`].
@@ -122,6 +122,11 @@ impl Model {
         for bus in &mut parts.buses {
             bus.motors.retain(|motor| motor.subsystem != Subsystem::Base);
         }
+        model.poses.clear();
+        model.keyframes.clear();
+        model.places.clear();
+        let name = "so101.toml";
+        model.extend(name, ModelFile::parse(name, include_str!("../data/so101.toml"))?)?;
         Ok(model)
     }
 

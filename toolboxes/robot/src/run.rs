@@ -146,8 +146,11 @@ async fn perform(
         true => Some(store::backup(context, unit, on, &control).await?),
         false => None,
     };
-    let output = match &step {
-        Step::LoadConfig { name, .. } => store::load(context, unit, name, &control).await?,
+    let mut output = match &step {
+        Step::LoadConfig { name, write, .. } => {
+            let done = store::load(context, unit, (name, *write), &control).await;
+            done.map_err(|error| with_backup(error, backup.as_ref()))?
+        }
         _ => {
             let resolved = resolve(unit, on, &step, seen).map_err(tool_error)?;
             let done = unit.execute(&resolved.action, &control).await;
@@ -157,14 +160,14 @@ async fn perform(
                 let doubt = format!("{} cannot tell whether {on} holds anything", unit.name);
                 output.notes.push(doubt);
             }
-            match &backup {
-                Some((name, path)) => output
-                    .with("backup", path.clone())
-                    .with("restore", format!("load_config name={name}")),
-                None => output,
-            }
+            output
         }
     };
+    if let Some((name, path)) = &backup {
+        output = output
+            .with("backup", path.clone())
+            .with("restore", format!("load_config name={name} write=true"));
+    }
     let mut output = remember(context, unit, &step, output).await?;
     output.notes.extend(doubt);
     if nearer {
@@ -223,7 +226,7 @@ fn with_backup(error: ToolError, backup: Option<&(String, String)>) -> ToolError
         Some((name, path)) if !error.is_cancelled() => ToolError::new(
             error.kind(),
             format!(
-                "{}; what the motors kept before is in {path}, load_config name={name} writes it back",
+                "{}; what the motors kept before is in {path}, load_config name={name} write=true restores it",
                 error.message()
             ),
         ),

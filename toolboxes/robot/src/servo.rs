@@ -4,11 +4,19 @@
 //! steps; the adapter knows joints, degrees and limits. Nothing here enables torque or moves without a job that says
 //! so. Read [`ServoBus`].
 
+mod frame;
+mod health;
 mod owner;
+mod port;
+mod register;
 mod wire;
 
-pub(crate) use owner::{Changed, Sender, ServoBus, Then, Urgency};
-pub(crate) use wire::{Calibration, Health, Wire};
+pub(crate) use health::{Calibration, Health, State};
+pub(crate) use owner::{Changed, LISTENS, Sender, ServoBus, Then, Urgency};
+#[cfg(test)]
+pub(crate) use port::Port;
+pub(crate) use register::Register;
+pub(crate) use wire::Wire;
 
 use std::time::Duration;
 
@@ -52,8 +60,17 @@ pub(crate) enum ServoError {
          ports are not swapped, then recover_servo with action reconfigure makes it a joint"
     )]
     Turns { bus: String, id: u8, mode: i64 },
-    /// A stop came before the command was sent.
-    #[error("bus {bus}: stopped before it was sent")]
+    /// A stop was sent, and these servos did not say in time what became of it.
+    #[error(
+        "bus {bus}: servos {ids} answer too slowly for a stop: {what}; cut their power if they still move"
+    )]
+    Unconfirmed {
+        bus: String,
+        ids: String,
+        what: &'static str,
+    },
+    /// A stop came before the command was sent, or before its servo had answered.
+    #[error("bus {bus}: ended by a stop")]
     Stopped { bus: String },
     /// The queue is full.
     #[error("bus {bus}: {waiting} commands are waiting; its servos answer too slowly")]

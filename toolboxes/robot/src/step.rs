@@ -135,8 +135,11 @@ pub enum Step {
         current_id: u8,
         new_id: u8,
     },
-    /// Makes the present position home.
-    SetHomePosition {},
+    /// Makes the present position home; without `write` it only says what that would change.
+    SetHomePosition {
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        write: bool,
+    },
     /// Checks a subsystem.
     SelfTest { verbose: bool },
     /// Writes settings to a file. The adapter returns them as `data.config`: offsets, homes.
@@ -144,9 +147,12 @@ pub enum Step {
         name: String,
         subsystems: Vec<Subsystem>,
     },
-    /// Reads settings from a file. The adapter gets the content of the file, which its `SaveConfig` returned.
+    /// Compares the settings with those of a file; with `write` they are restored. The adapter gets the content of the
+    /// file, which its `SaveConfig` returned.
     LoadConfig {
         name: String,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        write: bool,
         #[serde(skip)]
         config: Value,
     },
@@ -356,8 +362,9 @@ impl Step {
     #[must_use]
     pub fn writes_calibration(&self) -> bool {
         match self {
-            Self::Calibrate { mode, write } => *write || mode == "set_home",
-            Self::SetHomePosition {} => true,
+            Self::Calibrate { write, .. }
+            | Self::SetHomePosition { write }
+            | Self::LoadConfig { write, .. } => *write,
             _ => false,
         }
     }

@@ -106,7 +106,7 @@ fn write(path: &Path, text: &str) -> std::io::Result<()> {
 pub async fn load(
     context: &Context<Robots>,
     unit: &Unit,
-    name: &str,
+    (name, write): (&str, bool),
     control: &Control,
 ) -> Result<ActionOutput, ToolError> {
     let path = path(context.toolbox(), unit, name)?;
@@ -140,6 +140,7 @@ pub async fn load(
         subsystem: Subsystem::All,
         step: Step::LoadConfig {
             name: name.to_string(),
+            write,
             config: saved.config,
         },
         motion: None,

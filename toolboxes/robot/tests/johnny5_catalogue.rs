@@ -15,7 +15,7 @@ mod support {
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use feetech_sim::{Frame, Instruction, register as r};
+use feetech_sim::{Frame, Instruction, Line, Servo, register as r};
 use ovos_toolbox_sdk::testing::Harness;
 use robot::robots::Robots;
 use serde_json::json;
@@ -113,6 +113,55 @@ fn a_thing_is_picked_with_an_open_hand_and_put_down() {
     assert_eq!(goals(), [2503], "opened where it is put down");
 }
 
+/// What the servos of a line keep without power, and would keep.
+fn kept(line: &Line) -> Vec<(u8, Vec<u8>)> {
+    let of = |id| line.servo(id, |servo| (0..40).map(|at| servo.byte(at)).collect());
+    (1..=20).filter_map(|id| Some((id, of(id)?))).collect()
+}
+
+fn speeds(line: &Line) -> Vec<Option<u16>> {
+    (1..=20)
+        .map(|id| line.servo(id, |servo| servo.word(r::GOAL_SPEED)))
+        .collect()
+}
+
+/// Every tool with every call of the catalogue, none of which says `write`, on the one-armed layouts.
+#[test]
+fn no_tool_writes_what_the_servos_keep_and_their_speed_is_theirs_afterwards() {
+    for (layout, last) in [("so101", 6), ("lekiwi", 9)] {
+        for allowed in [false, true] {
+            let line = Line::start((1..=last).map(|id| {
+                let mut servo = Servo::new(id).at(1900 + u16::from(id)).calibrated(700, 3400, 20);
+                servo.set_byte(r::MODE, u8::from(id > 6));
+                servo
+            }))
+            .unwrap();
+            let (before, speed) = (kept(&line), speeds(&line));
+            let folder = tempfile::tempdir().unwrap();
+            let config = json!({
+                "robots": {"so": {"adapter": "johnny5", "johnny5": {
+                    "layout": layout, "answer_ms": 500, "ports": {"right": line.path()},
+                    "allow_calibration_write": allowed,
+                }}},
+                "data_dir": folder.path(), "recognition_timeout_ms": 100,
+            });
+            let harness = Harness::open::<Robots>(config)
+                .unwrap()
+                .with_deadline(Duration::from_secs(90));
+            let names = listed(&harness);
+            for (tool, args) in calls() {
+                // Its purpose is another register, the id.
+                if tool != "set_motor_id" {
+                    let _ = run(&harness, &names, tool, &args);
+                    assert_eq!(kept(&line), before, "{layout}: {tool} {args}");
+                }
+            }
+            drop(harness.close());
+            support::servos::within("their own speed", || (speeds(&line) == speed).then_some(()));
+        }
+    }
+}
+
 #[test]
 fn every_tool_moves_what_it_says_and_nothing_else() {
     let body = Body::new();
@@ -136,13 +185,18 @@ fn every_tool_moves_what_it_says_and_nothing_else() {
         );
     }
     let mut done = BTreeSet::new();
+    let lasting = || [kept(&body.left), kept(&body.right)];
     for (tool, args) in calls() {
         let (_, _) = (body.left.take_frames(), body.right.take_frames());
+        let before = lasting();
         let came = run(&harness, &names, tool, &args);
         match &came {
             Came::Done(_) => drop(done.insert(tool)),
             Came::Failed(why) => assert!(may_fail(tool, why), "{tool} {args}: {why}"),
             Came::Absent => println!("{tool} is absent"),
+        }
+        if tool != "set_motor_id" {
+            assert_eq!(lasting(), before, "{tool} {args}");
         }
         let (left, right) = (body.left.frames(), body.right.frames());
         let moved: BTreeSet<(bool, u8)> = moved(&left, true)
@@ -198,4 +252,9 @@ fn every_tool_moves_what_it_says_and_nothing_else() {
     );
     let closed = harness.close();
     drop(closed);
+    // Other programs expect the servos' own speed.
+    let all = |speeds: Vec<Option<u16>>| speeds.into_iter().flatten().all(|speed| speed == 0);
+    support::servos::within("their own speed", || {
+        (all(speeds(&body.left)) && all(speeds(&body.right))).then_some(())
+    });
 }

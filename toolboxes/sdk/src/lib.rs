@@ -17,6 +17,7 @@ pub mod boundary;
 mod bytes;
 mod context;
 mod error;
+mod essential;
 mod gate;
 mod host;
 mod instance;
@@ -33,6 +34,7 @@ mod units;
 
 pub use context::Context;
 pub use error::ToolError;
+pub use essential::Essential;
 pub use host::Host;
 #[cfg(feature = "bigint")]
 pub use integer::Integer;

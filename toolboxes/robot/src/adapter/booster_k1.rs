@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-pub use self::config::{BoosterK1Config, Profile, Topics, model};
+pub use self::config::{BoosterK1Config, Profile, Topics, VelocityType, model};
 use self::rpc::RpcLink;
 use self::sent::Sent;
 use self::topics::TopicsLink;
@@ -30,9 +30,9 @@ use crate::capability::Capabilities;
 use crate::dds::asked::Asked;
 use crate::dds::booster::api::GET_STATUS;
 use crate::dds::booster::{REQUEST, REQUESTS};
-use crate::dds::shout::Shout;
+use crate::dds::shout::{Listening, Shout};
 use crate::ros::RosError;
-use crate::ros::message::{Kind, Twist};
+use crate::ros::message::{Kind, Twist, TwistStamped};
 use crate::ros::path::Path;
 use crate::step::{Grip, Step};
 use crate::subsystem::Subsystem;
@@ -108,6 +108,13 @@ impl Link for Speech {
         match self {
             Self::Topics(link) => link.is_there(),
             Self::Rpc(link) => link.is_there(),
+        }
+    }
+
+    fn fits(&self) -> Result<(), RosError> {
+        match self {
+            Self::Topics(link) => link.fits(),
+            Self::Rpc(_) => Ok(()),
         }
     }
 
@@ -215,12 +222,28 @@ pub fn safe_stop(name: &str, config: &BoosterK1Config, estop: Option<Estop>) -> 
     };
     let damp = config::estop(name, config, estop)? == Estop::Damp;
     let stopped = match config.profile {
-        Profile::Topics => Shout::open(&config.ros, &config.topics.velocity, Kind::Twist.type_name())
-            .and_then(|shout| shout.say(PATIENCE, AGAIN, || vec![Twist::default()])),
+        Profile::Topics => stand(config),
         Profile::BoosterRpc => Shout::open(&config.ros, REQUESTS, REQUEST)
             .and_then(|shout| shout.say(PATIENCE, AGAIN, || rpc::stops(damp))),
     };
     stopped.map_err(|error| failed(format!("{error}; press the robot's own button")))
+}
+
+/// Zero velocity on the topic of velocities, in every type that others read.
+fn stand(config: &BoosterK1Config) -> Result<(), RosError> {
+    let listening = Listening::join(&config.ros, &config.topics.velocity)?;
+    for kind in listening.kinds(config.velocity_type.kinds(), PATIENCE)? {
+        match kind {
+            Kind::TwistStamped => {
+                let zero = || vec![TwistStamped::now(Twist::default())];
+                listening.shout(kind)?.say(PATIENCE, AGAIN, zero)?;
+            }
+            _ => listening
+                .shout(kind)?
+                .say(PATIENCE, AGAIN, || vec![Twist::default()])?,
+        }
+    }
+    Ok(())
 }
 
 /// How long the stop looks for the robot.

@@ -10,6 +10,8 @@ mod config;
 mod drive;
 mod health;
 mod kept;
+#[cfg(test)]
+mod late;
 mod layout;
 mod lerobot;
 mod measure;
@@ -31,19 +33,24 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
-pub use self::config::{Johnny5Config, Ports, model};
+pub use self::config::{Johnny5Config, Ports, Unheard, model};
 use self::layout::Layout;
 pub use self::layout::{LayoutKind, MotorConfig};
+use self::measure::End;
 pub use self::rest::safe_stop;
 use self::servo::Servo;
 pub(super) use self::servo::round;
+use self::torque::ease;
 pub use self::wheels::BaseSize;
 use super::{ActionError, ActionOutput, Adapter, BackendState, Control, Estop, Notice, Notify};
 use crate::action::{Action, Motion};
 use crate::capability::{BusName, Capabilities};
-use crate::servo::{Sender, ServoBus, ServoError, Urgency, Wire};
+use crate::servo::{Register, Sender, ServoBus, ServoError, Urgency, Wire};
 use crate::step::Stage;
 use crate::subsystem::Subsystem;
+
+/// How long a closing bus may take to give the servos their own speed back.
+const EASED: Duration = Duration::from_millis(500);
 
 /// A robot of Feetech servos.
 pub struct Johnny5 {
@@ -51,6 +58,7 @@ pub struct Johnny5 {
     layout: Layout,
     capabilities: Capabilities,
     estop: Estop,
+    unheard: Unheard,
     buses: BTreeMap<BusName, ServoBus>,
     known: Mutex<Known>,
     stopped: AtomicBool,
@@ -69,6 +77,8 @@ struct Known {
     /// What each hand holds: the position of the gripper in degrees when it closed on a thing, or `None` for an empty
     /// hand. A hand has no entry if this is not known.
     hands: BTreeMap<Subsystem, Option<f64>>,
+    /// The ends that the last measurement of each servo has shown.
+    measured: BTreeMap<(BusName, u8), [End; 2]>,
     /// Servos that press gently for a measurement, with their former torque limit.
     gentle: BTreeMap<(BusName, u8), i64>,
 }
@@ -115,6 +125,7 @@ impl Johnny5 {
             layout,
             capabilities,
             estop,
+            unheard: config.hold_unheard,
             buses,
             known: Mutex::default(),
             stopped: AtomicBool::new(false),
@@ -249,7 +260,7 @@ impl Johnny5 {
         let asked = ids.clone();
         let found = self
             .ask(bus, &Control::free(), move |wire| {
-                wire.read_each(&asked, "present_position")
+                wire.read_each(&asked, Register::POSITION)
             })
             .await?;
         self.remember(bus, found.iter().map(|(id, (steps, _))| (*id, *steps)));
@@ -402,6 +413,14 @@ impl Adapter for Johnny5 {
 
     fn close(&self) -> BoxFuture<'_, ()> {
         async {
+            for bus in self.buses.values().filter(|bus| bus.sender().is_connected()) {
+                let Ok(eased) = bus.sender().send(Urgency::Quiet, ease) else {
+                    continue;
+                };
+                if let Ok(Ok(Err(error))) = tokio::time::timeout(EASED, eased).await {
+                    tracing::warn!(%error, "the servos keep the greatest speed of the last movement");
+                }
+            }
             // Joining takes at most the time of one answer.
             for bus in self.buses.values() {
                 bus.close();

@@ -61,6 +61,12 @@ pub(super) trait Link: Send + Sync + 'static {
         None
     }
 
+    /// # Errors
+    /// The robot hears, and not in the types that are spoken here.
+    fn fits(&self) -> Result<(), RosError> {
+        Ok(())
+    }
+
     /// Called when the robot has gone: its last state is no longer valid.
     fn left(&self) {}
 
@@ -115,7 +121,13 @@ where
     }
 
     fn is_there(&self, link: &L) -> bool {
-        link.is_there()
+        let there = link.is_there();
+        let other = link
+            .fits()
+            .err()
+            .filter(|error| matches!(error, RosError::OtherType { .. }));
+        self.tried(other.filter(|_| !there).map_or(Ok(()), Err));
+        there
     }
 
     fn addresses(&self) -> BTreeSet<IpAddr> {
@@ -126,7 +138,7 @@ where
         let refusal = result.err();
         let mut known = self.shared.refusal.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(error) = refusal.as_ref().filter(|_| *known != refusal) {
-            tracing::warn!(robot = self.shared.name, %error, "cannot join its network; it is tried again");
+            tracing::warn!(robot = self.shared.name, %error, "cannot reach it; it is tried again");
         }
         *known = refusal;
     }
@@ -460,8 +472,22 @@ impl<L: Link> Remote<L> {
         }
     }
 
+    /// # Errors
+    /// The robot did not hear a stop that was sent just now.
+    pub(super) fn heard(&self) -> Result<(), ActionError> {
+        match self.is_there() {
+            true => Ok(()),
+            false => Err(self.deaf()),
+        }
+    }
+
     fn deaf(&self) -> ActionError {
-        match self.shared.refusal() {
+        let other = self.link().and_then(|link| link.fits().err());
+        match self
+            .shared
+            .refusal()
+            .or(other.filter(|error| matches!(error, RosError::OtherType { .. })))
+        {
             Some(refusal) => self.failed(refusal),
             None if self.link().is_some_and(Link::is_silent) => self.away(SILENT),
             None => self

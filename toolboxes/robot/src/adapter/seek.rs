@@ -10,6 +10,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use ovos_toolbox_sdk::Essential;
+
 use crate::ros::RosError;
 
 /// How often the thread looks whether the robot is there.
@@ -42,8 +44,11 @@ impl Seek {
     pub(super) fn start(name: &str, again: Duration, sought: impl Sought) -> std::io::Result<Self> {
         let closing: Arc<(Mutex<bool>, Condvar)> = Arc::default();
         let thread = std::thread::Builder::new().name(format!("seek-{name}")).spawn({
-            let closing = Arc::clone(&closing);
-            move || run(&closing, again, &sought)
+            let (closing, name) = (Arc::clone(&closing), name.to_owned());
+            move || {
+                let _essential = Essential::new(format!("the search for {name}"));
+                run(&closing, again, &sought);
+            }
         })?;
         Ok(Self {
             closing,

@@ -107,6 +107,13 @@ async fn run(robot: &impl Walker, action: &Action, control: &Control) -> Outcome
                 let hold = Duration::try_from_secs_f64(frame.hold).unwrap_or_default();
                 control.sleep(hold).await?;
             }
+            // These end at home: the robot's own actions need its arms.
+            if matches!(
+                action.step,
+                Step::Wave { .. } | Step::Gesture { .. } | Step::Dance { .. }
+            ) {
+                robot.give_back(on, control).await?;
+            }
             return Ok(ActionOutput {
                 notes,
                 ..ActionOutput::said(format!("{on} did it"))
@@ -167,11 +174,17 @@ impl<W: Walker> Adapter for W {
     }
 
     fn halt(&self, subsystems: &[Subsystem], emergency: bool) -> Result<(), ActionError> {
+        let heard = || match emergency {
+            true => self.remote().heard(),
+            // Nothing was begun that could go on.
+            false => Ok(()),
+        };
         let Some((link, concerned, stands)) = self.remote().halt(subsystems, emergency) else {
-            return Ok(());
+            return heard();
         };
         let stopped = self.stop(link, &concerned, emergency);
-        stands.and(stopped).map_err(|error| self.remote().failed(error))
+        let sent = stands.and(stopped).map_err(|error| self.remote().failed(error));
+        sent.and_then(|()| heard())
     }
 
     fn reset(&self) -> Result<(), ActionError> {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::config::RosConfig;
 use super::error::RosError;
-use super::message::{Float64MultiArray, JointState, Kind, RosMessage, Twist};
+use super::message::{Float64MultiArray, JointState, Kind, RosMessage, Twist, TwistStamped};
 use crate::dds::{Participant, Publisher};
 
 /// Hears a message, on the backend's thread; returns soon.
@@ -13,7 +13,12 @@ pub type Deliver = Box<dyn Fn(RosMessage) + Send + Sync>;
 
 /// Carries ROS topics. One instance has one node.
 pub trait RosBackend: Send + Sync {
-    /// Announces a topic, reliable and volatile, keeping the last ten.
+    /// The types under which others read a topic, as ROS writes them: `geometry_msgs/Twist`. Looked at before a topic
+    /// is announced, so that no name gets a second type.
+    fn heard_as(&self, topic: &str) -> Vec<String>;
+
+    /// Announces a topic, reliable and volatile, keeping the last ten; a topic that was announced as another type is not
+    /// any more.
     ///
     /// # Errors
     /// The name cannot be used.
@@ -31,7 +36,7 @@ pub trait RosBackend: Send + Sync {
     /// The name cannot be used.
     fn subscribe(&self, topic: &str, kind: Kind, deliver: Deliver) -> Result<(), RosError>;
 
-    /// Whether an announced topic has a subscriber, for long enough to hear what is published now.
+    /// Whether an announced topic has a subscriber of the same type, for long enough to hear what is published now.
     fn is_heard(&self, topic: &str) -> bool;
 
     /// Ends threads and leaves the network.
@@ -65,6 +70,7 @@ pub struct DdsBackend {
 
 enum Typed {
     Twist(Publisher<Twist>),
+    TwistStamped(Publisher<TwistStamped>),
     Float64MultiArray(Publisher<Float64MultiArray>),
     JointState(Publisher<JointState>),
 }
@@ -88,10 +94,22 @@ impl DdsBackend {
 }
 
 impl RosBackend for DdsBackend {
+    fn heard_as(&self, topic: &str) -> Vec<String> {
+        self.participant.heard_as(topic)
+    }
+
     fn advertise(&self, topic: &str, kind: Kind) -> Result<(), RosError> {
         let name = kind.type_name();
+        // The old writer goes first: a name never has two types of ours.
+        drop(
+            self.publishers
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .remove(topic),
+        );
         let typed = match kind {
             Kind::Twist => Typed::Twist(self.participant.publish(topic, name)?),
+            Kind::TwistStamped => Typed::TwistStamped(self.participant.publish(topic, name)?),
             Kind::Float64MultiArray => Typed::Float64MultiArray(self.participant.publish(topic, name)?),
             Kind::JointState => Typed::JointState(self.participant.publish(topic, name)?),
         };
@@ -103,6 +121,9 @@ impl RosBackend for DdsBackend {
     fn publish(&self, topic: &str, message: RosMessage) -> Result<(), RosError> {
         self.typed(topic, |typed| match (typed, message) {
             (Some(Typed::Twist(publisher)), RosMessage::Twist(message)) => publisher.publish(message),
+            (Some(Typed::TwistStamped(publisher)), RosMessage::TwistStamped(message)) => {
+                publisher.publish(message)
+            }
             (Some(Typed::Float64MultiArray(publisher)), RosMessage::Float64MultiArray(message)) => {
                 publisher.publish(message)
             }
@@ -123,6 +144,9 @@ impl RosBackend for DdsBackend {
             Kind::Twist => {
                 participant.subscribe(topic, name, true, move |twist| deliver(RosMessage::Twist(twist)))
             }
+            Kind::TwistStamped => participant.subscribe(topic, name, true, move |twist| {
+                deliver(RosMessage::TwistStamped(twist))
+            }),
             Kind::Float64MultiArray => participant.subscribe(topic, name, true, move |array| {
                 deliver(RosMessage::Float64MultiArray(array))
             }),
@@ -137,6 +161,7 @@ impl RosBackend for DdsBackend {
     fn is_heard(&self, topic: &str) -> bool {
         self.typed(topic, |typed| match typed {
             Some(Typed::Twist(publisher)) => publisher.is_ready(),
+            Some(Typed::TwistStamped(publisher)) => publisher.is_ready(),
             Some(Typed::Float64MultiArray(publisher)) => publisher.is_ready(),
             Some(Typed::JointState(publisher)) => publisher.is_ready(),
             None => false,

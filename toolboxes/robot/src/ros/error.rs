@@ -40,6 +40,18 @@ pub enum RosError {
         /// Its ROS name.
         topic: String,
     },
+    /// The robot hears this topic as another type than ours.
+    #[error("{topic} is {found} on the robot, and {expected} is spoken here: {remedy}")]
+    OtherType {
+        /// Its ROS name.
+        topic: String,
+        /// The types in the graph.
+        found: String,
+        /// Ours.
+        expected: String,
+        /// What to do.
+        remedy: &'static str,
+    },
     /// The robot did not answer the request.
     #[error("no answer on {topic} within {waited:?}")]
     NoAnswer {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq)]
 pub enum RosMessage {
     Twist(Twist),
+    TwistStamped(TwistStamped),
     Float64MultiArray(Float64MultiArray),
     JointState(JointState),
 }
@@ -16,16 +17,25 @@ pub enum RosMessage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Twist,
+    TwistStamped,
     Float64MultiArray,
     JointState,
 }
 
 impl Kind {
+    /// The type as ROS writes it: `geometry_msgs/Twist`.
+    #[must_use]
+    pub fn ros_name(self) -> String {
+        let (package, name) = self.type_name();
+        format!("{package}/{name}")
+    }
+
     /// Package and name of the type.
     #[must_use]
     pub fn type_name(self) -> (&'static str, &'static str) {
         match self {
             Self::Twist => ("geometry_msgs", "Twist"),
+            Self::TwistStamped => ("geometry_msgs", "TwistStamped"),
             Self::Float64MultiArray => ("std_msgs", "Float64MultiArray"),
             Self::JointState => ("sensor_msgs", "JointState"),
         }
@@ -83,6 +93,30 @@ pub struct JointState {
     pub position: Vec<f64>,
     pub velocity: Vec<f64>,
     pub effort: Vec<f64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TwistStamped {
+    pub header: Header,
+    pub twist: Twist,
+}
+
+impl TwistStamped {
+    /// A velocity of the robot's own frame, of now.
+    #[must_use]
+    pub fn now(twist: Twist) -> Self {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let since = since.unwrap_or_default();
+        let stamp = Time {
+            sec: i32::try_from(since.as_secs()).unwrap_or(i32::MAX),
+            nanosec: since.subsec_nanos(),
+        };
+        let frame_id = "base_link".to_owned();
+        Self {
+            header: Header { stamp, frame_id },
+            twist,
+        }
+    }
 }
 
 impl Float64MultiArray {

@@ -8,6 +8,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use ovos_toolbox_sdk::Essential;
+
 /// How often a stop is repeated after the first time.
 const REPEATS: u32 = 2;
 /// The pause between two repetitions.
@@ -68,8 +70,11 @@ impl Watch {
             woken: Condvar::new(),
         });
         let thread = std::thread::Builder::new().name(format!("watch-{name}")).spawn({
-            let shared = Arc::clone(&shared);
-            move || run(&shared, watched.as_ref())
+            let (shared, name) = (Arc::clone(&shared), name.to_owned());
+            move || {
+                let _essential = Essential::new(format!("the watch of {name}'s velocity"));
+                run(&shared, watched.as_ref());
+            }
         })?;
         Ok(Self {
             shared,

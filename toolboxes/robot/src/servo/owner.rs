@@ -10,15 +10,18 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use ovos_toolbox_sdk::Essential;
 use tokio::sync::oneshot;
 
-use super::{ServoError, Wire};
+use super::{Register, ServoError, Wire};
 
 /// How many jobs may wait. A whole robot's plan has fewer than ten on a bus, so a longer queue means that the bus
 /// hangs.
 const QUEUE: usize = 64;
 /// How often an idle bus checks its port.
 const LOOK: Duration = Duration::from_millis(250);
+/// How long a stop listens to the servos. A halt returns within 50 ms.
+pub(crate) const LISTENS: Duration = Duration::from_millis(30);
 /// How often the thread tries to reach wheels that must stop and cannot be reached.
 const AGAIN: Duration = Duration::from_millis(50);
 
@@ -80,9 +83,16 @@ struct Queue {
     jobs: VecDeque<Job>,
     /// When each turning wheel is stopped, unless it is told something else before.
     wheels: Vec<(u8, Instant)>,
-    /// The part of the newest emergency stop that waits for the port.
-    owed: Option<Then>,
+    /// The part of the newest stop that was not carried out.
+    owed: Option<Owing>,
     closing: bool,
+}
+
+/// A stop that is sent again: an emergency stop until it is carried out, another one until the joints move again.
+#[derive(Clone)]
+struct Owing {
+    then: Then,
+    emergency: bool,
 }
 
 /// Called on the bus's thread when the port has appeared or gone; never blocks.
@@ -135,10 +145,15 @@ impl ServoBus {
             wheels,
             changed,
             open: None,
+            again: Instant::now(),
         };
         let thread = std::thread::Builder::new().name(format!("bus-{name}")).spawn({
             let (shared, name) = (Arc::clone(&shared), name.to_owned());
-            move || run(&shared, owner, &name)
+            move || {
+                // Without this thread nothing on the bus can be stopped.
+                let _essential = Essential::new(format!("the servo bus {name}"));
+                run(&shared, owner, &name);
+            }
         })?;
         Ok(Self {
             sender: Sender {
@@ -216,7 +231,7 @@ impl Sender {
                 if Instant::now() >= end {
                     return Err(ServoError::Stopped { bus });
                 }
-                wire.write_each("goal_speed", &speeds)
+                wire.write_each(Register::GOAL_SPEED, &speeds)
             }));
         });
         let mut queue = self.shared.queue();
@@ -314,6 +329,8 @@ struct Owner {
     wheels: Vec<u8>,
     changed: Changed,
     open: Option<bool>,
+    /// When an emergency stop that could not be confirmed is sent again.
+    again: Instant,
 }
 
 fn run(shared: &Shared, mut owner: Owner, name: &str) {
@@ -321,21 +338,30 @@ fn run(shared: &Shared, mut owner: Owner, name: &str) {
         match next(shared) {
             Next::Stop(stop) => {
                 let stopped = owner
-                    .connect(shared)
+                    .open(shared)
                     .and_then(|()| still(&mut owner.wire, &stop.wheels));
                 ended(shared, &stop.ends, stopped.is_ok());
                 let done = match &stop.then {
-                    Some(then) => stopped.and_then(|()| then(&mut owner.wire)),
+                    Some(then) => stopped.and_then(|()| owner.wire.bounded(LISTENS, |wire| then(wire))),
                     None => stopped,
                 };
+                let done = owner.told(shared, done);
                 let mut queue = shared.queue();
-                if stop.emergency {
-                    queue.owed = stop.then.filter(|_| done.is_err());
+                let emergency = stop.emergency;
+                let unheard = matches!(done, Err(ServoError::Unconfirmed { .. }));
+                // A gentler stop does not take the place of an emergency stop.
+                if emergency || unheard && queue.owed.as_ref().is_none_or(|owed| !owed.emergency) {
+                    let then = stop.then.filter(|_| done.is_err());
+                    queue.owed = then.map(|then| Owing { then, emergency });
+                    owner.again = Instant::now() + LOOK;
                 }
                 let _ = stop.done.try_send(done);
                 shared.hurry.store(!queue.stops.is_empty(), Ordering::SeqCst);
             }
             Next::Job(job) => {
+                if let Urgency::Moves(_) = job.urgency {
+                    shared.queue().owed.take_if(|owed| !owed.emergency);
+                }
                 let connected = owner.connect(shared);
                 (job.work)(connected.map(|()| &mut owner.wire));
             }
@@ -369,35 +395,56 @@ impl Owner {
     /// Opens the port when it is not open, and stops the wheels then: they kept turning while the port was away. An
     /// emergency stop from that time ends the joints' motion now.
     fn connect(&mut self, shared: &Shared) -> Result<(), ServoError> {
+        let connected = self.open(shared).and_then(|()| self.make_good(shared));
+        self.told(shared, connected)
+    }
+
+    /// Opens the port as [`Owner::connect`] does; an emergency stop that was not carried out waits.
+    fn open(&mut self, shared: &Shared) -> Result<(), ServoError> {
         let was = self.wire.check();
         let connected = match self.wire.connect() {
             Ok(_) if was => Ok(()),
             Ok(_) => still(&mut self.wire, &self.wheels),
             Err(error) => Err(error),
         };
-        let connected = connected.and_then(|()| self.make_good(shared));
-        let open = connected.is_ok();
+        if !was {
+            self.again = Instant::now();
+        }
         // Set before the notice goes out, so that a reader of the notice finds the bus connected.
         shared.connected.store(self.wire.is_open(), Ordering::SeqCst);
-        if self.open.replace(open) != Some(open) {
-            (self.changed)(&connected);
-        }
         connected
     }
 
-    /// Carries out an emergency stop that waited for the port. It is tried again on every turn of the loop until it
-    /// succeeds.
+    /// Reports a port that has come or gone.
+    fn told(&mut self, shared: &Shared, result: Result<(), ServoError>) -> Result<(), ServoError> {
+        let open = self.wire.is_open();
+        shared.connected.store(open, Ordering::SeqCst);
+        if self.open.replace(open) != Some(open) {
+            match &result {
+                Err(error) if !open => (self.changed)(&Err(error.clone())),
+                _ => (self.changed)(&Ok(())),
+            }
+        }
+        result
+    }
+
+    /// Carries out a stop that waited for the port, or that a servo did not confirm. It is tried again now and
+    /// then until it succeeds.
     fn make_good(&mut self, shared: &Shared) -> Result<(), ServoError> {
+        if Instant::now() < self.again {
+            return Ok(());
+        }
         let Some(owed) = shared.queue().owed.clone() else {
             return Ok(());
         };
-        match owed(&mut self.wire) {
+        self.again = Instant::now() + LOOK;
+        match self.wire.bounded(LISTENS, |wire| (owed.then)(wire)) {
             Ok(()) => {
                 shared.queue().owed = None;
                 Ok(())
             }
             Err(error) if self.wire.is_open() => {
-                tracing::warn!(%error, "an emergency stop is still not carried out");
+                tracing::warn!(%error, "a stop is still not carried out");
                 Ok(())
             }
             Err(error) => Err(error),
@@ -448,8 +495,8 @@ fn next(shared: &Shared) -> Next {
 /// Zero speed for these wheels, twice: no servo answers this instruction, and one can be lost.
 fn still(wire: &mut Wire, wheels: &[u8]) -> Result<(), ServoError> {
     let zero: Vec<(u8, i64)> = wheels.iter().map(|id| (*id, 0)).collect();
-    wire.write_each("goal_speed", &zero)?;
-    wire.write_each("goal_speed", &zero)
+    wire.write_each(Register::GOAL_SPEED, &zero)?;
+    wire.write_each(Register::GOAL_SPEED, &zero)
 }
 
 /// Notes that these wheels stand, or that the thread has to try again soon.

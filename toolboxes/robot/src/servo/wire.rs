@@ -1,23 +1,42 @@
 //! One serial port and the instructions that go through it, one at a time.
 //!
-//! Every function blocks until the servo has answered, at most the port's timeout for each try.
+//! Owns which answer belongs to which question. An answer carries its servo's id and its registers and no more, and on a
+//! busy machine it can come long after its question was given up. So each read asks for some registers more than it
+//! needs, as many as no unanswered question to the same servo asked for: id and length tell the answers apart. An
+//! acknowledgement has no registers at all, so a write counts when the register reads as it was written.
+//!
+//! Every function blocks until the servo has answered, at most the port's timeout for each try, and not while a stop
+//! waits.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rustypot::servo::feetech::sts3215;
-use rustypot::{CommunicationErrorKind, DynamixelProtocolHandler, SyncReadError};
-use serde::Serialize;
-use serialport::SerialPort;
-
 use super::ServoError;
+use super::frame::{self, Answer, Answers, Instruction};
+use super::health::{Alarms, Calibration, Health, Mode, State};
+use super::port::{Port, Serial};
+use super::register::{Register, Span};
 
 /// How often an instruction is tried before its servo counts as silent.
 const TRIES: usize = 3;
-/// How often the line is looked at while an answer is late.
-const LATE_LOOK: Duration = Duration::from_millis(1);
+/// How often a stop is looked for while an answer is late.
+const SLICE: Duration = Duration::from_millis(2);
+/// The line is left to a servo at least this long before the next instruction: both talk on the same wire.
+const TURN: Duration = Duration::from_millis(4);
+/// How long a job may go on that a stop waits for, while its servos answer in their turn.
+const HURRIED: Duration = Duration::from_millis(6);
+/// After something broken the line counts as quiet when nothing has come for so long.
+const QUIET: Duration = Duration::from_millis(2);
+/// How long the answer to a question is reckoned with: one that has come can come twice.
+const OWED: Duration = Duration::from_secs(1);
+/// How many registers more a read may ask for.
+const MORE: u8 = 40;
+/// How long a stop listens to the answers of all servos together, and then to each that is missing.
+const STOP_TOGETHER: Duration = Duration::from_millis(12);
+/// How long a scan listens to each id.
+const SCANNED: Duration = Duration::from_millis(5);
 
 /// A serial bus, opened when it is needed and opened again when it was lost.
 pub(crate) struct Wire {
@@ -25,82 +44,45 @@ pub(crate) struct Wire {
     path: String,
     baud: u32,
     timeout: Duration,
-    port: Option<Box<dyn SerialPort>>,
-    handler: DynamixelProtocolHandler,
-    /// Set while a stop waits: then a servo that does not answer is not asked again.
+    port: Option<Box<dyn Port>>,
+    /// Set while a stop waits: then nothing waits for a servo any more.
     hurry: Arc<AtomicBool>,
-    /// An answer did not come in time and may still come.
-    late: bool,
+    /// Until when a job may go on that a stop waits for.
+    hurried: Option<Instant>,
+    /// While a stop runs: the time at which it stops asking.
+    bound: Option<Instant>,
+    /// Questions whose answers may come, or come again.
+    asked: Vec<Asked>,
+    /// The servos whose goal speed is one of ours.
+    sped: BTreeSet<u8>,
 }
 
-/// A servo's measured values.
-#[derive(Clone, Debug, Serialize, PartialEq)]
-pub(crate) struct Health {
-    /// Steps, 4096 a turn.
-    pub(crate) position: i64,
-    /// Steps a second.
-    pub(crate) speed: i64,
-    /// Of the greatest torque, -100..100 %.
-    pub(crate) load_percent: f64,
-    /// Volts.
-    pub(crate) voltage: f64,
-    /// Degrees Celsius.
-    pub(crate) temperature: i64,
-    /// Amperes; 6.5 mA a step.
-    pub(crate) current: f64,
-    pub(crate) moving: bool,
-    pub(crate) torque: bool,
-    /// The names in the error field of its answer: `overheating`, `overload`.
-    pub(crate) alarms: Vec<&'static str>,
+struct Asked {
+    id: u8,
+    length: u8,
+    at: Instant,
+    answered: bool,
 }
 
-/// A servo's mode and torque.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Mode {
-    /// 0: the servo goes to positions; 1: it turns at a speed.
-    pub(crate) operating: i64,
-    /// The servo has power.
-    pub(crate) torque: bool,
+/// The registers of one servo, and the error byte of its answer.
+struct Block {
+    bytes: Vec<u8>,
+    error: u8,
 }
 
-impl Mode {
-    fn of(block: &[u8]) -> Self {
-        Self {
-            operating: block.first().copied().map_or(0, i64::from),
-            torque: block.last() == Some(&1),
-        }
-    }
+/// What came of a read.
+#[derive(Default)]
+struct Found {
+    blocks: BTreeMap<u8, Block>,
+    /// Why the last answers could not be read.
+    broken: Option<&'static str>,
 }
 
-/// What a servo keeps of its calibration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Calibration {
-    /// The smallest goal it takes, in steps as it reads its position.
-    pub(crate) min: i64,
-    /// The largest goal it takes, in steps as it reads its position.
-    pub(crate) max: i64,
-    /// The steps that it subtracts from the position of its horn.
-    pub(crate) offset: i64,
-}
-
-impl Calibration {
-    fn of(block: &[u8]) -> Self {
-        let word = |register: u8| {
-            let at = usize::from(register - MIN_POSITION);
-            let byte = |at: usize| block.get(at).copied().unwrap_or(0);
-            u16::from_le_bytes([byte(at), byte(at + 1)])
-        };
-        Self {
-            min: i64::from(word(MIN_POSITION)),
-            max: i64::from(word(MAX_POSITION)),
-            offset: signed(word(HOMING_OFFSET), 11),
-        }
-    }
-
-    /// Its limits; `None` where it goes to every step.
-    pub(crate) fn limits(self) -> Option<(i64, i64)> {
-        (self.min < self.max).then_some((self.min, self.max))
-    }
+/// How long and how often to ask.
+#[derive(Clone, Copy)]
+struct Patience {
+    wait: Duration,
+    tries: usize,
 }
 
 impl Wire {
@@ -111,9 +93,20 @@ impl Wire {
             baud,
             timeout,
             port: None,
-            handler: DynamixelProtocolHandler::v1(),
             hurry,
-            late: false,
+            hurried: None,
+            bound: None,
+            asked: Vec::new(),
+            sped: BTreeSet::new(),
+        }
+    }
+
+    /// A bus whose port is open already.
+    #[cfg(test)]
+    pub(crate) fn over(port: Box<dyn Port>, timeout: Duration, hurry: Arc<AtomicBool>) -> Self {
+        Self {
+            port: Some(port),
+            ..Self::new("test", "", 0, timeout, hurry)
         }
     }
 
@@ -130,8 +123,9 @@ impl Wire {
             path: self.path.clone(),
             reason: error.to_string(),
         })?;
-        let _ = port.clear(serialport::ClearBuffer::All);
-        self.port = Some(port);
+        let mut port = Serial(port);
+        let _ = port.clear();
+        self.port = Some(Box::new(port));
         Ok(true)
     }
 
@@ -141,41 +135,107 @@ impl Wire {
 
     /// Whether the device behind the open port is still there.
     pub(crate) fn check(&mut self) -> bool {
-        if self
-            .port
-            .as_ref()
-            .is_some_and(|port| port.bytes_to_read().is_err())
-        {
+        if self.port.as_ref().is_some_and(|port| port.check().is_err()) {
             self.port = None;
         }
         self.port.is_some()
     }
 
+    /// Runs the part of a stop that asks servos: no question waits beyond `lasting`.
+    pub(crate) fn bounded<R>(&mut self, lasting: Duration, work: impl FnOnce(&mut Self) -> R) -> R {
+        self.bound = Some(self.now() + lasting);
+        let done = work(self);
+        self.bound = None;
+        done
+    }
+
+    /// Lets the servos go on for a while; what they say meanwhile is dropped.
+    pub(crate) fn pause(&mut self, lasting: Duration) -> Result<(), ServoError> {
+        let until = self.now() + lasting;
+        while self.now() < until {
+            self.over_port(|port| port.take(until))?;
+        }
+        Ok(())
+    }
+
+    fn now(&self) -> Instant {
+        self.port.as_ref().map_or_else(Instant::now, |port| port.now())
+    }
+
     /// Whether servo `id` answers.
     pub(crate) fn ping(&mut self, id: u8) -> Result<bool, ServoError> {
-        match self.ask(id, |handler, port| match handler.ping(port, id) {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(Box::new(CommunicationErrorKind::TimeoutError)),
-            Err(error) => Err(error),
-        }) {
-            Ok(()) => Ok(true),
+        match self.read(id, Register::ID) {
+            Ok(_) => Ok(true),
             Err(ServoError::Silent { .. }) => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    /// A register by its name, signed where the register is.
-    pub(crate) fn read(&mut self, id: u8, register: &'static str) -> Result<i64, ServoError> {
-        self.ask(id, |handler, port| {
-            sts3215::DEFINITION.read_register(handler, port, id, register)
-        })
+    /// A register of one servo.
+    pub(crate) fn read(&mut self, id: u8, register: Register) -> Result<i64, ServoError> {
+        let (value, _) = self.read_with(id, register, self.usual())?;
+        Ok(value)
     }
 
-    /// Writes a register and waits for the servo's acknowledgement.
-    pub(crate) fn write(&mut self, id: u8, register: &'static str, value: i64) -> Result<(), ServoError> {
-        self.ask(id, |handler, port| {
-            sts3215::DEFINITION.write_register(handler, port, id, register, value)
-        })
+    fn read_with(&mut self, id: u8, register: Register, patience: Patience) -> Result<(i64, u8), ServoError> {
+        let span = Span::of(register, register);
+        let block = self.block(id, span, patience)?;
+        let value = register.decode(span.first, &block.bytes).unwrap_or_default();
+        Ok((value, block.error))
+    }
+
+    /// Writes a register; it counts when it reads as it was written.
+    pub(crate) fn write(&mut self, id: u8, register: Register, value: i64) -> Result<(), ServoError> {
+        let bytes = self.encode(id, register, value)?;
+        let mut has = value;
+        for _ in 0..TRIES {
+            if self.is_called_off() {
+                return Err(self.stopped());
+            }
+            self.write_once(id, register, &bytes)?;
+            has = self.read(id, register)?;
+            if has == value {
+                if register == Register::GOAL_SPEED {
+                    self.sped.remove(&id);
+                }
+                return Ok(());
+            }
+        }
+        Err(self.wrong(
+            id,
+            format!(
+                "{} was written {value} three times and reads {has}",
+                register.name
+            ),
+        ))
+    }
+
+    fn write_once(&mut self, id: u8, register: Register, bytes: &[u8]) -> Result<(), ServoError> {
+        let parameters = [&[register.address][..], bytes].concat();
+        self.send(&frame::instruction(id, Instruction::Write, &parameters))?;
+        // The servo's turn on the line; whether this was its answer or a late one does not matter.
+        self.acknowledged(id)?;
+        Ok(())
+    }
+
+    fn encode(&self, id: u8, register: Register, value: i64) -> Result<Vec<u8>, ServoError> {
+        register
+            .encode(value)
+            .ok_or_else(|| self.wrong(id, format!("{value} does not fit {}", register.name)))
+    }
+
+    fn stopped(&self) -> ServoError {
+        ServoError::Stopped {
+            bus: self.bus.clone(),
+        }
+    }
+
+    fn wrong(&self, id: u8, reason: String) -> ServoError {
+        ServoError::Value {
+            bus: self.bus.clone(),
+            id,
+            reason,
+        }
     }
 
     /// One register of several servos in one instruction; the servos that did not answer are missing. With each value
@@ -183,119 +243,100 @@ impl Wire {
     pub(crate) fn read_each(
         &mut self,
         ids: &[u8],
-        register: &'static str,
+        register: Register,
     ) -> Result<BTreeMap<u8, (i64, Alarms)>, ServoError> {
-        if ids.is_empty() {
-            return Ok(BTreeMap::new());
-        }
-        let together = self.ask(ids[0], |handler, port| {
-            sts3215::DEFINITION.sync_read_register_with_error(handler, port, ids, register)
-        });
-        match together {
-            Ok(values) => {
-                let values = values
-                    .into_iter()
-                    .map(|(value, error)| (value, Alarms(error.byte())));
-                return Ok(ids.iter().copied().zip(values).collect());
-            }
-            Err(ServoError::Silent { .. } | ServoError::Garbled { .. }) => {}
-            Err(error) => return Err(error),
-        }
-        // One missing servo makes the whole answer useless, so each servo is asked alone.
-        let mut values = BTreeMap::new();
-        for &id in ids {
-            let one = self.ask(id, |handler, port| {
-                sts3215::DEFINITION.read_register_with_error(handler, port, id, register)
-            });
-            match one {
-                Ok((value, error)) => drop(values.insert(id, (value, Alarms(error.byte())))),
-                Err(ServoError::Silent { .. } | ServoError::Garbled { .. }) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(values)
+        let span = Span::of(register, register);
+        let found = self.blocks(ids, span, self.usual())?.blocks;
+        let value = |(id, block): (u8, Block)| {
+            let value = register.decode(span.first, &block.bytes)?;
+            Some((id, (value, Alarms(block.error))))
+        };
+        Ok(found.into_iter().filter_map(value).collect())
     }
 
     /// The mode and torque of several servos, in one instruction; servos that did not answer are missing.
     pub(crate) fn modes(&mut self, ids: &[u8]) -> Result<BTreeMap<u8, Mode>, ServoError> {
-        let blocks = self.blocks(ids, OPERATING_MODE, MODES)?;
-        Ok(blocks
-            .into_iter()
-            .map(|(id, block)| (id, Mode::of(&block)))
-            .collect())
+        self.each(ids, Mode::SPAN, Mode::of)
     }
 
     /// What several servos keep of their calibration, in one instruction; those that did not answer are missing.
     pub(crate) fn calibrations(&mut self, ids: &[u8]) -> Result<BTreeMap<u8, Calibration>, ServoError> {
-        let blocks = self.blocks(ids, MIN_POSITION, CALIBRATION)?;
-        Ok(blocks
-            .into_iter()
-            .map(|(id, block)| (id, Calibration::of(&block)))
-            .collect())
+        self.each(ids, Calibration::SPAN, Calibration::of)
     }
 
-    /// The same registers of several servos in one instruction; those that did not answer are missing.
-    fn blocks(&mut self, ids: &[u8], address: u8, length: u8) -> Result<BTreeMap<u8, Vec<u8>>, ServoError> {
-        let Some(&first) = ids.first() else {
-            return Ok(BTreeMap::new());
-        };
-        let together = self.ask(first, |handler, port| {
-            handler.sync_read(port, ids, address, length)
-        });
-        match together {
-            Ok(blocks) => return Ok(ids.iter().copied().zip(blocks).collect()),
-            Err(ServoError::Silent { .. } | ServoError::Garbled { .. }) => {}
-            Err(error) => return Err(error),
-        }
-        let mut found = BTreeMap::new();
-        for &id in ids {
-            match self.ask(id, |handler, port| handler.read(port, id, address, length)) {
-                Ok(block) => drop(found.insert(id, block)),
-                Err(ServoError::Silent { .. } | ServoError::Garbled { .. }) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(found)
+    /// What several servos do and are told to do, in one instruction; those that did not answer are missing.
+    pub(crate) fn states(&mut self, ids: &[u8]) -> Result<BTreeMap<u8, State>, ServoError> {
+        self.each(ids, State::SPAN, State::of)
+    }
+
+    fn each<R>(
+        &mut self,
+        ids: &[u8],
+        span: Span,
+        read: impl Fn(&[u8]) -> Option<R>,
+    ) -> Result<BTreeMap<u8, R>, ServoError> {
+        let found = self.blocks(ids, span, self.usual())?.blocks;
+        let one = |(id, block): (u8, Block)| Some((id, read(&block.bytes)?));
+        Ok(found.into_iter().filter_map(one).collect())
     }
 
     /// One register of several servos in one instruction, which no servo answers.
-    pub(crate) fn write_each(
-        &mut self,
-        register: &'static str,
-        values: &[(u8, i64)],
-    ) -> Result<(), ServoError> {
+    pub(crate) fn write_each(&mut self, register: Register, values: &[(u8, i64)]) -> Result<(), ServoError> {
         // An instruction for no servo cannot be encoded.
-        let Some(&(first, _)) = values.first() else {
+        if values.is_empty() {
             return Ok(());
-        };
-        let (ids, values): (Vec<u8>, Vec<i64>) = values.iter().copied().unzip();
-        self.send(first, |handler, port| {
-            sts3215::DEFINITION.sync_write_register(handler, port, &ids, register, &values)
-        })
+        }
+        let mut blocks = Vec::with_capacity(values.len());
+        for (id, value) in values {
+            blocks.push((*id, self.encode(*id, register, *value)?));
+        }
+        self.send(&frame::sync_write(register.address, register.width, &blocks))
     }
 
     /// Goal position and greatest speed of several servos in one instruction, so that they start together.
     pub(crate) fn go(&mut self, goals: &[(u8, i64, u16)]) -> Result<(), ServoError> {
-        let Some(&(first, _, _)) = goals.first() else {
+        if goals.is_empty() {
             return Ok(());
-        };
-        let ids: Vec<u8> = goals.iter().map(|(id, _, _)| *id).collect();
+        }
         let mut blocks = Vec::with_capacity(goals.len());
         for (id, steps, speed) in goals {
-            let word = position(*steps).ok_or_else(|| ServoError::Value {
-                bus: self.bus.clone(),
-                id: *id,
-                reason: format!("{steps} steps is not a position: expected -32767..32767"),
-            })?;
             // Position, time (0: as the speed says) and speed stand side by side in the table.
-            let mut block = word.to_le_bytes().to_vec();
+            let mut block = self.encode(*id, Register::GOAL_POSITION, *steps)?;
             block.extend([0, 0]);
             block.extend(speed.to_le_bytes());
-            blocks.push(block);
+            blocks.push((*id, block));
         }
-        self.send(first, |handler, port| {
-            handler.sync_write(port, &ids, GOAL_POSITION, &blocks)
-        })
+        self.sped.extend(goals.iter().map(|(id, ..)| *id));
+        self.send(&frame::sync_write(Register::GOAL_POSITION.address, 6, &blocks))
+    }
+
+    /// A greatest speed for several joints, whatever their goals are.
+    pub(crate) fn slow(&mut self, joints: &[u8], speed: u16) -> Result<(), ServoError> {
+        let speeds: Vec<(u8, i64)> = joints.iter().map(|id| (*id, i64::from(speed))).collect();
+        self.sped.extend(joints);
+        self.write_each(Register::GOAL_SPEED, &speeds)
+    }
+
+    /// Counts the goal speed of these servos as one of ours: a process of ours that has died may have left it.
+    pub(crate) fn suspect(&mut self, ids: &[u8]) {
+        self.sped.extend(ids);
+    }
+
+    /// The servos whose goal speed is one of ours: for a joint 0 means its own greatest speed, which other programs expect.
+    pub(crate) fn sped(&self) -> Vec<u8> {
+        self.sped.iter().copied().collect()
+    }
+
+    /// Gives these servos their own greatest speed back.
+    pub(crate) fn unspeed(&mut self, ids: &[u8]) -> Result<(), ServoError> {
+        let zero: Vec<(u8, i64)> = ids.iter().map(|id| (*id, 0)).collect();
+        self.write_each(Register::GOAL_SPEED, &zero)?;
+        for (id, (speed, _)) in self.read_each(ids, Register::GOAL_SPEED)? {
+            if speed == 0 {
+                self.sped.remove(&id);
+            }
+        }
+        Ok(())
     }
 
     /// The error for a servo that has to go to positions and is in another mode.
@@ -307,250 +348,313 @@ impl Wire {
         }
     }
 
+    /// The error for servos of which a stop knows only what it sent to them.
+    pub(crate) fn unconfirmed(&self, ids: &[u8], what: &'static str) -> ServoError {
+        ServoError::Unconfirmed {
+            bus: self.bus.clone(),
+            ids: ids.iter().map(u8::to_string).collect::<Vec<_>>().join(", "),
+            what,
+        }
+    }
+
     /// Everything a servo says about itself, in one instruction.
     pub(crate) fn health(&mut self, id: u8) -> Result<Health, ServoError> {
-        let torque = self.read(id, "torque_enable")? == 1;
-        let (bytes, error) = self.ask(id, |handler, port| {
-            handler.read_with_error(port, id, PRESENT_POSITION, 15)
-        })?;
-        let word = |at: usize| {
-            u16::from_le_bytes([
-                bytes.get(at).copied().unwrap_or(0),
-                bytes.get(at + 1).copied().unwrap_or(0),
-            ])
-        };
-        let byte = |at: usize| bytes.get(at).copied().unwrap_or(0);
-        Ok(Health {
-            position: signed(word(0), 15),
-            speed: signed(word(2), 15),
-            load_percent: tenths(signed(word(4), 10)),
-            voltage: f64::from(byte(6)) / 10.0,
-            temperature: i64::from(byte(7)),
-            moving: byte(10) != 0,
-            current: f64::from(word(13)) * 0.0065,
-            torque,
-            alarms: Alarms(error.byte() | byte(9)).names(),
+        let block = self.block(id, Health::SPAN, self.usual())?;
+        Health::of(&block.bytes, block.error).map_err(|reason| ServoError::Garbled {
+            bus: self.bus.clone(),
+            id,
+            reason,
         })
     }
 
     /// Which of these ids answer, with their model numbers. Keep the list short: a stop waits for it.
     pub(crate) fn scan(&mut self, ids: &[u8]) -> Result<BTreeMap<u8, u16>, ServoError> {
-        self.ask(ids.first().copied().unwrap_or(0), |handler, port| {
-            sts3215::DEFINITION.scan(handler, port, ids)
-        })
+        let mut found = BTreeMap::new();
+        let patience = Patience {
+            wait: SCANNED,
+            tries: 1,
+        };
+        for &id in ids {
+            match self.read_with(id, Register::MODEL, patience) {
+                Ok((model, _)) => drop(found.insert(id, u16::try_from(model).unwrap_or_default())),
+                Err(ServoError::Silent { .. } | ServoError::Garbled { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(found)
     }
 
     /// Gives a servo another id for good.
     pub(crate) fn change_id(&mut self, id: u8, new: u8) -> Result<(), ServoError> {
-        self.ask(id, |handler, port| {
-            sts3215::DEFINITION.change_id(handler, port, id, new)
-        })?;
-        self.write(new, "lock", 1)
+        self.write(id, Register::LOCK, 0)?;
+        self.write_once(id, Register::ID, &[new])?;
+        self.read(new, Register::ID)?;
+        self.write(new, Register::LOCK, 1)
     }
 
     /// Writes a register that the servo keeps without power. A servo takes it only with its torque off and its lock
     /// open.
-    pub(crate) fn keep(&mut self, id: u8, register: &'static str, value: i64) -> Result<(), ServoError> {
-        self.write(id, "torque_enable", 0)?;
-        self.write(id, "lock", 0)?;
+    pub(crate) fn keep(&mut self, id: u8, register: Register, value: i64) -> Result<(), ServoError> {
+        self.write(id, Register::TORQUE, 0)?;
+        self.write(id, Register::LOCK, 0)?;
         let written = self.write(id, register, value);
-        self.write(id, "lock", 1)?;
-        written
+        // Also where a stop came between: then it is not waited for.
+        self.write_once(id, Register::LOCK, &[1])?;
+        written?;
+        match self.read(id, Register::LOCK)? {
+            1 => Ok(()),
+            has => Err(self.wrong(id, format!("lock was written 1 and reads {has}"))),
+        }
     }
 
     /// Restarts a servo. Returns false where it did not answer: its firmware may not know the instruction.
     pub(crate) fn reboot(&mut self, id: u8) -> Result<bool, ServoError> {
-        match self.ask(id, |handler, port| match handler.reboot(port, id) {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(Box::new(CommunicationErrorKind::TimeoutError)),
-            Err(error) => Err(error),
-        }) {
-            Ok(()) => Ok(true),
-            Err(ServoError::Silent { .. }) => Ok(false),
-            Err(error) => Err(error),
+        self.send(&frame::instruction(id, Instruction::Reboot, &[]))?;
+        self.sped.remove(&id);
+        self.acknowledged(id)
+    }
+
+    fn usual(&self) -> Patience {
+        Patience {
+            wait: self.timeout,
+            tries: TRIES,
         }
     }
 
-    /// Sends an instruction and waits for the answer.
-    fn ask<R>(
-        &mut self,
-        id: u8,
-        instruction: impl Fn(
-            &DynamixelProtocolHandler,
-            &mut dyn SerialPort,
-        ) -> Result<R, Box<dyn std::error::Error>>,
-    ) -> Result<R, ServoError> {
-        self.attempt(id, true, instruction)
+    fn block(&mut self, id: u8, span: Span, patience: Patience) -> Result<Block, ServoError> {
+        let mut found = self.blocks(&[id], span, patience)?;
+        match (found.blocks.remove(&id), found.broken) {
+            (Some(block), _) => Ok(block),
+            _ if self.is_called_off() => Err(self.stopped()),
+            (None, Some(reason)) => Err(ServoError::Garbled {
+                bus: self.bus.clone(),
+                id,
+                reason: reason.to_owned(),
+            }),
+            (None, None) => Err(ServoError::Silent {
+                bus: self.bus.clone(),
+                id,
+                waited: patience.wait,
+            }),
+        }
     }
 
-    /// Sends an instruction without an answer. It does not wait for a late answer to another instruction.
-    fn send(
+    /// The same registers of several servos: first of all together, then of each that is missing.
+    fn blocks(&mut self, ids: &[u8], span: Span, patience: Patience) -> Result<Found, ServoError> {
+        let mut found = Found::default();
+        let mut asked = Vec::new();
+        if ids.is_empty() {
+            return Ok(found);
+        }
+        for round in 0..patience.tries {
+            let missing: Vec<u8> = ids
+                .iter()
+                .copied()
+                .filter(|id| !found.blocks.contains_key(id))
+                .collect();
+            let groups: Vec<&[u8]> = match round {
+                0 => vec![&missing],
+                _ => missing.chunks(1).collect(),
+            };
+            for group in groups.into_iter().filter(|group| !group.is_empty()) {
+                if self.is_called_off() {
+                    return Ok(found);
+                }
+                let Some(until) = self.until(patience.wait, group.len()) else {
+                    return Ok(found);
+                };
+                // A question whose answer could be taken for that of another one is not asked.
+                let Some(wide) = self.span_for(group, span) else {
+                    continue;
+                };
+                asked.push((group.to_vec(), wide));
+                self.question(group, wide)?;
+                self.listen(group, until, (span, &asked), &mut found)?;
+                if !group.iter().all(|id| found.blocks.contains_key(id)) {
+                    self.call_off();
+                }
+            }
+        }
+        if let Some(bound) = self.bound {
+            // Late answers are still good for a stop, which asks nothing more.
+            self.listen(ids, bound, (span, &asked), &mut found)?;
+        }
+        Ok(found)
+    }
+
+    /// Whether a stop waits, and this job has had its time.
+    fn is_called_off(&mut self) -> bool {
+        if self.bound.is_some() || !self.hurry.load(Ordering::SeqCst) {
+            self.hurried = None;
+            return false;
+        }
+        let now = self.now();
+        now >= *self.hurried.get_or_insert(now + HURRIED)
+    }
+
+    /// A servo did not answer: a job that a stop waits for asks nothing more.
+    fn call_off(&mut self) {
+        if self.bound.is_none() && self.hurry.load(Ordering::SeqCst) {
+            self.hurried = Some(self.now());
+        }
+    }
+
+    /// Until when to listen to so many servos; `None` where the time of a stop is over.
+    fn until(&self, wait: Duration, servos: usize) -> Option<Instant> {
+        let now = self.now();
+        // Some hundred bytes of each: at 1 Mbit/s a millisecond.
+        let all = wait + Duration::from_millis(u64::try_from(servos).unwrap_or_default());
+        match self.bound {
+            None => Some(now + all),
+            Some(bound) if now >= bound => None,
+            Some(bound) if servos > 1 => Some(bound.min(now + STOP_TOGETHER)),
+            Some(bound) => Some(bound.min(now + TURN)),
+        }
+    }
+
+    /// The registers to ask for: `span` and as many more that no answer that may still come has this length. `None`
+    /// where there is no such length.
+    fn span_for(&mut self, ids: &[u8], span: Span) -> Option<Span> {
+        let now = self.now();
+        self.asked
+            .retain(|asked| now.saturating_duration_since(asked.at) < OWED);
+        let used = |wide: &Span| {
+            let length = wide.length;
+            let of_these = move |asked: &&Asked| ids.contains(&asked.id) && asked.length == length;
+            self.asked.iter().filter(of_these)
+        };
+        (0..MORE)
+            .filter_map(|more| span.wider(more))
+            // An adapter that gives our own instruction back makes it look like an answer with two registers.
+            .filter(|wide| wide.length != 2 && used(wide).all(|asked| asked.answered))
+            // Those that were not used lately, the shortest of them; else the one that was not used for longest.
+            .min_by_key(|wide| used(wide).map(|asked| asked.at).max())
+    }
+
+    fn question(&mut self, ids: &[u8], wide: Span) -> Result<(), ServoError> {
+        let bytes = match ids {
+            [id] => frame::instruction(*id, Instruction::Read, &[wide.first, wide.length]),
+            ids => frame::sync_read(ids, wide.first, wide.length),
+        };
+        self.over_port(|port| port.clear())?;
+        self.send(&bytes)?;
+        let at = self.now();
+        let asked = ids.iter().map(|id| Asked {
+            id: *id,
+            length: wide.length,
+            at,
+            answered: false,
+        });
+        self.asked.extend(asked);
+        Ok(())
+    }
+
+    /// Takes the answers to the questions `asked`, each with its servos, until all of `ids` have answered, at most until `until`.
+    fn listen(
         &mut self,
-        id: u8,
-        instruction: impl Fn(
-            &DynamixelProtocolHandler,
-            &mut dyn SerialPort,
-        ) -> Result<(), Box<dyn std::error::Error>>,
+        ids: &[u8],
+        until: Instant,
+        (span, asked): (Span, &[(Vec<u8>, Span)]),
+        found: &mut Found,
     ) -> Result<(), ServoError> {
-        self.attempt(id, false, instruction)
+        let begun = self.now();
+        let mut answers = Answers::default();
+        while ids.iter().any(|id| !found.blocks.contains_key(id)) && self.goes_on(begun, until) {
+            let slice = until.min(self.now() + SLICE);
+            let bytes = self.over_port(|port| port.take(slice))?;
+            answers.push(&bytes);
+            while let Some(answer) = answers.next() {
+                self.settle(&answer);
+                let of_ours = asked.iter().find(|(ids, wide)| {
+                    ids.contains(&answer.id) && usize::from(wide.length) == answer.parameters.len()
+                });
+                if let Some(bytes) = of_ours.and_then(|(_, wide)| span.within(*wide, &answer.parameters)) {
+                    let error = answer.error;
+                    found.blocks.entry(answer.id).or_insert(Block { bytes, error });
+                }
+            }
+            if let Some(reason) = answers.broken() {
+                found.broken = Some(reason);
+                return self.until_quiet(begun, until);
+            }
+        }
+        Ok(())
     }
 
-    fn attempt<R>(
-        &mut self,
-        id: u8,
-        is_answered: bool,
-        instruction: impl Fn(
-            &DynamixelProtocolHandler,
-            &mut dyn SerialPort,
-        ) -> Result<R, Box<dyn std::error::Error>>,
-    ) -> Result<R, ServoError> {
-        self.connect()?;
-        let mut failed = None;
-        for _ in 0..TRIES {
-            if is_answered {
-                self.clear_late();
-            }
-            let Some(port) = self.port.as_mut() else { break };
-            match instruction(&self.handler, port.as_mut()) {
-                Ok(answer) => return Ok(answer),
-                Err(error) => failed = Some(error),
-            }
-            self.late |= is_answered;
-            // The library reports a lost port as a silent servo, so the device is checked.
-            if let Some(Err(lost)) = self.port.as_ref().map(|port| port.bytes_to_read()) {
-                self.port = None;
-                return Err(ServoError::PortLost {
-                    bus: self.bus.clone(),
-                    path: self.path.clone(),
-                    reason: lost.to_string(),
-                });
-            }
-            if self.hurry.load(Ordering::SeqCst) {
+    /// Whether to go on listening: a stop that waits ends it as soon as the servo had its turn.
+    fn goes_on(&self, begun: Instant, until: Instant) -> bool {
+        let now = self.now();
+        let hurried = self.bound.is_none() && self.hurry.load(Ordering::SeqCst);
+        now < until && !(hurried && now >= begun + TURN)
+    }
+
+    fn until_quiet(&mut self, begun: Instant, until: Instant) -> Result<(), ServoError> {
+        while self.goes_on(begun, until) {
+            let slice = until.min(self.now() + QUIET);
+            if self.over_port(|port| port.take(slice))?.is_empty() {
                 break;
             }
         }
-        let Some(error) = failed else {
+        Ok(())
+    }
+
+    fn settle(&mut self, answer: &Answer) {
+        let length = answer.parameters.len();
+        let this = |asked: &&mut Asked| {
+            asked.id == answer.id && usize::from(asked.length) == length && !asked.answered
+        };
+        if let Some(asked) = self.asked.iter_mut().find(this) {
+            asked.answered = true;
+        }
+    }
+
+    /// Whether an acknowledgement of servo `id` came in its time.
+    fn acknowledged(&mut self, id: u8) -> Result<bool, ServoError> {
+        let begun = self.now();
+        let Some(until) = self.until(self.timeout, 1) else {
+            return Ok(false);
+        };
+        let mut answers = Answers::default();
+        while self.goes_on(begun, until) {
+            let slice = until.min(self.now() + SLICE);
+            let bytes = self.over_port(|port| port.take(slice))?;
+            answers.push(&bytes);
+            while let Some(answer) = answers.next() {
+                self.settle(&answer);
+                if answer.id == id && answer.parameters.is_empty() {
+                    return Ok(true);
+                }
+            }
+            if answers.broken().is_some() {
+                self.until_quiet(begun, until)?;
+                return Ok(false);
+            }
+        }
+        Ok(false)
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> Result<(), ServoError> {
+        self.over_port(|port| port.send(bytes))
+    }
+
+    /// Uses the port, opened where it is closed. A port that fails is lost.
+    fn over_port<R>(
+        &mut self,
+        work: impl FnOnce(&mut dyn Port) -> std::io::Result<R>,
+    ) -> Result<R, ServoError> {
+        self.connect()?;
+        let Some(port) = self.port.as_mut() else {
             return Err(ServoError::Closed {
                 bus: self.bus.clone(),
             });
         };
-        Err(self.explain(id, error.as_ref()))
-    }
-
-    /// Waits for a late answer and drops it, because it would be taken for the answer to the next question. The wait is
-    /// at most as long as the first one; a stop does not wait.
-    fn clear_late(&mut self) {
-        let Some(port) = self.port.as_mut().filter(|_| self.late) else {
-            return;
-        };
-        let end = Instant::now() + self.timeout;
-        while Instant::now() < end {
-            if self.hurry.load(Ordering::SeqCst) {
-                // The next question after the stop waits for the late answer.
-                return;
+        work(port.as_mut()).map_err(|lost| {
+            self.port = None;
+            ServoError::PortLost {
+                bus: self.bus.clone(),
+                path: self.path.clone(),
+                reason: lost.to_string(),
             }
-            match port.bytes_to_read() {
-                Ok(0) => std::thread::sleep(LATE_LOOK),
-                Ok(_) | Err(_) => break,
-            }
-        }
-        // The rest of the answer follows within a millisecond at 1 Mbit/s.
-        std::thread::sleep(LATE_LOOK);
-        let _ = port.clear(serialport::ClearBuffer::Input);
-        self.late = false;
-    }
-
-    fn silent(&self, id: u8) -> ServoError {
-        ServoError::Silent {
-            bus: self.bus.clone(),
-            id,
-            waited: self.timeout,
-        }
-    }
-
-    fn explain(&self, id: u8, error: &(dyn std::error::Error + 'static)) -> ServoError {
-        if let Some(one) = error.downcast_ref::<SyncReadError>() {
-            return self.explain(one.id, one.cause.as_ref());
-        }
-        let bus = self.bus.clone();
-        if let Some(io) = error.downcast_ref::<std::io::Error>() {
-            return match io.kind() {
-                std::io::ErrorKind::TimedOut => self.silent(id),
-                _ => ServoError::Garbled {
-                    bus,
-                    id,
-                    reason: io.to_string(),
-                },
-            };
-        }
-        match error.downcast_ref::<CommunicationErrorKind>() {
-            Some(CommunicationErrorKind::TimeoutError) => self.silent(id),
-            Some(kind) => ServoError::Garbled {
-                bus,
-                id,
-                reason: kind.to_string().to_lowercase(),
-            },
-            None => ServoError::Value {
-                bus,
-                id,
-                reason: error.to_string(),
-            },
-        }
-    }
-}
-
-/// The register of the mode; the torque switch is seven bytes after it.
-const OPERATING_MODE: u8 = 33;
-const MODES: u8 = 8;
-/// The limits and the homing offset are within 24 bytes.
-const MIN_POSITION: u8 = 9;
-const MAX_POSITION: u8 = 11;
-const HOMING_OFFSET: u8 = 31;
-const CALIBRATION: u8 = 24;
-const GOAL_POSITION: u8 = 42;
-const PRESENT_POSITION: u8 = 56;
-
-/// A position as the register has it: 15 bits and a sign.
-fn position(steps: i64) -> Option<u16> {
-    let magnitude = u16::try_from(steps.unsigned_abs())
-        .ok()
-        .filter(|magnitude| *magnitude < 0x8000)?;
-    Some(if steps < 0 { magnitude | 0x8000 } else { magnitude })
-}
-
-fn signed(word: u16, bit: u8) -> i64 {
-    let sign = 1u16 << bit;
-    let magnitude = i64::from(word & (sign - 1));
-    if word & sign == 0 { magnitude } else { -magnitude }
-}
-
-fn tenths(value: i64) -> f64 {
-    // At most 1023 either way: exact.
-    i32::try_from(value).map_or(0.0, |value| f64::from(value) / 10.0)
-}
-
-/// The error field of a servo's answer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Alarms(pub(crate) u8);
-
-impl Alarms {
-    /// Voltage, angle sensor, overheating, overcurrent, overload.
-    pub(crate) fn names(self) -> Vec<&'static str> {
-        [
-            (0x01, "voltage"),
-            (0x02, "angle sensor"),
-            (0x04, "overheating"),
-            (0x08, "overcurrent"),
-            (0x20, "overload"),
-        ]
-        .into_iter()
-        .filter(|(bit, _)| self.0 & bit != 0)
-        .map(|(_, name)| name)
-        .collect()
-    }
-
-    /// Whether the servo should not go on: everything but a low voltage.
-    pub(crate) fn is_severe(self) -> bool {
-        self.0 & 0x2E != 0
+        })
     }
 }

@@ -136,8 +136,9 @@ struct CalibrateArm {
     /// every joint to both ends.
     #[serde(default)]
     mode: ArmMode,
-    /// Write what was found into the motors: with full the ends that were felt, with offsets_only that the arm is at home
-    /// now. Only when the operator asks for it; what was there is saved first. The arm lets go for a moment.
+    /// Write into the motors, and move nothing: with full the ends that the last call without write felt, with offsets_only
+    /// that the arm is at home now. Only when the operator asks for it; what was there is saved first. The arm lets go for a
+    /// moment.
     #[serde(default)]
     write: bool,
 }
@@ -211,18 +212,26 @@ fn calibrate_base(unit: &Unit, args: CalibrateBase) -> Planned<'_> {
     Ok(Graph::new(unit).wave([node]))
 }
 
-/// Measure the hitch's range by closing and opening it; or, with set_home, write into its motor that it is at home now.
+/// Measure the hitch's range by closing and opening it; or, with set_home, read how far it is from home.
 #[derive(Deserialize, JsonSchema)]
 struct CalibrateHitch {
     /// What to calibrate.
     #[serde(default)]
     mode: HitchMode,
+    /// With set_home: write into the motor that the hitch is at home now. Only when the operator asks for it; what was there
+    /// is saved first.
+    #[serde(default)]
+    write: bool,
 }
 
 fn calibrate_hitch(unit: &Unit, args: CalibrateHitch) -> Planned<'_> {
-    let node = calibrate(unit, Subsystem::Hitch, 30.0, args.mode.as_str(), false)?;
-    let writes = args.mode == HitchMode::SetHome;
-    Ok(Graph::new(unit).refused(forbidden(unit, writes)).wave([node]))
+    if args.write && args.mode != HitchMode::SetHome {
+        return Err(ToolError::bad_args(
+            "write: only a home is written into the hitch; expected mode set_home",
+        ));
+    }
+    let node = calibrate(unit, Subsystem::Hitch, 30.0, args.mode.as_str(), args.write)?;
+    Ok(Graph::new(unit).refused(forbidden(unit, args.write)).wave([node]))
 }
 
 /// Give a servo another id, while it is the only one with its present id on the bus.
@@ -249,12 +258,15 @@ fn set_motor_id(unit: &Unit, args: SetMotorId) -> Planned<'_> {
     Ok(Graph::new(unit).wave([on_bus(bus_of(unit, args.bus)?, 5.0, step)]))
 }
 
-/// Write into the motors of a part that its present position is home. Only when the operator asks for it; what was there
-/// is saved first. The part has to be without power.
+/// Read how far a part is from home; or, with write, write into its motors that it is at home now. The part has to be
+/// without power then.
 #[derive(Deserialize, JsonSchema)]
 struct SetHomePosition {
     /// Which part of the robot; gantry is the head.
     subsystem: HomePart,
+    /// Write it. Only when the operator asks for it; what was there is saved first.
+    #[serde(default)]
+    write: bool,
 }
 
 fn set_home_position(unit: &Unit, args: SetHomePosition) -> Planned<'_> {
@@ -262,9 +274,11 @@ fn set_home_position(unit: &Unit, args: SetHomePosition) -> Planned<'_> {
     if !unit.capabilities().services.set_home.contains(&part) {
         return Err(tool_error(unit.lacks(format!("a home of {part}"))));
     }
-    Ok(Graph::new(unit)
-        .refused(forbidden(unit, true))
-        .wave([on(part, 5.0, Step::SetHomePosition {})]))
+    Ok(Graph::new(unit).refused(forbidden(unit, args.write)).wave([on(
+        part,
+        5.0,
+        Step::SetHomePosition { write: args.write },
+    )]))
 }
 
 /// Check the robot after it was built or repaired: scan the motors, check and measure the parts, test everything. Writes
@@ -443,23 +457,26 @@ fn save_config(unit: &Unit, args: SaveConfig) -> Planned<'_> {
     Ok(Graph::new(unit).wave([on(Subsystem::All, 5.0, Step::SaveConfig { name, subsystems })]))
 }
 
-/// Write the limits and homes that were saved under a name into the motors again. Moves nothing; the parts have to be
-/// without power.
+/// Compare the limits and homes in the motors with those that were saved under a name; or, with write, restore them.
+/// Moves nothing; the parts have to be without power to be written to.
 #[derive(Deserialize, JsonSchema)]
 struct LoadConfig {
     /// The name they were saved under.
     #[schemars(length(min = 1, max = 64))]
     name: String,
+    /// Write them into the motors. Only when the operator asks for it; what was there is saved first.
+    #[serde(default)]
+    write: bool,
 }
 
 fn load_config(unit: &Unit, args: LoadConfig) -> Planned<'_> {
     let name = file_word("name", &args.name)?;
-    Ok(Graph::new(unit).wave([on(
-        Subsystem::All,
-        10.0,
-        Step::LoadConfig {
-            name,
-            config: Value::Null,
-        },
-    )]))
+    let step = Step::LoadConfig {
+        name,
+        write: args.write,
+        config: Value::Null,
+    };
+    Ok(Graph::new(unit)
+        .refused(forbidden(unit, args.write))
+        .wave([on(Subsystem::All, 10.0, step)]))
 }

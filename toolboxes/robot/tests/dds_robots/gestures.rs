@@ -206,3 +206,13 @@ fn an_action_that_outlives_its_process_is_ended_by_a_safe_stop() {
     released(&scene);
     let _ = run.wait();
 }
+
+/// The first is made of our own frames, which lead the arms joint by joint; the second is the robot's.
+#[test]
+fn an_emotion_of_ours_leaves_the_arms_for_one_of_the_robots_own() {
+    let Some(scene) = scene("g1", "hold") else { return };
+    for emotion in ["sad", "proud", "sad", "happy"] {
+        let output = scene.call("express", json!({"emotion": emotion}));
+        assert_eq!(output["success"], true, "{emotion}: {output}");
+    }
+}

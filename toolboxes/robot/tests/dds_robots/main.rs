@@ -27,6 +27,7 @@ mod graph;
 mod late;
 mod readers;
 mod silence;
+mod types;
 mod vendor;
 mod words;
 
@@ -54,6 +55,11 @@ pub(crate) fn scene(kind: &str, estop: &str) -> Option<Scene> {
 
 /// With a robot whose ROS is of this distribution.
 pub(crate) fn scene_of(kind: &str, estop: &str, distro: &str) -> Option<Scene> {
+    scene_with(kind, estop, distro, &json!({}))
+}
+
+/// With more keys in the section of the robot's adapter.
+pub(crate) fn scene_with(kind: &str, estop: &str, distro: &str, more: &Value) -> Option<Scene> {
     let domain = domain();
     let robot = Peer::start("dds_robot.py", &[kind, &domain.to_string()])?;
     robot.until("ready");
@@ -61,6 +67,9 @@ pub(crate) fn scene_of(kind: &str, estop: &str, distro: &str) -> Option<Scene> {
     let ros = json!({"domain": domain, "interfaces": ["127.0.0.1"], "distro": distro});
     let mut own = own(kind, &ros);
     own["estop"] = json!(estop);
+    for (key, value) in more.as_object().unwrap() {
+        own["booster_k1"][key] = value.clone();
+    }
     let config = json!({"robots": {"hal": own}, "data_dir": folder.path(), "recognition_timeout_ms": 100});
     let harness = Harness::open::<Robots>(config.clone())
         .unwrap()

@@ -131,6 +131,9 @@ fn an_arm_that_lerobot_calibrated_keeps_its_calibration() {
             json!({"bus": "right", "motor_id": 3, "action": "reset_error"}),
         ),
         ("self_test", json!({"subsystems": ["right_arm"]})),
+        ("save_config", json!({"name": "as_it_is"})),
+        ("load_config", json!({"name": "as_it_is"})),
+        ("set_home_position", json!({"subsystem": "right_arm"})),
     ] {
         let done = call(&harness, tool, args.clone());
         assert_eq!(done["success"], true, "{tool} {args}: {done:#}");
@@ -144,7 +147,11 @@ fn an_arm_that_lerobot_calibrated_keeps_its_calibration() {
             "calibrate_arm",
             json!({"arm": "right", "mode": "offsets_only", "write": true}),
         ),
-        ("set_home_position", json!({"subsystem": "right_arm"})),
+        (
+            "set_home_position",
+            json!({"subsystem": "right_arm", "write": true}),
+        ),
+        ("load_config", json!({"name": "as_it_is", "write": true})),
     ] {
         let refused = harness.invoke(tool, args.clone()).unwrap_err();
         assert!(
@@ -191,6 +198,12 @@ fn measured_ends_are_written_where_that_is_allowed_and_a_backup_brings_the_old_o
     let refused = harness.invoke("calibrate_arm", json!({"arm": "right", "write": true}));
     assert!(refused.unwrap_err().message.contains("mode full"));
 
+    let write = json!({"arm": "right", "mode": "full", "write": true});
+    let unseen = harness.invoke("calibrate_arm", write.clone()).unwrap();
+    assert!(
+        unseen["success"] == false && unseen["message"].to_string().contains("was not measured"),
+        "{unseen:#}"
+    );
     let shown = call(&harness, "calibrate_arm", json!({"arm": "right", "mode": "full"}));
     let range = &shown["data"]["ranges"]["elbow"];
     assert_eq!(
@@ -220,12 +233,11 @@ fn measured_ends_are_written_where_that_is_allowed_and_a_backup_brings_the_old_o
         "it has its torque again"
     );
 
-    let written = call(
-        &harness,
-        "calibrate_arm",
-        json!({"arm": "right", "mode": "full", "write": true}),
-    );
+    let _ = arm.line.take_frames();
+    let written = call(&harness, "calibrate_arm", write);
     assert_eq!(written["success"], true, "{written:#}");
+    let goals = |frame: &Frame| (1..=6).any(|id| frame.word(id, r::GOAL_POSITION).is_some_and(|_| id == 1));
+    assert!(!arm.line.frames().iter().any(goals), "what writes moves nothing");
     let kept = arm.kept();
     let inside = |limit: u16, end: f64| (f64::from(limit) - end).abs() <= 14.0;
     assert!(
@@ -252,8 +264,17 @@ fn measured_ends_are_written_where_that_is_allowed_and_a_backup_brings_the_old_o
         .unwrap()
         .to_str()
         .unwrap();
+    let shown = call(&harness, "load_config", json!({"name": name}));
+    let elbow = &shown["data"]["differences"]["right_arm.elbow"];
+    assert_eq!(
+        (&elbow["saved"]["min_position"], &elbow["kept"]["homing_offset"]),
+        (&json!(1500), &json!(105)),
+        "{shown:#}"
+    );
+    assert_eq!(arm.kept(), kept, "what shows writes nothing");
     // The arm would fall.
-    let held = harness.invoke("load_config", json!({"name": name})).unwrap();
+    let restore = json!({"name": name, "write": true});
+    let held = harness.invoke("load_config", restore.clone()).unwrap();
     assert!(
         held["success"] == false && held["message"].to_string().contains("enable_torque"),
         "{held:#}"
@@ -263,9 +284,39 @@ fn measured_ends_are_written_where_that_is_allowed_and_a_backup_brings_the_old_o
         "enable_torque",
         json!({"subsystem": "right_arm", "enable": false}),
     );
-    let restored = call(&harness, "load_config", json!({"name": name}));
+    let restored = call(&harness, "load_config", restore);
     assert_eq!(restored["success"], true, "{restored:#}");
+    let saved_first = restored["data"]["backup"].as_str().unwrap();
+    assert!(std::path::Path::new(saved_first).exists(), "{restored:#}");
     assert!(arm.as_lerobot_left_it(), "{:?}", arm.kept());
+}
+
+#[test]
+fn an_end_near_the_layouts_is_felt() {
+    // A joint counts as arrived within four degrees of its goal, and can meet something just before it.
+    let narrow = |low: u16, offset| (low, low + 240, offset);
+    for degrees in [2.0, 3.9] {
+        let arm = Arm::with([
+            narrow(1928, 12),
+            narrow(1930, -40),
+            narrow(1900, 105),
+            narrow(1930, 0),
+            narrow(1900, -1000),
+            narrow(2031, 300),
+        ]);
+        let harness = arm.open(&json!({}));
+        // The elbow's range ends above by the servo's own limit.
+        let end = 2140.0 - degrees * 4096.0 / 360.0;
+        arm.line
+            .servo(3, |servo| servo.block(f64::NEG_INFINITY, end + 105.0));
+        let shown = call(&harness, "calibrate_arm", json!({"arm": "right", "mode": "full"}));
+        let high = &shown["data"]["ranges"]["elbow"]["high"];
+        assert_eq!(high["felt"], true, "{degrees} degrees: {high}");
+        assert!(
+            (high["step"].as_f64().unwrap() - end).abs() < 2.0,
+            "{degrees}: {high}"
+        );
+    }
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod figures;
 mod followed;
 mod hand;
 mod movement;
+mod reach;
 mod rest;
 mod towing;
 mod trouble;

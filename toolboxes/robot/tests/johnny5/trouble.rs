@@ -397,11 +397,12 @@ async fn what_only_writes_lets_no_arm_fall() {
         (Subsystem::All, recover(Recovery::ResetError)),
         (Subsystem::All, recover(Recovery::Reboot)),
         (Subsystem::All, recover(Recovery::Reconfigure)),
-        (Subsystem::RightArm, Step::SetHomePosition {}),
+        (Subsystem::RightArm, Step::SetHomePosition { write: true }),
         (
             Subsystem::All,
             Step::LoadConfig {
                 name: String::new(),
+                write: true,
                 config: saved.data["config"].clone(),
             },
         ),

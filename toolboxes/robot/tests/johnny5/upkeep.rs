@@ -152,7 +152,7 @@ async fn ids_homes_and_settings_outlive_the_power() {
     )
     .await
     .unwrap();
-    run(&robot, Subsystem::Gantry, Step::SetHomePosition {})
+    run(&robot, Subsystem::Gantry, Step::SetHomePosition { write: true })
         .await
         .unwrap();
     body.right.servo(7, Servo::power_cycle).unwrap();
@@ -164,6 +164,7 @@ async fn ids_homes_and_settings_outlive_the_power() {
         Subsystem::All,
         Step::LoadConfig {
             name: String::new(),
+            write: true,
             config,
         },
     )
@@ -173,6 +174,7 @@ async fn ids_homes_and_settings_outlive_the_power() {
     assert!((there - 1907.0).abs() < 1.5, "and was not before: {there}");
     let strange = Step::LoadConfig {
         name: String::new(),
+        write: false,
         config: json!({"kind": "lekiwi"}),
     };
     assert!(run(&robot, Subsystem::All, strange).await.is_err());

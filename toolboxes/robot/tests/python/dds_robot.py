@@ -1,8 +1,11 @@
 """A robot made of the published Cyclone DDS:
-dds_robot.py k1_topics|k1_topics_blind|k1_topics_base|k1_rpc|g1|g1_late_arms DOMAIN.
+dds_robot.py k1_topics|k1_topics_blind|k1_topics_base|k1_topics_stamped|k1_topics_text|k1_topics_both|k1_rpc|g1|
+g1_late_arms DOMAIN.
 
 The K1 of `k1_topics_blind` hears its topics and does not say where its joints are, that of `k1_topics_base` hears nothing but
-velocities. The arm service of `g1_late_arms` starts two seconds after the rest, as after a boot of the robot.
+velocities. That of `k1_topics_stamped` reads them as geometry_msgs/TwistStamped, as TurtleBot 3 and newer versions of Nav2
+do by default; `k1_topics_both` reads both types, and `k1_topics_text` a text under that name. The arm service of
+`g1_late_arms` starts two seconds after the rest, as after a boot of the robot.
 
 It prints a line of JSON for everything that reaches it and says what its kind of robot says. Lines on standard input
 change what it does: `status N` answers every request with that code, `silent` answers none, `mode N` sets the mode or
@@ -53,6 +56,29 @@ class Twist(IdlStruct, typename=ros("geometry_msgs", "Twist")):
 
 
 @dataclass
+class Time(IdlStruct, typename=ros("builtin_interfaces", "Time")):
+    sec: int32
+    nanosec: uint32
+
+
+@dataclass
+class Header(IdlStruct, typename=ros("std_msgs", "Header")):
+    stamp: Time
+    frame_id: str
+
+
+@dataclass
+class TwistStamped(IdlStruct, typename=ros("geometry_msgs", "TwistStamped")):
+    header: Header
+    twist: Twist
+
+
+@dataclass
+class Text(IdlStruct, typename=ros("std_msgs", "String")):
+    data: str
+
+
+@dataclass
 class MultiArrayDimension(IdlStruct, typename=ros("std_msgs", "MultiArrayDimension")):
     label: str
     size: uint32
@@ -69,18 +95,6 @@ class MultiArrayLayout(IdlStruct, typename=ros("std_msgs", "MultiArrayLayout")):
 class Float64MultiArray(IdlStruct, typename=ros("std_msgs", "Float64MultiArray")):
     layout: MultiArrayLayout
     data: sequence[float64]
-
-
-@dataclass
-class Time(IdlStruct, typename=ros("builtin_interfaces", "Time")):
-    sec: int32
-    nanosec: uint32
-
-
-@dataclass
-class Header(IdlStruct, typename=ros("std_msgs", "Header")):
-    stamp: Time
-    frame_id: str
 
 
 @dataclass
@@ -251,7 +265,7 @@ def hang(motors):
         motor.q = 0.25
 
 
-def k1_topics(hears=True, tells=True):
+def k1_topics(hears=True, tells=True, velocity_types=(Twist,)):
     joints = {"left_arm": [0.0] * 6, "right_arm": [0.0] * 6}
     names = ["shoulder_pitch", "shoulder_roll", "shoulder_yaw", "elbow", "wrist_roll", "wrist_pitch"]
 
@@ -274,7 +288,13 @@ def k1_topics(hears=True, tells=True):
         radians = [q * 3.141592653589793 / 180 for q in known.values()]
         tell(state, JointState(Header(Time(0, 0), ""), list(known), radians, [0.0] * 12, [0.0] * 12))
 
-    hear("rt/cmd_vel", Twist, velocity)
+    def stamped(message):
+        say(topic="stamp", sec=message.header.stamp.sec, frame=message.header.frame_id)
+        velocity(message.twist)
+
+    deliver = {Twist: velocity, TwistStamped: stamped, Text: lambda text: say(topic="text", data=text.data)}
+    for kind in velocity_types:
+        hear("rt/cmd_vel", kind, deliver[kind])
     if hears:
         hear("rt/head/pan_tilt", Float64MultiArray, positions("head"))
         hear("rt/arm/joint_positions", Float64MultiArray, positions("arm"))
@@ -450,6 +470,9 @@ ROBOTS = {
     "k1_topics": k1_topics,
     "k1_topics_blind": lambda: k1_topics(tells=False),
     "k1_topics_base": lambda: k1_topics(hears=False, tells=False),
+    "k1_topics_stamped": lambda: k1_topics(velocity_types=(TwistStamped,)),
+    "k1_topics_text": lambda: k1_topics(velocity_types=(Text,)),
+    "k1_topics_both": lambda: k1_topics(velocity_types=(Twist, TwistStamped)),
     "k1_rpc": k1_rpc,
     "g1": g1,
     "g1_late_arms": lambda: g1(arms_after=2),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::adapter::{ActionError, Estop};
 use crate::capability::Gripper;
 use crate::model::{Model, ModelError};
-use crate::ros::RosConfig;
+use crate::ros::{Kind, RosConfig};
 
 /// What belongs to this adapter alone.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -18,6 +18,8 @@ pub struct BoosterK1Config {
     pub ros: RosConfig,
     /// For `topics`: their names.
     pub topics: Topics,
+    /// For `topics`: the type of a velocity, where others read the topic under both.
+    pub velocity_type: VelocityType,
     /// For `booster_rpc`: the robot has grippers, which the K1 has not by default.
     pub gripper: bool,
     /// For `booster_rpc`: how long an answer may take, in milliseconds.
@@ -31,8 +33,33 @@ impl Default for BoosterK1Config {
             profile: Profile::default(),
             ros: RosConfig::default(),
             topics: Topics::default(),
+            velocity_type: VelocityType::default(),
             gripper: false,
             answer_ms: 1000,
+        }
+    }
+}
+
+/// The type of a velocity.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum VelocityType {
+    /// The one that the robot reads.
+    #[default]
+    Auto,
+    /// geometry_msgs/Twist.
+    Twist,
+    /// geometry_msgs/TwistStamped, as newer versions of Nav2 and TurtleBot use it.
+    TwistStamped,
+}
+
+impl VelocityType {
+    /// The types that are spoken.
+    pub(super) fn kinds(self) -> &'static [Kind] {
+        match self {
+            Self::Auto => &[Kind::Twist, Kind::TwistStamped],
+            Self::Twist => &[Kind::Twist],
+            Self::TwistStamped => &[Kind::TwistStamped],
         }
     }
 }
@@ -52,7 +79,7 @@ pub enum Profile {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Topics {
-    /// geometry_msgs/Twist.
+    /// geometry_msgs/Twist or geometry_msgs/TwistStamped, as the robot reads it.
     pub velocity: String,
     /// std_msgs/Float64MultiArray: pan and tilt in degrees.
     pub head: String,

@@ -24,13 +24,15 @@ impl Johnny5 {
         write: bool,
         control: &Control,
     ) -> Result<ActionOutput, ActionError> {
-        if write || mode == "set_home" {
+        if write {
             self.may_write()?;
         }
         let (servos, notes) = self.present(self.layout.of(on))?;
         let mut output = match (on, mode) {
             (Subsystem::Base, mode) => self.calibrate_base(mode, control).await?,
-            (_, "offsets_only") if !write => self.check_calibration(on, &servos, control).await?,
+            (_, "offsets_only" | "set_home") if !write => {
+                self.check_calibration(on, &servos, control).await?
+            }
             (_, "offsets_only" | "set_home") => self.set_home(on, control).await?,
             (Subsystem::Gantry, "center_only") | (_, "home_only") => {
                 self.homes(&servos, control).await?;
@@ -42,8 +44,11 @@ impl Johnny5 {
                 ));
             }
             (on, "quick") if on.is_arm() => self.check_calibration(on, &servos, control).await?,
+            (_, "find_limits" | "range_test" | "full") if write => {
+                self.write_all(on, &servos, control).await?
+            }
             (_, "find_limits" | "range_test" | "full") => {
-                let output = self.measure_all(on, &servos, write, control).await?;
+                let output = self.measure_all(on, &servos, control).await?;
                 if !on.is_arm() {
                     self.homes(&servos, control).await?;
                 }
@@ -140,6 +145,8 @@ impl Johnny5 {
                 )));
             };
             self.remember(servo.bus, [(id, home)]);
+            // The ends were measured with the old offset.
+            self.known().measured.remove(&(servo.bus, id));
             offsets.insert(servo.name.clone(), json!(offset));
         }
         Ok(ActionOutput {

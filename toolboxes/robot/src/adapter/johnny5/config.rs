@@ -31,6 +31,8 @@ pub struct Johnny5Config {
     pub motors: BTreeMap<String, MotorConfig>,
     /// The size of the base.
     pub base: BaseSize,
+    /// What `estop: hold` does with a joint that does not say where it is within 30 ms.
+    pub hold_unheard: Unheard,
     /// LeRobot's calibration file of an arm, by subsystem: `{"right_arm": "/home/me/.../so_follower/mine.json"}`. It says
     /// where the joints' zeros and ends are. It is read, never written.
     pub calibration: BTreeMap<Subsystem, PathBuf>,
@@ -48,10 +50,22 @@ impl Default for Johnny5Config {
             answer_ms: 20,
             motors: BTreeMap::new(),
             base: BaseSize::default(),
+            hold_unheard: Unheard::default(),
             calibration: BTreeMap::new(),
             allow_calibration_write: false,
         }
     }
+}
+
+/// What ends the motion of a joint that does not answer a stop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Unheard {
+    /// The smallest speed that there is, a degree in eleven seconds, with power.
+    #[default]
+    Slowest,
+    /// It lets go: for arms that may fall.
+    TorqueOff,
 }
 
 /// The serial ports; better a path under /dev/serial/by-id, which stays the same when cables are swapped.

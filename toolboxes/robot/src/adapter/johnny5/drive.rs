@@ -9,6 +9,7 @@ use super::{Johnny5, tenth};
 use crate::action::Velocity;
 use crate::adapter::{ActionError, ActionOutput, Control};
 use crate::capability::BusName;
+use crate::servo::Register;
 
 /// How long the wheels turn without a renewed command.
 pub(super) const LEASE: Duration = Duration::from_millis(300);
@@ -109,7 +110,7 @@ impl Johnny5 {
         loop {
             let asked = ids.to_vec();
             let found = self
-                .ask(bus, control, move |wire| wire.read_each(&asked, "present_speed"))
+                .ask(bus, control, move |wire| wire.read_each(&asked, Register::SPEED))
                 .await?;
             let turning = found.iter().find(|(_, (speed, _))| speed.abs() > STANDS);
             match turning {
@@ -179,7 +180,7 @@ impl Johnny5 {
     async fn measure(&self, bus: BusName, ids: &[u8], control: &Control) -> Result<Velocity, ActionError> {
         let asked = ids.to_vec();
         let found = self
-            .ask(bus, control, move |wire| wire.read_each(&asked, "present_speed"))
+            .ask(bus, control, move |wire| wire.read_each(&asked, Register::SPEED))
             .await?;
         let mut speeds = Vec::with_capacity(ids.len());
         for wheel in &self.layout.wheels {

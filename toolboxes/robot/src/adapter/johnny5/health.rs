@@ -8,7 +8,7 @@ use super::servo::exact;
 use super::{Johnny5, tenth};
 use crate::adapter::{ActionError, ActionOutput, Control};
 use crate::capability::BusName;
-use crate::servo::{Health, ServoError};
+use crate::servo::{Health, Register, ServoError};
 use crate::subsystem::Subsystem;
 
 /// How many ids one job of a scan asks. A stop waits for at most this many silent ids.
@@ -42,7 +42,7 @@ impl Johnny5 {
                 .filter(|id| !models.contains_key(id))
                 .collect::<Vec<_>>()
             {
-                let model = self.ask(*bus, control, move |wire| match wire.read(id, "model_number") {
+                let model = self.ask(*bus, control, move |wire| match wire.read(id, Register::MODEL) {
                     Ok(model) => Ok(u16::try_from(model).ok()),
                     Err(ServoError::Silent { .. } | ServoError::Garbled { .. }) => Ok(None),
                     Err(error) => Err(error),
@@ -240,13 +240,14 @@ impl Johnny5 {
             }
             answers.insert(label, json!(there));
         }
-        let message = match silent.len() {
-            0 => format!("all {} motors of {on} answer", motors.len()),
-            _ => format!("these motors of {on} do not answer: {}", silent.join(", ")),
-        };
-        Ok(ActionOutput::said(message)
-            .with("answers", answers)
-            .with("all_answer", silent.is_empty()))
+        let trouble = (!silent.is_empty())
+            .then(|| format!("these motors of {on} do not answer: {}", silent.join(", ")));
+        Ok(
+            ActionOutput::said(format!("{} motors of {on} were asked", motors.len()))
+                .with("answers", answers)
+                .with("all_answer", silent.is_empty())
+                .trouble(trouble),
+        )
     }
 
     /// Moves each motor of a part a little and back. A part that the robot lacks has no motors.

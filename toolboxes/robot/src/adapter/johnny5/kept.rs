@@ -12,7 +12,7 @@ use super::servo::{Servo, exact, round};
 use super::{Johnny5, tenth};
 use crate::adapter::{ActionError, ActionOutput, Control};
 use crate::capability::BusName;
-use crate::servo::Calibration;
+use crate::servo::{Calibration, Register};
 use crate::subsystem::Subsystem;
 
 /// Calibrations by bus and id.
@@ -133,7 +133,7 @@ impl Johnny5 {
                 continue;
             }
             let found = self
-                .ask(bus, control, move |wire| wire.read_each(&ids, "torque_enable"))
+                .ask(bus, control, move |wire| wire.read_each(&ids, Register::TORQUE))
                 .await?;
             let holds = |servo: &&Servo| found.get(&servo.id).is_some_and(|(on, _)| *on == 1);
             if let Some(servo) = of_bus.into_iter().find(holds) {

@@ -6,12 +6,13 @@
 use serde_json::json;
 
 use super::kept::in_words;
-use super::motion::{Blocked, Goal, USUAL_FORCE};
+use super::motion::{Blocked, Goal, THERE, USUAL_FORCE};
 use super::servo::Servo;
 use super::torque::with_torque_off;
 use super::{Johnny5, tenth};
 use crate::adapter::{ActionError, ActionOutput, Control};
 use crate::resolve::{CAREFUL, SWEEP};
+use crate::servo::Register;
 use crate::subsystem::Subsystem;
 
 /// Percent of the servo's torque above which it presses: half of its limit during a measurement.
@@ -23,52 +24,68 @@ const NARROWEST: i64 = 100;
 
 /// One end of a joint's way.
 #[derive(Clone, Copy, Debug)]
-struct End {
+pub(super) struct End {
     step: i64,
     /// Whether the joint pressed there.
     felt: bool,
 }
 
 impl Johnny5 {
-    /// Measures the servos of a part, one after the other, and brings each back to where it was. With `write`, each end
-    /// that was felt becomes a limit in the servo; the other limits stay as they are.
+    /// Measures the servos of a part, one after the other, and brings each back to where it was. Writes nothing.
     pub(super) async fn measure_all(
         &self,
         on: Subsystem,
         servos: &[&Servo],
-        write: bool,
         control: &Control,
     ) -> Result<ActionOutput, ActionError> {
         let mut ranges = serde_json::Map::new();
-        let mut written = serde_json::Map::new();
-        let mut notes = Vec::new();
-        let mut measured = Vec::with_capacity(servos.len());
         for servo in servos {
+            self.known().measured.remove(&(servo.bus, servo.id));
             let speed = if on.is_arm() { CAREFUL } else { SWEEP };
             let ends = self.ends_of(servo, speed, control).await?;
             let told = ends
                 .map(|end| json!({"at": tenth(servo.value(end.step)), "step": end.step, "felt": end.felt}));
             ranges.insert(servo.name.clone(), json!({"low": told[0], "high": told[1]}));
+            self.known().measured.insert((servo.bus, servo.id), ends);
+        }
+        Ok(ActionOutput::said(format!("{on} was measured; nothing was written")).with("ranges", ranges))
+    }
+
+    /// Writes what was measured last: each end that was felt becomes a limit in the servo; the other limits stay as they
+    /// are. Measures nothing, so that somebody can look at the ends before.
+    pub(super) async fn write_all(
+        &self,
+        on: Subsystem,
+        servos: &[&Servo],
+        control: &Control,
+    ) -> Result<ActionOutput, ActionError> {
+        let mut measured = Vec::with_capacity(servos.len());
+        for servo in servos {
+            let ends = self.known().measured.get(&(servo.bus, servo.id)).copied();
+            let Some(ends) = ends else {
+                return Err(ActionError::Refused(format!(
+                    "{} was not measured since the start: call this without write first, and look at the ends",
+                    servo.label()
+                )));
+            };
             measured.push((servo, ends));
         }
-        // The limits are written after all measurements, so that a measurement that fails changes nothing.
-        for (servo, ends) in measured.into_iter().filter(|_| write) {
+        let mut written = serde_json::Map::new();
+        let mut notes = Vec::new();
+        for (servo, ends) in measured {
             match self.write_ends(servo, ends, control).await? {
                 Ok(limits) => drop(written.insert(servo.name.clone(), limits)),
                 Err(why) => notes.push(format!("{}: {why}; its limits stay as they are", servo.label())),
             }
         }
-        let word = match (write, written.is_empty()) {
-            (false, _) => "was measured; nothing was written",
-            (true, true) => "was measured; there was nothing to write",
-            (true, false) => "was measured, and the ends that were felt are its limits now",
+        let word = match written.is_empty() {
+            true => "there was nothing to write",
+            false => "the ends that were felt are its limits now",
         };
-        let mut output = ActionOutput::said(format!("{on} {word}")).with("ranges", ranges);
-        if write {
-            output = output.with("written", written);
-        }
-        output.notes = notes;
-        Ok(output)
+        Ok(ActionOutput {
+            notes,
+            ..ActionOutput::said(format!("{on}: {word}")).with("written", written)
+        })
     }
 
     /// The ends of a servo's way within its range, in the order of its positions.
@@ -78,7 +95,9 @@ impl Johnny5 {
         let key = (servo.bus, servo.id);
         let id = servo.id;
         let limit = self
-            .ask(servo.bus, control, move |wire| wire.read(id, "torque_limit"))
+            .ask(servo.bus, control, move |wire| {
+                wire.read(id, Register::TORQUE_LIMIT)
+            })
             .await?;
         self.known().gentle.entry(key).or_insert(limit);
         self.press(servo, None, control).await?;
@@ -88,9 +107,11 @@ impl Johnny5 {
                 .go(&[Goal { servo, value }], speed, Blocked::Holds, control)
                 .await?;
             let health = self.ask(servo.bus, control, move |wire| wire.health(id)).await?;
+            let short = (servo.steps(value) - health.position).abs() > THERE;
             *end = End {
                 step: health.position,
-                felt: moved.blocked && health.load_percent.abs() >= PRESSES,
+                // A joint counts as arrived within four degrees, also where an end is that near to the layout's.
+                felt: (moved.blocked || short) && health.load_percent.abs() >= PRESSES,
             };
             self.remember(servo.bus, [(id, health.position)]);
             // The joint moves away from the thing that it presses on.
@@ -110,7 +131,7 @@ impl Johnny5 {
         });
         for ((bus, id), limit) in gentle {
             self.tell(bus, vec![id], control, move |wire| {
-                wire.write(id, "torque_limit", limit)
+                wire.write(id, Register::TORQUE_LIMIT, limit)
             })
             .await?;
             self.known().gentle.remove(&(bus, id));
@@ -144,8 +165,8 @@ impl Johnny5 {
         let id = servo.id;
         self.tell(servo.bus, vec![id], control, move |wire| {
             with_torque_off(wire, id, false, |wire| {
-                wire.keep(id, "min_position_limit", min)?;
-                wire.keep(id, "max_position_limit", max)
+                wire.keep(id, Register::MIN_POSITION, min)?;
+                wire.keep(id, Register::MAX_POSITION, max)
             })
         })
         .await?;

@@ -11,6 +11,7 @@ use super::{Johnny5, tenth};
 use crate::action::{Keyframe, LiftTarget};
 use crate::adapter::{ActionError, ActionOutput, Control};
 use crate::capability::{BusName, Gripper};
+use crate::servo::Register;
 use crate::step::{Grip, HitchAction};
 use crate::subsystem::Subsystem;
 
@@ -242,7 +243,7 @@ impl Johnny5 {
         let limit = super::servo::round((force.unwrap_or(USUAL_FORCE).clamp(0.05, 1.0)) * 1000.0);
         let id = servo.id;
         self.tell(servo.bus, vec![id], control, move |wire| {
-            wire.write(id, "torque_limit", limit)
+            wire.write(id, Register::TORQUE_LIMIT, limit)
         })
         .await
     }
@@ -250,7 +251,7 @@ impl Johnny5 {
     pub(super) async fn where_is(&self, servo: &Servo, control: &Control) -> Result<f64, ActionError> {
         let id = servo.id;
         let steps = self
-            .ask(servo.bus, control, move |wire| wire.read(id, "present_position"))
+            .ask(servo.bus, control, move |wire| wire.read(id, Register::POSITION))
             .await?;
         self.remember(servo.bus, [(id, steps)]);
         Ok(servo.value(steps))
@@ -396,7 +397,9 @@ impl Johnny5 {
                     let ids = ids_on(goals, bus);
                     let held = ids.clone();
                     if !ids.is_empty() {
-                        let _ = self.tell(bus, ids, control, move |wire| hold(wire, &held)).await;
+                        let _ = self
+                            .tell(bus, ids, control, move |wire| hold(wire, &held).map(drop))
+                            .await;
                     }
                 }
                 Err(error)
@@ -426,7 +429,7 @@ impl Johnny5 {
                     continue;
                 }
                 let found = self
-                    .ask(bus, control, move |wire| wire.read_each(&ids, "present_position"))
+                    .ask(bus, control, move |wire| wire.read_each(&ids, Register::POSITION))
                     .await?;
                 self.remember(bus, found.iter().map(|(id, (steps, _))| (*id, *steps)));
                 for goal in goals.iter().filter(|goal| goal.servo.bus == bus) {

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::Johnny5;
-use super::config::{Johnny5Config, estop};
+use super::config::{Johnny5Config, Unheard, estop};
 use super::layout::Layout;
-use super::torque::hold;
+use super::torque::{ease, hold};
 use crate::adapter::{ActionError, Estop};
 use crate::capability::BusName;
-use crate::servo::{ServoError, Then, Wire};
+use crate::servo::{LISTENS, Register, ServoError, Then, Wire};
 use crate::subsystem::Subsystem;
 
 /// A halt returns within 50 ms.
@@ -50,8 +50,8 @@ impl Johnny5 {
                 .collect();
             let joints = self.joints_to_stop(*name, &ids, &wheels);
             let then = (emergency || !joints.is_empty()).then(|| {
-                let (ids, torque_off) = (ids.clone(), emergency && self.estop == Estop::TorqueOff);
-                let then: Then = Arc::new(move |wire| settle(wire, &ids, &joints, torque_off));
+                let (ids, rest) = (ids.clone(), self.rest_of(emergency));
+                let then: Then = Arc::new(move |wire| settle(wire, &ids, &joints, rest));
                 then
             });
             stopping.push(bus.sender().stop(&ids, wheels, then, emergency));
@@ -68,6 +68,14 @@ impl Johnny5 {
         }
     }
 
+    fn rest_of(&self, emergency: bool) -> Rest {
+        match (emergency, self.estop) {
+            (true, Estop::TorqueOff) => Rest::LetGo,
+            (true, _) => self.unheard.rest(),
+            (false, _) => Rest::Hold,
+        }
+    }
+
     /// Those among `ids` that go to positions and are not known to be missing.
     fn joints_to_stop(&self, bus: BusName, ids: &[u8], wheels: &[u8]) -> Vec<u8> {
         let known = self.known();
@@ -77,16 +85,62 @@ impl Johnny5 {
     }
 }
 
-/// Lets the joints hold or let go, after the wheels were stopped.
-fn settle(wire: &mut Wire, all: &[u8], joints: &[u8], torque_off: bool) -> Result<(), ServoError> {
-    if !torque_off {
-        return hold(wire, joints);
+/// What ends the motion of the joints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rest {
+    /// They let go.
+    LetGo,
+    /// They hold where they are. One that does not say where it is goes on at the smallest speed.
+    Hold,
+    /// They hold where they are. One that does not say where it is lets go.
+    HoldOrLetGo,
+}
+
+impl Unheard {
+    fn rest(self) -> Rest {
+        match self {
+            Self::Slowest => Rest::Hold,
+            Self::TorqueOff => Rest::HoldOrLetGo,
+        }
     }
-    // No servo answers this instruction, so a missing servo does not delay it. It is sent twice, because it can be
-    // lost.
-    let off: Vec<(u8, i64)> = all.iter().map(|id| (*id, 0)).collect();
-    wire.write_each("torque_enable", &off)?;
-    wire.write_each("torque_enable", &off)
+}
+
+/// Ends the motion of the joints, after the wheels were stopped. `all` are the motors that let go, the joints among them.
+///
+/// # Errors
+/// The port is lost, or a joint did not confirm it.
+pub(super) fn settle(wire: &mut Wire, all: &[u8], joints: &[u8], rest: Rest) -> Result<(), ServoError> {
+    if rest == Rest::LetGo {
+        let_go(wire, all)?;
+        wire.suspect(joints);
+        let off = wire.read_each(joints, Register::TORQUE)?;
+        let holds = |id: &u8| off.get(id).is_none_or(|(torque, _)| *torque != 0);
+        return confirmed(wire, joints.iter().copied().filter(holds).collect(), OFF);
+    }
+    let unknown = hold(wire, joints)?;
+    if rest == Rest::HoldOrLetGo && !unknown.is_empty() {
+        let_go(wire, &unknown)?;
+        return confirmed(wire, unknown, OFF);
+    }
+    confirmed(wire, unknown, SLOWED)
+}
+
+const OFF: &str = "they were sent the end of their power, and did not confirm it";
+const SLOWED: &str =
+    "they go on at the smallest speed, a degree in eleven seconds, until they say where they are";
+
+/// No servo answers this instruction, so a missing servo does not delay it. It is sent twice, because it can be lost.
+fn let_go(wire: &mut Wire, ids: &[u8]) -> Result<(), ServoError> {
+    let off: Vec<(u8, i64)> = ids.iter().map(|id| (*id, 0)).collect();
+    wire.write_each(Register::TORQUE, &off)?;
+    wire.write_each(Register::TORQUE, &off)
+}
+
+fn confirmed(wire: &Wire, silent: Vec<u8>, what: &'static str) -> Result<(), ServoError> {
+    match silent.is_empty() {
+        true => Ok(()),
+        false => Err(wire.unconfirmed(&silent, what)),
+    }
 }
 
 /// Brings the robot to rest without an instance: the wheels stop first, then the joints hold or let go.
@@ -95,11 +149,14 @@ fn settle(wire: &mut Wire, all: &[u8], joints: &[u8], torque_off: bool) -> Resul
 /// A bus could not be reached, with the reason; the others were stopped.
 pub fn safe_stop(name: &str, config: &Johnny5Config, own: Option<Estop>) -> Result<(), ActionError> {
     let layout = &config.layout()?;
-    let torque_off = estop(name, own)? == Estop::TorqueOff;
+    let rest = match estop(name, own)? {
+        Estop::TorqueOff => Rest::LetGo,
+        _ => config.hold_unheard.rest(),
+    };
     // In parallel: a missing bus must not delay the other.
     let stopped: Vec<Result<(), ServoError>> = std::thread::scope(|scope| {
         let stops = [BusName::Left, BusName::Right]
-            .map(|bus| scope.spawn(move || stop_bus(bus, config, layout, torque_off)));
+            .map(|bus| scope.spawn(move || stop_bus(bus, config, layout, rest)));
         let lost = |bus: &str| Err(ServoError::Closed { bus: bus.to_owned() });
         stops
             .map(|stop| stop.join().unwrap_or_else(|_| lost("left or right")))
@@ -114,12 +171,7 @@ pub fn safe_stop(name: &str, config: &Johnny5Config, own: Option<Estop>) -> Resu
         })
 }
 
-fn stop_bus(
-    bus: BusName,
-    config: &Johnny5Config,
-    layout: &Layout,
-    torque_off: bool,
-) -> Result<(), ServoError> {
+fn stop_bus(bus: BusName, config: &Johnny5Config, layout: &Layout, rest: Rest) -> Result<(), ServoError> {
     let ids = layout.ids(bus);
     if ids.is_empty() {
         return Ok(());
@@ -135,9 +187,14 @@ fn stop_bus(
     let hurry = Arc::new(AtomicBool::new(false));
     let mut wire = Wire::new(bus.as_str(), &config.port(bus), config.baud, timeout, hurry);
     open(&mut wire)?;
-    wire.write_each("goal_speed", &wheels)?;
-    wire.write_each("goal_speed", &wheels)?;
-    settle(&mut wire, &ids, &joints, torque_off)
+    wire.write_each(Register::GOAL_SPEED, &wheels)?;
+    wire.write_each(Register::GOAL_SPEED, &wheels)?;
+    let settled = wire.bounded(LISTENS, |wire| settle(wire, &ids, &joints, rest));
+    // The next owner of the servos may be another program. What cannot be given back stays slow.
+    if let Err(error) = ease(&mut wire) {
+        tracing::warn!(%error, "the servos keep the greatest speed of the last movement");
+    }
+    settled
 }
 
 /// Opens a port that a dying process may still hold.

@@ -8,7 +8,7 @@ use super::servo::Servo;
 use super::torque::with_torque_off;
 use crate::adapter::{ActionError, ActionOutput, Control};
 use crate::capability::BusName;
-use crate::servo::{ServoError, Wire};
+use crate::servo::{Calibration, Register, ServoError, Wire};
 use crate::subsystem::Subsystem;
 
 impl Johnny5 {
@@ -87,7 +87,16 @@ impl Johnny5 {
             .with("config", json!({"kind": self.layout.model, "servos": saved})))
     }
 
-    pub(super) async fn load(&self, config: &Value, control: &Control) -> Result<ActionOutput, ActionError> {
+    /// Compares the settings with saved ones, and with `write` makes them those.
+    pub(super) async fn load(
+        &self,
+        config: &Value,
+        write: bool,
+        control: &Control,
+    ) -> Result<ActionOutput, ActionError> {
+        if write {
+            self.may_write()?;
+        }
         let kind = &config["kind"];
         if *kind != *self.layout.model {
             return Err(ActionError::Refused(format!(
@@ -109,32 +118,63 @@ impl Johnny5 {
                     .filter(|number| (-most..=most).contains(number));
                 number.ok_or_else(|| ActionError::Refused(format!("{name}: no {key} within ±{most}")))
             };
-            writes.push((
-                servo,
-                [
-                    ("homing_offset", number("homing_offset", 2047)?),
-                    ("min_position_limit", number("min_position", 4095)?.max(0)),
-                    ("max_position_limit", number("max_position", 4095)?.max(0)),
-                ],
-            ));
+            let saved = Calibration {
+                min: number("min_position", 4095)?.max(0),
+                max: number("max_position", 4095)?.max(0),
+                offset: number("homing_offset", 2047)?,
+            };
+            writes.push((servo, saved));
         }
         let concerned: Vec<&Servo> = writes.iter().map(|(servo, _)| *servo).collect();
-        self.refuse_powered(&concerned, control).await?;
-        for (servo, settings) in &writes {
-            let (id, settings) = (servo.id, *settings);
+        if write {
+            self.refuse_powered(&concerned, control).await?;
+        }
+        let kept = self.calibrations(&concerned, control).await?;
+        let mut differ = serde_json::Map::new();
+        let mut silent = Vec::new();
+        writes.retain(|(servo, saved)| {
+            let Some(kept) = kept.get(&(servo.bus, servo.id)) else {
+                silent.push(servo.label());
+                return true;
+            };
+            if kept != saved {
+                let both = json!({"kept": in_words(*kept), "saved": in_words(*saved)});
+                differ.insert(servo.key(), both);
+            }
+            kept != saved
+        });
+        if let Some(first) = silent.first() {
+            return Err(self.broken(format!("{first} does not answer")));
+        }
+        let count = writes.len();
+        if write {
+            self.restore(&writes, control).await?;
+        }
+        let said = match (write, count) {
+            (_, 0) => "the servos have these settings".to_owned(),
+            (true, count) => format!("{count} servos have their settings again"),
+            (false, count) => format!("{count} servos have other settings; nothing was written"),
+        };
+        Ok(ActionOutput::said(said)
+            .with("differences", differ)
+            .with("written", write && count > 0))
+    }
+
+    async fn restore(&self, writes: &[(&Servo, Calibration)], control: &Control) -> Result<(), ActionError> {
+        for (servo, saved) in writes {
+            // The ends were measured with the old offset.
+            self.known().measured.remove(&(servo.bus, servo.id));
+            let (id, saved) = (servo.id, *saved);
             self.tell(servo.bus, vec![id], control, move |wire| {
                 with_torque_off(wire, id, false, |wire| {
-                    settings
-                        .iter()
-                        .try_for_each(|(register, value)| wire.keep(id, register, *value))
+                    wire.keep(id, Register::HOMING_OFFSET, saved.offset)?;
+                    wire.keep(id, Register::MIN_POSITION, saved.min)?;
+                    wire.keep(id, Register::MAX_POSITION, saved.max)
                 })
             })
             .await?;
         }
-        Ok(ActionOutput::said(format!(
-            "{} servos have their settings again",
-            writes.len()
-        )))
+        Ok(())
     }
 }
 
@@ -142,25 +182,27 @@ impl Johnny5 {
 pub(super) fn configure(wire: &mut Wire, id: u8, is_wheel: bool) -> Result<(), ServoError> {
     with_torque_off(wire, id, is_wheel, |wire| {
         if is_wheel {
-            wire.write(id, "goal_speed", 0)?;
+            wire.write(id, Register::GOAL_SPEED, 0)?;
         }
-        wire.keep(id, "operating_mode", i64::from(is_wheel))?;
-        let most = wire.read(id, "max_torque_limit")?;
-        wire.write(id, "torque_limit", most)
+        wire.keep(id, Register::MODE, i64::from(is_wheel))?;
+        let most = wire.read(id, Register::MAX_TORQUE)?;
+        wire.write(id, Register::TORQUE_LIMIT, most)
     })
 }
 
 /// Makes the present position of a servo read as `home`; returns the new offset, or nothing if the offset does not fit.
 pub(super) fn home_here(wire: &mut Wire, id: u8, home: i64) -> Result<Option<i64>, ServoError> {
-    let present = wire.read(id, "present_position")?;
+    let present = wire.read(id, Register::POSITION)?;
     let Some(kept) = wire.calibrations(&[id])?.remove(&id) else {
         // The servo did not answer. A question to it alone returns the reason.
-        wire.read(id, "homing_offset")?;
+        wire.read(id, Register::HOMING_OFFSET)?;
         return Ok(None);
     };
     let Some(offset) = offset_for(kept, present, home) else {
         return Ok(None);
     };
-    with_torque_off(wire, id, false, |wire| wire.keep(id, "homing_offset", offset))?;
+    with_torque_off(wire, id, false, |wire| {
+        wire.keep(id, Register::HOMING_OFFSET, offset)
+    })?;
     Ok(Some(offset))
 }

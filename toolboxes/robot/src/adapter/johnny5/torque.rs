@@ -1,11 +1,19 @@
 //! Switches the torque of servos on without a jump or a turn, holds them, and takes it off for a while.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use crate::servo::{ServoError, Wire};
+use crate::servo::{Register, ServoError, State, Wire};
 
 /// Steps per second below which a servo stutters.
 pub(super) const SLOWEST: u16 = 20;
+/// The smallest speed that there is: a degree in eleven seconds. A joint at this speed stands.
+const CREEP: u16 = 1;
+/// A joint at its goal is this close to it under a load, in steps: about four degrees.
+const NEAR: i64 = 45;
+/// How often joints are looked at until they are at rest, and the pause between two looks.
+const EASES: usize = 10;
+const EASE: Duration = Duration::from_millis(20);
 
 /// The register value of a servo that goes to positions.
 const POSITION: i64 = 0;
@@ -18,7 +26,7 @@ const VELOCITY: i64 = 1;
 pub(super) fn power(wire: &mut Wire, ids: &[u8]) -> Result<BTreeMap<u8, i64>, ServoError> {
     let modes = wire.modes(ids)?;
     let mut positions = BTreeMap::new();
-    for (id, (steps, _)) in wire.read_each(ids, "present_position")? {
+    for (id, (steps, _)) in wire.read_each(ids, Register::POSITION)? {
         positions.insert(id, steps);
     }
     if let Some((id, mode)) = modes.iter().find(|(_, mode)| mode.operating != POSITION) {
@@ -31,12 +39,12 @@ pub(super) fn power(wire: &mut Wire, ids: &[u8]) -> Result<BTreeMap<u8, i64>, Se
             (Some(false), Some(steps)) => {
                 // The old goal may be anywhere, and the servo would jump there.
                 wire.go(&[(*id, *steps, SLOWEST)])?;
-                wire.write(*id, "torque_enable", 1)?;
+                wire.write(*id, Register::TORQUE, 1)?;
             }
             _ => {
                 // The servo did not answer. A question to it alone returns the reason.
-                let mode = wire.read(*id, "operating_mode")?;
-                wire.read(*id, "present_position")?;
+                let mode = wire.read(*id, Register::MODE)?;
+                wire.read(*id, Register::POSITION)?;
                 if mode != POSITION {
                     return Err(wire.turns(*id, mode));
                 }
@@ -46,23 +54,54 @@ pub(super) fn power(wire: &mut Wire, ids: &[u8]) -> Result<BTreeMap<u8, i64>, Se
     Ok(positions)
 }
 
-/// Stops the servos with torque at their present position.
-pub(super) fn hold(wire: &mut Wire, ids: &[u8]) -> Result<(), ServoError> {
-    let mut powered = wire.modes(ids)?;
-    powered.retain(|_, mode| mode.torque);
+/// Ends the motion of joints, whatever they answer, and holds those with torque at their present position. Returns the
+/// joints that did not say where they are: they have the smallest speed.
+///
+/// A joint slows down before it is asked: an answer may come long after the joint could have met somebody.
+pub(super) fn hold(wire: &mut Wire, ids: &[u8]) -> Result<Vec<u8>, ServoError> {
+    wire.slow(ids, CREEP)?;
+    let states = wire.states(ids)?;
+    let goes = |state: &State| state.mode.operating == POSITION;
+    let powered = || states.iter().filter(|(_, state)| state.mode.torque);
     // Speed 0 stops a wheel; for a joint it means full speed.
-    let (joints, turning): (Vec<u8>, Vec<u8>) = powered
-        .keys()
+    let turning = powered().filter(|(_, state)| !goes(state));
+    let zero: Vec<(u8, i64)> = turning.map(|(id, _)| (*id, 0)).collect();
+    wire.write_each(Register::GOAL_SPEED, &zero)?;
+    let joints = powered().filter(|(_, state)| goes(state));
+    let goals: Vec<(u8, i64, u16)> = joints.map(|(id, state)| (*id, state.position, SLOWEST)).collect();
+    wire.go(&goals)?;
+    Ok(ids
+        .iter()
         .copied()
-        .partition(|id| powered[id].operating == POSITION);
-    let zero: Vec<(u8, i64)> = turning.into_iter().map(|id| (id, 0)).collect();
-    wire.write_each("goal_speed", &zero)?;
-    let positions = wire.read_each(&joints, "present_position")?;
-    let goals: Vec<(u8, i64, u16)> = positions
-        .into_iter()
-        .map(|(id, (steps, _))| (id, steps, SLOWEST))
-        .collect();
-    wire.go(&goals)
+        .filter(|id| !states.contains_key(id))
+        .collect())
+}
+
+/// Gives joints their own greatest speed back, as other programs expect it. A joint that would move by that keeps ours.
+pub(super) fn ease(wire: &mut Wire) -> Result<(), ServoError> {
+    for round in 0..EASES {
+        let ids = wire.sped();
+        if ids.is_empty() {
+            break;
+        }
+        if round > 0 {
+            wire.pause(EASE)?;
+        }
+        let states = wire.states(&ids)?;
+        let (moving, at_rest): (Vec<u8>, Vec<u8>) = states.keys().copied().partition(|id| moves(&states[id]));
+        wire.unspeed(&at_rest)?;
+        if round == 0 {
+            hold(wire, &moving)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a joint moves, or would at its own greatest speed.
+fn moves(state: &State) -> bool {
+    let near = (state.goal - state.position).abs() <= NEAR;
+    let creeps = state.goal_speed <= i64::from(CREEP) && !near;
+    state.mode.torque && (state.speed != 0 || creeps)
 }
 
 /// Puts wheels into velocity mode, at rest and with power.
@@ -72,15 +111,15 @@ pub(super) fn hold(wire: &mut Wire, ids: &[u8]) -> Result<(), ServoError> {
 pub(super) fn ready(wire: &mut Wire, ids: &[u8]) -> Result<(), ServoError> {
     let mut modes = Vec::with_capacity(ids.len());
     for id in ids {
-        modes.push((*id, wire.read(*id, "operating_mode")?));
+        modes.push((*id, wire.read(*id, Register::MODE)?));
     }
     for (id, mode) in modes {
         if mode != VELOCITY {
-            wire.keep(id, "operating_mode", VELOCITY)?;
+            wire.keep(id, Register::MODE, VELOCITY)?;
         }
-        if wire.read(id, "torque_enable")? != 1 {
-            wire.write(id, "goal_speed", 0)?;
-            wire.write(id, "torque_enable", 1)?;
+        if wire.read(id, Register::TORQUE)? != 1 {
+            wire.write(id, Register::GOAL_SPEED, 0)?;
+            wire.write(id, Register::TORQUE, 1)?;
         }
     }
     Ok(())
@@ -93,8 +132,8 @@ pub(super) fn with_torque_off<R>(
     is_wheel: bool,
     work: impl FnOnce(&mut Wire) -> Result<R, ServoError>,
 ) -> Result<R, ServoError> {
-    let was_on = wire.read(id, "torque_enable")? == 1;
-    wire.write(id, "torque_enable", 0)?;
+    let was_on = wire.read(id, Register::TORQUE)? == 1;
+    wire.write(id, Register::TORQUE, 0)?;
     let done = work(wire);
     if was_on && is_wheel {
         ready(wire, &[id])?;

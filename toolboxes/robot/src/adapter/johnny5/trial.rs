@@ -8,6 +8,7 @@ use super::{Johnny5, tenth};
 use crate::adapter::{ActionError, ActionOutput, Control};
 use crate::capability::BusName;
 use crate::resolve::CAREFUL;
+use crate::servo::Register;
 
 /// The speed of a wheel in a test, steps per second.
 const TEST_SPEED: i64 = 300;
@@ -81,11 +82,11 @@ impl Johnny5 {
         let mut turned = 0.0;
         for speed in [TEST_SPEED, -TEST_SPEED].map(|speed| if angle < 0.0 { -speed } else { speed }) {
             let before = self
-                .ask(bus, control, move |wire| wire.read(id, "present_position"))
+                .ask(bus, control, move |wire| wire.read(id, Register::POSITION))
                 .await?;
             self.turn_for(bus, id, speed, time, control).await?;
             let after = self
-                .ask(bus, control, move |wire| wire.read(id, "present_position"))
+                .ask(bus, control, move |wire| wire.read(id, Register::POSITION))
                 .await?;
             // The position goes from 4095 to 0. A test is far shorter than half a turn.
             let way = (after - before + 2048).rem_euclid(4096) - 2048;

@@ -6,11 +6,12 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::settings::configure;
-use super::torque::{power, ready};
+use super::torque::{ease, power, ready};
 use super::{Johnny5, tenth};
 use crate::action::Action;
 use crate::adapter::{ActionError, ActionOutput, Control};
 use crate::capability::BusName;
+use crate::servo::Register;
 use crate::step::{Recovery, Step};
 use crate::subsystem::Subsystem;
 
@@ -45,14 +46,18 @@ impl Johnny5 {
                 current_id,
                 new_id,
             } => self.set_id(*bus, *current_id, *new_id, control).await,
-            Step::SetHomePosition {} => {
+            Step::SetHomePosition { write: false } => {
+                let (servos, _) = self.present(self.layout.of(on))?;
+                self.check_calibration(on, &servos, control).await
+            }
+            Step::SetHomePosition { write: true } => {
                 self.may_write()?;
                 self.refuse_powered(&self.layout.of(on), control).await?;
                 self.set_home(on, control).await
             }
             Step::SelfTest { verbose } => self.self_test(on, *verbose, control).await,
             Step::SaveConfig { subsystems, .. } => self.save(subsystems, control).await,
-            Step::LoadConfig { config, .. } => self.load(config, control).await,
+            Step::LoadConfig { config, write, .. } => self.load(config, *write, control).await,
             Step::SetDegraded {
                 missing_servos,
                 continue_anyway,
@@ -78,7 +83,7 @@ impl Johnny5 {
             }
             let asked = ids.clone();
             let found = self
-                .ask(bus, control, move |wire| wire.read_each(&asked, "torque_enable"))
+                .ask(bus, control, move |wire| wire.read_each(&asked, Register::TORQUE))
                 .await?;
             for id in ids {
                 let on = found.get(&id).map(|(on, _)| *on == 1);
@@ -123,12 +128,16 @@ impl Johnny5 {
                 .partition(|id| self.layout.servo(bus, *id).is_some());
             self.tell(bus, ids.clone(), control, move |wire| {
                 if !enable {
-                    return ids.iter().try_for_each(|id| wire.write(*id, "torque_enable", 0));
+                    ids.iter()
+                        .try_for_each(|id| wire.write(*id, Register::TORQUE, 0))?;
+                    return ease(wire);
                 }
                 power(wire, &joints)?;
                 // The wheels get their mode first: speed 0 means full speed to a servo that goes to positions.
                 ready(wire, &wheels)?;
-                wheels.iter().try_for_each(|id| wire.write(*id, "goal_speed", 0))
+                wheels
+                    .iter()
+                    .try_for_each(|id| wire.write(*id, Register::GOAL_SPEED, 0))
             })
             .await?;
         }
@@ -176,7 +185,7 @@ impl Johnny5 {
             Recovery::ResetError => {
                 // The servo's protection ends when its torque is switched off. A joint's torque is off already.
                 self.tell(bus, vec![id], control, move |wire| {
-                    wire.write(id, "torque_enable", 0)
+                    wire.write(id, Register::TORQUE, 0)
                 })
                 .await?;
                 "has let go of its error, and has no power"

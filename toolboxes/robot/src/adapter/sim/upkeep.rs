@@ -75,7 +75,9 @@ impl Sim {
             } => {
                 let recovered = self.world().servos.recover(*bus, *motor_id, *action);
                 let data = recovered.map_err(ActionError::Refused)?;
-                Ok(ActionOutput::said("tried").with("servo", data))
+                let silent = data["answers"] == json!(false);
+                let trouble = silent.then(|| format!("servo {}:{motor_id} does not answer", bus.as_str()));
+                Ok(ActionOutput::said("tried").with("servo", data).trouble(trouble))
             }
             Step::ReadHealth { bus, temps, loads } => {
                 let now = self.clock.now();
@@ -91,8 +93,14 @@ impl Sim {
                 current_id,
                 new_id,
             } => self.set_motor_id(*bus, *current_id, *new_id),
-            Step::SetHomePosition {} => {
+            Step::SetHomePosition { write } => {
                 let at = self.positions(on);
+                if !write {
+                    let home = self.world().homes.get(&on).cloned();
+                    return Ok(ActionOutput::said("nothing was changed")
+                        .with("at", at)
+                        .with("home", home));
+                }
                 self.world().homes.insert(on, at.clone());
                 Ok(ActionOutput::said(format!("{on} is at home here")).with("home", at))
             }
@@ -106,7 +114,7 @@ impl Sim {
                 let config = json!({"homes": homes});
                 Ok(ActionOutput::said("saved").with("config", config))
             }
-            Step::LoadConfig { config, .. } => self.load_config(config),
+            Step::LoadConfig { config, write, .. } => self.load_config(config, *write),
             Step::SetDegraded {
                 missing_servos,
                 continue_anyway,
@@ -289,10 +297,12 @@ impl Sim {
             }
         }
         let healthy = silent.is_empty();
+        let trouble = (!healthy).then(|| format!("these servos do not answer: {}", silent.join(", ")));
         ActionOutput::said("asked")
             .with("answering", answers)
             .with("missing", silent)
             .with("healthy", healthy)
+            .trouble(trouble)
     }
 
     async fn calibrate(
@@ -374,10 +384,14 @@ impl Sim {
             }
             results.insert(part.to_string(), line);
         }
+        let failed = results.iter().filter(|(_, line)| line["passed"] == json!(false));
+        let failed: Vec<&str> = failed.map(|(part, _)| part.as_str()).collect();
+        let trouble = (!passed).then(|| format!("not passed: {}", failed.join(", ")));
         let said = if passed { "passed" } else { "not passed" };
         Ok(ActionOutput::said(said)
             .with("passed", passed)
-            .with("parts", results))
+            .with("parts", results)
+            .trouble(trouble))
     }
 
     fn set_motor_id(&self, bus: BusName, current: u8, new: u8) -> Result<ActionOutput, ActionError> {
@@ -393,7 +407,7 @@ impl Sim {
         Ok(ActionOutput::said(format!("{name}:{current} is {name}:{new} now")).with("id", new))
     }
 
-    fn load_config(&self, config: &Value) -> Result<ActionOutput, ActionError> {
+    fn load_config(&self, config: &Value, write: bool) -> Result<ActionOutput, ActionError> {
         let homes = config.get("homes").and_then(Value::as_object);
         let homes = homes
             .ok_or_else(|| ActionError::Refused("expected `homes` in the saved configuration".to_string()))?;
@@ -408,8 +422,25 @@ impl Sim {
                 .map_err(|error| ActionError::Refused(format!("homes.{part}: {error}")))?;
             read.insert(part, positions);
         }
-        self.world().homes = read;
-        Ok(ActionOutput::said("loaded"))
+        let mut world = self.world();
+        let differ: serde_json::Map<String, Value> = read
+            .iter()
+            .filter(|(part, saved)| world.homes.get(part) != Some(saved))
+            .map(|(part, saved)| {
+                let both = json!({"kept": world.homes.get(part), "saved": saved});
+                (part.to_string(), both)
+            })
+            .collect();
+        let said = match write {
+            true => "loaded",
+            false => "compared; nothing was written",
+        };
+        if write {
+            world.homes = read;
+        }
+        Ok(ActionOutput::said(said)
+            .with("differences", differ)
+            .with("written", write))
     }
 
     fn set_degraded(&self, missing: &[String], go_on: bool) -> Result<ActionOutput, ActionError> {

@@ -1,0 +1,217 @@
+//! The wire format of Feetech's servos, which is that of Dynamixel's protocol 1: `FF FF id length … checksum`.
+//!
+//! Pure. An instruction has a number and parameters; an answer has an error byte and parameters, at once in the order of
+//! the bytes. Read [`Answers`].
+
+/// The id to which every servo listens.
+const EVERY: u8 = 0xFE;
+
+/// What an instruction does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Instruction {
+    Read = 0x02,
+    Write = 0x03,
+    Reboot = 0x08,
+    SyncRead = 0x82,
+    SyncWrite = 0x83,
+}
+
+/// One instruction for one servo.
+pub(super) fn instruction(id: u8, kind: Instruction, parameters: &[u8]) -> Vec<u8> {
+    // At most 250 parameters: a bus has fewer than 20 servos with at most 6 bytes each.
+    let length = u8::try_from(parameters.len() + 2).unwrap_or(u8::MAX);
+    let mut bytes = vec![0xFF, 0xFF, id, length, kind as u8];
+    bytes.extend_from_slice(parameters);
+    bytes.push(checksum(&bytes[2..]));
+    bytes
+}
+
+/// Reads the same registers of several servos; each answers by itself.
+pub(super) fn sync_read(ids: &[u8], first: u8, length: u8) -> Vec<u8> {
+    let parameters: Vec<u8> = [first, length].into_iter().chain(ids.iter().copied()).collect();
+    instruction(EVERY, Instruction::SyncRead, &parameters)
+}
+
+/// Writes as many bytes to the same registers of several servos; none answers.
+pub(super) fn sync_write(first: u8, length: u8, blocks: &[(u8, Vec<u8>)]) -> Vec<u8> {
+    let mut parameters = vec![first, length];
+    for (id, block) in blocks {
+        parameters.push(*id);
+        parameters.extend_from_slice(block);
+    }
+    instruction(EVERY, Instruction::SyncWrite, &parameters)
+}
+
+fn checksum(bytes: &[u8]) -> u8 {
+    !bytes.iter().fold(0u8, |sum, byte| sum.wrapping_add(*byte))
+}
+
+/// A servo's answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Answer {
+    pub(super) id: u8,
+    /// The alarms of the servo.
+    pub(super) error: u8,
+    pub(super) parameters: Vec<u8>,
+}
+
+/// The bytes that came in since a question, as answers.
+///
+/// A stream: an answer that is cut off, or bytes that are none, make everything behind them doubtful, since a byte of a
+/// broken answer can look like the head of a whole one. So the first such byte ends the reading until the next question.
+#[derive(Debug, Default)]
+pub(super) struct Answers {
+    bytes: Vec<u8>,
+    broken: Option<&'static str>,
+}
+
+/// No line sends more in the time of one question: a tenth of a second at 1 Mbit/s.
+const MOST: usize = 10_000;
+/// The largest length in the head of an answer: every register that we read, and two more bytes.
+const LONGEST: u8 = super::register::END + 2;
+
+impl Answers {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        if self.broken.is_some() {
+            return;
+        }
+        self.bytes.extend_from_slice(bytes);
+        if self.bytes.len() > MOST {
+            self.broken = Some("it does not stop sending");
+        }
+    }
+
+    /// Why nothing more is read.
+    pub(super) fn broken(&self) -> Option<&'static str> {
+        self.broken
+    }
+
+    /// The next whole answer.
+    pub(super) fn next(&mut self) -> Option<Answer> {
+        if self.broken.is_some() {
+            return None;
+        }
+        let head = self.bytes.get(..self.bytes.len().min(2)).unwrap_or_default();
+        if head.iter().any(|byte| *byte != 0xFF) {
+            self.broken = Some("bytes that are no answer");
+            return None;
+        }
+        let &[_, _, id, length, ..] = self.bytes.as_slice() else {
+            return None;
+        };
+        if id == 0xFF || length < 2 {
+            self.broken = Some("bytes that are no answer");
+            return None;
+        }
+        let whole = usize::from(length) + 4;
+        let frame = self.bytes.get(..whole)?;
+        let (body, sum) = (&frame[2..whole - 1], frame[whole - 1]);
+        if checksum(body) != sum {
+            self.broken = Some("checksum error");
+            return None;
+        }
+        // One byte of checksum lets one in 256 answers pass that was cut off and goes on with the next one. Such an answer
+        // has the head of the next one in it, or ends in the middle of it.
+        let behind = self.bytes.get(whole..).unwrap_or_default();
+        if behind.iter().take(2).any(|byte| *byte != 0xFF) || body.windows(4).any(is_head) {
+            self.broken = Some("bytes that are no answer");
+            return None;
+        }
+        let answer = Answer {
+            id,
+            error: frame[4],
+            parameters: frame[5..whole - 1].to_vec(),
+        };
+        self.bytes.drain(..whole);
+        Some(answer)
+    }
+}
+
+/// Whether an answer can begin like this.
+fn is_head(bytes: &[u8]) -> bool {
+    matches!(bytes, [0xFF, 0xFF, id, length] if *id < EVERY && (2..=LONGEST).contains(length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn whole(id: u8, parameters: &[u8]) -> Vec<u8> {
+        let mut bytes = instruction(id, Instruction::Read, parameters);
+        // The error byte stands where an instruction has its number.
+        bytes[4] = 0;
+        let last = bytes.len() - 1;
+        bytes[last] = checksum(&bytes[2..last]);
+        bytes
+    }
+
+    #[test]
+    fn what_is_no_whole_answer_gives_none_and_never_panics() {
+        let good = whole(3, &[1, 2, 3]);
+        // Cut off after two of its twelve bytes of registers; the other ten are a whole answer.
+        let mut spliced = whole(3, &[&[1, 2][..], &whole(4, &[7, 8, 9, 10])].concat());
+        let last = spliced.len() - 1;
+        spliced[last] = checksum(&spliced[2..last]);
+        for (name, bytes, answers, broken) in [
+            ("nothing", vec![], 0, None),
+            ("two", [good.clone(), good.clone()].concat(), 2, None),
+            ("half a head", vec![0xFF], 0, None),
+            ("cut", good[..6].to_vec(), 0, None),
+            (
+                "cut, and another",
+                [&good[..6], &good].concat(),
+                0,
+                Some("checksum error"),
+            ),
+            (
+                "noise before",
+                [&[0x13, 0x37][..], &good].concat(),
+                0,
+                Some("bytes that are no answer"),
+            ),
+            (
+                "noise behind",
+                [&good[..], &[0x13]].concat(),
+                1,
+                Some("bytes that are no answer"),
+            ),
+            (
+                "cut, and its checksum fits by chance",
+                spliced,
+                0,
+                Some("bytes that are no answer"),
+            ),
+            (
+                "no length",
+                vec![0xFF, 0xFF, 3, 0, 0, 0],
+                0,
+                Some("bytes that are no answer"),
+            ),
+            ("long and never whole", vec![0xFF, 0xFF, 3, 250, 0, 0], 0, None),
+        ] {
+            let mut stream = Answers::default();
+            let mut found = 0;
+            for byte in bytes {
+                stream.push(&[byte]);
+                while stream.next().is_some() {
+                    found += 1;
+                }
+            }
+            assert_eq!((found, stream.broken()), (answers, broken), "{name}");
+        }
+        let mut random = fastrand::Rng::with_seed(30);
+        for _ in 0..2_000 {
+            let mut stream = Answers::default();
+            let bytes: Vec<u8> = std::iter::repeat_with(|| {
+                random
+                    .choice([0xFF, 0xFF, 0, 2, 3, 8, random.clone().u8(..)])
+                    .unwrap_or(0)
+            })
+            .take(64)
+            .collect();
+            stream.push(&bytes);
+            while stream.next().is_some() {}
+        }
+    }
+}
