@@ -59,7 +59,11 @@ fn forms_mean_the_same_through_every_way_in() {
             json!({"ms": 1, "hard": true}),
             With(json!({"held_ms": 1}), &["hard"]),
         ),
-        ("brake", json!({"ms": "x"}), With(json!({"held_ms": 200}), &["ms"])),
+        (
+            "brake",
+            json!({"ms": "x"}),
+            With(json!({"held_ms": 200}), &["ms"]),
+        ),
         (
             "set_mark",
             json!({"mss": 5}),
