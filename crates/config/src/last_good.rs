@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::OURS;
-use super::layers::{Layer, LayerState};
 use super::merge::lookup;
 use super::paths::Xdg;
 use super::text;
@@ -23,6 +22,9 @@ const KEPT: [&str; 4] = ["system", "websocket", "logging", "log_level"];
 pub(super) struct LastGood {
     files: BTreeMap<PathBuf, Map<String, Value>>,
 }
+
+/// A file, and its content if it is there.
+pub(super) type Found<'a> = (&'a Path, Option<&'a Map<String, Value>>);
 
 /// The file of the copy.
 pub(super) fn path(xdg: &Xdg) -> PathBuf {
@@ -42,27 +44,26 @@ impl LastGood {
         self.files.get(path)
     }
 
-    /// Takes over the present content of files that are good. Files of other services stay.
-    pub(super) fn update(&mut self, layers: &[Layer]) {
-        for layer in layers {
-            if layer.state == LayerState::Absent {
-                self.files.remove(&layer.path);
-            } else {
-                self.files.insert(layer.path.clone(), kept(layer.written()));
-            }
+    /// Takes over the present content of files that are good; `None`: there is no such file. Files of other services stay.
+    pub(super) fn update<'a>(&mut self, files: impl Iterator<Item = Found<'a>>) {
+        for (path, content) in files {
+            match content {
+                None => self.files.remove(path),
+                Some(content) => self.files.insert(path.to_owned(), kept(content)),
+            };
         }
     }
 
     /// The files that were there, and are not there now, although our section was written in them.
-    pub(super) fn gone<'a>(&'a self, layers: &'a [Layer]) -> impl Iterator<Item = &'a Path> {
-        let absent = layers.iter().filter(|layer| layer.state == LayerState::Absent);
-        let had_ours = |layer: &&Layer| {
-            let kept = self.of(&layer.path);
+    pub(super) fn gone<'a>(&self, files: impl Iterator<Item = Found<'a>>) -> impl Iterator<Item = &'a Path> {
+        let absent = files.filter(|(_, content)| content.is_none());
+        let had_ours = |path: &&Path| {
+            let kept = self.of(path);
             let ours = kept.and_then(|kept| lookup(kept, &["PHAL", OURS])?.as_object());
             // `enabled` is the switch of the Python plugin.
             ours.is_some_and(|ours| ours.keys().any(|key| key != "enabled"))
         };
-        absent.filter(had_ours).map(|layer| layer.path.as_path())
+        absent.map(|(path, _)| path).filter(had_ours)
     }
 }
 

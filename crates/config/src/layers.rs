@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::OURS;
 use super::closed::{BrokenFile, Closed};
 use super::error::{ConfigError, Notice, StandsIn};
-use super::last_good::LastGood;
+use super::last_good::{Found, LastGood};
 use super::merge::{lookup, merge, remove};
 use super::origin::{Origin, dotted};
 use super::paths::{Environment, LayerKind, Xdg, locations};
@@ -46,9 +46,10 @@ impl Layer {
         }
     }
 
-    /// The content of the file, or what stands in for it.
-    pub(super) fn written(&self) -> &Map<String, Value> {
-        &self.written
+    /// The file, and its content if it is there.
+    pub(super) fn found(&self) -> Found<'_> {
+        let content = (self.state != LayerState::Absent).then_some(&self.written);
+        (&self.path, content)
     }
 }
 
@@ -171,8 +172,8 @@ impl Stack {
         }
         if previous.is_none() {
             let copies = copies.unwrap_or_else(|| LastGood::read(xdg));
-            let gone = copies.gone(&layers).map(|path| Notice::Gone(path.to_owned()));
-            notices.extend(gone);
+            let gone = copies.gone(layers.iter().map(Layer::found));
+            notices.extend(gone.map(|path| Notice::Gone(path.to_owned())));
         }
         let mut stack = Self {
             layers,

@@ -310,7 +310,7 @@ impl Config {
             return None;
         }
         let mut copy = last_good::LastGood::read(&self.xdg);
-        copy.update(layers);
+        copy.update(layers.iter().map(Layer::found));
         let text = serde_json::to_string_pretty(&copy).ok()?;
         Some((last_good::path(&self.xdg), text))
     }

@@ -44,6 +44,9 @@ const HEAD_WAIT: Duration = Duration::from_secs(10);
 /// The largest body that is read.
 const LARGEST: usize = 4 << 20;
 
+/// The protocol's code for headers that differ from the body.
+const HEADER_MISMATCH: i32 = -32020;
+
 /// The header with the id of a session of the legacy era.
 const SESSION: &str = "mcp-session-id";
 
@@ -260,7 +263,12 @@ impl Gate {
         let mut opens = false;
         if parts.method == Method::POST {
             match self.read(&body, is_modern) {
-                Reading::Stops(stops) => return stops.answer().await,
+                Reading::Stops(stops) => {
+                    if is_modern && let Some(answer) = stops.header_mismatch(&parts.headers) {
+                        return answer;
+                    }
+                    return stops.answer().await;
+                }
                 Reading::Refused { id, why } => {
                     let status = if is_modern {
                         StatusCode::BAD_REQUEST
@@ -359,9 +367,9 @@ impl Gate {
                     if stops && is_modern && arrival::version(&message).is_none() {
                         arrival::introduce(&mut message);
                     }
-                    checked(message, true, stops)
+                    checked(message, is_modern, true, stops)
                 }
-                Arrival::Other(message) => checked(message, false, false),
+                Arrival::Other(message) => checked(message, is_modern, false, false),
             };
         }
         // A batch, which the protocol had for one version. The library does not take it, but the stops in it count.
@@ -422,6 +430,20 @@ struct Stops {
 }
 
 impl Stops {
+    /// The protocol wants headers that say the same as the body. The stop was carried out anyway.
+    fn header_mismatch(&self, headers: &http::HeaderMap) -> Option<Response<Answer>> {
+        let [Err((stop, _))] = self.answers.as_slice() else {
+            return None;
+        };
+        let says = |name: &str, expected: &str| headers.get(name).is_some_and(|value| value == expected);
+        if says("mcp-method", "tools/call") && says("mcp-name", stop.tool.name()) {
+            return None;
+        }
+        let id = stop.id.clone().unwrap_or_default();
+        let why = "the headers Mcp-Method and Mcp-Name differ from the body; the stop was carried out";
+        Some(json(StatusCode::BAD_REQUEST, &refused(&id, HEADER_MISMATCH, why)))
+    }
+
     async fn answer(self) -> Response<Answer> {
         let mut answers = Vec::new();
         for answer in self.answers {
@@ -451,9 +473,11 @@ impl Stops {
 
 /// Refuses a request that the door knows and whose params the library cannot read. The library would say that there is no such
 /// method.
-fn checked(message: Value, is_call: bool, stops: bool) -> Reading {
+fn checked(message: Value, is_modern: bool, is_call: bool, stops: bool) -> Reading {
     let method = message["method"].as_str().unwrap_or_default();
-    if let Some(why) = arrival::ill_formed(method)
+    // The modern era has no `initialize`.
+    if !(is_modern && method == "initialize")
+        && let Some(why) = arrival::ill_formed(method)
         && let Some(id) = message.get("id").filter(|id| id.is_string() || id.is_number())
         && let Ok(ClientJsonRpcMessage::Request(request)) = serde_json::from_value(message.clone())
         && matches!(request.request, ClientRequest::CustomRequest(_))

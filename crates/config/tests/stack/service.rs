@@ -195,7 +195,7 @@ fn a_wrong_service_key_is_explained() {
         ),
         (
             json!({"grace_sm": 1}),
-            ".grace_sm: unknown key (did you mean \"grace_ms\"?); accepted: answer_as_phal, confirm_ms, default_timeout_ms, drain_ms",
+            ".grace_sm: unknown key (did you mean \"grace_ms\"?); accepted: answer_as_phal, confirm_ms, default_timeout_ms, doors, drain_ms",
         ),
         (
             json!({"operator-tools": true}),
