@@ -27,9 +27,12 @@ impl Essential {
 }
 
 impl Drop for Essential {
+    #[allow(
+        clippy::print_stderr,
+        reason = "the log may be what has panicked; stderr goes to the service's log, too"
+    )]
     fn drop(&mut self) {
         if std::thread::panicking() {
-            // The log may be what has panicked; stderr goes to the service's log, too.
             eprintln!(
                 "{} has panicked: this process ends, so that its machine is stopped",
                 self.0

@@ -481,6 +481,17 @@ impl<L: Link> Remote<L> {
         }
     }
 
+    /// What a stop says of a robot that was never seen: nothing was begun that could go on.
+    ///
+    /// # Errors
+    /// The robot is there, and reads other types than are spoken here.
+    pub(super) fn unseen(&self) -> Result<(), ActionError> {
+        match self.shared.refusal() {
+            Some(refusal @ RosError::OtherType { .. }) => Err(self.failed(refusal)),
+            _ => Ok(()),
+        }
+    }
+
     fn deaf(&self) -> ActionError {
         let other = self.link().and_then(|link| link.fits().err());
         match self

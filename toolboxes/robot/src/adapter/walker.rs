@@ -174,17 +174,15 @@ impl<W: Walker> Adapter for W {
     }
 
     fn halt(&self, subsystems: &[Subsystem], emergency: bool) -> Result<(), ActionError> {
-        let heard = || match emergency {
-            true => self.remote().heard(),
-            // Nothing was begun that could go on.
-            false => Ok(()),
-        };
         let Some((link, concerned, stands)) = self.remote().halt(subsystems, emergency) else {
-            return heard();
+            return self.remote().unseen();
         };
         let stopped = self.stop(link, &concerned, emergency);
         let sent = stands.and(stopped).map_err(|error| self.remote().failed(error));
-        sent.and_then(|()| heard())
+        match emergency {
+            true => sent.and_then(|()| self.remote().heard()),
+            false => sent,
+        }
     }
 
     fn reset(&self) -> Result<(), ActionError> {

@@ -19,7 +19,10 @@ const AGAIN: Duration = Duration::from_millis(20);
 ///
 /// The library matches by name and quality alone: a reader of another type counts as matched, and hears nothing.
 #[derive(Clone, Default)]
-pub(super) struct Matched(Arc<Mutex<HashMap<GUID, HashMap<GUID, Option<String>>>>>);
+pub(super) struct Matched(Arc<Mutex<HashMap<GUID, Theirs>>>);
+
+/// The endpoints of others by their id, with the type of their topic once it is known.
+type Theirs = HashMap<GUID, Option<String>>;
 
 impl Matched {
     /// The peers of an endpoint of ours, whose topic has this type in DDS.

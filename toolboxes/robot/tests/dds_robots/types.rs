@@ -1,4 +1,4 @@
-//! A velocity reaches somebody who reads its type, or the call fails.
+//! A velocity reaches a reader of its type, or the call fails.
 
 use std::collections::BTreeSet;
 
@@ -70,7 +70,7 @@ fn a_velocity_has_the_type_that_the_robot_reads() {
 }
 
 #[test]
-fn a_velocity_that_nobody_can_read_fails_and_adds_no_type() {
+fn a_velocity_that_no_reader_understands_fails_and_adds_no_type() {
     let rows = [
         ("k1_topics_text", json!({}), "std_msgs/String"),
         ("k1_topics_both", json!({}), "velocity_type"),

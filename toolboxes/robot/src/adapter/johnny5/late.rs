@@ -19,7 +19,7 @@ use crate::servo::{LISTENS, Port, Register, ServoError, Wire};
 struct World {
     bus: Bus,
     now: Instant,
-    /// When somebody stops the robot.
+    /// When the robot is stopped.
     stop_at: Instant,
     hurry: Arc<AtomicBool>,
 }
@@ -139,7 +139,7 @@ fn delivery(random: &mut fastrand::Rng, seed: u64) -> Delivery {
         .foreign(foreign)
 }
 
-/// One run: a movement and questions, until somebody stops it.
+/// One run: a movement and questions, until it is stopped.
 fn run(seed: u64, shown: &mut Shown) {
     let mut random = fastrand::Rng::with_seed(seed);
     let ids: Vec<u8> = (1..=if random.bool() { 6 } else { 11 }).collect();

@@ -52,7 +52,7 @@ impl Johnny5 {
     }
 
     /// Writes what was measured last: each end that was felt becomes a limit in the servo; the other limits stay as they
-    /// are. Measures nothing, so that somebody can look at the ends before.
+    /// are. Measures nothing, so that a person can look at the ends before.
     pub(super) async fn write_all(
         &self,
         on: Subsystem,

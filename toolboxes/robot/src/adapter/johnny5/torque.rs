@@ -57,7 +57,7 @@ pub(super) fn power(wire: &mut Wire, ids: &[u8]) -> Result<BTreeMap<u8, i64>, Se
 /// Ends the motion of joints, whatever they answer, and holds those with torque at their present position. Returns the
 /// joints that did not say where they are: they have the smallest speed.
 ///
-/// A joint slows down before it is asked: an answer may come long after the joint could have met somebody.
+/// A joint slows down before it is asked: an answer may come long after the joint could have hurt a person.
 pub(super) fn hold(wire: &mut Wire, ids: &[u8]) -> Result<Vec<u8>, ServoError> {
     wire.slow(ids, CREEP)?;
     let states = wire.states(ids)?;
