@@ -99,7 +99,8 @@ impl Api {
                     (head, data)
                 };
                 if let Some(head) = head {
-                    self.answer(&Request::of_stop(head, data, received), &answer).await;
+                    self.answer(&Request::of_stop(head, data, received), &answer)
+                        .await;
                 }
             }
         }
