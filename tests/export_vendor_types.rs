@@ -102,6 +102,7 @@ fn exports() -> Value {
 }
 
 /// Toolbox, name, argument schema, output schema: plain, recursive, odd and nearly empty ones, and those that are shipped.
+#[allow(clippy::unwrap_used, reason = "a test helper that fails fails the test")]
 fn tools() -> Vec<(String, String, Value, Value)> {
     let odd = odd_tools().into_iter();
     let mut tools: Vec<_> = odd

@@ -350,7 +350,7 @@ fn configured_rules_come_first_and_no_rule_holds_a_stop() {
     runs(&mut stage.client, &wave(), Some(&token));
     // Words in the arguments approve nothing.
     let mut words = wave();
-    words["confirm"] = token;
+    words["fail_at"] = token;
     waits(&mut stage.client, &words, None);
     let stopped = voice.ask("ovos.tools.stop", &json!({}));
     assert_eq!(stopped["toolboxes"][0]["ok"], true, "{stopped}");
@@ -416,7 +416,7 @@ fn a_stop_is_lifted_only_by_those_who_may() {
             let mut stage = stage_with(&keys, simulated);
             let stopped = stage.client.ask("ovos.tools.stop", &json!({}));
             let stop_id = stopped["toolboxes"][0]["stop_id"].clone();
-            let satellite = Client::connect(stage.scene.port).as_satellite("kitchen");
+            let satellite = Client::connect(stage.scene.port).via_satellite("kitchen");
             for mut client in [stage.door("mcp"), stage.door("console"), satellite] {
                 for toolbox_id in ["testbed", "all"] {
                     let resume = json!({ "toolbox_id": toolbox_id, "stop_id": stop_id });

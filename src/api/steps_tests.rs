@@ -73,8 +73,8 @@ fn what_is_wrong_with_a_run_is_named() {
             "step 'a': 'args' must be an object, got [1]",
         ),
         (
-            with("args", json!(null)),
-            "step 'a': 'args' must be an object, got null",
+            with("args", json!("a cup")),
+            "step 'a': 'args' must be an object, got \"a cup\"",
         ),
         (
             with("after", json!("b")),

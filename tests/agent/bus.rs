@@ -157,7 +157,7 @@ fn an_agent_does_for_a_satellite_only_what_the_satellite_may_do() {
         let mut stage = Stage::with_policy(&json!([rule]));
         let model = Model::new(vec![wave(), finish(), wave(), finish(), wave(), finish()]);
         let _agent = waiting(&stage, &model);
-        let mut satellite = Client::connect(stage.scene.port).as_satellite("kitchen");
+        let mut satellite = Client::connect(stage.scene.port).via_satellite("kitchen");
         let answer = run(&mut satellite, &json!({"goal": "wave"}));
         let error = answer["error"].as_str().unwrap_or_default();
         match refused {

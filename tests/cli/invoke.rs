@@ -19,15 +19,15 @@ async fn call(arguments: &[&str], answer: Value) -> (Ran, Value) {
 #[tokio::test]
 async fn the_request_has_the_keys_of_the_arguments() {
     for (arguments, expected) in [
-        (&["--call-id", "c"][..], json!({"name": "add", "args": {}, "call_id": "c", "content": "path"})),
+        (&["--call-id", "c"][..], json!({"name": "add", "args": {}, "call_id": "c", "detail": true, "content": "path"})),
         (
             &["a=1", "b=x y", "--call-id", "c"],
-            json!({"name": "add", "args": {"a": 1, "b": "x y"}, "call_id": "c", "content": "path"}),
+            json!({"name": "add", "args": {"a": 1, "b": "x y"}, "call_id": "c", "detail": true, "content": "path"}),
         ),
         (
             &[r#"{"a": 123456789012345678901234567890}"#, "--call-id", "c", "--toolbox", "math"],
             serde_json::from_str(
-                r#"{"name": "add", "args": {"a": 123456789012345678901234567890}, "call_id": "c", "content": "path",
+                r#"{"name": "add", "args": {"a": 123456789012345678901234567890}, "call_id": "c", "detail": true, "content": "path",
                     "toolbox_id": "math"}"#,
             )
             .unwrap(),

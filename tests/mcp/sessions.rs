@@ -277,7 +277,8 @@ impl Http {
         }
         if self.is_modern {
             // What a test sends may be no JSON for us.
-            let call = || json!({"method": "tools/call"});
+            let named = || body.split(r#""name":""#).nth(1)?.split('"').next();
+            let call = || json!({"method": "tools/call", "params": {"name": named()}});
             let request: Value = serde_json::from_str(body).unwrap_or_else(|_| call());
             let asked = request["method"].as_str().unwrap();
             head += &format!("MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {asked}\r\n");

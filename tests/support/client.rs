@@ -65,7 +65,7 @@ impl Client {
     }
 
     /// Sends as a hub passes on what a satellite of this name sends.
-    pub(crate) fn as_satellite(mut self, name: &str) -> Self {
+    pub(crate) fn via_satellite(mut self, name: &str) -> Self {
         self.peer = Some(format!("{name}::1"));
         self
     }

@@ -141,7 +141,7 @@ fn a_rule_keeps_satellites_from_having_conversations_joined() {
             .then_some(())
     });
     let request = json!({"dialect": "hume", "chat_id": "c7"});
-    let mut satellite = Client::connect(stage.scene.port).as_satellite("kitchen");
+    let mut satellite = Client::connect(stage.scene.port).via_satellite("kitchen");
     let answer = satellite.ask("ovos.tools.voice.join", &request);
     let error = answer["error"].as_str().unwrap();
     assert!(

@@ -19,7 +19,6 @@ pub type Stopping = Shared<BoxFuture<'static, Answer>>;
 impl Door {
     /// Carries out a stop at once, before this returns. What it comes to is an answer that several may wait for; the stop is
     /// followed to its end even if none does.
-    #[must_use]
     pub fn stopping(self: &Arc<Self>, tool: StopTool) -> Stopping {
         let door = Arc::clone(self);
         let stopping = async move { stop(tool, &door).await }.boxed().shared();

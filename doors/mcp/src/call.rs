@@ -82,7 +82,12 @@ pub(crate) async fn call(
     if let Some(confirm) = door::confirm(&answer) {
         return Came::Waits(confirm);
     }
-    let mut result = results::result(door, tool, Answer::of(tool, &answer));
+    let mut result = results::result(
+        &door.results,
+        door.config.result_bytes,
+        tool,
+        Answer::of(tool, &answer),
+    );
     result
         .content
         .extend(content::blocks(&door.content, &answer.data).await);

@@ -8,7 +8,6 @@ use parking_lot::Mutex;
 use rmcp::model::{CallToolResult, ContentBlock, Resource};
 
 use crate::answer;
-use crate::shared::Door;
 
 /// How many whole results are kept, and how many bytes of them.
 const MOST: usize = 16;
@@ -42,10 +41,14 @@ impl Results {
     }
 }
 
-/// Converts an answer for a client. One that is too long is shortened and says so; its whole is linked.
-pub(crate) fn result(door: &Door, tool: &Registered, mut answer: Answer) -> CallToolResult {
-    let Some(short) = shorten(tool, &answer.data, door.config.result_bytes) else {
-        let most = door.config.result_bytes;
+/// Converts an answer for a client. One of more than `most` bytes is shortened and says so; its whole is kept, and linked.
+pub(crate) fn result(
+    results: &Results,
+    most: usize,
+    tool: &Registered,
+    mut answer: Answer,
+) -> CallToolResult {
+    let Some(short) = shorten(tool, &answer.data, most) else {
         if answer.text.len() > most {
             let end = answer.text.floor_char_boundary(most);
             answer.text = format!("{}... ({} bytes in all)", &answer.text[..end], answer.text.len());
@@ -54,14 +57,14 @@ pub(crate) fn result(door: &Door, tool: &Registered, mut answer: Answer) -> Call
     };
     let whole = answer.data.to_string();
     answer.text = if answer.failed {
-        answer.text[..answer.text.floor_char_boundary(door.config.result_bytes)].to_owned()
+        answer.text[..answer.text.floor_char_boundary(most)].to_owned()
     } else {
         short.value.to_string()
     };
     answer.data = short.value;
     let mut result = answer::result(answer);
     let mut remark = short.remark;
-    let link = door.results.keep(whole);
+    let link = results.keep(whole);
     if link.is_some() {
         remark.push_str(" The whole is the linked resource.");
     }

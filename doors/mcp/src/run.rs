@@ -87,7 +87,12 @@ pub(crate) async fn run(
         Ok(answer) => answer,
         Err(failed) => return failed,
     };
-    let mut result = results::result(door, &tool, shown(&tool, &steps, &answer));
+    let mut result = results::result(
+        &door.results,
+        door.config.result_bytes,
+        &tool,
+        shown(&tool, &steps, &answer),
+    );
     let reports = answer.data.get("steps").and_then(Value::as_array);
     for report in reports.into_iter().flatten().filter_map(Value::as_object) {
         result

@@ -43,7 +43,8 @@ fn a_pilot_who_takes_over_from_a_return_is_left_alone_too() {
             "it ended {} s later",
             paused.time() - then
         );
-        // The pilot lands it and waits with the motors on.
+        // The pilot lands it, later than the takeover, and waits with the motors on.
+        paused.pass(0.1).await;
         paused.fake.lock().vehicle.set_mode(Mode::Land, Cause::Pilot);
         paused.pass(60.0).await;
         let sent = paused.commands_since(then + 0.01);

@@ -23,7 +23,7 @@ fn good() -> String {
 
 /// Writes the copy, as the service does after a start with good files.
 fn keep(machine: &Machine) {
-    let (path, text) = machine.load().unwrap().last_good().expect("every file is good");
+    let (path, text) = machine.load().unwrap().last_good().unwrap();
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, text).unwrap();
 }
@@ -33,8 +33,11 @@ fn replace(path: &Path, with: &str) {
     fs::write(path, with).unwrap();
 }
 
-/// Ways to break a good file, and what is said of it.
-const BREAKS: [(&str, fn(&Path)); 12] = [
+/// What is said of a broken file, and what breaks it.
+type Break = (&'static str, fn(&Path));
+
+/// Ways to break a good file.
+const BREAKS: [Break; 12] = [
     ("EOF while parsing", |path| {
         let text = fs::read_to_string(path).unwrap();
         replace(path, text.strip_suffix('}').unwrap());

@@ -35,6 +35,16 @@ struct AssembleArgs {
     spin: bool,
     /// Timeout of each action, in milliseconds.
     timeout_ms: Option<u64>,
+    /// How far the machine is to turn, in degrees. This and what follows are for clients that count; no motor obeys them.
+    deg: Option<f64>,
+    /// Where it is to drive.
+    direction: Option<String>,
+    /// How far it is to drive, in metres.
+    distance: Option<f64>,
+    /// How fast it is to drive, in metres per second.
+    speed: Option<f64>,
+    /// How long it is to drive, in seconds.
+    duration: Option<f64>,
 }
 
 impl Default for AssembleArgs {
@@ -52,6 +62,11 @@ impl Default for AssembleArgs {
             ignore_cancel: false,
             spin: false,
             timeout_ms: None,
+            deg: None,
+            direction: None,
+            distance: None,
+            speed: None,
+            duration: None,
         }
     }
 }

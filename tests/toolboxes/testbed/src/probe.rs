@@ -237,7 +237,7 @@ fn grown(number: u32, bytes: usize) -> Tool<Testbed> {
     });
     let run = move |_: Context<Testbed>, _: Value| async move { Ok(json!({ "number": number })) };
     Tool::dynamic(&format!("grown_{number}"), Effect::Read, arguments, output, run)
-        .description(&format!("{:.<bytes$}", "Grew on request."))
+        .description(format!("{:.<bytes$}", "Grew on request."))
 }
 
 /// Says which build this is.
