@@ -54,6 +54,8 @@ refuses() { ! waves && grep -q EmergencyStop /run/said; }
 until_it "a running manager" ours systemctl --user is-system-running
 ours "$program" install-service "$@" >/run/said 2>&1 || fail "install-service failed"
 until_it "active" ours systemctl --user is-active ovos-tools
+# A simulator is off until it is asked for.
+ours "$program" enable robot >/run/said 2>&1 || fail "enable robot failed"
 until_it "waving" waves
 ours "$program" stop >/run/said 2>&1 || fail "the emergency stop failed"
 before=$(main_pid)

@@ -22,7 +22,24 @@ impl Api {
                 format!(": toolbox '{id}' is not loaded; {loaded}{starting}")
             }
             (None, None) if !self.starting().is_empty() => self.starting().to_owned(),
-            (None, None) => other_name(snapshot, name),
+            (None, None) => {
+                let other = other_name(snapshot, name);
+                if other.is_empty() { self.off() } else { other }
+            }
+        }
+    }
+
+    /// The text about toolboxes that are off: what they would offer is not known, so the tool may be one of theirs.
+    fn off(&self) -> String {
+        let off = self.toolboxes.off();
+        match &*off {
+            [] => String::new(),
+            [one] => format!(": {}", shorten_text(&one.reason, MAX_REASON)),
+            [first, ..] => {
+                let ids: Vec<&str> = off.iter().map(|off| off.toolbox_id.as_str()).collect();
+                let reason = shorten_text(&first.reason, MAX_REASON);
+                format!(": the toolboxes {} are off: {reason}", ids.join(", "))
+            }
         }
     }
 
