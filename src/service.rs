@@ -265,8 +265,9 @@ impl Running {
         );
         bridge.connect_router(&router);
         if let Some(link) = own_bus.link() {
-            let router = router.clone();
-            link.overtake(move |text| router.overtakes(text));
+            // The router reaches the link through the bus client: if the link held the router, neither would ever be dropped.
+            let router = Arc::downgrade(&router);
+            link.overtake(move |text| router.upgrade().is_some_and(|router| router.overtakes(text)));
         }
         let running = Self {
             config,

@@ -16,6 +16,7 @@ mod support {
     pub(crate) mod service;
 }
 
+use rustix::process::Signal;
 use serde_json::json;
 use support::client::Client;
 use support::process::{DEADLINE, Process};
@@ -61,6 +62,13 @@ fn auto_opens_a_bus_where_there_is_none() {
     let mut client = Client::connect(scene.port);
     ready(&mut service, &mut client);
     assert_eq!(client.invoke("ping", &json!({}))["result"]["pong"], true);
+    // A service with a bus of its own ends as completely as any: no private copy of a plugin stays.
+    let own = format!("ovos-tools/ovos-tools-{}", service.pid());
+    let folders = [format!("run/{own}"), format!("cache/{own}")].map(|folder| scene.sandbox.path(&folder));
+    assert!(folders.iter().any(|folder| folder.exists()), "{folders:?}");
+    service.signal(Signal::TERM);
+    assert!(service.end_within(DEADLINE).success(), "{}", service.log());
+    assert!(!folders.iter().any(|folder| folder.exists()), "{folders:?}");
 }
 
 #[test]
