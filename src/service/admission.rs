@@ -1,4 +1,4 @@
-//! Which toolboxes of plugin files are loaded: those that are real, or that somebody has asked for.
+//! Which toolboxes of plugin files are loaded: those that are real, or that were asked for.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};

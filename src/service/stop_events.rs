@@ -1,4 +1,4 @@
-//! Publishes each emergency stop and each resume as an `ovos.tools.event`, whoever asked for it: a client, a tool, the control
+//! Publishes each emergency stop and each resume as an `ovos.tools.event`, from every source: a client, a tool, the control
 //! socket, a signal, the toolbox itself. Read [`publish`].
 
 use std::sync::Arc;

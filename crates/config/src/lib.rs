@@ -289,7 +289,7 @@ impl Config {
         self.stack.closed()
     }
 
-    /// Whether somebody has asked for the toolbox with this id in this plugin file.
+    /// Whether the toolbox with this id in this plugin file was asked for.
     #[must_use]
     pub fn asked(&self, id: &str, plugin: &Path) -> Asked {
         let packaged = self.packaged.iter().any(|folder| plugin.starts_with(folder));
@@ -382,7 +382,7 @@ fn values(settings: &[Setting]) -> BTreeMap<&str, &Value> {
         .collect()
 }
 
-/// Whether somebody has asked for a toolbox.
+/// Whether a toolbox was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asked {
     /// No: it comes with the package, and no section has its id.

@@ -33,7 +33,7 @@ pub struct Door {
     rules: Vec<Rule>,
     own: &'static [&'static str],
     listing: watch::Sender<Arc<Listing>>,
-    /// What was loaded when the list was asked for. Whoever holds the lock asks.
+    /// What was loaded when the list was asked for. The holder of the lock asks.
     loaded: Mutex<Option<Loaded>>,
     /// The calls under way.
     pub calls: Calls,

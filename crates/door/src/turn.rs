@@ -12,7 +12,7 @@ use tokio::sync::watch;
 pub(crate) struct Order {
     next: Arc<AtomicU64>,
     waiting: Arc<AtomicUsize>,
-    /// The requests with smaller numbers do not begin any more, because a stop came after them. Whoever holds the lock sends: what
+    /// The requests with smaller numbers do not begin any more, because a stop came after them. The holder of the lock sends: what
     /// is sent to the service has the order of the numbers.
     stopped: Mutex<u64>,
 }

@@ -16,7 +16,7 @@ pub struct Ending(Vec<(&'static str, Signal)>);
 
 impl Ending {
     /// Listens from now on. A SIGHUP that the program was started to ignore, as `nohup` does, stays ignored. (Scripts start what
-    /// they leave in the background with SIGINT and SIGQUIT ignored; whoever sends one to a server means it.)
+    /// they leave in the background with SIGINT and SIGQUIT ignored; one that is sent to a server is meant.)
     ///
     /// # Errors
     /// The system does not allow a handler.

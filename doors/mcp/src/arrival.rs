@@ -49,7 +49,7 @@ pub(crate) enum Arrival {
 #[derive(Debug, PartialEq)]
 pub(crate) struct Stop {
     pub(crate) tool: StopTool,
-    /// `None` in a notification, which nobody answers.
+    /// `None` in a notification, which has no answer.
     pub(crate) id: Option<Value>,
     /// The version of the protocol that the request names.
     pub(crate) version: Option<String>,

@@ -2,7 +2,7 @@
 //!
 //! A browser lets every page open a websocket to this machine. It says truthfully in `Origin` which page asks, and in
 //! `Host` under which name it reached the bus; a page that rebinds its own name to this machine has both of its own. So
-//! an `Origin` has to be that of the bus, and the `Host` a name that nobody else can own: an address, `localhost`, a
+//! an `Origin` has to be that of the bus, and the `Host` a name that no stranger can own: an address, `localhost`, a
 //! name of this machine, or one that the configuration lists. Read [`Doorkeeper::check`].
 
 use std::net::IpAddr;
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_a_name_that_nobody_else_can_own() {
+    fn a_host_is_a_name_that_no_stranger_can_own() {
         for (host, known) in [
             ("127.0.0.1:8181", true),
             ("127.0.0.1", true),
