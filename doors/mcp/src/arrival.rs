@@ -214,20 +214,12 @@ fn mended(mut message: Value) -> Arrival {
     Arrival::Other(message)
 }
 
-/// Reads the arguments of a call: an object, the text of one, or what stands for no arguments.
+/// Reads the arguments of a call as every door does.
 fn arguments(given: Option<&Value>) -> Result<Object, String> {
-    let wrong = |given: &Value| format!("arguments: expected an object, got {}", short(given));
-    match given {
-        None => Ok(Object::new()),
-        Some(Value::Object(arguments)) => Ok(arguments.clone()),
-        Some(empty) if is_empty(empty) => Ok(Object::new()),
-        Some(Value::String(text)) => match serde_json::from_str(text) {
-            Ok(Value::Object(arguments)) => Ok(arguments),
-            Ok(inner) if is_empty(&inner) => Ok(Object::new()),
-            _ => Err(wrong(&json!(text))),
-        },
-        Some(other) => Err(wrong(other)),
-    }
+    client::read_arguments(given).map_err(|_| {
+        let found = short(given.unwrap_or(&Value::Null));
+        format!("arguments: expected an object, got {found}")
+    })
 }
 
 /// Whether a value is what some languages write for an empty object.
