@@ -97,13 +97,13 @@ pub(crate) fn rows(table: &mut Table) -> io::Result<()> {
         table.goal(
             format!("  PSS of {} ({} processes)", fleet.name, idle.processes),
             format!("{:.1} MB", idle.pss),
-            format!("< {:.0} MB", fleet.pss),
+            &format!("< {:.0} MB", fleet.pss),
             idle.pss < fleet.pss,
         );
         table.goal(
             "    its processor time, of one core",
             format!("{:.2} %", idle.percent),
-            format!("< {:.1} %", fleet.percent),
+            &format!("< {:.1} %", fleet.percent),
             idle.percent < fleet.percent,
         );
     }

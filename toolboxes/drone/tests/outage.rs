@@ -230,9 +230,9 @@ fn a_simulator_that_no_call_asks_for_stands_still() {
     };
     let backend = |state: &str| {
         let events = rig.harness.events();
-        events
-            .iter()
-            .any(|event| event.kind == "backend" && event.data["state"] == state)
+        events.iter().any(|event| {
+            event.kind == "backend" && event.data.as_ref().is_some_and(|data| data["state"] == state)
+        })
     };
     // In the air it is needed, however long nothing is asked.
     rig.take_off(3.0);
