@@ -23,8 +23,8 @@ robot)
     filter='package(robot) + package(feetech-sim)'
     ;;
 service)
-    tests='-p ovos-tools-engine -p ovos-tools-bus -p ovos-tools --test service_* --test plugin_* --test process_isolation --test in_process'
-    filter='package(ovos-tools-engine) + package(ovos-tools-bus) + (package(ovos-tools) & binary(/^(service_|plugin_|process_isolation$|in_process$)/))'
+    tests='-p ovos-tools-engine -p ovos-tools-bus -p ovos-tools --test service_* --test process_isolation'
+    filter='package(ovos-tools-engine) + package(ovos-tools-bus) + (package(ovos-tools) & binary(/^(service_|process_isolation$)/))'
     ;;
 '') sed -n '2s/^# //p' "$0" >&2; exit 2 ;;
 *) tests= ;;

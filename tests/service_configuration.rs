@@ -237,14 +237,14 @@ fn a_wrong_section_leaves_its_toolbox_as_it_was() {
     let mut stage = Stage::new(&json!({}));
     let tools = |client: &mut Client| client.ask("ovos.tools.list", &json!({}))["tools"].clone();
     let before = tools(&mut stage.client);
-    let wrong = json!({ "PHAL": { "ovos-phal-plugin-tools": { "testbed": { "isolation": "nowhere" } } } });
+    let wrong = json!({ "PHAL": { "ovos-phal-plugin-tools": { "testbed": { "allow_sha256": "nowhere" } } } });
     stage.scene.configure(&json!({}), &wrong);
     stage.client.send("configuration.updated", &json!({}));
     until_logged(&mut stage.service, "the configuration changed");
     let reloaded = stage.client.ask("ovos.tools.reload", &json!({ "detail": true }));
     let failed = reloaded["failed"].to_string();
     assert!(
-        failed.contains("isolation") && failed.contains("nowhere"),
+        failed.contains("allow_sha256") && failed.contains("nowhere"),
         "{reloaded}"
     );
     assert_eq!(greeting(&mut stage.client), "hello");

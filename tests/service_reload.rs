@@ -28,17 +28,14 @@ use std::thread;
 
 use serde_json::{Value, json};
 use support::client::Client;
-use support::scene::{Scene, isolation, ready};
+use support::scene::{Scene, ready};
 use support::service::{BusKind, testbed_plugins};
 use support::versions::builds;
 
 const SEED: u64 = 0x000b_0550_0106;
 const CLIENTS: usize = 4;
 
-/// Fewer if toolboxes run inside the service, which never unloads libraries.
-fn changes() -> usize {
-    if isolation() == "process" { 100 } else { 40 }
-}
+const CHANGES: usize = 100;
 
 /// The plugin folder and its files.
 struct Shelf {
@@ -164,7 +161,7 @@ fn a_new_copy_has_not_reported_its_backend() {
 fn a_hundred_changes_under_load() {
     let builds = builds();
     let dup = fs::read(testbed_plugins().join("testbed_dup.so")).unwrap();
-    let scene = Scene::new(&json!({ "max_generations": 128 }));
+    let scene = Scene::new(&json!({}));
     let mut shelf = Shelf::new(&scene);
     shelf.put("testbed.so", &builds[0].1);
     let _bus = scene.bus(BusKind::Embedded);
@@ -187,7 +184,7 @@ fn a_hundred_changes_under_load() {
         let mut random = fastrand::Rng::with_seed(SEED);
         // The callers end also if a change fails.
         let _over = SetOnDrop(&over);
-        for change in 0..changes() {
+        for change in 0..CHANGES {
             let what = random.u8(..4);
             match what {
                 // The next build, which also repairs a broken file.
@@ -250,7 +247,7 @@ fn a_hundred_changes_under_load() {
     assert_eq!(status["calls"], json!([]), "nothing is left under way");
     println!(
         "{} changes, {replaced} of them replacements, met {calls} calls",
-        changes()
+        CHANGES
     );
 }
 

@@ -25,7 +25,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use support::client::Client;
 use support::process::Process;
-use support::scene::{Scene, assert_halted, assert_still, isolation, ready};
+use support::scene::{Scene, assert_halted, assert_still, ready};
 use support::service::{BusKind, testbed_plugins};
 
 /// The time limit of a shutdown.
@@ -263,7 +263,7 @@ fn process_of_testbed(client: &mut Client) -> Option<u64> {
     let status = client.ask("ovos.tools.status", &json!({}));
     let toolboxes = status["toolboxes"].as_array().unwrap();
     let testbed = toolboxes.iter().find(|it| it["toolbox_id"] == "testbed").unwrap();
-    assert_eq!(testbed["isolation"], isolation());
+    assert_eq!(testbed["isolation"], "process");
     testbed["pid"].as_u64()
 }
 

@@ -74,7 +74,7 @@ fn measure() -> io::Result<Option<Door>> {
         return Ok(None);
     };
     let bus = Bus::start(BusKind::Embedded);
-    let _service = bus.service(&json!({"isolation": "in_process"}));
+    let _service = bus.service(&json!({}));
     let sandbox = sandbox(&bus)?;
     let question = Question::invoke("add", &json!({"a": 20, "b": 22}));
     let door = || command(&program, &bus, &sandbox);

@@ -112,7 +112,7 @@ fn weigh(table: &mut Table, python: &Path) -> io::Result<()> {
         wire.send(question.request.as_bytes())?;
         right(&wire.until(&question.answer, <[u8]>::to_vec)?)?;
         let pid = peer.process.pid();
-        let (below, processes) = memory::below(pid, None);
+        let (below, processes) = memory::below(pid);
         Ok((memory::own(pid), below, processes))
     };
     let (service, program, processes) = weigh(ours(&bus, python))?;

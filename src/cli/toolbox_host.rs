@@ -25,9 +25,6 @@ struct Task {
     /// Load this file, say on stdout what is in it, and end
     #[arg(long, value_name = "FILE")]
     probe: Option<PathBuf>,
-    /// Load and open this file, say on stdout everything that is wrong with it, and end
-    #[arg(long, value_name = "FILE")]
-    inspect: Option<PathBuf>,
     /// Host this file for a service whose data and control sockets are stdin and stdout
     #[arg(long, value_name = "FILE")]
     serve: Option<PathBuf>,
@@ -39,15 +36,12 @@ struct Task {
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
     let Task {
         probe,
-        inspect,
         serve,
         safe_stop,
     } = &arguments.task;
     let confine = arguments.confine.as_deref();
     if let Some(file) = probe {
         host::probe::child_main(file)
-    } else if let Some(file) = inspect {
-        host::inspect::child_main(file)
     } else if let Some(file) = serve {
         host::serve::child_main(file, confine)
     } else if let Some(file) = safe_stop {

@@ -61,7 +61,6 @@ pub(super) fn manager_settings(
             },
             memory_mb: section.limits.memory_mb,
             reading,
-            needs_process: section.needs_process.as_ref().map(ToString::to_string),
             ..Configured::default()
         })
     };
@@ -83,7 +82,6 @@ pub(super) fn manager_settings(
     Ok(Settings {
         stage_dirs: service.stage_dirs.clone(),
         content_dir: Some(service.content_dir()),
-        max_generations: service.max_generations,
         max_failures: service.max_failures,
         drain: service.drain,
         config: Arc::new(section),

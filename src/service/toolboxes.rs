@@ -485,7 +485,7 @@ impl Bridge {
             ToolboxStatus {
                 toolbox_id: toolbox.id.to_string(),
                 state: state.to_owned(),
-                isolation: toolbox.isolation.as_str().to_owned(),
+                isolation: "process".to_owned(),
                 pid: toolbox.toolbox.pid(),
                 restarts: toolbox.restarts,
                 last_death: toolbox.last_death.clone(),

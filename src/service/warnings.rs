@@ -70,15 +70,7 @@ fn sections(id: &str, section: &Section, installed: &Installed, found: &mut Vec<
         }
         return;
     }
-    let host_keys = [
-        "enabled",
-        "isolation",
-        "limits",
-        "confine",
-        "tools",
-        "allow_sha256",
-        "env",
-    ];
+    let host_keys = ["enabled", "limits", "confine", "tools", "allow_sha256", "env"];
     for (_, key) in installed.unchecked.iter().filter(|(owner, _)| owner == id) {
         if let Some(near) = nearest(key, host_keys.map(str::to_owned)) {
             found.push(format!(

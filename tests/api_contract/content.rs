@@ -1,4 +1,4 @@
-//! Content beside a result: what a toolbox returns, and what it must not, in both isolations.
+//! Content beside a result: what a toolbox returns, and what it must not.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -153,11 +153,6 @@ fn every_kind_of_content_arrives_from_a_confined_process() {
     if can_confine() {
         every_kind_arrives(&json!({"confine": {}}));
     }
-}
-
-#[test]
-fn every_kind_of_content_arrives_from_a_toolbox_in_the_service() {
-    every_kind_arrives(&json!({"isolation": "in_process"}));
 }
 
 #[test]

@@ -273,7 +273,7 @@ fn status() -> Value {
     json!({"service": {"version": "0.1.0", "pid": 42, "uptime_ms": 61000, "ready": true},
         "bus": {"url": "ws://127.0.0.1:8181/core", "connected": true},
         "toolboxes": [
-            {"toolbox_id": "math", "state": "live", "isolation": "in_process", "generation": 1, "version": "1.0.0",
+            {"toolbox_id": "math", "state": "live", "isolation": "process", "generation": 1, "version": "1.0.0",
              "path": "/p/libmath.so", "sha256": "00", "tools": 5, "latched": false, "restarts": 0},
             {"toolbox_id": "robot", "state": "live", "isolation": "process", "generation": 3, "version": "0.2.0",
              "path": "/p/librobot.so", "sha256": "00", "tools": 9, "latched": true, "stop_id": "s-7",
@@ -293,10 +293,10 @@ async fn status_shows_stops_and_running_calls() {
 ovos-tools 0.1.0 · process 42 · up 61 s · ready
 bus ws://127.0.0.1:8181/core · connected
 
- TOOLBOX  STATE          TOOLS  VERSION  GENERATION  ISOLATION   RESTARTS  BACKEND
- math     live           5      1.0.0    1           in_process  0         -
- robot    live, stopped  9      0.2.0    3           process     1         simulator
- drone    live           35     0.1.0    1           process     0         simulator: connected
+ TOOLBOX  STATE          TOOLS  VERSION  GENERATION  ISOLATION  RESTARTS  BACKEND
+ math     live           5      1.0.0    1           process    0         -
+ robot    live, stopped  9      0.2.0    3           process    1         simulator
+ drone    live           35     0.1.0    1           process    0         simulator: connected
 robot is in emergency stop: asked on the bus; when it is safe to go on: ovos-tools resume robot s-7
 
  NOT LOADED  FILE     REASON

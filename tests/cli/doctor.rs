@@ -280,7 +280,7 @@ async fn what_a_section_names_is_looked_at() {
     let section = json!({
         "robot": {"ports": {"left": "/dev/null", "right": "/dev/ovos-tools-missing"}, "ros": {"interfaces": ["127.0.0.1", "192.0.2.7"]}},
         "drone": {"mavsdk_server": "/nowhere/mavsdk_server"},
-        "wrong": {"isolation": "nowhere"},
+        "wrong": {"allow_sha256": "nowhere"},
     });
     let machine = Machine::new(vec![ours()]).await;
     fs::write(machine.path("plugins/broken.so"), "no library").unwrap();
@@ -291,7 +291,7 @@ async fn what_a_section_names_is_looked_at() {
         (
             "configuration",
             "broken",
-            "isolation",
+            "allow_sha256",
             "correct the section `wrong`",
         ),
         ("toolbox robot", "good", "may use /dev/null", ""),

@@ -159,7 +159,7 @@ async fn the_configuration_names_its_files_and_hides_secrets() {
         "{}",
         ran.out
     );
-    assert!(line("max_generations").contains("default"), "{}", ran.out);
+    assert!(line("max_failures").contains("default"), "{}", ran.out);
     assert!(line("api_token").contains("(hidden)"), "{}", ran.out);
 
     let ran = run(&["config", "--json", "--config", path]).await;

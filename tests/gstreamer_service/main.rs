@@ -37,8 +37,6 @@ use fixture::FixtureFolder;
 use process::DEADLINE;
 use service_with_bus::ServiceWithBus;
 
-const ISOLATION: host::Isolation = host::Isolation::Process;
-
 const LIVE: &str = "videotestsrc is-live=true ! fakesink";
 
 #[test]

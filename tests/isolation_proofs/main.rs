@@ -31,8 +31,6 @@ mod service;
 #[path = "../support/status.rs"]
 mod status;
 
-const ISOLATION: host::Isolation = host::Isolation::Process;
-
 /// The seed of all random numbers.
 const SEED: u64 = 0x000b_0550_0106;
 

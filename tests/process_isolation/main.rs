@@ -1,10 +1,11 @@
-//! `isolation: process`: the promises of a toolbox's life, and what only a process of its own survives.
+//! The promises of a toolbox's life, and what its process survives.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     reason = "a test that cannot go on fails"
 )]
 
+mod check;
 mod confine;
 #[path = "../support/copies.rs"]
 mod copies;
@@ -16,6 +17,7 @@ mod hostile;
 #[path = "../support/kernel.rs"]
 mod kernel;
 mod lanes;
+mod messages;
 #[path = "../support/misbehaviour.rs"]
 mod misbehaviour;
 mod motion;
@@ -32,8 +34,6 @@ mod rig;
 mod service;
 #[path = "../support/service_with_bus.rs"]
 mod service_with_bus;
-
-const ISOLATION: host::Isolation = host::Isolation::Process;
 
 /// How often a test breaks something: `CRASHES=200 MOMENTS=50` for the long version.
 fn repeated(variable: &str, usually: u64) -> u64 {

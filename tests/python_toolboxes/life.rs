@@ -152,8 +152,7 @@ fn a_service_without_the_program_that_hosts_toolboxes_says_so_also_where_they_ar
 #[test]
 fn a_section_reaches_its_toolbox_whole_and_errors_have_the_texts_of_opm() {
     let section = json!({ "root_path": "/srv", "env": { "OF_THE_SECTION": "1" } });
-    // Where plugins run is nothing to a program.
-    let sections = json!({ "sample-tools": section, "service": { "isolation": "in_process" } });
+    let sections = json!({ "sample-tools": section });
     let mut scene = Scene::start(
         &[SAMPLE],
         &json!({ "interpreter": PYTHON, "alone": true }),

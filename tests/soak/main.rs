@@ -1,5 +1,5 @@
 //! Calls, reloads, crashes, bus restarts and stops, mixed at random, for a while: every call is answered exactly
-//! once, and nothing leaks except the known cost of each copy of an in-process toolbox.
+//! once, and nothing leaks.
 //!
 //! A minute of it is part of every test run; `make soak` runs twenty. `SOAK_SECONDS` is the duration, `SOAK_SEED` the
 //! random seed.
@@ -43,8 +43,6 @@ use std::time::{Duration, Instant};
 use callers::{CALLERS, Pace, Seen, caller};
 use figures::Figures;
 use mix::Stage;
-
-const ISOLATION: host::Isolation = host::Isolation::Process;
 
 fn number(variable: &str, usually: u64) -> u64 {
     std::env::var(variable).map_or(usually, |number| number.parse().unwrap())

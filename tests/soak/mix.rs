@@ -21,13 +21,6 @@ use crate::versions::builds;
 /// Toolboxes that end when their tool is called.
 const CRASHING: [&str; 4] = ["aborts", "segfaults", "exits", "closes_fds"];
 
-/// A toolbox inside the service, of which every copy stays loaded.
-const INSIDE: &str = "inside";
-
-/// The largest cost of a copy of a toolbox inside the service, in KiB. 337 were measured for an empty Rust library
-/// with its standard library; the one here is in C.
-const COPY_KIB: usize = 400;
-
 /// How much more the service may use at the end than at the start. Allocators keep freed memory, more of it with more
 /// threads.
 const SLACK: Held = Held {
@@ -44,7 +37,6 @@ pub(crate) struct Stage {
     client: Client,
     fixtures: FixtureFolder,
     builds: Vec<Vec<u8>>,
-    insides: [Vec<u8>; 2],
     random: fastrand::Rng,
     steps: BTreeMap<&'static str, usize>,
     asked: usize,
@@ -57,16 +49,11 @@ impl Stage {
             let id = format!("\"{fixture}\"");
             fixtures.build_as(fixture, fixture, &[("ID", &id)]);
         }
-        let id = format!("\"{INSIDE}\"");
-        let insides = ["\"1\"", "\"2\""].map(|version| {
-            let path = fixtures.build_as(INSIDE, "well_behaved", &[("ID", &id), ("VERSION", version)]);
-            fs::read(path).unwrap()
-        });
         let builds: Vec<Vec<u8>> = builds().into_iter().map(|(_, content)| content).collect();
         let scene = Scene::new(&json!({}));
         scene.configure(
-            &json!({ "max_failures": 0, "max_generations": 4096, "on_bus_loss_ms": 60_000, "operator_tools": true }),
-            &json!({ "PHAL": { "ovos-phal-plugin-tools": { INSIDE: { "isolation": "in_process" } } } }),
+            &json!({ "max_failures": 0, "on_bus_loss_ms": 60_000, "operator_tools": true }),
+            &json!({}),
         );
         let bus = scene.bus(BusKind::Embedded);
         let mut client = Client::connect(scene.port).in_session("mix");
@@ -82,7 +69,6 @@ impl Stage {
                 client,
                 fixtures,
                 builds,
-                insides,
                 random: fastrand::Rng::with_seed(seed),
                 steps: BTreeMap::new(),
                 asked: 0,
@@ -111,8 +97,7 @@ impl Stage {
             0..=6 => self.crash(),
             7 | 8 => self.kill_testbed(),
             9 | 10 => self.replace_testbed(),
-            11 => self.replace_inside(),
-            12..=14 => self.emergency_stop(),
+            11..=14 => self.emergency_stop(),
             15 | 16 => self.cancel(),
             17 | 18 => self.user_stop(),
             _ => self.another_bus(pace),
@@ -192,16 +177,6 @@ impl Stage {
         put(&self.fixtures, "testbed", &self.builds[next]);
         self.all_ready();
         "replacements of testbed"
-    }
-
-    fn replace_inside(&mut self) -> &'static str {
-        let copies = self.steps.get("copies inside the service").copied().unwrap_or(0);
-        put(&self.fixtures, INSIDE, &self.insides[copies % 2]);
-        self.all_ready();
-        let call_id = self.call(INSIDE, "work", &json!({}));
-        let version = self.answer(&call_id)["result"]["version"].clone();
-        assert_eq!(version, (copies % 2 + 1).to_string());
-        "copies inside the service"
     }
 
     fn emergency_stop(&mut self) -> &'static str {
@@ -332,10 +307,9 @@ impl Stage {
                 assert!(Instant::now() < end, "not idle: {} {figures}", status["calls"]);
                 continue;
             };
-            let copies = self.steps.get("copies inside the service").copied().unwrap_or(0);
             let fits = figures.service.files <= start.service.files + SLACK.files
                 && figures.service.threads <= start.service.threads + SLACK.threads
-                && figures.service.memory <= start.service.memory + SLACK.memory + copies * COPY_KIB
+                && figures.service.memory <= start.service.memory + SLACK.memory
                 && figures.children.files <= start.children.files + SLACK.files
                 && figures.children.threads <= start.children.threads + SLACK.threads
                 && figures.children.memory <= start.children.memory + SLACK.memory;
@@ -344,7 +318,7 @@ impl Stage {
             }
             assert!(
                 Instant::now() < end,
-                "more is held than at the start ({copies} copies inside the service):\n{start}\n{figures}\n{}",
+                "more is held than at the start:\n{start}\n{figures}\n{}",
                 self.service.log()
             );
             std::thread::park_timeout(Duration::from_millis(200));

@@ -14,10 +14,7 @@ use std::time::Duration;
 
 use engine::{Ended, Halt, RunId, Toolbox};
 use futures_util::future::BoxFuture;
-use host::{
-    HostServices, Hosted, Isolation, Library, Limits, Open, Origin, PluginFile, Probe, ProcessSettings,
-    Request,
-};
+use host::{HostServices, Hosted, Limits, Open, Origin, PluginFile, Probe, ProcessSettings, Request};
 use ovos_toolbox_wire::{
     ActionIdentity, CallIdentity, CallOutcome, Completion, Effect, Event, Manifest, Object, Report, Start,
 };
@@ -126,16 +123,8 @@ impl FixtureFolder {
 
     async fn open_file(path: &Path, open: Open) -> (Hosted, Arc<Recorder>) {
         let recorder = Recorder::new();
-        let toolbox = match crate::ISOLATION {
-            Isolation::InProcess => {
-                let library = Arc::new(Library::load(path, path).unwrap());
-                Hosted::in_process(library, open, recorder.clone()).await
-            }
-            Isolation::Process => {
-                let (process, manifest) = process_of(path).await;
-                Hosted::in_child(process, manifest, open, recorder.clone()).await
-            }
-        };
+        let (process, manifest) = process_of(path).await;
+        let toolbox = Hosted::in_child(process, manifest, open, recorder.clone()).await;
         (toolbox.unwrap(), recorder)
     }
 }

@@ -79,7 +79,7 @@ async fn no_gentle_halt_comes_after_an_emergency_halt_until_the_resume() {
         (&json!(0), &json!(0)),
         "{seen}"
     );
-    eprintln!("{ROUNDS} races, {}: {seen}", crate::ISOLATION.as_str());
+    eprintln!("{ROUNDS} races: {seen}");
     // A gentle halt that comes first is called.
     assert!(seen["gentle"].as_u64().unwrap() > 0, "{seen}");
     assert!(seen["emergencies"].as_u64().unwrap() >= ROUNDS, "{seen}");

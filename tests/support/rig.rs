@@ -117,21 +117,13 @@ impl Rig {
         settings.config = Arc::new(move |id| {
             let config = known.lock().unwrap().get(id).cloned().unwrap_or_default();
             let limits = fixture::opening("{}").limits;
-            // The rig decides where toolboxes run; limits that a test does not set are generous.
+            // Limits that a test does not set are generous.
             let limits = if config.limits == Limits::default() {
                 limits
             } else {
                 config.limits
             };
-            let toolbox = ToolboxConfig {
-                isolation: crate::ISOLATION,
-                ..config.toolbox
-            };
-            Ok(Configured {
-                toolbox,
-                limits,
-                ..config
-            })
+            Ok(Configured { limits, ..config })
         });
         change(&mut settings);
         let seen = Recorder::new();

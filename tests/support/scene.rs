@@ -54,7 +54,7 @@ impl Scene {
     pub(crate) fn configure(&self, service: &Value, top: &Value) {
         // A plan waits for its turn in the toolbox, and a machine may be busy with tests.
         let mut keys = json!({
-            "reconnect_first_ms": 100, "reconnect_max_ms": 400, "plan_ms": 30_000, "isolation": isolation(),
+            "reconnect_first_ms": 100, "reconnect_max_ms": 400, "plan_ms": 30_000,
         });
         merge(&mut keys, service);
         let testbed = json!({ "motor_log": self.motor_log() });
@@ -169,15 +169,6 @@ impl Scene {
                 .any(|motor| motor.kind == "step" && motor.run.starts_with(call_id))
                 .then_some(())
         });
-    }
-}
-
-/// Where toolboxes run: the default, except in the suites that `tests/in_process.rs` runs once more.
-pub(crate) fn isolation() -> &'static str {
-    if module_path!().starts_with("in_process::") {
-        "in_process"
-    } else {
-        "process"
     }
 }
 

@@ -133,6 +133,14 @@ pub enum Notice {
     /// A mount's name gives an id that the mount cannot have.
     #[error("{0}; this mount is left out")]
     LeftOut(ConfigError),
+    /// A key has no effect any more.
+    #[error("{origin}: {key}: this key has no effect: every toolbox runs in a process of its own; remove it")]
+    Retired {
+        /// The file in which it was written.
+        origin: Origin,
+        /// The dotted key.
+        key: String,
+    },
     /// A mount in the form of another host has keys that have no effect here.
     #[error("{origin}: {key}: these keys of other hosts have no use here: {}", unused.join(", "))]
     NotUsed {

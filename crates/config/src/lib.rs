@@ -55,7 +55,7 @@ pub use paths::{Environment, LayerKind, ProcessEnvironment, Xdg};
 pub use policy::{Backend, Decide, Rule, Who, refused_work};
 pub use principal::{Asker, Caller, Principal, UnclearAsker};
 pub use reader::nearest;
-pub use section::{Confine, Isolation, ProgramConfig, PythonConfig, Switch, ToolboxConfig, Usual};
+pub use section::{Confine, ProgramConfig, PythonConfig, Switch, ToolboxConfig, Usual};
 pub use service::{CallLimits, EmbeddedBus, OnBusLoss, ServiceConfig};
 pub use toolbox::{Section, ToolFilter, ToolboxLimits};
 
@@ -185,6 +185,7 @@ impl Config {
         for id in toolbox_ids(&stack) {
             toolboxes.insert(id.to_owned(), Section::read(&xdg, &stack, id, &service));
         }
+        notices.extend(retired(&stack));
         let mounted = mounts.iter().map(|(id, mount)| {
             let section = mounts::section(&xdg, &stack, id, &service, mount);
             (id.clone(), section)
@@ -410,6 +411,20 @@ impl Changes {
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty() && self.toolboxes.is_empty() && self.programs.is_empty()
     }
+}
+
+/// The written keys that have no effect any more.
+fn retired(stack: &Stack) -> Vec<Notice> {
+    let of_service = service::RETIRED.map(|key| vec!["PHAL", OURS, "service", key]);
+    let of_toolboxes = toolbox_ids(stack).map(|id| vec!["PHAL", OURS, id, toolbox::RETIRED]);
+    let paths = of_service.into_iter().chain(of_toolboxes);
+    let written = paths.filter(|path| stack.get(path).is_some_and(|value| !value.is_null()));
+    written
+        .map(|path| Notice::Retired {
+            origin: stack.origin(&path),
+            key: dotted(path),
+        })
+        .collect()
 }
 
 /// Returns the keys of the service's section that are ids of toolboxes. `enabled` is the switch of the Python plugin.

@@ -13,8 +13,11 @@ use super::paths::{Environment, Xdg, installed_plugins};
 use super::policy::{Rule, rules};
 use super::reader::Reader;
 use super::{OURS, Overrides};
-use section::Isolation;
 use section::fields::{Millis, Whole, host, path, paths, texts, word};
+
+/// Keys that are accepted and have no effect any more. They concerned toolboxes inside the service, and every toolbox runs
+/// in a process of its own.
+pub(super) const RETIRED: [&str; 2] = ["isolation", "max_generations"];
 
 /// The checked keys of the service. Durations are written in whole milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,9 +31,6 @@ pub struct ServiceConfig {
     /// The delay before the first reconnect; it doubles with every attempt and varies by a fifth.
     #[serde(rename = "reconnect_first_ms", with = "Millis::<1, 600_000>")]
     pub reconnect_first: Duration,
-    /// Where toolboxes run if their section has no `isolation`.
-    #[serde(deserialize_with = "word")]
-    pub isolation: Isolation,
     /// The address the embedded bus binds.
     #[serde(deserialize_with = "host")]
     pub embedded_bus_host: String,
@@ -67,10 +67,6 @@ pub struct ServiceConfig {
     /// How long running calls may continue when their toolbox is replaced.
     #[serde(rename = "drain_ms", with = "Millis::<0, 3_600_000>")]
     pub drain: Duration,
-    /// How many copies of plugins may be loaded into the service over its life (they are never unloaded); beyond it a
-    /// reload requires a restart.
-    #[serde(with = "Whole::<1, 4096>")]
-    pub max_generations: usize,
     /// Whether tools with effect `resume` may be invoked over the bus.
     pub operator_tools: bool,
     /// Who may call which tools. The first rule that matches decides; if none matches, the built-in rules decide.
@@ -191,7 +187,6 @@ impl ServiceConfig {
                 .collect(),
             embedded_bus: EmbeddedBus::Never,
             reconnect_first: Duration::from_millis(first),
-            isolation: Isolation::Process,
             embedded_bus_host: "127.0.0.1".to_owned(),
             embedded_bus_clients: 1024,
             embedded_bus_clients_per_address: 256,
@@ -203,7 +198,6 @@ impl ServiceConfig {
             on_bus_loss: OnBusLoss::Halt,
             on_bus_loss_after: Duration::from_secs(1),
             drain: Duration::from_secs(10),
-            max_generations: 64,
             operator_tools: false,
             policy: Vec::new(),
             confirm: Duration::from_secs(120),
@@ -245,7 +239,8 @@ impl ServiceConfig {
         let (read_once, _) = once.open(&Self::PATH, written.clone(), defaults.clone());
         defaults.reconnect_max = defaults.reconnect_max.max(read_once.reconnect_first);
         let (config, rest) = reader.open(&Self::PATH, written, defaults);
-        reader.refuse(&Self::PATH, &config, rest, &["doors", "programs", "mounts"]);
+        let elsewhere = [&["doors", "programs", "mounts"], &RETIRED[..]].concat();
+        reader.refuse(&Self::PATH, &config, rest, &elsewhere);
 
         if config.reconnect_max < config.reconnect_first {
             let first = config.reconnect_first.as_millis();

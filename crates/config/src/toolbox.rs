@@ -18,9 +18,11 @@ use super::paths::Xdg;
 use super::pattern::{matches, names_tool};
 use super::reader::Reader;
 use super::service::{CallLimits, ServiceConfig};
-use super::text::describe;
 use section::fields::{Millis, checked};
-use section::{Confine, Isolation, ToolboxConfig};
+use section::{Confine, ToolboxConfig};
+
+/// A key that is accepted and has no effect any more.
+pub(super) const RETIRED: &str = "isolation";
 
 /// The section of one toolbox.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,9 +35,6 @@ pub struct Section {
     pub limits: ToolboxLimits,
     /// `tools`: which of its tools are visible on the bus.
     pub tools: ToolFilter,
-    /// Why the toolbox must not run inside the service although the service's `isolation` says so. It does not matter if the
-    /// toolbox is a program, which never runs inside the service.
-    pub needs_process: Option<ConfigErrors>,
     /// Host keys in force and the toolbox's own top-level keys, with origins.
     pub settings: Vec<Setting>,
 }
@@ -46,7 +45,7 @@ pub struct ToolboxLimits {
     /// The limits of its calls.
     #[serde(flatten)]
     pub calls: CallLimits,
-    /// The memory limit of its process, in MiB; needs `isolation` `process`.
+    /// The memory limit of its process, in MiB.
     #[serde(deserialize_with = "mebibytes")]
     pub memory_mb: Option<u64>,
     /// The time limit for opening it and listing its tools.
@@ -143,13 +142,8 @@ impl Section {
         // The origin of a key that is absent here is that of the service's key, or a default if the service has no such key.
         let mut reader = Reader::new(stack, xdg, Some(&ServiceConfig::PATH));
         let written = reader.written(&path);
-        let says_where = written.get("isolation").is_some_and(|written| !written.is_null());
-        let defaults = ToolboxConfig {
-            isolation: service.isolation,
-            ..ToolboxConfig::default()
-        };
-        let (host, mut own) = reader.open(&path, written, defaults);
-        for part in ["limits", "tools", "confine"] {
+        let (host, mut own) = reader.open(&path, written, ToolboxConfig::default());
+        for part in ["limits", "tools", "confine", RETIRED] {
             own.shift_remove(part);
         }
         for value in own.values_mut() {
@@ -163,7 +157,8 @@ impl Section {
         let tools = reader.closed(&at(&["tools"]), ToolFilter::default());
         let said = stack.get(&at(&["confine"])).filter(|written| !written.is_null());
         let asked_for = said.filter(|written| **written != Value::Bool(false));
-        let usual = (said.is_none() && host.isolation == Isolation::Process)
+        let usual = said
+            .is_none()
             .then(|| confinement::usual(id, &own, &host.env, xdg))
             .flatten();
         let confine = (asked_for.is_some() || usual.is_some()).then(|| {
@@ -174,23 +169,6 @@ impl Section {
             }
         });
 
-        // Loading a toolbox without a protection that its section asks for would be worse than not loading it.
-        let needs_process = [
-            (at(&["confine"]), asked_for.is_some_and(Value::is_object)),
-            (at(&["limits", "memory_mb"]), limits.memory_mb.is_some()),
-            (at(&["env"]), !host.env.is_empty()),
-        ];
-        let mut of_service = Reader::new(stack, xdg, None);
-        for (key, set) in needs_process {
-            if set && host.isolation == Isolation::InProcess {
-                let found = stack.get(&key).map_or_else(String::new, describe);
-                let accepted = "nothing unless isolation is \"process\": it needs a process of its own";
-                // If the toolbox is a program, it has a process. Whether it is one is known only when it is loaded.
-                let told = if says_where { &mut reader } else { &mut of_service };
-                told.wrong(&key, found, accepted);
-            }
-        }
-        let needs_process = ConfigErrors::check((), of_service.errors).err();
         let mut settings = reader.settings;
         settings.extend(own.iter().map(|(key, value)| {
             let path = ["PHAL", OURS, id, key.as_str()];
@@ -215,7 +193,6 @@ impl Section {
             toolbox,
             limits,
             tools,
-            needs_process,
             settings,
         };
         ConfigErrors::check(Arc::new(section), reader.errors)

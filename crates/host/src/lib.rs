@@ -7,8 +7,8 @@
 //! - `ffi`: the C table of a toolbox, the threads that call it, and the server of its orders;
 //! - `process`: how processes are started and what they may reach;
 //! - `artifact`: which files may be loaded;
-//! - `transport`: a toolbox as the engine uses it ([`Hosted`]), in a process of its own, which is the default, or in
-//!   this one; and the code of such a process (`serve`);
+//! - `transport`: a toolbox as the engine uses it ([`Hosted`]), in a process of its own, and the code of such a process
+//!   (`serve`);
 //! - `lifecycle`: which copies live. Read [`Manager`] first.
 #![deny(unsafe_code)]
 
@@ -39,7 +39,7 @@ pub use lifecycle::status::{Live, LiveToolbox, NotAdmitted, Off, ReloadReport, S
 pub use process::confine::why_unconfined;
 pub use process::descriptors;
 pub use protocol::Counts;
-pub use section::{Confine, Isolation, ProgramConfig, PythonConfig, Switch, ToolboxConfig};
+pub use section::{Confine, ProgramConfig, PythonConfig, Switch, ToolboxConfig};
 pub use transport::child::ProcessSettings;
 pub use transport::hosted::Hosted;
 pub use transport::peer::Death;

@@ -1,7 +1,6 @@
 //! Orders and notices between the service and a toolbox, in this process or in a process of its own; the code of both
 //! ends.
 
-pub(crate) mod channels;
 pub(crate) mod child;
 pub(crate) mod common_process;
 pub(crate) mod data_lane;

@@ -1,4 +1,4 @@
-//! The part of a toolbox's section that its host obeys: where the toolbox runs, and what its process may access.
+//! The part of a toolbox's section that its host obeys: whether the toolbox is loaded, and what its process may access.
 //!
 //! Owns the types and what each of their fields accepts. `config` reads them from files, of which `host` knows nothing.
 //! Read [`ToolboxConfig`].
@@ -13,26 +13,23 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use fields::{hashes, paths, variables, word};
+use fields::{hashes, paths, variables};
 pub use program::ProgramConfig;
 pub use python::{PythonConfig, Switch};
 
 /// How a toolbox is run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolboxConfig {
-    /// Where it runs. Default: the service's `isolation`.
-    #[serde(deserialize_with = "word")]
-    pub isolation: Isolation,
     /// Whether it is loaded.
     pub enabled: bool,
     /// If not empty, only plugin files with one of these hashes are loaded. Lower-case hex.
     #[serde(deserialize_with = "hashes")]
     pub allow_sha256: Vec<String>,
-    /// Variables added to the environment of its process; needs `isolation` `process`.
+    /// Variables added to the environment of its process.
     #[serde(deserialize_with = "variables")]
     pub env: BTreeMap<String, String>,
-    /// `confine`: what its process may access; needs `isolation` `process`. Without it: everything the service may
-    /// access; for `gstreamer` what its own keys allow. `false`: everything.
+    /// `confine`: what its process may access. Without it: everything the service may access; for `gstreamer` what its
+    /// own keys allow. `false`: everything.
     #[serde(skip)]
     pub confine: Option<Confine>,
     /// All other keys: the toolbox's own configuration, checked by the schema of its manifest.
@@ -43,34 +40,11 @@ pub struct ToolboxConfig {
 impl Default for ToolboxConfig {
     fn default() -> Self {
         Self {
-            isolation: Isolation::default(),
             enabled: true,
             allow_sha256: Vec::new(),
             env: BTreeMap::new(),
             confine: None,
             own: Map::new(),
-        }
-    }
-}
-
-/// Where a toolbox runs.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Isolation {
-    /// In a process of its own.
-    #[default]
-    Process,
-    /// Inside the service.
-    InProcess,
-}
-
-impl Isolation {
-    /// The word used in the configuration and on the bus.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Process => "process",
-            Self::InProcess => "in_process",
         }
     }
 }

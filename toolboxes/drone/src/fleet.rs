@@ -305,7 +305,8 @@ impl Fleet {
             tool: row.tool,
             answered: false,
         };
-        if !row.needs.is_empty() && !matches!(vehicle.link(), Link::Up) {
+        let attended = vehicle.attend();
+        if attended.woken || !row.needs.is_empty() && !matches!(vehicle.link(), Link::Up) {
             let patience = self.config.connect_timeout_ms.unwrap_or(8000).min(60_000);
             vehicle.wait_link(Duration::from_millis(patience)).await;
         } else if row.tool == "vehicle_health" || row.tool == "battery_status" {

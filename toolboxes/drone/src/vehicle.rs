@@ -4,6 +4,7 @@
 //! which checks that the call may still command; only [`brake`] bypasses it. Other modules decide the guards. Read
 //! [`Vehicle`].
 
+mod attention;
 mod brake;
 mod call;
 mod command;
@@ -84,11 +85,16 @@ pub(crate) enum Link {
     Up,
     /// Telemetry arrives, but the vehicle is not what the configuration says and must not be commanded.
     Untrusted(String),
+    /// A simulator that no call has asked for; the next call connects it.
+    Asleep,
     /// It was connected and is lost.
     Lost(String),
     /// It cannot connect: a program is missing.
     Missing(String),
 }
+
+/// The text about a link that is [`Link::Asleep`].
+const ASLEEP: &str = "no call has asked for this simulator for some seconds; the next call connects it";
 
 /// How to reach mavsdk_server.
 pub(crate) enum Reach {
@@ -149,6 +155,7 @@ pub(crate) struct Vehicle {
     mode_unanswered: Mutex<Option<tokio::time::Instant>>,
     /// Its speed when it was last braked, metres per second.
     braked_at_mps: Mutex<Option<f64>>,
+    attention: attention::Attention,
     outside: Arc<dyn Outside>,
     tasks: TaskTracker,
     closing: CancellationToken,
@@ -193,6 +200,7 @@ impl Vehicle {
             repositioning: std::sync::atomic::AtomicBool::new(false),
             mode_unanswered: Mutex::default(),
             braked_at_mps: Mutex::default(),
+            attention: attention::Attention::new(),
             outside,
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
@@ -298,7 +306,7 @@ impl Vehicle {
     /// Safe.
     pub(crate) async fn wait_link(&self, at_most: Duration) {
         let mut link = self.link.subscribe();
-        let settled = link.wait_for(|link| !matches!(link, Link::Connecting(_)));
+        let settled = link.wait_for(|link| !matches!(link, Link::Connecting(_) | Link::Asleep));
         // After a timeout the caller checks the state of the link.
         let _ = tokio::time::timeout(at_most, settled).await;
         let mut heard = self.heard.subscribe();
@@ -318,7 +326,7 @@ impl Vehicle {
             Link::Up | Link::Lost(_) => Ok(()),
             Link::Untrusted(why) | Link::Missing(why) => Err(why.clone()),
             // Counts as trusted, so that the missing link is reported instead, which is the more useful error.
-            Link::Connecting(_) | Link::Absent(_) => Ok(()),
+            Link::Connecting(_) | Link::Absent(_) | Link::Asleep => Ok(()),
         };
         Facts {
             trusted,
@@ -498,6 +506,7 @@ impl Vehicle {
                 Link::Connecting(why) => ("connecting", why.as_str()),
                 Link::Absent(why) => ("absent", why.as_str()),
                 Link::Up => ("connected", ""),
+                Link::Asleep => ("asleep", ASLEEP),
                 Link::Untrusted(why) => ("refused", why.as_str()),
                 Link::Lost(why) => ("lost", why.as_str()),
                 Link::Missing(why) => ("missing", why.as_str()),

@@ -1,4 +1,4 @@
-//! Several vehicles, a simulator that another program runs, and the stop from a fresh process.
+//! Several vehicles, a simulator that another program runs or that no call asks for, and the stop from a fresh process.
 
 #![allow(
     clippy::unwrap_used,
@@ -221,6 +221,45 @@ fn who_flies_or_lands_it_is_left_alone_from_nothing() {
     foreign.until("landed", |truth| truth["armed"] == false);
     fresh.safe_stop(foreign.config()).unwrap();
     assert_eq!(foreign.truth()["armed"], false);
+}
+
+#[test]
+fn a_simulator_that_no_call_asks_for_stands_still() {
+    let Some(rig) = Rig::open(json!({})) else {
+        return;
+    };
+    let backend = |state: &str| {
+        let events = rig.harness.events();
+        events.iter().any(|event| {
+            event.kind == "backend" && event.data.as_ref().is_some_and(|data| data["state"] == state)
+        })
+    };
+    // In the air it is needed, however long nothing is asked.
+    rig.take_off(3.0);
+    let flies_until = Instant::now() + Duration::from_secs(12);
+    rig.until("a while in the air", |_| Instant::now() >= flies_until);
+    assert!(!backend("asleep"), "{:#?}", rig.harness.events());
+    rig.ok("land", json!({}));
+    let before = rig.truth();
+    rig.until("asleep", |_| backend("asleep"));
+    // Its time stands still, for twenty looks in a row.
+    let (mut last, mut same) = (Value::Null, 0);
+    rig.until("a time that stands still", |rig| {
+        let now = rig.truth()["t"].clone();
+        same = if now == last { same + 1 } else { 0 };
+        last = now;
+        same == 20
+    });
+    // A stop has nothing to stop and says so; a call of any effect wakes the vehicle, which is where it was.
+    assert!(rig.harness.halt(&["all"], true).is_ok());
+    rig.harness.resume().unwrap();
+    let begun = Instant::now();
+    rig.ok("battery_status", json!({}));
+    println!("awake after {:?}", begun.elapsed());
+    rig.ok("vehicle_health", json!({}));
+    assert_eq!(rig.truth()["landed"], before["landed"]);
+    rig.take_off(3.0);
+    rig.ok("land", json!({}));
 }
 
 #[test]

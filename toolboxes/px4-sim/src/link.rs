@@ -199,6 +199,11 @@ impl Link {
         }
     }
 
+    /// Adds a heartbeat, whatever is due.
+    pub fn beat(&mut self, vehicle: &Vehicle) {
+        self.stream(vehicle, telemetry::HEARTBEAT);
+    }
+
     /// Takes the messages to be sent, in order.
     pub fn take(&mut self) -> Vec<Outgoing> {
         std::mem::take(&mut self.outbox)

@@ -40,8 +40,11 @@ struct Arguments {
     #[arg(long, default_value = "all", value_parser = Quirks::from_str, allow_hyphen_values = true)]
     quirks: Quirks,
     /// Ends after this long on the ground without a MAVLink message
-    #[arg(long, value_name = "SECONDS")]
-    exit_when_idle: Option<f64>,
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    exit_when_idle: Option<Duration>,
+    /// Stands still after this long on the ground without a MAVLink message, until one arrives
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pause_when_idle: Option<Duration>,
     /// Seed of the random drift; random by default
     #[arg(long)]
     seed: Option<u64>,
@@ -92,6 +95,13 @@ fn speed(text: &str) -> Result<f64, String> {
     }
 }
 
+fn seconds(text: &str) -> Result<Duration, String> {
+    let number: Option<f64> = text.parse().ok();
+    number
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .ok_or_else(|| "expected a number of seconds from 0".to_owned())
+}
+
 fn home(text: &str) -> Result<Home, String> {
     let numbers: Result<Vec<f64>, _> = text.split(',').map(|part| part.trim().parse()).collect();
     match numbers.as_deref() {
@@ -140,7 +150,8 @@ async fn main() -> anyhow::Result<()> {
         nonce: arguments.nonce.unwrap_or(px4_sim::link::SITL_UID),
         scene_file: arguments.scene_file,
         speed: arguments.speed,
-        exit_when_idle: arguments.exit_when_idle.map(Duration::from_secs_f64),
+        exit_when_idle: arguments.exit_when_idle,
+        pause_when_idle: arguments.pause_when_idle,
         control: arguments.control,
     };
     let simulator = Simulator::open(options, vehicle).await?;

@@ -14,7 +14,7 @@ use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
     net::{TcpListener, TcpStream, UdpSocket},
     sync::{mpsc, oneshot},
-    time::{Instant, MissedTickBehavior},
+    time::Instant,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -30,6 +30,8 @@ use crate::{
 const TICK: Duration = Duration::from_millis(5);
 /// Longest step with which the vehicle's loops are stable, simulated seconds.
 const STEP_S: f64 = 0.01;
+/// Interval of the heartbeats of a simulator that stands still: by one of them a starting mavsdk_server finds it.
+const BEAT: Duration = Duration::from_millis(200);
 /// Interval of the scene file.
 pub(crate) const SCENE: Duration = Duration::from_millis(100);
 /// Queued requests of the control channel; each connection has at most one.
@@ -50,6 +52,9 @@ pub struct Options {
     pub speed: f64,
     /// Ends after this long on the ground without a MAVLink message.
     pub exit_when_idle: Option<Duration>,
+    /// Stands still after this long on the ground without a MAVLink message: its time stops, and it sends heartbeats
+    /// alone until a message arrives.
+    pub pause_when_idle: Option<Duration>,
     /// Address of the control channel; loopback only.
     pub control: Option<SocketAddr>,
 }
@@ -174,9 +179,8 @@ impl Simulator {
         if let Some(listener) = self.control.take() {
             tracker.spawn(accept(listener, lines, tracker.clone(), over.clone()));
         }
-        let mut clock = tokio::time::interval(TICK);
-        clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut last = Instant::now();
+        let mut due = last;
         let mut datagram = [0; 2048];
         self.heard = last;
         loop {
@@ -187,6 +191,7 @@ impl Simulator {
                     // An error here means that a sent datagram was refused: mavsdk_server is not listening yet.
                     if let Ok((length, _)) = received {
                         self.heard = Instant::now();
+                        due = due.min(self.heard + TICK);
                         self.vehicle.log.unix = unix_now();
                         for (header, message) in frame::decode(&datagram[..length]) {
                             self.link.handle(&mut self.vehicle, header, &message);
@@ -205,16 +210,24 @@ impl Simulator {
                         None => {}
                     }
                 }
-                now = clock.tick() => {
+                () = tokio::time::sleep_until(due) => {
+                    let now = Instant::now();
                     // Simulates all of the elapsed time, so that the vehicle's time keeps up on a busy machine: clients
                     // depend on it. Waiting messages are handled first, so that they do not count as silence. After a
                     // suspend at most half a second counts, so that the vehicle does not jump.
                     let passed = now.duration_since(last).as_secs_f64().min(0.5);
                     last = now;
                     self.vehicle.log.unix = unix_now();
-                    self.advance(passed * self.options.speed).await;
-                    self.write_scene(now)?;
-                    if self.idle() {
+                    if self.unheard_for(self.options.pause_when_idle) {
+                        self.link.beat(&self.vehicle);
+                        self.flush().await;
+                        due = now + BEAT;
+                    } else {
+                        self.advance(passed * self.options.speed).await;
+                        self.write_scene(now)?;
+                        due = Instant::now() + TICK;
+                    }
+                    if self.unheard_for(self.options.exit_when_idle) {
                         tracing::info!("no MAVLink message arrives on the ground: the simulator ends");
                         return Ok(());
                     }
@@ -256,9 +269,9 @@ impl Simulator {
         })
     }
 
-    fn idle(&self) -> bool {
+    /// Whether it stands disarmed on the ground and no MAVLink message has arrived for this long.
+    fn unheard_for(&self, patience: Option<Duration>) -> bool {
         let landed = self.vehicle.landed() == Landed::OnGround && !self.vehicle.armed();
-        let patience = self.options.exit_when_idle;
         landed && patience.is_some_and(|patience| self.heard.elapsed() > patience)
     }
 }

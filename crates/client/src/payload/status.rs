@@ -113,7 +113,7 @@ pub struct ToolboxStatus {
     pub toolbox_id: String,
     /// `ready`, `reloading` or `failed`.
     pub state: String,
-    /// `in_process` or `process`.
+    /// `process`: every toolbox runs in a process of its own.
     pub isolation: String,
     /// Its process, where it has one of its own.
     #[serde(skip_serializing_if = "Option::is_none")]

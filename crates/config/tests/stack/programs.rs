@@ -214,19 +214,3 @@ fn the_toolboxes_of_python_are_hosted_without_configuration_and_of_other_interpr
         }
     }
 }
-
-#[test]
-fn what_only_a_process_can_have_is_no_error_of_a_section_that_may_be_a_program() {
-    let load = |section: Value| {
-        let section = json!({"service": {"isolation": "in_process"}, "box": section});
-        Machine::with_section(section).load().unwrap().toolbox("box")
-    };
-    let section = load(json!({"env": {"A": "1"}})).unwrap();
-    let why = section.needs_process.as_ref().unwrap().to_string();
-    assert!(
-        why.contains(".box.env: found an object, expected nothing unless isolation is"),
-        "{why}"
-    );
-    assert!(load(json!({})).unwrap().needs_process.is_none());
-    assert!(load(json!({"env": {"A": "1"}, "isolation": "in_process"})).is_err());
-}

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ovos_tools_config::{Config, EmbeddedBus, Isolation, LogLevel, OnBusLoss, Origin, Overrides};
+use ovos_tools_config::{Config, EmbeddedBus, LogLevel, OnBusLoss, Origin, Overrides};
 use serde_json::json;
 
 use crate::machine::{Machine, USER};
@@ -41,7 +41,6 @@ fn without_files_everything_has_its_default() {
     assert_eq!(service.plugins_dir, dirs.map(|dir| machine.path(dir)));
     assert_eq!(service.state_dir, machine.path("home/.local/state/ovos-tools"));
     assert_eq!(service.stage_dirs, [machine.path("home/.cache/ovos-tools/stage")]);
-    assert_eq!(service.isolation, Isolation::Process);
     assert_eq!(service.embedded_bus, EmbeddedBus::Never);
     assert_eq!(service.on_bus_loss, OnBusLoss::Halt);
     assert_eq!(
@@ -116,10 +115,6 @@ fn a_wrong_service_key_is_explained() {
         (
             json!({"operator_tools": "yes"}),
             ".operator_tools: found \"yes\", expected true or false",
-        ),
-        (
-            json!({"isolation": "thread"}),
-            ".isolation: found \"thread\", expected \"process\" or \"in_process\"",
         ),
         (
             json!({"on_bus_loss": "stop"}),
@@ -225,7 +220,7 @@ fn a_wrong_service_key_is_explained() {
 #[test]
 fn service_keys_take_effect() {
     let machine = Machine::with_service(json!({
-        "plugins_dir": "~/mine", "state_dir": "/s", "stage_dir": "/t", "isolation": "in_process", "embedded_bus": "auto",
+        "plugins_dir": "~/mine", "state_dir": "/s", "stage_dir": "/t", "embedded_bus": "auto",
         "on_bus_loss": "continue", "max_failures": 0, "settle_ms": 0, "operator_tools": true, "max_wait_ms": null,
     }));
     let service = machine.load().unwrap().service.clone();
@@ -234,10 +229,7 @@ fn service_keys_take_effect() {
         (service.state_dir, service.stage_dirs),
         ("/s".into(), vec!["/t".into()])
     );
-    assert_eq!(
-        (service.isolation, service.embedded_bus),
-        (Isolation::InProcess, EmbeddedBus::Auto)
-    );
+    assert_eq!(service.embedded_bus, EmbeddedBus::Auto);
     assert_eq!(
         (service.on_bus_loss, service.max_failures),
         (OnBusLoss::Continue, 0)
@@ -417,4 +409,25 @@ fn an_embedded_bus_with_tls_is_refused() {
 fn bus_and_service(websocket: &serde_json::Value, service: &serde_json::Value) -> String {
     json!({ "websocket": websocket, "PHAL": { "ovos-phal-plugin-tools": { "service": service } } })
         .to_string()
+}
+
+#[test]
+fn keys_without_an_effect_are_accepted_and_said_once() {
+    let machine = Machine::with_section(json!({
+        "service": {"isolation": "in_process", "max_generations": 4096},
+        "box": {"isolation": "in_process", "confine": {}, "x": 1},
+        "other": {"isolation": null},
+    }));
+    let config = machine.load().unwrap();
+    let notices: Vec<String> = config.notices.iter().map(ToString::to_string).collect();
+    for key in ["service.isolation", "service.max_generations", "box.isolation"] {
+        let told = notices
+            .iter()
+            .filter(|notice| notice.contains(&format!(".{key}: this key has no effect")));
+        assert_eq!(told.count(), 1, "{key}: {notices:#?}");
+    }
+    assert_eq!(notices.len(), 3, "{notices:#?}");
+    let section = config.toolbox("box").unwrap();
+    assert!(section.toolbox.confine.is_some());
+    assert_eq!(section.toolbox.own, *json!({"x": 1}).as_object().unwrap());
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ovos_tools_config::{Isolation, ToolFilter};
+use ovos_tools_config::ToolFilter;
 use serde_json::{Value, json};
 
 use crate::machine::Machine;
@@ -70,23 +70,8 @@ fn a_wrong_section_affects_only_its_toolbox() {
         ("box", json!({"env": {"A=B": "1"}}), ".box.env: found an object"),
         (
             "box",
-            json!({"confine": {}, "isolation": "in_process"}),
-            ".box.confine: found an object, expected nothing unless isolation is",
-        ),
-        (
-            "box",
-            json!({"confine": 5, "isolation": "in_process"}),
+            json!({"confine": 5}),
             ".box.confine: found 5, expected an object",
-        ),
-        (
-            "box",
-            json!({"env": {"A": "1"}, "isolation": "in_process"}),
-            ".box.env: found an object, expected nothing unless isolation is",
-        ),
-        (
-            "box",
-            json!({"limits": {"memory_mb": 99}, "isolation": "in_process"}),
-            ".box.limits.memory_mb: found 99, expected nothing unless isolation is",
         ),
         ("box", json!("on"), ".box: found \"on\", expected an object"),
         (
@@ -132,7 +117,6 @@ fn a_toolbox_section_splits_into_the_hosts_keys_and_its_own() {
     let config = machine.load().unwrap();
     let toolbox = config.toolbox("arm-7_x").unwrap();
     assert!(!toolbox.toolbox.enabled);
-    assert_eq!(toolbox.toolbox.isolation, Isolation::Process);
     let limits = &toolbox.limits;
     assert_eq!(
         (limits.calls.grace, limits.calls.settle),
@@ -232,7 +216,6 @@ fn gstreamer_is_confined_to_its_section() {
         (json!({"confine": null}), true, true),
         (json!({"confine": {}}), true, false),
         (json!({"confine": false}), false, false),
-        (json!({"isolation": "in_process"}), false, false),
     ] {
         let (_, confine) = confinement(section.clone());
         assert_eq!(confine.is_some(), confined, "{section}");

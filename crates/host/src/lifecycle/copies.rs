@@ -37,11 +37,8 @@ pub(crate) struct Copies {
     pub(crate) instances: HashMap<Origin, Weak<Hosted>>,
     /// Copies whose tools changed before they had a slot, each with its `tools_changed` event.
     pub(crate) changed_early: HashMap<Origin, Event>,
-    /// Loaded libraries that are not in use, by toolbox id: a copy that failed to open is opened again without a
-    /// second load.
+    /// Staged files that are not in use, by toolbox id: a copy that failed to open is opened again from the same one.
     pub(crate) spares: HashMap<String, Source>,
-    /// The number of libraries loaded by this manager.
-    pub(crate) loaded: usize,
     /// The programs that are several toolboxes, by name. Such a program stays even without a toolbox, because its list
     /// may change.
     pub(crate) programs: HashMap<String, Arc<CommonProgram>>,
@@ -156,7 +153,7 @@ impl Copies {
         found.map(|(id, slot)| (id.as_str(), slot))
     }
 
-    /// The code of a plugin file with this hash, if it is loaded or staged already.
+    /// The code of a plugin file with this hash, if it is staged already.
     pub(crate) fn loaded_with(&self, sha256: &str) -> Option<Code> {
         let slots = self.slots.values().map(|slot| &slot.source);
         let mut sources = slots.chain(self.spares.values());
@@ -229,7 +226,6 @@ impl Slot {
             manifest: Arc::clone(self.instance.manifest()),
             tools: Arc::clone(&self.tools),
             toolbox: Arc::clone(&self.instance),
-            isolation: self.config.toolbox.isolation,
             unconfined: self.config.toolbox.confine.as_ref().and_then(why_unconfined),
             reading: self.config.reading,
             restarts: health.map_or(0, |health| health.restarts),

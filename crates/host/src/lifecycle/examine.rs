@@ -167,8 +167,7 @@ async fn judge(manager: &Arc<Shared>, path: &Path, staged: Staged) -> Result<Fin
         path: path.to_owned(),
         staged,
         manifest,
-        // A library in this process is of no use for a process of its own, and vice versa.
-        code: code.filter(|code| code.isolation() == config.toolbox.isolation),
+        code,
         config,
     })))
 }

@@ -3,7 +3,6 @@
 //! Makes the findings of `ovos-tools check`. A file is loaded and opened in child processes only. Read [`inspect`] first.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,12 +15,11 @@ use tokio_util::sync::CancellationToken;
 use crate::artifact::check;
 use crate::artifact::elf;
 use crate::artifact::file::PluginFile;
-use crate::artifact::probe::{self, Answer, Probe};
+use crate::artifact::probe::Probe;
 use crate::artifact::program::Executable;
 use crate::artifact::stage::Stage;
 use crate::contract::manifest;
 use crate::contract::services::{HostServices, Limits, Origin, Request};
-use crate::ffi::load::Library;
 use crate::ffi::plugin::Open;
 use crate::lifecycle::examine::check_config;
 use crate::lifecycle::settings::PYTHON_OPEN;
@@ -64,8 +62,8 @@ impl Inspection {
     }
 }
 
-/// Inspects a file. `probe` has this program, which is run as `toolbox-host --probe FILE` and
-/// `toolbox-host --inspect FILE`, and the environment that both see.
+/// Inspects a file. `probe` has this program, which is run as `toolbox-host --probe FILE` and then as the host of the
+/// toolbox, and the environment that both see.
 ///
 /// The toolbox is opened with an empty configuration, which by the rules of the boundary moves nothing.
 ///
@@ -99,21 +97,23 @@ pub async fn inspect(path: &Path, probe: &Probe) -> Inspection {
             return found;
         }
     }
-    match probe
-        .ask::<Answer<Inspection>>("--inspect", &path, LIMIT, &path)
-        .await
-    {
-        Ok(Answer::Ok(more)) => {
+    let Some(manifest) = found.manifest.clone().map(Arc::new) else {
+        return found;
+    };
+    let process = process_of(PluginFile::lent(path), probe);
+    let opening = Hosted::in_child(
+        process,
+        Arc::clone(&manifest),
+        opening(Limits::default()),
+        Arc::new(Silence),
+    );
+    match try_in_time(&manifest, opening, LIMIT).await {
+        Ok(more) => {
             found.tools = more.tools;
             found.errors.extend(more.errors);
             found.warnings.extend(more.warnings);
         }
-        Ok(Answer::Err(error)) => found.errors.push(error),
-        Err(error) => {
-            found.errors.push(format!(
-                "it loads, and then fails while it is opened, lists its tools or is closed: {error}"
-            ));
-        }
+        Err(error) => found.errors.push(error),
     }
     found
 }
@@ -145,25 +145,6 @@ fn look(path: &Path, found: &mut Inspection) -> Result<(), String> {
         ));
     }
     Ok(())
-}
-
-/// The child's side of [`inspect`]: opens the toolbox, lists its tools and closes it.
-#[must_use]
-pub fn child_main(file: &Path) -> ExitCode {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .build();
-    let answer = match (Library::load(file, file), runtime) {
-        (Ok(library), Ok(runtime)) => {
-            let manifest = library.manifest().clone();
-            let opening =
-                Hosted::in_process(Arc::new(library), opening(Limits::default()), Arc::new(Silence));
-            Answer::Ok(runtime.block_on(try_out(&manifest, opening)))
-        }
-        (Err(error), _) => Answer::Err(error.to_string()),
-        (_, Err(error)) => Answer::Err(error.to_string()),
-    };
-    probe::reply(&answer)
 }
 
 /// Inspects a program: starts it as the service would, opens its toolbox with an empty configuration, lists its tools and
@@ -205,14 +186,9 @@ async fn try_program(
     let said = greeting::ask(&file, &host, probe.hello).await;
     let said = said.map_err(|what| format!("it {what}"))?;
     let process = ProcessSettings {
-        program: probe.program.clone(),
-        file,
         env: host.env,
-        memory_mb: None,
         confine: host.confine,
-        hello: probe.hello,
-        allow_sha256: Vec::new(),
-        stop: CancellationToken::new(),
+        ..process_of(file, probe)
     };
     match said {
         Said::One(manifest) => {
@@ -399,6 +375,20 @@ fn advice(tool: &ToolDefinition) -> Vec<String> {
         ));
     }
     advice
+}
+
+/// The process in which a file is tried.
+fn process_of(file: impl Into<Arc<PluginFile>>, probe: &Probe) -> ProcessSettings {
+    ProcessSettings {
+        program: probe.program.clone(),
+        file: file.into(),
+        env: probe.env.clone(),
+        memory_mb: None,
+        confine: None,
+        hello: probe.hello,
+        allow_sha256: Vec::new(),
+        stop: CancellationToken::new(),
+    }
 }
 
 struct Silence;

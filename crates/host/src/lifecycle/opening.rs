@@ -1,6 +1,6 @@
 //! One copy of a toolbox, from its file to its list of tools.
 //!
-//! Takes every step that has to succeed before a copy may become the live one. Read [`load`], then [`open`].
+//! Takes every step that has to succeed before a copy may become the live one. Read [`source`], then [`open`].
 
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
@@ -12,7 +12,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::contract::services::Origin;
 use crate::contract::tools::ToolSet;
-use crate::ffi::load::Library;
 use crate::ffi::plugin::Open;
 use crate::lifecycle::code::Code;
 use crate::lifecycle::content::private_folder;
@@ -24,55 +23,24 @@ use crate::lifecycle::status::State;
 use crate::process::confine::why_unconfined;
 use crate::transport::child::ProcessSettings;
 use crate::transport::hosted::Hosted;
-use section::Isolation;
 
 /// How long the service waits for the disk to make a toolbox's content folder.
 const FOLDER_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Loads a candidate's library, unless a library with this content is loaded already.
-pub(crate) async fn load(manager: &Arc<Shared>, candidate: &Candidate) -> Result<Source, String> {
+/// The code of a candidate; kept, so that a copy that fails to open is opened again from the same file.
+pub(crate) fn source(manager: &Shared, candidate: &Candidate) -> Source {
     let Candidate {
         id,
         path,
         staged,
         code,
         manifest,
-        config,
+        ..
     } = candidate;
     let code = match code {
         Some(code) => code.clone(),
-        None if config.toolbox.isolation == Isolation::Process => {
-            Code::Staged(staged.file.clone(), Arc::clone(manifest))
-        }
-        None => {
-            let max = manager.settings.max_generations;
-            {
-                let mut copies = manager.copies();
-                if copies.loaded >= max {
-                    return Err(format!(
-                        "restart needed: {max} plugin libraries were loaded since the service started, and none can be \
-                         unloaded; restart the service to load {} (`service.max_generations`)",
-                        path.display()
-                    ));
-                }
-                copies.loaded += 1;
-            }
-            let (file, shown) = (staged.file.clone(), path.clone());
-            let loaded =
-                manager.blocking(move || Library::load(file.path(), &shown).map_err(|e| e.to_string()));
-            Code::Loaded {
-                library: Arc::new(loaded.await?),
-                _file: staged.file.clone(),
-            }
-        }
+        None => Code::Staged(Arc::clone(&staged.file), Arc::clone(manifest)),
     };
-    if code.manifest().id != *id {
-        return Err(format!(
-            "{} called itself `{id}` when it was probed and `{}` when it was loaded",
-            path.display(),
-            code.manifest().id
-        ));
-    }
     let source = Source {
         code,
         path: path.clone(),
@@ -80,7 +48,7 @@ pub(crate) async fn load(manager: &Arc<Shared>, candidate: &Candidate) -> Result
         fingerprint: staged.fingerprint,
     };
     manager.copies().spare(id, source.clone());
-    Ok(source)
+    source
 }
 
 /// Opens a copy and asks for its tools. A copy that fails, or is not ready when the service ends, is closed.
@@ -109,7 +77,6 @@ pub(crate) async fn open(
     let services = manager.services.clone();
     let has_process = matches!(source.code, Code::Staged(..));
     let opening = match &source.code {
-        Code::Loaded { library, .. } => Hosted::in_process(Arc::clone(library), open, services).boxed(),
         Code::Common(program, manifest) => {
             let (program, manifest) = (Arc::clone(program), Arc::clone(manifest));
             let allowed = config.toolbox.allow_sha256.clone();

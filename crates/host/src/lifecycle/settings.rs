@@ -12,7 +12,7 @@ use crate::artifact::program::server_of;
 use crate::contract::services::Limits;
 use crate::lifecycle::status::{Live, NotAdmitted};
 use crate::process::usual::seen;
-use section::{Isolation, ProgramConfig, PythonConfig, ToolboxConfig};
+use section::{ProgramConfig, PythonConfig, ToolboxConfig};
 
 /// The smallest time limit for the opening of a toolbox of a Python interpreter: a dozen of them import their packages
 /// one after the other.
@@ -28,8 +28,6 @@ pub struct Settings {
     /// The folder in which each toolbox has a folder of its own, named by its id, for the files that it returns as
     /// content; `None`: no toolbox has such a folder.
     pub content_dir: Option<PathBuf>,
-    /// How many libraries may be loaded until a restart is needed, because none can be unloaded. Default 64.
-    pub max_generations: usize,
     /// How long running calls of a replaced toolbox may continue. Default 10 s.
     pub drain: Duration,
     /// How files are probed.
@@ -59,15 +57,10 @@ impl Settings {
     /// # Errors
     /// The configuration is wrong; the text says why.
     pub(crate) fn toolbox(&self, id: &str) -> Result<Configured, String> {
-        let configured = seen_of((self.config)(id)?);
-        match configured.needs_process {
-            Some(why) => Err(why),
-            None => Ok(configured),
-        }
+        Ok(seen_of((self.config)(id)?))
     }
 
-    /// The present configuration of a toolbox from a program. Such a toolbox never runs in this process, whatever its
-    /// section says.
+    /// The present configuration of a toolbox from a program.
     ///
     /// # Errors
     /// The configuration is wrong; the text says why.
@@ -78,13 +71,8 @@ impl Settings {
         };
         let mut configured = seen_of(source(id)?);
         let ToolboxConfig {
-            isolation,
-            env,
-            confine,
-            own,
-            ..
+            env, confine, own, ..
         } = &mut configured.toolbox;
-        *isolation = Isolation::Process;
         if entry.revisions.is_some() {
             if !env.is_empty() {
                 // The adapters among OPM's toolboxes have a key of this name, too.
@@ -111,7 +99,6 @@ impl Settings {
             plugin_dirs,
             stage_dirs: Vec::new(),
             content_dir: None,
-            max_generations: 64,
             drain: Duration::from_secs(10),
             probe,
             max_failures: 5,
@@ -164,9 +151,6 @@ pub struct Configured {
     /// The number of the reading of the configuration from which this comes, for the service. A new number alone
     /// replaces no toolbox.
     pub reading: u64,
-    /// Why a plugin file must not be loaded with this configuration: the section has a key that needs a process of its
-    /// own.
-    pub needs_process: Option<String>,
     /// The identity of the devices and folders of a confinement that no section asks for; set by the manager.
     pub seen: Vec<(u64, u64)>,
 }
@@ -196,13 +180,3 @@ pub trait Drain: Send + Sync + 'static {
 /// Makes a snapshot the current one. Called for one snapshot at a time, in order; snapshots that were overtaken are
 /// left out. Must not wait for the manager.
 pub type Publish = Arc<dyn Fn(Arc<Live>) + Send + Sync>;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_toolbox_runs_apart_unless_the_configuration_says_otherwise() {
-        assert_eq!(Configured::default().toolbox.isolation, Isolation::Process);
-    }
-}

@@ -12,7 +12,6 @@ use crate::artifact::python::LookedAt;
 use crate::artifact::scan::FailedFile;
 use crate::contract::tools::ToolSet;
 use crate::transport::hosted::Hosted;
-use section::Isolation;
 
 /// Every toolbox, and every file that could not be loaded.
 #[derive(Clone, Debug, Default)]
@@ -76,8 +75,6 @@ pub struct LiveToolbox {
     /// The toolbox itself. It is closed while the state is `Reloading` or `Failed`: every run is lost then, with a
     /// reason.
     pub toolbox: Arc<Hosted>,
-    /// Where it runs.
-    pub isolation: Isolation,
     /// Why it runs without the confinement that the service applies by default.
     pub unconfined: Option<&'static str>,
     /// [`Configured::reading`](super::settings::Configured::reading) of the newest configuration for which it was

@@ -19,23 +19,20 @@ use crate::lifecycle::shared::Shared;
 use crate::lifecycle::status::State;
 use crate::transport::hosted::Hosted;
 use crate::transport::peer::Death;
-use section::Isolation;
 
 /// Makes a copy the live one and publishes it; returns the slot of the copy before it.
 pub(crate) fn install(manager: &Arc<Shared>, slot: Slot) -> Option<Slot> {
     let origin: Origin = slot.instance.origin().clone();
-    let died = (slot.config.toolbox.isolation == Isolation::Process).then(|| slot.instance.died());
+    let died = slot.instance.died();
     let mut copies = manager.copies();
     let before = copies.install(slot);
     if let Some(event) = copies.changed_early.remove(&origin) {
         manager.services.tools_changed(&origin, event);
     }
     manager.publish(copies);
-    if let Some(died) = died {
-        // Watched only after it is installed, so that a copy which dies at once is restarted.
-        let watch = watch(Arc::clone(manager), origin, died);
-        manager.tracker.spawn(watch);
-    }
+    // Watched only after it is installed, so that a copy which dies at once is restarted.
+    let watch = watch(Arc::clone(manager), origin, died);
+    manager.tracker.spawn(watch);
     before
 }
 

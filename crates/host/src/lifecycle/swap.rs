@@ -10,13 +10,12 @@ use crate::artifact::scan::FailedFile;
 use crate::lifecycle::common::CommonProgram;
 use crate::lifecycle::copies::{Slot, Source};
 use crate::lifecycle::examine::Candidate;
-use crate::lifecycle::opening::{load, open};
+use crate::lifecycle::opening::{open, source};
 use crate::lifecycle::settings::Configured;
 use crate::lifecycle::shared::Shared;
 use crate::lifecycle::status::State;
 use crate::lifecycle::supervise::install;
 use crate::transport::hosted::Hosted;
-use section::Isolation;
 
 /// Why a toolbox that a program offered is not opened any more.
 const REPLACED: &str = "its program was replaced or removed while it was opened";
@@ -35,7 +34,7 @@ pub(crate) async fn swap(manager: &Arc<Shared>, candidate: Candidate) -> Result<
         toolbox_id: Some(id.clone()),
         reason,
     };
-    let source = load(manager, &candidate).await.map_err(failed)?;
+    let source = source(manager, &candidate);
     let config = candidate.config;
     // Waits while the toolbox is restarted after a death.
     let _alone = manager.alone(&id).await;
@@ -61,9 +60,7 @@ pub(crate) async fn swap(manager: &Arc<Shared>, candidate: Candidate) -> Result<
     };
     if !serves {
         // The old copy is closed already; if it died, its hardware is being brought to rest.
-        if source.code.isolation() == Isolation::Process {
-            old.close().await;
-        }
+        old.close().await;
         let slot = open(manager, &source, &config).await.map_err(|reason| {
             let mut copies = manager.copies();
             if let Some(slot) = copies.slots.get_mut(&id) {

@@ -77,8 +77,8 @@ impl Sockets {
             return Ok(frame);
         }
         let text = format!(
-            "toolbox `{}` would have to be sent {} bytes at once, and a process of its own is sent at most {MAX_DATA}; \
-             let its actions return less, or run it with `\"isolation\": \"in_process\"`",
+            "toolbox `{}` would have to be sent {} bytes at once, and its process is sent at most {MAX_DATA}; let \
+             its actions return less",
             toolbox.unwrap_or(&self.toolbox_id),
             frame.length()
         );

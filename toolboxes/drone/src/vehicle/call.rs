@@ -178,7 +178,7 @@ impl Call {
     pub(crate) fn heard_still(&self) -> Result<(), Refusal> {
         match self.vehicle.link() {
             Link::Up if self.vehicle.heard.borrow().link_ok() => Ok(()),
-            Link::Up => refuse("link_lost", "the vehicle is not heard any more"),
+            Link::Up | Link::Asleep => refuse("link_lost", "the vehicle is not heard any more"),
             Link::Lost(why)
             | Link::Connecting(why)
             | Link::Absent(why)

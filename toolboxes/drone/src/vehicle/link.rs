@@ -54,7 +54,7 @@ pub(super) async fn keep(vehicle: Arc<Vehicle>, reach: Reach) {
         let broken = match &reach {
             Reach::Given(channel) => {
                 let expected = Expected::of(vehicle.config.backend);
-                serve(&vehicle, channel.clone(), expected, None).await
+                Some(serve(&vehicle, channel.clone(), expected, None).await)
             }
             Reach::Configured => once(&vehicle, &mut simulator).await,
         };
@@ -64,11 +64,17 @@ pub(super) async fn keep(vehicle: Arc<Vehicle>, reach: Reach) {
             heard.forget_health();
         });
         match broken {
-            Broken::Missing(why) => {
+            None => {
+                vehicle.set_link(Link::Asleep);
+                vehicle.attention.woken().await;
+                wait = FIRST_WAIT;
+                continue;
+            }
+            Some(Broken::Missing(why)) => {
                 vehicle.set_link(Link::Missing(why));
                 wait = LAST_WAIT;
             }
-            Broken::Lost(why) => {
+            Some(Broken::Lost(why)) => {
                 vehicle.set_link(match vehicle.link() {
                     Link::Up | Link::Lost(_) => Link::Lost(why),
                     Link::Absent(_) => Link::Absent(why),
@@ -92,7 +98,9 @@ struct Ports {
     scene: PathBuf,
 }
 
-async fn once(vehicle: &Arc<Vehicle>, simulator: &mut Option<(Child, Ports)>) -> Broken {
+/// Connects once; returns when the connection ends, with `None` if it ends because no call needs the vehicle. The
+/// simulator stays: it keeps the state of its vehicle.
+async fn once(vehicle: &Arc<Vehicle>, simulator: &mut Option<(Child, Ports)>) -> Option<Broken> {
     let mut scene = vehicle.own.scene_file.clone();
     let mut expected = Expected::of(vehicle.config.backend);
     let mut url = vehicle.own.url.clone();
@@ -100,7 +108,7 @@ async fn once(vehicle: &Arc<Vehicle>, simulator: &mut Option<(Child, Ports)>) ->
         if simulator.is_none() {
             match start_simulator(vehicle) {
                 Ok(started) => *simulator = Some(started),
-                Err(broken) => return broken,
+                Err(broken) => return Some(broken),
             }
         }
         if let Some((_, ports)) = simulator {
@@ -113,7 +121,7 @@ async fn once(vehicle: &Arc<Vehicle>, simulator: &mut Option<(Child, Ports)>) ->
         Some(address) if vehicle.config.backend != Backend::Px4Sim => (address.clone(), None),
         _ => match start_server(vehicle, url.as_deref().unwrap_or_default()) {
             Ok((address, child)) => (address, Some(child)),
-            Err(broken) => return broken,
+            Err(broken) => return Some(broken),
         },
     };
     let channel = match Endpoint::from_shared(address.clone()) {
@@ -122,7 +130,7 @@ async fn once(vehicle: &Arc<Vehicle>, simulator: &mut Option<(Child, Ports)>) ->
             .tcp_nodelay(true)
             .http2_keep_alive_interval(Duration::from_secs(5))
             .connect_lazy(),
-        Err(error) => return Broken::Missing(format!("vehicles: address {address}: {error}")),
+        Err(error) => return Some(Broken::Missing(format!("vehicles: address {address}: {error}"))),
     };
     let ended = async {
         let server = async {
@@ -145,11 +153,12 @@ async fn once(vehicle: &Arc<Vehicle>, simulator: &mut Option<(Child, Ports)>) ->
     let (broken, without_simulator) = tokio::select! {
         (why, simulator_ended) = ended => (Broken::Lost(why), simulator_ended),
         broken = serve(vehicle, channel, expected, scene) => (broken, false),
+        () = vehicle.unneeded() => return None,
     };
     if without_simulator {
         *simulator = None;
     }
-    broken
+    Some(broken)
 }
 
 fn start_simulator(vehicle: &Arc<Vehicle>) -> Result<(Child, Ports), Broken> {
@@ -176,6 +185,8 @@ fn start_simulator(vehicle: &Arc<Vehicle>) -> Result<(Child, Ports), Broken> {
         &format!("--home={lat},{lon},{alt}"),
         "--quirks",
         &simulator.quirks,
+        "--pause-when-idle",
+        "2",
     ]
     .map(str::to_string)
     .to_vec();

@@ -1,49 +1,10 @@
-//! The promises of a toolbox's life, for toolboxes in the service's own process.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a test that cannot go on fails"
-)]
-
-#[path = "support/copies.rs"]
-mod copies;
-#[path = "support/fixture.rs"]
-mod fixture;
-#[path = "support/halts.rs"]
-mod halts;
-#[path = "support/open_toolbox.rs"]
-mod open_toolbox;
-#[path = "support/reload.rs"]
-mod reload;
-#[path = "support/rig.rs"]
-mod rig;
+//! A message of the bus reaches toolboxes whatever the manager does.
 
 use std::sync::{Arc, Mutex};
 
 use host::{Manager, Probe, Settings};
-use reload::check;
-use rig::Rig;
-use serde_json::json;
 
-const ISOLATION: host::Isolation = host::Isolation::InProcess;
-
-#[tokio::test]
-async fn generations_are_limited_and_the_limit_counts_libraries() {
-    let rig = Rig::with(|settings| settings.max_generations = 2);
-    rig.add("arm", "1", &[]);
-    rig.reload().await;
-    rig.add("arm", "2", &[]);
-    check(&rig.reload().await, json!({"replaced": ["arm"]}));
-    // Another configuration needs no other library.
-    rig.configure("arm", &json!({"speed": 1}));
-    check(&rig.reload().await, json!({"replaced": ["arm"]}));
-    assert_eq!(rig.get("arm").generation, 3);
-    rig.add("arm", "3", &[]);
-    let report = rig.reload().await;
-    check(&report, json!({"broken": 1}));
-    assert!(report.broken[0].reason.contains("restart needed"), "{report:?}");
-    assert_eq!(rig.version("arm").await, "2");
-}
+use crate::{fixture, rig};
 
 /// Publishing compiles schemas; the reader of the bus must not wait for that when it has a message for a toolbox.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,83 +1,10 @@
-//! Toolboxes that misbehave in the service's own process, in every way that it can survive.
-//!
-//! A crash after loading, which it cannot survive, is tested in `process_isolation`.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a test that cannot go on fails"
-)]
-
-#[path = "support/fixture.rs"]
-mod fixture;
-#[path = "support/misbehaviour.rs"]
-mod misbehaviour;
-#[path = "support/rig.rs"]
-mod rig;
-
-const ISOLATION: host::Isolation = host::Isolation::InProcess;
+//! What the probe and `ovos-tools check` say of a file.
 
 use std::path::Path;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use engine::{Ended, Toolbox};
-use fixture::{DEADLINE, FixtureFolder, Recorder, all, opening, start, within};
-use host::{Hosted, Library, Limits, Probe};
+use host::Probe;
 
-#[tokio::test]
-async fn a_halt_that_is_not_confirmed_is_a_failure() {
-    let fixtures = FixtureFolder::new();
-    let path = fixtures.build("halt_hangs", &[]);
-    let library = Arc::new(Library::load(&path, &path).unwrap());
-    let mut open = opening("{}");
-    open.limits.halt = Limits::default().halt;
-    let toolbox = Hosted::in_process(library, open, Recorder::new()).await.unwrap();
-    let asked = Instant::now();
-    let failure = within(toolbox.halt(all(true, 1)))
-        .await
-        .unwrap_err()
-        .into_failure();
-    assert_eq!(failure.kind, "TimeoutError");
-    assert!(asked.elapsed() >= Duration::from_millis(200), "it has 200 ms");
-    drop(within(toolbox.halt(all(true, 2))).await);
-}
-
-#[tokio::test]
-async fn an_open_that_does_not_return_is_given_up() {
-    let fixtures = FixtureFolder::new();
-    let path = fixtures.build("open_hangs", &[]);
-    let library = Arc::new(Library::load(&path, &path).unwrap());
-    let mut open = opening("{}");
-    open.limits.open = Duration::from_millis(50);
-    let failure = within(Hosted::in_process(library, open, Recorder::new()))
-        .await
-        .unwrap_err();
-    assert_eq!(failure.kind, "TimeoutError");
-}
-
-#[tokio::test]
-async fn a_thread_that_outlives_its_toolbox_calls_into_nothing() {
-    let fixtures = FixtureFolder::new();
-    let done = fixtures.path().join("done");
-    let define = format!("\"{}\"", done.display());
-    let (toolbox, seen) = fixtures
-        .open_with("leaks_thread", &[("DONE", &define)], "{}")
-        .await;
-    let lost = start(&toolbox, 1, "go");
-    seen.wait_for("started", 1).await;
-    within(toolbox.close()).await;
-    drop(toolbox);
-    // Either the close ended it, or the thread was faster.
-    assert!(matches!(within(lost).await, Ended::Lost(_) | Ended::Reported(_)));
-    let deadline = Instant::now() + DEADLINE;
-    while !done.exists() {
-        assert!(
-            Instant::now() < deadline,
-            "the thread did not come through its thousand calls"
-        );
-        tokio::task::yield_now().await;
-    }
-}
+use crate::fixture::{FixtureFolder, within};
 
 #[tokio::test]
 async fn output_and_threads_of_a_file_after_its_probe_are_ignored() {
