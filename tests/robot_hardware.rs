@@ -235,19 +235,20 @@ impl Drive {
             "ovos.tools.invoke",
             &json!({ "name": "walk", "args": walk, "call_id": call_id }),
         );
-        self.robot.until("motion", Instant::now(), DEADLINE, |told| {
-            let new = told.get(before..).unwrap_or_default();
-            new.iter().filter(|moves| **moves).count() >= 3
-        });
+        let end = Instant::now() + DEADLINE;
+        let moves = |told: &[bool]| told.iter().skip(before).filter(|moves| **moves).count() >= 3;
+        while !moves(&self.robot.told()) {
+            self.client.read_until(Instant::now() + Duration::from_millis(10));
+            let ended = self.client.answer_of(call_id);
+            assert!(ended.is_none(), "it does not walk: {ended:?}");
+            assert!(Instant::now() < end, "no motion: {:?}", self.robot.told());
+        }
     }
 
-    /// The answer of a call.
+    /// The one answer of a call.
     fn answer(&mut self, call_id: &str) -> Value {
-        self.client.until("the answer", |frame| {
-            let of_call =
-                frame["type"] == "ovos.tools.invoke.response" && frame["data"]["call_id"] == call_id;
-            of_call.then(|| frame["data"].clone())
-        })
+        self.client.until_answered([&call_id.to_owned()]);
+        self.client.only_answer(call_id).clone()
     }
 
     /// Lifts the stop that holds the robot.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 use crate::servos::Body;
-use crate::truth::{NO_MACHINE, needed, none_succeeds};
+use crate::truth::{NO_MACHINE, effects, needed, none_succeeds};
 
 fn open(body: &Body, answer_ms: u64) -> (Harness, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
@@ -96,6 +96,7 @@ fn nothing_succeeds_with_servos_that_do_not_move() {
             .unwrap();
         }
     }
+    let effects = effects(&harness);
     // A thing in the hand, or a cart at the hitch, stops them alike.
     let holds = |args: &Value| args["action"] == "close";
     let tools = [
@@ -116,7 +117,7 @@ fn nothing_succeeds_with_servos_that_do_not_move() {
         "calibrate_lift",
     ];
     let concerned = |tool: &str, args: &Value| {
-        tools.contains(&tool) && !holds(args) && !needed(&harness, tool, args, true).is_empty()
+        tools.contains(&tool) && !holds(args) && !needed((&harness, &effects), tool, args, true).is_empty()
     };
     let asked = none_succeeds("blocked", &harness, concerned, || ());
     assert!(asked >= 10, "{asked}");

@@ -4,7 +4,7 @@ use ovos_toolbox_sdk::testing::Harness;
 use robot::robots::Robots;
 use serde_json::{Value, json};
 
-use crate::truth::{NO_MACHINE, needed, none_succeeds};
+use crate::truth::{NO_MACHINE, effects, needed, none_succeeds};
 
 fn open(fault: &Value) -> (Harness, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
@@ -28,9 +28,10 @@ fn nothing_succeeds_with_a_part_that_does_not_move() {
     let still = ["calibrate_hitch", "calibrate_arm", "enable_torque", "setup_robot"];
     for part in ["left_arm", "right_arm", "gantry", "base", "lift", "hitch"] {
         let (harness, _folder) = open(&json!({"stuck": part}));
+        let effects = effects(&harness);
         let concerned = |tool: &str, args: &Value| {
             !still.contains(&tool)
-                && needed(&harness, tool, args, true)
+                && needed((&harness, &effects), tool, args, true)
                     .iter()
                     .any(|needed| needed == part)
         };
@@ -52,6 +53,7 @@ fn nothing_succeeds_that_needs_a_servo_that_does_not_answer() {
         ("right:7", "gantry"),
     ] {
         let (harness, _folder) = open(&json!({"missing": servo}));
+        let effects = effects(&harness);
         // What finds out who answers has found that out, a report of settings asks no servo, and the others ask one that
         // answers.
         let found = [
@@ -73,7 +75,7 @@ fn nothing_succeeds_that_needs_a_servo_that_does_not_answer() {
             !found.contains(&tool)
                 && !one.contains(&tool)
                 && !NO_MACHINE.contains(&tool)
-                && needed(&harness, tool, args, false)
+                && needed((&harness, &effects), tool, args, false)
                     .iter()
                     .any(|needed| needed == part)
         };

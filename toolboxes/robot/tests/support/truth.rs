@@ -1,5 +1,7 @@
 //! A success is what the machine did: every tool, on a machine that fails in one way.
 
+use std::collections::BTreeMap;
+
 use ovos_toolbox_sdk::testing::Harness;
 use ovos_toolbox_sdk::wire::{Action, Effect};
 use serde_json::Value;
@@ -24,11 +26,23 @@ pub(crate) const NO_MACHINE: [&str; 14] = [
     "get_last_seen",
 ];
 
+/// The effects of the listed tools.
+pub(crate) type Effects = BTreeMap<String, Effect>;
+
+pub(crate) fn effects(harness: &Harness) -> Effects {
+    let tools = harness.tools().into_iter();
+    tools.map(|tool| (tool.name, tool.effect)).collect()
+}
+
 /// The parts without which a call cannot be done: those of its actions that are not optional. With `of_motion` only those
 /// that it moves.
-pub(crate) fn needed(harness: &Harness, tool: &str, args: &Value, of_motion: bool) -> Vec<String> {
-    let tools = harness.tools();
-    let own = tools.iter().find(|one| one.name == tool).map(|one| one.effect);
+pub(crate) fn needed(
+    (harness, effects): (&Harness, &Effects),
+    tool: &str,
+    args: &Value,
+    of_motion: bool,
+) -> Vec<String> {
+    let own = effects.get(tool).copied();
     let plan: Vec<Action> = harness
         .plan(tool, args.clone())
         .ok()
