@@ -36,6 +36,8 @@ soak: venv testbed  ## everything at once for MINUTES (20): no call lost, no lea
 
 proofs: venv testbed  ## the long version of what crashes and stops must not do; half an hour
 	SERVO_RUNS=1000 cargo test --locked -p robot --lib late -- --nocapture
+	LATE_RUNS=120 cargo test --locked -p robot --test johnny5 late -- --nocapture
+	ROBOT_STOPS=20 cargo test --locked --test robot_hardware a_stop_is_heard -- --nocapture
 	CRASHES=200 MOMENTS=50 cargo test --locked --test isolation_proofs --test process_isolation -- --nocapture
 	MISSIONS=200 STOPS=100 cargo test --locked -p drone --test random_missions -- --nocapture
 	APPROACHES=20 DRONE_CALLS=2500 cargo test --locked -p drone --test approach --test random_calls -- --nocapture

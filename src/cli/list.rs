@@ -16,12 +16,14 @@ use ovos_toolbox_wire::Effect;
 #[command(after_help = "\
 Examples:
   ovos-tools list
+  ovos-tools list robot
   ovos-tools list --toolbox math
   ovos-tools list take photo
   ovos-tools list --effect motion --effect safe
   ovos-tools list --json | jq -r '.tools[].name'")]
 pub struct Arguments {
-    /// Only the tools that have each of these words in their name, description or category, in any case of letters
+    /// Only the tools that have each of these words in their toolbox id, name, description or category, in any case of
+    /// letters
     #[arg(value_name = "WORD")]
     words: Vec<String>,
     /// Only the tools of this toolbox
@@ -40,18 +42,29 @@ impl Arguments {
     /// Whether a tool passes the filters in the arguments.
     fn fits(&self, tool: &ToolEntry) -> bool {
         let meta = tool.meta.as_ref();
-        let category = meta.and_then(|meta| meta.category.as_deref());
-        let text = [
-            tool.name.as_str(),
-            tool.description.as_str(),
-            category.unwrap_or_default(),
-        ]
-        .join("\n");
-        let text = text.to_lowercase();
+        let text = text_of(tool);
         self.toolbox.as_ref().is_none_or(|id| *id == tool.toolbox_id)
             && self.words.iter().all(|word| text.contains(&word.to_lowercase()))
             && (self.effect.is_empty() || meta.is_some_and(|meta| self.effect.contains(&meta.effect)))
     }
+}
+
+/// Where the words are looked for, in small letters.
+fn text_of(tool: &ToolEntry) -> String {
+    let category = tool.meta.as_ref().and_then(|meta| meta.category.as_deref());
+    let text = [
+        tool.toolbox_id.as_str(),
+        tool.name.as_str(),
+        tool.description.as_str(),
+        category.unwrap_or_default(),
+    ];
+    text.join("\n").to_lowercase()
+}
+
+/// The name that is most like a wrong one, for the end of a sentence; empty where none is.
+fn meant<'n>(wrong: &str, known: impl IntoIterator<Item = &'n str>) -> String {
+    let nearest = ::schema::nearest(wrong, known);
+    nearest.map_or_else(String::new, |name| format!("; did you mean {name:?}?"))
 }
 
 fn effect(text: &str) -> Result<Effect, String> {
@@ -75,15 +88,31 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
         let mut known: Vec<String> = all.into_iter().map(|tool| tool.toolbox_id).collect();
         known.sort();
         known.dedup();
+        let nearest = meant(wanted, known.iter().map(String::as_str));
         return Err(CliError::Refused(format!(
-            "no tools of a toolbox {wanted:?}; toolboxes with tools: {}; see also `ovos-tools status`",
+            "no tools of a toolbox {wanted:?}{nearest}; toolboxes with tools: {}; see also `ovos-tools status`",
             super::paint::joined(&known)
         )));
     }
     let fits: Vec<bool> = all.iter().map(|tool| arguments.fits(tool)).collect();
     if arguments.selects() && !fits.contains(&true) {
+        // Only a word that nothing has can be a slip of the pen.
+        let alone = |word: &&String| {
+            !all.iter()
+                .any(|tool| text_of(tool).contains(&word.to_lowercase()))
+        };
+        let names = || {
+            all.iter()
+                .flat_map(|tool| [tool.toolbox_id.as_str(), tool.name.as_str()])
+        };
+        let nearest: String = arguments
+            .words
+            .iter()
+            .filter(alone)
+            .map(|word| meant(word, names()))
+            .collect();
         return Err(CliError::Refused(format!(
-            "none of {} fits; `ovos-tools list` shows all",
+            "none of {} fits{nearest}; `ovos-tools list` shows all",
             count(all.len(), "tool", "tools")
         )));
     }

@@ -72,6 +72,9 @@ robot (1 tool)
     for (selection, expected) in [
         (&["--toolbox", "robot"][..], &["wave"][..]),
         (&["Two", "NUMBERS"], &["add"]),
+        (&["math"], &["add", "ping"]),
+        (&["Robot"], &["wave"]),
+        (&["robot", "waves"], &["wave"]),
         (&["motion"], &["wave"]),
         (&["--effect", "read", "--effect", "motion"], &["add", "wave"]),
         (&["wave", "--effect", "motion", "--toolbox", "robot"], &["wave"]),
@@ -96,6 +99,25 @@ robot (1 tool)
     let error =
         "no tools of a toolbox \"drone\"; toolboxes with tools: math, robot; see also `ovos-tools status`";
     verify(&["list", "--toolbox", "drone"], &ran, "", Some(error));
+    for (arguments, meant) in [
+        (&["list", "--toolbox", "robots"][..], Some("robot")),
+        (&["list", "--toolbox", "Math"], Some("math")),
+        (&["list", "--toolbox", "turtle"], None),
+        (&["list", "robto"], Some("robot")),
+        (&["list", "wavee"], Some("wave")),
+        (&["list", "robot", "pingg"], Some("ping")),
+        (&["list", "turtle"], None),
+        // Each word is somewhere.
+        (&["list", "robot", "numbers"], None),
+    ] {
+        let (ran, _) = ask(arguments, "ovos.tools.list", &tools()).await;
+        assert_eq!(ran.code, 1, "{arguments:?}");
+        let said = meant.map(|name| format!("; did you mean {name:?}?;"));
+        match said {
+            Some(said) => assert!(ran.err.contains(&said), "{arguments:?}: {}", ran.err),
+            None => assert!(!ran.err.contains("did you mean"), "{arguments:?}: {}", ran.err),
+        }
+    }
     let none = "no tools: put plugins into a plugins folder (`ovos-tools config` shows plugins_dir), then \
                 `ovos-tools reload`\n";
     check(

@@ -417,6 +417,77 @@ async fn a_device_of_another_user_names_its_group_or_a_rule() {
     }
 }
 
+/// A serial port that another program has open, and the ports of a robot whose section names none.
+#[tokio::test]
+async fn a_port_that_another_program_uses_is_named_and_those_that_are_used_by_default() {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let near = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+    grantpt(&near).unwrap();
+    unlockpt(&near).unwrap();
+    let port = ptsname(&near, Vec::new()).unwrap().into_string().unwrap();
+    let machine = Machine::new(vec![ours()]).await;
+    // A link, as under /dev/serial/by-id.
+    let link = tempfile::tempdir_in("/dev/shm").unwrap();
+    let by_id = link.path().join("usb-servos");
+    std::os::unix::fs::symlink(&port, &by_id).unwrap();
+    for path in [port.clone(), by_id.display().to_string()] {
+        let section = |extra: Value| {
+            let mut own = json!({"layout": "so101", "ports": {"right": path}});
+            own.as_object_mut()
+                .unwrap()
+                .extend(extra.as_object().unwrap().clone());
+            json!({"robot": {"robots": {"arm": {"adapter": "johnny5", "johnny5": own}}}})
+        };
+        let (_, report) = machine.examine(&section(json!({}))).await;
+        told(&report, "toolbox robot", "good", &format!("may use {path}"), "");
+        assert!(!report.to_string().contains("ttyACM"), "{report:#}");
+        let far = fs::OpenOptions::new().read(true).write(true).open(&port).unwrap();
+        let mut other = std::process::Command::new("sleep")
+            .arg("60")
+            .stdin(far)
+            .spawn()
+            .unwrap();
+        let (code, report) = machine.examine(&section(json!({}))).await;
+        let found = format!(
+            "{path} is used by another program: sleep (process {})",
+            other.id()
+        );
+        told(
+            &report,
+            "toolbox robot",
+            "broken",
+            &found,
+            &format!("kill {}", other.id()),
+        );
+        assert_eq!(code, 1);
+        other.kill().unwrap();
+        other.wait().unwrap();
+    }
+    for (own, looked_at) in [
+        (json!({}), &["/dev/ttyACM0", "/dev/ttyACM1"][..]),
+        (json!({"layout": "so101"}), &["/dev/ttyACM1"]),
+        (
+            json!({"ports": {"left": "/dev/null"}}),
+            &["/dev/null", "/dev/ttyACM1"],
+        ),
+    ] {
+        let section = json!({"robot": {"robots": {"five": {"adapter": "johnny5", "johnny5": own}}}});
+        let (_, report) = machine.examine(&section).await;
+        let report = report.to_string();
+        for path in ["/dev/ttyACM0", "/dev/ttyACM1", "/dev/null"] {
+            assert_eq!(
+                report.contains(path),
+                looked_at.contains(&path),
+                "{own}: {path}: {report}"
+            );
+        }
+    }
+    let (_, report) = machine
+        .examine(&json!({"robot": {"robots": {"k": {"adapter": "booster_k1"}}}}))
+        .await;
+    assert!(!report.to_string().contains("ttyACM"), "{report:#}");
+}
+
 /// A confinement that is asked for keeps a toolbox from being loaded; the usual one does not.
 #[tokio::test]
 async fn a_kernel_that_cannot_confine_is_named() {

@@ -39,6 +39,13 @@ const PROGRAMS: [(&str, &str, &str, &str); 1] = [(
      path that `ls ~/.mavsdk/lib/python3*/site-packages/mavsdk_grpc/bin/mavsdk_server` prints",
 )];
 
+/// Devices that an adapter of a robot uses where its section names none: adapter, key of its devices, name and path of each.
+const USUAL: [(&str, &str, [(&str, &str); 2]); 1] = [(
+    "johnny5",
+    "ports",
+    [("left", "/dev/ttyACM0"), ("right", "/dev/ttyACM1")],
+)];
+
 /// Checks the files of the configuration.
 pub(super) fn configuration(config: &Config) -> Vec<Finding> {
     let part = "configuration";
@@ -255,6 +262,7 @@ pub(super) fn sections(config: &Config, ids: &BTreeSet<&str>) -> Vec<Finding> {
         for setting in written {
             let name = setting.key.rsplit('.').next().unwrap_or_default();
             named(name, &setting.value, &part, &mut findings);
+            usual_devices(&setting.value, &part, &mut findings);
         }
         let needs = PROGRAMS.iter().filter(|(toolbox, ..)| *toolbox == id);
         findings.extend(needs.map(|(_, key, program, mend)| {
@@ -295,6 +303,28 @@ fn confined(part: &str, confine: Option<&Confine>) -> Option<Finding> {
     })
 }
 
+/// Checks the devices that a robot uses because its section names no others.
+fn usual_devices(value: &Value, part: &str, findings: &mut Vec<Finding>) {
+    let Value::Object(map) = value else { return };
+    for (adapter, key, usual) in USUAL {
+        if map.get("adapter").and_then(Value::as_str) != Some(adapter) {
+            continue;
+        }
+        let own = map.get(adapter);
+        let layout = own.and_then(|own| own.get("layout")).and_then(Value::as_str);
+        let written = own.and_then(|own| own.get(key));
+        for (port, path) in usual {
+            // All but the whole robot have one bus.
+            let has = layout.is_none_or(|layout| layout == adapter) || port == "right";
+            if has && written.is_none_or(|written| written.get(port).is_none()) {
+                findings.push(device(part, Path::new(path)));
+            }
+        }
+    }
+    map.values()
+        .for_each(|value| usual_devices(value, part, findings));
+}
+
 /// Checks the devices and addresses that a value names, at any depth.
 fn named(key: &str, value: &Value, part: &str, findings: &mut Vec<Finding>) {
     match value {
@@ -318,7 +348,14 @@ fn named(key: &str, value: &Value, part: &str, findings: &mut Vec<Finding>) {
 fn device(part: &str, path: &Path) -> Finding {
     let name = path.display();
     if access(path, Access::READ_OK | Access::WRITE_OK).is_ok() {
-        return Finding::good(part, format!("may use {name}"));
+        return match user_of(path) {
+            Some((pid, program)) if !is_own(&program) => Finding::broken(
+                part,
+                format!("{name} is used by another program: {program} (process {pid})"),
+                format!("end it: `kill {pid}`; two programs on one port take each other's answers"),
+            ),
+            _ => Finding::good(part, format!("may use {name}")),
+        };
     }
     let Ok(metadata) = std::fs::metadata(path) else {
         return Finding::broken(
@@ -338,6 +375,34 @@ fn device(part: &str, path: &Path) -> Finding {
         )
     };
     Finding::broken(part, format!("this user may not read and write {name}"), mend)
+}
+
+/// The process that has a serial port open, and its name. Others may share any other device. Processes of other users are
+/// seen by root alone.
+fn user_of(path: &Path) -> Option<(u32, String)> {
+    let path = path.canonicalize().ok()?;
+    let name = path.file_name()?.to_str()?;
+    let is_serial = ["tty", "pts"]
+        .iter()
+        .any(|kind| name.starts_with(kind) || path.parent().is_some_and(|folder| folder.ends_with(kind)));
+    if !is_serial {
+        return None;
+    }
+    let processes = std::fs::read_dir("/proc").ok()?.flatten();
+    let mut pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let pid = pids.find(|pid| {
+        let open = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten();
+        open.flatten()
+            .any(|entry| std::fs::read_link(entry.path()).is_ok_and(|target| target == path))
+    })?;
+    let program = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    Some((pid, program.trim().to_owned()))
+}
+
+/// Whether a process is one of the service's, which has the port because it drives what is behind it.
+fn is_own(program: &str) -> bool {
+    // The kernel cuts names off after 15 letters.
+    program.starts_with("ovos-tools")
 }
 
 /// Returns the name of a group, or its number.

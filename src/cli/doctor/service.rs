@@ -106,7 +106,7 @@ fn toolbox(status: &ToolboxStatus) -> Vec<Finding> {
         findings.push(Finding::broken(
             &part,
             format!("its machine is {state}: {}", reason.unwrap_or("no reason given")),
-            "look at the machine, its power and its cable",
+            "look at the machine, its power and its cable; where a key or a file is named, correct that, then `ovos-tools reload`",
         ));
     }
     if !status.dropped_tools.is_empty() {

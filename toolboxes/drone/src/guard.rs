@@ -20,7 +20,7 @@ pub use facts::Caller;
 pub(crate) use facts::{Checks, Facts, Health, Home, Landed, Mode, Pose, Taken};
 pub use fence::Fence;
 pub(crate) use fence::Global;
-pub(crate) use height::{above_sea, down, heading, height};
+pub(crate) use height::{above_sea, down, heading, height, within};
 pub(crate) use leg::{Leg, Pace};
 pub use limits::Limits;
 pub(crate) use range::{Adjusted, Range, Treatment, shown, whole};
@@ -254,8 +254,10 @@ pub(crate) fn place(lat: f64, lon: f64) -> Result<(), Refusal> {
 /// the stopping distance at either end towards which the vehicle has to climb or descend.
 pub(crate) fn band(limits: &Limits, pace: Pace, now_m: f64) -> (f64, f64) {
     let now_m = now_m.clamp(limits.min_alt_m, limits.max_alt_m);
-    let lowest = (limits.min_alt_m + pace.above_floor(limits.braking)).min(now_m);
-    let highest = (limits.max_alt_m - pace.below_ceiling(limits.braking)).max(now_m);
+    // As `vehicle_state` reports it, which may be rounded to either side, and as it may be given back.
+    let (below, above) = ((now_m * 10.0).floor() / 10.0, (now_m * 10.0).ceil() / 10.0);
+    let lowest = (limits.min_alt_m + pace.above_floor(limits.braking)).min(below.max(limits.min_alt_m));
+    let highest = (limits.max_alt_m - pace.below_ceiling(limits.braking)).max(above.min(limits.max_alt_m));
     (lowest, highest)
 }
 

@@ -34,8 +34,8 @@ const REFUSED: &[&str] = &[
     "forward_limit",
     "out_of_range",
 ];
-/// Greatest drift of a hovering vehicle, metres and metres per second.
-const WANDERS_M: f64 = 1.3;
+/// Greatest drift of a hovering vehicle, metres and metres per second: it may drift one way at a stop and the other way later.
+const WANDERS_M: f64 = 1.6;
 const WANDERS_MPS: f64 = 1.2;
 
 fn number(name: &str, default: u64) -> u64 {

@@ -6,6 +6,7 @@
 
 pub mod booster_k1;
 pub mod johnny5;
+pub(crate) mod refused;
 mod remote;
 mod seek;
 pub mod sim;

@@ -15,7 +15,7 @@ use crate::capability::Capabilities;
 use crate::limits::check_positions;
 use crate::step::Stage;
 use crate::subsystem::Subsystem;
-use file::ModelFile;
+use file::{ModelFile, located};
 use routine::Sequence;
 pub use routine::{Intensity, Kind, Rounds, travel};
 
@@ -180,12 +180,10 @@ impl Model {
         })?;
         let file = ModelFile::parse(&name, &text)?;
         if file.capabilities.is_some() {
-            return Err(ModelError::Parse {
-                name,
-                message: "`capabilities` is not for a poses file: narrow limits with `bounds`".to_string(),
-            });
+            let message = "`capabilities` is not for a poses file: narrow limits with `bounds`".to_string();
+            return Err(located(ModelError::Parse { name, message }, &text));
         }
-        self.extend(&name, file)
+        self.extend(&name, file).map_err(|error| located(error, &text))
     }
 
     /// Takes over narrower limits. Built-in poses beyond them are left out, and their names returned.

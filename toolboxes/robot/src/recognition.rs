@@ -59,7 +59,14 @@ pub async fn answer(
         Value::Object(data) => data,
         other => Object::from_iter([("result".to_string(), other)]),
     };
-    let failed = data.shift_remove("success") == Some(json!(false));
+    // A handler says so in one of these words; whatever it says there, only `true` is a success.
+    let said: Vec<&Value> = ["success", "ok", "passed"]
+        .iter()
+        .filter_map(|key| data.get(*key))
+        .collect();
+    let failed = said.iter().any(|said| **said != json!(true));
+    let nothing = said.is_empty() && data.values().all(Value::is_null);
+    data.shift_remove("success");
     let message = match data
         .shift_remove("message")
         .or_else(|| data.get("error").cloned())
@@ -67,11 +74,12 @@ pub async fn answer(
         Some(Value::String(message)) => message,
         _ => String::new(),
     };
-    if failed || data.contains_key("error") {
-        let message = if message.is_empty() {
-            format!("{tool} did not work")
-        } else {
-            message
+    let wrong = data.get("error").is_some_and(|error| !error.is_null());
+    if failed || wrong || nothing {
+        let message = match (message.as_str(), nothing) {
+            ("", true) => format!("the handler of {TOPIC} has answered {tool} with nothing"),
+            ("", false) => format!("{tool} did not work"),
+            _ => message,
         };
         return Err(ToolError::new("RecognitionError", message));
     }

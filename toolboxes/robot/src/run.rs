@@ -66,12 +66,15 @@ pub async fn run(context: Context<Robots>, mut params: Object) -> Result<Done, T
     let optional = params.shift_remove("optional").is_some();
     let robot = params.shift_remove("robot");
     let (unit, on) = place(&context, robot.as_ref())?;
+    // What else the call does goes on, and a base that may still drive is no success of it.
+    let stands = context.action() == "stop";
     let done = perform(&context, unit, on, params).await;
     match done {
         // The failure of an optional action does not end the call; a cancel does.
         Err(error) if optional && !error.is_cancelled() => Ok(Done {
             notes: vec![format!("left out {}: {}", context.action_id(), error.message())],
             left_out: true,
+            trouble: stands.then(|| error.message().to_owned()),
             ..Done::default()
         }),
         done => done,

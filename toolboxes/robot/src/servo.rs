@@ -46,6 +46,12 @@ pub(crate) enum ServoError {
          id; where it answers at other times, raise johnny5.answer_ms"
     )]
     Silent { bus: String, id: u8, waited: Duration },
+    /// The port is there, and not one servo answers.
+    #[error(
+        "bus {bus}: {path} is open, and the robot is silent: no servo answers; check the power of the servos and the cable \
+         between them and the adapter"
+    )]
+    Mute { bus: String, path: String },
     /// Every answer was garbled.
     #[error(
         "servo {id} on bus {bus} answers garbled ({reason}); check its cable and that no other servo has this id"

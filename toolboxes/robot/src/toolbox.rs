@@ -56,8 +56,12 @@ impl Toolbox for Robots {
         }
         let mut units = Vec::with_capacity(robots.len());
         for (name, robot) in &robots {
-            let (model, adapter) = make(name, robot, notify(&host, &backends, name))?;
-            units.push(Unit::new(name, model, adapter, several));
+            units.push(match make(name, robot, notify(&host, &backends, name)) {
+                Ok((model, adapter)) => Unit::new(name, model, adapter, several),
+                // The others serve; `connect` tells why this one does not.
+                Err(error) if several => Unit::refused(name, plain(robot)?, error.message().to_owned()),
+                Err(error) => return Err(error),
+            });
         }
         // A robot that is away does not keep the others from working: its adapter goes on trying.
         let connected = join_all(units.iter().map(|unit| unit.adapter.connect())).await;
@@ -143,6 +147,17 @@ fn bring_to_rest(name: &str, robot: &RobotConfig) -> Result<(), ActionError> {
         AdapterKind::BoosterK1 => booster_k1::safe_stop(name, &robot.booster_k1, robot.estop),
         AdapterKind::UnitreeG1 => unitree_g1::safe_stop(name, &robot.unitree_g1, robot.estop),
     }
+}
+
+/// The model of a robot's kind without what its section says of it.
+fn plain(robot: &RobotConfig) -> Result<Model, ToolError> {
+    let model = match robot.adapter {
+        AdapterKind::Sim => sim::model(&sim::SimConfig::default()),
+        AdapterKind::Johnny5 => johnny5::model(&johnny5::Johnny5Config::default()),
+        AdapterKind::BoosterK1 => booster_k1::model(&booster_k1::BoosterK1Config::default()),
+        AdapterKind::UnitreeG1 => unitree_g1::model(&unitree_g1::UnitreeG1Config::default()),
+    };
+    model.map_err(|error| ToolError::msg(error.to_string()))
 }
 
 /// The model of a robot, narrowed and extended by its configuration, and what drives it.

@@ -11,6 +11,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use crate::action::Action;
+use crate::adapter::refused::Refused;
 use crate::adapter::{ActionError, ActionOutput, Adapter, Control};
 use crate::capability::Capabilities;
 use crate::limits;
@@ -27,6 +28,8 @@ pub struct Unit {
     pub adapter: Arc<dyn Adapter>,
     /// Whether there are other robots: if so, subsystems are called `<name>/<subsystem>`.
     pub one_of_several: bool,
+    /// Why it is not driven, with the key or the file that is wrong; `None` for a robot that can be used.
+    pub refusal: Option<String>,
     stopped: AtomicBool,
     memory: Mutex<Memory>,
 }
@@ -53,8 +56,19 @@ impl Unit {
             model,
             adapter,
             one_of_several,
+            refusal: None,
             stopped: AtomicBool::new(false),
             memory: Mutex::default(),
+        }
+    }
+
+    /// A robot that is not driven, one of several: the others serve.
+    #[must_use]
+    pub(crate) fn refused(name: &str, model: Model, reason: String) -> Self {
+        let adapter = Arc::new(Refused::new(model.capabilities.clone(), &reason));
+        Self {
+            refusal: Some(reason),
+            ..Self::new(name, model, adapter, true)
         }
     }
 

@@ -386,3 +386,100 @@ fn pointing_at_one_person_is_rare() {
         "{unseen:#}"
     );
 }
+
+/// Each of these is one robot's own mistake.
+#[test]
+fn a_mistake_in_one_robot_keeps_the_others_serving() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let angle = file(
+        "angle.toml",
+        "\n[poses]\ngood = { gantry = [0, 0] }\nbad = { gantry = [0, 46] }\n",
+    );
+    let table = file(
+        "table.toml",
+        "[poses.\"bad\"]\nleft_arm = [0, -45, 181, 45, 0, 0]\n",
+    );
+    let field = file("field.toml", "[poses]\n\nbad = { tail = [0] }\n");
+    let broken = file("broken.toml", "[poses]\nbad = { gantry = [0, 4 }\n");
+    let dance = file(
+        "dance.toml",
+        "# ours\n[dances]\nbad = { arms = [\"moonwalk\"], speed = 0.5, hold = 0 }\n",
+    );
+    let missing = folder.path().join("missing.toml").display().to_string();
+    for (wrong, expected) in [
+        (
+            json!({"poses": angle}),
+            vec![
+                "robots.bad: poses",
+                "angle.toml, line 4: bad: gantry tilt: 46 is out of range, expected -45 to 45",
+            ],
+        ),
+        (
+            json!({"poses": table}),
+            vec!["table.toml, line 1: bad: left_arm elbow: 181"],
+        ),
+        (
+            json!({"poses": field}),
+            vec!["field.toml, line 3: unknown field `tail`, expected one of"],
+        ),
+        (json!({"poses": broken}), vec!["broken.toml, line 2: "]),
+        (
+            json!({"poses": dance}),
+            vec!["dance.toml, line 3: bad: no keyframe moonwalk: known are"],
+        ),
+        (json!({"poses": missing}), vec!["missing.toml: No such file"]),
+        (
+            json!({"bounds": {"joints": {"left_arm": {"knee": [0, 1]}}}}),
+            vec!["no such joint; known are base, shoulder"],
+        ),
+        (
+            json!({"bounds": {"speed": 0}}),
+            vec!["bounds.speed: 0 is out of range"],
+        ),
+    ] {
+        let robots = json!({"robots": {"good": {"sim": {"time_scale": 500}}, "bad": wrong}});
+        let harness =
+            Harness::open::<Robots>(robots.clone()).unwrap_or_else(|error| panic!("{robots}: {error}"));
+        let done = harness.invoke("wave", json!({"robot": "good"})).unwrap();
+        assert_eq!(done["success"], true, "{done:#}");
+        for (tool, args) in [
+            ("wave", json!({})),
+            ("go_to_pose", json!({"pose": "home"})),
+            ("gesture_while_speaking", json!({})),
+            ("check_servos", json!({})),
+            ("alert_hazard", json!({"hazard_type": "fire"})),
+        ] {
+            let mut args = args;
+            args["robot"] = json!("bad");
+            let said = match harness.invoke(tool, args) {
+                Ok(output) => {
+                    assert_eq!(output["success"], false, "{output:#}");
+                    output["message"].to_string()
+                }
+                Err(error) => error.to_string(),
+            };
+            for part in &expected {
+                assert!(said.contains(part), "{robots}: {tool}: {said}");
+            }
+            assert!(!said.contains('\n'), "{said}");
+        }
+        // `status` and `doctor` say what the toolbox said last of its backend.
+        let told = harness
+            .events()
+            .into_iter()
+            .rev()
+            .find(|event| event.kind == "backend");
+        let told = told.and_then(|event| event.data).unwrap();
+        assert_eq!(told["state"], "lost", "{told}");
+        let reason = told["reason"].as_str().unwrap();
+        assert!(expected.iter().all(|part| reason.contains(part)), "{reason}");
+        assert!(reason.contains("good (simulated)"), "{reason}");
+        // A stop stops the one that is driven.
+        harness.halt(&["all"], true).unwrap();
+    }
+}

@@ -28,8 +28,9 @@ pub(crate) fn height(
     if (lowest..=highest).contains(&asked) {
         return Ok(asked);
     }
+    let (from, to) = within(lowest, highest);
     let expected = format!(
-        "{arg} {}: expected {lowest:.1} to {highest:.1} m above home",
+        "{arg} {}: expected {from:.1} to {to:.1} m above home",
         shown(asked)
     );
     let hint = above_sea(asked, (lowest, highest), home, "");
@@ -50,9 +51,11 @@ pub(crate) fn down(asked: f64, (lowest, highest): (f64, f64), home: Home) -> Res
     if (lowest..=highest).contains(&above) {
         return Ok(asked);
     }
-    let (top, bottom) = (home.down_m - highest, home.down_m - lowest);
+    let (top, bottom) = within(home.down_m - highest, home.down_m - lowest);
     let expected = format!("down_m {}: expected {top:.1} to {bottom:.1}", shown(asked));
-    match above_sea(asked.abs(), (lowest, highest), home, "-") {
+    // The number to send is down of the local origin, and the band is above home.
+    let of_origin = (lowest - home.down_m, highest - home.down_m);
+    match above_sea(asked.abs(), of_origin, home, "-") {
         Some(hint) => refuse("altitude_ceiling", format!("{expected}; {hint}")),
         None if above < 0.0 => refuse(
             "out_of_range",
@@ -63,10 +66,18 @@ pub(crate) fn down(asked: f64, (lowest, highest): (f64, f64), home: Home) -> Res
     }
 }
 
+/// The ends of a band with one digit behind the point, rounded to the side on which they still hold: each may be sent back.
+pub(crate) fn within(lowest: f64, highest: f64) -> (f64, f64) {
+    const EXACT: f64 = 1e-6;
+    let (from, to) = ((lowest * 10.0 - EXACT).ceil(), (highest * 10.0 + EXACT).floor());
+    // Without a sign before a zero.
+    (from / 10.0 + 0.0, to / 10.0 + 0.0)
+}
+
 /// What to send instead of a height that makes sense above sea level and not above home; `sign` goes before it.
 pub(crate) fn above_sea(asked: f64, (lowest, highest): (f64, f64), home: Home, sign: &str) -> Option<String> {
     let above = ((asked - home.amsl_m) * 10.0).round() / 10.0;
-    let likely = home.amsl_m.abs() >= NEAR_SEA_M && (lowest..=highest).contains(&above);
+    let likely = home.amsl_m.abs() >= NEAR_SEA_M && above > 0.0 && (lowest..=highest).contains(&above);
     likely.then(|| {
         format!(
             "this looks like a height above sea level: home is at {:.0} m, send {sign}{above}",
@@ -75,7 +86,7 @@ pub(crate) fn above_sea(asked: f64, (lowest, highest): (f64, f64), home: Home, s
     })
 }
 
-/// A compass heading from -180 (not included) to 180 degrees; any number of turns is taken off.
+/// A compass heading above -180 and at most 180 degrees; any number of turns is taken off.
 ///
 /// # Errors
 /// It is not finite, or no heading.
@@ -140,6 +151,16 @@ mod tests {
             (488.0, -7.0, "out_of_range", "positive above home"),
             (3.0, 30.0, "altitude_ceiling", "expected 1.3 to 27.5 m above home"),
             (488.0, 1e300, "altitude_ceiling", "1e300"),
+            (488.0, -0.0, "altitude_floor", "expected 1.3 to 27.5 m above home"),
+            (488.0, 1.3, "ok", ""),
+            (488.0, 515.5, "altitude_ceiling", "send 27.5"),
+            (
+                488.0,
+                515.6,
+                "altitude_ceiling",
+                "expected 1.3 to 27.5 m above home",
+            ),
+            (488.0, 489.3, "altitude_ceiling", "send 1.3"),
             (488.0, f64::NAN, "not_finite", ""),
             (488.0, f64::INFINITY, "not_finite", ""),
         ] {
@@ -171,6 +192,44 @@ mod tests {
         }
     }
 
+    /// What a refusal names is taken when it is sent back.
+    #[test]
+    fn the_ends_of_a_band_and_the_heights_that_are_proposed_are_in_it() {
+        let number = |text: &str| text.trim_end_matches([',', ';']).parse::<f64>();
+        let after = |msg: &str, word: &str| {
+            let rest = msg.split(word).nth(1)?;
+            number(rest.split_whitespace().next()?).ok()
+        };
+        for tenths in 0..50 {
+            let part = f64::from(tenths) / 50.0;
+            let band = (0.75 + part, 26.96 + part * 0.3);
+            let home = Home {
+                down_m: part * 3.0 - 1.5,
+                ..home(488.0 + part)
+            };
+            for asked in [0.1, 60.0, 490.0, 495.03, 512.0, 516.2] {
+                let msg = height("alt_m", asked, band, home).unwrap_err().msg;
+                for sent in [
+                    after(&msg, "expected "),
+                    after(&msg, " to "),
+                    after(&msg, "send "),
+                ] {
+                    let taken = sent.is_none_or(|sent| height("alt_m", sent, band, home).is_ok());
+                    assert!(taken, "{band:?}: {msg}: {sent:?}");
+                }
+                let msg = down(-asked, band, home).map_or_else(|refusal| refusal.msg, |_| String::new());
+                for sent in [
+                    after(&msg, "expected "),
+                    after(&msg, " to "),
+                    after(&msg, "send "),
+                ] {
+                    let taken = sent.is_none_or(|sent| down(sent, band, home).is_ok());
+                    assert!(taken, "{band:?}: {msg}: {sent:?}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn headings_are_taken_modulo_a_turn_and_never_clamped() {
         for (asked, expected) in [
@@ -184,6 +243,12 @@ mod tests {
             (-180.0, Ok(180.0)),
             (-200.0, Ok(160.0)),
             (720.0, Ok(0.0)),
+            (720.5, Ok(0.5)),
+            (-0.0, Ok(0.0)),
+            (-359.5, Ok(0.5)),
+            (540.0, Ok(180.0)),
+            (3599.5, Ok(-0.5)),
+            (1e9, Err("out_of_range")),
             (-3600.0, Ok(0.0)),
             (4000.0, Err("out_of_range")),
             (-1e300, Err("out_of_range")),

@@ -345,10 +345,11 @@ fn judge_point(
 fn path_height(facts: &Facts, limits: &guard::Limits, alt_m: f64) -> Result<(), Refusal> {
     let lowest = limits.min_alt_m + HOME_MOVES_M;
     let highest = limits.max_alt_m - Pace::PX4.below_ceiling(limits.braking) - HOME_MOVES_M;
+    let (from, to) = guard::within(lowest, highest);
     let (code, bound) = if alt_m < lowest {
-        ("altitude_floor", format!("at least {lowest:.1} m"))
+        ("altitude_floor", format!("at least {from:.1} m"))
     } else if alt_m > highest {
-        ("altitude_ceiling", format!("at most {highest:.1} m"))
+        ("altitude_ceiling", format!("at most {to:.1} m"))
     } else {
         return Ok(());
     };
@@ -357,7 +358,7 @@ fn path_height(facts: &Facts, limits: &guard::Limits, alt_m: f64) -> Result<(), 
         return refuse(
             code,
             format!(
-                "alt_m {}: expected {lowest:.1} to {highest:.1} m above home; {hint}",
+                "alt_m {}: expected {from:.1} to {to:.1} m above home; {hint}",
                 guard::shown(alt_m)
             ),
         );

@@ -23,7 +23,7 @@ use self::rpc::RpcLink;
 use self::sent::Sent;
 use self::topics::TopicsLink;
 use super::remote::{Link, Remote, until};
-use super::walker::{Outcome, Walker};
+use super::walker::{Outcome, Walker, followed};
 use super::{ActionError, ActionOutput, Control, Estop, Notify};
 use crate::action::{Keyframe, Velocity};
 use crate::capability::Capabilities;
@@ -291,6 +291,9 @@ impl Walker for BoosterK1 {
         match link {
             Speech::Rpc(rpc) if on == Subsystem::Gantry => self.head(rpc, positions, &path, control).await?,
             _ => self.lead(link, on, &path, control).await?,
+        }
+        if let Some(from) = &from {
+            followed(&self.remote, on, (from, positions), || link.measured(on), control).await?;
         }
         let output = ActionOutput::said(format!("{on} was sent there")).with("positions", json!(positions));
         Ok(match blind {

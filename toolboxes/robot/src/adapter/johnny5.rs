@@ -113,7 +113,13 @@ impl Johnny5 {
                 .collect();
             let timeout = Duration::from_millis(config.answer_ms.clamp(2, 500));
             let changed = changed(bus, path.clone(), &ports, notify.clone());
-            let started = ServoBus::start(bus.as_str(), (&path, config.baud), timeout, wheels, changed);
+            let started = ServoBus::start(
+                bus.as_str(),
+                (&path, config.baud),
+                timeout,
+                (layout.ids(bus), wheels),
+                changed,
+            );
             let started = started.map_err(|error| ActionError::Hardware {
                 robot: name.to_owned(),
                 what: format!("cannot start a thread for bus {}: {error}", bus.as_str()),

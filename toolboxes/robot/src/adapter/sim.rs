@@ -140,7 +140,7 @@ impl Sim {
     /// Refuses a part with a servo that does not answer, unless the servo was given up.
     fn check_servos(&self, on: Subsystem) -> Result<(), ActionError> {
         let world = self.world();
-        for (bus, servo) in world.servos.of(on).filter(|_| on != Subsystem::All) {
+        for (bus, servo) in world.servos.of(on) {
             let at = format!("{}:{} ({})", bus.as_str(), servo.id, servo.name);
             if servo.ignored && !world.go_on {
                 return Err(ActionError::Refused(format!(
@@ -286,7 +286,13 @@ fn needs_servos(action: &Action) -> bool {
     let step = &action.step;
     action.motion.is_some()
         || step.grip().is_some()
-        || matches!(step, Step::Hitch { .. } | Step::Calibrate { .. })
+        || matches!(
+            step,
+            Step::Hitch { .. }
+                | Step::HitchStatus {}
+                | Step::Calibrate { .. }
+                | Step::EnableTorque { enable: true }
+        )
 }
 
 /// Rounds to three decimals.

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use self::arms::Arms;
 use self::gestures::{Gestures, release_body};
 use super::remote::{Link, Remote, node_name, until};
-use super::walker::{Outcome, Walker, own_time};
+use super::walker::{Outcome, Walker, followed, own_time};
 use super::{ActionError, ActionOutput, Control, Estop, Notify};
 use crate::action::{Keyframe, Velocity};
 use crate::capability::Capabilities;
@@ -324,6 +324,14 @@ impl Walker for UnitreeG1 {
             }
             control.sleep(arms::STEP).await?;
         }
+        followed(
+            &self.remote,
+            on,
+            (&from, positions),
+            || link.arms.measured(on),
+            control,
+        )
+        .await?;
         Ok(ActionOutput::said(format!("{on} was sent there")).with("positions", json!(positions)))
     }
 

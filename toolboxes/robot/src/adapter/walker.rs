@@ -11,7 +11,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::remote::{Link, Remote};
+use super::remote::{Link, Remote, until};
 use super::{ActionError, ActionOutput, Adapter, Control};
 use crate::action::{Action, Keyframe, Motion};
 use crate::capability::Capabilities;
@@ -198,6 +198,46 @@ impl<W: Walker> Adapter for W {
         }
         .boxed()
     }
+}
+
+/// How long a part may need after the last command before it has to have moved.
+const FOLLOWS: Duration = Duration::from_secs(1);
+/// Degrees of a way below which a joint that follows loosely and one that does not move look alike.
+const SHORT: f64 = 10.0;
+
+/// Waits until the part that was led from `from` to `to` has followed where the robot reports its joints: a command that
+/// was sent is no movement.
+///
+/// # Errors
+/// A joint has gone less than a quarter of its way. A robot that mixes our angles with those of its own controller may stay
+/// behind by more than half.
+pub(super) async fn followed<L: Link>(
+    remote: &Remote<L>,
+    on: Subsystem,
+    (from, to): (&[f64], &[f64]),
+    measured: impl Fn() -> Option<Vec<f64>>,
+    control: &Control,
+) -> Outcome<()> {
+    let joints = remote.capabilities().joints(on).unwrap_or_default();
+    let behind = || {
+        let at = measured().unwrap_or_default();
+        let mut joints = joints.iter().zip(from).zip(to).zip(&at);
+        joints.find_map(|(((joint, from), to), at)| {
+            let (way, gone) = (to - from, at - from);
+            let follows = way.abs() < SHORT || gone / way >= 0.25;
+            (!follows).then(|| {
+                format!(
+                    "{on} {} does not move: it is at {at:.0} degrees, not at {to:.0}",
+                    joint.name
+                )
+            })
+        })
+    };
+    let moved = until(control, FOLLOWS, || behind().map_or(Ok(()), Err)).await?;
+    moved.map_err(|what| ActionError::Hardware {
+        robot: remote.name().to_owned(),
+        what,
+    })
 }
 
 /// How long a robot's own routine runs in place of these frames: for each frame `each` seconds at full speed and the

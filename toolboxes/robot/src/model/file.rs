@@ -68,8 +68,14 @@ pub(super) struct PlaceText {
 impl ModelFile {
     pub(super) fn parse(name: &str, text: &str) -> Result<Self, ModelError> {
         toml::from_str(text).map_err(|error| ModelError::Parse {
-            name: name.to_string(),
-            message: error.to_string(),
+            name: match error.span() {
+                Some(span) => at(
+                    name,
+                    text.get(..span.start).unwrap_or_default().lines().count().max(1),
+                ),
+                None => name.to_string(),
+            },
+            message: error.message().replace('\n', "; "),
         })
     }
 
@@ -79,6 +85,34 @@ impl ModelFile {
             message: "expected a table `capabilities`".to_string(),
         })
     }
+}
+
+/// A place in a file.
+fn at(name: &str, line: usize) -> String {
+    format!("{name}, line {line}")
+}
+
+/// An error of an entry, with the line at which the entry begins.
+pub(super) fn located(mut error: ModelError, text: &str) -> ModelError {
+    let (name, what) = match &mut error {
+        ModelError::Read { .. } => return error,
+        ModelError::Parse { name, message } => {
+            let entry = message.split_once(':').map_or("capabilities", |(entry, _)| entry);
+            (name, entry.to_owned())
+        }
+        ModelError::Position { name, what, .. } => (name, what.clone()),
+    };
+    let begins = |line: &str| {
+        // `wave = {...}` in a table, or `[poses.wave]`.
+        let line = line.trim().trim_start_matches('[');
+        let key = line.split(['=', ']']).next().unwrap_or_default();
+        let last = key.rsplit('.').next().unwrap_or_default();
+        last.trim().trim_matches(['"', '\'']) == what
+    };
+    if let Some(line) = text.lines().position(begins) {
+        *name = at(name, line + 1);
+    }
+    error
 }
 
 impl PoseText {

@@ -4,7 +4,7 @@
 //! no job from before the stop runs after it. Every turning wheel has a time at which this thread stops it, even
 //! where the caller is gone.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
@@ -22,6 +22,10 @@ const QUEUE: usize = 64;
 const LOOK: Duration = Duration::from_millis(250);
 /// How long a stop listens to the servos. A halt returns within 50 ms.
 pub(crate) const LISTENS: Duration = Duration::from_millis(30);
+/// How long nothing may be heard on an idle bus until a servo is asked whether it is there, and how many are asked at once
+/// where the first says nothing.
+const UNHEARD: Duration = Duration::from_secs(1);
+const AT_ONCE: usize = 3;
 /// How often the thread tries to reach wheels that must stop and cannot be reached.
 const AGAIN: Duration = Duration::from_millis(50);
 
@@ -125,12 +129,12 @@ impl Shared {
 
 impl ServoBus {
     /// Starts the thread, which opens the port soon. `timeout` bounds each answer of a servo; `changed` hears when the
-    /// port comes and goes.
+    /// port comes and goes, and when not one of `servos` answers any more.
     pub(crate) fn start(
         name: &str,
         (path, baud): (&str, u32),
         timeout: Duration,
-        wheels: Vec<u8>,
+        (servos, wheels): (Vec<u8>, Vec<u8>),
         changed: Changed,
     ) -> std::io::Result<Self> {
         let hurry = Arc::new(AtomicBool::new(false));
@@ -144,8 +148,9 @@ impl ServoBus {
             wire: Wire::new(name, path, baud, timeout, hurry),
             wheels,
             changed,
-            open: None,
+            there: None,
             again: Instant::now(),
+            voices: Voices::new(servos),
         };
         let thread = std::thread::Builder::new().name(format!("bus-{name}")).spawn({
             let (shared, name) = (Arc::clone(&shared), name.to_owned());
@@ -186,7 +191,7 @@ impl Drop for ServoBus {
 }
 
 impl Sender {
-    /// Whether the port was open when it was last used.
+    /// Whether the port was open, and a servo answered, when it was last used.
     pub(crate) fn is_connected(&self) -> bool {
         self.shared.connected.load(Ordering::SeqCst)
     }
@@ -328,13 +333,17 @@ struct Owner {
     /// Every wheel on the bus: stopped whenever the port was opened anew.
     wheels: Vec<u8>,
     changed: Changed,
-    open: Option<bool>,
+    /// What `changed` has heard last.
+    there: Option<bool>,
+    voices: Voices,
     /// When an emergency stop that could not be confirmed is sent again.
     again: Instant,
 }
 
 fn run(shared: &Shared, mut owner: Owner, name: &str) {
     loop {
+        #[cfg(debug_assertions)]
+        panic_where_asked(name);
         match next(shared) {
             Next::Stop(stop) => {
                 let stopped = owner
@@ -374,11 +383,13 @@ fn run(shared: &Shared, mut owner: Owner, name: &str) {
                 ended(shared, &ends, stopped.is_ok());
             }
             Next::Look => {
-                let _ = owner.connect(shared);
+                if owner.connect(shared).is_ok() {
+                    owner.call_out();
+                }
             }
             Next::Close => break,
         }
-        shared.connected.store(owner.wire.is_open(), Ordering::SeqCst);
+        owner.hear(shared);
     }
     // No other thread can write any more: the last command on this bus stops the wheels that still turn.
     let queue = std::mem::take(&mut *shared.queue());
@@ -388,6 +399,16 @@ fn run(shared: &Shared, mut owner: Owner, name: &str) {
     }
     for job in queue.jobs {
         (job.work)(Err(ServoError::Closed { bus: name.to_owned() }));
+    }
+}
+
+/// For tests, and in no release: panics as soon as there is the file that this variable names, and removes it before.
+#[cfg(debug_assertions)]
+fn panic_where_asked(bus: &str) {
+    if let Some(file) = std::env::var_os("OVOS_TEST_PANICS_AT_FILE")
+        && std::fs::remove_file(file).is_ok()
+    {
+        panic!("asked to by a test, on the bus {bus}");
     }
 }
 
@@ -409,19 +430,49 @@ impl Owner {
         };
         if !was {
             self.again = Instant::now();
+            self.voices.forget();
         }
         // Set before the notice goes out, so that a reader of the notice finds the bus connected.
-        shared.connected.store(self.wire.is_open(), Ordering::SeqCst);
+        shared.connected.store(self.is_there(), Ordering::SeqCst);
         connected
+    }
+
+    fn is_there(&self) -> bool {
+        self.wire.is_open() && !self.voices.are_silent()
+    }
+
+    /// Asks on an idle bus whether a servo is there: the adapter has power of its own, so that its port stays open when the
+    /// servos lose theirs.
+    fn call_out(&mut self) {
+        for id in self.voices.to_ask() {
+            match self.wire.ping(id) {
+                Ok(true) => break,
+                Ok(false) => self.voices.unanswered(id),
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Takes note of the servos that were heard, and reports a bus that has fallen silent or speaks again.
+    fn hear(&mut self, shared: &Shared) {
+        let heard = self.wire.take_heard();
+        self.voices.heard(&heard);
+        let silent = self.wire.is_open() && self.voices.are_silent();
+        let told = if silent { Err(self.wire.mute()) } else { Ok(()) };
+        let _ = self.told(shared, told);
     }
 
     /// Reports a port that has come or gone.
     fn told(&mut self, shared: &Shared, result: Result<(), ServoError>) -> Result<(), ServoError> {
-        let open = self.wire.is_open();
-        shared.connected.store(open, Ordering::SeqCst);
-        if self.open.replace(open) != Some(open) {
+        let there = self.is_there();
+        shared.connected.store(there, Ordering::SeqCst);
+        // A port that is closed is reported with its error, by the one who has tried to open it.
+        if !there && result.is_ok() {
+            return result;
+        }
+        if self.there.replace(there) != Some(there) {
             match &result {
-                Err(error) if !open => (self.changed)(&Err(error.clone())),
+                Err(error) if !there => (self.changed)(&Err(error.clone())),
                 _ => (self.changed)(&Ok(())),
             }
         }
@@ -449,6 +500,62 @@ impl Owner {
             }
             Err(error) => Err(error),
         }
+    }
+}
+
+/// Which servos of a bus answer.
+struct Voices {
+    ids: Vec<u8>,
+    /// Those that were asked since one was heard, and have said nothing.
+    unanswered: Vec<u8>,
+    heard_at: Instant,
+}
+
+impl Voices {
+    fn new(ids: Vec<u8>) -> Self {
+        Self {
+            ids,
+            unanswered: Vec::new(),
+            heard_at: Instant::now(),
+        }
+    }
+
+    /// The port was opened anew: nothing is known.
+    fn forget(&mut self) {
+        self.unanswered.clear();
+        self.heard_at = Instant::now();
+    }
+
+    fn are_silent(&self) -> bool {
+        !self.ids.is_empty() && self.ids.iter().all(|id| self.unanswered.contains(id))
+    }
+
+    /// The servos to ask now: none where one was heard lately; first the one that has answered before.
+    fn to_ask(&self) -> Vec<u8> {
+        if self.heard_at.elapsed() < UNHEARD {
+            return Vec::new();
+        }
+        let open = self.ids.iter().filter(|id| !self.unanswered.contains(id));
+        match self.are_silent() {
+            true => self.unanswered.iter().take(AT_ONCE).copied().collect(),
+            false => open.take(AT_ONCE).copied().collect(),
+        }
+    }
+
+    fn unanswered(&mut self, id: u8) {
+        // The longest silent one is asked first.
+        self.unanswered.retain(|other| *other != id);
+        self.unanswered.push(id);
+    }
+
+    fn heard(&mut self, heard: &BTreeSet<u8>) {
+        let Some(one) = self.ids.iter().position(|id| heard.contains(id)) else {
+            return;
+        };
+        if let Some(front) = self.ids.get_mut(..=one) {
+            front.rotate_right(1);
+        }
+        self.forget();
     }
 }
 

@@ -55,6 +55,8 @@ pub(crate) struct Wire {
     asked: Vec<Asked>,
     /// The servos whose goal speed is one of ours.
     sped: BTreeSet<u8>,
+    /// The servos that were heard since this was asked for.
+    heard: BTreeSet<u8>,
 }
 
 struct Asked {
@@ -98,6 +100,7 @@ impl Wire {
             bound: None,
             asked: Vec::new(),
             sped: BTreeSet::new(),
+            heard: BTreeSet::new(),
         }
     }
 
@@ -598,7 +601,21 @@ impl Wire {
         Ok(())
     }
 
+    /// The servos that have said anything since the last call.
+    pub(crate) fn take_heard(&mut self) -> BTreeSet<u8> {
+        std::mem::take(&mut self.heard)
+    }
+
+    /// The error for a bus on which nothing answers.
+    pub(crate) fn mute(&self) -> ServoError {
+        ServoError::Mute {
+            bus: self.bus.clone(),
+            path: self.path.clone(),
+        }
+    }
+
     fn settle(&mut self, answer: &Answer) {
+        self.heard.insert(answer.id);
         let length = answer.parameters.len();
         let this = |asked: &&mut Asked| {
             asked.id == answer.id && usize::from(asked.length) == length && !asked.answered

@@ -70,6 +70,9 @@ impl<'a> Listing<'a> {
         );
         let plan = move |robots: &Robots, args: Object| {
             let (unit, args) = robots.unit_of::<A>(args)?;
+            if let Some(reason) = &unit.refusal {
+                return Err(ToolError::new("NotConfigured", reason));
+            }
             if !needs(unit.capabilities()) {
                 return Err(tool_error(unit.lacks(name)));
             }

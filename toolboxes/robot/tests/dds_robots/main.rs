@@ -15,6 +15,9 @@ mod catalogue;
 mod peers;
 #[path = "../support/people.rs"]
 mod people;
+#[allow(dead_code, reason = "the helpers serve several test programs")]
+#[path = "../support/truth.rs"]
+mod truth;
 
 mod arms;
 mod both_arms;
@@ -27,6 +30,7 @@ mod graph;
 mod late;
 mod readers;
 mod silence;
+mod success;
 mod types;
 mod vendor;
 mod words;

@@ -73,5 +73,15 @@ fn a_robot_that_hears_and_says_nothing_is_called_silent_until_it_speaks_again() 
         }
         scene.robot.say("mute 0");
         scene.back(("walk", json!({"duration": 0.3})));
+        // What `status` shows is the last word.
+        scene.robot.wait("word that it is back", |_| {
+            let last = scene
+                .harness
+                .events()
+                .into_iter()
+                .rev()
+                .find(|event| event.kind == "backend");
+            (last?.data?["state"] == "connected").then_some(())
+        });
     });
 }

@@ -1,6 +1,10 @@
 //! What reaches the servos of Johnny Five, action by action, and what does not.
 
-#![allow(clippy::unwrap_used, reason = "a failed test panics")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a failed test panics and prints"
+)]
 
 #[path = "../support/people.rs"]
 mod people;
@@ -13,6 +17,7 @@ mod calibration;
 mod figures;
 mod followed;
 mod hand;
+mod late;
 mod movement;
 mod reach;
 mod rest;

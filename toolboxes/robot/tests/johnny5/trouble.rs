@@ -429,3 +429,76 @@ async fn what_only_writes_lets_no_arm_fall() {
         .await
         .unwrap();
 }
+
+/// The adapter at the cable has power of its own: its port stays open when the servos lose theirs.
+#[tokio::test]
+async fn servos_that_fall_silent_behind_an_open_port_are_away_until_one_answers() {
+    let body = Body::new();
+    let (robot, notices) = robot_of(
+        &Johnny5Config {
+            answer_ms: 20,
+            ..body.config()
+        },
+        None,
+    );
+    robot.connect().await.unwrap();
+    let all = |fault: Fault| {
+        (1..=11).for_each(|id| body.left.break_servo(id, fault));
+        (1..=8).for_each(|id| body.right.break_servo(id, fault));
+    };
+    let last = || {
+        let told = notices.all().into_iter().rev();
+        let mut backends = told.filter_map(|notice| match notice {
+            Notice::Backend { state, reason } => Some((state, reason)),
+            _ => None,
+        });
+        backends.next().unwrap()
+    };
+    let connected = |robot: &Johnny5| robot.state(Subsystem::All)["connected"].clone();
+    within("a robot that is there", || {
+        (last().0 == BackendState::Connected).then_some(())
+    });
+    // Noticed by the bus itself, and then by a call.
+    for asked in [false, true] {
+        all(Fault::Absent);
+        if asked {
+            assert!(
+                run(
+                    &robot,
+                    Subsystem::RightArm,
+                    to(&[0.0, -45.0, 90.0, 45.0, 0.0, 20.0])
+                )
+                .await
+                .is_err()
+            );
+        }
+        within("word that it is silent", || {
+            (last().0 == BackendState::Lost).then_some(())
+        });
+        within("word of both buses", || {
+            last().1.contains("bus left").then_some(())
+        });
+        within("word of both buses", || {
+            (last().1.matches("the robot is silent: no servo answers").count() == 2).then_some(())
+        });
+        assert_eq!(connected(&robot), json!(false));
+        // One servo is enough.
+        body.left.break_servo(9, Fault::None);
+        within("a bus that answers", || {
+            (last().1.matches("the robot is silent").count() == 1).then_some(())
+        });
+        assert_eq!(last().0, BackendState::Lost, "{:?}", last());
+        all(Fault::None);
+        within("a robot that is back", || {
+            (last().0 == BackendState::Connected).then_some(())
+        });
+        assert_eq!(connected(&robot), json!(true));
+        run(
+            &robot,
+            Subsystem::RightArm,
+            to(&[0.0, -45.0, 90.0, 45.0, 0.0, 20.0]),
+        )
+        .await
+        .unwrap();
+    }
+}

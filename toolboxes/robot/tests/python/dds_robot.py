@@ -11,6 +11,7 @@ It prints a line of JSON for everything that reaches it and says what its kind o
 change what it does: `status N` answers every request with that code, `silent` answers none, `mode N` sets the mode or
 fsm, `fall N` lets a K1 say that it falls (1), lies (2), gets up (3) or stands (0), `gesture N` sets how many
 milliseconds an arm action of a G1 takes, `mute 1` has it say no more where its joints are and `mute 0` say it again,
+`stuck 1` has its joints stay where they are, whatever they are told,
 `graph N` tells who is in the domain, where the ids on `ros_discovery_info` have N bytes, `quit` ends it. Arms of a robot
 that is damped or without power hang at 0.25 rad in every joint.
 
@@ -172,7 +173,7 @@ class BoosterLowCmd(IdlStruct, typename=ros("booster_interface", "LowCmd")):
 RELIABLE = Qos(Policy.Reliability.Reliable(duration(milliseconds=100)), Policy.History.KeepLast(50))
 participant = DomainParticipant(int(sys.argv[2]))
 printing = threading.Lock()
-asked = {"status": 0, "silent": False, "mode": 1, "fall": 0, "gesture": 3000, "mute": 0, "quit": False}
+asked = {"status": 0, "silent": False, "mode": 1, "fall": 0, "gesture": 3000, "mute": 0, "stuck": 0, "quit": False}
 
 
 def say(**frame):
@@ -276,7 +277,7 @@ def k1_topics(hears=True, tells=True, velocity_types=(Twist,)):
         def deliver(message):
             label = message.layout.dim[0].label
             say(topic=topic, label=label, data=list(message.data))
-            if label in joints:
+            if label in joints and not asked["stuck"]:
                 joints[label] = list(message.data)
 
         return deliver
@@ -321,13 +322,15 @@ def k1_rpc():
             asked["mode"] = body["mode"]
             if body["mode"] == 0:
                 hang(motors[2:10])
+        if header["api_id"] in (2004, 2043) and not asked["stuck"] and not asked["status"]:
+            motors[0].q, motors[1].q = body["yaw"], body["pitch"]
         responses.write(RpcRespMsg(message.uuid, json.dumps({"status": asked["status"]}), answer))
 
     def command(message):
         said = [[motor.q, motor.kp, motor.kd, motor.weight] for motor in message.motor_cmd]
         say(topic="joints", kind=message.cmd_type, motors=said)
         for motor, told in zip(motors, message.motor_cmd):
-            if told.weight > 0:
+            if told.weight > 0 and not asked["stuck"]:
                 motor.q = told.q
 
     state = writer("rt/low_state", BoosterLowState)
@@ -449,7 +452,7 @@ def g1(arms_after=0):
             weight=message.motor_cmd[29].q,
             motors={str(n): [m.q, m.kp, m.kd] for n, m in enumerate(message.motor_cmd) if m.kp or m.q},
         )
-        for joint in range(12, 29):
+        for joint in range(12, 29) if not asked["stuck"] else ():
             weight = message.motor_cmd[29].q
             motors[joint].q += (message.motor_cmd[joint].q - motors[joint].q) * weight
 

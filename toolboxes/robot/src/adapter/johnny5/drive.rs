@@ -112,17 +112,27 @@ impl Johnny5 {
             let found = self
                 .ask(bus, control, move |wire| wire.read_each(&asked, Register::SPEED))
                 .await?;
-            let turning = found.iter().find(|(_, (speed, _))| speed.abs() > STANDS);
-            match turning {
+            let speeds = ids.iter().map(|id| (id, found.get(id).map(|(speed, _)| *speed)));
+            let turning = speeds
+                .into_iter()
+                .find(|(_, speed)| speed.is_none_or(|speed| speed.abs() > STANDS));
+            let what = match turning {
                 None => return Ok(()),
-                Some((id, (speed, _))) if start.elapsed() > SETTLE => {
-                    return Err(self.broken(format!(
-                        "wheel servo {id} on bus {} still turns at {speed} steps/s after it was stopped",
+                Some((id, Some(speed))) => {
+                    format!(
+                        "wheel servo {id} on bus {} still turns at {speed} steps/s",
                         bus.as_str()
-                    )));
+                    )
                 }
-                Some(_) => control.sleep(Duration::from_millis(10)).await?,
+                Some((id, None)) => format!(
+                    "wheel servo {id} on bus {} does not say whether it stands",
+                    bus.as_str()
+                ),
+            };
+            if start.elapsed() > SETTLE {
+                return Err(self.broken(format!("{what} after it was stopped")));
             }
+            control.sleep(Duration::from_millis(10)).await?;
         }
     }
 

@@ -24,6 +24,7 @@ impl Johnny5 {
     ) -> Result<ActionOutput, ActionError> {
         let mut found = serde_json::Map::new();
         let mut strangers = Vec::new();
+        let mut mute = Vec::new();
         let mut count = 0;
         for bus in buses {
             let mut models = BTreeMap::new();
@@ -67,13 +68,24 @@ impl Johnny5 {
                 .map(|motor| motor.id)
                 .filter(|id| !models.contains_key(id))
                 .collect();
+            if known.is_empty() {
+                mute.push(bus.as_str());
+            }
             count += known.len();
             found.insert(
                 bus.as_str().to_owned(),
                 json!({"motors": known, "missing": missing}),
             );
         }
-        let output = ActionOutput::said(format!("{count} motors answer")).with("buses", found);
+        let trouble = (!mute.is_empty()).then(|| {
+            format!(
+                "no motor answers on bus {}; check its power and its cable",
+                mute.join(" and ")
+            )
+        });
+        let output = ActionOutput::said(format!("{count} motors answer"))
+            .with("buses", found)
+            .trouble(trouble);
         Ok(if strangers.is_empty() {
             output
         } else {
@@ -128,6 +140,17 @@ impl Johnny5 {
         Ok(read)
     }
 
+    /// What is wrong with an answer from which these servos are missing, unless the robot was told to do without them.
+    pub(super) fn unread(&self, silent: &[(BusName, u8)]) -> Option<String> {
+        let known = self.known();
+        let unread: Vec<String> = silent
+            .iter()
+            .filter(|servo| !known.missing.contains(servo))
+            .map(|(bus, id)| format!("{}:{id}", bus.as_str()))
+            .collect();
+        (!unread.is_empty()).then(|| format!("these motors do not answer: {}", unread.join(", ")))
+    }
+
     /// A servo's health with its position in degrees or millimetres.
     pub(super) fn told(&self, bus: BusName, id: u8, health: &Health) -> Value {
         let mut told = json!(health);
@@ -155,11 +178,15 @@ impl Johnny5 {
                     told["name"] = json!(name);
                     motors.insert(label, told);
                 }
-                None => silent.push(label),
+                None => silent.push((*bus, *id)),
             }
         }
         if motors.is_empty() {
-            return Err(self.broken(format!("no motor of {on} answers: {}", silent.join(", "))));
+            let asked: Vec<String> = silent
+                .iter()
+                .map(|(bus, id)| format!("{}:{id}", bus.as_str()))
+                .collect();
+            return Err(self.broken(format!("no motor of {on} answers: {}", asked.join(", "))));
         }
         let output = ActionOutput::said(format!(
             "{} of {} motors of {on} answer",
@@ -167,11 +194,7 @@ impl Johnny5 {
             read.len()
         ))
         .with("motors", motors);
-        Ok(if silent.is_empty() {
-            output
-        } else {
-            output.note(format!("these do not answer: {}", silent.join(", ")))
-        })
+        Ok(output.trouble(self.unread(&silent)))
     }
 
     pub(super) async fn health(
@@ -189,10 +212,12 @@ impl Johnny5 {
             .collect();
         let mut report = serde_json::Map::new();
         let mut troubles = Vec::new();
+        let mut silent = Vec::new();
         for (name, id, bus, health) in self.read_health(&motors, control).await? {
             let label = format!("{}:{id}", bus.as_str());
             let Some(health) = health else {
                 troubles.push(format!("{label} ({name}) does not answer"));
+                silent.push((bus, id));
                 report.insert(label, json!({"name": name, "answers": false}));
                 continue;
             };
@@ -217,10 +242,14 @@ impl Johnny5 {
             0 => format!("bus {}: every motor is well", bus.as_str()),
             _ => format!("bus {}: {}", bus.as_str(), troubles.join("; ")),
         };
-        Ok(ActionOutput::said(message)
+        // A hot motor is what the report is for; what could not be read is missing from it.
+        let notes = troubles.clone();
+        let output = ActionOutput::said(message)
             .with("motors", report)
             .with("healthy", troubles.is_empty())
-            .with("troubles", troubles))
+            .with("troubles", troubles)
+            .trouble(self.unread(&silent));
+        Ok(ActionOutput { notes, ..output })
     }
 
     pub(super) async fn ping_all(

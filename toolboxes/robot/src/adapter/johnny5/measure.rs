@@ -82,9 +82,14 @@ impl Johnny5 {
             true => "there was nothing to write",
             false => "the ends that were felt are its limits now",
         };
+        let trouble = written
+            .is_empty()
+            .then(|| format!("{on}: {word}: {}", notes.join("; ")));
         Ok(ActionOutput {
             notes,
-            ..ActionOutput::said(format!("{on}: {word}")).with("written", written)
+            ..ActionOutput::said(format!("{on}: {word}"))
+                .with("written", written)
+                .trouble(trouble)
         })
     }
 
@@ -119,6 +124,14 @@ impl Johnny5 {
                 .await?;
         }
         self.end_gentle(servo.subsystem, control).await?;
+        let [a, b] = ends;
+        if a.felt && b.felt && (a.step - b.step).abs() < NARROWEST {
+            return Err(self.broken(format!(
+                "{} does not move: it was felt at step {} to either side",
+                servo.label(),
+                a.step
+            )));
+        }
         Ok(ends)
     }
 

@@ -211,6 +211,13 @@ impl Johnny5 {
         let moved = self.go(&[goal], 1.0, Blocked::Holds, control).await?;
         let at = moved.steps.get(&(servo.bus, servo.id));
         let at = at.map_or(gripper.closed, |steps| servo.value(*steps));
+        if !close && (at - gripper.open).abs() > (at - gripper.closed).abs() {
+            return Err(self.broken(format!(
+                "{} is blocked at {} degrees and did not open",
+                servo.label(),
+                tenth(at)
+            )));
+        }
         let holds = close && moved.blocked;
         self.known().hands.insert(on, holds.then_some(at));
         if close && force.is_some() && !holds {
@@ -321,7 +328,7 @@ impl Johnny5 {
                     "the hitch closed all the way: it holds nothing".to_owned(),
                 ));
             }
-            (HitchAction::Release | HitchAction::Open, true) => {
+            (_, true) if !close => {
                 return Err(self.broken(format!("{} is blocked and did not open", servo.label())));
             }
             _ => {}

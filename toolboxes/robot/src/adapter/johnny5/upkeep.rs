@@ -71,6 +71,7 @@ impl Johnny5 {
     async fn check_torque(&self, on: Subsystem, control: &Control) -> Result<ActionOutput, ActionError> {
         let motors = self.chosen(on, None)?;
         let mut torque = serde_json::Map::new();
+        let mut silent = Vec::new();
         let mut powered = 0;
         for bus in [BusName::Left, BusName::Right] {
             let ids: Vec<u8> = motors
@@ -88,13 +89,18 @@ impl Johnny5 {
             for id in ids {
                 let on = found.get(&id).map(|(on, _)| *on == 1);
                 powered += usize::from(on == Some(true));
-                torque.insert(format!("{}:{id}", bus.as_str()), json!(on));
+                let label = format!("{}:{id}", bus.as_str());
+                if on.is_none() {
+                    silent.push((bus, id));
+                }
+                torque.insert(label, json!(on));
             }
         }
         Ok(ActionOutput::said(format!(
             "{powered} of {} motors of {on} hold with power",
             motors.len()
         ))
+        .trouble(self.unread(&silent))
         .with("torque", torque)
         .with("all_on", powered == motors.len()))
     }

@@ -89,6 +89,16 @@ impl Servos {
         self.buses.get_mut(&bus)?.iter_mut().find(|servo| servo.id == id)
     }
 
+    /// What is wrong with an answer about these servos: some that were not given up say nothing.
+    pub(super) fn silent(&self, which: impl Fn(BusName, &Servo) -> bool) -> Option<String> {
+        let silent: Vec<String> = self
+            .of(Subsystem::All)
+            .filter(|(bus, servo)| servo.missing && !servo.ignored && which(*bus, servo))
+            .map(|(bus, servo)| format!("{}:{} ({})", bus.as_str(), servo.id, servo.name))
+            .collect();
+        (!silent.is_empty()).then(|| format!("these servos do not answer: {}", silent.join(", ")))
+    }
+
     pub(super) fn scan(&self, buses: &[BusName]) -> Value {
         let one = |bus: &BusName| {
             let all = self.buses.get(bus)?.iter();

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::servos::{load, temperature};
+use super::servos::{Servo, load, temperature};
 use super::{Begun, Fault, Sim, thousandth, world};
 use crate::action::Velocity;
 use crate::adapter::{ActionError, ActionOutput, Control};
@@ -53,7 +53,9 @@ impl Sim {
                 let torque: Value = powered
                     .map(|part| (part.to_string(), json!(world.servos.is_powered(part))))
                     .collect();
-                Ok(ActionOutput::said("asked").with("torque", torque))
+                let of = |servo: &Servo| on == Subsystem::All || servo.subsystem == on;
+                let silent = world.servos.silent(|_, servo| of(servo));
+                Ok(ActionOutput::said("asked").with("torque", torque).trouble(silent))
             }
             Step::EnableTorque { enable } => {
                 control.command(|| {
@@ -85,7 +87,10 @@ impl Sim {
                 let report = world
                     .servos
                     .health(*bus, *temps, *loads, |part| world.is_moving(part, now));
-                Ok(ActionOutput::said("read").with(bus.as_str(), report))
+                let silent = world.servos.silent(|of, _| of == *bus);
+                Ok(ActionOutput::said("read")
+                    .with(bus.as_str(), report)
+                    .trouble(silent))
             }
             Step::Calibrate { mode, .. } => self.calibrate(on, mode, begun, control).await,
             Step::SetMotorId {
@@ -189,7 +194,11 @@ impl Sim {
         {
             return Err(ActionError::Refused(format!("{on} has no motor {id}")));
         }
-        let output = ActionOutput::said("asked").with("motors", motors);
+        let asked = |servo: &Servo| {
+            (on == Subsystem::All || servo.subsystem == on) && motor_id.is_none_or(|id| id == servo.id)
+        };
+        let silent = world.servos.silent(|_, servo| asked(servo));
+        let output = ActionOutput::said("asked").with("motors", motors).trouble(silent);
         if !self.capabilities.has(Subsystem::Base) || !matches!(on, Subsystem::All | Subsystem::Base) {
             return Ok(output);
         }
