@@ -12,6 +12,7 @@ mod configuration;
 mod control;
 mod deliveries;
 mod doors;
+mod effects;
 mod last_good;
 mod listing;
 pub(crate) mod own_bus;
