@@ -11,6 +11,7 @@ import time
 from ovos_bus_client import MessageBusClient
 from ovos_plugin_manager.persona import find_toolbox_plugins
 
+from ovos_tools_toolbox.prompt import signature
 from ovos_tools_toolbox.stops import THINKING, Stops
 from wire import Wire
 
@@ -47,6 +48,10 @@ FILTERS = [
     ({"tools": {"deny": ["*_dup__*", "testbed__ad*"]}}, {"assemble", "testbed__dup"}, {"add", "testbed_dup__dup"}),
     # A pattern is no regular expression.
     ({"tools": {"allow": ["a.d", "[a]dd"]}}, set(), {"add"}),
+    # The toolbox has stops of its own, so that of one machine is not shown beside them.
+    ({"effects": {"allow": ["stop"]}}, set(), {"stop", "add"}),
+    ({"audience": ["model", "person"]}, {"add"}, {"stop"}),
+    ({"audience": ["person"]}, set(), {"add"}),
 ]
 for config, there, missing in FILTERS:
     toolbox = ToolBox(config=config, bus=None)
@@ -62,6 +67,9 @@ WRONG = [
     ({"effects": {"deny": ["movement"]}}, "`effects.deny` names 'movement'; expected some of read, write"),
     ({"timeout_ms": 1.5}, "`timeout_ms` is 1.5; expected a whole number"),
     ({"timeout_ms": 0}, "`timeout_ms` is 0; expected a whole number"),
+    ({"audience": "model"}, "`audience` is 'model'; expected a list of some of model, person"),
+    ({"audience": ["all"]}, "`audience` is ['all']; expected a list of some of model, person"),
+    ({"ask_by_voice": "no"}, "`ask_by_voice` is 'no'; expected true or false"),
 ]
 for config, told in WRONG:
     try:
@@ -73,7 +81,27 @@ for config, told in WRONG:
 toolbox = ToolBox(config={}, bus=None)
 exported = {tool["function"]["name"]: tool for tool in wire.ask("ovos.tools.export", {"format": "openai"})["tools"]}
 mirrored = {tool["function"]["name"]: tool for tool in toolbox.openai_tools if tool["function"]["name"] not in OWN}
-assert mirrored == exported, "models see other schemas than the service exports"
+stops = {tool["name"] for tool in wire.ask("ovos.tools.list", {"effect": "stop", "detail": True})["tools"]}
+assert stops and mirrored == {name: tool for name, tool in exported.items() if name not in stops}, "models see other schemas"
+
+# A prompt has the arguments as one line each.
+SIGNATURES = [
+    ({}, "{}"),
+    ({"properties": {"a": {"type": "number"}}, "required": ["a"]}, "{a: number}"),
+    ({"properties": {"arm": {"enum": ["left", "right"], "default": "left", "description": "which arm"}}},
+     "{arm?: 'left'|'right' = 'left' (which arm)}"),
+    ({"properties": {"n": {"type": ["integer", "null"], "minimum": 1, "maximum": 5, "default": None}}},
+     "{n?: integer|null >= 1 <= 5}"),
+    ({"properties": {"at": {"type": "object", "properties": {"x": {"type": "number"}}, "required": ["x"]}}}, "{at?: {x: number}}"),
+    ({"properties": {"names": {"type": "array", "items": {"type": "string"}}, "free": {}}}, "{names?: [string], free?: any}"),
+    ({"properties": {"a": {"anyOf": [{"type": "string"}, {"type": "null"}]}, "b": True}}, "{a?: string|null, b?: any}"),
+]
+for schema, line in SIGNATURES:
+    assert signature(schema) == line, (schema, signature(schema))
+for entry in toolbox.tool_json_list:
+    assert set(entry) == {"name", "description", "argument_schema"}, entry
+    assert all(f"{name}" in entry["argument_schema"] for name in
+               toolbox.get_tool(entry["name"]).argument_schema.model_json_schema().get("properties", {})), entry
 
 # -- calls --
 
