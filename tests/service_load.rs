@@ -16,11 +16,12 @@ mod support {
     pub(crate) mod service;
 }
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit, setrlimit};
 use serde_json::{Value, json};
 use support::client::Client;
 use support::process::Process;
@@ -217,6 +218,64 @@ fn thousands_of_idle_clients_leave_the_safety_net() {
         );
         drop(idle);
     }
+}
+
+/// Leaves a process no free descriptor: its limit is the lowest one that is free, so all that it gets is what it closes itself.
+fn exhaust(process: Pid) {
+    let open: BTreeSet<u64> = std::fs::read_dir(format!("/proc/{}/fd", process.as_raw_nonzero()))
+        .unwrap()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .collect();
+    let limit = Rlimit {
+        current: (0..).find(|number| !open.contains(number)),
+        maximum: getrlimit(Resource::Nofile).maximum,
+    };
+    prlimit(Some(process), Resource::Nofile, limit).unwrap();
+}
+
+/// Without the reserve of descriptors each of the three fails: `safe_stop` starts a process, the record of a stop is a file, and
+/// the control socket takes a connection.
+#[test]
+fn a_service_without_a_free_descriptor_stops_from_its_reserve() {
+    let scene = Scene::new(&json!({}));
+    let mut service = service_with_few_descriptors(&scene, false);
+    let mut client = Client::connect(scene.port);
+    ready(&mut service, &mut client);
+    let pid = Pid::from_raw(service.pid().try_into().unwrap()).unwrap();
+    let testbed = pid_of_testbed(&mut client);
+    client.call(
+        "motion",
+        "assemble",
+        &json!({ "step_ms": 5, "steps": 100_000, "timeout_ms": 300_000 }),
+    );
+    scene.until_moving("motion");
+    // They fill the holes among the descriptors that the service opened at its start, the reserve with them.
+    let _idle: Vec<TcpStream> = (0..100).filter_map(|_| idle_client(scene.port, 2)).collect();
+    let answered = client.ask_within("ovos.tools.status", &json!({}), PROMPT);
+    assert!(answered.is_some(), "{}", service.log());
+
+    exhaust(pid);
+    kill_process(testbed, Signal::KILL).unwrap();
+    client.until_answered(&["motion".to_owned()]);
+    scene.until_motors("safe stop", |motors| {
+        motors.iter().any(|motor| motor.run == "safe_stop").then_some(())
+    });
+
+    exhaust(pid);
+    let stopped = client
+        .ask_within("ovos.tools.stop", &json!({}), PROMPT)
+        .unwrap_or_else(|| panic!("a stop has no answer\n{}", service.log()));
+    assert!(
+        !stopped.to_string().contains("StateError"),
+        "the stop is on record: {stopped}"
+    );
+
+    // No other client reaches the bus.
+    exhaust(pid);
+    let mut command = scene.sandbox.command(env!("CARGO_BIN_EXE_ovos-tools"));
+    command.arg("stop");
+    let said = Process::start("stop", &scene.sandbox, command).finish();
+    assert!(said.contains("stopped"), "{said}\n{}", service.log());
 }
 
 /// A list that is too large for the bus says how to ask for it, and the command line and every client of ours ask so.
