@@ -144,3 +144,13 @@ fn a_persona_asks_by_voice_before_the_arm_moves() {
     let said = spoken(python, "agents_asks.py", &robot);
     assert!(said.contains("the persona asks its user"), "{said}");
 }
+
+#[test]
+fn a_skill_asks_waves_and_stops_in_real_intents() {
+    let Some(python) = skills_python() else { return };
+    let confirm = json!({ "who": "bus", "effects": ["motion"], "decide": "confirm" });
+    let trace = json!({ "five": { "sim": { "time_scale": 4, "trace": "TRACE" } } });
+    let robot = RobotScene::with(&json!({ "policy": [confirm] }), &trace);
+    let said = spoken(python, "skill_intent.py", &robot);
+    assert!(said.contains("the skill waves and stops"), "{said}");
+}

@@ -541,7 +541,7 @@ impl Bridge {
         let not_loaded = others.toolboxes.into_iter().filter(|id| live.get(id).is_none());
         let mut pending = self.parts.configuration.pending();
         if readings.newest.service.policy == newest.service.policy {
-            pending.retain(|key| key != POLICY);
+            pending.retain(|key| !key.ends_with(POLICY));
         }
         pending.extend(loaded.chain(not_loaded).chain(others.programs));
         pending
@@ -607,8 +607,8 @@ impl Toolboxes for Bridge {
     }
 }
 
-/// The key of the rules of who may call what. A reload brings them into force, a restart the other keys of `service`.
-const POLICY: &str = "service.policy";
+/// The end of the key of the rules of who may call what. A reload brings them into force, a restart the other keys of `service`.
+const POLICY: &str = ".service.policy";
 
 /// What the configuration names and nothing is called.
 fn unused(live: &Live, config: &Config) -> Vec<String> {

@@ -6,18 +6,11 @@ import sys
 
 from robot_trace import moves
 from scripted_model import heard
-from spoken import DEADLINE, User
+from spoken import DEADLINE, PersonaUser
 from wire import Wire
 
 URL, TRACE = sys.argv[1:3]
-
-
-class Brief(User):
-    def also(self):
-        return {"skills": {"get_response_timeout": 3}}
-
-
-user, wire = Brief(), Wire(URL)
+user, wire = PersonaUser({"skills": {"get_response_timeout": 3}}), Wire(URL)
 model = user.model
 told = []
 

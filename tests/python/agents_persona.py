@@ -5,11 +5,11 @@ import threading
 
 from robot_trace import assert_at_rest, moves, until_it_moves
 from scripted_model import heard, offered
-from spoken import DEADLINE, User
+from spoken import DEADLINE, PersonaUser
 from wire import Wire
 
 URL, TRACE = sys.argv[1:3]
-user, wire = User(), Wire(URL)
+user, wire = PersonaUser(), Wire(URL)
 model, say, hears = user.model, user.say, user.hears
 
 # The arm waves, and the user hears what the tool answered.

@@ -1,7 +1,4 @@
-"""A user who speaks to ovos-core and its persona of the package's README, whose model is a script.
-
-Writes the persona and the configuration, prints `START OVOS-CORE`, and waits for it.
-"""
+"""A user who speaks to ovos-core. Writes its configuration, prints `START OVOS-CORE`, and waits for it."""
 import json
 import os
 import threading
@@ -16,15 +13,13 @@ CONFIG = os.environ["XDG_CONFIG_HOME"]
 
 
 class User:
-    def __init__(self):
-        self.model = Model()
-        os.makedirs(f"{CONFIG}/ovos_persona")
-        with open(f"{CONFIG}/ovos_persona/robot.json", "w") as file:
-            json.dump(self.model.persona(), file)
+    """`conf` is more of the configuration."""
+
+    def __init__(self, conf):
         with open(f"{CONFIG}/mycroft/mycroft.conf") as file:
-            conf = json.load(file)
+            before = json.load(file)
         with open(f"{CONFIG}/mycroft/mycroft.conf", "w") as file:
-            json.dump({**conf, **of_readme("intents"), **self.also()}, file)
+            json.dump({**before, **conf}, file)
         self.bus = MessageBusClient()
         self.bus.run_in_thread()
         assert self.bus.connected_event.wait(DEADLINE), "no bus"
@@ -32,6 +27,7 @@ class User:
         # ovos-core keeps the default session alone; a client keeps its own, as it was in what it heard last.
         self._sessions = {}
         self.bus.on("speak", self._on_speak)
+        self.bus.on("skill.converse.get_response.disable", self._keep)
         print("START OVOS-CORE", flush=True)
         end = time.monotonic() + DEADLINE
         while True:
@@ -40,15 +36,14 @@ class User:
                 break
             assert time.monotonic() < end, "no ovos-core"
 
-    def also(self):
-        """More of the configuration."""
-        return {}
+    def _keep(self, message):
+        session = message.context["session"]
+        self._sessions[session["session_id"]] = session
 
     def _on_speak(self, message):
+        self._keep(message)
         with self._changed:
-            session = message.context["session"]
-            self._sessions[session["session_id"]] = session
-            self._spoken.append((session["session_id"], message.data["utterance"]))
+            self._spoken.append((message.context["session"]["session_id"], message.data["utterance"]))
             self._changed.notify_all()
         # What ovos-audio says of it.
         self.bus.emit(message.forward("recognizer_loop:audio_output_start"))
@@ -72,3 +67,14 @@ class User:
         """Forgets what was spoken."""
         with self._changed:
             self._spoken.clear()
+
+
+class PersonaUser(User):
+    """One who speaks to the persona of the package's README, whose model is a script."""
+
+    def __init__(self, conf=None):
+        self.model = Model()
+        os.makedirs(f"{CONFIG}/ovos_persona")
+        with open(f"{CONFIG}/ovos_persona/robot.json", "w") as file:
+            json.dump(self.model.persona(), file)
+        super().__init__({**of_readme("intents"), **(conf or {})})

@@ -259,6 +259,13 @@ class ToolsClient:
         data = {} if toolbox_id is None else {"toolbox_id": toolbox_id}
         return list(self._ask("stop", data, wait).get("toolboxes", ()))
 
+    def is_calling(self, message: Optional[Message] = None) -> bool:
+        """Whether a call is under way, in the session of this message where there is one. It is what a skill answers in its `can_stop`.
+        """
+        session_id = None if message is None else _session_of(message.context)
+        with self._lock:
+            return any(session_id in (None, call.session_id) for call in self._calls.values())
+
     def cancel_all(self, session_id: Optional[str] = None) -> bool:
         """Cancels the calls that are under way: those of this session, or all where there is none. True if there were any. It is
         what a skill does in its `stop_session`.

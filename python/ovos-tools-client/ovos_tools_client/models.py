@@ -1,6 +1,7 @@
 """What the service is asked and answers, as types. `docs/bus.md` of ovos-tools describes each field."""
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, Optional
 
@@ -146,9 +147,12 @@ class Confirmation:
 
     @property
     def question(self) -> str:
-        """The question to say, in the language of `text`."""
-        asks = QUESTIONS.get(self.lang.replace("_", "-").partition("-")[0].lower(), "{}?")
-        return asks.format(self.text)
+        """The question to say, in the language of `text`. Its numbers have no dot: a skill takes what it says for the name of a dialog
+        first, and says one that it does not have without its dots.
+        """
+        lang = self.lang.replace("_", "-").partition("-")[0].lower()
+        said = re.sub(r"(?<=\d)\.(?=\d)", " point " if lang == "en" else ",", self.text)
+        return QUESTIONS.get(lang, "{}?").format(said)
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> "Confirmation":
