@@ -38,6 +38,8 @@ use host::{Drain, HostServices, Live, LiveToolbox, Manager, Origin, Request, Sta
 /// The parts that the bridge connects.
 pub(super) struct Parts {
     pub(super) policy: Arc<Policy>,
+    /// What the upgrade before this start changed for the configuration.
+    pub(super) upgraded: Vec<String>,
     pub(super) configuration: Arc<Configuration>,
     pub(super) engine: Arc<Engine>,
     pub(super) registry: Arc<Registry>,
@@ -520,6 +522,7 @@ impl Bridge {
     /// What the configuration says and nothing comes of it.
     fn warnings(&self) -> Vec<String> {
         let mut found = self.parts.configuration.problems();
+        found.extend(self.parts.upgraded.iter().cloned());
         found.extend(self.published.lock().warnings.iter().cloned());
         found
     }

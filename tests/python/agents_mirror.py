@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 
-from ovos_bus_client import MessageBusClient
+from ovos_bus_client import Message, MessageBusClient
 from ovos_plugin_manager.persona import find_toolbox_plugins
 
 from ovos_tools_toolbox.prompt import signature
@@ -128,6 +128,21 @@ for name, arguments, told in CALLS:
         said = str(error)
     assert said.startswith(told), (name, arguments, said)
 
+
+
+def handles(message):
+    """A call for the request of a user, which the loop finds on the call stack."""
+    return str(toolbox.call_tool("add", {"a": 1, "b": 2}))
+
+
+# The service learns the language of the user, and which satellite speaks; the session is that of the toolbox.
+kitchen = {"peer": "kitchen::1::x", "source": "kitchen", "session": {"session_id": "kitchen"}}
+assert handles(Message("persona:query", {"lang": "de-DE"}, kitchen)) == '{"result": 3}'
+asked = wire.wait(lambda frame: frame["type"] == "ovos.tools.invoke" and "on_behalf" in frame["context"])["context"]
+assert asked["on_behalf"] == ["hive:kitchen"] and asked["source"] == "ovos-tools-toolbox", asked
+assert asked["session"]["lang"] == "de-DE" and asked["session"]["session_id"].startswith("ovos-tools-toolbox-"), asked
+assert "peer" not in asked, asked
+
 limited = ToolBox(config={"timeout_ms": 200})
 try:
     raise AssertionError(limited.call_tool("slow", {"seconds": 30}))
@@ -205,7 +220,7 @@ for host in ("ovos_tools_python", "ovos_phal_plugin_tools"):
 
 class Request:
     def __init__(self, session=None):
-        self.context = {"session": {"session_id": session}} if session else {}
+        self.context = {"session": {"session_id": session}, "skill_id": "persona"} if session else {}
 
 
 REQUESTS = [
@@ -217,6 +232,11 @@ REQUESTS = [
     ("says stops asks", True),
     ("says stops-all asks", True),
     ("says stops-other asks", False),
+    # ovos-core hands a stop to the skill that is active.
+    ("says asks stops-persona asks", True),
+    ("says stops-persona asks", True),
+    ("says asks stops-alarm asks", False),
+    ("says stops-alarm asks", False),
     # What the user says next is another request; the stopped one stays stopped.
     ("says stops says asks", False),
     ("says asks stops says asks", True),
@@ -236,7 +256,8 @@ for happens, over in REQUESTS:
         elif step == "waits":
             now[0] += THINKING
         else:
-            stops.stop({"stops": "kitchen", "stops-all": None, "stops-other": "bath"}[step])
+            stops.stop(*{"stops": ("kitchen",), "stops-all": (None,), "stops-other": ("bath",),
+                         "stops-persona": ("kitchen", "persona"), "stops-alarm": ("kitchen", "alarm")}[step])
     assert found is over, (happens, found)
 assert Stops().is_over(None) is False
 
