@@ -226,4 +226,5 @@ def _satellites(context: Dict[str, Any]) -> List[str]:
     """The HiveMind satellite whose request this is, as `hive:<name>`, and those for whom its request is made."""
     peer, others = context.get("peer"), context.get("on_behalf")
     named = [f"hive:{peer.partition('::')[0]}"] if isinstance(peer, str) and peer else []
-    return named + [one for one in others if isinstance(one, str)] if isinstance(others, list) else named
+    # The service reads no more than seven.
+    return (named + [one for one in others if isinstance(one, str)] if isinstance(others, list) else named)[:7]

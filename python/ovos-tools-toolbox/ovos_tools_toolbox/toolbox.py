@@ -214,7 +214,7 @@ class OVOSToolsToolBox(ToolBox):
         return Output.model_validate(result.result)
 
     def _confirm(self, required: ConfirmationRequired, request_of: Optional[Message],
-               call: Callable[..., CallResult]) -> CallResult:
+                 call: Callable[..., CallResult]) -> CallResult:
         """The result of a call that the user confirms by voice. The token comes from the service and the yes from the user's next turn;
         neither passes through the model.
         """
