@@ -24,12 +24,13 @@ for pages in ("doc", "man"):
     shutil.copytree(tree / "share" / pages, data / "data" / "share" / pages)
 shutil.copy(tree / "share" / "doc" / "ovos-tools" / "LICENSE", info / "licenses")
 
-entry_points, needs = {}, set()
+entry_points, needs, own = {}, set(), set()
 for package in sorted((tree / "share" / "ovos-tools").iterdir()):
     project = tomllib.loads((package / "pyproject.toml").read_text())["project"]
     module = project["name"].replace("-", "_")
     shutil.copytree(package / module, folder / module, ignore=left_out)
     needs.update(project["dependencies"])
+    own.add(f"{project['name']}=={project['version']}")
     for group, entries in project.get("entry-points", {}).items():
         entry_points.setdefault(group, {}).update(entries)
 
@@ -44,7 +45,7 @@ for package in sorted((tree / "share" / "ovos-tools").iterdir()):
     "Project-URL: Source, https://github.com/OpenVoiceOS/ovos-tools",
     "Requires-Python: >=3.10",
     "Provides-Extra: ovos",
-    *(f'Requires-Dist: {need}; extra == "ovos"' for need in sorted(needs)),
+    *(f'Requires-Dist: {need}; extra == "ovos"' for need in sorted(needs - own)),
     "Description-Content-Type: text/markdown",
     "",
     "`ovos-tools install-service` starts the service now and with every login; `ovos-tools --help` says the rest.",

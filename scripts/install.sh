@@ -49,7 +49,10 @@ for header in toolbox.h toolbox_json.h; do
 done
 install -D -m 644 LICENSE "$doc/LICENSE"
 scripts/docs.sh "$doc"
-${RUNNER:-} "$built/ovos-tools" man "$prefix/share/man/man1"
+for program in ovos-tools ovos-tools-agent ovos-tools-mcp ovos-tools-voice; do
+    ${RUNNER:-} "$built/$program" man "$prefix/share/man/man1"
+done
+install -m 644 packaging/ovos-tools-mounts.1 "$prefix/share/man/man1"
 chmod 644 "$prefix"/share/man/man1/ovos-tools*.1
 
 # A user unit; it names the binary by its final path, without DESTDIR.

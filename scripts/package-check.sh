@@ -81,7 +81,10 @@ documented() {
     for page in README.md CHANGELOG.md docs/bus.md docs/writing-a-toolbox.md toolboxes/robot/README.md python/ovos-tools-client/README.md; do
         [ -f "$doc/$page" ] || fail "there is no $page"
     done
-    [ -f "$1/share/man/man1/ovos-tools.1" ] || [ -f "$1/share/man/man1/ovos-tools.1.gz" ] || fail "there is no manual page"
+    for page in "$1"/bin/ovos-tools*; do
+        page=$1/share/man/man1/$(basename "$page").1
+        [ -s "$page" ] || [ -s "$page.gz" ] || fail "there is no manual page $page"
+    done
     find "$doc" -name '*.md' | while read -r page; do
         grep -o '](\([^)]*\))' "$page" | sed 's/^](//; s/)$//; s/#.*//' | grep -v '^[a-z]*:' | grep -v '^$' | while read -r link; do
             [ -e "$(dirname "$page")/$link" ] || echo "$page links to $link"

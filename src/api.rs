@@ -46,7 +46,7 @@ use tokio::sync::watch;
 
 use crate::content::Store;
 use crate::policy::{Backends, Policy};
-use crate::registry::Registry;
+use crate::registry::{Registry, Tool};
 use bus::{Message, OWN_KEY};
 use client::payload::OffToolbox;
 use engine::Engine;
@@ -86,6 +86,10 @@ pub trait Toolboxes: Send + Sync + 'static {
     fn backends(&self, toolbox_id: &str, generation: u64) -> Backends;
     /// Returns why tools of this effect are refused, if the configuration with which the toolbox was loaded could not be read.
     fn closed(&self, _toolbox_id: &str, _effect: Effect) -> Option<String> {
+        None
+    }
+    /// What the configuration can say of a tool whose effect nothing states, for the person who is asked about it.
+    fn note(&self, _tool: &Tool) -> Option<String> {
         None
     }
     /// The toolboxes that are installed and not loaded, although nothing is wrong with them.

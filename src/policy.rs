@@ -60,9 +60,14 @@ impl Policy {
         })
     }
 
-    /// Replaces the configured rules, when a file that could not be read at the start is mended.
-    pub fn replace(&self, configured: Vec<Rule>) {
-        *self.configured.write() = configured;
+    /// Replaces the configured rules; false if they are those in force. Calls that wait are decided on anew when they come again.
+    pub fn replace(&self, configured: &[Rule]) -> bool {
+        let mut in_force = self.configured.write();
+        let differ = *in_force != configured;
+        if differ {
+            *in_force = configured.to_vec();
+        }
+        differ
     }
 
     /// The calls that wait.

@@ -12,6 +12,7 @@ mod configuration;
 mod control;
 mod deliveries;
 mod doors;
+mod effects;
 mod last_good;
 mod listing;
 pub(crate) mod own_bus;
@@ -25,6 +26,7 @@ mod state;
 mod state_writer;
 mod stop_events;
 mod toolboxes;
+mod upgrade;
 mod warnings;
 
 use std::sync::Arc;
@@ -202,6 +204,13 @@ impl Running {
             let lines = call_lines::follow(engine.facts().clone(), logs.level());
             tracker.spawn(end.clone().run_until_cancelled_owned(lines));
         }
+        // Before this service leaves files of its own in the folder.
+        let good = config.clone();
+        let kept = tokio::task::spawn_blocking(move || {
+            last_good::keep(&good);
+            upgrade::since_last(&good)
+        });
+        let upgraded = kept.await.map_err(|error| ServiceError::State(error.into()))?;
         if config.service.log_calls {
             match CallLog::start(&config.service.state_dir) {
                 Ok(log) => {
@@ -215,11 +224,9 @@ impl Running {
         let outbox = Arc::new(BusOutbox::default());
         let (rules, operator_tools) = (config.service.policy.clone(), config.service.operator_tools);
         let policy = Arc::new(Policy::new(rules, operator_tools, config.service.confirm));
-        let good = config.clone();
-        let kept = tokio::task::spawn_blocking(move || last_good::keep(&good));
-        kept.await.map_err(|error| ServiceError::State(error.into()))?;
         let bridge = Bridge::start(toolboxes::Parts {
             policy: policy.clone(),
+            upgraded,
             configuration: Arc::new(Configuration::new(config.clone(), overrides, logs)),
             engine: engine.clone(),
             registry: registry.clone(),

@@ -112,14 +112,12 @@ fn a_loop_waves_the_arm_and_what_stops_it_brings_it_to_rest() {
     );
 }
 
-#[test]
-fn an_utterance_waves_the_arm_through_a_persona() {
-    let Some(python) = skills_python() else { return };
-    let robot = robot();
+/// Runs a script that speaks to ovos-core, which is started when the script has written its configuration.
+fn spoken(python: &Path, name: &str, robot: &RobotScene) -> String {
     let sandbox = &robot.scene.sandbox;
     let trace = sandbox.path("trace.jsonl");
     let args = [&robot.scene.url(), trace.to_str().unwrap()];
-    let mut user = script(python, "agents_persona.py", &args, sandbox);
+    let mut user = script(python, name, &args, sandbox);
     user.until("a configuration", |user| {
         user.output().contains("START OVOS-CORE").then_some(())
     });
@@ -127,9 +125,32 @@ fn an_utterance_waves_the_arm_through_a_persona() {
     command.args(["-m", "ovos_core", "--disable-installer", "--disable-file-watcher"]);
     let core = Process::start("ovos-core", sandbox, command);
     let said = user.finish();
-    assert!(
-        said.contains("the persona waves and stops"),
-        "{said}\n{}",
-        core.log()
-    );
+    format!("{said}\n{}", core.log())
+}
+
+#[test]
+fn an_utterance_waves_the_arm_through_a_persona() {
+    let Some(python) = skills_python() else { return };
+    let said = spoken(python, "agents_persona.py", &robot());
+    assert!(said.contains("the persona waves and stops"), "{said}");
+}
+
+#[test]
+fn a_persona_asks_by_voice_before_the_arm_moves() {
+    let Some(python) = skills_python() else { return };
+    let confirm = json!({ "who": "door:toolbox", "effects": ["motion"], "decide": "confirm" });
+    let trace = json!({ "five": { "sim": { "time_scale": 4, "trace": "TRACE" } } });
+    let robot = RobotScene::with(&json!({ "policy": [confirm] }), &trace);
+    let said = spoken(python, "agents_asks.py", &robot);
+    assert!(said.contains("the persona asks its user"), "{said}");
+}
+
+#[test]
+fn a_skill_asks_waves_and_stops_in_real_intents() {
+    let Some(python) = skills_python() else { return };
+    let confirm = json!({ "who": "bus", "effects": ["motion"], "decide": "confirm" });
+    let trace = json!({ "five": { "sim": { "time_scale": 4, "trace": "TRACE" } } });
+    let robot = RobotScene::with(&json!({ "policy": [confirm] }), &trace);
+    let said = spoken(python, "skill_intent.py", &robot);
+    assert!(said.contains("the skill waves and stops"), "{said}");
 }

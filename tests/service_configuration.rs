@@ -300,6 +300,41 @@ fn a_patch_never_reaches_our_section() {
     assert_eq!(pending(&mut stage.client), [""; 0]);
 }
 
+/// The rules of the files hold for every call after the answer to a reload; files that cannot be read change none.
+#[test]
+fn rules_of_the_policy_are_in_force_after_a_reload() {
+    let scene = Scene::new(&json!({}));
+    let _bus = scene.bus(BusKind::Embedded);
+    let mut client = Client::connect(scene.port);
+    let _service = scene.service(&mut client);
+    let file = scene.sandbox.path("config/mycroft/mycroft.conf");
+    let add = json!({ "a": 1, "b": 2 });
+    let rule = |decide: &str| json!([{ "tools": ["add"], "decide": decide, "reason": "so it is" }]);
+    for (rules, kind) in [
+        (json!([]), None),
+        (rule("deny"), Some("PermissionError")),
+        (rule("confirm"), Some("ConfirmationRequired")),
+        (Value::Null, Some("ConfirmationRequired")),
+        (rule("allow"), None),
+        (rule("deny"), Some("PermissionError")),
+        (json!([]), None),
+    ] {
+        match &rules {
+            Value::Null => fs::write(&file, "{").unwrap(),
+            rules => scene.configure(&json!({ "policy": rules }), &json!({})),
+        }
+        client.ask("ovos.tools.reload", &json!({}));
+        let answer = client.invoke("add", &add);
+        let error = answer["error"]
+            .as_str()
+            .map(|error| error.split(':').next().unwrap());
+        assert_eq!(error, kind, "{rules}: {answer}");
+        let status = client.ask("ovos.tools.status", &json!({}));
+        let pending = status["pending_config"].to_string();
+        assert!(!pending.contains("policy"), "{rules}: {pending}");
+    }
+}
+
 /// A file that is broken when the service starts: the last good copy stands in for what toolboxes drive and for what is
 /// forbidden, and nothing is moved or changed until the file is mended.
 #[test]

@@ -16,14 +16,17 @@ mod support {
     pub(crate) mod service;
 }
 
-use std::io::Write as _;
+use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit, setrlimit};
 use serde_json::{Value, json};
 use support::client::Client;
 use support::process::Process;
+use support::python::{hive_python, node, python, script};
 use support::scene::{Scene, assert_still, from_first, monotonic_ns, ready};
 use support::service::{BusKind, testbed_plugins};
 
@@ -217,6 +220,114 @@ fn thousands_of_idle_clients_leave_the_safety_net() {
         );
         drop(idle);
     }
+}
+
+/// Leaves a process no free descriptor: its limit is the lowest one that is free, so all that it gets is what it closes itself.
+fn exhaust(process: Pid) {
+    let open: BTreeSet<u64> = std::fs::read_dir(format!("/proc/{}/fd", process.as_raw_nonzero()))
+        .unwrap()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .collect();
+    let limit = Rlimit {
+        current: (0..).find(|number| !open.contains(number)),
+        maximum: getrlimit(Resource::Nofile).maximum,
+    };
+    prlimit(Some(process), Resource::Nofile, limit).unwrap();
+}
+
+/// Without the reserve of descriptors three of these fail: `safe_stop` starts a process, the record of a stop is a file, and the
+/// control socket takes a connection.
+#[test]
+fn a_service_without_a_free_descriptor_stops_from_its_reserve() {
+    let scene = Scene::new(&json!({}));
+    let mut service = service_with_few_descriptors(&scene, false);
+    let mut client = Client::connect(scene.port);
+    ready(&mut service, &mut client);
+    let pid = Pid::from_raw(service.pid().try_into().unwrap()).unwrap();
+    let testbed = pid_of_testbed(&mut client);
+    client.call(
+        "motion",
+        "assemble",
+        &json!({ "step_ms": 5, "steps": 100_000, "timeout_ms": 300_000 }),
+    );
+    scene.until_moving("motion");
+    // They fill the holes among the descriptors that the service opened at its start, the reserve with them.
+    let _idle: Vec<TcpStream> = (0..100).filter_map(|_| idle_client(scene.port, 2)).collect();
+    let answered = client.ask_within("ovos.tools.status", &json!({}), PROMPT);
+    assert!(answered.is_some(), "{}", service.log());
+
+    exhaust(pid);
+    kill_process(testbed, Signal::KILL).unwrap();
+    client.until_answered(&["motion".to_owned()]);
+    scene.until_motors("safe stop", |motors| {
+        motors.iter().any(|motor| motor.run == "safe_stop").then_some(())
+    });
+
+    exhaust(pid);
+    let stopped = client
+        .ask_within("ovos.tools.stop", &json!({}), PROMPT)
+        .unwrap_or_else(|| panic!("a stop has no answer\n{}", service.log()));
+    assert!(
+        !stopped.to_string().contains("StateError"),
+        "the stop is on record: {stopped}"
+    );
+
+    // The bus ends an idle client for the new one, and not the new one itself.
+    exhaust(pid);
+    let mut command = scene.sandbox.command(env!("CARGO_BIN_EXE_ovos-tools"));
+    let said = command.arg("stop").output().unwrap();
+    let text = String::from_utf8_lossy(&said.stdout).into_owned();
+    let line = text.lines().find(|line| line.contains("testbed_dup"));
+    assert!(
+        line.is_some_and(|line| line.contains("stopped")),
+        "{said:?}\n{}",
+        service.log()
+    );
+
+    exhaust(pid);
+    let mut control = UnixStream::connect(scene.sandbox.path("run/ovos-tools/control.sock")).unwrap();
+    control.set_read_timeout(Some(PROMPT)).unwrap();
+    control.write_all(b"{\"do\":\"stop\"}\n").unwrap();
+    let mut answer = String::new();
+    BufReader::new(control).read_line(&mut answer).unwrap();
+    assert!(answer.contains("stop_id"), "{answer}\n{}", service.log());
+}
+
+/// Programs say no Origin, or their own Host; a page in a browser says whose page it is.
+#[test]
+fn clients_of_every_kind_connect_and_no_web_page_does() {
+    let (Some(_), Some(hive)) = (python(), hive_python()) else {
+        return;
+    };
+    let scene = Scene::new(&json!({}));
+    let _bus = scene.bus(BusKind::Embedded);
+    let mut client = Client::connect(scene.port);
+    let service = scene.service(&mut client);
+    let (url, host) = (scene.url(), format!("127.0.0.1:{}", scene.port));
+
+    let mut node = node("bus_clients.mjs", &scene.sandbox).unwrap();
+    node.arg(&host);
+    let said = Process::start("node", &scene.sandbox, node).finish();
+    assert!(said.contains("the clients of Node have their answers"), "{said}");
+
+    let said = script("bus_origins.py", &[&url, &host], &scene.sandbox).finish();
+    assert!(
+        said.contains("the clients of Python have their answers"),
+        "{said}"
+    );
+
+    let mut satellite = scene.sandbox.command(hive);
+    let scripts = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python");
+    satellite
+        .arg("-u")
+        .arg(scripts.join("hive_satellite.py"))
+        .arg(&url);
+    let said = Process::start("satellite", &scene.sandbox, satellite).finish();
+    assert!(
+        said.contains("the satellite has its answer"),
+        "{said}\n{}",
+        service.log()
+    );
 }
 
 /// A list that is too large for the bus says how to ask for it, and the command line and every client of ours ask so.

@@ -112,7 +112,8 @@ impl Api {
             (tool.name(), &tool.toolbox_id),
             &run.args,
         );
-        self.confirmed(&subject(), said, &plan, options, call)
+        let note = self.toolboxes.note(tool);
+        self.confirmed(&subject(), (said, note), &plan, options, call)
             .map_err(Denied::Answer)?;
         Ok(Some(plan))
     }
@@ -120,13 +121,13 @@ impl Api {
     fn confirmed(
         &self,
         subject: &Subject,
-        said: String,
+        ((said, lang), note): ((String, String), Option<String>),
         plan: &Plan,
         options: &CallOptions,
         call: &CallFacts,
     ) -> Result<(), WireError> {
         // Made before the lock is taken, because a plan can be large.
-        let told = Told::new(said, for_people(plan), &everything(plan));
+        let told = Told::new(said, lang, for_people(plan), &everything(plan));
         let now = Instant::now();
         let mut confirmations = self.settings.policy.confirmations();
         let answer = confirmations.ask(subject, options.confirm.as_deref(), told, now);
@@ -148,7 +149,9 @@ impl Api {
                     id: waiting.id,
                     token: waiting.token,
                     text: waiting.told.text,
+                    lang: waiting.told.lang,
                     plan: text(plan),
+                    note,
                     expires_ms: u64::try_from(left.as_millis()).unwrap_or(u64::MAX),
                 }))
             }

@@ -47,24 +47,24 @@ const UNITS: [(&str, &str); 22] = [
     ("_px", "pixels"),
 ];
 
-/// What a call would do, in the language of the one who asks where the toolbox has a sentence in it, and in English otherwise. What a
-/// model wrote into the arguments stands in quotes.
+/// What a call would do, and the language in which that is said: that of the one who asks where the toolbox has a sentence in it, and
+/// English otherwise. What a model wrote into the arguments stands in quotes.
 pub(super) fn sentence(
     sentences: &BTreeMap<String, String>,
     lang: Option<&str>,
     (tool, toolbox_id): (&str, &str),
     args: &Object,
-) -> String {
+) -> (String, String) {
     let own = lang
         .and_then(|lang| in_language(sentences, lang))
         .or_else(|| in_language(sentences, ENGLISH));
-    own.map(|text| visible(text, SENTENCE))
-        .filter(|text| !text.trim().is_empty())
-        .unwrap_or_else(|| made(tool, toolbox_id, args))
+    own.map(|(language, text)| (visible(text, SENTENCE), language.to_owned()))
+        .filter(|(text, _)| !text.trim().is_empty())
+        .unwrap_or_else(|| (made(tool, toolbox_id, args), ENGLISH.to_owned()))
 }
 
-/// The sentence in a language, such as `de-AT`, or in the same language of another country.
-fn in_language<'a>(sentences: &'a BTreeMap<String, String>, lang: &str) -> Option<&'a str> {
+/// The sentence in a language, such as `de-AT`, or in the same language of another country; and its language.
+fn in_language<'a>(sentences: &'a BTreeMap<String, String>, lang: &str) -> Option<(&'a str, &'a str)> {
     let base = |lang: &str| {
         let base = lang.split(['-', '_']).next().unwrap_or_default();
         base.to_ascii_lowercase()
@@ -79,7 +79,9 @@ fn in_language<'a>(sentences: &'a BTreeMap<String, String>, lang: &str) -> Optio
             .find(|(language, _)| language.eq_ignore_ascii_case(&wanted));
         plain.or_else(|| sentences.iter().find(|(language, _)| base(language) == wanted))
     };
-    exact.or_else(same).map(|(_, text)| text.as_str())
+    exact
+        .or_else(same)
+        .map(|(language, text)| (language.as_str(), text.as_str()))
 }
 
 /// A sentence from the tool and its arguments with their units.
@@ -155,6 +157,10 @@ mod tests {
     use super::*;
 
     fn said(sentences: &Value, lang: Option<&str>, args: &Value) -> String {
+        told(sentences, lang, args).0
+    }
+
+    fn told(sentences: &Value, lang: Option<&str>, args: &Value) -> (String, String) {
         let sentences = serde_json::from_value(sentences.clone()).unwrap();
         let args = args.as_object().unwrap();
         sentence(&sentences, lang, ("drive_to", "cart"), args)
@@ -163,21 +169,22 @@ mod tests {
     #[test]
     fn the_language_of_the_session_comes_first_and_english_second() {
         let both = json!({"en": "drive", "de-DE": "fahren", "pt-BR": "andar"});
-        for (sentences, lang, expected) in [
-            (&both, Some("de-DE"), "fahren"),
-            (&both, Some("de-at"), "fahren"),
-            (&both, Some("de"), "fahren"),
-            (&both, Some("pt"), "andar"),
-            (&both, Some("en-US"), "drive"),
-            (&both, Some("fr-FR"), "drive"),
-            (&both, None, "drive"),
-            (&json!({"de": "fahren"}), Some("fr"), "drive to of cart"),
-            (&json!({"en": " \u{200b}"}), None, "drive to of cart"),
-            (&json!({"en": "dri\u{202e}ve"}), None, "drive"),
+        for (sentences, lang, expected, language) in [
+            (&both, Some("de-DE"), "fahren", "de-DE"),
+            (&both, Some("de-at"), "fahren", "de-DE"),
+            (&both, Some("de"), "fahren", "de-DE"),
+            (&both, Some("pt"), "andar", "pt-BR"),
+            (&both, Some("en-US"), "drive", "en"),
+            (&both, Some("fr-FR"), "drive", "en"),
+            (&both, None, "drive", "en"),
+            (&json!({"de": "fahren"}), Some("fr"), "drive to of cart", "en"),
+            (&json!({"de": " \u{200b}"}), Some("de"), "drive to of cart", "en"),
+            (&json!({"en": " \u{200b}"}), None, "drive to of cart", "en"),
+            (&json!({"en": "dri\u{202e}ve"}), None, "drive", "en"),
         ] {
             assert_eq!(
-                said(sentences, lang, &json!({})),
-                expected,
+                told(sentences, lang, &json!({})),
+                (expected.to_owned(), language.to_owned()),
                 "{lang:?} {sentences}"
             );
         }

@@ -69,9 +69,12 @@ async fn said(confirm: &Confirm, output: &mut Output<'_>) -> Result<Option<bool>
     if !output.asks() {
         return Ok(None);
     }
+    let note = confirm.note.as_ref().map(|note| format!("({note})\n"));
     output.question(&format!(
-        "{}\n{}\nLet this run? [y/N] ",
-        confirm.text, confirm.plan
+        "{}\n{}\n{}Let this run? [y/N] ",
+        confirm.text,
+        confirm.plan,
+        note.unwrap_or_default()
     ));
     // If no answer comes, the program ends before this thread does.
     let line = spawn_blocking(|| {

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -19,7 +20,7 @@ pub(super) fn ask(
     context: &mut Context<'_, '_>,
 ) -> Result<(Value, ControlAnswer), CliError> {
     let path = context.config()?.control_socket();
-    let answer = exchange(&path, request, context).map_err(|cause| CliError::Machine {
+    let answer = exchange(&path, request, context.wait()).map_err(|cause| CliError::Machine {
         what: format!(
             "ask the service of this machine through {} (it runs with `ovos-tools serve`, and as this user)",
             path.display()
@@ -30,10 +31,11 @@ pub(super) fn ask(
     Ok((answer, data))
 }
 
-fn exchange(path: &Path, request: &ControlRequest, context: &Context<'_, '_>) -> std::io::Result<Value> {
+/// Sends a request to the socket and returns its answer as raw JSON. `wait` is for each of the two. Blocks.
+pub(super) fn exchange(path: &Path, request: &ControlRequest, wait: Duration) -> std::io::Result<Value> {
     let mut stream = UnixStream::connect(path)?;
-    stream.set_read_timeout(Some(context.wait()))?;
-    stream.set_write_timeout(Some(context.wait()))?;
+    stream.set_read_timeout(Some(wait))?;
+    stream.set_write_timeout(Some(wait))?;
     let mut line = serde_json::to_vec(request)?;
     line.push(b'\n');
     stream.write_all(&line)?;

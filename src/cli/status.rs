@@ -170,6 +170,14 @@ fn toolboxes(toolboxes: &[ToolboxStatus], paint: Paint) -> String {
         for tool in it.yielded_tools.iter().chain(&it.renamed_tools) {
             text += &format!("{}: {}\n", plain(&it.toolbox_id), plain(tool));
         }
+        if !it.unstated_effects.is_empty() {
+            let tools: Vec<_> = it.unstated_effects.iter().map(|tool| plain(tool)).collect();
+            text += &format!(
+                "{}: nothing states the effects of {}; they count as `write`\n",
+                plain(&it.toolbox_id),
+                tools.join(", ")
+            );
+        }
         if let Some(reason) = &it.reason {
             text += &format!(
                 "{}: {} ({})\n",

@@ -1,27 +1,30 @@
 //! `ovos-tools stop`: emergency stop, over the bus or without it.
 //!
-//! It must not depend on anything that it does not need: a wrong configuration causes only a remark, and a service on this machine
-//! gets a signal if the bus takes longer than 200 ms. It never reports a stop that was not confirmed.
+//! It must not depend on anything that it does not need: a wrong configuration causes only a remark. If the bus takes longer than
+//! 200 ms, the control socket of a service on this machine is asked; if that takes as long, the service gets a signal. It never
+//! reports a stop that was not confirmed.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use futures_util::future::try_join_all;
-use serde_json::{Value, json};
-use tokio::time::sleep;
+use serde_json::json;
+use tokio::task::spawn_blocking;
+use tokio::time::{sleep, timeout};
 use url::Url;
 
 use super::context::{Context, address, connect};
+use super::control;
 use super::error::CliError;
 use super::paint::{Cell, Paint, Tone};
 use super::pid_file::RunningService;
-use client::payload::{StopRequest, StopResponse, StoppedToolbox};
+use client::payload::{ControlAnswer, ControlRequest, StopRequest, StopResponse, StoppedToolbox};
 use client::{Address, Received, topic};
 use config::{ProcessEnvironment, Xdg};
 
-/// How long to wait for the bus before a service on this machine gets a signal.
-const SIGNAL_AFTER: Duration = Duration::from_millis(200);
+/// How long to wait for the bus before the control socket is asked, and for that before the service gets a signal.
+const NEXT_AFTER: Duration = Duration::from_millis(200);
 
 /// Arguments of `stop`.
 #[derive(Debug, Args)]
@@ -31,7 +34,8 @@ Examples:
   ovos-tools stop robot drone      two toolboxes
 
 A name of no installed toolbox stops all of them. Stopped toolboxes stay latched until `ovos-tools resume`. When the bus \
-does not answer within 200 ms, a service on this machine gets SIGUSR1, which stops all its toolboxes. A stop that \
+does not answer within 200 ms, the control socket of the service on this machine is asked; when that does not answer \
+within 200 ms either, the service gets SIGUSR1, which stops all its toolboxes. A stop that \
 was not confirmed exits with 4: look at the machine.")]
 pub struct Arguments {
     /// Toolboxes to stop; none: all of them
@@ -61,8 +65,16 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     let early = tokio::select! {
         biased;
         answers = &mut asked => Some(answers),
-        () = sleep(SIGNAL_AFTER) => None,
+        () = sleep(NEXT_AFTER) => None,
     };
+    if !matches!(early, Some(Ok(_)))
+        && let Some(stopped) = without_bus(arguments, &url, context).await
+    {
+        context
+            .output
+            .remark("the bus did not answer in time: the service was asked through its control socket");
+        return show(stopped, &arguments.toolboxes, context);
+    }
     let (answers, signal) = match early {
         Some(Ok(answers)) => (Ok(answers), None),
         Some(Err(error)) => (Err(error), Some(signal(&state_dir, &url, context))),
@@ -74,12 +86,41 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
         }
     };
     match (answers, signal) {
-        (Ok(answers), _) => show(answers, &arguments.toolboxes, context),
+        (Ok(answers), _) => show(answered(answers)?, &arguments.toolboxes, context),
         (Err(error), Some(signal)) => Err(CliError::Unconfirmed(format!(
             "the stop is not confirmed: {error}; {signal}"
         ))),
         (Err(error), None) => Err(error),
     }
+}
+
+/// Asks the service of this machine through its control socket; `None` if it does not answer in time, or if `--bus` names the bus of
+/// another service.
+async fn without_bus(
+    arguments: &Arguments,
+    url: &Url,
+    context: &Context<'_, '_>,
+) -> Option<Vec<StoppedToolbox>> {
+    let config = context.config().ok()?;
+    let elsewhere = |service: RunningService| service.bus != url.as_str();
+    let service = RunningService::find(&config.service.state_dir).ok()??;
+    if context.options.bus.is_some() && elsewhere(service) {
+        return None;
+    }
+    let socket = config.control_socket();
+    let mut ids: Vec<Option<String>> = arguments.toolboxes.iter().cloned().map(Some).collect();
+    if ids.is_empty() {
+        ids.push(None);
+    }
+    let asked = spawn_blocking(move || {
+        let mut stopped = Vec::new();
+        for toolbox_id in ids {
+            let answer = control::exchange(&socket, &ControlRequest::Stop { toolbox_id }, NEXT_AFTER).ok()?;
+            stopped.append(&mut serde_json::from_value::<ControlAnswer>(answer).ok()?.toolboxes?);
+        }
+        Some(stopped)
+    });
+    timeout(2 * NEXT_AFTER, asked).await.ok()?.ok()?
 }
 
 /// Returns the addresses of the bus and of the state directory, from those parts of the configuration that can be read.
@@ -141,20 +182,17 @@ fn signal(state_dir: &std::path::Path, url: &Url, context: &Context<'_, '_>) -> 
     }
 }
 
-fn show(
-    mut answers: Vec<Received<StopResponse>>,
-    asked: &[String],
-    context: &mut Context<'_, '_>,
-) -> Result<(), CliError> {
-    let mut all: Vec<StoppedToolbox> = Vec::new();
-    let mut merged = Vec::new();
-    for answer in &mut answers {
+/// What the answers say of all toolboxes.
+fn answered(answers: Vec<Received<StopResponse>>) -> Result<Vec<StoppedToolbox>, CliError> {
+    let mut all = Vec::new();
+    for answer in answers {
         all.extend(answer.read()?.toolboxes);
-        if let Some(Value::Array(toolboxes)) = answer.data.get_mut("toolboxes") {
-            merged.append(toolboxes);
-        }
     }
-    let data = json!({ "toolboxes": merged });
+    Ok(all)
+}
+
+fn show(all: Vec<StoppedToolbox>, asked: &[String], context: &mut Context<'_, '_>) -> Result<(), CliError> {
+    let data = json!({ "toolboxes": all });
     context.output.result(&data, |paint| render(&all, paint))?;
     for id in asked
         .iter()

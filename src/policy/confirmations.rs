@@ -91,6 +91,8 @@ impl Subject {
 pub struct Told {
     /// The description of the call for people.
     pub text: String,
+    /// The language of that.
+    pub lang: String,
     /// The plan of the call, as far as people see it.
     pub plan: Value,
     everything: [u8; 32],
@@ -99,9 +101,10 @@ pub struct Told {
 impl Told {
     /// Creates the description. `everything` is all that the plan consists of: if it changes, the call has to be confirmed again.
     #[must_use]
-    pub fn new(text: String, plan: Value, everything: &Value) -> Self {
+    pub fn new(text: String, lang: String, plan: Value, everything: &Value) -> Self {
         Self {
             text,
+            lang,
             plan,
             everything: hash(everything),
         }

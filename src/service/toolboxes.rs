@@ -23,12 +23,12 @@ use super::router::Router;
 use super::settings::{engine_limits, manager_settings};
 use super::state_writer::{ANSWER, StateWriter};
 use super::warnings::{self, Installed};
-use super::{ServiceError, admission, bus_status};
+use super::{ServiceError, admission, bus_status, effects};
 use crate::api::{
     EventMessage, Outbox, ReloadOutcome, ServiceStatus, StatusResponse, ToolboxStatus, Toolboxes,
 };
 use crate::policy::{Backends, Policy};
-use crate::registry::{Registry, Snapshot};
+use crate::registry::{Registry, Snapshot, Tool};
 use bus::Message;
 use client::payload::OffToolbox;
 use config::{Closed, Config};
@@ -38,6 +38,8 @@ use host::{Drain, HostServices, Live, LiveToolbox, Manager, Origin, Request, Sta
 /// The parts that the bridge connects.
 pub(super) struct Parts {
     pub(super) policy: Arc<Policy>,
+    /// What the upgrade before this start changed for the configuration.
+    pub(super) upgraded: Vec<String>,
     pub(super) configuration: Arc<Configuration>,
     pub(super) engine: Arc<Engine>,
     pub(super) registry: Arc<Registry>,
@@ -175,7 +177,7 @@ impl Bridge {
         };
         self.parts.configuration.until_read().await;
         let newest = self.parts.configuration.newest();
-        self.open_policy(&newest);
+        self.apply_policy(&newest);
         let reading = self.readings.lock().add(newest);
         let before = renamed(&self.parts.registry.snapshot());
         let report = manager.reload().await;
@@ -197,11 +199,13 @@ impl Bridge {
         }
     }
 
-    /// Brings the rules of a mended file into force, before any toolbox is loaded with it.
-    fn open_policy(&self, newest: &Config) {
-        let was_closed = self.readings.lock().newest.closed().is_some();
-        if was_closed && newest.closed().is_none() {
-            self.parts.policy.replace(newest.service.policy.clone());
+    /// Brings the rules of the newest files into force, before any toolbox is loaded with them. Files that cannot be read change none.
+    fn apply_policy(&self, newest: &Config) {
+        if newest.closed().is_none() && self.parts.policy.replace(&newest.service.policy) {
+            tracing::info!(
+                rules = newest.service.policy.len(),
+                "the rules of service.policy changed"
+            );
         }
     }
 
@@ -474,6 +478,12 @@ impl Bridge {
             said.filter(|said| said.generation == toolbox.generation)
         };
         let taken = self.taken(live);
+        let newest = self.parts.configuration.newest();
+        let unstated = |toolbox: &LiveToolbox| {
+            let tools = toolbox.tools.tools.iter().map(|tool| &tool.definition);
+            let unstated = tools.filter(|tool| effects::unstated(&newest, &toolbox.id, tool).is_some());
+            unstated.map(|tool| tool.name.clone()).collect()
+        };
         let unconfined = |why| format!("runs without its confinement: {why}");
         let status = |toolbox: &Arc<LiveToolbox>| {
             let (state, reason) = match &toolbox.state {
@@ -497,6 +507,7 @@ impl Bridge {
                 dropped_tools: toolbox.tools.dropped.iter().map(ToString::to_string).collect(),
                 yielded_tools: self.yielded(toolbox, &taken),
                 renamed_tools: renamed_of(&registry, &toolbox.id).collect(),
+                unstated_effects: unstated(toolbox),
                 reason,
                 backend: said.map(|said| said.last.clone()),
                 simulated: said
@@ -511,6 +522,7 @@ impl Bridge {
     /// What the configuration says and nothing comes of it.
     fn warnings(&self) -> Vec<String> {
         let mut found = self.parts.configuration.problems();
+        found.extend(self.parts.upgraded.iter().cloned());
         found.extend(self.published.lock().warnings.iter().cloned());
         found
     }
@@ -531,6 +543,9 @@ impl Bridge {
         let others = readings.newest.changes(&newest);
         let not_loaded = others.toolboxes.into_iter().filter(|id| live.get(id).is_none());
         let mut pending = self.parts.configuration.pending();
+        if readings.newest.service.policy == newest.service.policy {
+            pending.retain(|key| !key.ends_with(POLICY));
+        }
         pending.extend(loaded.chain(not_loaded).chain(others.programs));
         pending
     }
@@ -579,6 +594,13 @@ impl Toolboxes for Bridge {
         closed.refuses(effect).then(|| closed.text())
     }
 
+    fn note(&self, tool: &Tool) -> Option<String> {
+        let definition = &tool.compiled.definition;
+        let config = self.parts.configuration.newest();
+        let key = effects::unstated(&config, &tool.toolbox_id, definition)?;
+        Some(effects::note(&key, &definition.name))
+    }
+
     fn off(&self) -> Arc<[OffToolbox]> {
         self.published.lock().off.clone()
     }
@@ -587,6 +609,9 @@ impl Toolboxes for Bridge {
         Box::pin(self.parts.state.keep(&self.parts.engine, ANSWER))
     }
 }
+
+/// The end of the key of the rules of who may call what. A reload brings them into force, a restart the other keys of `service`.
+const POLICY: &str = ".service.policy";
 
 /// What the configuration names and nothing is called.
 fn unused(live: &Live, config: &Config) -> Vec<String> {

@@ -249,8 +249,13 @@ fn no_rule_for_a_machine_is_a_rule_for_a_server() {
             ("testbed", "assemble", &wave, machine),
             ("fake", "testbed__assemble", &json!({}), server),
         ] {
-            let answer = scene.call(toolbox_id, name, args);
+            let answer = scene.ask(toolbox_id, name, args, &json!({ "detail": true }));
             assert_eq!(answer.get("result").is_some(), runs, "{rule}: {answer}");
+            // Nothing states what a server's tool does, so the question says where that is stated.
+            let note = answer["confirm"]["note"].as_str().unwrap_or_default();
+            let stated = note.contains("\"testbed__assemble\": \"read\"")
+                && note.contains("`service.mounts.fake.effects`");
+            assert_eq!(stated, !runs && toolbox_id == "fake", "{rule}: {answer}");
             let error = answer["error"].as_str().unwrap_or_default();
             assert!(
                 runs || error.starts_with("ConfirmationRequired: "),

@@ -47,9 +47,13 @@ assert moves(TRACE) > 0
 assert {"wave", "emergency_stop", "stop_moving"} <= set(offered(model.requests[0])), offered(model.requests[0])
 assert "reset_stop" not in offered(model.requests[0])
 
+# A loop whose model reads its tools in the prompt.
 before = moves(TRACE)
 reply = waves(react, 'Action: wave\nAction Input: {"arm": "left"}', lambda request: f"FINAL_ANSWER: {heard(request)}")
 assert '"message": "Completed wave"' in reply and moves(TRACE) > before, reply
+
+prompt = model.requests[0]["messages"][0]["content"]
+assert '"name": "wave"' in prompt and len(prompt.encode()) < 20_000, len(prompt.encode())
 
 # What is wrong reaches the model, and nothing moves.
 before = moves(TRACE)

@@ -8,9 +8,10 @@ import subprocess
 import sys
 import time
 
-from ovos_bus_client import MessageBusClient
+from ovos_bus_client import Message, MessageBusClient
 from ovos_plugin_manager.persona import find_toolbox_plugins
 
+from ovos_tools_toolbox.prompt import signature
 from ovos_tools_toolbox.stops import THINKING, Stops
 from wire import Wire
 
@@ -47,6 +48,10 @@ FILTERS = [
     ({"tools": {"deny": ["*_dup__*", "testbed__ad*"]}}, {"assemble", "testbed__dup"}, {"add", "testbed_dup__dup"}),
     # A pattern is no regular expression.
     ({"tools": {"allow": ["a.d", "[a]dd"]}}, set(), {"add"}),
+    # The toolbox has stops of its own, so that of one machine is not shown beside them.
+    ({"effects": {"allow": ["stop"]}}, set(), {"stop", "add"}),
+    ({"audience": ["model", "person"]}, {"add"}, {"stop"}),
+    ({"audience": ["person"]}, set(), {"add"}),
 ]
 for config, there, missing in FILTERS:
     toolbox = ToolBox(config=config, bus=None)
@@ -62,6 +67,9 @@ WRONG = [
     ({"effects": {"deny": ["movement"]}}, "`effects.deny` names 'movement'; expected some of read, write"),
     ({"timeout_ms": 1.5}, "`timeout_ms` is 1.5; expected a whole number"),
     ({"timeout_ms": 0}, "`timeout_ms` is 0; expected a whole number"),
+    ({"audience": "model"}, "`audience` is 'model'; expected a list of some of model, person"),
+    ({"audience": ["all"]}, "`audience` is ['all']; expected a list of some of model, person"),
+    ({"ask_by_voice": "no"}, "`ask_by_voice` is 'no'; expected true or false"),
 ]
 for config, told in WRONG:
     try:
@@ -73,7 +81,27 @@ for config, told in WRONG:
 toolbox = ToolBox(config={}, bus=None)
 exported = {tool["function"]["name"]: tool for tool in wire.ask("ovos.tools.export", {"format": "openai"})["tools"]}
 mirrored = {tool["function"]["name"]: tool for tool in toolbox.openai_tools if tool["function"]["name"] not in OWN}
-assert mirrored == exported, "models see other schemas than the service exports"
+stops = {tool["name"] for tool in wire.ask("ovos.tools.list", {"effect": "stop", "detail": True})["tools"]}
+assert stops and mirrored == {name: tool for name, tool in exported.items() if name not in stops}, "models see other schemas"
+
+# A prompt has the arguments as one line each.
+SIGNATURES = [
+    ({}, "{}"),
+    ({"properties": {"a": {"type": "number"}}, "required": ["a"]}, "{a: number}"),
+    ({"properties": {"arm": {"enum": ["left", "right"], "default": "left", "description": "which arm"}}},
+     "{arm?: 'left'|'right' = 'left' (which arm)}"),
+    ({"properties": {"n": {"type": ["integer", "null"], "minimum": 1, "maximum": 5, "default": None}}},
+     "{n?: integer|null >= 1 <= 5}"),
+    ({"properties": {"at": {"type": "object", "properties": {"x": {"type": "number"}}, "required": ["x"]}}}, "{at?: {x: number}}"),
+    ({"properties": {"names": {"type": "array", "items": {"type": "string"}}, "free": {}}}, "{names?: [string], free?: any}"),
+    ({"properties": {"a": {"anyOf": [{"type": "string"}, {"type": "null"}]}, "b": True}}, "{a?: string|null, b?: any}"),
+]
+for schema, line in SIGNATURES:
+    assert signature(schema) == line, (schema, signature(schema))
+for entry in toolbox.tool_json_list:
+    assert set(entry) == {"name", "description", "argument_schema"}, entry
+    assert all(f"{name}" in entry["argument_schema"] for name in
+               toolbox.get_tool(entry["name"]).argument_schema.model_json_schema().get("properties", {})), entry
 
 # -- calls --
 
@@ -99,6 +127,21 @@ for name, arguments, told in CALLS:
     except (RuntimeError, ValueError) as error:
         said = str(error)
     assert said.startswith(told), (name, arguments, said)
+
+
+
+def handles(message):
+    """A call for the request of a user, which the loop finds on the call stack."""
+    return str(toolbox.call_tool("add", {"a": 1, "b": 2}))
+
+
+# The service learns the language of the user, and which satellite speaks; the session is that of the toolbox.
+kitchen = {"peer": "kitchen::1::x", "source": "kitchen", "session": {"session_id": "kitchen"}}
+assert handles(Message("persona:query", {"lang": "de-DE"}, kitchen)) == '{"result": 3}'
+asked = wire.wait(lambda frame: frame["type"] == "ovos.tools.invoke" and "on_behalf" in frame["context"])["context"]
+assert asked["on_behalf"] == ["hive:kitchen"] and asked["source"] == "ovos-tools-toolbox", asked
+assert asked["session"]["lang"] == "de-DE" and asked["session"]["session_id"].startswith("ovos-tools-toolbox-"), asked
+assert "peer" not in asked, asked
 
 limited = ToolBox(config={"timeout_ms": 200})
 try:
@@ -177,7 +220,7 @@ for host in ("ovos_tools_python", "ovos_phal_plugin_tools"):
 
 class Request:
     def __init__(self, session=None):
-        self.context = {"session": {"session_id": session}} if session else {}
+        self.context = {"session": {"session_id": session}, "skill_id": "persona"} if session else {}
 
 
 REQUESTS = [
@@ -189,6 +232,11 @@ REQUESTS = [
     ("says stops asks", True),
     ("says stops-all asks", True),
     ("says stops-other asks", False),
+    # ovos-core hands a stop to the skill that is active.
+    ("says asks stops-persona asks", True),
+    ("says stops-persona asks", True),
+    ("says asks stops-alarm asks", False),
+    ("says stops-alarm asks", False),
     # What the user says next is another request; the stopped one stays stopped.
     ("says stops says asks", False),
     ("says asks stops says asks", True),
@@ -208,7 +256,8 @@ for happens, over in REQUESTS:
         elif step == "waits":
             now[0] += THINKING
         else:
-            stops.stop({"stops": "kitchen", "stops-all": None, "stops-other": "bath"}[step])
+            stops.stop(*{"stops": ("kitchen",), "stops-all": (None,), "stops-other": ("bath",),
+                         "stops-persona": ("kitchen", "persona"), "stops-alarm": ("kitchen", "alarm")}[step])
     assert found is over, (happens, found)
 assert Stops().is_over(None) is False
 

@@ -12,7 +12,10 @@ class ToolSkill(OVOSSkill):
 
     def ask(self, confirmation):
         """True for a clear yes and False for a clear no; after anything else the call waits until it expires."""
-        return {"yes": True, "no": False}.get(self.ask_yesno(f"Shall I {confirmation.text}?"))
+        return {"yes": True, "no": False}.get(self.ask_yesno(confirmation.question))
+
+    def can_stop(self, message):
+        return self.tools.is_calling(message)
 
     def stop_session(self, session):
         return self.tools.cancel_all(session.session_id)

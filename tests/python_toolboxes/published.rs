@@ -93,6 +93,15 @@ fn without_configuration_they_are_all_there_and_math_leaves_them_its_names() {
         "{status}"
     );
 
+    // Of the tools that are not known to only read, people are told that they count as `write`.
+    for (toolbox, unstated) in [
+        ("ovos-filesystem-tools", json!(["write_file"])),
+        ("ovos-math-tools", Value::Null),
+    ] {
+        let status = status::toolbox(&mut client, toolbox);
+        assert_eq!(status["unstated_effects"], unstated, "{status}");
+    }
+
     let math = status::toolbox(&mut client, "math");
     let yielded = math["yielded_tools"].as_array().unwrap();
     assert_eq!(yielded.len(), SHARED.len(), "{math}");

@@ -37,19 +37,27 @@ pub(crate) fn voice_python() -> Option<&'static Path> {
     is_wanted().then(|| PYTHON.get_or_init(|| find(".venv-voice", &["voice"])).as_path())
 }
 
-/// A command that runs a program of `tests/node/package.json`, which names its file below `node_modules`.
+/// The same for the interpreter with a HiveMind hub and a satellite.
+pub(crate) fn hive_python() -> Option<&'static Path> {
+    static PYTHON: OnceLock<PathBuf> = OnceLock::new();
+    is_wanted().then(|| PYTHON.get_or_init(|| find(".venv-hive", &["hive"])).as_path())
+}
+
+/// A command that runs a program of `tests/node/package.json`, which names its file below `node_modules`, or a script of `tests/node` that
+/// gets that folder as its first argument.
 pub(crate) fn node(program: &str, sandbox: &Sandbox) -> Option<Command> {
     static PYTHON: OnceLock<PathBuf> = OnceLock::new();
     let python = is_wanted().then(|| PYTHON.get_or_init(|| find(".venv-node", &["node"])))?;
     let mut command = sandbox.command(python.with_file_name("node"));
-    command.arg(
-        python
-            .ancestors()
-            .nth(2)
-            .unwrap()
-            .join("node_modules")
-            .join(program),
-    );
+    let packages = python.ancestors().nth(2).unwrap().join("node_modules");
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/node")
+        .join(program);
+    if own.is_file() {
+        command.arg(own).arg(packages);
+    } else {
+        command.arg(packages.join(program));
+    }
     Some(command)
 }
 

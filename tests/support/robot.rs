@@ -29,13 +29,18 @@ impl RobotScene {
 
     /// With these robots.
     pub(crate) fn with_robots(robots: &Value) -> Self {
+        Self::with(&json!({}), robots)
+    }
+
+    /// With this section `service`, and these robots.
+    pub(crate) fn with(service: &Value, robots: &Value) -> Self {
         let scene = Scene::new(&json!({}));
         let trace = scene.sandbox.path("trace.jsonl");
         let text = robots.to_string().replace("\"TRACE\"", &json!(trace).to_string());
         let robots: Value = serde_json::from_str(&text).unwrap();
         let section = json!({ "robots": robots, "recognition_timeout_ms": 1_000 });
         let top = json!({ "PHAL": { "ovos-phal-plugin-tools": { "robot": section } } });
-        scene.configure(&json!({}), &top);
+        scene.configure(service, &top);
         let bus = scene.bus(BusKind::Embedded);
         let mut client = Client::connect(scene.port);
         let plugins = plugins_with("robot");

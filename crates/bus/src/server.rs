@@ -17,6 +17,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -29,6 +30,9 @@ use crate::own_link::OwnLink;
 
 /// How long clients have to finish the closing handshake at the shutdown.
 const CLOSE_WAIT: Duration = Duration::from_secs(1);
+
+/// How long the bus waits for a client while it has no free descriptor, before it looks again.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// The shortest time between two log lines about clients that cannot be taken.
 const REMINDER: Duration = Duration::from_secs(10);
@@ -170,6 +174,8 @@ impl EmbeddedBus {
                     let serve = peer::serve(hub, socket, from, seat, over.clone(), clients.clone());
                     clients.spawn(serve);
                 }
+                // Without a free descriptor an accept fails even if no client waits, and the newest one would be ended for none.
+                Err(_) if !is_wanted(&self.listener) => sleep(LOOK_AGAIN).await,
                 Err(error) => {
                     // The usual cause is a lack of file descriptors: the socket of another client is one.
                     if told.is_none_or(|told: Instant| told.elapsed() >= REMINDER) {
@@ -191,6 +197,13 @@ impl EmbeddedBus {
             );
         }
     }
+}
+
+/// Whether a client waits to be accepted.
+fn is_wanted(listener: &TcpListener) -> bool {
+    let mut wanted = [PollFd::new(listener, PollFlags::IN)];
+    // What cannot be asked is taken for wanted.
+    !matches!(poll(&mut wanted, Some(&Timespec::default())), Ok(0))
 }
 
 /// Tests whether a TCP connection to a bus address succeeds within half a second.

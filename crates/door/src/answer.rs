@@ -98,13 +98,18 @@ pub fn confirm(answer: &Received<InvokeResponse>) -> Option<Confirm> {
 #[must_use]
 pub fn waits(tool: &Registered, confirm: &Confirm, why: &str) -> Answer {
     let Confirm {
-        id, text, expires_ms, ..
+        id,
+        text,
+        expires_ms,
+        note,
+        ..
     } = confirm;
+    let note = note.as_ref().map(|note| format!(" {note}.")).unwrap_or_default();
     Answer::failure(
         &format!(
             "ConfirmationRequired: {text}\n`{}` did not run: a person has to confirm it, and {why}. Tell the user that \
              `ovos-tools approve {id}`, typed on the machine of the service within {} s, lets it run when you call it \
-             again with the same arguments.",
+             again with the same arguments.{note}",
             tool.name,
             expires_ms / 1000
         ),

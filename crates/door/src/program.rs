@@ -1,8 +1,9 @@
 //! The program of a door: its options, its log, its connection to the bus, and its end on a signal.
 
+use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -110,6 +111,28 @@ impl ProgramError {
             Self::Bus(_) => 3,
             Self::Machine { .. } => 5,
         }
+    }
+}
+
+/// The arguments of a door's program. `<program> man DIR` writes its manual pages to that folder instead, as `ovos-tools man DIR` does;
+/// `scripts/install.sh` runs both.
+///
+/// # Errors
+/// The exit code of a program that has written its pages, or could not.
+pub fn arguments<A: clap::Parser>() -> Result<A, ExitCode> {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    match words.as_slice() {
+        [_, man, folder] if man == "man" => Err(write_pages(&A::command(), Path::new(folder))),
+        _ => Ok(A::parse()),
+    }
+}
+
+fn write_pages(command: &clap::Command, folder: &Path) -> ExitCode {
+    let written =
+        std::fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(command.clone(), folder));
+    match written {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(cause) => failed(&format!("write manual pages to {}: {cause}", folder.display()), 5),
     }
 }
 

@@ -33,11 +33,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::Parser as _;
 use client::ClientError;
 use config::Config;
 use door::Door;
-use door::program::{Joined, ProgramError, block_on, failed};
+use door::program::{self, Joined, ProgramError, block_on, failed};
 
 use crate::arguments::Arguments;
 use crate::end::End;
@@ -87,7 +86,10 @@ impl AgentError {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments: Arguments = match program::arguments() {
+        Ok(arguments) => arguments,
+        Err(ended) => return ended,
+    };
     let verbose = "info,ovos_tools_agent=debug,door=debug";
     arguments.options.log("warn", verbose, "");
     match block_on(begin(&arguments)) {

@@ -34,7 +34,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
-use door::program::{Joined, Options, ProgramError, block_on, failed};
+use door::program::{self, Joined, Options, ProgramError, block_on, failed};
 use rmcp::service::ServerInitializeError;
 
 use crate::http::{Http, HttpError};
@@ -91,7 +91,10 @@ impl DoorError {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments: Arguments = match program::arguments() {
+        Ok(arguments) => arguments,
+        Err(ended) => return ended,
+    };
     arguments.options.log(
         "warn,ovos_tools_mcp=info",
         "info,ovos_tools_mcp=debug",

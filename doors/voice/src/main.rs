@@ -30,7 +30,7 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 use client::topic;
 use config::speech_service;
-use door::program::{Joined, Options, ProgramError, block_on, failed};
+use door::program::{self, Joined, Options, ProgramError, block_on, failed};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use url::Url;
@@ -108,7 +108,10 @@ impl DoorError {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments: Arguments = match program::arguments() {
+        Ok(arguments) => arguments,
+        Err(ended) => return ended,
+    };
     // Frames contain what people say and headers contain keys, so the logs of the websocket crates are off at every level.
     arguments.options.log(
         "warn,ovos_tools_voice=info",

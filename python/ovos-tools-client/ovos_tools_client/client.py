@@ -18,6 +18,8 @@ from .models import CallResult, Confirmation, Plan, Progress, RunResult, RunStep
 OnProgress = Callable[[Progress], None]
 #: Asks a person: True runs the call, False refuses it, None leaves it waiting.
 OnConfirm = Callable[[Confirmation], Optional[bool]]
+#: Is called about four times a second, on the thread that waits for a call's result.
+OnWait = Callable[[], None]
 
 #: How long a question about tools or plans may take, in seconds. A service that starts holds a plan for a while.
 ASK = 10.0
@@ -39,13 +41,14 @@ class Call:
     """A call under way. Get its result, or cancel it."""
 
     def __init__(self, client: "ToolsClient", topic: str, request: Dict[str, Any], message: Optional[Message],
-                 timeout: Optional[float], on_progress: Optional[OnProgress]):
+                 timeout: Optional[float], on_progress: Optional[OnProgress], on_wait: Optional[OnWait] = None):
         self._client = client
         self._topic = topic
         self._request = request
         self._message = message
         self._timeout = timeout
         self._on_progress = on_progress
+        self._on_wait = on_wait
         self._answers: "queue.SimpleQueue[Answer]" = queue.SimpleQueue()
         self.call_id = str(request["call_id"])
         #: The session of the request that the call is for.
@@ -119,6 +122,8 @@ class Call:
                         raise CallLost("ConnectionError: the messagebus is away; how far the call came is not known")
                     continue
                 away = None
+                if self._on_wait is not None:
+                    self._on_wait()
                 missed = missed or self._client._connections != connections
                 if end is not None and now > end:
                     raise NoAnswer(f"TimeoutError: no answer within {self._timeout:g} s; the call was cancelled")
@@ -137,11 +142,14 @@ class ToolsClient:
     connection of their own, because the handlers of a skill may be what waits for them.
 
     skill_id: names the asker (`source`) where no message does; and when the assistant stops this skill, its calls are cancelled.
+
+    context: of all requests whose `message` is not given. Without it they have the context of the message that is being handled.
     """
 
-    def __init__(self, bus: Any, skill_id: str = "ovos-tools-client"):
+    def __init__(self, bus: Any, skill_id: str = "ovos-tools-client", context: Optional[Mapping[str, Any]] = None):
         self._bus = bus
         self._skill_id = skill_id
+        self._context = context
         self._lock = threading.Lock()
         self._waiting: Dict[str, "queue.SimpleQueue[Answer]"] = {}
         self._calls: Dict[str, Call] = {}
@@ -169,22 +177,40 @@ class ToolsClient:
         """What a call would do; nothing runs."""
         return Plan.of(self._ask("plan", _named(name, toolbox_id, args=dict(args or {}))))
 
+    def export(self, format: str, toolbox_id: Optional[str] = None) -> List[Dict[str, Any]]:
+        """The tools in a format for models, such as `openai` or `anthropic`; all but those that lift a stop."""
+        data: Dict[str, Any] = {"format": format}
+        if toolbox_id is not None:
+            data["toolbox_id"] = toolbox_id
+        return list(self._ask("export", data).get("tools", ()))
+
+    def status(self) -> Dict[str, Any]:
+        """The toolboxes, the calls under way, and the service itself: the data of the answer to `ovos.tools.status`."""
+        return dict(self._ask("status", {}))
+
+    def say(self, topic: str, data: Optional[Mapping[str, Any]] = None) -> None:
+        """Says something that has no answer. Raises BusAway."""
+        self._check_open()
+        self._emit(topic, data or {}, self._handled())
+
     # -- calls --
 
     def start(self, name: str, args: Optional[Mapping[str, Any]] = None, *, toolbox_id: Optional[str] = None,
               timeout: Optional[float] = None, message: Optional[Message] = None, on_progress: Optional[OnProgress] = None,
-              content: Optional[str] = None, confirm: Optional[str] = None, decline: Optional[str] = None) -> Call:
+              on_wait: Optional[OnWait] = None, content: Optional[str] = None, confirm: Optional[str] = None,
+              decline: Optional[str] = None) -> Call:
         """Begins a call and returns at once.
 
         timeout: seconds after which the service ends the call, waiting for other calls included. Without it the limits of the tool
         apply. message: the request that the call is for, whose session it gets; by default the one that is being handled.
+        on_wait: for what has to go on while the result is waited for; an error of it ends the wait, and with it the call.
         content: "path" or "inline" asks for pictures and other media. confirm, decline: the token of a Confirmation.
         """
         request = _named(name, toolbox_id, args=dict(args or {}), detail=True, call_id=_new_id())
         for key, value in (("content", content), ("confirm", confirm), ("decline", decline)):
             if value is not None:
                 request[key] = value
-        return self._start(f"{PREFIX}invoke", request, timeout, message, on_progress)
+        return self._start(f"{PREFIX}invoke", request, timeout, message, on_progress, on_wait)
 
     def call(self, name: str, args: Optional[Mapping[str, Any]] = None, *, toolbox_id: Optional[str] = None,
              timeout: Optional[float] = None, message: Optional[Message] = None, on_progress: Optional[OnProgress] = None,
@@ -194,7 +220,7 @@ class ToolsClient:
         on_confirm: asks a person where one has to confirm the call: True runs it, False refuses it. Without it, and for None,
         ConfirmationRequired is raised, and `confirm` makes the second trip.
         """
-        message = message or dig_for_message()
+        message = message or self._handled()
         try:
             return self.start(name, args, toolbox_id=toolbox_id, timeout=timeout, message=message, on_progress=on_progress,
                               content=content).result()
@@ -211,7 +237,7 @@ class ToolsClient:
         """The second trip of a call that a person confirmed, or with `yes=False` refused: the same call, with the token. A refusal
         raises ToolsError of the kind `PermissionError`.
         """
-        return self.start(name, args, toolbox_id=toolbox_id, timeout=timeout, message=message or dig_for_message(),
+        return self.start(name, args, toolbox_id=toolbox_id, timeout=timeout, message=message or self._handled(),
                           on_progress=on_progress, content=content, confirm=confirmation.token if yes else None,
                           decline=None if yes else confirmation.token).result()
 
@@ -226,10 +252,19 @@ class ToolsClient:
             raise RunFailed(run)
         return run
 
-    def emergency_stop(self, toolbox_id: Optional[str] = None) -> List[Dict[str, Any]]:
-        """Stops a toolbox, or everything, in an emergency; an operator lifts it. The answer says which toolboxes confirmed it."""
+    def emergency_stop(self, toolbox_id: Optional[str] = None, wait: float = ASK) -> List[Dict[str, Any]]:
+        """Stops a toolbox, or everything, in an emergency; an operator lifts it. The answer, which is waited for at most `wait`
+        seconds, says which toolboxes confirmed it.
+        """
         data = {} if toolbox_id is None else {"toolbox_id": toolbox_id}
-        return list(self._ask("stop", data).get("toolboxes", ()))
+        return list(self._ask("stop", data, wait).get("toolboxes", ()))
+
+    def is_calling(self, message: Optional[Message] = None) -> bool:
+        """Whether a call is under way, in the session of this message where there is one. It is what a skill answers in its `can_stop`.
+        """
+        session_id = None if message is None else _session_of(message.context)
+        with self._lock:
+            return any(session_id in (None, call.session_id) for call in self._calls.values())
 
     def cancel_all(self, session_id: Optional[str] = None) -> bool:
         """Cancels the calls that are under way: those of this session, or all where there is none. True if there were any. It is
@@ -263,27 +298,31 @@ class ToolsClient:
     # -- the bus --
 
     def _start(self, topic: str, request: Dict[str, Any], timeout: Optional[float], message: Optional[Message],
-               on_progress: Optional[OnProgress]) -> Call:
+               on_progress: Optional[OnProgress], on_wait: Optional[OnWait] = None) -> Call:
         self._check_open()
         if timeout is not None:
             request["timeout_ms"] = max(1, round(timeout * 1000))
         if on_progress is not None:
             request["progress"] = True
-        return Call(self, topic, request, message or dig_for_message(), timeout, on_progress)
+        return Call(self, topic, request, message or self._handled(), timeout, on_progress, on_wait)
 
-    def _ask(self, what: str, data: Dict[str, Any]) -> Mapping[str, Any]:
+    def _handled(self) -> Optional[Message]:
+        """The message that a request is for: the one that is being handled, unless the client has a context of its own."""
+        return Message("", {}, dict(self._context)) if self._context is not None else dig_for_message()
+
+    def _ask(self, what: str, data: Dict[str, Any], wait: float = ASK) -> Mapping[str, Any]:
         """The data of the answer to a question."""
         self._check_open()
         call_id, topic = _new_id(), f"{PREFIX}{what}"
         answers: "queue.SimpleQueue[Answer]" = queue.SimpleQueue()
         with self._asking(call_id, answers):
-            self._emit(topic, {**data, "call_id": call_id}, dig_for_message())
-            end = time.monotonic() + ASK
+            self._emit(topic, {**data, "call_id": call_id}, self._handled())
+            end = time.monotonic() + wait
             while True:
                 try:
                     kind, answer = answers.get(timeout=max(0.0, end - time.monotonic()))
                 except queue.Empty:
-                    raise NoAnswer(f"TimeoutError: ovos-tools did not answer `{topic}` within {ASK:g} s; check that the service runs, "
+                    raise NoAnswer(f"TimeoutError: ovos-tools did not answer `{topic}` within {wait:g} s; check that the service runs, "
                                    "and on which bus") from None
                 if kind == f"{topic}.response":
                     _raise_error(answer)

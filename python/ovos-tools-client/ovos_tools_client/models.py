@@ -1,8 +1,16 @@
 """What the service is asked and answers, as types. `docs/bus.md` of ovos-tools describes each field."""
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, Optional
+
+
+#: What makes a question out of the text of a confirmation, by language. In another one the text alone is asked.
+QUESTIONS = {
+    "ca": "He de {}?", "da": "Skal jeg {}?", "de": "Soll ich {}?", "en": "Shall I {}?", "es": "¿Debo {}?", "fr": "Dois-je {} ?",
+    "gl": "Debo {}?", "it": "Devo {}?", "nl": "Zal ik {}?", "pt": "Devo {}?", "sv": "Ska jag {}?",
+}
 
 
 @dataclass(frozen=True)
@@ -19,6 +27,8 @@ class Tool:
     category: Optional[str] = None
     #: The limit of each of its actions in milliseconds, where it has one of its own.
     timeout_ms: Optional[int] = None
+    #: `model`, or `person` for what is of no use to a model, such as a calibration; None where the service does not say it.
+    audience: Optional[str] = None
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> "Tool":
@@ -27,7 +37,7 @@ class Tool:
             name=str(data.get("name", "")), toolbox_id=str(data.get("toolbox_id", "")),
             description=str(data.get("description", "")), argument_schema=dict(data.get("argument_schema") or {}),
             output_schema=dict(data.get("output_schema") or {}), effect=meta.get("effect"), category=meta.get("category"),
-            timeout_ms=meta.get("timeout_ms"),
+            timeout_ms=meta.get("timeout_ms"), audience=meta.get("audience"),
         )
 
 
@@ -130,12 +140,26 @@ class Confirmation:
     #: The actions of the plan, for a person who wants to know exactly.
     plan: str
     expires_ms: int
+    #: The language of `text`.
+    lang: str = "en"
+    #: What the configuration can say so that calls of this tool are not asked about; None where nothing is missing.
+    note: Optional[str] = None
+
+    @property
+    def question(self) -> str:
+        """The question to say, in the language of `text`. Its numbers have no dot: a skill takes what it says for the name of a dialog
+        first, and says one that it does not have without its dots.
+        """
+        lang = self.lang.replace("_", "-").partition("-")[0].lower()
+        said = re.sub(r"(?<=\d)\.(?=\d)", " point " if lang == "en" else ",", self.text)
+        return QUESTIONS.get(lang, "{}?").format(said)
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> "Confirmation":
         return cls(
             id=str(data.get("id", "")), token=str(data.get("token", "")), text=str(data.get("text", "")),
-            plan=str(data.get("plan", "")), expires_ms=int(data.get("expires_ms", 0)),
+            plan=str(data.get("plan", "")), expires_ms=int(data.get("expires_ms", 0)), lang=str(data.get("lang") or "en"),
+            note=data.get("note"),
         )
 
 

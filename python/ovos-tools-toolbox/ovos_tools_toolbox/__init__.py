@@ -1,5 +1,4 @@
 """The tools of a running ovos-tools service, as a ToolBox for OVOS personas and agentic loops."""
-from .service import ToolError
 from .toolbox import OVOSToolsToolBox
 
-__all__ = ["OVOSToolsToolBox", "ToolError"]
+__all__ = ["OVOSToolsToolBox"]

@@ -1,64 +1,53 @@
-"""The service, asked over the bus: questions, calls, and what ends them."""
-import queue
+"""The service, asked for a loop: one session of calls, and what ends them."""
 import threading
-import time
 import uuid
-from contextlib import contextmanager
-from typing import Any, Callable, Dict, Iterator, Optional, Tuple
+from functools import partial
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from ovos_bus_client import Message, MessageBusClient
+from ovos_tools_client import BusAway, Call, CallResult, ToolsClient, ToolsError
 
-from .stops import Stops, session_of
+from .stops import Stops, session_of, skill_of
 
 #: How the policy of the service knows this caller: `door:toolbox`.
 SOURCE = "ovos-tools-toolbox"
-#: The key of a message's context that says which question an answer is for. The service returns the context.
-QUESTION = "ovos_tools_toolbox"
-
-LIST, EXPORT, STATUS = "ovos.tools.list", "ovos.tools.export", "ovos.tools.status"
-INVOKE, CANCEL, STOP = "ovos.tools.invoke", "ovos.tools.cancel", "ovos.tools.stop"
-BEAT, EVENT, RELOADED = "ovos.tools.door.beat", "ovos.tools.event", "ovos.tools.reload.response"
+#: Says that the caller of what moves is there. It is said about four times a second; the service waits 800 ms for one.
+BEAT = "ovos.tools.door.beat"
+#: The ends of the types of messages that stop one skill, with the quote after them.
+SKILL_STOPS = (':stop"', '.stop"')
+#: Stops the calls of a session.
 USER_STOP = "ovos.stop"
 
-#: Seconds between two beats while something moves; the service waits 800 ms for one.
-BEAT_EVERY = 0.25
-#: Seconds between two questions to the service whether it still runs.
-LOOK_EVERY = 1.0
-#: How long it may take to answer that, in seconds.
-SILENCE = 5.0
-#: How long a call waits for the bus to come back, in seconds.
-BUS_AWAY = 30.0
 #: How long a client of one's own may take to connect, in seconds.
 CONNECT = 3.0
-
-
-class ToolError(RuntimeError):
-    """A call has no result. The text is the service's, for the model."""
 
 
 class Service:
     """One session at the service. Thread-safe; a call blocks the thread that makes it, as a loop expects."""
 
-    def __init__(self, bus: Any = None):
+    def __init__(self, bus: Any = None, on_stop: Callable[[Optional[str]], None] = lambda session: None):
         #: Of all calls of this toolbox: a stop of it ends them, and the service ends them when the beats end.
         self.session_id = f"{SOURCE}-{uuid.uuid4().hex}"
         self.stops = Stops()
         #: Counts what may have changed the list of tools.
         self.changes = 0
+        #: Gets the session in which the user says stop; None for all of them.
+        self._stopped = on_stop
         self._bus = bus
         self._own: Optional[MessageBusClient] = None
+        self._client: Optional[ToolsClient] = None
         self._lock = threading.RLock()
-        self._waiting: Dict[str, "queue.SimpleQueue[Tuple[str, Dict[str, Any]]]"] = {}
-        self._calls: Dict[str, str] = {}
+        #: The calls under way, each with the session of the request that it is for, and the skill that handles it.
+        self._calls: Dict[Call, Tuple[str, Optional[str]]] = {}
         self._ended = threading.Condition()
         self._handlers = {
-            **{f"{topic}.response": self._on_answer for topic in (LIST, EXPORT, STATUS, INVOKE, STOP)},
-            EVENT: self._on_event,
-            RELOADED: self._on_change,
+            "ovos.tools.event": self._on_event,
+            "ovos.tools.reload.response": self._on_change,
             "recognizer_loop:utterance": self._on_request,
             "ovos.persona.query": self._on_request,
             "ovos.stop": self._on_stop,
             "mycroft.stop": self._on_stop,
+            "message": self._on_any,
         }
         if bus is not None:
             self._listen(bus)
@@ -71,7 +60,8 @@ class Service:
                 self._bus = bus
                 self._listen(bus)
 
-    def connect(self) -> Any:
+    @property
+    def bus(self) -> Any:
         """The bus; without one a client of the bus that mycroft.conf names, which reconnects by itself."""
         with self._lock:
             if self._bus is None:
@@ -82,9 +72,17 @@ class Service:
                 self._own.connected_event.wait(CONNECT)
             return self._bus
 
+    @property
+    def client(self) -> ToolsClient:
+        """What asks the service in this session."""
+        with self._lock:
+            bus = self.bus
+            if self._client is None:
+                self._client = ToolsClient(bus, SOURCE, self._context(None))
+            return self._client
+
     def close(self) -> None:
         """Ends the calls and leaves the bus."""
-        self.cancel_all()
         with self._lock:
             self._leave()
 
@@ -93,133 +91,69 @@ class Service:
             bus.on(topic, handler)
 
     def _leave(self) -> None:
+        if self._client is not None:
+            self._client.close()
         if self._bus is not None:
             for topic, handler in self._handlers.items():
                 self._bus.remove(topic, handler)
         if self._own is not None:
             self._own.close()
-        self._bus = self._own = None
-
-    # -- questions --
-
-    def ask(self, topic: str, data: Optional[Dict[str, Any]] = None, wait: float = 3.0,
-            ours: Callable[[Dict[str, Any]], bool] = lambda _: True) -> Dict[str, Any]:
-        """The data of the answer. Raises ToolError where none comes within `wait` seconds. `ours` tells the answer of ovos-tools
-        from that of the published service, which may run beside it and knows other tools.
-        """
-        until = time.monotonic() + wait
-        with self._answers() as (question, answers):
-            self._emit(topic, data or {}, question)
-            try:
-                while True:
-                    _, answer = answers.get(timeout=max(0.0, until - time.monotonic()))
-                    if ours(answer):
-                        return answer
-            except queue.Empty:
-                raise ToolError(f"ConnectionError: ovos-tools did not answer `{topic}` within {wait:g} s; check that the "
-                                "service runs, and on which bus") from None
-
-    def say(self, topic: str, data: Optional[Dict[str, Any]] = None) -> None:
-        """Says something that has no answer."""
-        self._emit(topic, data or {}, None)
-
-    def _emit(self, topic: str, data: Dict[str, Any], question: Optional[str]) -> None:
-        bus = self.connect()
-        if not _is_connected(bus):
-            raise ToolError(f"ConnectionError: the messagebus is away, so `{topic}` was not sent")
-        context: Dict[str, Any] = {"source": SOURCE, "session": {"session_id": self.session_id}}
-        if question:
-            context[QUESTION] = question
-        bus.emit(Message(topic, data, context))
-
-    @contextmanager
-    def _answers(self) -> Iterator[Tuple[str, "queue.SimpleQueue[Tuple[str, Dict[str, Any]]]"]]:
-        question, answers = uuid.uuid4().hex, queue.SimpleQueue()
-        self._waiting[question] = answers
-        try:
-            yield question, answers
-        finally:
-            del self._waiting[question]
-
-    def _on_answer(self, message: Message) -> None:
-        answers = self._waiting.get(message.context.get(QUESTION) or "")
-        if answers is not None:
-            answers.put((message.msg_type, message.data))
+        self._bus = self._own = self._client = None
 
     # -- calls --
 
-    def call(self, request: Dict[str, Any], moves: bool, request_of: Optional[Message] = None) -> Any:
-        """The result of a call. `moves` says whether it moves a machine; `request_of` is the user's request that it is for.
-        Raises ToolError with the service's text. However this ends, the call does.
+    def call(self, name: str, args: Dict[str, Any], effect: str, request_of: Optional[Message] = None,
+             **more: Any) -> CallResult:
+        """The result of a call of a tool with this effect. `request_of` is the user's request that it is for; `more` is what
+        `ToolsClient.start` takes. Raises ToolsError with the service's text. However this ends, the call does.
         """
-        call_id = f"{SOURCE}-{uuid.uuid4().hex}"
-        with self._answers() as (question, answers):
-            self._calls[call_id] = session_of(request_of) if request_of is not None else ""
-            try:
-                if moves:
-                    self.say(BEAT)
-                self._emit(INVOKE, {**request, "call_id": call_id, "detail": True}, question)
-                answer = self._answer(call_id, question, answers, moves)
-            except BaseException:
-                self._cancel(call_id)
-                raise
-            finally:
-                with self._ended:
-                    del self._calls[call_id]
-                    self._ended.notify_all()
-        if "error" in answer:
-            raise ToolError(_error(answer))
-        return answer.get("result")
-
-    def _answer(self, call_id: str, question: str, answers: Any, moves: bool) -> Dict[str, Any]:
-        """Waits for as long as the service has the call, which bounds every call itself."""
-        sent = looked = heard = time.monotonic()
-        asked, away, absent = False, None, 0
-        while True:
-            try:
-                topic, data = answers.get(timeout=BEAT_EVERY)
-            except queue.Empty:
-                topic, data = None, {}
-            # The published service answers, too, where it runs, and names no call.
-            if topic == f"{INVOKE}.response" and data.get("call_id") == call_id:
-                return data
-            now = time.monotonic()
-            if topic == f"{STATUS}.response":
-                asked, heard = False, now
-                if data["service"]["uptime_ms"] / 1000 < looked - sent - 0.01:
-                    raise ToolError("ConnectionError: ovos-tools was restarted during the call; how far it came is not known")
-                known = any(call.get("call_id") == call_id for call in data["calls"])
-                absent = 0 if away is None or known else absent + 1
-                if absent > 1:
-                    raise ToolError("ConnectionError: the messagebus was lost during the call, and with it the answer; how "
-                                    "far the call came is not known")
-            if not _is_connected(self._bus):
-                away = away or now
-                asked, heard = False, now
-                if now - away > BUS_AWAY:
-                    raise ToolError("ConnectionError: the messagebus is away; how far the call came is not known")
-                continue
-            if asked and now - heard > SILENCE:
-                raise ToolError(f"ConnectionError: ovos-tools has not answered for {SILENCE:g} s; how far the call came is "
-                                "not known")
-            if moves:
-                self.say(BEAT)
-            if not asked and now - looked >= LOOK_EVERY:
-                asked, looked, heard = True, now, now
-                self._emit(STATUS, {}, question)
-
-    def cancel_all(self, session: Optional[str] = None) -> None:
-        """Ends the calls for requests of this session; all calls where it is None."""
-        for call_id, request_of in list(self._calls.items()):
-            if session is None or request_of == session:
-                self._cancel(call_id)
-
-    def _cancel(self, call_id: str) -> None:
+        self.check_goes_on(effect, request_of)
+        client = self.client
+        beat = None
+        if effect == "motion":
+            client.say(BEAT)
+            beat = partial(_beat, client)
+        call = client.start(name, args, message=Message("", {}, self._context(request_of)), on_wait=beat, **more)
         try:
-            self.say(CANCEL, {"call_id": call_id})
-        except ToolError:
-            # The bus is away. The service ends the call itself: no beat reaches it.
-            pass
+            self._calls[call] = (session_of(request_of), skill_of(request_of)) if request_of is not None else ("", None)
+            try:
+                # A stop that came meanwhile did not find the call.
+                self.check_goes_on(effect, request_of)
+            except ToolsError:
+                call.cancel()
+            return call.result()
+        finally:
+            with self._ended:
+                self._calls.pop(call, None)
+                self._ended.notify_all()
+
+    def check_goes_on(self, effect: str, request_of: Optional[Message]) -> None:
+        """Raises ToolsError for what changes or moves something for a request that the user has stopped."""
+        if effect in ("write", "motion") and self.stops.is_over(request_of):
+            raise ToolsError("CancelledError: the user has said stop. Call no further tools; answer the user.")
+
+    def stop_session(self) -> None:
+        """Says that the user of this session stops. Raises BusAway."""
+        self.client.say(USER_STOP)
+
+    def _context(self, request_of: Optional[Message]) -> Dict[str, Any]:
+        """The context of what is asked for a user's request: the session is that of this toolbox, the language that of the user, and a
+        satellite that speaks is named, so that what the service refuses to it is refused here, too.
+        """
+        session: Dict[str, Any] = {"session_id": self.session_id}
+        context: Dict[str, Any] = {"source": SOURCE, "session": session}
+        if request_of is not None:
+            if lang := language_of(request_of):
+                session["lang"] = lang
+            if asker := _satellites(request_of.context):
+                context["on_behalf"] = asker
+        return context
+
+    def cancel_all(self, session: Optional[str] = None, skill: Optional[str] = None) -> None:
+        """Ends the calls for requests of this session that this skill handles; None stands for all of them."""
+        for call, (request_in, handled_by) in list(self._calls.items()):
+            if session in (None, request_in) and skill in (None, handled_by):
+                call.cancel()
 
     @property
     def running(self) -> int:
@@ -251,20 +185,46 @@ class Service:
             return
         # As the service reads it: a stop of the default session is one of all.
         session = None if session == "default" else session
-        self.stops.stop(session)
-        self.cancel_all(session)
+        self._stop(session, None)
+
+    def _on_any(self, text: Any) -> None:
+        """Hears a stop that the assistant hands to one skill, `<skill_id>:stop`, because that skill is what the user talks with. No other
+        message says it then.
+        """
+        if not isinstance(text, str) or not any(end in text for end in SKILL_STOPS):
+            return
+        try:
+            message = Message.deserialize(text)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return
+        skill, end = message.msg_type[:-5], f'{message.msg_type[-5:]}"'
+        if skill and end in SKILL_STOPS and message.msg_type not in self._handlers:
+            self._stop(session_of(message), skill)
+
+    def _stop(self, session: Optional[str], skill: Optional[str]) -> None:
+        self.stops.stop(session, skill)
+        self.cancel_all(session, skill)
+        self._stopped(session)
 
 
-def _is_connected(bus: Any) -> bool:
-    connected = getattr(bus, "connected_event", None)
-    return bus is not None and (connected is None or connected.is_set())
+def _beat(client: ToolsClient) -> None:
+    try:
+        client.say(BEAT)
+    except BusAway:
+        # The service ends the call itself: no beat reaches it.
+        pass
 
 
-def _error(answer: Dict[str, Any]) -> str:
-    """The error as a model is told it. The token that confirms a call is for people, not for models."""
-    error, confirm = str(answer["error"]), answer.get("confirm")
-    if not confirm:
-        return error
-    return (f"{error}\nIt did not run: a person has to confirm it. Tell the user that `ovos-tools approve {confirm['id']}`, "
-            f"typed on the machine of the service within {confirm['expires_ms'] // 1000} s, lets it run when you call it "
-            "again with the same arguments.")
+def language_of(message: Message) -> Optional[str]:
+    """The language of a user's request."""
+    session = message.context.get("session")
+    spoken = message.data.get("lang") or (session.get("lang") if isinstance(session, dict) else None)
+    return spoken if isinstance(spoken, str) and spoken else None
+
+
+def _satellites(context: Dict[str, Any]) -> List[str]:
+    """The HiveMind satellite whose request this is, as `hive:<name>`, and those for whom its request is made."""
+    peer, others = context.get("peer"), context.get("on_behalf")
+    named = [f"hive:{peer.partition('::')[0]}"] if isinstance(peer, str) and peer else []
+    # The service reads no more than seven.
+    return (named + [one for one in others if isinstance(one, str)] if isinstance(others, list) else named)[:7]

@@ -7,7 +7,7 @@ is known by its bus message, which is on the call stack of the loop. Does no IO.
 import threading
 import time
 from collections import deque
-from typing import Any, Callable, Deque, Dict, Optional
+from typing import Any, Callable, Deque, Dict, Optional, Tuple
 
 #: For this many seconds after a stop a request without an utterance since is taken for one from before it.
 THINKING = 60.0
@@ -22,7 +22,8 @@ class Stops:
         self._clock = clock
         self._lock = threading.Lock()
         self._said: Dict[str, float] = {}
-        self._stopped: Dict[Optional[str], float] = {}
+        #: By session, and by the skill that is stopped; None stands for all of them.
+        self._stopped: Dict[Tuple[Optional[str], Optional[str]], float] = {}
         self._running: Deque[Any] = deque(maxlen=REQUESTS)
         self._over: Deque[Any] = deque(maxlen=REQUESTS)
 
@@ -32,13 +33,13 @@ class Stops:
             self._forget(self._said)
             self._said[session] = self._clock()
 
-    def stop(self, session: Optional[str]) -> None:
-        """The user says stop: in this session, or in all of them (None)."""
+    def stop(self, session: Optional[str], skill: Optional[str] = None) -> None:
+        """The user says stop: in this session, or in all of them (None); to this skill, or to all of them (None)."""
         with self._lock:
             self._forget(self._stopped)
-            self._stopped[session] = self._clock()
+            self._stopped[session, skill] = self._clock()
             for request in list(self._running):
-                if session is None or session_of(request) == session:
+                if session in (None, session_of(request)) and skill in (None, skill_of(request)):
                     self._running.remove(request)
                     self._over.append(request)
 
@@ -53,7 +54,8 @@ class Stops:
             if any(request is one for one in self._running):
                 return False
             never = -THINKING
-            stopped = max(self._stopped.get(session, never), self._stopped.get(None, never))
+            skills = (None, skill_of(request))
+            stopped = max(self._stopped.get((one, skill), never) for one in (session, None) for skill in skills)
             over = stopped > self._said.get(session, never) and self._clock() - stopped < THINKING
             (self._over if over else self._running).append(request)
             return over
@@ -69,3 +71,9 @@ def session_of(message: Any) -> str:
     session = message.context.get("session")
     named = session.get("session_id") if isinstance(session, dict) else None
     return named if isinstance(named, str) and named else "default"
+
+
+def skill_of(message: Any) -> Optional[str]:
+    """The skill that handles a message, such as the persona's."""
+    skill = message.context.get("skill_id")
+    return skill if isinstance(skill, str) and skill else None

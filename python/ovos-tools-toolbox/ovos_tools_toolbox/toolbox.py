@@ -1,19 +1,23 @@
 """The ToolBox: tools that OPM loaders find, mirrored from the service."""
+import json
 import sys
 import threading
 import time
-from typing import Any, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
-from ovos_bus_client.message import dig_for_message
+from ovos_bus_client.message import Message, dig_for_message
 from ovos_plugin_manager.templates.agent_tools import AgentTool, ToolBox, ToolOutput
+from ovos_tools_client import CallResult, ConfirmationRequired, ToolsError
 from ovos_utils.log import LOG
 
 from .models import Arguments, Output, arguments_model
-from .service import EXPORT, LIST, STATUS, STOP, USER_STOP, Service, ToolError
+from .prompt import PROMPT, described
+from .service import Service
 from .toolset import Tool, Toolset
+from .voice import Unasked, Voice
 
 TOOLBOX_ID = "ovos-tools-toolbox"
-KEYS = {"tools", "toolboxes", "effects", "timeout_ms"}
+KEYS = {"tools", "toolboxes", "effects", "audience", "timeout_ms", "ask_by_voice"}
 #: Programs that host toolboxes for a tools service. Mirrored there, the service would offer each of its tools twice.
 HOSTS = ("ovos_tools_python", "ovos_phal_plugin_tools")
 #: Seconds for which the list of tools is believed without asking the service whether it changed.
@@ -31,7 +35,7 @@ NOTHING: Dict[str, Any] = {"type": "object", "properties": {}}
 class OVOSToolsToolBox(ToolBox):
     """All tools of the service that the configuration permits, and two stops that are always there.
 
-    Config: `tools`, `toolboxes`, `effects` with `allow` and `deny` each; `timeout_ms` of a call. A wrong value raises
+    Config: `tools`, `toolboxes`, `effects` with `allow` and `deny` each; `audience`; `timeout_ms` of a call; `ask_by_voice`. A wrong value raises
     ValueError, so that the loader leaves the toolbox out rather than offer too much.
     """
 
@@ -42,12 +46,16 @@ class OVOSToolsToolBox(ToolBox):
         if self._timeout_ms is not None and (isinstance(self._timeout_ms, bool) or not isinstance(self._timeout_ms, int)
                                              or self._timeout_ms <= 0):
             raise ValueError(f"`timeout_ms` is {self._timeout_ms!r}; expected a whole number of milliseconds")
+        self._asks_by_voice = config.get("ask_by_voice", True)
+        if not isinstance(self._asks_by_voice, bool):
+            raise ValueError(f"`ask_by_voice` is {self._asks_by_voice!r}; expected true or false")
         if unknown := sorted(set(config) - KEYS):
             LOG.warning(f"{TOOLBOX_ID} reads no {', '.join(unknown)}; known: {', '.join(sorted(KEYS))}")
         self._hosted = any(host in sys.modules for host in HOSTS)
         if self._hosted:
             LOG.warning(f"{TOOLBOX_ID} offers nothing to a tools service: its tools are those of the service")
-        self._service = Service(None if self._hosted else bus)
+        self._voice = Voice(lambda: self._service.bus)
+        self._service = Service(None if self._hosted else bus, self._voice.abort)
         self._refreshing = threading.RLock()
         self._own = {} if self._hosted else self._own_tools()
         self._mirrored: Dict[str, AgentTool] = {}
@@ -62,6 +70,7 @@ class OVOSToolsToolBox(ToolBox):
         """Speaks through this bus. Answers nothing on it: the service answers `ovos.persona.tools.*` for its tools itself."""
         self.bus = bus
         if not self._hosted:
+            self._voice.close()
             self._service.use(bus)
 
     def unbind(self) -> None:
@@ -75,6 +84,7 @@ class OVOSToolsToolBox(ToolBox):
 
     def close(self) -> None:
         """Ends the calls that are under way, and leaves the bus."""
+        self._voice.close()
         self._service.close()
 
     # -- the tools --
@@ -113,7 +123,7 @@ class OVOSToolsToolBox(ToolBox):
         self._asked = time.monotonic()
         try:
             return self._loaded() != self._seen
-        except ToolError as error:
+        except ToolsError as error:
             LOG.warning(f"the list of tools may be out of date: {error}")
             return False
 
@@ -126,19 +136,29 @@ class OVOSToolsToolBox(ToolBox):
         try:
             for _ in range(ATTEMPTS):
                 changes, seen = self._service.changes, self._loaded()
-                listed = self._service.ask(LIST, {"detail": True}, ours=_is_detailed)["tools"]
-                exported = self._service.ask(EXPORT, {"format": "openai"})["tools"]
+                listed = self._service.client.list()
+                exported = self._service.client.export("openai")
                 tools = self._toolset.select(listed, exported, set(self._own), self.toolbox_id)
                 if tools is not None:
                     self._changes, self._seen = changes, seen
                     self._mirrored = {tool.shown: self._agent_tool(tool) for tool in tools}
+                    self._warn_of_size()
                     return
-        except ToolError as error:
+        except ToolsError as error:
             LOG.warning(f"the list of tools may be out of date: {error}")
+
+    def _warn_of_size(self) -> None:
+        """Says that a prompt is large: a model with many tools is slow, and forgets some. Nothing is left out for it."""
+        sizes = {name: len(json.dumps(described(tool), indent=2)) for name, tool in self._mirrored.items()}
+        total = sum(sizes.values())
+        if total > PROMPT:
+            largest = ", ".join(sorted(sizes, key=sizes.__getitem__, reverse=True)[:3])
+            LOG.warning(f"the tools take {total / 1000:.0f} kB of the prompt, more than {PROMPT / 1000:.0f} kB (the largest are {largest}); "
+                        f"`toolboxes`, `tools` and `effects` in the section {TOOLBOX_ID} say which are needed")
 
     def _loaded(self) -> Any:
         """What changes when the tools do."""
-        status = self._service.ask(STATUS)
+        status = self._service.client.status()
         return status["service"]["pid"], [
             (toolbox["toolbox_id"], toolbox["state"], toolbox.get("generation"), toolbox.get("tools"))
             for toolbox in status["toolboxes"]
@@ -155,9 +175,18 @@ class OVOSToolsToolBox(ToolBox):
 
     @property
     def tool_json_list(self) -> List[Dict[str, Any]]:
-        """What loops put into the prompt: names, texts and arguments. The schemas of outputs would be ten times as long."""
-        return [{"name": tool.name, "description": tool.description,
-                 "argument_schema": tool.argument_schema.model_json_schema()} for tool in self.tools.values()]
+        """What loops put into the prompt: names, texts and arguments, the arguments as one line each. JSON Schemas would be three times
+        as long there, and the schemas of outputs thirty times.
+        """
+        return [described(tool) for tool in self.tools.values()]
+
+    @property
+    def openai_tools(self) -> List[Dict[str, Any]]:
+        """What loops give to a model that calls tools by itself: its JSON Schemas are those of the service."""
+        return self.tools_to_openai_spec([
+            {"name": tool.name, "description": tool.description, "argument_schema": tool.argument_schema.model_json_schema()}
+            for tool in self.tools.values()
+        ])
 
     # -- a call --
 
@@ -166,19 +195,52 @@ class OVOSToolsToolBox(ToolBox):
         try:
             return super().call_tool(name, tool_kwargs)
         except RuntimeError as error:
-            if isinstance(error.__cause__, ToolError):
+            if isinstance(error.__cause__, ToolsError):
                 raise error.__cause__ from None
             raise
 
     def _call(self, tool: Tool, arguments: Arguments) -> ToolOutput:
         request_of = dig_for_message(STACK)
-        if tool.effect in ("write", "motion") and self._service.stops.is_over(request_of):
-            raise ToolError("CancelledError: the user has said stop. Call no further tools; answer the user.")
-        request = {"name": tool.name, "toolbox_id": tool.toolbox_id, "args": arguments.model_dump()}
-        if self._timeout_ms is not None:
-            request["timeout_ms"] = self._timeout_ms
-        result = self._service.call(request, tool.effect == "motion", request_of)
-        return Output.model_validate(result if isinstance(result, dict) else {"result": result})
+
+        def call(**more: Any) -> CallResult:
+            timeout = self._timeout_ms / 1000 if self._timeout_ms is not None else None
+            return self._service.call(tool.name, arguments.model_dump(), tool.effect, request_of, toolbox_id=tool.toolbox_id,
+                                      timeout=timeout, **more)
+
+        try:
+            result = call()
+        except ConfirmationRequired as required:
+            result = self._confirm(required, request_of, call)
+        return Output.model_validate(result.result)
+
+    def _confirm(self, required: ConfirmationRequired, request_of: Optional[Message],
+                 call: Callable[..., CallResult]) -> CallResult:
+        """The result of a call that the user confirms by voice. The token comes from the service and the yes from the user's next turn;
+        neither passes through the model.
+        """
+        confirmation = required.confirmation
+        try:
+            if not self._asks_by_voice:
+                raise Unasked("`ask_by_voice` is off")
+            answer = self._voice.ask(confirmation.question, request_of)
+        except Unasked as why:
+            raise ToolsError(_waits(required, str(why))) from None
+        self._service.check_goes_on("write", request_of)
+        if answer.yes:
+            try:
+                return call(confirm=confirmation.token)
+            except ConfirmationRequired as again:
+                raise ToolsError(_waits(again, "what it would do has changed since the user said yes")) from None
+        if answer.yes is None and answer.words is not None:
+            raise ToolsError(f"ConfirmationRequired: the user was asked {json.dumps(confirmation.question, ensure_ascii=False)} and said "
+                             f"{json.dumps(answer.words, ensure_ascii=False)}, which is neither yes nor no. It did not run. Answer the user.")
+        try:
+            call(decline=confirmation.token)
+        except ToolsError as refused:
+            said = "did not answer" if answer.words is None else "said no"
+            raise ToolsError(f"{refused}. The user was asked {json.dumps(confirmation.question, ensure_ascii=False)} and {said}. It did not "
+                             "run. Do not call it again; answer the user.", refused.kind) from None
+        raise AssertionError("a declined call has no result")
 
     # -- the stops --
 
@@ -202,24 +264,29 @@ class OVOSToolsToolBox(ToolBox):
     def _emergency_stop(self) -> str:
         advice = "Tell the user at once to use the machine's own switch."
         try:
-            stopped = self._service.ask(STOP, wait=STOP_WAIT)["toolboxes"]
-        except ToolError as error:
-            raise ToolError(f"The emergency stop is NOT confirmed: {error}. {advice}") from None
+            stopped = self._service.client.emergency_stop(wait=STOP_WAIT)
+        except ToolsError as error:
+            raise ToolsError(f"The emergency stop is NOT confirmed: {error}. {advice}") from None
         if unsure := [f"{one['toolbox_id']} ({one.get('error', 'no reason')})" for one in stopped if not one["ok"]]:
-            raise ToolError(f"Everything was told to stop, but this is NOT confirmed: {', '.join(unsure)}. {advice}")
+            raise ToolsError(f"Everything was told to stop, but this is NOT confirmed: {', '.join(unsure)}. {advice}")
         return "Everything is stopped and stays so until a person lifts the stop; `ovos-tools status` tells how."
 
     def _stop_moving(self) -> str:
         before = self._service.running
         try:
-            self._service.say(USER_STOP)
-        except ToolError as error:
-            raise ToolError(f"Nothing was stopped: {error}. Use emergency_stop.") from None
+            self._service.stop_session()
+        except ToolsError as error:
+            raise ToolsError(f"Nothing was stopped: {error}. Use emergency_stop.") from None
         if running := self._service.wait_until_ended(STOP_WAIT):
-            raise ToolError(f"{running} of {before} calls have not ended: they may be bringing a machine to safety. Use "
+            raise ToolsError(f"{running} of {before} calls have not ended: they may be bringing a machine to safety. Use "
                             "emergency_stop if anything must stand still now.")
         return f"Stopped: {before} under way here." if before else "Nothing was under way here."
 
 
-def _is_detailed(listed: Dict[str, Any]) -> bool:
-    return all("meta" in tool for tool in listed.get("tools", []))
+def _waits(required: ConfirmationRequired, why: str) -> str:
+    """A call that waits for a person, as a model is told it. The token that confirms it is for people, not for models."""
+    confirmation = required.confirmation
+    note = f" {confirmation.note}." if confirmation.note else ""
+    return (f"{required}\nIt did not run: a person has to confirm it, and {why}. Tell the user that `ovos-tools approve "
+            f"{confirmation.id}`, typed on the machine of the service within {confirmation.expires_ms // 1000} s, lets it run when you "
+            f"call it again with the same arguments.{note}")

@@ -3,7 +3,10 @@ import re
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Optional
 
+from ovos_tools_client import Tool as Listed
+
 EFFECTS = ("read", "write", "motion", "safe", "stop", "resume")
+AUDIENCES = ("model", "person")
 
 
 @dataclass(frozen=True)
@@ -66,32 +69,39 @@ class Filter:
 
 
 class Toolset:
-    """The tools that all three filters of a configuration permit. Raises ValueError for a filter that says nothing clear."""
+    """The tools that all filters of a configuration permit. Raises ValueError for a filter that says nothing clear.
+
+    `audience` says for whom tools are shown: those for a person, such as a calibration, are left out unless it names them. Tools that
+    stop one toolbox are left out, because the mirror has two stops of its own.
+    """
 
     def __init__(self, config: Dict[str, Any]):
         self.tools = Filter("tools", config.get("tools"))
         self.toolboxes = Filter("toolboxes", config.get("toolboxes"))
         self.effects = Filter("effects", config.get("effects"), EFFECTS)
+        self.audience = config.get("audience", ["model"])
+        if not isinstance(self.audience, list) or any(one not in AUDIENCES for one in self.audience):
+            raise ValueError(f"`audience` is {self.audience!r}; expected a list of some of {', '.join(AUDIENCES)}")
 
-    def select(self, listed: List[Dict[str, Any]], exported: List[Dict[str, Any]], taken: set,
+    def select(self, listed: List[Listed], exported: List[Dict[str, Any]], taken: set,
                own_id: str) -> Optional[List[Tool]]:
         """The tools from the answers to `ovos.tools.list` and `ovos.tools.export`; None where the two do not fit, because a
         reload came between them. `taken` are names of the mirror's own; `own_id` is a toolbox that is never mirrored: the
         mirror itself.
         """
-        # What is not known to be harmless is not.
-        effects = [(entry.get("meta") or {}).get("effect", "write") for entry in listed]
-        offered = [(entry, effect) for entry, effect in zip(listed, effects) if effect != "resume"]
+        offered = [entry for entry in listed if entry.effect != "resume"]
         if len(offered) != len(exported):
             return None
         tools = []
         taken = set(taken)
-        for (entry, effect), export in zip(offered, exported):
+        for entry, export in zip(offered, exported):
             function = export["function"]
-            if function.get("description", "") != entry["description"]:
+            if function.get("description", "") != entry.description:
                 return None
-            name, toolbox_id = entry["name"], entry["toolbox_id"]
-            if toolbox_id == own_id or not self.permits(name, toolbox_id, effect):
+            name, toolbox_id = entry.name, entry.toolbox_id
+            # What is not known to be harmless is not.
+            effect = entry.effect or "write"
+            if toolbox_id == own_id or not self.permits(name, toolbox_id, effect, entry.audience or "model"):
                 continue
             shown = function["name"]
             if shown in taken:
@@ -99,10 +109,10 @@ class Toolset:
             if shown in taken:
                 continue
             taken.add(shown)
-            tools.append(Tool(shown, toolbox_id, name, entry["description"], effect, function["parameters"]))
+            tools.append(Tool(shown, toolbox_id, name, entry.description, effect, function["parameters"]))
         return tools
 
-    def permits(self, name: str, toolbox_id: str, effect: str) -> bool:
-        """Whether a tool is mirrored. One that lifts a stop never is."""
-        return (effect != "resume" and self.tools.permits_tool(toolbox_id, name) and self.toolboxes.permits(toolbox_id)
-                and self.effects.permits(effect))
+    def permits(self, name: str, toolbox_id: str, effect: str, audience: str) -> bool:
+        """Whether a tool is mirrored. One that stops or lifts a stop never is."""
+        return (effect not in ("stop", "resume") and audience in self.audience and self.tools.permits_tool(toolbox_id, name)
+                and self.toolboxes.permits(toolbox_id) and self.effects.permits(effect))

@@ -109,6 +109,15 @@ fn toolbox(status: &ToolboxStatus) -> Vec<Finding> {
             "look at the machine, its power and its cable; where a key or a file is named, correct that, then `ovos-tools reload`",
         ));
     }
+    if !status.unstated_effects.is_empty() {
+        findings.push(Finding::good(
+            &part,
+            format!(
+                "nothing states the effects of {}, so they count as `write`; the key `effects` of its section states them",
+                status.unstated_effects.join(", ")
+            ),
+        ));
+    }
     if !status.dropped_tools.is_empty() {
         findings.push(Finding::limited(
             &part,

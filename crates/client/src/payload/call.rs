@@ -87,12 +87,25 @@ pub struct Confirm {
     /// What the call would do, to be said or shown to a person: it completes "Shall I ...?", in the language of the session where the
     /// toolbox has a sentence in it, and in English otherwise.
     pub text: String,
+    /// The language of `text`, such as `en` or `de-DE`.
+    #[serde(default = "english")]
+    #[schemars(!default)]
+    pub lang: String,
     /// The actions of the plan with their parameters, for a person who wants to know exactly.
     #[serde(default)]
     #[schemars(!default)]
     pub plan: String,
+    /// What the configuration can say so that the tool is not taken for what it is not; only where nothing states its effect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(!default)]
+    pub note: Option<String>,
     /// Milliseconds until it has to be asked for again.
     pub expires_ms: u64,
+}
+
+/// The language of a service that does not say it.
+fn english() -> String {
+    "en".to_owned()
 }
 
 /// Details of an error, for a program. Sent only where the request says `"detail": true`.

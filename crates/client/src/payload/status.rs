@@ -137,6 +137,10 @@ pub struct ToolboxStatus {
     /// Tools that are not called by their own names, because those mean other tools, or several: by which names, and why.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub renamed_tools: Vec<String>,
+    /// Tools that count as `write` because neither they nor the configuration state their effect. The key `effects` of its section
+    /// does.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub unstated_effects: Vec<String>,
     /// Why it does not serve, or that it runs without its confinement, and why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
