@@ -29,6 +29,7 @@ mod reader;
 mod service;
 mod text;
 mod toolbox;
+mod unmatched;
 mod yaml;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,6 +59,7 @@ pub use reader::nearest;
 pub use section::{Confine, Isolation, ProgramConfig, PythonConfig, Switch, ToolboxConfig, Usual};
 pub use service::{CallLimits, EmbeddedBus, OnBusLoss, ServiceConfig};
 pub use toolbox::{Section, ToolFilter, ToolboxLimits};
+pub use unmatched::{Installed, suggestion};
 
 use origin::dotted;
 use paths::installed_plugins;
