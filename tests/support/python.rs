@@ -37,7 +37,8 @@ pub(crate) fn voice_python() -> Option<&'static Path> {
     is_wanted().then(|| PYTHON.get_or_init(|| find(".venv-voice", &["voice"])).as_path())
 }
 
-/// A command that runs a program of `tests/node/package.json`, which names its file below `node_modules`.
+/// A command that runs a program of `tests/node/package.json`, which names its file below `node_modules`, or a file elsewhere by
+/// its whole path.
 pub(crate) fn node(program: &str, sandbox: &Sandbox) -> Option<Command> {
     static PYTHON: OnceLock<PathBuf> = OnceLock::new();
     let python = is_wanted().then(|| PYTHON.get_or_init(|| find(".venv-node", &["node"])))?;
