@@ -16,6 +16,7 @@ run: setup  ## build and serve, with a bus of its own where none listens; large 
 	scripts/run.sh
 
 test: venv testbed  ## every test
+	scripts/setup.sh --with-browser
 	scripts/test.sh
 
 check:  ## what a change has to pass before it is committed

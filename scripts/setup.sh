@@ -1,6 +1,7 @@
 #!/bin/sh
 # Checks what a build needs from the system: a C compiler, GStreamer for the toolbox of that name, with --with-python
-# what the interop tests need, with --with-libclang what robot-r2r needs, with --with-debootstrap what proves a .deb.
+# what the interop tests need, with --with-browser the browser whose pages use the MCP door in a test, with --with-libclang what
+# robot-r2r needs, with --with-debootstrap what proves a .deb.
 # Installs missing packages if permitted; otherwise prints the apt command and continues.
 set -eu
 
@@ -32,6 +33,7 @@ missing=
 command -v cc >/dev/null || missing="$missing build-essential"
 case "${1:-}" in
 --with-python) python3 -c 'import venv, ensurepip' 2>/dev/null || missing="$missing python3 python3-venv" ;;
+--with-browser) command -v chromium >/dev/null || missing="$missing chromium" ;;
 --with-debootstrap) command -v debootstrap >/dev/null || missing="$missing debootstrap" ;;
 --with-libclang) find /usr/lib* -name 'libclang.so*' 2>/dev/null | grep -q . || missing="$missing libclang-dev" ;;
 esac

@@ -22,7 +22,7 @@ use super::questions::{Question, Questions};
 use super::router::Router;
 use super::settings::{engine_limits, manager_settings};
 use super::state_writer::{ANSWER, StateWriter};
-use super::warnings::{self, Installed};
+use super::warnings;
 use super::{ServiceError, admission, bus_status, effects};
 use crate::api::{
     EventMessage, Outbox, ReloadOutcome, ServiceStatus, StatusResponse, ToolboxStatus, Toolboxes,
@@ -31,7 +31,7 @@ use crate::policy::{Backends, Policy};
 use crate::registry::{Registry, Snapshot, Tool};
 use bus::Message;
 use client::payload::OffToolbox;
-use config::{Closed, Config};
+use config::{Closed, Config, Installed};
 use engine::Engine;
 use host::{Drain, HostServices, Live, LiveToolbox, Manager, Origin, Request, State};
 
@@ -621,13 +621,14 @@ fn unused(live: &Live, config: &Config) -> Vec<String> {
     let kept_on = loaded.filter_map(|toolbox| admission::kept_on(config, &toolbox.manifest, &toolbox.path));
     found.extend(kept_on);
     if live.starting.is_empty() {
-        found.extend(warnings::warnings(config, &installed(live, config)));
+        let (installed, unchecked) = installed(live, config);
+        found.extend(warnings::warnings(config, &installed, &unchecked));
     }
     found
 }
 
-/// What is installed, for the warnings.
-fn installed(live: &Live, config: &Config) -> Installed {
+/// What is installed, for the warnings, and the keys of sections that no schema knows.
+fn installed(live: &Live, config: &Config) -> (Installed, Vec<(String, String)>) {
     let mut ids: BTreeSet<String> = live.known.iter().cloned().collect();
     ids.extend(live.toolboxes.iter().map(|toolbox| toolbox.id.to_string()));
     ids.extend(live.failed.iter().filter_map(|failed| failed.toolbox_id.clone()));
@@ -639,22 +640,16 @@ fn installed(live: &Live, config: &Config) -> Installed {
     let unchecked = live.toolboxes.iter().flat_map(|toolbox| {
         let known = toolbox.manifest.config_schema.as_ref();
         let known = known.and_then(|schema| schema.get("properties")?.as_object());
-        let section = config.toolbox(&toolbox.id).ok();
-        let keys: Vec<String> = section
-            .iter()
-            .flat_map(|section| section.toolbox.own.keys().cloned())
-            .collect();
-        let unknown = keys
-            .into_iter()
-            .filter(|key| known.is_none_or(|known| !known.contains_key(key)));
-        let id = toolbox.id.to_string();
-        unknown.map(|key| (id.clone(), key)).collect::<Vec<_>>()
+        let written = config
+            .toolboxes
+            .get(&*toolbox.id)
+            .and_then(|section| section.as_ref().ok());
+        let keys = written.into_iter().flat_map(|section| section.toolbox.own.keys());
+        let unknown = keys.filter(move |key| known.is_none_or(|known| !known.contains_key(*key)));
+        unknown.map(|key| (toolbox.id.to_string(), key.clone()))
     });
-    Installed {
-        tools: names.collect(),
-        unchecked: unchecked.collect(),
-        ids,
-    }
+    let tools = names.collect();
+    (Installed { ids, tools }, unchecked.collect())
 }
 
 /// Seconds since 1970.

@@ -20,12 +20,14 @@ mod support {
     pub(crate) mod service;
 }
 
+mod bursts;
 mod bus;
 mod drone;
 mod ends;
 mod gstreamer;
 mod misbehaving;
 mod model;
+mod options;
 mod order;
 mod records;
 mod robot;

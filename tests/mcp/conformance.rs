@@ -33,8 +33,9 @@ fn fixture() -> tempfile::TempDir {
     folder
 }
 
-/// Runs what a revision requires of a server. `unscored` are scenarios beside, which must pass, too.
-fn conforms(revision: &str, unscored: &[&str]) {
+/// Runs the scenarios that `arguments` choose. What fails has to be in the baseline, and what is there has to fail. `unscored` are
+/// scenarios that must pass, beside those that every choice has.
+fn conforms(arguments: &[&str], unscored: &[&str]) {
     let toolbox = fixture();
     let stage = Stage::with(&json!({ "http_token": false }), &[toolbox.path().to_owned()]);
     let Some(mut suite) = node(SUITE, &stage.scene.sandbox) else {
@@ -42,7 +43,7 @@ fn conforms(revision: &str, unscored: &[&str]) {
     };
     let door = Listening::start(&stage);
     let baseline = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp/baseline.yml");
-    suite.args(["server", "--url", &door.url, "--requirements", revision]);
+    suite.args(["server", "--url", &door.url]).args(arguments);
     suite.arg("--expected-failures").arg(baseline);
     let said = Process::start("suite", &stage.scene.sandbox, suite).finish();
     let passed = |scenario: &str| said.contains(&format!("✓ {scenario}: "));
@@ -63,14 +64,20 @@ fn conforms(revision: &str, unscored: &[&str]) {
 #[test]
 fn the_modern_era_is_as_the_suite_requires() {
     conforms(
-        "2026-07-28",
+        &["--requirements", "2026-07-28"],
         &["http-header-validation", "http-custom-header-server-validation"],
     );
 }
 
 #[test]
 fn the_legacy_era_is_as_the_suite_requires() {
-    conforms("2025-11-25", &["server-session-lifecycle"]);
+    conforms(&["--requirements", "2025-11-25"], &["server-session-lifecycle"]);
+}
+
+/// Drafts and extensions, too, each in the newest revision that it is for.
+#[test]
+fn the_baseline_names_all_that_fails_of_the_whole_suite() {
+    conforms(&["--suite", "all"], &["ping", "http-header-validation"]);
 }
 
 /// Every tool of the toolboxes that tests have, as strict clients read it, in both eras and over both transports.

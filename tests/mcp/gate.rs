@@ -217,6 +217,38 @@ fn the_toolset_is_configured() {
     );
 }
 
+/// The door says it itself: it may have a configuration that the service does not know.
+#[test]
+fn patterns_of_its_toolset_that_match_nothing_are_warned_of_with_the_nearest_name() {
+    let stage = Stage::new(&json!({}));
+    let toolset = json!({
+        "http_token": false,
+        "tools": { "allow": ["add", "asemble", "testbed__*"], "deny": ["joint_*"] },
+        "toolboxes": { "deny": ["tesbed", "testbed_dup"] },
+    });
+    let own = json!({"PHAL": {"ovos-phal-plugin-tools": {"service": {"doors": {"mcp": toolset}}}}});
+    let file = stage.scene.sandbox.path("own.conf");
+    fs::write(&file, own.to_string()).unwrap();
+    let mut door = stage.door(
+        "door",
+        &["--http", "127.0.0.1:0", "--config", file.to_str().unwrap()],
+    );
+    let expected = [
+        "tools.allow: `asemble` matches no tool that is loaded; did you mean `assemble`?",
+        "tools.deny: `joint_*` matches no tool that is loaded",
+        "toolboxes.deny: `tesbed` matches no toolbox that is installed; did you mean `testbed`?",
+    ];
+    let said = door.until("its warnings", |door| {
+        let said = door.output();
+        expected
+            .iter()
+            .all(|warning| said.contains(warning))
+            .then_some(said)
+    });
+    let warnings = said.lines().filter(|line| line.contains("service.doors.mcp."));
+    assert_eq!(warnings.count(), expected.len(), "{said}");
+}
+
 /// `ovos-tools mcp` is `ovos-tools-mcp`, and says so where that is not there.
 #[test]
 fn the_command_line_finds_its_doors() {

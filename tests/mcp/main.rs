@@ -18,12 +18,15 @@ mod support {
     pub(crate) mod service;
 }
 
+mod browser;
 mod clients;
 mod conformance;
 mod door;
 #[path = "../soak/figures.rs"]
 #[allow(dead_code, reason = "each test program uses its part")]
 mod figures;
+mod forms;
+mod frozen;
 mod gate;
 mod order;
 mod run;

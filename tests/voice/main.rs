@@ -23,6 +23,7 @@ mod cuts;
 mod deadman;
 mod joins;
 mod openai;
+mod order;
 mod speech;
 mod stage;
 mod vendors;

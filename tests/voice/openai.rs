@@ -6,7 +6,7 @@ use crate::speech::Line;
 use crate::stage::{KEY, Stage, moves};
 
 /// A response that ended like this, with one item for each call `[call_id, name, arguments]`.
-fn done(line: &Line, response: &str, status: &Value, calls: &[[&str; 3]]) {
+pub(crate) fn done(line: &Line, response: &str, status: &Value, calls: &[[&str; 3]]) {
     let item = |[call_id, name, arguments]: &[&str; 3]| {
         json!({"id": format!("item_{call_id}"), "object": "realtime.item", "type": "function_call", "status": "completed",
             "call_id": call_id, "name": name, "arguments": arguments})

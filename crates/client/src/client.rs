@@ -5,10 +5,10 @@ mod answers;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bus::{BusClient, BusHandler, ClientConfig, Connection, Message};
-use ovos_toolbox_wire::Object;
+use ovos_toolbox_wire::{Object, Severity};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -20,9 +20,9 @@ use url::Url;
 use crate::error::ClientError;
 use crate::events::Events;
 use crate::payload::{
-    CancelRequest, CancelResponse, DoorHello, EmptyRequest, ExportRequest, ExportResponse, GetRequest,
-    ListRequest, PlanRequest, PlanResponse, ReloadRequest, ReloadResponse, ResumeRequest, StatusResponse,
-    StopRequest, StopResponse, ToolEntry,
+    CancelRequest, CancelResponse, DoorHello, EmptyRequest, EventMessage, ExportRequest, ExportResponse,
+    GetRequest, ListRequest, PlanRequest, PlanResponse, ReloadRequest, ReloadResponse, ResumeRequest,
+    StatusResponse, StopRequest, StopResponse, ToolEntry,
 };
 use crate::received::Received;
 use crate::routes::{Heard, IDENT, Route, Routes};
@@ -315,6 +315,17 @@ impl Client {
         self.ask_good(topic::STATUS, &EmptyRequest {}).await
     }
 
+    /// Whether every toolbox that can be loaded is loaded.
+    ///
+    /// # Errors
+    /// The service does not answer.
+    ///
+    /// # Cancel safety
+    /// Safe: it changes nothing.
+    pub async fn all_loaded(&self) -> Result<bool, ClientError> {
+        Ok(self.ask_good(topic::ALL_LOADED, &EmptyRequest {}).await?.status)
+    }
+
     /// Returns a status that is at most `age` old. All callers of this method and the calls under way share one status; if it is
     /// too old, the service is asked. `None` if the service does not answer.
     ///
@@ -401,6 +412,22 @@ impl Client {
     pub fn hello(&self, name: &str) -> Result<(), ClientError> {
         let name = name.to_owned();
         self.send(topic::DOOR_HELLO, &DoorHello { name }).map(drop)
+    }
+
+    /// Publishes an `ovos.tools.event` of this door. It is about no toolbox, so `service` stands in the place of one.
+    ///
+    /// # Errors
+    /// [`ClientError::NotSent`]: nothing was sent.
+    pub fn event(&self, kind: &str, severity: Severity, data: Value) -> Result<(), ClientError> {
+        let since = SystemTime::UNIX_EPOCH.elapsed();
+        let event = EventMessage {
+            toolbox_id: "service".to_owned(),
+            kind: kind.to_owned(),
+            severity,
+            data: Some(data),
+            ts: since.map_or(0.0, |since| since.as_secs_f64()),
+        };
+        self.send(topic::EVENT, &event).map(drop)
     }
 
     /// Tells the service that this door still runs. Call it before a call that moves something, and every 250 ms while the call

@@ -16,7 +16,9 @@ use tokio::sync::{broadcast, mpsc};
 use crate::events::{EVENTS, News};
 use crate::payload::EventMessage;
 use crate::requests::{Request, Served};
-use crate::topic::{EVENT, INVOKE, OLD_USER_STOP, PREFIX, PROGRESS, RELOADED, RUN, STOP, USER_STOP};
+use crate::topic::{
+    EVENT, INVOKE, OLD_USER_STOP, PREFIX, PROCESS_PREFIX, PROGRESS, RELOADED, RUN, STOP, USER_STOP,
+};
 
 /// The context key of a request's id.
 pub(crate) const IDENT: &str = "ident";
@@ -159,7 +161,8 @@ impl Routes {
 
 impl BusHandler for Routes {
     fn frame(&self, text: Utf8Bytes) {
-        let is_ours = |kind: &str| kind.starts_with(PREFIX) || is_user_stop(kind);
+        let is_ours =
+            |kind: &str| kind.starts_with(PREFIX) || kind.starts_with(PROCESS_PREFIX) || is_user_stop(kind);
         if !Envelope::kind_of(&text).is_some_and(|kind| is_ours(&kind)) {
             return;
         }

@@ -4,9 +4,9 @@ use std::marker::PhantomData;
 
 use crate::payload::{
     CancelRequest, CancelResponse, EmptyRequest, ExportRequest, ExportResponse, GetRequest, InvokeRequest,
-    InvokeResponse, ListRequest, ListResponse, PlanRequest, PlanResponse, ReloadRequest, ReloadResponse,
-    ResumeRequest, RunPlanRequest, RunPlanResponse, RunRequest, RunResponse, StatusResponse, StopRequest,
-    StopResponse, ToolEntry, VoiceJoinRequest, VoiceJoinResponse,
+    InvokeResponse, IsReady, ListRequest, ListResponse, PlanRequest, PlanResponse, ReloadRequest,
+    ReloadResponse, ResumeRequest, RunPlanRequest, RunPlanResponse, RunRequest, RunResponse, StatusResponse,
+    StopRequest, StopResponse, ToolEntry, VoiceJoinRequest, VoiceJoinResponse,
 };
 
 /// A topic whose requests are a `Q` and whose answers are an `A`.
@@ -62,6 +62,8 @@ pub const STOP: Topic<StopRequest, StopResponse> = Topic::new("ovos.tools.stop")
 pub const RESUME: Topic<ResumeRequest, StopResponse> = Topic::new("ovos.tools.resume");
 /// The status of the service.
 pub const STATUS: Topic<EmptyRequest, StatusResponse> = Topic::new("ovos.tools.status");
+/// Whether every toolbox is loaded or has failed.
+pub const ALL_LOADED: Topic<EmptyRequest, IsReady> = Topic::new("mycroft.ovos_tools.all_loaded");
 /// Loads added and changed plugins, drops removed ones.
 pub const RELOAD: Topic<ReloadRequest, ReloadResponse> = Topic::new("ovos.tools.reload");
 
@@ -77,8 +79,10 @@ pub(crate) const USER_STOP: &str = "ovos.stop";
 /// The user says "stop", in the form of older programs.
 pub(crate) const OLD_USER_STOP: &str = "mycroft.stop";
 
-/// The prefix of all topics, and of messages that answer no request.
+/// The prefix of most topics, and of messages that answer no request.
 pub(crate) const PREFIX: &str = "ovos.tools.";
+/// The prefix of the topics about the start of the service, which every OVOS service has.
+pub(crate) const PROCESS_PREFIX: &str = "mycroft.ovos_tools.";
 /// The progress of a call.
 pub(crate) const PROGRESS: &str = "ovos.tools.invoke.progress";
 /// The events of toolboxes.

@@ -29,6 +29,8 @@ mod reader;
 mod service;
 mod text;
 mod toolbox;
+mod unmatched;
+mod unwritten;
 mod yaml;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,10 +60,12 @@ pub use reader::nearest;
 pub use section::{Confine, ProgramConfig, PythonConfig, Switch, ToolboxConfig, Usual};
 pub use service::{CallLimits, EmbeddedBus, OnBusLoss, ServiceConfig};
 pub use toolbox::{Section, ToolFilter, ToolboxLimits};
+pub use unmatched::{Installed, suggestion};
 
 use origin::dotted;
 use paths::installed_plugins;
 use reader::Reader;
+use unwritten::Unwritten;
 
 /// The name of this service's section inside `PHAL`: that of the Python plugin, which this service replaces.
 pub const OURS: &str = "ovos-phal-plugin-tools";
@@ -121,6 +125,7 @@ pub struct Config {
     of_programs: Vec<Setting>,
     xdg: Xdg,
     stack: Stack,
+    unwritten: Unwritten,
 }
 
 impl Config {
@@ -211,6 +216,7 @@ impl Config {
             of_programs,
             xdg,
             stack,
+            unwritten: Unwritten::default(),
         };
         ConfigErrors::check(Arc::new(config), errors)
     }
@@ -235,7 +241,9 @@ impl Config {
     pub fn toolbox(&self, id: &str) -> Result<Arc<Section>, ConfigErrors> {
         match self.toolboxes.get(id) {
             Some(known) => known.clone(),
-            None => Section::read(&self.xdg, &self.stack, id, &self.service),
+            None => self
+                .unwritten
+                .section(id, || Section::read(&self.xdg, &self.stack, id, &self.service)),
         }
     }
 
@@ -327,6 +335,9 @@ impl Config {
     /// Returns what would change if `newer` came into force. Compares values, not the files they were written in.
     #[must_use]
     pub fn changes(&self, newer: &Self) -> Changes {
+        if std::ptr::eq(self, newer) {
+            return Changes::default();
+        }
         let (old, new) = (values(&self.settings), values(&newer.settings));
         let keys: BTreeSet<&str> = old.keys().chain(new.keys()).copied().collect();
         let keys = keys.into_iter().filter(|key| old.get(key) != new.get(key));
@@ -367,6 +378,9 @@ impl Config {
     /// Whether the configuration of a toolbox would change if `newer` came into force.
     #[must_use]
     pub fn changes_toolbox(&self, newer: &Self, id: &str) -> bool {
+        if std::ptr::eq(self, newer) {
+            return false;
+        }
         let differ = |old: Result<Arc<Section>, _>, new: Result<Arc<Section>, _>| match (old, new) {
             (Ok(old), Ok(new)) => values(&old.settings) != values(&new.settings),
             (old, new) => old.err() != new.err(),

@@ -76,7 +76,12 @@ impl Door {
             Some(self.begin(tool, call_id, send))
         } else {
             turn.comes().await;
-            self.order.begin(turn, || self.begin(tool, call_id, send))
+            self.order.begin(turn, || {
+                let begun = self.begin(tool, call_id, send);
+                // Here, so that a stop finds it under way or waiting, and not as both.
+                turn.passes();
+                begun
+            })
         };
         turn.passes();
         Ok(begun.ok_or(NotBegun::Stopped)??)

@@ -135,6 +135,10 @@ impl Door {
     async fn refreshed_by(&self, asking: impl Future<Output = Result<(), ClientError>>) -> Arc<Listing> {
         match timeout(LIST_WAIT, asking).await {
             Ok(Ok(())) => {}
+            // That the bus is away is said where it is noticed.
+            Ok(Err(error @ ClientError::NotSent { .. })) => {
+                tracing::debug!(%error, "the list of tools may be out of date")
+            }
             Ok(Err(error)) => tracing::warn!(%error, "the list of tools may be out of date"),
             Err(_) => tracing::warn!("the list of tools may be out of date: the service does not answer"),
         }

@@ -14,6 +14,7 @@ mod shorten;
 mod stop;
 mod stop_tool;
 mod turn;
+mod unmatched;
 
 pub use answer::{Answer, confirm, waits};
 pub use calls::Calls;

@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
-use crate::Door;
+use crate::{Door, unmatched};
 
 /// How long most requests to the service may take.
 const WAIT: Duration = Duration::from_secs(5);
@@ -220,7 +220,13 @@ impl Joined {
         // The error is ignored: if the bus is away again, each beat announces the door, too.
         _ = self.client.hello(name);
         let (client, rules) = (self.client.clone(), self.rules.clone());
-        Door::new(client, toolset.clone(), rules, own, self.shutdown.clone())
+        let door = Door::new(client, toolset.clone(), rules, own, self.shutdown.clone());
+        door.tasks.spawn(unmatched::warn(
+            Arc::clone(&door),
+            name.to_owned(),
+            toolset.clone(),
+        ));
+        door
     }
 
     /// Cancels `shutdown`, and leaves the bus.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Parser;
-use config::{AgentDoor, CallStyle, ToolFilter};
+use config::{AgentDoor, CallStyle, ToolFilter, suggestion};
 use door::program::Options;
 
 use crate::record::Record;
@@ -116,17 +116,15 @@ impl Arguments {
     /// Returns what is wrong with `--tools` and `--without`: an entry that stands for none of these tools.
     pub(crate) fn unknown_tools(&self, names: &[String]) -> Option<String> {
         let is_unknown = |pattern: &&String| {
-            let filter = ToolFilter {
-                allow: Some(vec![(*pattern).clone()]),
-                deny: Vec::new(),
-            };
+            let filter = ToolFilter::only(pattern);
             !names.iter().any(|name| filter.permits(name))
         };
         let (option, unknown) = [("--tools", &self.tools), ("--without", &self.without)]
             .into_iter()
             .find_map(|(option, patterns)| Some((option, patterns.iter().find(is_unknown)?)))?;
         Some(format!(
-            "{option} {unknown}: there is no such tool; expected names, or prefix*, of: {}",
+            "{option} {unknown}: there is no such tool{}; expected names, or prefix*, of: {}",
+            suggestion(unknown, names.iter().cloned()),
             names.join(", ")
         ))
     }

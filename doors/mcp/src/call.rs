@@ -15,7 +15,7 @@ use crate::answer;
 use crate::content;
 use crate::presence::{farewell, moves};
 use crate::progress::Progress;
-use crate::results;
+use crate::results::{self, Forms};
 use crate::shared::Door;
 
 /// Arguments that some hosts add to every call. A tool gets them only if its schema has them.
@@ -86,6 +86,7 @@ pub(crate) async fn call(
         &door.results,
         door.config.result_bytes,
         tool,
+        Forms::of(context, door.config.output_schemas && tool.output.is_some()),
         Answer::of(tool, &answer),
     );
     result

@@ -11,7 +11,6 @@ use bytes::Bytes;
 use door::Stopping;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
-use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -26,8 +25,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::answer::{self, INVALID_PARAMS, INVALID_REQUEST, refused};
 use crate::arrival::{self, Arrival, MODERN, Stop};
+use crate::beginning::{Answer, begun};
 use crate::origin::{Allowed, Source, is_preflight};
-use crate::padding::{Moving, Padded, narrow_socket};
+use crate::padding::{Moving, narrow_socket};
 use crate::presence::{Connection, Watched};
 use crate::sessions::Sessions;
 use crate::shared::Door;
@@ -73,8 +73,6 @@ pub(crate) enum HttpError {
     #[error("{0}")]
     Token(#[from] TokenError),
 }
-
-type Answer = BoxBody<Bytes, Infallible>;
 
 /// An address on which the door listens, with its requirements for clients.
 pub(crate) struct Http {
@@ -324,7 +322,13 @@ impl Gate {
         let in_use = session.as_deref().and_then(|id| self.sessions.in_use(id));
         // Clients of the oldest version with sessions do not say their version after the first request.
         let mcp = self.sessions.mcp(session.as_deref(), version.as_deref());
-        let mut response = mcp.handle(Request::from_parts(parts, Full::new(body))).await;
+        let request = Request::from_parts(parts, Full::new(body));
+        let mut response = if is_modern {
+            let mcp = mcp.clone();
+            begun(async move { mcp.handle(request).await }, moving).await
+        } else {
+            mcp.handle(request).await.map(|body| body.boxed_unsync())
+        };
         if opens && let Some(id) = response.headers().get(SESSION).and_then(|id| id.to_str().ok()) {
             self.sessions.opened(id, version.as_deref());
         }
@@ -332,22 +336,13 @@ impl Gate {
             self.sessions.ended(session.as_deref().unwrap_or_default());
             *response.status_mut() = StatusCode::OK;
         }
-        let is_stream = response
-            .headers()
-            .get(CONTENT_TYPE)
-            .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
         // When the body is dropped, whether it was sent or not, the request has ended.
         response.map(|body| {
-            let body = if is_stream && is_modern {
-                Padded::new(body, moving).boxed()
-            } else {
-                body
-            };
             let with_guards = move |never: Infallible| {
                 _ = (&over, &in_use);
                 never
             };
-            body.map_err(with_guards).boxed()
+            body.map_err(with_guards).boxed_unsync()
         })
     }
 
@@ -493,7 +488,7 @@ fn checked(message: Value, is_modern: bool, is_call: bool, stops: bool) -> Readi
 }
 
 fn json(status: StatusCode, value: &Value) -> Response<Answer> {
-    let mut response = Response::new(Full::new(Bytes::from(value.to_string())).boxed());
+    let mut response = Response::new(Full::new(Bytes::from(value.to_string())).boxed_unsync());
     *response.status_mut() = status;
     let kind = HeaderValue::from_static("application/json");
     response.headers_mut().insert(CONTENT_TYPE, kind);
@@ -501,7 +496,7 @@ fn json(status: StatusCode, value: &Value) -> Response<Answer> {
 }
 
 fn plain(status: StatusCode, text: &'static str) -> Response<Answer> {
-    let mut response = Response::new(Full::new(Bytes::from_static(text.as_bytes())).boxed());
+    let mut response = Response::new(Full::new(Bytes::from_static(text.as_bytes())).boxed_unsync());
     *response.status_mut() = status;
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(CONTENT_TYPE, kind);

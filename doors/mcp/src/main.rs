@@ -6,6 +6,7 @@
 
 mod answer;
 mod arrival;
+mod beginning;
 mod call;
 mod confirm;
 mod content;

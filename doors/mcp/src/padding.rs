@@ -13,18 +13,19 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::combinators::BoxBody;
 use hyper::body::{Body, Frame, SizeHint};
 use rustix::net::sockopt::set_socket_send_buffer_size;
 use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-/// How often text without meaning is sent.
+/// How often text without meaning is sent to a client at stdout, and how soon the answer to a call that moves something begins.
 pub(crate) const EVERY: Duration = Duration::from_millis(500);
 
-/// How much of it goes into an event stream at a time: what a client's system takes for a program that does not read is usually
-/// 64 KiB, so that two are enough.
-const COMMENTS: usize = 64 << 10;
+/// How often it is sent into an event stream, and how much of it. What a client's system takes for a program that does not read is
+/// usually 64 KiB, and half a second fills that. A system takes more for a program that has read as much at once before, so that each
+/// piece is smaller.
+const COMMENTS_EVERY: Duration = Duration::from_millis(125);
+const COMMENTS: usize = 16 << 10;
 
 /// How much may be on the way to a client that does not read.
 const SEND_BUFFER: usize = 16 << 10;
@@ -77,22 +78,28 @@ pub(crate) fn narrow_socket(out: impl AsFd) {
 }
 
 /// An event stream with comments in it while something moves for its client.
-pub(crate) struct Padded {
-    inner: BoxBody<Bytes, Infallible>,
+pub(crate) struct Padded<B> {
+    inner: B,
     moving: Moving,
     due: Interval,
 }
 
-impl Padded {
-    pub(crate) fn new(inner: BoxBody<Bytes, Infallible>, moving: Moving) -> Self {
-        let mut due = interval(EVERY);
-        due.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        due.reset();
+impl<B> Padded<B> {
+    pub(crate) fn new(inner: B, moving: Moving) -> Self {
+        let due = ticks(COMMENTS_EVERY);
         Self { inner, moving, due }
     }
 }
 
-impl Body for Padded {
+/// Moments with this time between them, and before the first.
+pub(crate) fn ticks(every: Duration) -> Interval {
+    let mut due = interval(every);
+    due.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    due.reset();
+    due
+}
+
+impl<B: Body<Data = Bytes, Error = Infallible> + Unpin> Body for Padded<B> {
     type Data = Bytes;
     type Error = Infallible;
 

@@ -1,11 +1,20 @@
-//! Results that were too long for a client: what it is given instead, and the whole as a resource.
+//! In which forms a client is given a result, and what it is given instead of one that is too long: a part, and the whole as a
+//! resource.
+//!
+//! The protocol has a structured form since 2025-06-18, demands it where a tool shows its output schema, and wants its text
+//! beside it. Which of the two a host gives to its model differs: openai-agents, langchain and Kimi give the text, pydantic-ai and
+//! OpenClaw the structure, Home Assistant both. So both say the same, and have one budget.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use door::{Answer, Registered, own_id, shorten};
+use ovos_toolbox_wire::Object;
 use parking_lot::Mutex;
-use rmcp::model::{CallToolResult, ContentBlock, Resource};
+use rmcp::RoleServer;
+use rmcp::model::{CallToolResult, ContentBlock, ProtocolVersion, Resource};
+use rmcp::service::RequestContext;
+use serde_json::{Value, json};
 
 use crate::answer;
 
@@ -41,34 +50,91 @@ impl Results {
     }
 }
 
-/// Converts an answer for a client. One of more than `most` bytes is shortened and says so; its whole is kept, and linked.
+/// Clients that give their models nothing but the structured form where there is one: no picture, no caption and no link. The
+/// text says as much.
+const TEXT_ALONE: [&str; 1] = ["claude-code"];
+
+/// In which forms a client is given a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Forms {
+    Text,
+    TextAndStructure,
+    /// The same, and the client checks the structure with the schema that it was shown.
+    TextAndSchema,
+}
+
+impl Forms {
+    /// The forms for the client of a request, for a tool whose output schema it was shown or not.
+    pub(crate) fn of(context: &RequestContext<RoleServer>, shows_schema: bool) -> Self {
+        let version = context.protocol_version();
+        let client = context.client_info();
+        Self::for_client(
+            version.as_ref().map(ProtocolVersion::as_str),
+            client.as_ref().map(|client| client.name.as_str()),
+            shows_schema,
+        )
+    }
+
+    fn for_client(version: Option<&str>, client: Option<&str>, shows_schema: bool) -> Self {
+        if version.is_some_and(|version| version < ProtocolVersion::V_2025_06_18.as_str()) {
+            Self::Text
+        } else if shows_schema {
+            Self::TextAndSchema
+        } else if client.is_some_and(|client| TEXT_ALONE.contains(&client)) {
+            Self::Text
+        } else {
+            Self::TextAndStructure
+        }
+    }
+
+    /// Leaves out of a result what its client is not given.
+    pub(crate) fn apply(self, result: &mut CallToolResult) {
+        if self == Self::Text {
+            result.structured_content = None;
+        }
+    }
+}
+
+/// Converts an answer for a client. One that takes more than `most` bytes in all its forms is shortened and says so; its whole is
+/// kept, and linked.
 pub(crate) fn result(
     results: &Results,
     most: usize,
     tool: &Registered,
+    forms: Forms,
     mut answer: Answer,
 ) -> CallToolResult {
+    let most = if forms == Forms::Text { most } else { most / 2 };
     let Some(short) = shorten(tool, &answer.data, most) else {
-        if answer.text.len() > most {
-            let end = answer.text.floor_char_boundary(most);
-            answer.text = format!("{}... ({} bytes in all)", &answer.text[..end], answer.text.len());
-        }
+        answer.text = first(&answer.text, most);
         return answer::result(answer);
     };
-    let whole = answer.data.to_string();
-    answer.text = if answer.failed {
-        answer.text[..answer.text.floor_char_boundary(most)].to_owned()
-    } else {
-        short.value.to_string()
-    };
-    answer.data = short.value;
-    let mut result = answer::result(answer);
+    let link = results.keep(answer.data.to_string());
     let mut remark = short.remark;
-    let link = results.keep(whole);
     if link.is_some() {
         remark.push_str(" The whole is the linked resource.");
     }
-    result.content.push(ContentBlock::text(remark));
+    let mut remarks = None;
+    answer.data = match short.value {
+        // Hosts that read the structured form alone read it there, too.
+        Value::Object(data) if forms != Forms::TextAndSchema => {
+            let mut told = Object::new();
+            told.insert("shortened".to_owned(), json!(remark));
+            told.extend(data);
+            Value::Object(told)
+        }
+        other => {
+            remarks = Some(remark);
+            other
+        }
+    };
+    answer.text = if answer.failed {
+        first(&answer.text, most)
+    } else {
+        answer.data.to_string()
+    };
+    let mut result = answer::result(answer);
+    result.content.extend(remarks.map(ContentBlock::text));
     if let Some(uri) = link {
         let name = format!("the whole result of {}", tool.exported);
         let link = Resource::new(uri, name).with_mime_type("application/json");
@@ -77,9 +143,92 @@ pub(crate) fn result(
     result
 }
 
+/// The beginning of a text, with its size if that is not all of it.
+fn first(text: &str, most: usize) -> String {
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(most);
+    format!("{}... ({} bytes in all)", &text[..end], text.len())
+}
+
 #[cfg(test)]
 mod tests {
+    use ovos_toolbox_wire::Effect;
+
     use super::*;
+
+    fn tool() -> Registered {
+        let arguments = json!({"type": "object", "properties": {"limit": {"type": "integer"}}});
+        Registered {
+            exported: "search".to_owned(),
+            name: "search".to_owned(),
+            toolbox_id: "media".to_owned(),
+            effect: Effect::Read,
+            description: String::new(),
+            arguments: Arc::new(arguments.as_object().cloned().unwrap_or_default()),
+            output: None,
+            agent_end: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn each_client_gets_the_forms_that_it_reads() {
+        for (version, client, shows_schema, expected) in [
+            (Some("2024-11-05"), "mcp", true, Forms::Text),
+            (Some("2025-03-26"), "mcp", false, Forms::Text),
+            (Some("2025-06-18"), "mcp", false, Forms::TextAndStructure),
+            (Some("2026-07-28"), "mcp", false, Forms::TextAndStructure),
+            (None, "mcp", false, Forms::TextAndStructure),
+            (Some("2025-11-25"), "claude-code", false, Forms::Text),
+            // It would refuse a result without.
+            (Some("2025-11-25"), "claude-code", true, Forms::TextAndSchema),
+        ] {
+            let forms = Forms::for_client(version, Some(client), shows_schema);
+            assert_eq!(forms, expected, "{version:?} {client} {shows_schema}");
+        }
+    }
+
+    #[test]
+    fn all_forms_of_a_result_share_one_budget_and_each_says_that_it_is_shortened() {
+        const BUDGET: usize = 4096;
+        for (items, is_short) in [(10, false), (100, true), (10_000, true)] {
+            for forms in [Forms::Text, Forms::TextAndStructure, Forms::TextAndSchema] {
+                let items: Vec<String> = (0..items)
+                    .map(|at| format!("an item of the list, no. {at}"))
+                    .collect();
+                let data = json!({ "items": items });
+                let answer = Answer::success(&data.to_string(), data.clone());
+                let mut result = result(&Results::default(), BUDGET, &tool(), forms, answer);
+                forms.apply(&mut result);
+                let text = result.content[0].as_text().expect("text").text.clone();
+                let structure = result.structured_content.clone();
+                assert_eq!(structure.is_none(), forms == Forms::Text);
+                let size = text.len()
+                    + structure
+                        .as_ref()
+                        .map_or(0, |structure| structure.to_string().len());
+                // What is said about it, and its key, come on top in each form.
+                let remarks = 300 * 2;
+                assert!(size <= BUDGET + remarks, "{forms:?}: {size}");
+                assert!(
+                    structure.is_none_or(|structure| structure.to_string() == text),
+                    "{forms:?}"
+                );
+                let said = serde_json::to_string(&result.content).expect("JSON");
+                assert_eq!(
+                    said.contains("Ask for less by `limit`."),
+                    is_short,
+                    "{forms:?}: {said}"
+                );
+                assert_eq!(
+                    text.contains("\"shortened\""),
+                    is_short && forms != Forms::TextAndSchema
+                );
+                assert_eq!(said.contains("resource_link"), is_short);
+            }
+        }
+    }
 
     #[test]
     fn as_much_is_kept_as_is_promised() {

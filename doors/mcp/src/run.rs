@@ -18,7 +18,7 @@ use crate::answer;
 use crate::call::carried;
 use crate::content;
 use crate::listing::{self, Owner};
-use crate::results;
+use crate::results::{self, Forms};
 use crate::run_tool::{self, NAME};
 use crate::shared::Door;
 
@@ -91,6 +91,7 @@ pub(crate) async fn run(
         &door.results,
         door.config.result_bytes,
         &tool,
+        Forms::of(context, false),
         shown(&tool, &steps, &answer),
     );
     let reports = answer.data.get("steps").and_then(Value::as_array);

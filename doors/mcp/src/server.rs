@@ -19,6 +19,7 @@ use crate::answer;
 use crate::confirm::call_asking;
 use crate::listing::{self, Owner};
 use crate::resources;
+use crate::results::Forms;
 use crate::run::run;
 use crate::shared::Door;
 
@@ -63,8 +64,8 @@ impl Session {
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let turn = self.turn(context);
-        let name = request.name.as_ref();
-        let result = match self.door.owner(name).await {
+        let name = request.name.clone();
+        let result = match self.door.owner(&name).await {
             None => {
                 let text = format!("Unknown tool: '{name}'; the tools are in tools/list");
                 return Err(ErrorData::invalid_params(text, None));
@@ -81,7 +82,15 @@ impl Session {
                 call_asking(&self.door, &tool, request, context, &turn, &self.gone).await
             }
         };
-        Ok(result)
+        Ok(match result {
+            CallToolResponse::Complete(mut result) => {
+                let tool = self.get_tool(&name);
+                let shows_schema = tool.is_some_and(|tool| tool.output_schema.is_some());
+                Forms::of(context, shows_schema).apply(&mut result);
+                result.into()
+            }
+            asks => asks,
+        })
     }
 }
 

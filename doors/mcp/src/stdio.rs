@@ -49,7 +49,7 @@ pub(crate) async fn serve(door: &Arc<Door>) -> Result<(), Box<ServerInitializeEr
     let ended = tokio::select! {
         ended = waiting.as_mut() => Some(ended),
         () = gone.cancelled() => {
-            tracing::info!("the client is gone");
+            tracing::debug!("the client is gone");
             timeout(END_WAIT, waiting).await.ok()
         }
     };

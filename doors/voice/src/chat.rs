@@ -12,6 +12,8 @@ use std::time::Duration;
 
 use config::LongCalls;
 use door::{Arrivals, Listing, StopTool};
+use ovos_toolbox_wire::Severity;
+use serde_json::json;
 use tokio::sync::watch;
 use tokio::task::{Id, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -30,6 +32,9 @@ use crate::socket::{Came, DialError, Socket, dial};
 
 /// How long the end of a conversation waits for its calls. After that the door takes over the calls that go on.
 const REST_WAIT: Duration = Duration::from_secs(3);
+
+/// The kind of the event about a list of tools that a service refused.
+const TOOLS_REFUSED: &str = "voice_tools_refused";
 
 /// Why a socket ended.
 enum Over {
@@ -260,6 +265,7 @@ impl Chat {
                 "the service refused {told} tools; it is told of {most}"
             );
             self.most_tools = Some(most);
+            self.publish_refusal(Severity::Warning, told, most, why);
             return self.tell_tools(socket);
         }
         tracing::error!(
@@ -271,10 +277,25 @@ impl Chat {
             return true;
         }
         self.most_tools = Some(0);
+        self.publish_refusal(Severity::Error, told, 0, why);
         let text = "I have no tools in this conversation: I can neither move nor stop anything. Use the machine's own switch.";
         let frames = self.line.dialect.tell(text);
         self.floor.want();
         frames.into_iter().all(|frame| socket.say(frame))
+    }
+
+    /// Tells the bus, and with it who asked for the conversation, that its service refused the list of tools.
+    fn publish_refusal(&self, severity: Severity, told: usize, now: usize, why: &str) {
+        let data = json!({
+            "dialect": self.line.dialect.name(),
+            "conversation": self.ledger.chat(),
+            "refused": told,
+            "now": now,
+            "why": why,
+        });
+        if let Err(error) = self.line.door.client.event(TOOLS_REFUSED, severity, data) {
+            tracing::warn!(%error, "the bus does not hear of the refusal");
+        }
     }
 
     /// Cancels the calls that move something.

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 use super::build::{BuildError, Built, build};
 use super::entry::Instance;
 use super::record::Declared;
-use super::table::{Enlisted, Table, slug};
+use super::table::{Enlisted, Table};
 use super::trial::TRIAL;
 use super::worker::Worker;
 use crate::config::Restart;
@@ -35,9 +35,7 @@ impl Table {
                 state.kept.len()
             )));
         }
-        let order = state.next.max(1);
-        state.next = order + 1;
-        let instance_id = format!("{}-{order}", slug(ask.name.as_deref().unwrap_or_default()));
+        let (order, instance_id) = state.new_id(ask.name.as_deref().unwrap_or_default());
         let declared = Declared {
             name: ask.name.unwrap_or_else(|| instance_id.clone()),
             instance_id,

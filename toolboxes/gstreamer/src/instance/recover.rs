@@ -9,7 +9,7 @@ use ovos_toolbox_sdk::prelude::*;
 
 use super::record::{Declared, make_private};
 use super::status::{Status, Summary};
-use super::table::{Table, remember, slug};
+use super::table::{Table, remember};
 use super::trial::{LONG_TRIAL, TRIAL};
 use super::view::{Clockwork, Phase};
 use crate::config::Restart;
@@ -60,13 +60,9 @@ impl Table {
             if returning.iter().any(is_it) || self.lock().kept.iter().any(is_it) {
                 continue;
             }
-            let order = {
-                let mut state = self.lock();
-                state.next += 1;
-                state.next - 1
-            };
+            let (_, instance_id) = self.lock().new_id(name);
             returning.push(Declared {
-                instance_id: format!("{}-{order}", slug(name)),
+                instance_id,
                 name: name.clone(),
                 pipeline: entry.pipeline.clone(),
                 restart: entry.restart,

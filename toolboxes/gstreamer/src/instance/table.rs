@@ -99,7 +99,9 @@ impl Table {
                 state.live.len()
             )));
         }
-        let taken = name.and_then(|name| state.live.values().find(|instance| instance.name() == name));
+        // A name that is another one's id would mean both.
+        let has = |instance: &&Arc<Instance>, name: &str| instance.name() == name || instance.id() == name;
+        let taken = name.and_then(|name| state.live.values().find(|instance| has(instance, name)));
         match taken {
             Some(owner) => Err(BuildError::InUse {
                 what: format!("the name {}", owner.name()),
@@ -288,6 +290,25 @@ impl Table {
     }
 }
 
+impl State {
+    /// Returns the next number and the id that it makes of a name. No number comes twice, not even after a restart, and no id is the
+    /// name or the id of another instance.
+    pub(super) fn new_id(&mut self, name: &str) -> (u64, String) {
+        loop {
+            let order = self.next.max(1);
+            self.next = order + 1;
+            let id = format!("{}-{order}", slug(name));
+            let live = self.live.values().map(|instance| instance.declared());
+            let mut known = live.chain(self.kept.iter().cloned());
+            let is_taken = known.any(|known| known.name == id || known.instance_id == id)
+                || self.over.iter().any(|over| over.summary.is(&id));
+            if !is_taken {
+                return (order, id);
+            }
+        }
+    }
+}
+
 pub(super) fn remember(state: &mut State, status: Status) {
     if state.over.len() == MOST_OVER {
         state.over.pop_front();
@@ -296,7 +317,7 @@ pub(super) fn remember(state: &mut State, status: Status) {
 }
 
 /// Converts a name to a part of an id: letters, digits and dashes.
-pub(super) fn slug(name: &str) -> String {
+fn slug(name: &str) -> String {
     let slug: String = name
         .chars()
         .map(|c| {
