@@ -3,9 +3,9 @@
 use std::marker::PhantomData;
 
 use crate::payload::{
-    CancelRequest, CancelResponse, EmptyRequest, ExportRequest, ExportResponse, GetRequest, InvokeRequest,
-    InvokeResponse, ListRequest, ListResponse, PlanRequest, PlanResponse, ReloadRequest, ReloadResponse,
-    ResumeRequest, RunPlanRequest, RunPlanResponse, RunRequest, RunResponse, StatusResponse, StopRequest,
+    CancelRequest, CancelResponse, ExportRequest, ExportResponse, GetRequest, InvokeRequest, InvokeResponse,
+    ListRequest, ListResponse, PlanRequest, PlanResponse, ReloadRequest, ReloadResponse, ResumeRequest,
+    RunPlanRequest, RunPlanResponse, RunRequest, RunResponse, StatusRequest, StatusResponse, StopRequest,
     StopResponse, ToolEntry, VoiceJoinRequest, VoiceJoinResponse,
 };
 
@@ -61,7 +61,7 @@ pub const STOP: Topic<StopRequest, StopResponse> = Topic::new("ovos.tools.stop")
 /// Lifts an emergency stop.
 pub const RESUME: Topic<ResumeRequest, StopResponse> = Topic::new("ovos.tools.resume");
 /// The status of the service.
-pub const STATUS: Topic<EmptyRequest, StatusResponse> = Topic::new("ovos.tools.status");
+pub const STATUS: Topic<StatusRequest, StatusResponse> = Topic::new("ovos.tools.status");
 /// Loads added and changed plugins, drops removed ones.
 pub const RELOAD: Topic<ReloadRequest, ReloadResponse> = Topic::new("ovos.tools.reload");
 
