@@ -24,6 +24,7 @@ mod door;
 #[path = "../soak/figures.rs"]
 #[allow(dead_code, reason = "each test program uses its part")]
 mod figures;
+mod find;
 mod gate;
 mod order;
 mod run;

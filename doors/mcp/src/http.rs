@@ -354,7 +354,7 @@ impl Gate {
     /// Reads the message of a body, and carries out the stops in it.
     fn read(&self, body: &[u8], is_modern: bool) -> Reading {
         let listing = self.door.link.listing();
-        let read = |text: &[u8]| arrival::read(text, |name| listing.stops(name));
+        let read = |text: &[u8]| arrival::read(text, self.door.config.find_tools, |name| listing.stops(name));
         let parts = arrival::parts(body);
         if let [part] = &*parts
             && let Cow::Borrowed(text) = part
