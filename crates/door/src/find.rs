@@ -129,7 +129,7 @@ impl Finder {
     pub fn find(&self, arguments: &Object, budget: usize) -> Result<Value, String> {
         let text = |key: &str| arguments.get(key).and_then(Value::as_str).map(str::trim);
         if let Some(id) = text("guide").filter(|id| !id.is_empty()) {
-            return self.guide(id);
+            return self.guide(id, budget);
         }
         let query = text("query").unwrap_or_default();
         if query.is_empty() {
@@ -167,10 +167,19 @@ impl Finder {
         })
     }
 
-    fn guide(&self, id: &str) -> Result<Value, String> {
+    fn guide(&self, id: &str, budget: usize) -> Result<Value, String> {
         let named = |guide: &&Guide| guide.toolbox_id == id || guide.skill() == id || guide.uri() == id;
         match self.guides.iter().find(named) {
-            Some(guide) => Ok(json!({"toolbox": guide.toolbox_id, "guide": guide.page(&self.tools)})),
+            Some(guide) => {
+                let mut page = guide.page(&self.tools);
+                if page.len() > budget {
+                    page.truncate(page.floor_char_boundary(budget));
+                    page.push_str(
+                        "...\n\nThis page is shortened: find its other tools by words of what they do.\n",
+                    );
+                }
+                Ok(json!({"toolbox": guide.toolbox_id, "guide": page}))
+            }
             None => {
                 let ids: Vec<&str> = self
                     .guides

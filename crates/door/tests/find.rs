@@ -108,7 +108,7 @@ fn plain_requests_find_their_tool() {
 
 #[test]
 fn more_plain_requests_find_their_tool() {
-    at_least(411, "tests/find/more_requests.json");
+    at_least(557, "tests/find/more_requests.json");
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn a_request_that_cannot_be_searched_says_what_to_send() {
 fn the_page_of_a_toolbox_is_a_skill() {
     let finder = finder();
     let page = |id: &str| {
-        let found = finder.find(&object(json!({ "guide": id })), 64).unwrap();
+        let found = finder.find(&object(json!({ "guide": id })), 1 << 20).unwrap();
         found["guide"].as_str().unwrap().to_owned()
     };
     let robot = page("robot");
@@ -247,6 +247,12 @@ fn the_page_of_a_toolbox_is_a_skill() {
         "{hello}"
     );
     assert_eq!(page("hello_c"), hello);
+    let short = finder.find(&object(json!({"guide": "robot"})), 300).unwrap();
+    let short = short["guide"].as_str().unwrap();
+    assert!(
+        short.len() < 400 && short.contains("This page is shortened"),
+        "{short}"
+    );
 }
 
 #[test]

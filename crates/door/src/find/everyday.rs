@@ -29,6 +29,16 @@ pub(super) struct Meaning {
     pub(super) words: Vec<(Vec<String>, f64)>,
 }
 
+impl Meaning {
+    /// The words for it that are one word, as stems.
+    pub(super) fn single(&self) -> impl Iterator<Item = &str> {
+        self.words.iter().filter_map(|(stems, _)| match stems.as_slice() {
+            [stem] => Some(stem.as_str()),
+            _ => None,
+        })
+    }
+}
+
 /// The table, by language.
 struct Table {
     english: Rows,

@@ -3,7 +3,7 @@
 //! A crate for this would rank plain texts; here a word in a name weighs more than one in a remark, and a word and those that mean
 //! the same count once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -29,6 +29,12 @@ const IN_EXAMPLE: f64 = 0.1;
 
 /// How much a tool that only reads gains where the request is a question, and one that does something where it is none.
 const FITS_QUESTION: f64 = 1.25;
+
+/// How much the tools of a toolbox gain that a request names, as `drone` or what means the same.
+const IS_NAMED: f64 = 1.4;
+
+/// How many bytes of a request are read: it is a sentence.
+const LONGEST: usize = 1024;
 
 /// How deep argument schemas are read.
 const DEPTH: usize = 6;
@@ -67,14 +73,19 @@ impl Index {
 
     /// Returns the tools that fit a request, the best first.
     pub(super) fn ranked(&self, request: &str) -> Vec<&Arc<Registered>> {
-        let said = words(request);
+        let said = words(&request[..request.floor_char_boundary(LONGEST)]);
         let meanings = everyday::meanings(&said, |stem| self.frequency.contains_key(stem));
         let asks = said.first().is_some_and(is_question) || request.trim_end().ends_with('?');
+        let named: HashSet<&str> = meanings.iter().flat_map(Meaning::single).collect();
+        let is_named = |id: &str| words(id).iter().all(|word| named.contains(word.stem.as_str()));
         let mut ranked: Vec<(f64, &Arc<Registered>)> = self
             .tools
             .iter()
             .filter_map(|text| {
                 let mut score: f64 = meanings.iter().map(|meaning| self.weight(text, meaning)).sum();
+                if is_named(&text.tool.toolbox_id) {
+                    score *= IS_NAMED;
+                }
                 if asks && text.tool.effect == Effect::Read {
                     score *= FITS_QUESTION;
                 }
@@ -100,7 +111,8 @@ impl Index {
         let Some(weight) = text.weights.get(stem) else {
             return 0.0;
         };
-        let (all, with) = (precise(self.tools.len()), precise(self.frequency[stem]));
+        let with = self.frequency.get(stem).copied().unwrap_or_default();
+        let (all, with) = (precise(self.tools.len()), precise(with));
         let rarity = (1.0 + (all - with + 0.5) / (with + 0.5)).ln();
         let weight = weight / (1.0 - LENGTH + LENGTH * text.length / self.mean_length);
         rarity * weight / (SATURATION + weight)

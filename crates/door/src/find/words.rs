@@ -1,5 +1,8 @@
 //! Splits texts into words, and brings the words to their stems. Pure.
 
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
 use waken_snowball::SnowballEnv;
 use waken_snowball::algorithms::{english_stemmer, german_stemmer};
 
@@ -14,6 +17,8 @@ aber alle alles also am an auf aus bei bin bis bist bitte da das dass dein deine
 eine einem einen einer es etwas fuer gib hab habe haben hat ich ihm ihn ihr im in ist jetzt kann kannst koennen koenntest \
 mach mache mal mein meine meinem meinen meiner mich mir mit nach noch nun oder schon sein sich sie sind soll sollst und uns \
 unser von vom vor war was welche welcher welches wie wird wo zu zum zur";
+
+static STOPS: LazyLock<HashSet<&str>> = LazyLock::new(|| STOP_WORDS.split_ascii_whitespace().collect());
 
 /// A word of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +37,7 @@ impl Word {
 
     /// Whether it says nothing about what is asked for.
     pub(super) fn is_stop(&self) -> bool {
-        self.plain.len() < 2 || STOP_WORDS.split_ascii_whitespace().any(|stop| stop == self.plain)
+        self.plain.len() < 2 || STOPS.contains(self.plain.as_str())
     }
 
     /// Its German stem.
