@@ -69,6 +69,7 @@ async def stops(session):
     """What moves ends by a stop through `call_tool`, which is carried out when it arrives."""
     long = {"subsystems": ["left_arm"], "step_ms": 2, "steps": 100_000, "timeout_ms": 300_000}
     ended = []
+    before = os.path.getsize(MOTOR_LOG)
 
     async def move():
         ended.append(await session.call_tool("call_tool", {"name": "assemble", "arguments": long}))
@@ -76,7 +77,7 @@ async def stops(session):
     async with anyio.create_task_group() as group:
         group.start_soon(move)
         with anyio.fail_after(30):
-            while not os.path.exists(MOTOR_LOG) or os.path.getsize(MOTOR_LOG) < 2000:
+            while os.path.getsize(MOTOR_LOG) == before:
                 await anyio.sleep(0.01)
             stopped = await session.call_tool("call_tool", {"name": "stop_moving"})
     assert not stopped.is_error, stopped

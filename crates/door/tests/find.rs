@@ -108,7 +108,7 @@ fn plain_requests_find_their_tool() {
 
 #[test]
 fn more_plain_requests_find_their_tool() {
-    at_least(557, "tests/find/more_requests.json");
+    at_least(710, "tests/find/more_requests.json");
 }
 
 #[test]

@@ -52,6 +52,8 @@ pub(crate) enum Arrival {
 #[derive(Debug, PartialEq)]
 pub(crate) struct Stop {
     pub(crate) tool: StopTool,
+    /// The name in the request: that of the stop, or of the tool through which it was called.
+    pub(crate) called: &'static str,
     /// `None` in a notification, which has no answer.
     pub(crate) id: Option<Value>,
     /// The version of the protocol that the request names.
@@ -107,6 +109,7 @@ pub(crate) fn read(text: &[u8], searched: bool, stops: impl Fn(&str) -> bool) ->
         if let Some(tool) = StopTool::named(name) {
             return Arrival::Stop(Stop {
                 tool,
+                called: if inner.is_some() { CALL_TOOL } else { tool.name() },
                 id: head.id,
                 version: whole.as_ref().and_then(version).map(str::to_owned),
             });
@@ -320,6 +323,7 @@ mod tests {
                 let text = call(tool.name(), rest);
                 let stop = Stop {
                     tool,
+                    called: tool.name(),
                     id: Some(json!(7)),
                     version: None,
                 };
