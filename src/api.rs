@@ -272,7 +272,7 @@ impl Api {
             Topic::Status if self.engine.calls_in_flight() > MANY_CALLS => {
                 self.answer_apart(request, |api| api.status()).await;
             }
-            Topic::Status => self.answer(&request, &self.status()).await,
+            Topic::Status => self.answer(&request, &self.status_for(&request)).await,
             Topic::Resume => {
                 let answer = self.resume(&request).await;
                 self.answer(&request, &answer).await;

@@ -3,14 +3,32 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
-use super::Api;
+use super::request::flag;
 use super::stop::EVERYTHING;
+use super::{Api, Request};
 use client::payload::{AllLatched, CallStatus, StatusResponse};
 
 impl Api {
-    /// The answer to `ovos.tools.status`.
+    /// The answer to `ovos.tools.status`. An unreadable flag counts as absent: a status is never refused.
+    pub(super) fn status_for(&self, request: &Request) -> StatusResponse {
+        if flag(&request.data, "guides").unwrap_or(false) {
+            self.status_with_guides()
+        } else {
+            self.status()
+        }
+    }
+
+    /// What the service knows of itself, without the guides of its toolboxes: it is asked for often.
     #[must_use]
     pub fn status(&self) -> StatusResponse {
+        let mut status = self.status_with_guides();
+        for toolbox in &mut status.toolboxes {
+            toolbox.guide = None;
+        }
+        status
+    }
+
+    fn status_with_guides(&self) -> StatusResponse {
         let latched = self.engine.latched();
         let mut status = self.toolboxes.status();
         for toolbox in &mut status.toolboxes {

@@ -10,7 +10,7 @@ use super::context::Context;
 use super::control;
 use super::error::CliError;
 use super::stop;
-use client::payload::{ControlAnswer, ControlRequest, EmptyRequest, ResumeRequest, StoppedToolbox};
+use client::payload::{ControlAnswer, ControlRequest, ResumeRequest, StatusRequest, StoppedToolbox};
 use client::{Client, topic};
 
 /// Arguments of `resume`.
@@ -97,7 +97,7 @@ fn shown(
 /// The error for a resume without a stop id. It shows the whole command and the reason of the stop, so that a person
 /// reads the reason before the stop is lifted.
 async fn refuse(toolbox: &str, client: &Client, wait: Duration) -> CliError {
-    let asked = client.ask(topic::STATUS, &EmptyRequest {}, wait).await;
+    let asked = client.ask(topic::STATUS, &StatusRequest::default(), wait).await;
     let answer = match asked.and_then(|answer| answer.read()) {
         Ok(answer) => answer,
         Err(error) => return error.into(),

@@ -7,7 +7,7 @@ use super::context::Context;
 use super::error::CliError;
 use super::paint::{Cell, Paint, Tone, count, joined, milliseconds, plain, value};
 use super::reload::{configuration, failures};
-use client::payload::{EmptyRequest, PythonStatus, ServiceStatus, StatusResponse, ToolboxStatus};
+use client::payload::{PythonStatus, ServiceStatus, StatusRequest, StatusResponse, ToolboxStatus};
 use client::topic;
 
 /// Arguments of `status`.
@@ -22,7 +22,7 @@ pub struct Arguments {}
 pub(super) async fn run(_: &Arguments, context: &mut Context<'_, '_>) -> Result<(), CliError> {
     let wait = context.wait();
     let client = context.client().await?;
-    let answer = client.ask(topic::STATUS, &EmptyRequest {}, wait).await?;
+    let answer = client.ask(topic::STATUS, &StatusRequest::default(), wait).await?;
     context.refuse_error(&answer)?;
     let status = answer.read()?;
     context

@@ -501,6 +501,10 @@ impl Bridge {
                 last_death: toolbox.last_death.clone(),
                 generation: toolbox.generation,
                 version: toolbox.manifest.version.clone(),
+                description: toolbox.manifest.description.clone(),
+                guide: Some(&toolbox.manifest.guide)
+                    .filter(|guide| !guide.is_empty())
+                    .cloned(),
                 path: toolbox.path.display().to_string(),
                 sha256: toolbox.sha256.clone(),
                 tools: registry.toolbox(&toolbox.id).map_or(0, |entry| entry.tools.len()),

@@ -161,8 +161,15 @@ fn switches_of_a_run_take_tools_perception_and_the_form_of_calls_away() {
 fn a_model_that_cannot_hold_the_list_searches_it() {
     let stage = Stage::new(&json!({"tools_budget_bytes": 100}));
     let model = Model::new(vec![
-        call("find_tools", json!({"query": "adds integers"})),
+        call(
+            "find_tools",
+            json!({"query": "sum up some whole numbers, please: adding"}),
+        ),
         call("call_tool", json!({"name": "add", "arguments": {"a": 1, "b": 2}})),
+        call("find_tools", json!({"query": "xyzzy"})),
+        call("find_tools", json!({"guide": "testbed"})),
+        call("call_tool", json!({"name": "adding", "arguments": {}})),
+        call("find_tools", json!({})),
         call(
             "call_tool",
             json!({"name": "finish", "arguments": {"reached": true}}),
@@ -173,7 +180,27 @@ fn a_model_that_cannot_hold_the_list_searches_it() {
     assert_eq!(ended.reason(), "done", "{}", ended.output);
     assert_eq!(model.asked()[0]["tools"].as_array().unwrap().len(), 5);
     let told = model.told("tool");
-    let found: Value = serde_json::from_str(told[0]["content"].as_str().unwrap()).unwrap();
+    let told: Vec<&str> = told
+        .iter()
+        .map(|message| message["content"].as_str().unwrap())
+        .collect();
+    let found: Value = serde_json::from_str(told[0]).unwrap();
     assert_eq!(found["tools"][0]["name"], "add", "{found:#}");
-    assert_eq!(told[1]["content"], "{\"result\":3}");
+    assert_eq!(found["tools"][0]["toolbox"], "testbed", "{found:#}");
+    assert_eq!(told[1], "{\"result\":3}");
+    let nothing: Value = serde_json::from_str(told[2]).unwrap();
+    let toolboxes = nothing["toolboxes"].as_array().unwrap();
+    assert!(
+        toolboxes
+            .iter()
+            .any(|one| one["guide"] == "skill://testbed/SKILL.md"),
+        "{nothing:#}"
+    );
+    assert!(told[3].contains("## Tools: "), "{}", told[3]);
+    assert!(
+        told[4].contains("there is no tool 'adding'; similar ones: add"),
+        "{}",
+        told[4]
+    );
+    assert!(told[5].contains("expected `query`"), "{}", told[5]);
 }

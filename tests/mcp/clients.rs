@@ -127,6 +127,38 @@ fn a_user_of_fastmcp_confirms_in_the_legacy_era_over_stdio() {
     confirmed("fastmcp", "legacy", "stdio");
 }
 
+/// A model searches the tools, and calls what it found.
+fn found(peer: &str, era: &str, transport: &str) {
+    if mcp_python().is_none() {
+        return;
+    }
+    let stage = Stage::new(&json!({ "find_tools": true }));
+    let (script, _listening) = script(&stage, "mcp_finds.py", [peer, era, transport]);
+    let said = script.finish();
+    println!("{said}");
+    assert!(said.contains("everything is found"), "{said}");
+}
+
+#[test]
+fn tools_are_found_in_the_legacy_era_over_stdio() {
+    found("mcp", "legacy", "stdio");
+}
+
+#[test]
+fn tools_are_found_in_the_legacy_era_over_http() {
+    found("mcp", "legacy", "http");
+}
+
+#[test]
+fn tools_and_skills_are_found_by_fastmcp_in_the_modern_era_over_stdio() {
+    found("fastmcp", "modern", "stdio");
+}
+
+#[test]
+fn tools_are_found_by_fastmcp_in_the_modern_era_over_http() {
+    found("fastmcp", "modern", "http");
+}
+
 /// A client that closes its connection, resets it, does not read or gives no sign of life while something moves for it.
 /// Another one, beside them, is answered as ever.
 #[test]

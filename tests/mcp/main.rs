@@ -25,6 +25,7 @@ mod door;
 #[path = "../soak/figures.rs"]
 #[allow(dead_code, reason = "each test program uses its part")]
 mod figures;
+mod find;
 mod forms;
 mod frozen;
 mod gate;

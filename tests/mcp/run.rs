@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use crate::door::Stage;
 
 /// A client at stdin and stdout, of the revision of 2026-07-28.
-struct Client {
+pub(crate) struct Client {
     door: Child,
     lines: BufReader<std::process::ChildStdout>,
     asked: u64,
 }
 
 impl Client {
-    fn at(stage: &Stage) -> Self {
+    pub(crate) fn at(stage: &Stage) -> Self {
         let mut door = stage.at_stdio(&[]);
         let lines = BufReader::new(door.stdout.take().unwrap());
         Self {
@@ -25,7 +25,7 @@ impl Client {
         }
     }
 
-    fn ask(&mut self, method: &str, mut params: Value) -> Value {
+    pub(crate) fn ask(&mut self, method: &str, mut params: Value) -> Value {
         self.asked += 1;
         params["_meta"] = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",

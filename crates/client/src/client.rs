@@ -22,7 +22,7 @@ use crate::events::Events;
 use crate::payload::{
     CancelRequest, CancelResponse, DoorHello, EmptyRequest, EventMessage, ExportRequest, ExportResponse,
     GetRequest, ListRequest, PlanRequest, PlanResponse, ReloadRequest, ReloadResponse, ResumeRequest,
-    StatusResponse, StopRequest, StopResponse, ToolEntry,
+    StatusRequest, StatusResponse, StopRequest, StopResponse, ToolEntry,
 };
 use crate::received::Received;
 use crate::routes::{Heard, IDENT, Route, Routes};
@@ -312,7 +312,19 @@ impl Client {
     /// # Cancel safety
     /// Safe: it changes nothing.
     pub async fn status(&self) -> Result<StatusResponse, ClientError> {
-        self.ask_good(topic::STATUS, &EmptyRequest {}).await
+        self.ask_good(topic::STATUS, &StatusRequest::default()).await
+    }
+
+    /// What the service does, with the guides of its toolboxes.
+    ///
+    /// # Errors
+    /// As [`list`](Self::list).
+    ///
+    /// # Cancel safety
+    /// Safe: it changes nothing.
+    pub async fn guides(&self) -> Result<StatusResponse, ClientError> {
+        self.ask_good(topic::STATUS, &StatusRequest { guides: true })
+            .await
     }
 
     /// Whether every toolbox that can be loaded is loaded.

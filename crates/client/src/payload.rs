@@ -30,7 +30,7 @@ pub use control::{ControlAnswer, ControlRequest, WaitingCall};
 pub use request::{
     CallOptions, CallRequest, CancelRequest, ContentMode, DiscoverRequest, DoorHello, EmptyRequest,
     ExportRequest, GetRequest, InvokeRequest, ListRequest, PlanRequest, ReloadRequest, ResumeRequest,
-    StopRequest,
+    StatusRequest, StopRequest,
 };
 pub use run::{
     RunPlanRequest, RunPlanResponse, RunRequest, RunResponse, RunStatus, RunStep, RunStepPlan, RunStepReport,
@@ -93,7 +93,7 @@ pub fn schemas() -> BTreeMap<String, Schema> {
         ("ovos.tools.stop.response", schema_for!(StopResponse)),
         ("ovos.tools.resume", schema_for!(ResumeRequest)),
         ("ovos.tools.resume.response", schema_for!(StopResponse)),
-        ("ovos.tools.status", schema_for!(EmptyRequest)),
+        ("ovos.tools.status", schema_for!(StatusRequest)),
         (
             "ovos.tools.status.response",
             schema_for!(Either<StatusResponse, ErrorResponse>),

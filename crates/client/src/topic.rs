@@ -5,8 +5,8 @@ use std::marker::PhantomData;
 use crate::payload::{
     CancelRequest, CancelResponse, EmptyRequest, ExportRequest, ExportResponse, GetRequest, InvokeRequest,
     InvokeResponse, IsReady, ListRequest, ListResponse, PlanRequest, PlanResponse, ReloadRequest,
-    ReloadResponse, ResumeRequest, RunPlanRequest, RunPlanResponse, RunRequest, RunResponse, StatusResponse,
-    StopRequest, StopResponse, ToolEntry, VoiceJoinRequest, VoiceJoinResponse,
+    ReloadResponse, ResumeRequest, RunPlanRequest, RunPlanResponse, RunRequest, RunResponse, StatusRequest,
+    StatusResponse, StopRequest, StopResponse, ToolEntry, VoiceJoinRequest, VoiceJoinResponse,
 };
 
 /// A topic whose requests are a `Q` and whose answers are an `A`.
@@ -61,7 +61,7 @@ pub const STOP: Topic<StopRequest, StopResponse> = Topic::new("ovos.tools.stop")
 /// Lifts an emergency stop.
 pub const RESUME: Topic<ResumeRequest, StopResponse> = Topic::new("ovos.tools.resume");
 /// The status of the service.
-pub const STATUS: Topic<EmptyRequest, StatusResponse> = Topic::new("ovos.tools.status");
+pub const STATUS: Topic<StatusRequest, StatusResponse> = Topic::new("ovos.tools.status");
 /// Whether every toolbox is loaded or has failed.
 pub const ALL_LOADED: Topic<EmptyRequest, IsReady> = Topic::new("mycroft.ovos_tools.all_loaded");
 /// Loads added and changed plugins, drops removed ones.

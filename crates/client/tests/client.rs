@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bus::{BusClient, BusHandler, ClientConfig, EmbeddedBus, Message, ServerConfig, Utf8Bytes};
 use ovos_tools_client::payload::{
-    CallOptions, EmptyRequest, GetRequest, InvokeRequest, ListRequest, ProgressKind,
+    CallOptions, GetRequest, InvokeRequest, ListRequest, ProgressKind, StatusRequest,
 };
 use ovos_tools_client::{Address, Client, ClientError, News, Patience, Step, topic};
 use serde_json::{Map, Value, json};
@@ -563,7 +563,9 @@ async fn the_bus_may_go_and_come_back() {
             .as_ref()
             .is_some_and(disconnected)
     );
-    let refused = client.ask(topic::STATUS, &EmptyRequest {}, DEADLINE).await;
+    let refused = client
+        .ask(topic::STATUS, &StatusRequest::default(), DEADLINE)
+        .await;
     assert!(matches!(refused, Err(ClientError::NotSent { .. })));
 
     let bus = Bus::start(port).await;

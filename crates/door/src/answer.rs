@@ -235,6 +235,7 @@ mod tests {
             toolbox_id: "arm".to_owned(),
             name: "wave".to_owned(),
             effect: Effect::Motion,
+            category: None,
             description: String::new(),
             arguments: Arc::new(arguments),
             output: None,

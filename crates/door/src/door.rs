@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::turn::Order;
-use crate::{Arrivals, Calls, Listing};
+use crate::{Arrivals, Calls, Guide, Listing};
 
 /// How often the door checks whether the service or its toolboxes changed without an event, as after a crash.
 const POLL: Duration = Duration::from_secs(2);
@@ -156,10 +156,13 @@ impl Door {
             ..ExportRequest::default()
         };
         for _ in 0..ATTEMPTS {
-            let (listed, exported) =
-                tokio::try_join!(self.client.list(&listed), self.client.export(&exported))?;
+            let (listed, exported, status) = tokio::try_join!(
+                self.client.list(&listed),
+                self.client.export(&exported),
+                self.client.guides()
+            )?;
             if let Some(listing) = Listing::new(&listed, &exported.tools, &self.toolset, self.own) {
-                self.set(listing);
+                self.set(listing.with_guides(status.toolboxes.iter().map(Guide::new).collect()));
                 return Ok(true);
             }
         }

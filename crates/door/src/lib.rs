@@ -3,12 +3,16 @@
 //!
 //! [`Door`] holds the bus, the list of tools and the calls under way. [`Listing`] is the list that clients see. [`Carried`] is one
 //! call from request to answer; its [`Turn`] keeps the order in which requests arrived. [`stop`] carries out the two stops that every door shows. [`Answer`] is what a model reads.
+//! [`Finder`] searches the tools where their list is too long for a model; [`Guide`] is the page of a toolbox.
 
 mod answer;
 mod calls;
 mod carried;
 mod door;
+pub mod find;
+mod guide;
 mod listing;
+mod page;
 pub mod program;
 mod shorten;
 mod stop;
@@ -20,6 +24,8 @@ pub use answer::{Answer, confirm, waits};
 pub use calls::Calls;
 pub use carried::{Carried, Lost, NotBegun};
 pub use door::Door;
+pub use find::Finder;
+pub use guide::Guide;
 pub use listing::{Listing, MAX_NAME, Registered};
 pub use shorten::{Shortened, shorten};
 pub use stop::{Stopping, stop};

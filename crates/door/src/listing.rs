@@ -1,6 +1,6 @@
 //! The tools that a door shows, and the names by which clients know them. Pure.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use client::payload::ToolEntry;
@@ -8,7 +8,7 @@ use config::Toolset;
 use ovos_toolbox_wire::{Effect, Object};
 use serde_json::Value;
 
-use crate::StopTool;
+use crate::{Guide, StopTool};
 
 /// The longest name that hosts and models accept.
 pub const MAX_NAME: usize = 64;
@@ -19,6 +19,7 @@ pub struct Listing {
     tools: Vec<Arc<Registered>>,
     names: HashMap<String, usize>,
     agent_ends: Vec<Arc<Registered>>,
+    guides: Vec<Guide>,
 }
 
 /// A tool of a toolbox.
@@ -32,6 +33,8 @@ pub struct Registered {
     pub toolbox_id: String,
     /// The effect of the tool.
     pub effect: Effect,
+    /// The heading under which its toolbox has it.
+    pub category: Option<String>,
     /// The description of the tool.
     pub description: String,
     /// The schema of its arguments.
@@ -96,6 +99,20 @@ impl Listing {
             .push(Arc::new(registered(entry, exported, effect, schemas)));
     }
 
+    /// Adds the guides of the toolboxes. Of ids that give the same name of a skill, such as `a_b` and `a-b`, the first has a page.
+    #[must_use]
+    pub fn with_guides(self, mut guides: Vec<Guide>) -> Self {
+        let mut skills = HashSet::new();
+        guides.retain(|guide| !guide.skill().is_empty() && skills.insert(guide.skill()));
+        Self { guides, ..self }
+    }
+
+    /// The guides of the toolboxes that have tools here.
+    pub fn guides(&self) -> impl Iterator<Item = &Guide> {
+        let is_shown = |guide: &&Guide| self.tools.iter().any(|tool| tool.toolbox_id == guide.toolbox_id);
+        self.guides.iter().filter(is_shown)
+    }
+
     /// The tools that toolboxes want called at the end of an agent's run that moved them. This includes tools that the toolset
     /// leaves out, because these calls are not the model's choice.
     #[must_use]
@@ -131,6 +148,7 @@ fn registered(entry: &ToolEntry, exported: String, effect: Effect, schemas: &Val
         name: entry.name.clone(),
         toolbox_id: entry.toolbox_id.clone(),
         effect,
+        category: meta.and_then(|meta| meta.category.clone()),
         description: entry.description.clone(),
         arguments: Arc::new(schema("inputSchema").unwrap_or_default()),
         output: schema("outputSchema").map(Arc::new),

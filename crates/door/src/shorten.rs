@@ -159,6 +159,7 @@ mod tests {
             toolbox_id: "eye".to_owned(),
             name: "look".to_owned(),
             effect: Effect::Read,
+            category: None,
             description: String::new(),
             arguments: Arc::new(arguments),
             output: None,

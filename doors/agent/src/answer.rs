@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 
 use client::read_arguments;
+use door::find::CALL_TOOL;
 use ovos_toolbox_wire::Object;
 use serde_json::{Value, json};
 
@@ -58,9 +59,6 @@ fn inner(written: &str) -> Option<&str> {
         Some(name.trim())
     })
 }
-
-/// The name of the agent's tool that calls another tool.
-pub(crate) const CALL_TOOL: &str = "call_tool";
 
 /// The reason why an answer that was cut off has no calls.
 pub(crate) const CUT: &str = "the answer was cut off at its longest length: make it shorter";

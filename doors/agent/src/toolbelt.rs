@@ -4,17 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use config::ToolFilter;
-use door::{Listing, Registered, StopTool};
-use ovos_toolbox_wire::Effect;
+use door::find::{CALL_TOOL, FIND_TOOLS, call_tool, find_tools};
+use door::{Finder, Listing, Registered, StopTool};
+use ovos_toolbox_wire::{Effect, Object};
 use serde_json::{Value, json};
-
-use crate::answer::CALL_TOOL;
-
-/// How many tools `find_tools` shows at most.
-const FOUND: usize = 8;
-
-/// How many names are suggested for an unknown one.
-const SUGGESTED: usize = 5;
 
 /// A tool of the agent itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +41,7 @@ pub(crate) struct Toolbelt {
     registered: Vec<(String, Arc<Registered>)>,
     /// The tools that toolboxes want called at the end of a run that moved them, whichever tools the model has.
     agent_ends: Vec<Arc<Registered>>,
+    finder: Finder,
     searched: bool,
 }
 
@@ -61,13 +55,13 @@ pub(crate) struct Choice<'a> {
 }
 
 /// The names of the agent's own tools, without the stops.
-pub(crate) const OWN: &[&str] = &["finish", "find_tools", CALL_TOOL, "preview_plan"];
+pub(crate) const OWN: &[&str] = &["finish", FIND_TOOLS, CALL_TOOL, "preview_plan"];
 
 impl Own {
     fn name(self) -> &'static str {
         match self {
             Self::Finish => "finish",
-            Self::FindTools => "find_tools",
+            Self::FindTools => FIND_TOOLS,
             Self::CallTool => CALL_TOOL,
             Self::PreviewPlan => "preview_plan",
             Self::Stop(stop) => stop.name(),
@@ -75,16 +69,6 @@ impl Own {
     }
 
     fn shown(self) -> Value {
-        let named = |more: Value| {
-            json!({
-                "type": "object",
-                "properties": {
-                    "name": {"type": "string", "description": "The tool."},
-                    "arguments": {"type": "object", "description": "Its arguments."},
-                },
-                "required": more,
-            })
-        };
         let (description, parameters) = match self {
             Self::Finish => (
                 "End the run: the goal is reached, or cannot be reached. Call it once nothing is left to do.",
@@ -97,19 +81,17 @@ impl Own {
                     "required": ["reached", "summary"],
                 }),
             ),
-            Self::FindTools => (
-                "Search the tools by words of what they do. Returns their names, what they do and their arguments; call them with \
-                 call_tool.",
-                json!({
-                    "type": "object",
-                    "properties": {"query": {"type": "string", "description": "Words, such as `wave arm`."}},
-                    "required": ["query"],
-                }),
-            ),
-            Self::CallTool => ("Call a tool that find_tools has shown.", named(json!(["name"]))),
+            Self::FindTools => {
+                let (description, schema) = find_tools();
+                (description, Value::Object(schema))
+            }
+            Self::CallTool => {
+                let (description, schema) = call_tool();
+                (description, Value::Object(schema))
+            }
             Self::PreviewPlan => (
                 "Show what a call would do: its actions in waves, and what they hold. Runs nothing.",
-                named(json!(["name"])),
+                Value::Object(call_tool().1),
             ),
             Self::Stop(stop) => (stop.description(), Value::Object(StopTool::arguments())),
         };
@@ -153,6 +135,9 @@ impl Toolbelt {
             own.extend([Own::FindTools, Own::CallTool]);
             tools.clear();
         }
+        let tools_of_run: Vec<Arc<Registered>> =
+            registered.iter().map(|(_, tool)| Arc::clone(tool)).collect();
+        let finder = Finder::new(&tools_of_run, listing.guides());
         let mut targets: HashMap<String, Target> = registered
             .iter()
             .map(|(name, tool)| (name.clone(), Target::Tool(Arc::clone(tool))))
@@ -166,6 +151,7 @@ impl Toolbelt {
         Self {
             shown,
             targets,
+            finder,
             registered,
             agent_ends: listing.agent_ends().to_vec(),
             searched,
@@ -211,34 +197,17 @@ impl Toolbelt {
         (tool.effect == Effect::Read).then_some(tool)
     }
 
-    /// Returns the tools that match a query best.
-    pub(crate) fn find(&self, query: &str) -> Value {
-        let found: Vec<Value> = self
-            .ranked(query)
-            .into_iter()
-            .take(FOUND)
-            .map(|(name, tool)| {
-                json!({
-                    "name": name,
-                    "description": tool.description,
-                    "arguments": Value::Object((*tool.arguments).clone()),
-                })
-            })
-            .collect();
-        if found.is_empty() {
-            return json!({ "tools": [], "names_of_all": self.names() });
-        }
-        json!({ "tools": found })
+    /// Returns the answer to `find_tools`, with at most about `budget` bytes of JSON.
+    ///
+    /// # Errors
+    /// What is wrong with the arguments.
+    pub(crate) fn find(&self, arguments: &Object, budget: usize) -> Result<Value, String> {
+        self.finder.find(arguments, budget)
     }
 
     /// Returns the message for a name that no tool has.
     pub(crate) fn unknown(&self, name: &str) -> String {
-        let like: Vec<&str> = self
-            .ranked(name)
-            .into_iter()
-            .take(SUGGESTED)
-            .map(|(name, _)| name)
-            .collect();
+        let like = self.finder.like(name);
         let advice = match like.as_slice() {
             [] if self.searched => "search with find_tools".to_owned(),
             [] => "call a tool of the list".to_owned(),
@@ -246,30 +215,4 @@ impl Toolbelt {
         };
         format!("there is no tool '{name}'; {advice}")
     }
-
-    /// Ranks the tools by how many words of the query they have. A word in a tool's name counts three times.
-    fn ranked(&self, query: &str) -> Vec<(&str, &Arc<Registered>)> {
-        let words: Vec<String> = words(query);
-        let mut ranked: Vec<(usize, &str, &Arc<Registered>)> = self
-            .registered
-            .iter()
-            .filter_map(|(name, tool)| {
-                let (in_name, in_text) = (name.to_lowercase(), tool.description.to_lowercase());
-                let score: usize = words
-                    .iter()
-                    .map(|word| 3 * usize::from(in_name.contains(word)) + usize::from(in_text.contains(word)))
-                    .sum();
-                (score > 0).then_some((score, name.as_str(), tool))
-            })
-            .collect();
-        ranked.sort_by_key(|(score, _, _)| std::cmp::Reverse(*score));
-        ranked.into_iter().map(|(_, name, tool)| (name, tool)).collect()
-    }
-}
-
-fn words(text: &str) -> Vec<String> {
-    text.split(|c: char| !c.is_alphanumeric())
-        .filter(|word| word.len() > 2)
-        .map(str::to_lowercase)
-        .collect()
 }

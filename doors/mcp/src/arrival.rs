@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use door::StopTool;
+use door::find::CALL_TOOL;
 use ovos_toolbox_wire::Object;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -15,7 +16,7 @@ const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 pub(crate) const MODERN: &str = "2026-07-28";
 
 /// The requests that the door answers, and the params that each needs.
-const KNOWN: [(&str, &str); 9] = [
+const KNOWN: [(&str, &str); 11] = [
     (
         "initialize",
         "{\"protocolVersion\": text, \"capabilities\": object, \"clientInfo\": {\"name\": text, \"version\": text}}",
@@ -27,6 +28,8 @@ const KNOWN: [(&str, &str); 9] = [
     ("resources/list", "{\"cursor\": text}, or none"),
     ("resources/templates/list", "{\"cursor\": text}, or none"),
     ("resources/read", "{\"uri\": text}"),
+    ("skills/list", "{\"cursor\": text}, or none"),
+    ("skills/get", "{\"uri\": text}"),
     ("subscriptions/listen", "{\"notifications\": object}"),
 ];
 
@@ -49,6 +52,8 @@ pub(crate) enum Arrival {
 #[derive(Debug, PartialEq)]
 pub(crate) struct Stop {
     pub(crate) tool: StopTool,
+    /// The name in the request: that of the stop, or of the tool through which it was called.
+    pub(crate) called: &'static str,
     /// `None` in a notification, which has no answer.
     pub(crate) id: Option<Value>,
     /// The version of the protocol that the request names.
@@ -72,24 +77,49 @@ struct Named<'a> {
     name: Cow<'a, str>,
 }
 
-/// Reads one message. `stops` says whether a tool of a toolbox stops something: its arguments never prevent that.
-pub(crate) fn read(text: &[u8], stops: impl Fn(&str) -> bool) -> Arrival {
+/// A call of `call_tool`, as far as it says which tool is meant.
+#[derive(Deserialize)]
+struct Wrapped {
+    params: WrappedParams,
+}
+
+#[derive(Deserialize)]
+struct WrappedParams {
+    arguments: Value,
+}
+
+/// Returns the tool that a call of `call_tool` is for.
+fn inner(text: &[u8]) -> Option<String> {
+    let wrapped = serde_json::from_slice::<Wrapped>(text).ok()?;
+    let arguments = client::read_arguments(Some(&wrapped.params.arguments)).ok()?;
+    Some(arguments.get("name")?.as_str()?.trim().to_owned())
+}
+
+/// Reads one message. `stops` says whether a tool of a toolbox stops something: its arguments never prevent that. `searched`: the
+/// door has `call_tool`, whose calls are for another tool.
+pub(crate) fn read(text: &[u8], searched: bool, stops: impl Fn(&str) -> bool) -> Arrival {
     let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
     let head = serde_json::from_slice::<Head<'_>>(text).ok();
     let head = head.filter(|head| head.method == "tools/call");
     let whole = serde_json::from_slice::<Value>(text).ok();
     if let Some(head) = head {
-        let name = head.params.name.as_ref();
+        let called = head.params.name.as_ref();
+        let inner = (searched && called == CALL_TOOL).then(|| inner(text)).flatten();
+        let name = inner.as_deref().unwrap_or(called);
         if let Some(tool) = StopTool::named(name) {
             return Arrival::Stop(Stop {
                 tool,
+                called: if inner.is_some() { CALL_TOOL } else { tool.name() },
                 id: head.id,
                 version: whole.as_ref().and_then(version).map(str::to_owned),
             });
         }
         if let Some(id) = head.id.filter(|_| stops(name)) {
             return Arrival::Call {
-                message: stop_of_toolbox(id, name, whole),
+                message: match &inner {
+                    Some(name) => wrapped_stop(id, name, whole),
+                    None => stop_of_toolbox(id, name, whole),
+                },
                 stops: true,
             };
         }
@@ -166,6 +196,16 @@ fn stop_of_toolbox(id: Value, name: &str, whole: Option<Value>) -> Value {
         params.insert("_meta".to_owned(), meta.clone());
     }
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
+}
+
+/// Returns a call of `call_tool` for such a tool. It keeps its name, which the headers of a request over HTTP repeat.
+fn wrapped_stop(id: Value, name: &str, whole: Option<Value>) -> Value {
+    let pointer = "/params/arguments/arguments";
+    let given = whole.as_ref().and_then(|whole| whole.pointer(pointer));
+    let given = arguments(given).unwrap_or_default();
+    let mut message = stop_of_toolbox(id, CALL_TOOL, whole);
+    message["params"]["arguments"] = json!({"name": name, "arguments": given});
+    message
 }
 
 /// Mends what clients are known to send: an empty list or text where an object may be left out, and arguments as text.
@@ -246,7 +286,7 @@ mod tests {
     use super::*;
 
     fn of(message: &Value) -> Arrival {
-        read(message.to_string().as_bytes(), |name| name == "arm__halt")
+        read(message.to_string().as_bytes(), false, |name| name == "arm__halt")
     }
 
     fn call(name: &str, rest: &str) -> String {
@@ -283,21 +323,51 @@ mod tests {
                 let text = call(tool.name(), rest);
                 let stop = Stop {
                     tool,
+                    called: tool.name(),
                     id: Some(json!(7)),
                     version: None,
                 };
-                assert_eq!(read(text.as_bytes(), |_| false), Arrival::Stop(stop), "{text}");
+                assert_eq!(
+                    read(text.as_bytes(), false, |_| false),
+                    Arrival::Stop(stop),
+                    "{text}"
+                );
             }
             let text = call("arm__halt", rest);
-            let Arrival::Call { message: call, .. } = read(text.as_bytes(), |name| name == "arm__halt")
+            let Arrival::Call { message: call, .. } =
+                read(text.as_bytes(), false, |name| name == "arm__halt")
             else {
                 panic!("{text}")
             };
             assert!(call["params"]["arguments"].is_object(), "{call}");
         }
+        for (arguments, found) in [
+            (r#"{"name":"emergency_stop"}"#, true),
+            (r#"{"name":" stop_moving ","arguments":[]}"#, true),
+            (r#""{\"name\":\"stop_moving\"}""#, true),
+            (r#"{"name":"wave","arguments":{"name":"stop_moving"}}"#, false),
+            ("[]", false),
+        ] {
+            let text = call(CALL_TOOL, &format!(r#","arguments":{arguments}"#));
+            let is_stop = |searched| matches!(read(text.as_bytes(), searched, |_| false), Arrival::Stop(_));
+            assert_eq!((is_stop(true), is_stop(false)), (found, false), "{text}");
+        }
+        let text = call(
+            CALL_TOOL,
+            r#","arguments":{"name":"arm__halt","arguments":"now"},"_meta":{}"#,
+        );
+        let Arrival::Call { message, stops } = read(text.as_bytes(), true, |name| name == "arm__halt") else {
+            panic!("{text}")
+        };
+        assert!(stops, "{message}");
+        assert_eq!(message["params"]["name"], CALL_TOOL);
+        assert_eq!(
+            message["params"]["arguments"],
+            json!({"name": "arm__halt", "arguments": {}})
+        );
         let begun = br#"{"id":7,"method":"tools/call","params":{"name":"emergency_stop","arguments":""#;
         let not_utf8 = [&begun[..], b"\xff\"}}"].concat();
-        assert!(matches!(read(&not_utf8, |_| false), Arrival::Stop(_)));
+        assert!(matches!(read(&not_utf8, false, |_| false), Arrival::Stop(_)));
     }
 
     #[test]
@@ -306,7 +376,7 @@ mod tests {
             "stop_moving",
             r#","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}"#,
         );
-        let Arrival::Stop(stop) = read(text.as_bytes(), |_| false) else {
+        let Arrival::Stop(stop) = read(text.as_bytes(), false, |_| false) else {
             panic!("{text}")
         };
         assert_eq!(stop.version.as_deref(), Some(MODERN));
@@ -394,15 +464,15 @@ mod tests {
         ] {
             assert_eq!(of(&message), Arrival::Other(expected));
         }
-        assert_eq!(read(b"hello", |_| false), Arrival::Unreadable);
-        assert_eq!(read(b"\xff", |_| false), Arrival::Unreadable);
+        assert_eq!(read(b"hello", false, |_| false), Arrival::Unreadable);
+        assert_eq!(read(b"\xff", false, |_| false), Arrival::Unreadable);
     }
 
     #[test]
     fn the_messages_of_a_batch_are_read_one_by_one() {
         let batch = format!(" [{}, 5]", call("emergency_stop", ""));
         let parts = parts(batch.as_bytes());
-        assert!(matches!(read(&parts[0], |_| false), Arrival::Stop(_)));
-        assert_eq!(read(&parts[1], |_| false), Arrival::Other(json!(5)));
+        assert!(matches!(read(&parts[0], false, |_| false), Arrival::Stop(_)));
+        assert_eq!(read(&parts[1], false, |_| false), Arrival::Other(json!(5)));
     }
 }

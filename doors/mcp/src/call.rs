@@ -193,6 +193,7 @@ mod tests {
             toolbox_id: "arm".to_owned(),
             name: "wave".to_owned(),
             effect: Effect::Motion,
+            category: None,
             description: String::new(),
             output: None,
             agent_end: Vec::new(),

@@ -349,7 +349,7 @@ impl Gate {
     /// Reads the message of a body, and carries out the stops in it.
     fn read(&self, body: &[u8], is_modern: bool) -> Reading {
         let listing = self.door.link.listing();
-        let read = |text: &[u8]| arrival::read(text, |name| listing.stops(name));
+        let read = |text: &[u8]| arrival::read(text, self.door.config.find_tools, |name| listing.stops(name));
         let parts = arrival::parts(body);
         if let [part] = &*parts
             && let Cow::Borrowed(text) = part
@@ -431,7 +431,7 @@ impl Stops {
             return None;
         };
         let says = |name: &str, expected: &str| headers.get(name).is_some_and(|value| value == expected);
-        if says("mcp-method", "tools/call") && says("mcp-name", stop.tool.name()) {
+        if says("mcp-method", "tools/call") && says("mcp-name", stop.called) {
             return None;
         }
         let id = stop.id.clone().unwrap_or_default();

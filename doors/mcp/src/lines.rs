@@ -120,7 +120,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Reading<W> {
         }
         let arrival = {
             let listing = self.door.link.listing();
-            arrival::read(text, |name| listing.stops(name))
+            arrival::read(text, self.door.config.find_tools, |name| listing.stops(name))
         };
         match arrival {
             Arrival::Stop(stop) => {

@@ -3,11 +3,15 @@
 use std::sync::Arc;
 
 use config::McpDoor;
+use door::find::{CALL_TOOL, FIND_TOOLS};
 use door::{Listing, Registered, StopTool};
 use ovos_toolbox_wire::Effect;
 use rmcp::model::{Tool, ToolAnnotations};
 
-use crate::run_tool;
+use crate::{found, run_tool};
+
+/// How many tools some hosts take of all their servers together.
+const MOST_TOOLS: usize = 128;
 
 /// How many of the largest tools a warning names.
 const LARGEST: usize = 5;
@@ -19,6 +23,10 @@ pub(crate) enum Owner {
     Door(StopTool),
     /// The tool is `run_steps` of the door.
     Steps,
+    /// The tool is `find_tools` of the door.
+    Find,
+    /// The tool is `call_tool` of the door, which stands for another tool.
+    Call,
     /// The tool belongs to a toolbox.
     Toolbox(Arc<Registered>),
 }
@@ -31,13 +39,21 @@ pub(crate) fn owner(listing: &Listing, config: &McpDoor, name: &str) -> Option<O
     if config.run_steps && name == run_tool::NAME {
         return Some(Owner::Steps);
     }
-    Some(Owner::Toolbox(Arc::clone(listing.tool(name)?)))
+    match name {
+        FIND_TOOLS if config.find_tools => Some(Owner::Find),
+        CALL_TOOL if config.find_tools => Some(Owner::Call),
+        _ => Some(Owner::Toolbox(Arc::clone(listing.tool(name)?))),
+    }
 }
 
-/// Returns all tools, the door's own first.
+/// Returns the tools that are listed, the door's own first.
 pub(crate) fn tools(listing: &Listing, config: &McpDoor) -> Vec<Tool> {
     let own = StopTool::ALL.into_iter().map(Owner::Door);
     let own = own.chain(config.run_steps.then_some(Owner::Steps));
+    if config.find_tools {
+        let own = own.chain([Owner::Find, Owner::Call]);
+        return own.map(|owner| shown(&owner, config)).collect();
+    }
     let theirs = listing.tools().iter().cloned().map(Owner::Toolbox);
     own.chain(theirs).map(|owner| shown(&owner, config)).collect()
 }
@@ -49,6 +65,8 @@ pub(crate) fn shown(owner: &Owner, config: &McpDoor) -> Tool {
             .with_annotations(annotations(Effect::Stop)),
         // It may do what the most dangerous of its steps does.
         Owner::Steps => run_tool::definition().with_annotations(annotations(Effect::Motion)),
+        Owner::Find => found::find_tools().with_annotations(annotations(Effect::Read)),
+        Owner::Call => found::call_tool().with_annotations(annotations(Effect::Motion)),
         Owner::Toolbox(registered) => {
             let mut tool = Tool::new(
                 registered.exported.clone(),
@@ -67,7 +85,7 @@ pub(crate) fn shown(owner: &Owner, config: &McpDoor) -> Tool {
     }
 }
 
-/// Returns the warning for a list that is larger than `warn_list_bytes`: its size, and the largest tools.
+/// Returns the warning for a list that is larger than `warn_list_bytes`, or longer than hosts take: its size, and the largest tools.
 pub(crate) fn too_large(tools: &[Tool], config: &McpDoor) -> Option<String> {
     let limit = config.warn_list_bytes;
     let size = |tool: &Tool| serde_json::to_vec(tool).map_or(0, |text| text.len());
@@ -76,9 +94,13 @@ pub(crate) fn too_large(tools: &[Tool], config: &McpDoor) -> Option<String> {
         .map(|tool| (size(tool), tool.name.as_ref()))
         .collect();
     let total: usize = sizes.iter().map(|(size, _)| size).sum();
-    if total <= limit {
-        return None;
-    }
+    let over = match (total > limit, sizes.len() > MOST_TOOLS) {
+        (true, _) => format!("has {total} bytes, more than warn_list_bytes ({limit})"),
+        (false, true) => {
+            format!("has {total} bytes and more than the {MOST_TOOLS} tools that some hosts take")
+        }
+        (false, false) => return None,
+    };
     sizes.sort_unstable_by(|a, b| b.cmp(a));
     let largest: Vec<String> = sizes
         .iter()
@@ -86,8 +108,8 @@ pub(crate) fn too_large(tools: &[Tool], config: &McpDoor) -> Option<String> {
         .map(|(size, name)| format!("{name} ({size})"))
         .collect();
     Some(format!(
-        "the list of {} tools has {total} bytes, more than warn_list_bytes ({limit}); the largest are {}; leave some \
-         out with service.doors.mcp.tools, toolboxes or effects",
+        "the list of {} tools {over}; the largest are {}; leave some out with service.doors.mcp.tools, toolboxes or effects, \
+         or set service.doors.mcp.find_tools, with which clients search the tools",
         sizes.len(),
         largest.join(", ")
     ))
@@ -148,6 +170,7 @@ mod tests {
             toolset: Toolset::default(),
             output_schemas: false,
             run_steps: false,
+            find_tools: false,
             warn_list_bytes: 1024,
             result_bytes: 1024,
             http_hosts: Vec::new(),
@@ -221,6 +244,53 @@ mod tests {
         assert_eq!(owner(&listing, &door(), "run_steps"), None);
         let shown = &tools[2];
         assert_eq!(hints(shown), (Some(false), Some(true), Some(false)));
+    }
+
+    #[test]
+    fn where_tools_are_searched_the_list_has_the_tools_of_the_door_alone() {
+        let listed = [
+            entry("arm", "wave", Effect::Motion),
+            entry("arm", "find_tools", Effect::Read),
+        ];
+        let exported = json!([exported("wave", None), exported("find_tools", None)]);
+        let own = [run_tool::NAME, FIND_TOOLS, CALL_TOOL];
+        let listing = Listing::new(&listed, &exported, &Toolset::default(), &own).expect("the answers fit");
+        let config = McpDoor {
+            find_tools: true,
+            ..door()
+        };
+        let tools = tools(&listing, &config);
+        assert_eq!(
+            names(&tools),
+            ["emergency_stop", "stop_moving", FIND_TOOLS, CALL_TOOL]
+        );
+        assert_eq!(hints(&tools[2]).0, Some(true));
+        assert_eq!(hints(&tools[3]), (Some(false), Some(true), Some(false)));
+        assert_eq!(owner(&listing, &config, FIND_TOOLS), Some(Owner::Find));
+        let named = |name| matches!(owner(&listing, &config, name), Some(Owner::Toolbox(_)));
+        assert!(
+            named("wave") && named("arm__find_tools"),
+            "what is not listed can be called"
+        );
+    }
+
+    #[test]
+    fn a_list_that_is_too_long_for_a_host_says_how_to_search_it() {
+        let names: Vec<String> = (0..MOST_TOOLS).map(|number| format!("tool_{number}")).collect();
+        let listed: Vec<ToolEntry> = names
+            .iter()
+            .map(|name| entry("many", name, Effect::Read))
+            .collect();
+        let exported = names.iter().map(|name| exported(name, None)).collect();
+        let config = McpDoor {
+            warn_list_bytes: 1 << 20,
+            ..door()
+        };
+        let said = too_large(&tools(&listing(&listed, &exported), &config), &config).expect("a warning");
+        assert!(
+            said.contains("the list of 130 tools") && said.contains("service.doors.mcp.find_tools"),
+            "{said}"
+        );
     }
 
     #[test]

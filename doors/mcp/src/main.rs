@@ -10,6 +10,7 @@ mod beginning;
 mod call;
 mod confirm;
 mod content;
+mod found;
 mod hosts;
 mod http;
 mod lines;
@@ -25,6 +26,7 @@ mod run_tool;
 mod server;
 mod sessions;
 mod shared;
+mod skills;
 mod stdio;
 mod token;
 
@@ -35,6 +37,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
+use door::find::{CALL_TOOL, FIND_TOOLS};
 use door::program::{self, Joined, Options, ProgramError, block_on, failed};
 use rmcp::service::ServerInitializeError;
 
@@ -163,7 +166,12 @@ async fn run(arguments: &Arguments) -> Result<(), DoorError> {
         return Ok(());
     };
     let wanted = &config.doors.mcp;
-    let own: &[&str] = if wanted.run_steps { &[run_tool::NAME] } else { &[] };
+    let own: &[&str] = match (wanted.run_steps, wanted.find_tools) {
+        (true, true) => &[run_tool::NAME, FIND_TOOLS, CALL_TOOL],
+        (true, false) => &[run_tool::NAME],
+        (false, true) => &[FIND_TOOLS, CALL_TOOL],
+        (false, false) => &[],
+    };
     let door = Door::new(joined.door("mcp", &wanted.toolset, own), &config);
     door.link.refreshed().await;
     door.link.tasks.spawn({

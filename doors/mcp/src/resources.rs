@@ -12,6 +12,7 @@ use url::Url;
 
 use crate::listing::Owner;
 use crate::shared::Door;
+use crate::skills;
 
 const STATUS: &str = "ovos-tools://status";
 const MARKDOWN: &str = "text/markdown";
@@ -62,6 +63,10 @@ pub(crate) async fn read(door: &Door, uri: &str) -> Result<ResourceContents, Err
     if let Some(result) = door.results.of(uri) {
         return Ok(ResourceContents::text(&*result, uri).with_mime_type(JSON));
     }
+    if uri.starts_with("skill:") {
+        let page = skills::page(&*door.link.refreshed().await, uri).ok_or_else(|| unknown(uri))?;
+        return Ok(ResourceContents::text(page, uri).with_mime_type(MARKDOWN));
+    }
     let client = &door.link.client;
     let Some(name) = name(uri)? else {
         return Err(unknown(uri));
@@ -108,7 +113,7 @@ pub(crate) async fn read(door: &Door, uri: &str) -> Result<ResourceContents, Err
     Ok(ResourceContents::text(text, uri).with_mime_type(kind))
 }
 
-fn unknown(uri: &str) -> ErrorData {
+pub(crate) fn unknown(uri: &str) -> ErrorData {
     let text =
         format!("Unknown resource: {uri}; resources/list and resources/templates/list name what there is");
     ErrorData::resource_not_found(text, Some(serde_json::json!({"uri": uri})))

@@ -39,6 +39,7 @@ pub(crate) async fn run(
         toolbox_id: String::new(),
         name: NAME.to_owned(),
         effect: Effect::Write,
+        category: None,
         description: String::new(),
         arguments: Arc::new(run_tool::arguments()),
         output: None,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use config::{Config, McpDoor};
-use door::Listing;
+use door::{Finder, Listing};
 use parking_lot::Mutex;
 use rmcp::model::Tool;
 
@@ -21,6 +21,8 @@ pub(crate) struct Door {
     pub(crate) results: Results,
     /// The tools as clients see them, of this list.
     shown: Mutex<(Arc<Listing>, Arc<Vec<Tool>>)>,
+    /// What searches the tools, of this list.
+    finder: Mutex<Option<(Arc<Listing>, Arc<Finder>)>>,
 }
 
 impl Door {
@@ -31,6 +33,7 @@ impl Door {
             content: content::Folder::new(config.service.answered_content_dir()),
             results: Results::default(),
             shown: Mutex::default(),
+            finder: Mutex::default(),
         })
     }
 
@@ -57,6 +60,23 @@ impl Door {
             );
         }
         Arc::clone(&shown.1)
+    }
+
+    /// Returns what searches the tools as they are now.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub(crate) async fn finder(&self) -> Arc<Finder> {
+        let listing = self.link.refreshed().await;
+        let mut kept = self.finder.lock();
+        match &*kept {
+            Some((of, finder)) if Arc::ptr_eq(of, &listing) => Arc::clone(finder),
+            _ => {
+                let finder = Arc::new(Finder::new(listing.tools(), listing.guides()));
+                *kept = Some((listing, Arc::clone(&finder)));
+                finder
+            }
+        }
     }
 
     /// Keeps the list up to date until the door closes, and warns if it is large.

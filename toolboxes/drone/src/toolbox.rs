@@ -71,6 +71,7 @@ impl Toolbox for Drone {
             exclusive: true,
             simulated_by_default: true,
             subscribes: vec![SCENE.to_string()],
+            guide: include_str!("../GUIDE.md").to_string(),
             ..manifest!("drone")
         }
     }

@@ -60,6 +60,7 @@ impl Toolbox for Gstreamer {
             exclusive: true,
             // A pipeline outlives the call that started it, so only a message can end it.
             subscribes: vec!["ovos.stop".to_owned(), "mycroft.stop".to_owned()],
+            guide: include_str!("../GUIDE.md").to_string(),
             ..manifest!("gstreamer")
         }
     }

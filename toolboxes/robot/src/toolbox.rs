@@ -35,6 +35,7 @@ impl Toolbox for Robots {
             exclusive: true,
             simulated_by_default: true,
             requests: vec![recognition::TOPIC.to_string()],
+            guide: include_str!("../GUIDE.md").to_string(),
             ..manifest!("robot")
         }
     }

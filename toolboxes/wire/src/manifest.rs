@@ -15,6 +15,10 @@ pub struct Manifest {
     /// What it is for.
     #[serde(default)]
     pub description: String,
+    /// Its guide for models, in Markdown: what the toolbox is for, its units and conventions, how its tools go together, what
+    /// limits and stops them. Doors show it as a page; without one they make a page of the tools.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub guide: String,
     /// SPDX expression.
     #[serde(default)]
     pub licence: String,

@@ -203,7 +203,15 @@ pub struct ResumeRequest {
     pub stop_id: String,
 }
 
-/// A request without keys: `ovos.tools.status`, the status topics.
+/// `ovos.tools.status`.
+#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
+pub struct StatusRequest {
+    /// Asks for the guide of each toolbox.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub guides: bool,
+}
+
+/// A request without keys: the status topics.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct EmptyRequest {}
 

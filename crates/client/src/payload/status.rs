@@ -122,6 +122,12 @@ pub struct ToolboxStatus {
     pub generation: u64,
     /// What its manifest says.
     pub version: String,
+    /// What it is for, by its manifest.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// Its guide for models, in Markdown, where the request says `"guides": true` and its manifest has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub guide: Option<String>,
     /// Where it was found.
     pub path: String,
     /// SHA-256 of the file.

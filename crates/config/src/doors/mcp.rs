@@ -19,6 +19,8 @@ pub struct McpDoor {
     pub output_schemas: bool,
     /// Whether clients see the tool `run_steps`, which runs several tools of the list in one call.
     pub run_steps: bool,
+    /// Whether clients see `find_tools`, `call_tool` and the stops instead of the list of tools, which is long for a model.
+    pub find_tools: bool,
     /// The size of the list of tools, in bytes of JSON, above which the door warns and names the largest tools.
     #[serde(with = "Whole::<1024, 16_777_216>")]
     pub warn_list_bytes: usize,
@@ -47,6 +49,7 @@ impl McpDoor {
             toolset: Toolset::default(),
             output_schemas: false,
             run_steps: false,
+            find_tools: false,
             warn_list_bytes: 64 << 10,
             result_bytes: 32 << 10,
             http_hosts: Vec::new(),

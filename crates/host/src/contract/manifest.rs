@@ -25,7 +25,7 @@ pub(crate) fn read(json: &str) -> Result<Manifest, Vec<String>> {
             "`id` is {id}; expected 1 to 64 of a-z, 0-9, _ and - (`service` and `all` are reserved)"
         )),
     }
-    for key in ["version", "description", "licence"] {
+    for key in ["version", "description", "guide", "licence"] {
         if object.get(key).is_some_and(|v| !v.is_string()) {
             wrong.push(format!("`{key}` is not a string"));
         }

@@ -1,5 +1,6 @@
 //! Calls of the agent's own tools, and of all tools that stop something.
 
+use door::find::FIND_TOOLS;
 use door::{Answer, StopTool, stop};
 use ovos_toolbox_wire::Object;
 use serde_json::{Value, json};
@@ -114,11 +115,15 @@ impl Run<'_> {
                 })
             }
             Own::FindTools => {
-                self.used.call("find_tools", &Value::Object(arguments.clone()));
-                let found = self.belt.find(text("query"));
-                line.status = Status::Completed;
-                line.observation = json!(found.to_string());
-                self.used.came(false);
+                self.used.call(FIND_TOOLS, &Value::Object(arguments.clone()));
+                match self.belt.find(arguments, self.hands.settings.door.result_bytes) {
+                    Ok(found) => {
+                        line.status = Status::Completed;
+                        line.observation = json!(found.to_string());
+                        self.used.came(false);
+                    }
+                    Err(why) => self.refuse(line, &format!("ValueError: {why}")),
+                }
                 None
             }
             Own::PreviewPlan => {

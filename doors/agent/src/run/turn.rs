@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use client::payload::PlanResponse;
 use door::Registered;
+use door::find::CallTool;
 use futures_util::future::join_all;
 use ovos_toolbox_wire::{Effect, Object};
 use serde_json::{Value, json};
 
 use super::Run;
 use crate::act::{Came, planned, waves};
-use crate::answer::{self, Answer, Asked};
+use crate::answer::{Answer, Asked};
 use crate::batch::{Claim, batches};
 use crate::budget::{Charge, Used, Verdict};
 use crate::end::{End, Spent};
@@ -179,18 +180,11 @@ impl Run<'_> {
         if !matches!(self.belt.target(&asked.name), Some(Target::Own(Own::CallTool))) {
             return Ok((asked.name.clone(), arguments));
         }
-        let name = arguments.get("name").and_then(Value::as_str);
-        let name = name.ok_or("call_tool needs the name of a tool")?;
-        if matches!(self.belt.target(name), Some(Target::Own(_))) {
+        let CallTool { name, arguments } = CallTool::read(&arguments)?;
+        if matches!(self.belt.target(&name), Some(Target::Own(_))) {
             return Err(format!("{name} is called by its own name, without call_tool"));
         }
-        let inner = match arguments.get("arguments") {
-            None | Some(Value::Null) => Object::new(),
-            Some(Value::Object(object)) => object.clone(),
-            Some(Value::String(text)) => answer::of_text(text)?,
-            Some(other) => return Err(format!("arguments: expected an object, found {other}")),
-        };
-        Ok((name.to_owned(), inner))
+        Ok((name, arguments))
     }
 
     pub(super) fn refuse(&mut self, line: &mut record::Call, why: &str) {
