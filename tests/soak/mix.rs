@@ -130,7 +130,7 @@ impl Stage {
             self.client.ask("ovos.tools.reload", &json!({}));
             let status = self.client.ask("ovos.tools.status", &json!({}));
             let toolboxes = status["toolboxes"].as_array().expect("a list of toolboxes");
-            if toolboxes.len() == CRASHING.len() + 2
+            if toolboxes.len() == CRASHING.len() + 1
                 && toolboxes.iter().all(|toolbox| toolbox["state"] == "ready")
             {
                 return;

@@ -165,6 +165,7 @@ mod tests {
             name: "search".to_owned(),
             toolbox_id: "media".to_owned(),
             effect: Effect::Read,
+            category: None,
             description: String::new(),
             arguments: Arc::new(arguments.as_object().cloned().unwrap_or_default()),
             output: None,
