@@ -93,15 +93,14 @@ pub(crate) fn too_large(tools: &[Tool], config: &McpDoor) -> Option<String> {
     ))
 }
 
-/// Describes the effect of a tool to clients. The protocol says that clients must not rely on it, but they do.
+/// Describes the effect of a tool to clients. The protocol says that clients must not rely on it, but they do. What the protocol
+/// takes for granted is left out, but that a tool is destructive.
 fn annotations(effect: Effect) -> ToolAnnotations {
     let said = ToolAnnotations::new();
     match effect {
         Effect::Read => said.read_only(true).open_world(false),
-        Effect::Write | Effect::Motion | Effect::Resume => {
-            said.read_only(false).destructive(true).idempotent(false)
-        }
-        Effect::Safe | Effect::Stop => said.read_only(false).destructive(false).idempotent(true),
+        Effect::Write | Effect::Motion | Effect::Resume => said.destructive(true),
+        Effect::Safe | Effect::Stop => said.destructive(false).idempotent(true),
     }
 }
 
@@ -123,6 +122,7 @@ mod tests {
             meta: Some(ToolMeta {
                 category: None,
                 effect,
+                audience: ovos_toolbox_wire::Audience::Model,
                 timeout_ms: None,
                 subsystems: None,
                 agent_end: Vec::new(),
@@ -184,7 +184,7 @@ mod tests {
         let wave = &tools[2];
         assert_eq!(wave.title.as_deref(), Some("wave"));
         assert_eq!(wave.output_schema, None);
-        assert_eq!(hints(wave), (Some(false), Some(true), Some(false)));
+        assert_eq!(hints(wave), (None, Some(true), None));
         for tool in &tools {
             let owner = owner(&listing, &config, &tool.name).expect("an owner");
             assert_eq!(shown(&owner, &config), *tool);
