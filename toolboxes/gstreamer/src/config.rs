@@ -61,16 +61,16 @@ pub struct Autostart {
     pub restart: Restart,
 }
 
-/// When a pipeline is started again.
+/// When a pipeline is started again: never, when it has failed (later each time), or also when it has come to its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Restart {
     /// Never.
     #[default]
     Never,
-    /// When it has failed, later each time.
+    /// On failure.
     OnFailure,
-    /// Also when it has come to its end.
+    /// Always.
     Always,
 }
 
