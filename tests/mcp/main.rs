@@ -25,6 +25,7 @@ mod door;
 #[allow(dead_code, reason = "each test program uses its part")]
 mod figures;
 mod gate;
+mod list_size;
 mod order;
 mod run;
 mod sessions;

@@ -37,7 +37,7 @@ pub(crate) struct GpsArgs {
     lon: f64,
     /// Metres above home.
     alt_m: f64,
-    /// Compass degrees, 90 is east; kept when missing.
+    /// Compass degrees: 0 is north, 90 east (clockwise). Kept when missing.
     #[serde(default)]
     yaw_deg: Option<f64>,
 }
@@ -51,7 +51,7 @@ pub(crate) struct LocalArgs {
     east_m: f64,
     /// Metres down: -5 is 5 m up.
     down_m: f64,
-    /// Compass degrees, 90 is east; kept when missing.
+    /// Compass degrees: 0 is north, 90 east (clockwise). Kept when missing.
     #[serde(default)]
     yaw_deg: Option<f64>,
 }

@@ -22,7 +22,7 @@ struct EncoderArguments {
     /// Which codec.
     #[serde(default)]
     encoder: Codec,
-    /// Video or audio.
+    /// What they encode.
     #[serde(default = "video")]
     media: Media,
 }
