@@ -64,7 +64,10 @@ pub struct Autostart {
 /// When a pipeline is started again: never, when it has failed (later each time), or also when it has come to its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-#[allow(missing_docs, reason = "models read the docs of variants; the enum's say what they mean")]
+#[allow(
+    missing_docs,
+    reason = "models read the docs of variants; the enum's say what they mean"
+)]
 pub enum Restart {
     #[default]
     Never,
