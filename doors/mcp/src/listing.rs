@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(owner(&listing, &config, "run_steps"), Some(Owner::Steps));
         assert_eq!(owner(&listing, &door(), "run_steps"), None);
         let shown = &tools[2];
-        assert_eq!(hints(shown), (Some(false), Some(true), Some(false)));
+        assert_eq!(hints(shown), (None, Some(true), None));
     }
 
     #[test]
