@@ -8,7 +8,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use ovos_toolbox_wire::{Effect, ToolDefinition};
+use ovos_toolbox_wire::{Audience, Effect, Object, ToolDefinition};
 use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -90,6 +90,8 @@ impl Tool {
             description: String::new(),
             category: None,
             effect: Effect::Stop,
+            audience: Audience::Model,
+            for_models: Object::new(),
             timeout_ms: None,
             agent_end: Vec::new(),
             validates: false,

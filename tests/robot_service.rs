@@ -160,7 +160,11 @@ const STOPPED_AT: f64 = 20.0;
 #[test]
 fn a_stop_before_a_call_keeps_it_from_moving() {
     let mut scene = RobotScene::new(&json!({ "time_scale": STOPPED_AT }));
-    for (tool, args) in victims() {
+    let hazard = (
+        "alert_hazard",
+        json!({ "hazard_type": "fire", "bearing_degrees": 40 }),
+    );
+    for (tool, args) in victims().into_iter().chain([hazard]) {
         let stop_id = scene.stop();
         let before = moves(&scene.trace());
         let answer = invoke(&mut scene.client, tool, &args);
@@ -169,40 +173,6 @@ fn a_stop_before_a_call_keeps_it_from_moving() {
         assert_eq!(moves(&scene.trace()), before, "{tool} moved while stopped");
         scene.resume(&stop_id);
     }
-}
-
-#[test]
-fn safe_tools_work_while_stopped_and_move_nothing() {
-    let mut scene = RobotScene::new(&json!({ "time_scale": STOPPED_AT }));
-    let stop_id = scene.stop();
-    for (process, restarts) in [
-        ("the process that was stopped", 0),
-        ("one that began after the stop", 1),
-    ] {
-        if restarts > 0 {
-            let robot = toolbox(&mut scene.client, "robot");
-            signal(&robot, Signal::KILL);
-            toolbox_until(&mut scene.client, "robot", "restart", |robot| {
-                robot["restarts"] == restarts && robot["state"] == "ready"
-            });
-        }
-        let before = moves(&scene.trace());
-        let answer = invoke(
-            &mut scene.client,
-            "alert_hazard",
-            &json!({ "hazard_type": "fire", "direction_degrees": 40 }),
-        );
-        assert_eq!(
-            answer["result"]["data"]["speak"], "Warning! There is a fire on my right.",
-            "{process}: {answer:#}"
-        );
-        assert_eq!(
-            moves(&scene.trace()),
-            before,
-            "{process} looked and pointed while stopped"
-        );
-    }
-    scene.resume(&stop_id);
 }
 
 #[test]

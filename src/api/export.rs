@@ -52,14 +52,21 @@ impl Api {
                     && toolbox_id.as_ref().is_none_or(|id| tool.toolbox_id == *id)
                     && named(tool)
             });
-            let tools = page.tools.iter();
-            let tools: Vec<ExportTool<'_>> = tools
-                .map(|(tool, exported_name)| ExportTool {
+            let shown: Vec<_> = page
+                .tools
+                .iter()
+                .map(|(tool, _)| tool.compiled.definition.shown_arguments())
+                .collect();
+            let tools: Vec<ExportTool<'_>> = page
+                .tools
+                .iter()
+                .zip(&shown)
+                .map(|((tool, exported_name), argument_schema)| ExportTool {
                     exported_name,
                     toolbox_id: &tool.toolbox_id,
                     name: tool.name(),
                     description: &tool.compiled.definition.description,
-                    argument_schema: &tool.compiled.definition.argument_schema,
+                    argument_schema,
                     output_schema: output_schema(format, tool),
                     read_only: tool.effect() == Effect::Read,
                     destructive: tool.effect() != Effect::Read,

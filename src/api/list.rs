@@ -46,6 +46,7 @@ impl Serialize for Detailed {
             meta: ToolMeta {
                 category: definition.category.clone(),
                 effect: definition.effect,
+                audience: definition.audience,
                 timeout_ms: definition.timeout_ms,
                 subsystems: (definition.effect == Effect::Read).then(Vec::new),
                 agent_end: definition.agent_end.clone(),

@@ -220,7 +220,7 @@ fn part(found: &Inspection, paint: Paint) -> String {
         let rows = found.tools.iter().map(|tool| {
             vec![
                 tool.name.as_str().into(),
-                tool.effect.as_str().into(),
+                super::list::effect_shown(tool.effect, tool.audience).into(),
                 schema::summary(&tool.argument_schema).into(),
                 first_line(&tool.description).into(),
             ]

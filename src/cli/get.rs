@@ -46,7 +46,7 @@ fn render(tool: &ToolEntry, paint: Paint) -> String {
         plain(&tool.toolbox_id)
     )];
     if let Some(meta) = &tool.meta {
-        facts.push(meta.effect.to_string());
+        facts.push(super::list::effect_shown(meta.effect, meta.audience));
         facts.extend(meta.category.clone());
         facts.extend(meta.timeout_ms.map(|ms| format!("at most {}", milliseconds(ms))));
         if let Some(names) = meta.subsystems.as_ref().filter(|names| !names.is_empty()) {

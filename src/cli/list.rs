@@ -9,7 +9,7 @@ use super::paint::{Paint, Tone, count, first_line};
 use super::schema;
 use client::payload::{ListRequest, ToolEntry};
 use client::topic;
-use ovos_toolbox_wire::Effect;
+use ovos_toolbox_wire::{Audience, Effect};
 
 /// Arguments of `list`.
 #[derive(Debug, Args)]
@@ -124,6 +124,14 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     context.output.result(&answer.data, |paint| render(&tools, paint))
 }
 
+/// The effect of a tool, and whether models do without the tool.
+pub(super) fn effect_shown(effect: Effect, audience: Audience) -> String {
+    match audience {
+        Audience::Model => effect.to_string(),
+        Audience::Person => format!("{effect}, {}", audience.as_str()),
+    }
+}
+
 fn render(tools: &[ToolEntry], paint: Paint) -> String {
     if tools.is_empty() {
         return "no tools: put plugins into a plugins folder (`ovos-tools config` shows plugins_dir), then \
@@ -136,7 +144,10 @@ fn render(tools: &[ToolEntry], paint: Paint) -> String {
     let groups = ids.into_iter().map(|id| {
         let tools: Vec<&ToolEntry> = tools.iter().filter(|tool| tool.toolbox_id == id).collect();
         let rows = tools.iter().map(|tool| {
-            let effect = tool.meta.as_ref().map_or("-", |meta| meta.effect.as_str());
+            let effect = tool
+                .meta
+                .as_ref()
+                .map_or_else(|| "-".to_owned(), |meta| effect_shown(meta.effect, meta.audience));
             vec![
                 tool.name.as_str().into(),
                 effect.into(),

@@ -70,10 +70,10 @@ pub fn built_in(operator_tools: bool) -> Vec<Rule> {
     let resume = [Effect::Resume];
     let hardware = Some(Backend::Hardware);
     let unsure = "it may change or move what is no simulator";
-    let operators =
-        "an emergency stop is lifted by an operator: `ovos-tools resume` on the machine of the service";
-    let of_bus = "a bus client lifts a stop of simulators only; use `ovos-tools resume` on the machine of the service, or set \
-                  service.operator_tools to true";
+    let operators = "an emergency stop is lifted by an operator: `ovos-tools resume TOOLBOX STOP_ID` on the machine of the service \
+                     (`ovos-tools status` shows both)";
+    let of_bus = "a bus client lifts a stop of simulators only; use `ovos-tools resume TOOLBOX STOP_ID` on the machine of the service, or \
+                  set service.operator_tools to true";
     let mut rules = vec![
         rule(door, &[Effect::Read, Effect::Safe], None, Decide::Allow, None),
         rule(door, &changes, Some(Backend::Simulated), Decide::Allow, None),

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, pending, ready};
-use ovos_toolbox_wire::{Completion, Effect, Failure, Object, Progress, Start, ToolDefinition};
+use ovos_toolbox_wire::{Audience, Completion, Effect, Failure, Object, Progress, Start, ToolDefinition};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -131,6 +131,8 @@ impl Counter {
                 description: String::new(),
                 category: None,
                 effect: *effect,
+                audience: Audience::Model,
+                for_models: Object::new(),
                 timeout_ms: None,
                 agent_end: Vec::new(),
                 validates: false,

@@ -29,6 +29,7 @@ mod find;
 mod forms;
 mod frozen;
 mod gate;
+mod list_size;
 mod order;
 mod run;
 mod sessions;

@@ -106,11 +106,12 @@ async def lists(session):
     assert {"emergency_stop", "stop_moving", "add", "assemble", "testbed__dup", "testbed_dup__dup"} <= set(tools), tools
     assert "reset_stop" not in tools, "a tool that lifts a stop"
     assert all(tool.output_schema is None for tool in tools.values())
-    hints = {name: tools[name].annotations for name in ("add", "assemble", "set_mark", "stop", "brake", "emergency_stop")}
+    hints = {name: tools[name].annotations for name in ("add", "assemble", "set_mark", "brake", "emergency_stop")}
     assert hints["add"].read_only_hint and hints["add"].open_world_hint is False, hints["add"]
     for name in ("assemble", "set_mark"):
         assert hints[name].destructive_hint and not hints[name].idempotent_hint, hints[name]
-    for name in ("stop", "brake", "emergency_stop"):
+    assert "stop" not in tools, "the emergency stop of a toolbox stands beside the door's own"
+    for name in ("brake", "emergency_stop"):
         assert hints[name].destructive_hint is False and hints[name].idempotent_hint, hints[name]
     schema = tools["add"].input_schema
     assert schema["required"] == ["a", "b"] and "title" not in schema, schema

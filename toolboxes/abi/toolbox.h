@@ -90,7 +90,9 @@ typedef struct tb_toolbox {
      * homes, enables torque or moves. `host` lives until close has returned. If not TB_OK, *error says why. */
     tb_status (*open)(const tb_host *host, tb_str config, void **instance, tb_bytes *error);
     /* [host thread] *out: {"tools": [...]}. Called after open and after the event `tools_changed`. An unusable tool, such
-     * as one without an `effect`, is left out; the log and `ovos-tools check` say why. */
+     * as one without an `effect`, is left out; the log and `ovos-tools check` say why. Optional keys of a tool: "category",
+     * "timeout_ms", "audience" ("model", or "person" for what doors do not show models), "for_models" (a merge patch of the
+     * `properties` of "argument_schema" for exports and doors: bounds, null to leave an argument out). */
     tb_status (*tools)(void *instance, tb_bytes *out);
     /* [host thread] optional. *out: {"actions": [...], "sentences"?: {"en": "..."}}, at least one action; or a failure.
      * Pure, fast, no IO; limit 1 s. A sentence says in its language what the call would do, to whom has to confirm it.

@@ -5,7 +5,7 @@
 static const char MANIFEST[] =
     "{\"id\":\"hello_c\",\"version\":\"0.1.0\",\"description\":\"Greets people, in C\",\"licence\":\"Apache-2.0\"}";
 static const char TOOLS[] =
-    "{\"tools\":[{\"name\":\"hello_c\",\"description\":\"Greets a person by name.\",\"effect\":\"read\","
+    "{\"tools\":[{\"name\":\"hello_c\",\"description\":\"Greets a person by name: the example in C.\",\"effect\":\"read\","
     "\"argument_schema\":{\"title\":\"HelloArgs\",\"type\":\"object\",\"required\":[\"name\"],"
     "\"properties\":{\"name\":{\"title\":\"Name\",\"type\":\"string\",\"description\":\"Whom to greet.\"}}},"
     "\"output_schema\":{\"title\":\"HelloOutput\",\"type\":\"object\",\"required\":[\"greeting\"],"

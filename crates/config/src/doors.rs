@@ -1,6 +1,8 @@
 //! The keys of the doors, `service.doors.<name>`. A door is a program that brings a kind of client to the tools.
 
-use ovos_toolbox_wire::Effect;
+use ovos_toolbox_wire::{Audience, Effect};
+use section::fields::checked;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
 use super::reader::Reader;
@@ -26,8 +28,8 @@ pub struct Doors {
     pub voice: VoiceDoor,
 }
 
-/// Which tools a door shows: those that all three filters permit.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// Which tools a door shows: those for its audience that all three filters permit.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Toolset {
     /// The filter of the tools, by name, or by `<toolbox_id>__<name>`.
     pub tools: ToolFilter,
@@ -35,6 +37,19 @@ pub struct Toolset {
     pub toolboxes: ToolFilter,
     /// The filter of the tools' effects.
     pub effects: ToolFilter,
+    /// For whom tools are shown. A tool for another audience is hidden, and not refused.
+    pub audience: Vec<Audience>,
+}
+
+impl Default for Toolset {
+    fn default() -> Self {
+        Self {
+            tools: ToolFilter::default(),
+            toolboxes: ToolFilter::default(),
+            effects: ToolFilter::default(),
+            audience: vec![Audience::Model],
+        }
+    }
 }
 
 impl Toolset {
@@ -60,13 +75,20 @@ impl Doors {
 }
 
 impl Toolset {
-    /// The keys `tools`, `toolboxes` and `effects` of a door.
+    /// The keys of a door that say which tools it shows.
+    const KEYS: [&str; 4] = ["tools", "toolboxes", "effects", "audience"];
+
+    /// The keys `tools`, `toolboxes`, `effects` and `audience` of a door.
     fn read(reader: &mut Reader<'_>, door: &'static str) -> Self {
+        let mut written = reader.written(&at(&[door]));
+        written.retain(|key, _| key == "audience");
+        let (shown, _) = reader.open(&at(&[door]), written, Shown::default());
         let mut filter = |part| reader.closed(&at(&[door, part]), ToolFilter::default());
         let toolset = Self {
             tools: filter("tools"),
             toolboxes: filter("toolboxes"),
             effects: filter("effects"),
+            audience: shown.audience,
         };
         let known = |word: &String| Effect::ALL.iter().any(|effect| effect.as_str() == word.as_str());
         let words = [
@@ -82,6 +104,28 @@ impl Toolset {
         }
         toolset
     }
+}
+
+/// The key `audience` of a door.
+#[derive(Serialize, Deserialize)]
+struct Shown {
+    #[serde(deserialize_with = "audience")]
+    audience: Vec<Audience>,
+}
+
+impl Default for Shown {
+    fn default() -> Self {
+        Self {
+            audience: Toolset::default().audience,
+        }
+    }
+}
+
+fn audience<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Audience>, D::Error> {
+    let accepted = "a list of \"model\" and \"person\"";
+    checked(from, accepted, |words: Vec<Audience>| {
+        (!words.is_empty()).then_some(words)
+    })
 }
 
 fn at(keys: &[&'static str]) -> Vec<&'static str> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use client::payload::ToolEntry;
 use config::Toolset;
-use ovos_toolbox_wire::{Effect, Object};
+use ovos_toolbox_wire::{Audience, Effect, Object};
 use serde_json::Value;
 
 use crate::{Guide, StopTool};
@@ -13,11 +13,13 @@ use crate::{Guide, StopTool};
 /// The longest name that hosts and models accept.
 pub const MAX_NAME: usize = 64;
 
-/// The tools of all toolboxes at one moment. The two stops are not in this list: every door always shows them.
+/// The tools of all toolboxes at one moment. The two stops are not in this list: every door always shows them, in place of the
+/// emergency stops of toolboxes.
 #[derive(Debug, Default, PartialEq)]
 pub struct Listing {
     tools: Vec<Arc<Registered>>,
-    names: HashMap<String, usize>,
+    /// What is shown, and what is hidden and can be called all the same.
+    names: HashMap<String, Arc<Registered>>,
     agent_ends: Vec<Arc<Registered>>,
     guides: Vec<Guide>,
 }
@@ -79,13 +81,15 @@ impl Listing {
                 let is_taken = StopTool::named(&folded).is_some() || own.contains(&folded.as_str());
                 let alias = || format!("{}__{}", entry.toolbox_id, entry.name);
                 let name = if is_taken { alias() } else { name.to_owned() };
-                listing.add(entry, name, effect, exported);
+                let audience = entry.meta.as_ref().map_or(Audience::Model, |meta| meta.audience);
+                let is_shown = effect != Effect::Stop && toolset.audience.contains(&audience);
+                listing.add(entry, name, effect, exported, is_shown);
             }
         }
         Some(listing)
     }
 
-    fn add(&mut self, entry: &ToolEntry, exported: String, effect: Effect, schemas: &Value) {
+    fn add(&mut self, entry: &ToolEntry, exported: String, effect: Effect, schemas: &Value, is_shown: bool) {
         if exported.len() > MAX_NAME || self.names.contains_key(&exported) {
             tracing::warn!(
                 toolbox = entry.toolbox_id,
@@ -94,9 +98,11 @@ impl Listing {
             );
             return;
         }
-        self.names.insert(exported.clone(), self.tools.len());
-        self.tools
-            .push(Arc::new(registered(entry, exported, effect, schemas)));
+        let tool = Arc::new(registered(entry, exported.clone(), effect, schemas));
+        if is_shown {
+            self.tools.push(Arc::clone(&tool));
+        }
+        self.names.insert(exported, tool);
     }
 
     /// Adds the guides of the toolboxes. Of ids that give the same name of a skill, such as `a_b` and `a-b`, the first has a page.
@@ -120,10 +126,15 @@ impl Listing {
         &self.agent_ends
     }
 
-    /// The tools, in an order that changes only when the tools do.
+    /// The tools that are shown, in an order that changes only when the tools do.
     #[must_use]
     pub fn tools(&self) -> &[Arc<Registered>] {
         &self.tools
+    }
+
+    /// The tools that can be called, those that are hidden among them, in no order.
+    pub fn callable(&self) -> impl Iterator<Item = &Arc<Registered>> {
+        self.names.values()
     }
 
     /// Whether the tool that clients know by this name stops something.
@@ -133,10 +144,10 @@ impl Listing {
             .is_some_and(|tool| tool.effect == Effect::Stop)
     }
 
-    /// Returns the tool that clients know by this name.
+    /// Returns the tool that clients know by this name. It may be one that is hidden.
     #[must_use]
     pub fn tool(&self, exported: &str) -> Option<&Arc<Registered>> {
-        self.tools.get(*self.names.get(exported)?)
+        self.names.get(exported)
     }
 }
 
@@ -174,6 +185,7 @@ mod tests {
             meta: Some(ToolMeta {
                 category: None,
                 effect,
+                audience: Audience::Model,
                 timeout_ms: None,
                 subsystems: None,
                 agent_end: Vec::new(),
@@ -278,6 +290,7 @@ mod tests {
                 tools: tools_filter,
                 toolboxes,
                 effects,
+                ..Toolset::default()
             };
             let listing = listing(&listed, &tools, &toolset).expect("the answers fit");
             assert_eq!(names(&listing), *expected, "{toolset:?}");
@@ -300,9 +313,34 @@ mod tests {
             "arm__Emergency-Stop",
             "arm__STOP_MOVING",
             "arm__run_steps",
-            "stop",
         ];
-        assert_eq!(names(&listing), shown);
+        assert_eq!(names(&listing), shown[1..]);
+        for stop in ["arm__emergency_stop", "stop"] {
+            assert!(listing.stops(stop), "{stop} is hidden, and not refused");
+        }
+    }
+
+    #[test]
+    fn tools_for_people_are_shown_where_the_toolset_asks_for_them() {
+        let mut calibrate = entry("arm", "calibrate", Effect::Motion);
+        if let Some(meta) = &mut calibrate.meta {
+            meta.audience = Audience::Person;
+        }
+        let listed = [calibrate, entry("arm", "wave", Effect::Motion)];
+        let tools = json!([exported("calibrate", None), exported("wave", None)]);
+        for (audience, expected) in [
+            (vec![Audience::Model], &["wave"][..]),
+            (vec![Audience::Person], &["calibrate"]),
+            (Audience::ALL.to_vec(), &["calibrate", "wave"]),
+        ] {
+            let toolset = Toolset {
+                audience,
+                ..Toolset::default()
+            };
+            let listing = listing(&listed, &tools, &toolset).expect("the answers fit");
+            assert_eq!(names(&listing), expected, "{toolset:?}");
+            assert!(listing.tool("calibrate").is_some(), "hidden is not refused");
+        }
     }
 
     #[test]

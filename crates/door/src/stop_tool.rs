@@ -30,12 +30,12 @@ impl StopTool {
     pub fn description(self) -> &'static str {
         match self {
             Self::EmergencyStop => {
-                "Emergency stop of every machine, at once. Nothing moves afterwards until a person lifts the stop; \
-                 `ovos-tools status` shows the command. Use it when anybody or anything is in danger; never wait or ask first."
+                "Emergency stop of every machine in any danger; never wait or ask first. Nothing moves until a person lifts it: \
+                 `ovos-tools status` shows the command with its stop id."
             }
             Self::StopMoving => {
-                "Ends everything that was started here and brings what moves to rest. Nothing is locked: tools can be \
-                 called again. Use it when the user says stop, wait or cancel."
+                "Ends what was started here and brings what moves to rest, when the user says stop, wait or cancel. Nothing is \
+                 locked."
             }
         }
     }

@@ -179,21 +179,31 @@ impl Charge {
         };
         let number = |key: &str| given(key).map_or(Ok(0.0), |value| size(key, value));
         let mut charge = Self::default();
+        let direction = given("direction").map(|direction| {
+            let word = direction.as_str().unwrap_or_default();
+            word.trim().to_ascii_lowercase()
+        });
+        let is_straight = matches!(
+            direction.as_deref(),
+            Some("forward" | "backward" | "left" | "right" | "up" | "down")
+        );
         if !tool.contains("set_yaw") {
-            charge.deg = number("deg")? + number("degrees")? + number("step_deg")? * number("max_steps")?;
+            charge.deg = number("deg")? + number("step_deg")? * number("max_steps")?;
+            // A default of what only turns take.
+            if !is_straight {
+                charge.deg += number("degrees")?;
+            }
         }
         if tool.contains("forward") {
             charge.forward_m = number("cm")? / 100.0 + number("m")? + number("metres")?;
         }
-        if let Some(direction) = given("direction") {
-            let direction = direction.as_str().unwrap_or_default().trim().to_ascii_lowercase();
+        if let Some(direction) = direction {
             match direction.as_str() {
                 "backward" | "left" | "right" | "up" | "down" => {}
                 // The direction in which something turns.
                 "clockwise" | "counterclockwise" | "cw" | "ccw" => {}
                 "rotate_left" | "rotate_right" => {
-                    let radians = number("distance")? + TURNING * number("duration")?;
-                    charge.deg += radians.to_degrees();
+                    charge.deg += (TURNING * number("duration")?).to_degrees();
                 }
                 // Forward, and unknown directions.
                 _ => charge.forward_m += number("distance")? + number("speed")? * number("duration")?,
@@ -337,7 +347,10 @@ mod tests {
             ("move_forward", json!({"cm": 100})),
             ("move_left", json!({"cm": 300})),
             ("move_base", json!({"direction": "left", "distance": 2.0})),
-            ("move_base", json!({"direction": "forward", "distance": 1.0})),
+            (
+                "move_base",
+                json!({"direction": "forward", "distance": 1.0, "degrees": 90}),
+            ),
             (
                 "walk",
                 json!({"direction": "backward", "speed": 1.0, "duration": 30}),
@@ -367,8 +380,8 @@ mod tests {
             ),
             (
                 "move_base",
-                json!({"direction": "rotate_left", "distance": 2.0}),
-                "asks for 114.59",
+                json!({"direction": "rotate_left", "degrees": 115, "distance": 0.5}),
+                "asks for 115",
             ),
             (
                 "walk",

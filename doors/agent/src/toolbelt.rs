@@ -113,13 +113,14 @@ impl Toolbelt {
         if choice.plan_preview {
             own.push(Own::PreviewPlan);
         }
+        let permits = |tool: &&Arc<Registered>| {
+            let mut filters = choice.filters.iter();
+            filters.all(|filter| filter.permits_tool(&tool.toolbox_id, &tool.name))
+        };
         let registered: Vec<(String, Arc<Registered>)> = listing
             .tools()
             .iter()
-            .filter(|tool| {
-                let mut filters = choice.filters.iter();
-                filters.all(|filter| filter.permits_tool(&tool.toolbox_id, &tool.name))
-            })
+            .filter(permits)
             .map(|tool| (tool.exported.clone(), Arc::clone(tool)))
             .collect();
         let mut tools: Vec<Value> = registered
@@ -138,9 +139,11 @@ impl Toolbelt {
         let tools_of_run: Vec<Arc<Registered>> =
             registered.iter().map(|(_, tool)| Arc::clone(tool)).collect();
         let finder = Finder::new(&tools_of_run, listing.guides());
-        let mut targets: HashMap<String, Target> = registered
-            .iter()
-            .map(|(name, tool)| (name.clone(), Target::Tool(Arc::clone(tool))))
+        // What is hidden is not refused.
+        let mut targets: HashMap<String, Target> = listing
+            .callable()
+            .filter(permits)
+            .map(|tool| (tool.exported.clone(), Target::Tool(Arc::clone(tool))))
             .collect();
         let mut shown = Vec::new();
         for own in own {

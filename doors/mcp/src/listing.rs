@@ -115,15 +115,14 @@ pub(crate) fn too_large(tools: &[Tool], config: &McpDoor) -> Option<String> {
     ))
 }
 
-/// Describes the effect of a tool to clients. The protocol says that clients must not rely on it, but they do.
+/// Describes the effect of a tool to clients. The protocol says that clients must not rely on it, but they do. What the protocol
+/// takes for granted is left out, but that a tool is destructive.
 fn annotations(effect: Effect) -> ToolAnnotations {
     let said = ToolAnnotations::new();
     match effect {
         Effect::Read => said.read_only(true).open_world(false),
-        Effect::Write | Effect::Motion | Effect::Resume => {
-            said.read_only(false).destructive(true).idempotent(false)
-        }
-        Effect::Safe | Effect::Stop => said.read_only(false).destructive(false).idempotent(true),
+        Effect::Write | Effect::Motion | Effect::Resume => said.destructive(true),
+        Effect::Safe | Effect::Stop => said.destructive(false).idempotent(true),
     }
 }
 
@@ -145,6 +144,7 @@ mod tests {
             meta: Some(ToolMeta {
                 category: None,
                 effect,
+                audience: ovos_toolbox_wire::Audience::Model,
                 timeout_ms: None,
                 subsystems: None,
                 agent_end: Vec::new(),
@@ -207,7 +207,7 @@ mod tests {
         let wave = &tools[2];
         assert_eq!(wave.title.as_deref(), Some("wave"));
         assert_eq!(wave.output_schema, None);
-        assert_eq!(hints(wave), (Some(false), Some(true), Some(false)));
+        assert_eq!(hints(wave), (None, Some(true), None));
         for tool in &tools {
             let owner = owner(&listing, &config, &tool.name).expect("an owner");
             assert_eq!(shown(&owner, &config), *tool);
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(owner(&listing, &config, "run_steps"), Some(Owner::Steps));
         assert_eq!(owner(&listing, &door(), "run_steps"), None);
         let shown = &tools[2];
-        assert_eq!(hints(shown), (Some(false), Some(true), Some(false)));
+        assert_eq!(hints(shown), (None, Some(true), None));
     }
 
     #[test]

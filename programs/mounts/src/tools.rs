@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use config::{MountConfig, MountOutput};
-use ovos_toolbox_wire::{Effect, ToolDefinition};
+use ovos_toolbox_wire::{Audience, Effect, Object, ToolDefinition};
 use serde_json::{Map, Value, json};
 
 use crate::offered;
@@ -115,6 +115,8 @@ impl Tools {
             category: None,
             effect: effect(remote, one, mount),
             // The value is at least 100 ms and at most a day, so the conversion loses nothing.
+            audience: Audience::Model,
+            for_models: Object::new(),
             timeout_ms: Some((mount.timeout * 1000.0).round() as u64),
             agent_end: Vec::new(),
             validates: false,

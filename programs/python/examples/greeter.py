@@ -24,7 +24,7 @@ class Greeter(Toolbox):
 
     @tool("read")
     def greet(self, name: Annotated[str, "Whom to greet."], language: Language = "en") -> Greeting:
-        """Greets a person by name."""
+        """Greets a person by name: the example in Python."""
         return Greeting({"en": "Hello", "de": "Hallo"}[language] + f", {name}!", language)
 
     @tool("read")

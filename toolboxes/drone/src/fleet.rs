@@ -100,6 +100,13 @@ impl Fleet {
         Ok(fleet)
     }
 
+    /// What models see otherwise in a tool's arguments.
+    pub(crate) fn for_models(&self, entry: &Entry) -> Object {
+        let vehicles: Vec<&str> = self.vehicles.iter().map(|vehicle| vehicle.id.as_str()).collect();
+        let limits = &self.config.flight_limits;
+        tools::for_models(entry, &vehicles, limits)
+    }
+
     /// A fleet of one vehicle on the given channel, on tokio's clock alone: for tests that pause the clock and
     /// implement MAVSDK's services themselves. Scenes are stamped with [`Fleet::unix`].
     ///

@@ -83,7 +83,11 @@ impl Toolbox for Drone {
 
     fn tools(&self) -> Vec<Tool<Self>> {
         tools::entries()
-            .map(|entry| tool(entry).agent_end(self.at_agent_end(entry)))
+            .map(|entry| {
+                tool(entry)
+                    .for_models(self.fleet.for_models(entry))
+                    .agent_end(self.at_agent_end(entry))
+            })
             .collect()
     }
 

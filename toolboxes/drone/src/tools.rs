@@ -11,6 +11,7 @@ mod motion;
 mod navigation;
 mod perception;
 mod policy;
+mod shown;
 mod telemetry;
 
 use std::sync::OnceLock;
@@ -25,6 +26,7 @@ use crate::vehicle::Call;
 pub(crate) use arguments::VEHICLE;
 use arguments::{NoArgs, parsed};
 pub(crate) use lifecycle::disarm_standing;
+pub(crate) use shown::for_models;
 
 /// A call that the guards have allowed.
 pub(crate) struct Job {
@@ -113,80 +115,80 @@ pub(crate) fn entries() -> std::slice::Iter<'static, Entry> {
     static ENTRIES: OnceLock<Vec<Entry>> = OnceLock::new();
     ENTRIES.get_or_init(|| entries! {
         "arm" lifecycle::arm, NoArgs, Plain, {},
-            "Arm the motors. Fails with the reason when a preflight check does not pass. PX4 disarms by itself after 10 s, so call takeoff right away.";
+            "Arm the drone's motors for takeoff, which has to follow within 10 s.";
         "disarm" lifecycle::disarm, NoArgs, Plain, {},
-            "Disarm the motors. Only on the ground.";
+            "Disarm the drone's motors. Only on the ground.";
         "takeoff" lifecycle::takeoff, lifecycle::TakeoffArgs, Plain, {},
-            "Take off and climb; returns when the height is reached and the vehicle hovers. Needs arm first, or `arm: true`.";
+            "Have the drone take off and hover. Needs arm first, or arm: true.";
         "land" lifecycle::land, NoArgs, Plain, {},
-            "Land where the vehicle is; returns when it stands and is disarmed.";
+            "Land the drone where it is.";
         "rtl" lifecycle::rtl, NoArgs, Plain, {},
-            "Return to the launch position and land there; climbs first. Returns when it has landed.";
+            "Fly the drone home and land it there; it climbs first.";
         "set_yaw" motion::set_yaw, motion::YawArgs, Plain, {},
-            "Turn on the spot to a compass heading: 0 or 360 is north, 90 is east, 270 or -90 is west.";
+            "Turn the drone on the spot to a compass heading.";
         "turn_cw" motion::turn_cw, motion::TurnArgs, Plain, {},
-            "Turn clockwise (to the right) on the spot, 1 to 90 degrees a call.";
+            "Turn the drone clockwise, to the right, on the spot.";
         "turn_ccw" motion::turn_ccw, motion::TurnArgs, Plain, {},
-            "Turn counter-clockwise (to the left) on the spot, 1 to 90 degrees a call.";
+            "Turn the drone counter-clockwise, to the left, on the spot.";
         "move_forward" motion::move_forward, motion::MoveArgs, Plain, {},
-            "Move forward, 10 to 300 cm a call. Refused unless the way ahead is known to be free.";
+            "Move the drone forward, where the way is known to be free.";
         "move_backward" motion::move_backward, motion::MoveArgs, Plain, {},
-            "Move backward, 10 to 300 cm a call. Refused unless a sensor that looks back shows the way free.";
+            "Move the drone backward, where a sensor shows the way free.";
         "move_left" motion::move_left, motion::MoveArgs, Plain, {},
-            "Move to the left without turning, 10 to 300 cm a call.";
+            "Move the drone to the left without turning.";
         "move_right" motion::move_right, motion::MoveArgs, Plain, {},
-            "Move to the right without turning, 10 to 300 cm a call.";
+            "Move the drone to the right without turning.";
         "move_up" motion::move_up, motion::MoveArgs, Plain, {},
-            "Climb, 10 to 300 cm a call.";
+            "Have the drone climb.";
         "move_down" motion::move_down, motion::MoveArgs, Plain, {},
-            "Descend, 10 to 300 cm a call. Does not land.";
+            "Have the drone descend. Does not land.";
         "hold" motion::hold, motion::HoldArgs, Plain, {},
-            "Hover in place for the given number of milliseconds; 0 returns as soon as the vehicle holds.";
+            "Hover the drone in place.";
         "goto_gps" navigation::goto_gps, navigation::GpsArgs, Plain, {},
-            "Fly to a latitude and longitude at a height above home; returns on arrival. Refused outside the fence.";
+            "Fly the drone to a place by GPS, inside the fence.";
         "goto_local" navigation::goto_local, navigation::LocalArgs, Plain, {},
-            "Fly to a place in metres north, east and down of the local origin (near home; down is negative in the air); returns on arrival.";
+            "Fly the drone to a place in metres from the local origin, near home.";
         "follow_path" navigation::follow_path, navigation::PathArgs, Plain, {},
-            "Fly through waypoints, at most 25; returns at the last one.";
+            "Fly the drone through waypoints.";
         "is_visible" perception::is_visible, perception::VisibleArgs, Visible, {"visible": false, "conf": 0.0},
-            "Whether an object is in the picture now, by name such as `red cup`.";
+            "Whether the drone's camera sees an object now.";
         "object_pose" perception::object_pose, perception::ObjectArgs, Pose, {"conf": 0.0},
-            "Where an object is in the picture (x and y from 0 to 1, x above 0.5 is right of the middle) and how far away, when depth is known.";
+            "Where an object is in the drone's picture (x from 0 left to 1 right, y from the top), and its distance.";
         "scene_free_ahead" perception::scene_free_ahead, perception::RangeArgs, Free, {"free": false, "min_dist_m": 0.0},
-            "Whether nothing stands within a range ahead. Not known counts as not free.";
+            "Whether the way ahead of the drone is free. Unknown counts as not free.";
         "count_objects" perception::count_objects, perception::LabelArgs, Count, {"count": 0},
-            "How many objects of a label are in the picture now.";
+            "How many objects of a kind the drone's camera sees now.";
         "safe_approach_until" approach::approach, approach::ApproachArgs, Approach, {"reached": false, "steps": 0},
-            "Move towards an object in small guarded steps until it is `stop_dist_m` away, measured while hovering. The object has to be ahead: call orient_to_object first. Be at its height: 1 m away it is seen from at most 0.4 m above or below it.";
+            "Have the drone approach an object in small guarded steps. Call orient_to_object first.";
         "scan" policy::scan, policy::ScanArgs, Scan, {"found": false, "steps": 0},
-            "Turn clockwise step by step until an object is seen. The camera looks level: an object 5 m away is seen from at most 2 m above or below it.";
+            "Turn the drone clockwise in steps until its camera sees an object.";
         "orient_to_object" policy::orient, policy::OrientArgs, Orient, {"centered": false, "steps": 0},
-            "Turn until an object that is in the picture is in its middle.";
+            "Turn the drone until an object in its picture is in the middle.";
         "track_object" policy::track, policy::TrackArgs, Plain, {},
-            "Keep an object in the middle of the picture for a while with small turns.";
+            "Have the drone keep an object in the middle of its picture.";
         "replan" policy::replan, policy::ReplanArgs, Replan, {"plan_id": "", "branches": []},
-            "Start a new plan after the last one failed: resets the limits on turning and on forward distance, and suggests what to try next. Possible only a few times in a flight.";
+            "Start a new plan for the drone after a failure: resets the limits on turning and forward distance.";
         "vehicle_health" telemetry::vehicle_health, NoArgs, Health,
             {"px4_version": null, "gps_ok": false, "ekf_ok": false, "imu_ok": false, "magnetometer_ok": false, "battery_pct": null, "link_ok": false, "home_amsl_m": null,
              "flight_mode": "UNKNOWN", "armable": false, "why_not_armable": [], "status_text": []},
-            "Sensors, position, battery, link and flight mode, and why the vehicle would not arm.";
+            "The drone's sensors, GPS, link and flight mode, and why it would not arm.";
         "battery_status" telemetry::battery_status, NoArgs, BatteryStatus, {"pct": null, "voltage_v": null, "remaining_m": null, "remaining_min": null},
-            "Charge in percent, voltage, and minutes left where the vehicle estimates them.";
+            "The drone's battery: percent, volts, minutes left.";
         "vehicle_state" telemetry::vehicle_state, NoArgs, FlightState,
             {"goal": null, "last_detection": null, "rotation_accum_deg": 0.0, "forward_accum_m": 0.0, "flight_rotation_deg": 0.0, "flight_forward_m": 0.0,
              "position": null, "home": null, "plan_id": null, "replans": 0,
              "safety": {}, "limits": {}},
-            "Where the vehicle is (latitude, longitude, height, heading, speed) and where home is, what the last flight or search was asked to do, the last detection, the turning and forward distance used so far, and the limits.";
+            "The drone's position, home, compass heading, height, speed, goal and limits.";
         "log" telemetry::log, telemetry::LogArgs, Plain, {},
-            "Write a line into the flight's log, for people who read it later. Commands nothing.";
+            "Write a line into the drone's flight log.";
         "capture_photo" camera::capture_photo, NoArgs, Plain, {},
-            "Take a photo with the vehicle's camera, which keeps it. The result has no picture.";
+            "Take a photo with the drone's camera, which keeps it.";
         "start_video" camera::start_video, NoArgs, Plain, {},
-            "Start recording a video. The vehicle's camera keeps it.";
+            "Start a video with the drone's camera.";
         "stop_video" camera::stop_video, NoArgs, Plain, {},
-            "Stop recording the video.";
+            "Stop the drone's video.";
         "emergency_brake" lifecycle::emergency_brake, NoArgs, Plain, {},
-            "Emergency stop: zero velocity at once, then hover. Motion is refused until an operator lifts the stop; to wait, use hold.";
+            "Emergency stop of the drone: zero velocity at once, then hover. Motion is refused until an operator lifts it; to wait, use hold.";
     })
     .iter()
 }

@@ -61,16 +61,17 @@ pub struct Autostart {
     pub restart: Restart,
 }
 
-/// When a pipeline is started again.
+/// When a pipeline is started again: never, when it has failed (later each time), or also when it has come to its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[allow(
+    missing_docs,
+    reason = "models read the docs of variants; the enum's say what they mean"
+)]
 pub enum Restart {
-    /// Never.
     #[default]
     Never,
-    /// When it has failed, later each time.
     OnFailure,
-    /// Also when it has come to its end.
     Always,
 }
 

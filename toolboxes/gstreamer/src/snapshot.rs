@@ -16,10 +16,10 @@ use crate::instance::make_private;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Format {
-    /// Small.
+    // Small.
     #[default]
     Jpeg,
-    /// Without loss.
+    // Without loss.
     Png,
 }
 

@@ -29,6 +29,14 @@ pub(crate) fn all() -> Vec<Tool<Gstreamer>> {
     tools
 }
 
+/// What a tool's `for_models` says to hide these arguments: a model does without them.
+fn hidden(arguments: &[&str]) -> Object {
+    let each = arguments
+        .iter()
+        .map(|argument| ((*argument).to_owned(), Value::Null));
+    each.collect()
+}
+
 /// Runs `look` on a blocking thread.
 ///
 /// # Cancel safety

@@ -1,5 +1,5 @@
 use ovos_toolbox_sdk::prelude::*; // The toolbox to copy: one tool that greets a person.
-/// Greets a person by name.
+/// Greets a person by name: the example in Rust.
 #[derive(Deserialize, JsonSchema)]
 struct HelloArgs {
     /// Whom to greet.

@@ -45,7 +45,7 @@ fn check(library: &Path, id: &str) {
         json!(tools[0]),
         json!({
             "name": id,
-            "description": "Greets a person by name.",
+            "description": "Greets a person by name: the example in Rust.",
             "effect": "read",
             "argument_schema": {
                 "title": "HelloArgs", "type": "object", "required": ["name"],

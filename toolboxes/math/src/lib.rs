@@ -76,12 +76,10 @@ fn finite(value: f64) -> Result<f64, MathError> {
     Ok(value)
 }
 
-/// Evaluate a mathematical expression and return its numeric result. Supports arithmetic operators
-/// (+, -, *, /, //, %, **), functions and the constants pi, e and tau.
+/// Evaluate a mathematical expression with + - * / // % **, functions and the constants pi, e and tau.
 #[derive(Deserialize, JsonSchema)]
 struct EvaluateExpressionArgs {
-    /// The expression, at most 1000 characters. Functions: abs, round, sqrt, ceil, floor, log, log10, log2, exp, sin,
-    /// cos, tan, asin, acos, atan, atan2, degrees, radians, factorial, gcd, lcm. Angles are in radians.
+    /// With functions as in Python: sqrt, log, sin (radians), factorial, gcd.
     expression: String,
 }
 
@@ -110,14 +108,14 @@ async fn evaluate_expression(
     })
 }
 
-/// Convert a value between units of length, mass, volume, time, speed, area, data and temperature.
+/// Convert between units of length, mass, volume, time, speed, area, data and temperature.
 #[derive(Deserialize, JsonSchema)]
 struct UnitConvertArgs {
-    /// The value to convert.
+    /// The value.
     value: f64,
-    /// Its unit, such as km, lb or celsius.
+    /// Such as km or celsius.
     from_unit: String,
-    /// The wanted unit, such as mi, kg or fahrenheit.
+    /// Such as mi or fahrenheit.
     to_unit: String,
 }
 
@@ -146,10 +144,10 @@ async fn unit_convert(_: Context<Math>, args: UnitConvertArgs) -> Result<UnitCon
     })
 }
 
-/// Compute count, mean, median, sample standard deviation, minimum, maximum and sum of a list of numbers.
+/// Count, mean, median, sample standard deviation, minimum, maximum and sum of numbers.
 #[derive(Deserialize, JsonSchema)]
 struct StatisticsSummaryArgs {
-    /// The numbers, at most 10000.
+    /// At most 10000.
     numbers: Vec<f64>,
 }
 
@@ -182,10 +180,10 @@ async fn statistics_summary(
         .map_err(refuse)
 }
 
-/// Solve an equation for x. Write it as an expression that equals zero (x**2 - 4) or as two sides (x**2 = 4).
+/// Solve an equation for x, as two sides (x**2 = 4) or an expression that equals zero (x**2 - 4).
 #[derive(Deserialize, JsonSchema)]
 struct SolveEquationArgs {
-    /// The equation, at most 1000 characters, in the language of `evaluate_expression`.
+    /// As for evaluate_expression.
     equation: String,
 }
 
@@ -221,9 +219,9 @@ async fn solve_equation(_: Context<Math>, args: SolveEquationArgs) -> Result<Sol
 /// Add two integers of any size.
 #[derive(Deserialize, JsonSchema)]
 struct AddArgs {
-    /// The first integer.
+    /// First.
     a: Integer,
-    /// The second integer.
+    /// Second.
     b: Integer,
 }
 

@@ -8,6 +8,7 @@
 pub mod action;
 pub mod adapter;
 mod backends;
+mod bearing;
 pub mod capability;
 pub mod conclude;
 pub mod config;
@@ -16,6 +17,7 @@ pub mod error;
 pub mod graph;
 pub mod limits;
 pub mod model;
+mod recogniser;
 pub mod recognition;
 pub mod resolve;
 pub mod robots;

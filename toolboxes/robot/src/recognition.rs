@@ -6,12 +6,11 @@
 use ovos_toolbox_sdk::prelude::*;
 
 use crate::adapter::Sighting;
+use crate::bearing::half_circle;
 use crate::conclude::Done;
+use crate::recogniser::TOPIC;
 use crate::robots::Robots;
 use crate::unit::Unit;
-
-/// The topic: `{robot, tool, args}` is asked, `<topic>.response` with the tool's result is expected.
-pub const TOPIC: &str = "ovos.robot.recognise";
 
 /// The tools that are questions.
 pub const TOOLS: [&str; 10] = [
@@ -55,7 +54,7 @@ pub async fn answer(
             (answer, Some("the simulator's people".to_string()))
         }
     };
-    let mut data = match answer {
+    let mut data = match to_the_left(answer) {
         Value::Object(data) => data,
         other => Object::from_iter([("result".to_string(), other)]),
     };
@@ -91,6 +90,34 @@ pub async fn answer(
     })
 }
 
+/// The keys under which a handler says where something is, in degrees from straight ahead, negative to the left.
+const CLOCKWISE: [&str; 4] = ["angle", "direction", "direction_degrees", "bearing"];
+
+/// The key under which results say it, in degrees from straight ahead, positive to the left.
+pub(crate) const BEARING: &str = "bearing_degrees";
+
+/// An answer with its bearings as all results of tools have them.
+fn to_the_left(answer: Value) -> Value {
+    match answer {
+        Value::Object(answer) => {
+            let each = answer.into_iter().map(|(key, value)| {
+                if !CLOCKWISE.contains(&key.as_str()) {
+                    return (key, to_the_left(value));
+                }
+                match value.as_f64() {
+                    Some(degrees) => (BEARING.to_string(), json!(half_circle(-degrees))),
+                    None if value.is_null() => (BEARING.to_string(), value),
+                    // A word, such as left.
+                    None => (key, value),
+                }
+            });
+            Value::Object(each.collect())
+        }
+        Value::Array(items) => items.into_iter().map(to_the_left).collect(),
+        other => other,
+    }
+}
+
 /// Where a person or a thing is, as the handler sees it.
 ///
 /// # Cancel safety
@@ -99,7 +126,7 @@ pub async fn locate(context: &Context<Robots>, unit: &Unit, what: &str) -> Optio
     let answer = ask(context, unit, "locate", &json!({"name": what})).await.ok()?;
     let number = |keys: &[&str]| keys.iter().find_map(|key| answer.get(*key)?.as_f64());
     let sighting = Sighting {
-        bearing: number(&["angle", "direction", "bearing"])?,
+        bearing: number(&CLOCKWISE)?,
         tilt: number(&["tilt"]).unwrap_or(0.0),
         distance: number(&["distance"]).unwrap_or(1.0),
     };

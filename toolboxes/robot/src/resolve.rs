@@ -113,9 +113,14 @@ fn numbers(
         Step::MoveToPosition(Where::Angles { positions, speed }) => {
             joints(unit, on, positions.clone(), *speed)
         }
-        Step::BaseMove { direction, distance } => {
+        Step::BaseMove {
+            direction,
+            distance,
+            degrees,
+        } => {
             let velocity = velocity(unit, direction, usual_linear(unit), notes)?;
-            let seconds = distance / magnitude(&velocity);
+            let way = distance.or(degrees.map(f64::to_radians)).unwrap_or(0.0);
+            let seconds = way / magnitude(&velocity);
             driven(velocity, seconds)
         }
         Step::Walk {
@@ -179,8 +184,9 @@ fn point(
     seen: Option<Sighting>,
     notes: &mut Vec<String>,
 ) -> Result<(Motion, f64), ActionError> {
+    // Joints and sightings count clockwise; steps, as tools, counterclockwise.
     let bearing = match target.trim().parse::<f64>() {
-        Ok(degrees) if degrees.is_finite() => degrees,
+        Ok(degrees) if degrees.is_finite() => -degrees,
         _ => seen.ok_or_else(|| nowhere(unit, target))?.bearing,
     };
     let (frames, reaches) = unit
@@ -189,7 +195,9 @@ fn point(
         .ok_or_else(|| unit.lacks(format!("pointing with {on}")))?;
     if !reaches {
         notes.push(format!(
-            "{bearing:.0} degrees is beyond {on}: pointed as far as it goes"
+            "{:.0} degrees to the {} is beyond {on}: pointed as far as it goes",
+            bearing.abs(),
+            if bearing < 0.0 { "left" } else { "right" }
         ));
     }
     let seconds = frames_seconds(unit, on, &frames);
@@ -229,7 +237,7 @@ fn nowhere(unit: &Unit, target: &str) -> ActionError {
     ActionError::Refused(format!("{} does not know where {target} is", unit.name))
 }
 
-/// Pan and tilt of a direction: a word, a pose of the head, or degrees.
+/// The joint angles of a direction: a word, a pose of the head, or degrees to the left and, after a comma, upwards.
 fn direction(unit: &Unit, target: &str) -> Option<[f64; 2]> {
     let word = target.trim().to_lowercase();
     match word.as_str() {
@@ -253,7 +261,8 @@ fn direction(unit: &Unit, target: &str) -> Option<[f64; 2]> {
         Some(tilt) => tilt?,
         None => 0.0,
     };
-    (numbers.next().is_none() && pan.is_finite() && tilt.is_finite()).then_some([pan, tilt])
+    // The joints count clockwise and downwards.
+    (numbers.next().is_none() && pan.is_finite() && tilt.is_finite()).then_some([0.0 - pan, 0.0 - tilt])
 }
 
 fn reach(

@@ -3,7 +3,7 @@
 //! Owns the choice of the robot for a call, and what all robots share. Read [`Robots`].
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use ovos_toolbox_sdk::prelude::*;
@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use crate::adapter::ActionError;
 use crate::config::Config;
 use crate::error::tool_error;
+use crate::recogniser::Recogniser;
 use crate::subsystem::Subsystem;
 use crate::unit::Unit;
 
@@ -25,16 +26,18 @@ pub struct Robots {
     data_dir: Option<PathBuf>,
     recognition_timeout: Duration,
     unanswered_since: Mutex<Option<Instant>>,
+    recogniser: Arc<Recogniser>,
 }
 
 impl Robots {
     /// The robots of a configuration.
-    pub(crate) fn new(units: Vec<Unit>, config: &Config) -> Self {
+    pub(crate) fn new(units: Vec<Unit>, config: &Config, recogniser: Arc<Recogniser>) -> Self {
         Self {
             units: Units::new("robot", units, |unit| &unit.name),
             data_dir: config.data_dir.clone().or_else(user_data),
             recognition_timeout: Duration::from_millis(config.recognition_timeout_ms.clamp(100, 9_000)),
             unanswered_since: Mutex::default(),
+            recogniser,
         }
     }
 
@@ -95,6 +98,16 @@ impl Robots {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         *since = (!answered).then(Instant::now);
+        drop(since);
+        if answered {
+            self.recogniser.answered();
+        }
+    }
+
+    /// The handler that recognises people.
+    #[must_use]
+    pub(crate) fn recogniser(&self) -> &Arc<Recogniser> {
+        &self.recogniser
     }
 
     /// An emergency stop of every robot.

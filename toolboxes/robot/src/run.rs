@@ -290,10 +290,9 @@ async fn find(context: &Context<Robots>, unit: &Unit, step: &Step) -> Result<Opt
 fn speaker(heard: &Done) -> Result<Sighting, ToolError> {
     let number = |keys: &[&str]| keys.iter().find_map(|key| heard.data.get(*key)?.as_f64());
     let confidence = number(&["confidence"]).unwrap_or(0.0);
-    let bearing = number(&["angle", "direction", "direction_degrees", "bearing"]);
-    match bearing {
+    match number(&[recognition::BEARING]) {
         Some(bearing) if confidence >= SURE => Ok(Sighting {
-            bearing,
+            bearing: -bearing,
             tilt: 0.0,
             distance: 1.0,
         }),

@@ -30,9 +30,9 @@ const TABLE: &[Row] = &[
         ("de", "{arm:left=den linken Arm,right=den rechten Arm,both=beide Arme} nach {position} bewegen"),
     ]),
     ("look_at", &[
-        ("en", "turn the head {target.abs} degrees to the {target:+=left,-=right}"),
+        ("en", "turn the head {bearing_degrees.abs} degrees to the {bearing_degrees:+=left,-=right}"),
         ("en", "turn the head towards {target}"),
-        ("de", "den Kopf um {target.abs} Grad nach {target:+=links,-=rechts} drehen"),
+        ("de", "den Kopf um {bearing_degrees.abs} Grad nach {bearing_degrees:+=links,-=rechts} drehen"),
         ("de", "den Kopf zu {target} drehen"),
     ]),
     ("nod", &[
@@ -75,8 +75,10 @@ const TABLE: &[Row] = &[
     ]),
     // Locomotion
     ("move_base", &[
-        ("en", "{direction:rotate_left=turn the robot,rotate_right=turn the robot,*=move the robot} {distance} {direction:rotate_left=radians to the left,rotate_right=radians to the right,left=metres to the left,right=metres to the right,forward=metres forward,backward=metres backward}"),
-        ("de", "den Roboter um {distance} {direction:rotate_left=Radiant nach links,rotate_right=Radiant nach rechts,left=Meter nach links,right=Meter nach rechts,forward=Meter vorwärts,backward=Meter rückwärts} {direction:rotate_left=drehen,rotate_right=drehen,*=bewegen}"),
+        ("en", "turn the robot[ {degrees} degrees] {direction:rotate_left=to the left,rotate_right=to the right}"),
+        ("en", "move the robot[ {distance} metres] {direction:left=to the left,right=to the right,forward=forward,backward=backward}"),
+        ("de", "den Roboter[ um {degrees} Grad] {direction:rotate_left=nach links,rotate_right=nach rechts} drehen"),
+        ("de", "den Roboter[ um {distance} Meter] {direction:left=nach links,right=nach rechts,forward=vorwärts,backward=rückwärts} bewegen"),
     ]),
     ("walk", &[
         ("en", "walk {direction:forward=forward,backward=backward,left=to the left,right=to the right} for {duration} seconds at {speed} metres a second"),
@@ -97,6 +99,10 @@ const TABLE: &[Row] = &[
         ("de", "den Roboter zu {target} drehen"),
     ]),
     // Safety
+    ("alert_hazard", &[
+        ("en", "stop the robot, and look and point at a danger[ {bearing_degrees.abs} degrees to the {bearing_degrees:+=left,-=right}]"),
+        ("de", "den Roboter anhalten, und auf eine Gefahr blicken und zeigen[, {bearing_degrees.abs} Grad {bearing_degrees:+=links,-=rechts}]"),
+    ]),
     ("enable_fire_detection", &[
         ("en", "switch the fire detection {enabled:true=on,false=off}"),
         ("de", "die Branderkennung {enabled:true=einschalten,false=ausschalten}"),

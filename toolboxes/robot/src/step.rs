@@ -27,14 +27,14 @@ pub enum Step {
     MoveToPose { pose: String, speed: f64 },
     /// Moves joints to angles, or a hand above a thing.
     MoveToPosition(Where),
-    /// Points the head.
+    /// Points the head: at a word or a name, or at degrees to the left and, after a comma, upwards.
     LookAt { target: String },
     /// Nods or shakes the head.
     Nod { r#type: String, intensity: String },
     /// Shows an emotion with an arm or the head.
     #[serde(rename = "arms_gesture", alias = "head_gesture")]
     Gesture { emotion: String, intensity: String },
-    /// Points an arm at a person or at degrees; with `nearer` the arm on that side, which goes home afterwards.
+    /// Points an arm at a person or at degrees to the left; with `nearer` the arm on that side, which goes home afterwards.
     Point {
         target: String,
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -52,8 +52,14 @@ pub enum Step {
     Lower { target: String, height: f64 },
     /// Moves the hand away from the place.
     Retract { target: String },
-    /// Drives a distance.
-    BaseMove { direction: String, distance: f64 },
+    /// Drives a distance in metres, or turns by degrees.
+    BaseMove {
+        direction: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        distance: Option<f64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        degrees: Option<f64>,
+    },
     /// Drives for a time.
     Walk {
         direction: String,
@@ -197,16 +203,16 @@ pub enum LiftStep {
     },
 }
 
-/// What a gripper does.
+/// What a gripper does: it lets go, closes until it holds something, or does the other of these than last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 pub enum Grip {
-    /// Lets go.
+    /// Open.
     Open,
-    /// Closes until it holds something.
+    /// Close.
     Close,
-    /// Opens what is closed and closes what is open.
+    /// Toggle.
     Toggle,
 }
 

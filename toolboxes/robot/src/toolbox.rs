@@ -17,6 +17,7 @@ use crate::config::{AdapterKind, Config, RobotConfig};
 use crate::error::tool_error;
 use crate::limits::narrow;
 use crate::model::{Model, ModelError};
+use crate::recogniser::{self, Recogniser};
 use crate::recognition;
 use crate::robots::{Robots, each};
 use crate::run::run;
@@ -34,7 +35,8 @@ impl Toolbox for Robots {
             // A serial port can be opened only once.
             exclusive: true,
             simulated_by_default: true,
-            requests: vec![recognition::TOPIC.to_string()],
+            subscribes: vec![recogniser::ANNOUNCED.to_string()],
+            requests: vec![recogniser::TOPIC.to_string()],
             guide: include_str!("../GUIDE.md").to_string(),
             ..manifest!("robot")
         }
@@ -77,7 +79,10 @@ impl Toolbox for Robots {
             }
         }
         backends.tell_simulated(&host);
-        Ok(Self::new(units, &config))
+        // There is at least one robot.
+        let first = units.first().map_or("", |unit| unit.name.as_str());
+        let recogniser = Recogniser::sought(host, first);
+        Ok(Self::new(units, &config, recogniser))
     }
 
     fn tools(&self) -> Vec<Tool<Self>> {
@@ -104,6 +109,12 @@ impl Toolbox for Robots {
             }
             unit.halt(&parts, halt.emergency)
         }))
+    }
+
+    fn message(&self, topic: &str, _: Value) {
+        if topic == recogniser::ANNOUNCED {
+            self.recogniser().announced();
+        }
     }
 
     fn resume(&self) -> Result<(), ToolError> {

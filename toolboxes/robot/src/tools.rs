@@ -24,18 +24,28 @@ use crate::robots::Robots;
 #[must_use]
 pub fn all(robots: &Robots) -> Vec<Tool<Robots>> {
     let mut listing = Listing::new(robots);
-    for (category, list) in [
-        ("movement", movement::list as fn(&mut Listing<'_>)),
-        ("expression", expression::list),
-        ("manipulation", manipulation::list),
-        ("locomotion", locomotion::list),
-        ("safety", safety::list),
-        ("lift_hitch", lift_hitch::list),
-        ("diagnostics", diagnostics::list),
-        ("calibration", calibration::list),
-        ("recognition", recognition::list),
+    // What waits for a recogniser is of no use to a model before one has answered.
+    let recognition = if robots.recogniser().is_there() {
+        Audience::Model
+    } else {
+        Audience::Person
+    };
+    for (category, audience, list) in [
+        (
+            "movement",
+            Audience::Model,
+            movement::list as fn(&mut Listing<'_>),
+        ),
+        ("expression", Audience::Model, expression::list),
+        ("manipulation", Audience::Model, manipulation::list),
+        ("locomotion", Audience::Model, locomotion::list),
+        ("safety", Audience::Model, safety::list),
+        ("lift_hitch", Audience::Person, lift_hitch::list),
+        ("diagnostics", Audience::Person, diagnostics::list),
+        ("calibration", Audience::Person, calibration::list),
+        ("recognition", recognition, recognition::list),
     ] {
-        listing.category = category;
+        (listing.category, listing.audience) = (category, audience);
         list(&mut listing);
     }
     listing.tools

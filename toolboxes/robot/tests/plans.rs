@@ -174,8 +174,8 @@ fn numbers_have_ranges() {
     check("go_to_pose", json!({"pose": "moonwalk"}), "no pose \"moonwalk\"");
     check(
         "alert_hazard",
-        json!({"hazard_type": "fire", "direction_degrees": 400}),
-        "direction_degrees",
+        json!({"hazard_type": "fire", "bearing_degrees": 400}),
+        "bearing_degrees",
     );
     check(
         "save_config",

@@ -56,7 +56,9 @@ pub struct WritingAToolbox;
 pub mod prelude {
     #[cfg(feature = "bigint")]
     pub use crate::Integer;
-    pub use crate::wire::{Action, Content, ContentKind, Effect, Event, Manifest, Object, Report, Severity};
+    pub use crate::wire::{
+        Action, Audience, Content, ContentKind, Effect, Event, Manifest, Object, Report, Severity,
+    };
     pub use crate::{
         ActionHandler, Context, Halt, Host, NoConfig, Options, Tool, ToolError, Toolbox, Units,
         export_toolbox, manifest, no_motion,

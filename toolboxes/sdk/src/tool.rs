@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use ovos_toolbox_wire::{Action, Effect, Object, Plan, Report, ToolDefinition};
+use ovos_toolbox_wire::{Action, Audience, Effect, Object, Plan, Report, ToolDefinition};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -127,6 +127,8 @@ impl<T: Send + Sync + 'static> Tool<T> {
                 description,
                 category: None,
                 effect,
+                audience: Audience::Model,
+                for_models: Object::new(),
                 timeout_ms: None,
                 agent_end: Vec::new(),
                 validates: false,
@@ -152,6 +154,22 @@ impl<T: Send + Sync + 'static> Tool<T> {
     #[must_use]
     pub fn category(mut self, category: impl Into<String>) -> Self {
         self.definition.category = Some(category.into());
+        self
+    }
+
+    /// For whom the tool is; [`Audience::Model`] if this is not called. Doors show models no tool for [`Audience::Person`].
+    #[must_use]
+    pub fn audience(mut self, audience: Audience) -> Self {
+        self.definition.audience = audience;
+        self
+    }
+
+    /// What exports and doors say otherwise of the arguments: a merge patch (RFC 7396) of the `properties` of the argument
+    /// schema. `null` leaves an argument out, which is accepted all the same; `{"minimum": 1}` states a bound that the tool
+    /// itself looks after, such as one that it clamps to.
+    #[must_use]
+    pub fn for_models(mut self, properties: Object) -> Self {
+        self.definition.for_models = properties;
         self
     }
 

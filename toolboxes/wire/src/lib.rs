@@ -19,7 +19,7 @@ pub use kind::FailureKind;
 pub use manifest::{Manifest, is_requestable, is_subscribable, is_toolbox_id};
 pub use outcome::{Complete, Completion, Conclusion, Event, Failure, Progress, Severity};
 pub use report::{ActionReport, CallOutcome, Outcome, Report};
-pub use tool::{Effect, ToolDefinition, ToolList};
+pub use tool::{Audience, Effect, ToolDefinition, ToolList};
 
 /// A JSON object that keeps the order of its keys.
 pub type Object = serde_json::Map<String, serde_json::Value>;

@@ -1,5 +1,7 @@
 //! The tools of a toolbox.
 
+use std::borrow::Cow;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -66,6 +68,40 @@ impl std::fmt::Display for Effect {
     }
 }
 
+/// For whom a tool is. Doors show models the tools for models, and the others only where their configuration asks for them.
+/// Hidden is not refused.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Audience {
+    /// Language models, and people.
+    #[default]
+    Model,
+    /// People alone: calibration, diagnostics, raw access, and what cannot do its work at the moment.
+    Person,
+}
+
+impl Audience {
+    /// Every audience.
+    pub const ALL: [Self; 2] = [Self::Model, Self::Person];
+
+    /// Whether it is the default.
+    #[must_use]
+    pub fn is_model(&self) -> bool {
+        *self == Self::Model
+    }
+
+    /// The word used on the bus and in the configuration.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Model => "model",
+            Self::Person => "person",
+        }
+    }
+}
+
 /// One tool, as `tools()` returns it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolDefinition {
@@ -79,6 +115,14 @@ pub struct ToolDefinition {
     pub category: Option<String>,
     /// The tool's effect on the world.
     pub effect: Effect,
+    /// For whom it is; `model` by default.
+    #[serde(default, skip_serializing_if = "Audience::is_model")]
+    pub audience: Audience,
+    /// What exports and doors say otherwise of the arguments, as a merge patch (RFC 7396) of the `properties` of
+    /// `argument_schema`: `null` leaves an argument out, which is accepted all the same; `{"minimum": 1}` states a bound. Arguments
+    /// are validated with `argument_schema` alone.
+    #[serde(default, skip_serializing_if = "Object::is_empty")]
+    pub for_models: Object,
     /// Default duration limit of its actions, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
@@ -100,9 +144,93 @@ pub struct ToolDefinition {
     pub output_schema: Value,
 }
 
+impl ToolDefinition {
+    /// The schema of the arguments as exports and doors show it: `argument_schema` with what `for_models` says.
+    #[must_use]
+    pub fn shown_arguments(&self) -> Cow<'_, Value> {
+        if self.for_models.is_empty() {
+            return Cow::Borrowed(&self.argument_schema);
+        }
+        let mut shown = self.argument_schema.clone();
+        if let Some(properties) = shown.get_mut("properties") {
+            merge(properties, &self.for_models);
+        }
+        if let (Some(names), Some(properties)) = (
+            shown.get("required").and_then(Value::as_array).cloned(),
+            shown.get("properties"),
+        ) {
+            let is_shown = |name: &Value| name.as_str().is_some_and(|name| properties.get(name).is_some());
+            shown["required"] = names.into_iter().filter(is_shown).collect();
+        }
+        Cow::Owned(shown)
+    }
+}
+
+/// Applies a merge patch, RFC 7396.
+fn merge(value: &mut Value, patch: &Object) {
+    if !value.is_object() {
+        *value = Value::Object(Object::new());
+    }
+    let Some(object) = value.as_object_mut() else {
+        return;
+    };
+    for (key, patch) in patch {
+        match patch {
+            Value::Null => _ = object.shift_remove(key),
+            Value::Object(patch) => merge(object.entry(key.as_str()).or_insert(Value::Null), patch),
+            other => _ = object.insert(key.clone(), other.clone()),
+        }
+    }
+}
+
 /// What `tools()` returns.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolList {
     /// Every tool of the instance; may depend on what its backend supports.
     pub tools: Vec<ToolDefinition>,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_models_see_is_a_patch_of_the_arguments() {
+        let of = |patch: Value| -> ToolDefinition {
+            serde_json::from_value(json!({
+                "name": "turn", "effect": "motion", "output_schema": {}, "for_models": patch,
+                "argument_schema": {
+                    "type": "object", "required": ["deg", "vehicle"],
+                    "properties": {
+                        "deg": {"type": "number", "description": "Degrees."},
+                        "vehicle": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": null},
+                    },
+                },
+            }))
+            .unwrap()
+        };
+        let plain = of(json!({}));
+        assert_eq!(*plain.shown_arguments(), plain.argument_schema);
+        assert!(!serde_json::to_string(&plain).unwrap().contains("for_models"));
+        for (patch, properties, required) in [
+            (
+                json!({"deg": {"minimum": 1}, "vehicle": null}),
+                json!({"deg": {"type": "number", "description": "Degrees.", "minimum": 1}}),
+                json!(["deg"]),
+            ),
+            (
+                json!({"vehicle": {"anyOf": null, "default": null, "enum": ["a"]}}),
+                json!({"deg": {"type": "number", "description": "Degrees."}, "vehicle": {"enum": ["a"]}}),
+                json!(["deg", "vehicle"]),
+            ),
+        ] {
+            let tool = of(patch);
+            let shown = tool.shown_arguments();
+            assert_eq!(shown["properties"], properties);
+            assert_eq!(shown["required"], required);
+            assert_eq!(tool.argument_schema, plain.argument_schema);
+        }
+    }
 }

@@ -3,7 +3,7 @@
 //! The service sends tools from text that was written when their toolbox was loaded, so the answers that hold tools leave
 //! their type open.
 
-use ovos_toolbox_wire::{Effect, Object};
+use ovos_toolbox_wire::{Audience, Effect, Object};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -41,6 +41,9 @@ pub struct ToolMeta {
     pub category: Option<String>,
     /// What it does to the world.
     pub effect: Effect,
+    /// For whom it is: `person` where models do not need it, `model` when absent.
+    #[serde(default, skip_serializing_if = "Audience::is_model")]
+    pub audience: Audience,
     /// How long each of its actions may take, in milliseconds, where the tool says so.
     pub timeout_ms: Option<u64>,
     /// What it holds while it runs, where that does not depend on the arguments; `ovos.tools.plan` knows it for a call.

@@ -134,7 +134,7 @@ impl AgentDoor {
         let path = at(&["agent"]);
         let written = reader.written(&path);
         let (door, rest) = reader.open(&path, written, Self::default());
-        let parts = ["tools", "toolboxes", "effects", "budgets"];
+        let parts = [&Toolset::KEYS[..], &["budgets"]].concat();
         reader.refuse(&path, &door, rest, &parts);
         let toolset = Toolset::read(reader, "agent");
         let budgets = reader.closed(&at(&["agent", "budgets"]), AgentBudgets::default());

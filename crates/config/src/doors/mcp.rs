@@ -58,7 +58,7 @@ impl McpDoor {
             token_file: service.state_dir.join("mcp-token"),
         };
         let (door, rest) = reader.open(&path, written, defaults);
-        reader.refuse(&path, &door, rest, &["tools", "toolboxes", "effects"]);
+        reader.refuse(&path, &door, rest, &Toolset::KEYS);
         let toolset = Toolset::read(reader, "mcp");
         Self { toolset, ..door }
     }

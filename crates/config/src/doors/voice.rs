@@ -113,7 +113,7 @@ impl VoiceDoor {
             openai: OpenAiVoice::default(),
         };
         let (door, rest) = reader.open(&path, written, defaults);
-        let parts = ["tools", "toolboxes", "effects", "hume", "openai"];
+        let parts = [&Toolset::KEYS[..], &["hume", "openai"]].concat();
         reader.refuse(&path, &door, rest, &parts);
         let toolset = Toolset::read(reader, "voice");
         let hume = speech(reader, "hume", HumeVoice::default());

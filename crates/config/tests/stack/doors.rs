@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ovos_toolbox_wire::Effect;
+use ovos_toolbox_wire::{Audience, Effect};
 use ovos_tools_config::{Interrupt, LongCalls};
 use serde_json::json;
 
@@ -17,6 +17,7 @@ fn without_files_a_door_shows_everything_and_asks_for_a_token() {
             .iter()
             .all(|effect| door.toolset.permits("any", "box", *effect))
     );
+    assert_eq!(door.toolset.audience, [Audience::Model]);
     assert!(door.http_token && !door.output_schemas && !door.run_steps && !door.find_tools);
     assert!(door.http_hosts.is_empty() && door.http_origins.is_empty());
     assert_eq!(
@@ -31,10 +32,12 @@ fn a_tool_is_shown_where_all_filters_permit_it() {
         "tools": {"deny": ["joint_*"]},
         "toolboxes": {"allow": ["arm"]},
         "effects": {"allow": ["read", "motion"]},
+        "audience": ["model", "person"],
     });
     let config = Machine::with_service(json!({"doors": {"mcp": door}}))
         .load()
         .unwrap();
+    assert_eq!(config.doors.mcp.toolset.audience, Audience::ALL);
     for (tool, toolbox, effect, shown) in [
         ("wave", "arm", Effect::Motion, true),
         ("joint_move", "arm", Effect::Motion, false),
@@ -132,6 +135,14 @@ fn a_wrong_key_of_a_door_is_explained() {
         (
             json!({"mcp": {"effects": {"deny": ["moving"]}}}),
             "doors.mcp.effects.deny: found \"moving\", expected a list of \"read\", \"write\", \"motion\"",
+        ),
+        (
+            json!({"mcp": {"audience": ["people"]}}),
+            "doors.mcp.audience: found a list, expected a list of \"model\" and \"person\"",
+        ),
+        (
+            json!({"voice": {"audience": []}}),
+            "doors.voice.audience: found a list, expected a list of \"model\" and \"person\"",
         ),
         (
             json!({"mcp": {"tools": {"allow": [1]}}}),

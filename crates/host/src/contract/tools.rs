@@ -46,11 +46,13 @@ impl std::fmt::Display for UnknownKeys {
 }
 
 /// The keys of a tool's definition.
-const KEYS: [&str; 10] = [
+const KEYS: [&str; 12] = [
     "name",
     "description",
     "category",
     "effect",
+    "audience",
+    "for_models",
     "timeout_ms",
     "agent_end",
     "validates",

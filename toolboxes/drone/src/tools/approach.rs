@@ -47,11 +47,11 @@ const NEWEST: f64 = 0.5;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ApproachArgs {
-    /// What to approach, such as `red cup`.
+    /// Such as `red cup`.
     object: String,
-    /// How far from it to stop, in metres, 0.3 to 3.
+    /// Metres to keep from it, 0.3 to 3.
     stop_dist_m: f64,
-    /// The largest single step, in centimetres, 10 to 300.
+    /// Centimetres of a step, 10 to 300.
     #[serde(default = "default_step_cm", deserialize_with = "whole")]
     #[schemars(with = "i64")]
     step_cm: f64,

@@ -109,9 +109,9 @@ async fn disarmed(call: &Call, within: Duration, words: u64) -> Outcome {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TakeoffArgs {
-    /// Metres above the ground, 1 to 30.
+    /// Metres above ground, 1 to 30.
     alt_m: f64,
-    /// Arm first. Whatever fails before it lifts, it is disarmed again.
+    /// Arm first.
     #[serde(default)]
     #[allow(dead_code, reason = "the plan reads it: arming is a step of its own")]
     arm: bool,

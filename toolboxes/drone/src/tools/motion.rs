@@ -18,7 +18,7 @@ const COMES_TO_REST: Duration = Duration::from_secs(6);
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MoveArgs {
-    /// How far, in centimetres, 10 to 300.
+    /// Centimetres, 10 to 300.
     #[serde(deserialize_with = "whole")]
     #[schemars(with = "i64")]
     cm: f64,
@@ -27,21 +27,21 @@ pub(crate) struct MoveArgs {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TurnArgs {
-    /// How far, in degrees, 1 to 90.
+    /// Degrees in that direction, 1 to 90.
     deg: f64,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct YawArgs {
-    /// Compass heading in degrees, taken modulo 360: 270 and -90 are west.
+    /// Compass degrees: 0 is north, 90 east (clockwise).
     deg: f64,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct HoldArgs {
-    /// How long, in milliseconds, 0 to 5000.
+    /// Milliseconds, 0 to 5000.
     #[serde(deserialize_with = "whole")]
     #[schemars(with = "i64")]
     ms: f64,
@@ -92,8 +92,10 @@ pub(super) async fn turn(call: &Call, deg: f64) -> Outcome {
     let start = flying.pose()?;
     let arrived = flying.turn(wrap_deg(start.yaw_deg + deg)).await;
     count_turn(call, start.yaw_deg, deg, arrived.is_ok());
+    let side = if deg < 0.0 { "left" } else { "right" };
     Ok(Reply::done(format!(
-        "turned {deg:.0} deg, heading {:.0} deg",
+        "turned {:.0} deg to the {side}, heading {:.0} deg",
+        deg.abs(),
         compass_deg(arrived?.yaw_deg, 0)
     )))
 }

@@ -31,13 +31,13 @@ const STUCK: Duration = Duration::from_secs(5);
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GpsArgs {
-    /// Latitude in degrees.
+    /// Latitude.
     lat: f64,
-    /// Longitude in degrees.
+    /// Longitude.
     lon: f64,
     /// Metres above home.
     alt_m: f64,
-    /// Compass heading at the end, taken modulo 360; kept as it is when missing.
+    /// Compass degrees: 0 is north, 90 east (clockwise). Kept when missing.
     #[serde(default)]
     yaw_deg: Option<f64>,
 }
@@ -45,13 +45,13 @@ pub(crate) struct GpsArgs {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LocalArgs {
-    /// Metres north of the local origin.
+    /// Metres north.
     north_m: f64,
-    /// Metres east of the local origin.
+    /// Metres east.
     east_m: f64,
-    /// Metres below the local origin: -5 is 5 m up.
+    /// Metres down: -5 is 5 m up.
     down_m: f64,
-    /// Compass heading, taken modulo 360; kept as it is when missing.
+    /// Compass degrees: 0 is north, 90 east (clockwise). Kept when missing.
     #[serde(default)]
     yaw_deg: Option<f64>,
 }
@@ -59,9 +59,9 @@ pub(crate) struct LocalArgs {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PathArgs {
-    /// The places to fly through, in order.
+    /// In order, at most 25.
     waypoints: Vec<PathPoint>,
-    /// Speed in metres per second, 0.5 to 8.
+    /// Metres per second, 0.5 to 8.
     #[serde(default = "default_cruise")]
     cruise_mps: f64,
 }
@@ -69,9 +69,9 @@ pub(crate) struct PathArgs {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PathPoint {
-    /// Latitude in degrees.
+    /// Latitude.
     lat: f64,
-    /// Longitude in degrees.
+    /// Longitude.
     lon: f64,
     /// Metres above home.
     alt_m: f64,

@@ -16,9 +16,9 @@ const NAME_CHARS: usize = 100;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct VisibleArgs {
-    /// What to look for, such as `red cup`.
+    /// Such as `red cup`.
     object: String,
-    /// How sure the detection has to be, 0 to 1.
+    /// Least confidence, 0 to 1.
     #[serde(default = "default_conf")]
     conf_min: f64,
 }
@@ -30,21 +30,21 @@ fn default_conf() -> f64 {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ObjectArgs {
-    /// What to look for, such as `red cup`.
+    /// Such as `red cup`.
     object: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LabelArgs {
-    /// What to count, such as `chair`.
+    /// Such as `chair`.
     label: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RangeArgs {
-    /// How far ahead, in metres, 0.5 to 10.
+    /// Metres, 0.5 to 10.
     range_m: f64,
 }
 

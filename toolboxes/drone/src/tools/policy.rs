@@ -52,9 +52,9 @@ pub(super) fn height_hint(y: f64, dist_m: Option<f64>) -> Option<String> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ScanArgs {
-    /// What to look for, such as `red cup`.
+    /// Such as `red cup`.
     object: String,
-    /// Degrees between looks, 5 to 45.
+    /// Degrees of a clockwise step, 5 to 45.
     #[serde(default = "default_step_deg", deserialize_with = "whole")]
     #[schemars(with = "i64")]
     step_deg: f64,
@@ -153,12 +153,12 @@ fn unseen(call: &Call, object: &str) -> String {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct OrientArgs {
-    /// What to turn to, such as `red cup`.
+    /// Such as `red cup`.
     object: String,
-    /// Which part of the picture counts as its middle.
+    /// The part of the picture that is its middle, 0.4 to 0.6 when missing.
     #[serde(default)]
     center_band: Option<Band>,
-    /// The largest single turn, in degrees, 1 to 45.
+    /// Degrees of a turn to either side, 1 to 45.
     #[serde(default = "default_micro_deg", deserialize_with = "whole")]
     #[schemars(with = "i64")]
     micro_deg: f64,
@@ -255,9 +255,9 @@ async fn centre(call: &Call, object: &str, min: f64, max: f64, micro: f64) -> (u
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TrackArgs {
-    /// What to follow with the camera, such as `person`.
+    /// Such as `person`.
     object: String,
-    /// For how long, in seconds, 0.5 to 30.
+    /// Seconds, 0.5 to 30.
     horizon_s: f64,
 }
 
@@ -345,7 +345,7 @@ async fn follow(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReplanArgs {
-    /// Why the last plan did not work.
+    /// Why the last plan failed.
     reason: String,
 }
 

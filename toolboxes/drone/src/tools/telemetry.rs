@@ -131,9 +131,9 @@ pub(crate) async fn vehicle_state(call: &Call, _: &Row, _: NoArgs) -> Outcome {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LogArgs {
-    /// How urgent it is.
+    /// Urgency.
     level: Level,
-    /// What to write, at most 2000 characters.
+    /// At most 2000 characters.
     text: String,
 }
 

@@ -12,11 +12,11 @@ use super::element::{ElementInfo, rank_name};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Codec {
-    /// Those that make H.264.
+    // Those that make H.264.
     H264,
-    /// Those that make H.265.
+    // Those that make H.265.
     H265,
-    /// All.
+    // All.
     #[default]
     All,
 }
@@ -25,11 +25,11 @@ pub(crate) enum Codec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Media {
-    /// Moving pictures.
+    // Moving pictures.
     Video,
-    /// Sound.
+    // Sound.
     Audio,
-    /// Single pictures.
+    // Single pictures.
     Image,
 }
 

@@ -28,13 +28,13 @@ pub(crate) struct Query {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Rank {
-    /// Never.
+    // Never.
     None,
-    /// If nothing else is there.
+    // If nothing else is there.
     Marginal,
-    /// If nothing better is there.
+    // If nothing better is there.
     Secondary,
-    /// First.
+    // First.
     Primary,
 }
 

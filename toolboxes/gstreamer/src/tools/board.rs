@@ -21,7 +21,7 @@ pub(super) fn tools() -> Vec<Tool<Gstreamer>> {
     ]
 }
 
-/// Get current hardware status including video inputs, encoders, storage, and custom plugins.
+/// Sum up what this machine has for media: video and audio inputs, encoders, storage, custom plugins.
 #[derive(Deserialize, JsonSchema)]
 struct BoardArguments {}
 
@@ -138,7 +138,7 @@ fn audio(machine: &Machine) -> Vec<AudioDevice> {
     machine.devices.audio(&machine.config, &owner)
 }
 
-/// List all video input devices (HDMI-In, USB cameras) with their capabilities.
+/// List the cameras and HDMI inputs with their capabilities.
 #[derive(Deserialize, JsonSchema)]
 struct VideoArguments {}
 
@@ -156,7 +156,7 @@ async fn list_video_devices(
     Ok(VideoDevices { devices })
 }
 
-/// List all sound devices, microphones and inputs as well as outputs.
+/// List the microphones and other sound inputs and outputs.
 #[derive(Deserialize, JsonSchema)]
 struct AudioArguments {}
 
@@ -174,10 +174,10 @@ async fn list_audio_devices(
     Ok(AudioDevices { devices })
 }
 
-/// Check available storage locations and their free space.
+/// Check the places for recordings and their free space.
 #[derive(Deserialize, JsonSchema)]
 struct StorageArguments {
-    /// Optional: specific path to check. If not provided, checks all known locations.
+    /// An absolute path; all known places when missing.
     #[serde(default)]
     path: Option<PathBuf>,
 }

@@ -14,14 +14,16 @@ pub(super) fn tools() -> Vec<Tool<Gstreamer>> {
         Tool::read("get_gst_element_info", get_gst_element_info)
             .category("discovery")
             .timeout(Duration::from_secs(30)),
-        Tool::read("search_elements", search_elements).category("discovery"),
+        Tool::read("search_elements", search_elements)
+            .category("discovery")
+            .audience(Audience::Person),
     ]
 }
 
-/// Get properties and pads for a GStreamer element of this machine, as gst-inspect-1.0 shows them.
+/// Get the properties and pads of a GStreamer element, as gst-inspect-1.0 does.
 #[derive(Deserialize, JsonSchema)]
 struct ElementArguments {
-    /// GStreamer element name (e.g., srtsink, x264enc).
+    /// Such as x264enc.
     element: String,
 }
 
@@ -55,25 +57,25 @@ async fn get_gst_element_info(
     .await?
 }
 
-/// Find GStreamer elements of this machine by words, class, caps and rank. Everything that is given has to fit.
+/// Find GStreamer elements; all that is given has to fit.
 #[derive(Deserialize, JsonSchema)]
 struct SearchArguments {
-    /// Words that stand in the name, description, class or plugin, such as `srt` or `h264 payload`.
+    /// Words of name, description, class or plugin: `h264 payload`.
     #[serde(default)]
     words: Option<String>,
-    /// Parts of the class, such as `Encoder/Video`, `Sink` or `Source/Network`.
+    /// Such as `Encoder/Video` or `Sink`.
     #[serde(default)]
     class: Option<String>,
-    /// Caps that one of its pads can pass, such as `video/x-h264` or `video/x-raw,format=NV12`.
+    /// Caps of a pad, such as `video/x-h264`.
     #[serde(default)]
     caps: Option<String>,
-    /// Which pads those are; either when not given.
+    /// Of which pads; any when missing.
     #[serde(default)]
     direction: Option<Direction>,
-    /// The lowest rank to list.
+    /// Lowest rank.
     #[serde(default)]
     rank: Option<Rank>,
-    /// How many to list, 1 to 500.
+    /// How many, 1 to 500.
     #[serde(default = "fifty")]
     #[schemars(range(min = 1, max = 500))]
     limit: usize,
@@ -87,9 +89,9 @@ fn fifty() -> usize {
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Direction {
-    /// What an element takes.
+    // What an element takes.
     Sink,
-    /// What it gives.
+    // What it gives.
     Src,
 }
 

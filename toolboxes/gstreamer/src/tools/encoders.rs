@@ -16,14 +16,13 @@ pub(super) fn tools() -> Vec<Tool<Gstreamer>> {
     ]
 }
 
-/// Get detailed information about the encoders of this machine, hardware and software: codec, limits and the properties
-/// that can be set. Ask for one codec: all encoders are a long answer.
+/// Get the encoders of this machine, hardware first: codec, limits and properties. Ask for one codec; all are long.
 #[derive(Deserialize, JsonSchema)]
 struct EncoderArguments {
-    /// Which encoders to query.
+    /// Which codec.
     #[serde(default)]
     encoder: Codec,
-    /// What they encode; video when not given.
+    /// What they encode.
     #[serde(default = "video")]
     media: Media,
 }

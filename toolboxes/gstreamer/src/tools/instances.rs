@@ -2,6 +2,7 @@
 
 use ovos_toolbox_sdk::prelude::*;
 
+use super::hidden;
 use crate::Gstreamer;
 use crate::config::Restart;
 use crate::instance::{Ask, Changed, Phase, Said};
@@ -11,6 +12,7 @@ pub(crate) fn tools() -> Vec<Tool<Gstreamer>> {
     vec![
         Tool::write("start_pipeline", start_pipeline)
             .category("pipelines")
+            .for_models(hidden(&["autostart", "wait_for", "wait_ms"]))
             .timeout(Duration::from_secs(90)),
         Tool::write("stop_pipeline", stop_pipeline)
             .category("pipelines")
@@ -23,32 +25,30 @@ pub(crate) fn tools() -> Vec<Tool<Gstreamer>> {
             .timeout(Duration::from_secs(70)),
         Tool::write("set_pipeline_property", set_pipeline_property)
             .category("pipelines")
+            .audience(Audience::Person)
             .timeout(Duration::from_secs(70)),
     ]
 }
 
-/// Start a GStreamer pipeline and keep it running. Returns its instance_id at once or when it plays. Check the pipeline
-/// with validate_pipeline first. Files, devices and network addresses are limited by the configuration; an error says
-/// which key.
+/// Start a GStreamer pipeline and keep it running: record, play or stream. Call validate_pipeline first.
 #[derive(Deserialize, JsonSchema)]
 struct StartPipeline {
-    /// The gst-launch-1.0 pipeline to run, such as `videotestsrc ! x264enc bitrate=2000 ! mpegtsmux alignment=7 ! srtsink
-    /// uri=srt://127.0.0.1:5000?mode=listener`.
+    /// As for gst-launch-1.0: `v4l2src ! videoconvert ! x264enc ! mp4mux ! filesink location=/data/a.mp4`.
     pipeline: String,
-    /// What to call it; other tools take this or the instance_id. No two running ones have the same.
+    /// A name for it, instead of the instance_id.
     #[serde(default)]
     #[schemars(length(max = 64))]
     name: Option<String>,
-    /// When it is started again after it ended by itself.
+    /// When to start it again.
     #[serde(default)]
     restart: Restart,
-    /// Whether it comes back whenever the toolbox is started.
+    /// Start it with the toolbox, too.
     #[serde(default)]
     autostart: bool,
-    /// `playing`: wait until it plays or fails. `started`: return at once.
+    /// started returns at once.
     #[serde(default)]
     wait_for: WaitFor,
-    /// How long to wait for that, in milliseconds, at most 60000.
+    /// Milliseconds to wait for playing.
     #[serde(default = "five_seconds")]
     #[schemars(range(max = 60_000))]
     wait_ms: u64,
@@ -111,12 +111,12 @@ async fn start_pipeline(context: Context<Gstreamer>, args: StartPipeline) -> Res
     })
 }
 
-/// Stop a running pipeline. Recordings are finished first, so that they can be played.
+/// Stop a pipeline. Its recordings are finished first.
 #[derive(Deserialize, JsonSchema)]
 struct StopPipeline {
-    /// The instance_id or name.
+    /// Its id or name.
     instance_id: String,
-    /// Stop at once, without finishing files.
+    /// At once, without finishing files.
     #[serde(default)]
     force: bool,
 }
@@ -140,17 +140,17 @@ async fn stop_pipeline(context: Context<Gstreamer>, args: StopPipeline) -> Resul
     })
 }
 
-/// Hold a running pipeline: nothing flows until resume_pipeline.
+/// Pause a pipeline until resume_pipeline.
 #[derive(Deserialize, JsonSchema)]
 struct PausePipeline {
-    /// The instance_id or name.
+    /// Its id or name.
     instance_id: String,
 }
 
-/// Let a pipeline go on that was held by pause_pipeline.
+/// Let a paused pipeline go on.
 #[derive(Deserialize, JsonSchema)]
 struct ResumePipeline {
-    /// The instance_id or name.
+    /// Its id or name.
     instance_id: String,
 }
 
@@ -180,16 +180,16 @@ async fn held(context: &Context<Gstreamer>, id: String, wanted: Phase) -> Result
     })
 }
 
-/// Change a property of an element of a running pipeline, such as the bitrate of an encoder.
+/// Change a property in a running pipeline, such as an encoder's bitrate.
 #[derive(Deserialize, JsonSchema)]
 struct SetPipelineProperty {
-    /// The instance_id or name.
+    /// Its id or name.
     instance_id: String,
-    /// The element's name in the pipeline: what `name=` gave it, or its kind and a number (`x264enc0`).
+    /// The element's name, such as `x264enc0`.
     element: String,
-    /// The property, such as `bitrate`.
+    /// Such as `bitrate`.
     property: String,
-    /// The new value: a number, a truth value, or a text as in a gst-launch-1.0 pipeline.
+    /// As in gst-launch-1.0.
     value: Value,
 }
 

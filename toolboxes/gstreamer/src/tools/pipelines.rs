@@ -15,11 +15,10 @@ pub(super) fn tools() -> Vec<Tool<Gstreamer>> {
     ]
 }
 
-/// Check if a GStreamer pipeline can be started: it parses, its elements link, and what they pass fits. Nothing is
-/// started and no device is opened. Says what is wrong, where, and what to do.
+/// Check whether a GStreamer pipeline can be started, and what to mend. Starts nothing.
 #[derive(Deserialize, JsonSchema)]
 struct PipelineArguments {
-    /// The gst-launch-1.0 pipeline to validate.
+    /// As for gst-launch-1.0.
     pipeline: String,
 }
 

@@ -10,7 +10,7 @@ pub(crate) fn tools() -> Vec<Tool<Gstreamer>> {
     vec![Tool::read("get_running_instances", get_running_instances).category("pipelines")]
 }
 
-/// List all running GStreamer pipeline instances and their status.
+/// List the running GStreamer pipelines and their states.
 #[derive(Deserialize, JsonSchema)]
 struct NoArguments {}
 

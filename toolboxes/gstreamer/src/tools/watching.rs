@@ -6,6 +6,7 @@ use gst::glib;
 use ovos_toolbox_sdk::prelude::*;
 use ovos_toolbox_sdk::tokio;
 
+use super::hidden;
 use crate::Gstreamer;
 use crate::config::Restart;
 use crate::graph::{self, Detail};
@@ -18,17 +19,19 @@ pub(crate) fn tools() -> Vec<Tool<Gstreamer>> {
         Tool::read("pipeline_status", pipeline_status).category("pipelines"),
         Tool::write("take_snapshot", take_snapshot)
             .category("pipelines")
+            .for_models(hidden(&["element", "format", "inline", "path"]))
             .timeout(Duration::from_secs(40)),
         Tool::read("pipeline_graph", pipeline_graph)
+            .audience(Audience::Person)
             .category("pipelines")
             .timeout(Duration::from_secs(30)),
     ]
 }
 
-/// Get the state of one pipeline: position, duration, latency, bitrate and frame counts, its last messages and errors.
+/// Get the state of a pipeline: position, bitrate, frames, messages and errors.
 #[derive(Deserialize, JsonSchema)]
 struct PipelineStatus {
-    /// The instance_id or name, also of one that ended lately.
+    /// Its id or name, also of one that ended.
     instance_id: String,
 }
 
@@ -36,24 +39,24 @@ async fn pipeline_status(context: Context<Gstreamer>, args: PipelineStatus) -> R
     context.toolbox().instances.status(&args.instance_id).await
 }
 
-/// Take a picture of what a running pipeline shows, or of what a camera sees. Give instance_id or device.
+/// Take a picture from a camera of this machine (device), or from a running pipeline (instance_id).
 #[derive(Deserialize, JsonSchema)]
 struct TakeSnapshot {
-    /// The instance_id or name of a running pipeline.
+    /// The pipeline's id or name.
     #[serde(default)]
     instance_id: Option<String>,
-    /// Of which element in it, by its name; any with uncompressed video when not given.
+    /// One of its elements, by name.
     #[serde(default)]
     element: Option<String>,
-    /// A camera that no pipeline uses, such as `/dev/video0`.
+    /// An unused camera, such as `/dev/video0`.
     #[serde(default)]
     device: Option<String>,
     #[serde(default)]
     format: Format,
-    /// The file to write; it must not exist yet. A new one in the configured folder when not given.
+    /// A new file to write; one is chosen when missing.
     #[serde(default)]
     path: Option<PathBuf>,
-    /// Whether to return the picture in base64, too.
+    /// Return it in base64, too.
     #[serde(default)]
     inline: bool,
 }
@@ -158,12 +161,12 @@ async fn of_device(toolbox: &Gstreamer, device: &str, format: Format) -> Result<
     taken
 }
 
-/// Get the graph of a running pipeline: its elements, pads, caps and states, as GStreamer draws it.
+/// Get the graph of a running pipeline (DOT): elements, pads, caps and states.
 #[derive(Deserialize, JsonSchema)]
 struct PipelineGraph {
-    /// The instance_id or name.
+    /// Its id or name.
     instance_id: String,
-    /// Whether to draw it as SVG, too; needs graphviz.
+    /// As SVG, too; needs graphviz.
     #[serde(default)]
     svg: bool,
     /// How much it shows.

@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 
 use crate::action::{Action, Motion, Velocity};
 use crate::adapter::{ActionError, ActionOutput, Adapter, Control, Estop, Sighting};
+use crate::bearing::half_circle;
 use crate::capability::Capabilities;
 use crate::step::{Stage, Step};
 use crate::subsystem::Subsystem;
@@ -268,16 +269,19 @@ impl Adapter for Sim {
 
     fn locate(&self, what: &str) -> Option<Sighting> {
         let world = self.world();
+        let turned = world.base.place(self.clock.now()).heading_degrees();
         let thing = world.thing(what).map(|thing| Sighting {
-            bearing: thing.bearing,
+            bearing: half_circle(thing.bearing + turned),
             tilt: thing.tilt,
             distance: thing.distance,
         });
-        thing.or_else(|| world.people.locate(what))
+        thing.or_else(|| world.people.locate(what, turned))
     }
 
     fn recognise(&self, tool: &str, args: &Value) -> Option<Value> {
-        self.world().people.answer(tool, args)
+        let mut world = self.world();
+        let turned = world.base.place(self.clock.now()).heading_degrees();
+        world.people.answer(tool, args, turned)
     }
 }
 

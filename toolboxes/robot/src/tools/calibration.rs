@@ -126,7 +126,7 @@ fn calibrate(unit: &Unit, part: Subsystem, seconds: f64, mode: &str, write: bool
 /// By how much each joint is moved in a test, in degrees; the lift in millimetres.
 const TEST: f64 = 5.0;
 
-/// Check an arm's calibration: what its motors keep is read and compared, and nothing is changed. Mode full measures the
+/// Check the calibration of the robot's arm: what its motors keep is read and compared, and nothing is changed. Mode full measures the
 /// ends of every joint by pushing gently: it moves, keep clear of it.
 #[derive(Deserialize, JsonSchema)]
 struct CalibrateArm {
@@ -168,7 +168,7 @@ fn forbidden(unit: &Unit, writes: bool) -> Option<ToolError> {
     ))
 }
 
-/// Calibrate the head: its middle, or its whole range. It moves.
+/// Calibrate the robot's head: its middle, or its whole range. It moves.
 #[derive(Deserialize, JsonSchema)]
 struct CalibrateGantry {
     /// How thoroughly.
@@ -181,7 +181,7 @@ fn calibrate_gantry(unit: &Unit, args: CalibrateGantry) -> Planned<'_> {
     Ok(Graph::new(unit).wave([node]))
 }
 
-/// Measure the lift's ends by driving to them gently, then home it; or only home it. It moves.
+/// Measure the ends of the robot's lift by driving to them gently, then home it; or only home it. It moves.
 #[derive(Deserialize, JsonSchema)]
 struct CalibrateLift {
     /// Whether to drive to both ends to find them.
@@ -199,7 +199,7 @@ fn calibrate_lift(unit: &Unit, args: CalibrateLift) -> Planned<'_> {
     Ok(Graph::new(unit).wave([node]))
 }
 
-/// Test the base's wheels or a short drive. It moves: keep clear.
+/// Test the wheels of the robot's base or a short drive. It moves: keep clear.
 #[derive(Deserialize, JsonSchema)]
 struct CalibrateBase {
     /// What to test.
@@ -212,7 +212,7 @@ fn calibrate_base(unit: &Unit, args: CalibrateBase) -> Planned<'_> {
     Ok(Graph::new(unit).wave([node]))
 }
 
-/// Measure the hitch's range by closing and opening it; or, with set_home, read how far it is from home.
+/// Measure the range of the robot's hitch by closing and opening it; or, with set_home, read how far it is from home.
 #[derive(Deserialize, JsonSchema)]
 struct CalibrateHitch {
     /// What to calibrate.
@@ -234,7 +234,7 @@ fn calibrate_hitch(unit: &Unit, args: CalibrateHitch) -> Planned<'_> {
     Ok(Graph::new(unit).refused(forbidden(unit, args.write)).wave([node]))
 }
 
-/// Give a servo another id, while it is the only one with its present id on the bus.
+/// Give a servo of the robot another id, while it is the only one with its present id on the bus.
 #[derive(Deserialize, JsonSchema)]
 struct SetMotorId {
     /// On which bus.
@@ -258,7 +258,7 @@ fn set_motor_id(unit: &Unit, args: SetMotorId) -> Planned<'_> {
     Ok(Graph::new(unit).wave([on_bus(bus_of(unit, args.bus)?, 5.0, step)]))
 }
 
-/// Read how far a part is from home; or, with write, write into its motors that it is at home now. The part has to be
+/// Read how far a part of the robot is from home; or, with write, write into its motors that it is at home now. The part has to be
 /// without power then.
 #[derive(Deserialize, JsonSchema)]
 struct SetHomePosition {
@@ -427,7 +427,7 @@ fn self_test(unit: &Unit, args: SelfTest) -> Planned<'_> {
     Ok(graph.wave(parts.into_iter().map(test)))
 }
 
-/// Save calibration and homes under a name, to load them again later.
+/// Save the robot's calibration and homes under a name, to load them again later.
 #[derive(Deserialize, JsonSchema)]
 struct SaveConfig {
     /// Letters, digits, _ and -.
@@ -457,7 +457,7 @@ fn save_config(unit: &Unit, args: SaveConfig) -> Planned<'_> {
     Ok(Graph::new(unit).wave([on(Subsystem::All, 5.0, Step::SaveConfig { name, subsystems })]))
 }
 
-/// Compare the limits and homes in the motors with those that were saved under a name; or, with write, restore them.
+/// Compare the limits and homes in the robot's motors with those that were saved under a name; or, with write, restore them.
 /// Moves nothing; the parts have to be without power to be written to.
 #[derive(Deserialize, JsonSchema)]
 struct LoadConfig {

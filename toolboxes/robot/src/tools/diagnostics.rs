@@ -74,7 +74,7 @@ pub(super) fn bus_of(unit: &Unit, name: BusName) -> Result<&Bus, ToolError> {
         .ok_or_else(|| tool_error(unit.lacks(format!("the {} servo bus", name.as_str()))))
 }
 
-/// Find out which motors answer on the servo buses.
+/// Find out which motors answer on the robot's servo buses.
 #[derive(Deserialize, JsonSchema)]
 struct ScanMotors {
     /// Which bus to scan.
@@ -99,7 +99,7 @@ fn scan_motors(unit: &Unit, args: ScanMotors) -> Planned<'_> {
     Ok(Graph::new(unit).wave(nodes))
 }
 
-/// Read position, speed, load, voltage and temperature of motors.
+/// Read position, speed, load, voltage and temperature of the robot's motors.
 #[derive(Deserialize, JsonSchema)]
 struct MotorStatus {
     /// Which part of the robot; gantry is the head.
@@ -117,7 +117,7 @@ fn motor_status(unit: &Unit, args: MotorStatus) -> Planned<'_> {
     Ok(Graph::new(unit).wave([on(args.subsystem.subsystem(), 5.0, step)]))
 }
 
-/// Move one motor by a small angle and back, to see whether it works.
+/// Move one motor of the robot by a small angle and back, to see whether it works.
 #[derive(Deserialize, JsonSchema)]
 struct TestMotor {
     /// On which bus.
@@ -125,7 +125,7 @@ struct TestMotor {
     /// Which motor.
     #[schemars(range(min = 1, max = 10))]
     motor_id: u8,
-    /// By how much, in degrees.
+    /// By how many degrees from where it is; positive is the way in which its joint value grows.
     #[serde(default = "ten")]
     #[schemars(range(min = -30.0, max = 30.0))]
     angle: f64,
@@ -151,7 +151,7 @@ fn test_motor(unit: &Unit, args: TestMotor) -> Planned<'_> {
     Ok(Graph::new(unit).wave([on_bus(bus, 5.0, step).lasting(seconds)]))
 }
 
-/// Find out which motors hold their position with power.
+/// Find out which of the robot's motors hold their position with power.
 #[derive(Deserialize, JsonSchema)]
 struct CheckTorque {
     /// Which part of the robot; gantry is the head.
@@ -162,7 +162,7 @@ fn check_torque(unit: &Unit, args: CheckTorque) -> Planned<'_> {
     Ok(Graph::new(unit).wave([on(args.subsystem.subsystem(), 5.0, Step::CheckTorque {})]))
 }
 
-/// Switch the power of motors on or off. An arm without power falls.
+/// Switch the power of the robot's motors on or off. An arm without power falls.
 #[derive(Deserialize, JsonSchema)]
 struct EnableTorque {
     /// Which part of the robot; gantry is the head.
@@ -177,7 +177,7 @@ fn enable_torque(unit: &Unit, args: EnableTorque) -> Planned<'_> {
     Ok(Graph::new(unit).wave([on(args.subsystem.subsystem(), 5.0, step)]))
 }
 
-/// Ask every servo whether it is there.
+/// Ask every servo of the robot whether it is there.
 #[derive(Deserialize, JsonSchema)]
 struct CheckServos {
     /// Which part of the robot; gantry is the head.
@@ -202,7 +202,7 @@ fn check_servos(unit: &Unit, args: CheckServos) -> Planned<'_> {
     Ok(Graph::new(unit).wave(nodes))
 }
 
-/// Try to get a servo back that does not answer or reports an error.
+/// Try to get a servo of the robot back that does not answer or reports an error.
 #[derive(Deserialize, JsonSchema)]
 struct RecoverServo {
     /// On which bus.
@@ -229,7 +229,7 @@ fn recover_servo(unit: &Unit, args: RecoverServo) -> Planned<'_> {
     Ok(Graph::new(unit).wave([on_bus(bus_of(unit, args.bus)?, 5.0, step)]))
 }
 
-/// Report the health of every servo: who answers, how warm and how loaded it is, and what to look at.
+/// Report the health of the robot's servos: which answer, how warm and how loaded they are, and what to look at.
 #[derive(Deserialize, JsonSchema)]
 struct ServoHealthReport {
     /// With temperatures.
@@ -252,7 +252,7 @@ fn servo_health_report(unit: &Unit, args: ServoHealthReport) -> Planned<'_> {
     Ok(Graph::new(unit).wave(unit.capabilities().buses.iter().map(read)))
 }
 
-/// Go on without servos that are broken: they are neither moved nor asked any more. An empty list ends it.
+/// Have the robot go on without broken servos, which are neither moved nor asked any more. An empty list ends it.
 #[derive(Deserialize, JsonSchema)]
 struct EnableDegradedMode {
     /// The servos to do without, each as bus:id, such as "left:5".

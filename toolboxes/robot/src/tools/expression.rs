@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ovos_toolbox_sdk::argument_schema;
 use ovos_toolbox_sdk::prelude::*;
 
 use super::arguments::{word, words, yes};
@@ -18,14 +19,27 @@ use crate::unit::Unit;
 pub const POINT_PAUSE: Duration = Duration::from_secs(120);
 
 pub(super) fn list(listing: &mut Listing<'_>) {
-    listing.add("express", Effect::Motion, arm_or_head, express);
+    let arguments = (argument_schema::<Express>(), json!({"intensity": null}));
+    listing.add_with("express", Effect::Motion, arm_or_head, express, arguments);
+    let arguments = (
+        argument_schema::<PointAtPerson>(),
+        json!({"context": null, "name": {"description": null}}),
+    );
+    listing.add_with(
+        "point_at_person",
+        Effect::Motion,
+        any_arm,
+        point_at_person,
+        arguments,
+    );
+    // A setting for the owner's speech program.
+    listing.audience = Audience::Person;
     listing.add(
         "gesture_while_speaking",
         Effect::Write,
         anything,
         gesture_while_speaking,
     );
-    listing.add("point_at_person", Effect::Motion, any_arm, point_at_person);
 }
 
 words!(
@@ -50,12 +64,12 @@ words!(
     PointContext, Introduction: Introduction "introduction", Clarification "clarification", Emphasis "emphasis"
 );
 
-/// Show an emotion with arms and head.
+/// Show an emotion with the robot's arms and head.
 #[derive(Deserialize, JsonSchema)]
 struct Express {
-    /// What to show.
+    /// Which emotion.
     emotion: Emotion,
-    /// How clearly to show it.
+    /// How clearly.
     #[serde(default)]
     intensity: Drama,
 }
@@ -76,8 +90,7 @@ fn express(unit: &Unit, args: Express) -> Planned<'_> {
     Ok(Graph::new(unit).wave([left, right, head.named("head_gesture")]))
 }
 
-/// Announce whether the robot should gesture while it speaks, and how lively. Moves nothing: a speech program that hears the
-/// event `gesture_while_speaking` has to act on it. To show something now use express.
+/// Set whether the robot gestures while it speaks.
 #[derive(Deserialize, JsonSchema)]
 struct GestureWhileSpeaking {
     /// On or off.
@@ -96,16 +109,15 @@ fn gesture_while_speaking(unit: &Unit, args: GestureWhileSpeaking) -> Planned<'_
     Ok(Graph::new(unit).wave([aside(1.0, step)]))
 }
 
-/// Point at a person whom the robot sees, then lower the arm. Works once in two minutes for each person, unless it
-/// clarifies who is meant.
+/// Have the robot point at a person it sees, then lower the arm.
 #[derive(Deserialize, JsonSchema)]
 struct PointAtPerson {
-    /// Whom to point at.
+    /// Whom.
     name: String,
-    /// Which arm; auto takes the one on the person's side.
+    /// auto is the arm on the person's side.
     #[serde(default)]
     arm: AutoArm,
-    /// Why the robot points. clarification may be repeated at any time.
+    /// Only clarification may be repeated within 2 min.
     #[serde(default)]
     context: PointContext,
 }

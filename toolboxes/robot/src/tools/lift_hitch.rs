@@ -40,7 +40,7 @@ words!(
 /// Raise or lower the robot's lift.
 #[derive(Deserialize, JsonSchema)]
 struct Lift {
-    /// up and down move by distance_mm; home, top and bottom go to that height. Ignored when position_mm is given.
+    /// up and down move by distance_mm; home, top and bottom go there. Ignored with position_mm.
     action: LiftAction,
     /// How far up or down, in millimetres; 50 when not given.
     #[serde(default)]
@@ -86,8 +86,7 @@ fn hitch_node(unit: &Unit, action: HitchAction, grip_percent: Option<f64>) -> No
     on(Subsystem::Hitch, 5.0, Step::Hitch { action, grip_percent }).lasting(seconds)
 }
 
-/// Attach a cart that stands right behind the robot, let it go, or ask whether one is attached. To attach it, the robot
-/// drives 0.1 m backwards without looking.
+/// Attach a cart right behind the robot (it drives 0.1 m backwards without looking), let it go, or ask whether one is attached.
 #[derive(Deserialize, JsonSchema)]
 struct TowCart {
     /// What to do.
@@ -117,8 +116,7 @@ fn status() -> Node {
     on(Subsystem::Hitch, 5.0, Step::HitchStatus {}).effect(Effect::Read)
 }
 
-/// Drive 0.3 m backwards, without looking, into the charger that stands right behind the robot; leave it; or ask whether
-/// the robot is docked.
+/// Dock at the charger right behind the robot (it drives 0.3 m backwards without looking), leave it, or ask whether it is docked.
 #[derive(Deserialize, JsonSchema)]
 struct DockCharger {
     /// What to do.

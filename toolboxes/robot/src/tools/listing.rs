@@ -21,6 +21,7 @@ pub(super) type Planned<'a> = Result<Graph<'a>, ToolError>;
 pub(super) struct Listing<'a> {
     pub(super) robots: &'a Robots,
     pub(super) category: &'static str,
+    pub(super) audience: Audience,
     pub(super) tools: Vec<Tool<Robots>>,
 }
 
@@ -30,6 +31,7 @@ impl<'a> Listing<'a> {
         Self {
             robots,
             category: "",
+            audience: Audience::Model,
             tools: Vec::new(),
         }
     }
@@ -44,23 +46,25 @@ impl<'a> Listing<'a> {
     ) where
         A: DeserializeOwned + JsonSchema + 'static,
     {
-        self.add_with(name, effect, needs, graph, argument_schema::<A>());
+        self.add_with(name, effect, needs, graph, (argument_schema::<A>(), json!({})));
     }
 
-    /// Adds a tool whose argument schema depends on the robots, if a robot has what the tool needs.
+    /// Adds a tool with its argument schema, and with what models see otherwise in it ([`Tool::for_models`]), if a robot has what
+    /// the tool needs.
     pub(super) fn add_with<A>(
         &mut self,
         name: &'static str,
         effect: Effect,
         needs: fn(&Capabilities) -> bool,
         graph: for<'u> fn(&'u Unit, A) -> Planned<'u>,
-        arguments: Value,
+        (arguments, for_models): (Value, Value),
     ) where
         A: DeserializeOwned + JsonSchema + 'static,
     {
         if !self.robots.units().iter().any(|unit| needs(unit.capabilities())) {
             return;
         }
+        let for_models = without_short_texts(&arguments, object(for_models));
         let tool = Tool::dynamic(
             name,
             effect,
@@ -89,7 +93,12 @@ impl<'a> Listing<'a> {
             Ok(conclude(unit, name, &report, notes, speak))
         };
         self.tools
-            .push(tool.category(self.category).plan(plan).conclude(end));
+            .push(self.listed(tool).for_models(for_models).plan(plan).conclude(end));
+    }
+
+    /// A tool under the heading and for the audience of its family.
+    pub(super) fn listed(&self, tool: Tool<Robots>) -> Tool<Robots> {
+        tool.category(self.category).audience(self.audience)
     }
 
     /// The names of the poses that one of the robots can take, sorted.
@@ -103,6 +112,29 @@ impl<'a> Listing<'a> {
             })
             .map(|(_, name)| name)
             .collect()
+    }
+}
+
+/// A text of this length says nothing about an argument that its words do not say.
+const SHORT: usize = 24;
+
+/// Leaves out, for models, the short texts of arguments whose words the schema lists.
+fn without_short_texts(arguments: &Value, mut for_models: Object) -> Object {
+    for (name, argument) in arguments["properties"].as_object().into_iter().flatten() {
+        let text = argument["description"].as_str().unwrap_or_default();
+        if argument["enum"].is_array() && text.len() <= SHORT {
+            for_models
+                .entry(name.as_str())
+                .or_insert_with(|| json!({"description": null}));
+        }
+    }
+    for_models
+}
+
+fn object(value: Value) -> Object {
+    match value {
+        Value::Object(object) => object,
+        _ => Object::new(),
     }
 }
 

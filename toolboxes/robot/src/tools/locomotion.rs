@@ -1,8 +1,9 @@
 //! The base: move_base, walk, spin, turn, dance.
 
+use ovos_toolbox_sdk::argument_schema;
 use ovos_toolbox_sdk::prelude::*;
 
-use super::arguments::{Direction, Target, half, range, words};
+use super::arguments::{Direction, Target, half, range, range_of, words};
 use super::listing::{Listing, Planned, arm_or_head, base};
 use super::movement::look;
 use crate::graph::{Graph, Node, allow, on};
@@ -13,10 +14,15 @@ use crate::subsystem::Subsystem;
 use crate::unit::Unit;
 
 pub(super) fn list(listing: &mut Listing<'_>) {
-    listing.add("move_base", Effect::Motion, base, move_base);
+    // Where the service filled these in, they would be there for every direction.
+    let for_models = json!({"distance": {"default": 0.5}, "degrees": {"default": 30}});
+    let arguments = (argument_schema::<MoveBase>(), for_models);
+    listing.add_with("move_base", Effect::Motion, base, move_base, arguments);
     listing.add("walk", Effect::Motion, base, walk);
-    listing.add("spin", Effect::Motion, base, spin);
-    listing.add("turn", Effect::Motion, base, turn);
+    let arguments = (argument_schema::<SpinArgs>(), json!({"speed": null}));
+    listing.add_with("spin", Effect::Motion, base, spin, arguments);
+    let arguments = (argument_schema::<Turn>(), json!({"speed": null}));
+    listing.add_with("turn", Effect::Motion, base, turn, arguments);
     listing.add("dance", Effect::Motion, arm_or_head, dance);
 }
 
@@ -29,39 +35,75 @@ words!(
     DanceStyle, Happy: Happy "happy", Silly "silly", Groovy "groovy", Victory "victory"
 );
 
-/// Move the robot a short distance.
+/// Move the robot by a short distance, or turn it on the spot.
 #[derive(Deserialize, JsonSchema)]
 struct MoveBase {
-    /// Which way. left and right go sideways; rotate_left and rotate_right turn on the spot.
+    /// left and right go sideways.
     direction: Direction,
-    /// How far, in metres; for rotate_left and rotate_right in radians.
-    #[serde(default = "half")]
+    /// Metres; not for turns.
+    #[serde(default)]
     #[schemars(range(min = 0.01, max = 2.0))]
-    distance: f64,
+    distance: Option<f64>,
+    /// Degrees of a turn; rotate_left is counter-clockwise.
+    #[serde(default)]
+    #[schemars(range(min = 1.0, max = 360.0))]
+    degrees: Option<f64>,
 }
 
 fn move_base(unit: &Unit, args: MoveBase) -> Planned<'_> {
-    let distance = range("distance", args.distance, 0.01, 2.0)?;
-    Ok(Graph::new(unit).wave([base_move(unit, args.direction.as_str(), distance)]))
+    let distance = range_of("distance", args.distance, 0.01, 2.0)?;
+    let degrees = range_of("degrees", args.degrees, 1.0, 360.0)?;
+    let direction = args.direction.as_str();
+    let node = match (args.direction, distance, degrees) {
+        (Direction::RotateLeft | Direction::RotateRight, Some(distance), _) => {
+            return Err(ToolError::bad_args(format!(
+                "distance: it is metres, and {direction} turns on the spot: send degrees instead (the former distance of \
+                 {distance} rad is degrees {:.0})",
+                distance.to_degrees()
+            )));
+        }
+        (Direction::RotateLeft | Direction::RotateRight, None, degrees) => {
+            base_turn(unit, direction, degrees.unwrap_or(30.0))
+        }
+        (_, _, Some(_)) => {
+            return Err(ToolError::bad_args(format!(
+                "degrees: it is for rotate_left and rotate_right; for {direction} send distance, in metres"
+            )));
+        }
+        (_, distance, None) => base_move(unit, direction, distance.unwrap_or(0.5)),
+    };
+    Ok(Graph::new(unit).wave([node]))
 }
 
-/// A movement of the base by a distance, with the time it may take.
+/// A movement of the base by metres, with the time it may take.
 pub(super) fn base_move(unit: &Unit, direction: &str, distance: f64) -> Node {
     let seconds = straight_seconds(unit, direction, distance);
     let step = Step::BaseMove {
         direction: direction.to_string(),
-        distance,
+        distance: Some(distance),
+        degrees: None,
     };
     on(Subsystem::Base, 10.0, step).lasting(seconds)
 }
 
-/// Walk or drive for a time at a speed. For an exact distance use move_base, for an angle use spin or turn.
+/// A turn of the base on the spot, with the time it may take.
+fn base_turn(unit: &Unit, direction: &str, degrees: f64) -> Node {
+    let seconds = straight_seconds(unit, direction, degrees.to_radians());
+    let step = Step::BaseMove {
+        direction: direction.to_string(),
+        distance: None,
+        degrees: Some(degrees),
+    };
+    on(Subsystem::Base, 10.0, step).lasting(seconds)
+}
+
+/// Walk or drive the robot for a time.
 #[derive(Deserialize, JsonSchema)]
 struct Walk {
-    /// Which way. left and right go sideways; rotate_left and rotate_right turn on the spot.
+    /// Which way.
     #[serde(default)]
     direction: Direction,
-    /// Metres per second. rotate_left and rotate_right ignore it: they turn at 0.5 rad/s.
+    /// Metres per second; not for turns.
     #[serde(default = "walking_pace")]
     #[schemars(range(min = 0.1, max = 1.0))]
     speed: f64,
@@ -90,16 +132,16 @@ fn walk(unit: &Unit, args: Walk) -> Planned<'_> {
     Ok(Graph::new(unit).wave([on(Subsystem::Base, allow(duration), step)]))
 }
 
-/// Turn on the spot by an angle, once round by default.
+/// Spin the robot on the spot, once round by default.
 #[derive(Deserialize, JsonSchema)]
 struct SpinArgs {
-    /// Which way round, seen from above: clockwise (cw) turns to the right, counterclockwise (ccw) to the left.
+    /// Seen from above: clockwise (cw) is to the right.
     direction: Spin,
-    /// How far, in degrees.
+    /// Degrees in that direction.
     #[serde(default = "full_turn")]
     #[schemars(range(min = 1.0, max = 720.0))]
     degrees: f64,
-    /// How fast: 1 is 90 degrees per second.
+    /// 1 is 90 degrees per second.
     #[serde(default = "half")]
     #[schemars(range(min = 0.1, max = 1.0))]
     speed: f64,
@@ -124,13 +166,12 @@ fn base_rotate(unit: &Unit, degrees: f64, speed: f64, seconds: f64) -> Node {
     on(Subsystem::Base, seconds, step).lasting(rotation_seconds(unit, degrees, speed))
 }
 
-/// Turn the whole robot towards a side, a person or a thing. To move the head alone use look_at.
+/// Turn the whole robot to a side, a person or a thing.
 #[derive(Deserialize, JsonSchema)]
 struct Turn {
-    /// left or right (90 degrees), around or behind (180 degrees), degrees (positive is left), or the name of a person
-    /// or thing that the robot sees.
+    /// left, right, around, degrees (positive is left, counter-clockwise), or a person or thing that it sees.
     target: Target,
-    /// How fast: 1 is 90 degrees per second.
+    /// 1 is 90 degrees per second.
     #[serde(default = "half")]
     #[schemars(range(min = 0.1, max = 1.0))]
     speed: f64,
@@ -154,7 +195,7 @@ fn turn(unit: &Unit, args: Turn) -> Planned<'_> {
     let (rotate, look_there) = match degrees {
         Some(degrees) => (
             base_rotate(unit, degrees, speed, 15.0),
-            format!("{}", (-degrees).clamp(-90.0, 90.0)),
+            format!("{}", degrees.clamp(-90.0, 90.0)),
         ),
         None => {
             let step = Step::BaseRotate(Heading::To {
@@ -170,10 +211,10 @@ fn turn(unit: &Unit, args: Turn) -> Planned<'_> {
         .wave([look(unit, "forward").optional().called("look_ahead")]))
 }
 
-/// Dance for a few seconds with arms and head, on the spot.
+/// Have the robot dance on the spot, with arms and head.
 #[derive(Deserialize, JsonSchema)]
 struct Dance {
-    /// How to dance.
+    /// Which dance.
     #[serde(default)]
     style: DanceStyle,
     /// Seconds.

@@ -30,13 +30,12 @@ fn hand(unit: &Unit, arm: Subsystem, step: Step) -> Node {
     on(arm, 3.0, step).lasting(grip_seconds(unit, arm))
 }
 
-/// Pick up a thing from the place that was taught for it, or else from the usual place: reach above it, open the hand, go
-/// down, grasp and lift it. It does not search for the thing.
+/// Have the robot grasp and lift a thing, at the place taught for it or the usual one. It does not search.
 #[derive(Deserialize, JsonSchema)]
 struct PickObject {
-    /// What to pick up, such as "cup".
+    /// What, such as "cup".
     object: String,
-    /// With which hand.
+    /// Which hand.
     #[serde(default)]
     hand: Arm,
 }
@@ -68,13 +67,12 @@ fn pick_object(unit: &Unit, args: PickObject) -> Planned<'_> {
         .wave([on(arm, 5.0, lift).lasting(far / 2.0)]))
 }
 
-/// Put down what a hand holds at the place that was taught for a name, or else at the usual place: reach above it, lower
-/// the hand, let go and draw it back.
+/// Have the robot put down what it holds, at the place taught for a name or the usual one.
 #[derive(Deserialize, JsonSchema)]
 struct PlaceObject {
-    /// Where to put it, such as "table".
+    /// Where, such as "table".
     location: String,
-    /// Which hand holds it.
+    /// Which hand.
     #[serde(default)]
     hand: Arm,
 }
@@ -109,19 +107,14 @@ fn place_object(unit: &Unit, args: PlaceObject) -> Planned<'_> {
     Ok(graph.wave([on(arm, 5.0, Step::Retract { target: target() }).lasting(far / 2.0)]))
 }
 
-/// Open or close a hand.
+/// Open or close the robot's hand. Open lets go.
 #[derive(Deserialize, JsonSchema)]
 struct Gripper {
     /// Which hand.
     #[serde(default)]
     arm: Arm,
-    /// What the hand does.
-    #[serde(default = "toggle")]
+    /// What it does.
     action: Grip,
-}
-
-fn toggle() -> Grip {
-    Grip::Toggle
 }
 
 fn gripper(unit: &Unit, args: Gripper) -> Planned<'_> {

@@ -3,7 +3,7 @@
 use ovos_toolbox_sdk::argument_schema;
 use ovos_toolbox_sdk::prelude::*;
 
-use super::arguments::{Arms, Target, half, range, word, words};
+use super::arguments::{Arms, Target, half, range, range_of, word, words};
 use super::listing::{Listing, Planned, any_arm, arm_or_head, head};
 use crate::adapter::ActionError;
 use crate::error::tool_error;
@@ -17,11 +17,16 @@ use crate::unit::Unit;
 
 pub(super) fn list(listing: &mut Listing<'_>) {
     listing.add("wave", Effect::Motion, any_arm, wave);
-    listing.add("move_arm", Effect::Motion, any_arm, move_arm);
-    listing.add("look_at", Effect::Motion, head, look_at);
-    listing.add("nod", Effect::Motion, head, nod);
+    let arguments = (argument_schema::<MoveArm>(), json!({"speed": null}));
+    listing.add_with("move_arm", Effect::Motion, any_arm, move_arm, arguments);
+    let for_models = json!({"target": {"type": "string"}, "tilt_degrees": null});
+    let arguments = argument_schema::<LookAt>();
+    listing.add_with("look_at", Effect::Motion, head, look_at, (arguments, for_models));
+    let arguments = (argument_schema::<Nod>(), json!({"intensity": null}));
+    listing.add_with("nod", Effect::Motion, head, nod, arguments);
     let mut arguments = argument_schema::<GoToPose>();
     arguments["properties"]["pose"]["enum"] = json!(listing.poses());
+    let arguments = (arguments, json!({}));
     listing.add_with("go_to_pose", Effect::Motion, arm_or_head, go_to_pose, arguments);
 }
 
@@ -38,10 +43,10 @@ words!(
     NodIntensity, Normal: Subtle "subtle", Normal "normal", Emphatic "emphatic"
 );
 
-/// Wave with the robot's arm. Use it to greet a person or to say goodbye.
+/// Wave with the robot's arm, to greet or say goodbye.
 #[derive(Deserialize, JsonSchema)]
 struct Wave {
-    /// Which arm to wave with; both wave together.
+    /// Which arm.
     #[serde(default)]
     arm: Arms,
     /// How to wave.
@@ -81,16 +86,14 @@ fn wave(unit: &Unit, args: Wave) -> Planned<'_> {
     Ok(graph.wave(able.into_iter().map(wave)))
 }
 
-/// Move an arm to a named pose or to exact joint angles, and keep it there. To wave or to point at a person use wave or
-/// point_at_person.
+/// Move the robot's arm to a pose or to joint angles, and keep it there.
 #[derive(Deserialize, JsonSchema)]
 struct MoveArm {
-    /// Which arm to move.
+    /// Which arm.
     arm: Arms,
-    /// The name of a pose, one of those of go_to_pose, or the angle of every joint in degrees, from the shoulder
-    /// outwards, as in [0, -45, 90, 45, 0, 0].
+    /// A pose of go_to_pose, or joint values in degrees from the shoulder: [0, -45, 90, 45, 0, 0].
     position: Position,
-    /// Fraction of the joints' largest speed.
+    /// Part of the full speed.
     #[serde(default = "half")]
     #[schemars(range(min = 0.1, max = 1.0))]
     speed: f64,
@@ -190,17 +193,67 @@ pub(super) fn unknown(argument: &str, what: &str, given: &str, known: &[&str]) -
     ))
 }
 
-/// Turn the head towards a direction, a person or a thing.
+/// Turn the robot's head to a person, a thing or a side. Needs target or bearing_degrees.
 #[derive(Deserialize, JsonSchema)]
 struct LookAt {
-    /// forward, left, right, up, down or floor; or the name of a person or thing; or degrees: "-30" turns the head 30
-    /// to the left, "-30,10" also 10 down. Negative is left and up.
-    target: Target,
+    /// forward, left, right, up, down, floor, or a person or thing.
+    #[serde(default)]
+    target: Option<Target>,
+    /// Degrees from straight ahead; positive is left.
+    #[serde(default)]
+    #[schemars(range(min = -180.0, max = 180.0))]
+    bearing_degrees: Option<f64>,
+    /// Degrees; positive is up. With bearing_degrees.
+    #[serde(default)]
+    #[schemars(range(min = -90.0, max = 90.0))]
+    tilt_degrees: Option<f64>,
 }
 
 fn look_at(unit: &Unit, args: LookAt) -> Planned<'_> {
-    let target = args.target.word("target")?;
+    let bearing = range_of("bearing_degrees", args.bearing_degrees, -180.0, 180.0)?;
+    let tilt = range_of("tilt_degrees", args.tilt_degrees, -90.0, 90.0)?;
+    let target = match (args.target, bearing) {
+        (Some(_), Some(_)) => {
+            return Err(ToolError::bad_args(
+                "target, bearing_degrees: give one of them: a name or a side as target, or degrees as bearing_degrees",
+            ));
+        }
+        (Some(target), None) => {
+            let target = target.word("target")?;
+            not_clockwise(&target)?;
+            if tilt.is_some() {
+                return Err(ToolError::bad_args(
+                    "tilt_degrees: it goes with bearing_degrees; bearing_degrees 0 is straight ahead",
+                ));
+            }
+            target
+        }
+        (None, None) if tilt.is_none() => {
+            return Err(ToolError::bad_args("target: expected target or bearing_degrees"));
+        }
+        (None, bearing) => format!("{},{}", bearing.unwrap_or(0.0), tilt.unwrap_or(0.0)),
+    };
     Ok(Graph::new(unit).wave([look(unit, &target)]))
+}
+
+/// Refuses degrees as they were written before, negative to the left and upwards: it says what to write now.
+fn not_clockwise(target: &str) -> Result<(), ToolError> {
+    let numbers: Option<Vec<f64>> = target
+        .trim_matches(['[', ']'])
+        .split(',')
+        // Nan is a name.
+        .map(|part| part.trim().parse().ok().filter(|number: &f64| number.is_finite()))
+        .collect();
+    let Some([pan, tilt @ ..]) = numbers.as_deref() else {
+        return Ok(());
+    };
+    let tilt = tilt.first();
+    let tilt = tilt.map_or_else(String::new, |tilt| format!(", tilt_degrees {}", 0.0 - tilt));
+    Err(ToolError::bad_args(format!(
+        "target: degrees, which were negative to the left here, are given as bearing_degrees, positive to the left: \
+         for {target} send bearing_degrees {}{tilt}",
+        0.0 - pan
+    )))
 }
 
 /// A look at something, with the time it may take.
@@ -213,10 +266,10 @@ pub(super) fn look(unit: &Unit, target: &str) -> Node {
     ))
 }
 
-/// Answer with the head: nod for yes, shake for no, tilt for maybe.
+/// Answer with the robot's head: nod for yes, shake it for no.
 #[derive(Deserialize, JsonSchema)]
 struct Nod {
-    /// What to say.
+    /// The answer.
     #[serde(default)]
     r#type: NodType,
     /// How clearly.
@@ -240,8 +293,7 @@ fn nod(unit: &Unit, args: Nod) -> Planned<'_> {
     Ok(Graph::new(unit).wave([on(Subsystem::Gantry, 5.0, step).lasting(seconds)]))
 }
 
-/// Bring the whole robot into a named pose and keep it there: every part that the pose names moves at the same time. To
-/// wave or to point at a person use wave or point_at_person.
+/// Bring the whole robot into a named pose and keep it there.
 #[derive(Deserialize, JsonSchema)]
 struct GoToPose {
     /// Which pose.

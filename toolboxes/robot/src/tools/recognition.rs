@@ -61,10 +61,10 @@ words!(
     Position, Closest: Left "left", Center "center", Right "right", Closest "closest"
 );
 
-/// List the people in view right now, with direction and distance.
+/// List the people the robot sees now, with bearing_degrees (positive is left) and distance in metres.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct GetVisiblePeople {
-    /// Whether to include people the robot does not know.
+    /// With people it does not know.
     #[serde(default = "yes")]
     include_unknown: bool,
 }
@@ -73,10 +73,10 @@ impl Question for GetVisiblePeople {
     const TOOL: &'static str = "get_visible_people";
 }
 
-/// Tell who a person in view is. Give track_id or position.
+/// Tell who a person is that the robot sees. Needs track_id or position.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct IdentifyPerson {
-    /// The person's track id, from get_visible_people.
+    /// From get_visible_people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     track_id: Option<i64>,
     /// Where the person stands.
@@ -88,13 +88,13 @@ impl Question for IdentifyPerson {
     const TOOL: &'static str = "identify_person";
 }
 
-/// Remember a person's face under a name. Ask the person first.
+/// Have the robot remember a person's face. Ask the person first.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct EnrollPerson {
     /// The person's name.
     #[schemars(length(min = 1, max = 200))]
     name: String,
-    /// The person's track id, from get_visible_people; the closest person when not given.
+    /// From get_visible_people; the closest person when not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     track_id: Option<i64>,
     /// Whether the person may administer the robot.
@@ -109,7 +109,7 @@ impl Question for EnrollPerson {
     }
 }
 
-/// Tell from which direction a person is speaking.
+/// Tell from where a person speaks to the robot: bearing_degrees, positive is left.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct GetSpeakerDirection {}
 
@@ -117,10 +117,10 @@ impl Question for GetSpeakerDirection {
     const TOOL: &'static str = "get_speaker_direction";
 }
 
-/// Tell who is speaking, by the voice.
+/// Tell who is speaking to the robot, by the voice.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct IdentifySpeaker {
-    /// Whether to use the direction of the voice, too.
+    /// Use the direction of the voice, too.
     #[serde(default = "yes")]
     use_doa: bool,
 }
@@ -129,13 +129,13 @@ impl Question for IdentifySpeaker {
     const TOOL: &'static str = "identify_speaker";
 }
 
-/// Remember a person's voice under a name, while the person speaks. Ask the person first.
+/// Have the robot remember a person's voice, while the person speaks. Ask the person first.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct EnrollVoice {
     /// The person's name.
     #[schemars(length(min = 1, max = 200))]
     name: String,
-    /// How long to listen, in seconds.
+    /// Seconds to listen.
     #[serde(default = "ten")]
     #[schemars(range(min = 1.0, max = 60.0))]
     duration_seconds: f64,
@@ -171,7 +171,7 @@ impl Question for GetKnownPeople {
     const TOOL: &'static str = "get_known_people";
 }
 
-/// Forget a person's face, voice or both.
+/// Have the robot forget a person's face, voice or both.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct ForgetPerson {
     /// Whom to forget.
@@ -192,10 +192,10 @@ impl Question for ForgetPerson {
     }
 }
 
-/// Tell who said what was heard in the last seconds.
+/// Tell who said what the robot heard in the last seconds.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct WhoSaidThat {
-    /// How far back, in seconds.
+    /// Seconds to look back.
     #[serde(default = "five")]
     #[schemars(range(min = 0.1, max = 300.0))]
     lookback_seconds: f64,
@@ -212,7 +212,7 @@ impl Question for WhoSaidThat {
     }
 }
 
-/// Tell when and where a person was last seen.
+/// Tell when and where the robot last saw a person.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct GetLastSeen {
     /// Who.
@@ -227,7 +227,7 @@ impl Question for GetLastSeen {
     }
 }
 
-/// Turn the head towards the person who is speaking.
+/// Turn the robot's head to the person who is speaking.
 #[derive(Deserialize, JsonSchema)]
 struct LookAtSpeaker {}
 

@@ -6,6 +6,7 @@ use ovos_toolbox_sdk::{argument_schema, output_schema};
 use super::arguments::{range_of, words, yes};
 use super::listing::{Listing, Planned, anything};
 use super::movement::look;
+use crate::bearing::half_circle;
 use crate::conclude::{ToolOutput, conclude_stop};
 use crate::graph::{Graph, aside, on};
 use crate::resolve::farthest_seconds;
@@ -18,7 +19,11 @@ use crate::unit::Unit;
 pub(super) fn list(listing: &mut Listing<'_>) {
     listing.add_whole::<Stop>("stop", Effect::Stop, "Emergency stop activated");
     listing.add_whole::<ResetStop>("reset_stop", Effect::Resume, "Emergency stop lifted");
-    listing.add("alert_hazard", Effect::Safe, anything, alert_hazard);
+    let for_models = json!({"direction_degrees": null, "speak_warning": null});
+    let arguments = (argument_schema::<AlertHazard>(), for_models);
+    listing.add_with("alert_hazard", Effect::Motion, anything, alert_hazard, arguments);
+    // A setting for the owner's vision program.
+    listing.audience = Audience::Person;
     listing.add(
         "enable_fire_detection",
         Effect::Write,
@@ -37,12 +42,11 @@ words!(
     Sensitivity, Medium: Low "low", Medium "medium", High "high"
 );
 
-/// Emergency stop: every robot stops at once, whatever it is doing. Nothing moves again until an operator has reset the
-/// stop, so it is no way to pause.
+/// Emergency stop: every robot stops at once, and nothing moves again until an operator lifts the stop. Not for a pause.
 #[derive(Deserialize, JsonSchema)]
 struct Stop {}
 
-/// Lift the emergency stop. For operators. Moves nothing.
+/// Lift the emergency stop of the robots. For operators. Moves nothing.
 #[derive(Deserialize, JsonSchema)]
 struct ResetStop {}
 
@@ -57,33 +61,44 @@ impl Listing<'_> {
             run::run_whole,
         );
         let end = move |robots: &Robots, _: Value, report: Report| Ok(conclude_stop(robots, done, &report));
-        let tool = tool.category(self.category).subsystems(["all"]);
+        let tool = self.listed(tool).subsystems(["all"]);
         self.tools.push(tool.conclude(end));
     }
 }
 
-/// React to a danger: the robot stands still, looks and points at it, and the result has a warning to say aloud.
+/// Have the robot stop, look and point at a danger; the result has a warning to say.
 #[derive(Deserialize, JsonSchema)]
 struct AlertHazard {
     /// What is dangerous.
     hazard_type: Hazard,
-    /// Where it is, in degrees from straight ahead, negative to the left.
+    /// Degrees from straight ahead; positive is left.
+    #[serde(default)]
+    #[schemars(range(min = -360.0, max = 360.0))]
+    bearing_degrees: Option<f64>,
+    /// Refused: it was clockwise. Send bearing_degrees, positive to the left.
     #[serde(default)]
     #[schemars(range(min = -360.0, max = 360.0))]
     direction_degrees: Option<f64>,
-    /// Whether the result should have a warning to speak.
+    /// Whether to make a warning.
     #[serde(default = "yes")]
     speak_warning: bool,
 }
 
 fn alert_hazard(unit: &Unit, args: AlertHazard) -> Planned<'_> {
-    let direction = range_of("direction_degrees", args.direction_degrees, -360.0, 360.0)?;
+    if let Some(clockwise) = args.direction_degrees {
+        return Err(ToolError::bad_args(format!(
+            "direction_degrees, which was negative to the left, is bearing_degrees now, positive to the left: for {clockwise} send \
+             bearing_degrees {}",
+            0.0 - clockwise
+        )));
+    }
+    let bearing = range_of("bearing_degrees", args.bearing_degrees, -360.0, 360.0)?.map(half_circle);
     let stop = on(Subsystem::Base, 10.0, Step::Stop {}).optional();
     let mut graph = Graph::new(unit);
     if args.speak_warning {
-        graph = graph.speak(warning(args.hazard_type, direction));
+        graph = graph.speak(warning(args.hazard_type, bearing));
     }
-    let Some(direction) = direction else {
+    let Some(bearing) = bearing else {
         // A robot without a base has nothing to stop, and still a warning to give.
         let still = if unit.capabilities().has(Subsystem::Base) {
             stop
@@ -92,32 +107,23 @@ fn alert_hazard(unit: &Unit, args: AlertHazard) -> Planned<'_> {
         };
         return Ok(graph
             .wave([still])
-            .note("no direction_degrees: looked and pointed nowhere"));
+            .note("no bearing_degrees: looked and pointed nowhere"));
     };
-    let bearing = half_circle(direction);
-    let arm = unit.nearer_arm(bearing);
+    // The arms count clockwise.
+    let arm = unit.nearer_arm(0.0 - bearing);
     let target = bearing.to_string();
-    // Only the action that makes the robot stand still has to run whatever happens. The other actions are motion, which
-    // a stop ends.
-    let look = look(unit, &target).optional().effect(Effect::Motion);
+    let look = look(unit, &target).optional();
     let point = Step::Point {
         target,
         nearer: false,
     };
     let point = on(arm, 5.0, point)
         .lasting(farthest_seconds(unit, arm, 0.6))
-        .optional()
-        .effect(Effect::Motion);
+        .optional();
     Ok(graph.wave([stop, look]).wave([point]))
 }
 
-/// Degrees from -180 to 180.
-fn half_circle(degrees: f64) -> f64 {
-    let turned = degrees.rem_euclid(360.0);
-    if turned > 180.0 { turned - 360.0 } else { turned }
-}
-
-fn warning(hazard: Hazard, direction: Option<f64>) -> String {
+fn warning(hazard: Hazard, bearing: Option<f64>) -> String {
     let what = match hazard {
         Hazard::Fire => "There is a fire",
         Hazard::Smoke => "There is smoke",
@@ -126,27 +132,26 @@ fn warning(hazard: Hazard, direction: Option<f64>) -> String {
         Hazard::Spill => "Something is spilled on the floor",
         Hazard::Unknown => "Something is wrong",
     };
-    let side = match direction.map(half_circle) {
+    let side = match bearing {
         None => "",
         Some(bearing) if bearing.abs() > 135.0 => " behind me",
-        Some(bearing) if bearing < -30.0 => " on my left",
-        Some(bearing) if bearing > 30.0 => " on my right",
+        Some(bearing) if bearing > 30.0 => " on my left",
+        Some(bearing) if bearing < -30.0 => " on my right",
         Some(_) => " in front of me",
     };
     format!("Warning! {what}{side}.")
 }
 
-/// Announce whether and how to watch for fire. The robot itself detects no fire: a vision program that hears the event
-/// `fire_detection` has to do it.
+/// Set whether the robot's vision program watches for fire. The robot itself detects none.
 #[derive(Deserialize, JsonSchema)]
 struct EnableFireDetection {
     /// On or off.
     #[serde(default = "yes")]
     enabled: bool,
-    /// high reports a fire sooner, and is wrong more often.
+    /// How sensitive.
     #[serde(default)]
     sensitivity: Sensitivity,
-    /// Whether a fire should be announced without being asked.
+    /// Announce a fire unasked.
     #[serde(default = "yes")]
     auto_alert: bool,
 }

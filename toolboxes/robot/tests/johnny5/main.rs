@@ -35,7 +35,8 @@ use servos::Deed;
 pub(crate) fn drive(x: f64, y: f64, turn: f64, milliseconds: u64) -> Deed {
     let step = Step::BaseMove {
         direction: "forward".to_owned(),
-        distance: 0.1,
+        distance: Some(0.1),
+        degrees: None,
     };
     let motion = Motion::Drive {
         velocity: Velocity { x, y, turn },

@@ -24,7 +24,7 @@ pub(crate) fn calls() -> Vec<(&'static str, Value)> {
         ("place_object", json!({"location": "table"})),
         ("gripper", json!({"arm": "left", "action": "open"})),
         ("move_base", json!({"direction": "forward"})),
-        ("move_base", json!({"direction": "rotate_right", "distance": 0.3})),
+        ("move_base", json!({"direction": "rotate_right", "degrees": 17})),
         ("walk", json!({})),
         (
             "walk",
@@ -36,7 +36,7 @@ pub(crate) fn calls() -> Vec<(&'static str, Value)> {
         ("dance", json!({"style": "silly", "duration": 6})),
         (
             "alert_hazard",
-            json!({"hazard_type": "fire", "direction_degrees": -60}),
+            json!({"hazard_type": "fire", "bearing_degrees": 60}),
         ),
         (
             "alert_hazard",

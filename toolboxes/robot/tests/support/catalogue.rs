@@ -33,7 +33,7 @@ pub(crate) fn calls() -> Vec<(&'static str, Value)> {
         ("dance", json!({"style": "happy", "duration": 1.0})),
         (
             "alert_hazard",
-            json!({"hazard_type": "fire", "direction_degrees": 20.0}),
+            json!({"hazard_type": "fire", "bearing_degrees": -20.0}),
         ),
         ("enable_fire_detection", json!({"enabled": true})),
         ("lift", json!({"action": "up", "distance_mm": 20})),

@@ -2,7 +2,9 @@
 //!
 //! Owns joints, lift and hitch ([`Axes`]) and the base ([`Odometry`]). Pure: time is an argument.
 
+use super::thousandth;
 use crate::action::Velocity;
+use crate::bearing::half_circle;
 
 /// How long the base takes to come to rest after a halt, in simulated seconds: it goes at half its speed for this long,
 /// which covers the distance of an even deceleration.
@@ -162,6 +164,11 @@ impl Odometry {
 }
 
 impl Place {
+    /// The heading from where it began, in degrees, positive to the left, above -180 to 180.
+    pub(super) fn heading_degrees(self) -> f64 {
+        half_circle(thousandth(self.heading.to_degrees()))
+    }
+
     fn after(self, velocity: &Velocity, seconds: f64) -> Self {
         let Self { x, y, heading } = self;
         let turned = velocity.turn * seconds;

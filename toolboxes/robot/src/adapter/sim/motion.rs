@@ -110,7 +110,7 @@ impl Sim {
         Ok(ActionOutput::said("base moved")
             .with("x_m", thousandth(place.x))
             .with("y_m", thousandth(place.y))
-            .with("heading_degrees", thousandth(place.heading.to_degrees())))
+            .with("heading_degrees", place.heading_degrees()))
     }
 
     fn set_off(

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::adapter::Sighting;
+use crate::bearing::half_circle;
 
 /// A person in view.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -18,7 +19,7 @@ pub struct Person {
     /// Missing: a person whom the robot does not know.
     #[serde(default)]
     pub name: Option<String>,
-    /// Degrees from straight ahead, negative to the left.
+    /// Degrees from straight ahead as the robot stands at the start, negative to the left.
     pub bearing: f64,
     /// Metres.
     #[serde(default = "near")]
@@ -61,17 +62,28 @@ impl People {
         Self { visible, known }
     }
 
-    pub(super) fn locate(&self, name: &str) -> Option<Sighting> {
+    /// Where a person is for a robot that has turned by so many degrees to the left.
+    pub(super) fn locate(&self, name: &str, turned: f64) -> Option<Sighting> {
         let person = self.visible.iter().find(|person| named(person, name))?;
         Some(Sighting {
-            bearing: person.bearing,
+            bearing: half_circle(person.bearing + turned),
             tilt: 0.0,
             distance: person.distance,
         })
     }
 
-    /// The answer of a recognition tool; `None` for a question it does not know.
-    pub(super) fn answer(&mut self, tool: &str, args: &Value) -> Option<Value> {
+    /// The answer of a recognition tool, for a robot that has turned by so many degrees to the left; `None` for a question it does
+    /// not know.
+    pub(super) fn answer(&mut self, tool: &str, args: &Value, turned: f64) -> Option<Value> {
+        let bearing = |person: &Person| half_circle(person.bearing + turned);
+        let seen = |index: usize, person: &Person| {
+            json!({
+                "track_id": index + 1,
+                "name": person.name,
+                "angle": bearing(person),
+                "distance": person.distance,
+            })
+        };
         let text = |key: &str| {
             args.get(key)
                 .and_then(Value::as_str)
@@ -86,12 +98,12 @@ impl People {
                 let people: Vec<Value> = shown.map(|(index, person)| seen(index, person)).collect();
                 json!({"count": people.len(), "people": people})
             }
-            "identify_person" => match self.pick(args) {
+            "identify_person" => match self.pick(args, turned) {
                 Some((index, person)) => seen(index, person),
                 None => not_done("no person stands there"),
             },
             "enroll_person" => {
-                let Some((index, _)) = self.pick(args) else {
+                let Some((index, _)) = self.pick(args, turned) else {
                     return Some(not_done("no person is in view"));
                 };
                 let name = text("name");
@@ -102,11 +114,11 @@ impl People {
                 json!({"name": name, "track_id": index + 1, "is_admin": known.admin})
             }
             "get_speaker_direction" => match self.speaker() {
-                Some(person) => json!({"angle": person.bearing, "confidence": 0.9}),
+                Some(person) => json!({"angle": bearing(person), "confidence": 0.9}),
                 None => json!({"angle": null, "confidence": 0.0}),
             },
             "identify_speaker" | "who_said_that" => match self.speaker() {
-                Some(person) => json!({"name": person.name, "angle": person.bearing, "confidence": 0.9}),
+                Some(person) => json!({"name": person.name, "angle": bearing(person), "confidence": 0.9}),
                 None => json!({"name": null, "confidence": 0.0}),
             },
             "enroll_voice" => {
@@ -153,15 +165,16 @@ impl People {
         self.visible.iter().find(|person| person.speaking)
     }
 
-    fn pick(&self, args: &Value) -> Option<(usize, &Person)> {
+    fn pick(&self, args: &Value, turned: f64) -> Option<(usize, &Person)> {
+        let bearing = |person: &Person| half_circle(person.bearing + turned);
         let everybody = || self.visible.iter().enumerate();
         if let Some(track) = args.get("track_id").and_then(Value::as_i64) {
             return everybody().find(|(index, _)| i64::try_from(index + 1) == Ok(track));
         }
         match args.get("position").and_then(Value::as_str) {
-            Some("left") => everybody().find(|(_, person)| person.bearing < -10.0),
-            Some("right") => everybody().find(|(_, person)| person.bearing > 10.0),
-            Some("center") => everybody().find(|(_, person)| person.bearing.abs() <= 10.0),
+            Some("left") => everybody().find(|(_, person)| bearing(person) < -10.0),
+            Some("right") => everybody().find(|(_, person)| bearing(person) > 10.0),
+            Some("center") => everybody().find(|(_, person)| bearing(person).abs() <= 10.0),
             _ => everybody().min_by(|a, b| a.1.distance.total_cmp(&b.1.distance)),
         }
     }
@@ -196,15 +209,6 @@ fn named(person: &Person, name: &str) -> bool {
         .name
         .as_ref()
         .is_some_and(|own| own.eq_ignore_ascii_case(name.trim()))
-}
-
-fn seen(index: usize, person: &Person) -> Value {
-    json!({
-        "track_id": index + 1,
-        "name": person.name,
-        "angle": person.bearing,
-        "distance": person.distance,
-    })
 }
 
 fn not_done(why: &str) -> Value {

@@ -206,7 +206,7 @@ impl Sim {
         let odometry = json!({
             "x_m": thousandth(place.x),
             "y_m": thousandth(place.y),
-            "heading_degrees": thousandth(place.heading.to_degrees()),
+            "heading_degrees": place.heading_degrees(),
             "moving": world.is_moving(Subsystem::Base, now),
         });
         Ok(output.with("odometry", odometry))
