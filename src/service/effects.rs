@@ -11,8 +11,8 @@ pub(super) fn unstated(config: &Config, toolbox_id: &str, tool: &ToolDefinition)
     if tool.effect != Effect::Write {
         return None;
     }
-    if tool.foreign {
-        let mount = config.mounts.get(toolbox_id)?.as_ref().ok()?;
+    if let Some(mount) = config.mounts.get(toolbox_id) {
+        let mount = mount.as_ref().ok()?;
         let stated = mount.effects.keys().any(|name| name == &tool.name);
         return (!stated).then(|| format!("service.mounts.{toolbox_id}.effects"));
     }

@@ -33,7 +33,9 @@ const ROWS: &[(&str, &str, &[&str], Then)] = &[
         "slow_hello",
         "slow_hello",
         &[],
-        Refused("it did not say hello within 10 s"),
+        Refused(
+            "it did not say hello within 10 s; if it takes longer to start and to import, raise service.probe_ms",
+        ),
     ),
     (
         "half_frame",
