@@ -189,7 +189,7 @@ struct Drive {
     service: Process,
     client: Client,
     _bus: Process,
-    _scene: Scene,
+    scene: Scene,
     robot: Robot,
 }
 
@@ -221,7 +221,7 @@ impl Drive {
             service,
             client,
             _bus: bus,
-            _scene: scene,
+            scene,
         };
         drive.walk("walk");
         Some(drive)
@@ -384,7 +384,7 @@ fn a_bus_thread_that_panics_ends_in_a_stop_and_a_new_start() {
             std::thread::park_timeout(Duration::from_millis(2));
         }
         let since = Instant::now();
-        std::fs::write(drive._scene.sandbox.path("panics"), "").unwrap();
+        std::fs::write(drive.scene.sandbox.path("panics"), "").unwrap();
         drive.rests(since, &what);
         for call in ["walk", "arm"] {
             let answer = drive.answer(call);
@@ -435,7 +435,7 @@ fn a_stop_is_heard_at_once() {
             took.push(stood);
             drive.rests(since, &format!("{kind}: stop {round}"));
             drive.resume();
-            drive.walk(&format!("walk {round}"));
+            drive.walk(&format!("walk-{round}"));
         }
         took.sort();
         println!(

@@ -25,7 +25,7 @@ pub(crate) fn height(
     if !asked.is_finite() {
         return refuse("not_finite", format!("{arg}: expected a finite number"));
     }
-    if (lowest..=highest).contains(&asked) {
+    if inside(asked, lowest, highest) {
         return Ok(asked);
     }
     let (from, to) = within(lowest, highest);
@@ -48,7 +48,7 @@ pub(crate) fn height(
 /// Like [`height`].
 pub(crate) fn down(asked: f64, (lowest, highest): (f64, f64), home: Home) -> Result<f64, Refusal> {
     let above = home.down_m - asked;
-    if (lowest..=highest).contains(&above) {
+    if inside(above, lowest, highest) {
         return Ok(asked);
     }
     let (top, bottom) = within(home.down_m - highest, home.down_m - lowest);
@@ -64,6 +64,12 @@ pub(crate) fn down(asked: f64, (lowest, highest): (f64, f64), home: Home) -> Res
         None if above < lowest => refuse("altitude_floor", expected),
         None => refuse("altitude_ceiling", expected),
     }
+}
+
+/// Whether a height is in a band, to the millimetre: a sum of decimal numbers is not exact.
+fn inside(height: f64, lowest: f64, highest: f64) -> bool {
+    const EXACT_M: f64 = 0.001;
+    (lowest - EXACT_M..=highest + EXACT_M).contains(&height)
 }
 
 /// The ends of a band with one digit behind the point, rounded to the side on which they still hold: each may be sent back.

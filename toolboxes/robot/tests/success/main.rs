@@ -2,6 +2,7 @@
 
 #![allow(
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::print_stdout,
     reason = "a failed test panics and prints"
 )]
@@ -16,4 +17,5 @@ mod servos;
 mod truth;
 
 mod feetech;
+mod people;
 mod sim;
