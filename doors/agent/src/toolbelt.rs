@@ -135,9 +135,6 @@ impl Toolbelt {
             own.extend([Own::FindTools, Own::CallTool]);
             tools.clear();
         }
-        let tools_of_run: Vec<Arc<Registered>> =
-            registered.iter().map(|(_, tool)| Arc::clone(tool)).collect();
-        let finder = Finder::new(&tools_of_run, listing.guides());
         let mut targets: HashMap<String, Target> = registered
             .iter()
             .map(|(name, tool)| (name.clone(), Target::Tool(Arc::clone(tool))))
@@ -148,6 +145,9 @@ impl Toolbelt {
             shown.push(own.shown());
         }
         shown.append(&mut tools);
+        let tools_of_run: Vec<Arc<Registered>> =
+            registered.iter().map(|(_, tool)| Arc::clone(tool)).collect();
+        let finder = Finder::new(&tools_of_run, listing.guides());
         Self {
             shown,
             targets,
