@@ -52,6 +52,7 @@ use client::payload::OffToolbox;
 use engine::Engine;
 use lists::Lists;
 use paged::Begun;
+use status::asks_for_guides;
 
 pub use client::payload::{
     BusStatus, EventMessage, FailedFile, IsReady, PythonStatus, ReloadOutcome, ServiceStatus, StatusResponse,
@@ -270,9 +271,14 @@ impl Api {
             }
             Topic::Cancel => self.answer(&request, &self.cancel(&request)).await,
             Topic::Status if self.engine.calls_in_flight() > MANY_CALLS => {
-                self.answer_apart(request, |api| api.status()).await;
+                let guides = asks_for_guides(&request);
+                self.answer_apart(request, move |api| api.status_for(guides))
+                    .await;
             }
-            Topic::Status => self.answer(&request, &self.status_for(&request)).await,
+            Topic::Status => {
+                let status = self.status_for(asks_for_guides(&request));
+                self.answer(&request, &status).await;
+            }
             Topic::Resume => {
                 let answer = self.resume(&request).await;
                 self.answer(&request, &answer).await;

@@ -8,10 +8,15 @@ use super::stop::EVERYTHING;
 use super::{Api, Request};
 use client::payload::{AllLatched, CallStatus, StatusResponse};
 
+/// Whether a request for the status asks for the guides of toolboxes. An unreadable flag counts as absent: a status is never refused.
+pub(super) fn asks_for_guides(request: &Request) -> bool {
+    flag(&request.data, "guides").unwrap_or(false)
+}
+
 impl Api {
-    /// The answer to `ovos.tools.status`. An unreadable flag counts as absent: a status is never refused.
-    pub(super) fn status_for(&self, request: &Request) -> StatusResponse {
-        if flag(&request.data, "guides").unwrap_or(false) {
+    /// The answer to `ovos.tools.status`, with or without the guides of toolboxes.
+    pub(super) fn status_for(&self, guides: bool) -> StatusResponse {
+        if guides {
             self.status_with_guides()
         } else {
             self.status()

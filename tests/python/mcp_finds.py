@@ -120,9 +120,10 @@ async def main():
     if PEER == "fastmcp" and ERA == "modern" and TRANSPORT == "stdio":
         import fastmcp
         from fastmcp.client.transports import StdioTransport
+        from fastmcp.skills.client import SkillsClientExtension
 
         via = StdioTransport(DOOR, ["--bus", BUS], env=dict(os.environ), keep_alive=False)
-        async with fastmcp.Client(via) as client:
+        async with fastmcp.Client(via, extensions=[SkillsClientExtension()]) as client:
             await skills(client, text)
     print("everything is found")
 

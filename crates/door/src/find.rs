@@ -223,10 +223,10 @@ fn compact(schema: &Value) -> Value {
         Value::Object(entries) => entries
             .iter()
             .filter(|(key, value)| {
-                !(matches!(key.as_str(), "$schema" | "title" | "additionalProperties") && !value.is_object())
+                !matches!(key.as_str(), "$schema" | "title" | "additionalProperties") || value.is_object()
             })
             .filter(|(key, value)| {
-                !(key.as_str() == "properties" && value.as_object().is_some_and(Object::is_empty))
+                key.as_str() != "properties" || !value.as_object().is_some_and(Object::is_empty)
             })
             .map(|(key, value)| (key.clone(), compact(value)))
             .collect::<Object>()

@@ -136,9 +136,6 @@ impl Toolbelt {
             own.extend([Own::FindTools, Own::CallTool]);
             tools.clear();
         }
-        let tools_of_run: Vec<Arc<Registered>> =
-            registered.iter().map(|(_, tool)| Arc::clone(tool)).collect();
-        let finder = Finder::new(&tools_of_run, listing.guides());
         // What is hidden is not refused.
         let mut targets: HashMap<String, Target> = listing
             .callable()
@@ -151,6 +148,9 @@ impl Toolbelt {
             shown.push(own.shown());
         }
         shown.append(&mut tools);
+        let tools_of_run: Vec<Arc<Registered>> =
+            registered.iter().map(|(_, tool)| Arc::clone(tool)).collect();
+        let finder = Finder::new(&tools_of_run, listing.guides());
         Self {
             shown,
             targets,

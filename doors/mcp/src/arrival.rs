@@ -52,12 +52,23 @@ pub(crate) enum Arrival {
 #[derive(Debug, PartialEq)]
 pub(crate) struct Stop {
     pub(crate) tool: StopTool,
-    /// The name in the request: that of the stop, or of the tool through which it was called.
-    pub(crate) called: &'static str,
+    /// Whether it was called through `call_tool`.
+    pub(crate) is_wrapped: bool,
     /// `None` in a notification, which has no answer.
     pub(crate) id: Option<Value>,
     /// The version of the protocol that the request names.
     pub(crate) version: Option<String>,
+}
+
+impl Stop {
+    /// The name of the tool in the request.
+    pub(crate) fn called(&self) -> &'static str {
+        if self.is_wrapped {
+            CALL_TOOL
+        } else {
+            self.tool.name()
+        }
+    }
 }
 
 /// The parts of a call that decide whether it stops something. All else is skipped, however deep, long or wrong it is.
@@ -109,7 +120,7 @@ pub(crate) fn read(text: &[u8], searched: bool, stops: impl Fn(&str) -> bool) ->
         if let Some(tool) = StopTool::named(name) {
             return Arrival::Stop(Stop {
                 tool,
-                called: if inner.is_some() { CALL_TOOL } else { tool.name() },
+                is_wrapped: inner.is_some(),
                 id: head.id,
                 version: whole.as_ref().and_then(version).map(str::to_owned),
             });
@@ -323,7 +334,7 @@ mod tests {
                 let text = call(tool.name(), rest);
                 let stop = Stop {
                     tool,
-                    called: tool.name(),
+                    is_wrapped: false,
                     id: Some(json!(7)),
                     version: None,
                 };

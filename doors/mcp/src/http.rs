@@ -431,7 +431,7 @@ impl Stops {
             return None;
         };
         let says = |name: &str, expected: &str| headers.get(name).is_some_and(|value| value == expected);
-        if says("mcp-method", "tools/call") && says("mcp-name", stop.called) {
+        if says("mcp-method", "tools/call") && says("mcp-name", stop.called()) {
             return None;
         }
         let id = stop.id.clone().unwrap_or_default();

@@ -3,12 +3,13 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use door::find::CALL_TOOL;
 use door::{Turn, stop};
 use futures_util::FutureExt as _;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams, CompleteResult,
-    GetSkillRequestParams, GetSkillResult, Implementation, ListPromptsRequestMethod, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListSkillsResult, ListToolsResult,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod, CompleteRequestParams,
+    CompleteResult, GetSkillRequestParams, GetSkillResult, Implementation, ListPromptsRequestMethod,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListSkillsResult, ListToolsResult,
     PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
     ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
 };
@@ -61,33 +62,46 @@ impl Session {
             .unwrap_or_else(|| Arc::new(self.door.link.arrivals().turn()))
     }
 
+    /// Makes of a call of `call_tool` the call that it stands for. From then on it is a call of the tool itself.
+    ///
+    /// # Errors
+    /// The result for the client where there is no such tool.
+    async fn meant(
+        &self,
+        request: CallToolRequestParams,
+    ) -> Result<CallToolRequestParams, Box<CallToolResult>> {
+        if !self.door.config.find_tools || request.name != CALL_TOOL {
+            return Ok(request);
+        }
+        let request = found::meant(request)?;
+        match self.door.owner(&request.name).await {
+            Some(_) => Ok(request),
+            None => Err(Box::new(found::unknown(
+                &*self.door.finder().await,
+                &request.name,
+            ))),
+        }
+    }
+
     async fn called(
         &self,
         request: CallToolRequestParams,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        let request = match self.meant(request).await {
+            Ok(request) => request,
+            Err(refused) => return Ok((*refused).into()),
+        };
         let turn = self.turn(context);
-        let mut owner = self.door.owner(&request.name).await;
-        let mut request = request;
-        if owner == Some(Owner::Call) {
-            // From here on it is a call of the tool itself.
-            request = match found::meant(request) {
-                Ok(request) => request,
-                Err(refused) => return Ok((*refused).into()),
-            };
-            owner = self.door.owner(&request.name).await;
-            if matches!(owner, None | Some(Owner::Call)) {
-                return Ok(found::unknown(&*self.door.finder().await, &request.name).into());
-            }
-        }
         let name = request.name.clone();
-        let result = match owner {
-            None | Some(Owner::Call) => {
+        let result = match self.door.owner(&name).await {
+            None => {
                 let text = format!("Unknown tool: '{name}'; the tools are in tools/list");
                 return Err(ErrorData::invalid_params(text, None));
             }
             // Both transports carry stops out before they come here.
             Some(Owner::Door(tool)) => answer::result(stop(tool, &self.door.link).await).into(),
+            Some(Owner::Call) => found::unknown(&*self.door.finder().await, name).into(),
             Some(Owner::Find) => {
                 let arguments = request.arguments.unwrap_or_default();
                 let finder = self.door.finder().await;

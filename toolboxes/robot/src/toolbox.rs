@@ -32,12 +32,12 @@ impl Toolbox for Robots {
 
     fn manifest() -> Manifest {
         Manifest {
+            guide: include_str!("../GUIDE.md").to_string(),
             // A serial port can be opened only once.
             exclusive: true,
             simulated_by_default: true,
             subscribes: vec![recogniser::ANNOUNCED.to_string()],
             requests: vec![recogniser::TOPIC.to_string()],
-            guide: include_str!("../GUIDE.md").to_string(),
             ..manifest!("robot")
         }
     }

@@ -123,7 +123,7 @@ pub struct ToolboxStatus {
     /// What its manifest says.
     pub version: String,
     /// What it is for, by its manifest.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "String::is_empty", default)]
     pub description: String,
     /// Its guide for models, in Markdown, where the request says `"guides": true` and its manifest has one.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -18,8 +18,8 @@ fn without_files_a_door_shows_everything_and_asks_for_a_token() {
             .all(|effect| door.toolset.permits("any", "box", *effect))
     );
     assert_eq!(door.toolset.audience, [Audience::Model]);
-    assert!(door.http_token && !door.output_schemas && !door.run_steps && !door.find_tools);
-    assert!(door.http_hosts.is_empty() && door.http_origins.is_empty());
+    assert!(door.http_token && !door.output_schemas && !door.run_steps);
+    assert!(door.http_hosts.is_empty() && door.http_origins.is_empty() && !door.find_tools);
     assert_eq!(
         door.token_file,
         machine.path("home/.local/state/ovos-tools/mcp-token")

@@ -50,7 +50,13 @@ struct Table {
 struct Rows {
     words: HashMap<String, Vec<Vec<String>>>,
     /// Phrases by their first word.
-    phrases: HashMap<String, Vec<(Vec<String>, Vec<Vec<String>>)>>,
+    phrases: HashMap<String, Vec<Phrase>>,
+}
+
+/// Words that are said together, and what tools call it.
+struct Phrase {
+    said: Vec<String>,
+    called: Vec<Vec<String>>,
 }
 
 /// Returns what a request means. `is_known` says whether tools have a word with this stem.
@@ -65,7 +71,7 @@ pub(super) fn meanings(said: &[Word], is_known: impl Fn(&str) -> bool) -> Vec<Me
         for start in 0..stems.len() {
             let beginning = rows.phrases.get(&stems[start]).into_iter().flatten();
             phrases.extend(
-                beginning.filter_map(|(phrase, called)| Some((places(phrase, stems, start)?, called))),
+                beginning.filter_map(|phrase| Some((places(&phrase.said, stems, start)?, &phrase.called))),
             );
         }
     }
@@ -169,7 +175,10 @@ impl Table {
                         .extend(called.iter().cloned()),
                     [first, ..] => {
                         let phrases = rows.phrases.entry(first.clone()).or_default();
-                        phrases.push((said.clone(), called.clone()));
+                        phrases.push(Phrase {
+                            said: said.clone(),
+                            called: called.clone(),
+                        });
                     }
                 }
             }
