@@ -24,10 +24,8 @@ mod calls;
 
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
 use serde_json::{Value, json};
 use support::robot::{RobotScene, invoke, moves};
-use support::status::{signal, toolbox, toolbox_until};
 
 /// Simulated seconds within which everything rests after a stop.
 const REST: f64 = 0.05;
