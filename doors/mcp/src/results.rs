@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn all_forms_of_a_result_share_one_budget_and_each_says_that_it_is_shortened() {
         const BUDGET: usize = 4096;
-        for (items, is_short) in [(10, false), (100, true), (10_000, true)] {
+        for (items, is_short) in [(10, false), (200, true), (10_000, true)] {
             for forms in [Forms::Text, Forms::TextAndStructure, Forms::TextAndSchema] {
                 let items: Vec<String> = (0..items)
                     .map(|at| format!("an item of the list, no. {at}"))
