@@ -116,8 +116,8 @@ pub(crate) fn result(
     }
     let mut remarks = None;
     answer.data = match short.value {
-        // Hosts that read the structured form alone read it there, too.
-        Value::Object(data) if forms != Forms::TextAndSchema => {
+        // Hosts that read the structured form alone read it there, too. The text of a failure is not the data.
+        Value::Object(data) if forms != Forms::TextAndSchema && !answer.failed => {
             let mut told = Object::new();
             told.insert("shortened".to_owned(), json!(remark));
             told.extend(data);
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn all_forms_of_a_result_share_one_budget_and_each_says_that_it_is_shortened() {
         const BUDGET: usize = 4096;
-        for (items, is_short) in [(10, false), (100, true), (10_000, true)] {
+        for (items, is_short) in [(10, false), (200, true), (10_000, true)] {
             for forms in [Forms::Text, Forms::TextAndStructure, Forms::TextAndSchema] {
                 let items: Vec<String> = (0..items)
                     .map(|at| format!("an item of the list, no. {at}"))
@@ -213,7 +213,7 @@ mod tests {
                 let remarks = 300 * 2;
                 assert!(size <= BUDGET + remarks, "{forms:?}: {size}");
                 assert!(
-                    structure.is_none_or(|structure| structure.to_string() == text),
+                    structure.is_none() || serde_json::from_str::<Value>(&text).ok() == structure,
                     "{forms:?}"
                 );
                 let said = serde_json::to_string(&result.content).expect("JSON");
@@ -228,6 +228,23 @@ mod tests {
                 );
                 assert_eq!(said.contains("resource_link"), is_short);
             }
+        }
+    }
+
+    #[test]
+    fn a_failure_that_is_too_long_says_so_in_each_form() {
+        for forms in [Forms::Text, Forms::TextAndStructure] {
+            let data = json!({"error": {"kind": "RuntimeError", "message": "it failed ".repeat(2000)}});
+            let answer = Answer::failure(&"it failed ".repeat(2000), data);
+            let mut result = result(&Results::default(), 4096, &tool(), forms, answer);
+            forms.apply(&mut result);
+            let said = serde_json::to_string(&result.content).expect("JSON");
+            assert!(
+                said.contains("20000 bytes in all") && said.contains("Ask for less by"),
+                "{said}"
+            );
+            assert_eq!(result.is_error, Some(true));
+            assert!(serde_json::to_string(&result).expect("JSON").len() < 4096 + 1000);
         }
     }
 

@@ -68,25 +68,30 @@ fn after_a_close_what_is_to_start_by_itself_comes_back() {
 #[test]
 fn no_id_comes_twice_and_none_is_the_name_of_another() {
     let mut rig = Rig::with(json!({"autostart": {"cam": {"pipeline": LIVE}}}));
-    let mut ids = Vec::new();
+    let mut ids: Vec<String> = Vec::new();
     for restart in 0..3 {
         if restart > 0 {
             rig.reopen();
         }
-        for name in [None, Some("pipeline-3"), None, Some("Pipeline 3"), None] {
+        let mut start = |name: Option<&str>| {
             let mut args = json!({"pipeline": LIVE, "wait_for": "started"});
             if let Some(name) = name {
                 args["name"] = json!(name);
             }
-            let id = rig.ok("start_pipeline", args)["instance_id"]
-                .as_str()
-                .unwrap()
-                .to_owned();
-            assert!(id != "pipeline-3" && !ids.contains(&id), "{id} after {ids:?}");
-            ids.push(id);
-        }
-        let as_an_id = json!({"pipeline": LIVE, "name": ids.last().unwrap()});
-        let failure = rig.fails("start_pipeline", as_an_id);
+            let started = rig.ok("start_pipeline", args);
+            let id = started["instance_id"].as_str().unwrap().to_owned();
+            assert!(!ids.contains(&id), "{id} after {ids:?}");
+            ids.push(id.clone());
+            id
+        };
+        let first = start(None);
+        let number: u64 = first.rsplit('-').next().unwrap().parse().unwrap();
+        // What the one after next would be called.
+        let name = format!("pipeline-{}", number + 2);
+        start(Some(&name));
+        assert_ne!(start(None), name);
+        let args = json!({"pipeline": LIVE, "name": first});
+        let failure = rig.fails("start_pipeline", args);
         assert!(failure.message.contains("the name"), "{failure}");
     }
 }
