@@ -101,7 +101,7 @@ impl Session {
             }
             // Both transports carry stops out before they come here.
             Some(Owner::Door(tool)) => answer::result(stop(tool, &self.door.link).await).into(),
-            Some(Owner::Call) => found::unknown(&*self.door.finder().await, name).into(),
+            Some(Owner::Call) => found::unknown(&*self.door.finder().await, &name).into(),
             Some(Owner::Find) => {
                 let arguments = request.arguments.unwrap_or_default();
                 let finder = self.door.finder().await;

@@ -43,14 +43,7 @@ fn without_files_everything_has_its_default() {
     assert_eq!(service.stage_dirs, [machine.path("home/.cache/ovos-tools/stage")]);
     assert_eq!(service.embedded_bus, EmbeddedBus::Never);
     assert_eq!(service.on_bus_loss, OnBusLoss::Halt);
-    assert_eq!(
-        (
-            service.max_calls,
-            service.limits.max_waiting,
-            service.max_generations
-        ),
-        (4096, 64, 64)
-    );
+    assert_eq!((service.max_calls, service.limits.max_waiting), (4096, 64));
     assert_eq!(
         (service.drain, service.limits.grace),
         (Duration::from_secs(10), Duration::from_millis(500))

@@ -154,12 +154,8 @@ fn a_toolbox_section_splits_into_the_hosts_keys_and_its_own() {
     // A toolbox without a section has the values of the service.
     let other = config.toolbox("other").unwrap();
     assert_eq!(
-        (
-            other.toolbox.enabled,
-            other.toolbox.isolation,
-            other.limits.calls.grace
-        ),
-        (true, Isolation::Process, Duration::from_millis(77))
+        (other.toolbox.enabled, other.limits.calls.grace),
+        (true, Duration::from_millis(77))
     );
     assert!(
         other.toolbox.own.is_empty() && other.toolbox.confine.is_none() && other.tools.permits("anything")
