@@ -53,7 +53,7 @@ reply = waves(react, 'Action: wave\nAction Input: {"arm": "left"}', lambda reque
 assert '"message": "Completed wave"' in reply and moves(TRACE) > before, reply
 
 prompt = model.requests[0]["messages"][0]["content"]
-assert '"name": "wave"' in prompt and len(prompt.encode()) < 20_000, len(prompt.encode())
+assert '"name": "wave"' in prompt and len(prompt.encode()) < 10_000, len(prompt.encode())
 
 # What is wrong reaches the model, and nothing moves.
 before = moves(TRACE)

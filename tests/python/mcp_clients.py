@@ -135,7 +135,8 @@ async def answers(session):
 
 async def reads(session):
     uris = [str(resource.uri) for resource in (await session.list_resources()).resources]
-    assert uris == ["ovos-tools://status", "ovos-tools://toolbox/testbed", "ovos-tools://toolbox/testbed_dup"], uris
+    assert uris == ["ovos-tools://status", "ovos-tools://toolbox/testbed", "ovos-tools://toolbox/testbed_dup",
+                    "skill://testbed/SKILL.md", "skill://testbed-dup/SKILL.md"], uris
 
     async def read(uri):
         [contents] = (await session.read_resource(uri)).contents

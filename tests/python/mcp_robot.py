@@ -15,7 +15,7 @@ DEADLINE = 60
 # Radians, from the last position that was read before the cancel.
 TRAVEL = 0.2
 # A read that takes longer says too little about where the joints are when it has arrived.
-PROMPT = 0.025
+PROMPT = 0.05
 
 
 async def motors(session):

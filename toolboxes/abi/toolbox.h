@@ -91,7 +91,7 @@ typedef struct tb_toolbox {
     tb_status (*open)(const tb_host *host, tb_str config, void **instance, tb_bytes *error);
     /* [host thread] *out: {"tools": [...]}. Called after open and after the event `tools_changed`. An unusable tool, such
      * as one without an `effect`, is left out; the log and `ovos-tools check` say why. Optional keys of a tool: "category",
-     * "timeout_ms", "audience" ("model", or "person" for what doors do not show models), "for_models" (a merge patch of the
+     * "timeout_ms", "audience" ("model"; "person" or "unready" for what doors do not show models), "for_models" (a merge patch of the
      * `properties` of "argument_schema" for exports and doors: bounds, null to leave an argument out). */
     tb_status (*tools)(void *instance, tb_bytes *out);
     /* [host thread] optional. *out: {"actions": [...], "sentences"?: {"en": "..."}}, at least one action; or a failure.

@@ -124,7 +124,8 @@ impl Default for Shown {
 fn audience<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Audience>, D::Error> {
     let accepted = "a list of \"model\" and \"person\"";
     checked(from, accepted, |words: Vec<Audience>| {
-        (!words.is_empty()).then_some(words)
+        let is_one = |word: &Audience| Audience::ALL.contains(word);
+        (!words.is_empty() && words.iter().all(is_one)).then_some(words)
     })
 }
 

@@ -18,10 +18,21 @@ pub const MAX_NAME: usize = 64;
 #[derive(Debug, Default, PartialEq)]
 pub struct Listing {
     tools: Vec<Arc<Registered>>,
+    found: Vec<Arc<Registered>>,
     /// What is shown, and what is hidden and can be called all the same.
     names: HashMap<String, Arc<Registered>>,
     agent_ends: Vec<Arc<Registered>>,
     guides: Vec<Guide>,
+}
+
+/// Where clients meet a tool. All of them can call it.
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    /// In the list, and in what a search finds.
+    Shown,
+    /// In what a search finds alone.
+    Found,
+    Hidden,
 }
 
 /// A tool of a toolbox.
@@ -82,14 +93,21 @@ impl Listing {
                 let alias = || format!("{}__{}", entry.toolbox_id, entry.name);
                 let name = if is_taken { alias() } else { name.to_owned() };
                 let audience = entry.meta.as_ref().map_or(Audience::Model, |meta| meta.audience);
-                let is_shown = effect != Effect::Stop && toolset.audience.contains(&audience);
-                listing.add(entry, name, effect, exported, is_shown);
+                let is_for = |audience: Audience| toolset.audience.contains(&audience);
+                let place = match audience {
+                    _ if effect == Effect::Stop => Place::Hidden,
+                    Audience::Unready if is_for(Audience::Person) => Place::Shown,
+                    Audience::Unready if is_for(Audience::Model) => Place::Found,
+                    audience if is_for(audience) => Place::Shown,
+                    _ => Place::Hidden,
+                };
+                listing.add(entry, name, effect, exported, place);
             }
         }
         Some(listing)
     }
 
-    fn add(&mut self, entry: &ToolEntry, exported: String, effect: Effect, schemas: &Value, is_shown: bool) {
+    fn add(&mut self, entry: &ToolEntry, exported: String, effect: Effect, schemas: &Value, place: Place) {
         if exported.len() > MAX_NAME || self.names.contains_key(&exported) {
             tracing::warn!(
                 toolbox = entry.toolbox_id,
@@ -99,8 +117,11 @@ impl Listing {
             return;
         }
         let tool = Arc::new(registered(entry, exported.clone(), effect, schemas));
-        if is_shown {
+        if place == Place::Shown {
             self.tools.push(Arc::clone(&tool));
+        }
+        if place != Place::Hidden {
+            self.found.push(Arc::clone(&tool));
         }
         self.names.insert(exported, tool);
     }
@@ -130,6 +151,12 @@ impl Listing {
     #[must_use]
     pub fn tools(&self) -> &[Arc<Registered>] {
         &self.tools
+    }
+
+    /// The tools that a search finds: those that are shown, and those that lack what they need at the moment.
+    #[must_use]
+    pub fn found(&self) -> &[Arc<Registered>] {
+        &self.found
     }
 
     /// The tools that can be called, those that are hidden among them, in no order.
@@ -322,16 +349,35 @@ mod tests {
 
     #[test]
     fn tools_for_people_are_shown_where_the_toolset_asks_for_them() {
-        let mut calibrate = entry("arm", "calibrate", Effect::Motion);
-        if let Some(meta) = &mut calibrate.meta {
-            meta.audience = Audience::Person;
-        }
-        let listed = [calibrate, entry("arm", "wave", Effect::Motion)];
-        let tools = json!([exported("calibrate", None), exported("wave", None)]);
-        for (audience, expected) in [
-            (vec![Audience::Model], &["wave"][..]),
-            (vec![Audience::Person], &["calibrate"]),
-            (Audience::ALL.to_vec(), &["calibrate", "wave"]),
+        let of = |name: &str, audience: Audience| {
+            let mut one = entry("arm", name, Effect::Motion);
+            if let Some(meta) = &mut one.meta {
+                meta.audience = audience;
+            }
+            one
+        };
+        let listed = [
+            of("calibrate", Audience::Person),
+            of("recognise", Audience::Unready),
+            of("wave", Audience::Model),
+        ];
+        let tools = json!([
+            exported("calibrate", None),
+            exported("recognise", None),
+            exported("wave", None)
+        ]);
+        for (audience, expected, found) in [
+            (vec![Audience::Model], &["wave"][..], &["recognise", "wave"][..]),
+            (
+                vec![Audience::Person],
+                &["calibrate", "recognise"],
+                &["calibrate", "recognise"],
+            ),
+            (
+                Audience::ALL.to_vec(),
+                &["calibrate", "recognise", "wave"],
+                &["calibrate", "recognise", "wave"],
+            ),
         ] {
             let toolset = Toolset {
                 audience,
@@ -339,6 +385,8 @@ mod tests {
             };
             let listing = listing(&listed, &tools, &toolset).expect("the answers fit");
             assert_eq!(names(&listing), expected, "{toolset:?}");
+            let searched: Vec<&str> = listing.found().iter().map(|tool| &*tool.exported).collect();
+            assert_eq!(searched, found, "{toolset:?}");
             assert!(listing.tool("calibrate").is_some(), "hidden is not refused");
         }
     }

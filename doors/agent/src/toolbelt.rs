@@ -148,9 +148,8 @@ impl Toolbelt {
             shown.push(own.shown());
         }
         shown.append(&mut tools);
-        let tools_of_run: Vec<Arc<Registered>> =
-            registered.iter().map(|(_, tool)| Arc::clone(tool)).collect();
-        let finder = Finder::new(&tools_of_run, listing.guides());
+        let found: Vec<Arc<Registered>> = listing.found().iter().filter(permits).cloned().collect();
+        let finder = Finder::new(&found, listing.guides());
         Self {
             shown,
             targets,

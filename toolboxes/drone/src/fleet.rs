@@ -313,9 +313,12 @@ impl Fleet {
             answered: false,
         };
         let attended = vehicle.attend();
-        if attended.woken || !row.needs.is_empty() && !matches!(vehicle.link(), Link::Up) {
-            let patience = self.config.connect_timeout_ms.unwrap_or(8000).min(60_000);
-            vehicle.wait_link(Duration::from_millis(patience)).await;
+        let patience = self.config.connect_timeout_ms.unwrap_or(8000).min(60_000);
+        let patience = Duration::from_millis(patience);
+        if attended.woken {
+            vehicle.wait_awake(patience).await;
+        } else if !row.needs.is_empty() && !matches!(vehicle.link(), Link::Up) {
+            vehicle.wait_link(patience).await;
         } else if row.tool == "vehicle_health" || row.tool == "battery_status" {
             vehicle.wait_link(Duration::from_millis(800)).await;
         }

@@ -32,7 +32,7 @@ fn c() -> PathBuf {
     library
 }
 
-fn check(library: &Path, id: &str) {
+fn check(library: &Path, id: &str, language: &str) {
     let toolbox = Harness::load(library, json!({"unknown": 1})).unwrap();
     let manifest = toolbox.manifest();
     assert_eq!(
@@ -45,7 +45,7 @@ fn check(library: &Path, id: &str) {
         json!(tools[0]),
         json!({
             "name": id,
-            "description": "Greets a person by name: the example in Rust.",
+            "description": format!("Greets a person by name: the example in {language}."),
             "effect": "read",
             "argument_schema": {
                 "title": "HelloArgs", "type": "object", "required": ["name"],
@@ -96,8 +96,8 @@ fn check(library: &Path, id: &str) {
 
 #[test]
 fn both_greet() {
-    check(&rust(), "hello");
-    check(&c(), "hello_c");
+    check(&rust(), "hello", "Rust");
+    check(&c(), "hello_c", "C");
 }
 
 #[test]

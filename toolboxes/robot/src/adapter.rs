@@ -21,7 +21,7 @@ use futures_util::future::BoxFuture;
 use ovos_toolbox_sdk::wire::Object;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::action::Action;
 use crate::capability::Capabilities;
@@ -166,6 +166,15 @@ impl ActionOutput {
     pub fn trouble(mut self, trouble: Option<String>) -> Self {
         self.trouble = trouble;
         self
+    }
+
+    /// Says that a joint ends before the position that was asked for.
+    #[must_use]
+    pub fn ends_at(self, argument: &str, asked: f64, used: f64) -> Self {
+        let tenth = |value: f64| (value * 10.0).round() / 10.0;
+        let (asked, used) = (tenth(asked), tenth(used));
+        self.with("clamped", json!({argument: {"asked": asked, "used": used}}))
+            .note(format!("it ends at {used} mm"))
     }
 
     /// Adds a note about a part that was missing.

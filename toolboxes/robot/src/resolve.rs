@@ -7,8 +7,11 @@ mod pace;
 
 use std::time::Duration;
 
+use ovos_toolbox_sdk::wire::Object;
+use serde_json::json;
+
 use crate::action::{Action, LiftTarget, Motion, Velocity};
-use crate::adapter::{ActionError, Sighting};
+use crate::adapter::{ActionError, ActionOutput, Sighting};
 use crate::model::{Intensity, Kind, Rounds};
 use crate::step::{Heading, LiftStep, Stage, Step, Where};
 use crate::subsystem::Subsystem;
@@ -28,13 +31,46 @@ pub const SPEAKER: &str = "speaker";
 /// How long an arm points, in seconds.
 const POINT_HOLD: f64 = 1.0;
 
-/// An action, and notes on how it differs from the request.
+/// An action, and how it differs from the request.
 #[derive(Debug)]
 pub struct Resolved {
     /// The action for the adapter.
     pub action: Action,
-    /// Notes for the result.
-    pub notes: Vec<String>,
+    /// What the result says of the difference.
+    pub remarks: Remarks,
+}
+
+/// How an action differs from the request.
+#[derive(Debug, Default)]
+pub struct Remarks {
+    notes: Vec<String>,
+    clamped: Object,
+}
+
+impl Remarks {
+    fn note(&mut self, note: String) {
+        self.notes.push(note);
+    }
+
+    /// An argument was beyond what the robot can do, and the end of its range was used.
+    fn clamp(&mut self, argument: &str, asked: f64, used: f64) {
+        let numbers = json!({"asked": hundredth(asked), "used": hundredth(used)});
+        self.clamped.insert(argument.to_string(), numbers);
+    }
+
+    /// Adds them to what the action returned.
+    #[must_use]
+    pub fn on(self, mut output: ActionOutput) -> ActionOutput {
+        output.notes.extend(self.notes);
+        match self.clamped.is_empty() {
+            true => output,
+            false => output.with("clamped", self.clamped),
+        }
+    }
+}
+
+fn hundredth(value: f64) -> f64 {
+    (value * 100.0).round() / 100.0
 }
 
 /// The person or thing that has to be located before the step can be resolved.
@@ -58,8 +94,8 @@ pub fn resolve(
     step: &Step,
     seen: Option<Sighting>,
 ) -> Result<Resolved, ActionError> {
-    let mut notes = Vec::new();
-    let (motion, expected) = numbers(unit, on, step, seen, &mut notes)?;
+    let mut remarks = Remarks::default();
+    let (motion, expected) = numbers(unit, on, step, seen, &mut remarks)?;
     Ok(Resolved {
         action: Action {
             subsystem: on,
@@ -67,7 +103,7 @@ pub fn resolve(
             motion,
             expected: Duration::from_secs_f64(expected.clamp(0.0, 3600.0)),
         },
-        notes,
+        remarks,
     })
 }
 
@@ -77,10 +113,10 @@ fn numbers(
     on: Subsystem,
     step: &Step,
     seen: Option<Sighting>,
-    notes: &mut Vec<String>,
+    remarks: &mut Remarks,
 ) -> Result<(Option<Motion>, f64), ActionError> {
     if let Some((target, stage)) = step.reach() {
-        return reach(unit, on, target, stage, notes).map(some);
+        return reach(unit, on, target, stage, remarks).map(some);
     }
     if step.grip().is_some() {
         let gripper = unit.capabilities().arm(on).and_then(|arm| arm.gripper.as_ref());
@@ -101,8 +137,8 @@ fn numbers(
             let rounds = Rounds::For(Duration::from_secs_f64(*duration));
             played(unit, on, Kind::Dance, style, rounds)?
         }
-        Step::Point { target, .. } => point(unit, on, target, seen, notes)?,
-        Step::LookAt { target } => look(unit, on, target, seen, notes)?,
+        Step::Point { target, .. } => point(unit, on, target, seen, remarks)?,
+        Step::LookAt { target } => look(unit, on, target, seen, remarks)?,
         Step::MoveToPose { pose, speed } => {
             let positions = unit
                 .model
@@ -118,7 +154,7 @@ fn numbers(
             distance,
             degrees,
         } => {
-            let velocity = velocity(unit, direction, usual_linear(unit), notes)?;
+            let velocity = velocity(unit, direction, usual_linear(unit), remarks)?;
             let way = distance.or(degrees.map(f64::to_radians)).unwrap_or(0.0);
             let seconds = way / magnitude(&velocity);
             driven(velocity, seconds)
@@ -127,7 +163,7 @@ fn numbers(
             direction,
             speed,
             duration,
-        } => driven(velocity(unit, direction, *speed, notes)?, *duration),
+        } => driven(velocity(unit, direction, *speed, remarks)?, *duration),
         Step::BaseRotate(Heading::By { degrees, speed }) => rotation(unit, *degrees, *speed),
         Step::BaseRotate(Heading::To { target, speed }) => {
             // The base counts counterclockwise, a sighting counts clockwise.
@@ -182,7 +218,7 @@ fn point(
     on: Subsystem,
     target: &str,
     seen: Option<Sighting>,
-    notes: &mut Vec<String>,
+    remarks: &mut Remarks,
 ) -> Result<(Motion, f64), ActionError> {
     // Joints and sightings count clockwise; steps, as tools, counterclockwise.
     let bearing = match target.trim().parse::<f64>() {
@@ -194,7 +230,7 @@ fn point(
         .point(on, bearing, POINT_HOLD)
         .ok_or_else(|| unit.lacks(format!("pointing with {on}")))?;
     if !reaches {
-        notes.push(format!(
+        remarks.note(format!(
             "{:.0} degrees to the {} is beyond {on}: pointed as far as it goes",
             bearing.abs(),
             if bearing < 0.0 { "left" } else { "right" }
@@ -209,7 +245,7 @@ fn look(
     on: Subsystem,
     target: &str,
     seen: Option<Sighting>,
-    notes: &mut Vec<String>,
+    remarks: &mut Remarks,
 ) -> Result<(Motion, f64), ActionError> {
     let [wanted_pan, wanted_tilt] = match direction(unit, target) {
         Some(angles) => angles,
@@ -228,7 +264,16 @@ fn look(
     let short =
         (wanted_pan.abs() < 180.0 && (pan - wanted_pan).abs() > 1e-6) || (tilt - wanted_tilt).abs() > 1e-6;
     if short {
-        notes.push(format!("{target} is beyond the head: looked as far as it goes"));
+        remarks.note(format!("{target} is beyond the head: looked as far as it goes"));
+        for (argument, wanted, used) in [
+            ("bearing_degrees", wanted_pan, pan),
+            ("tilt_degrees", wanted_tilt, tilt),
+        ] {
+            if (used - wanted).abs() > 1e-6 {
+                // Joints count clockwise and downwards, arguments to the left and upwards.
+                remarks.clamp(argument, 0.0 - wanted, 0.0 - used);
+            }
+        }
     }
     Ok(joints(unit, on, vec![pan, tilt], LOOK_SPEED))
 }
@@ -270,14 +315,14 @@ fn reach(
     on: Subsystem,
     target: &str,
     stage: Stage,
-    notes: &mut Vec<String>,
+    remarks: &mut Remarks,
 ) -> Result<(Motion, f64), ActionError> {
     let (positions, taught) = unit
         .model
         .place(target, on, stage)
         .ok_or_else(|| unit.lacks(format!("reaching with {on}")))?;
     if !taught && stage == Stage::Above && unit.adapter.locate(target).is_none() {
-        notes.push(format!(
+        remarks.note(format!(
             "it was not taught where {target} is: reached to the usual place (poses file, places.{})",
             target.to_lowercase().replace(' ', "_")
         ));

@@ -157,8 +157,8 @@ async fn perform(
         _ => {
             let resolved = resolve(unit, on, &step, seen).map_err(tool_error)?;
             let done = unit.execute(&resolved.action, &control).await;
-            let mut output = done.map_err(|error| with_backup(tool_error(error), backup.as_ref()))?;
-            output.notes.extend(resolved.notes);
+            let done = done.map_err(|error| with_backup(tool_error(error), backup.as_ref()))?;
+            let mut output = resolved.remarks.on(done);
             if matches!(step, Step::Grasp { .. }) && !output.data.contains_key("holding") {
                 let doubt = format!("{} cannot tell whether {on} holds anything", unit.name);
                 output.notes.push(doubt);

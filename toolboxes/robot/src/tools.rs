@@ -24,11 +24,10 @@ use crate::robots::Robots;
 #[must_use]
 pub fn all(robots: &Robots) -> Vec<Tool<Robots>> {
     let mut listing = Listing::new(robots);
-    // What waits for a recogniser is of no use to a model before one has answered.
     let recognition = if robots.recogniser().is_there() {
         Audience::Model
     } else {
-        Audience::Person
+        Audience::Unready
     };
     for (category, audience, list) in [
         (

@@ -206,7 +206,7 @@ fn recognition_tools_are_for_models_once_a_recogniser_has_answered() {
     assert!(
         audience(&robot)
             .iter()
-            .all(|audience| *audience == Audience::Person)
+            .all(|audience| *audience == Audience::Unready)
     );
     robot.respond("ovos.robot.recognise", |_| Some(Ok(json!({"people": []}))));
     robot.message("ovos.robot.recognise.ready", json!({}));
@@ -230,7 +230,7 @@ fn the_workshop_and_the_settings_are_for_people() {
     let settings = ["gesture_while_speaking", "enable_fire_detection"];
     for tool in robot.tools() {
         let category = tool.category.as_deref().unwrap();
-        let is_workshop = ["lift_hitch", "diagnostics", "calibration", "recognition"].contains(&category);
+        let is_workshop = ["lift_hitch", "diagnostics", "calibration"].contains(&category);
         let is_for_people = is_workshop || settings.contains(&tool.name.as_str());
         assert_eq!(tool.audience == Audience::Person, is_for_people, "{}", tool.name);
     }

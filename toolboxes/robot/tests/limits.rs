@@ -483,3 +483,47 @@ fn a_mistake_in_one_robot_keeps_the_others_serving() {
         harness.halt(&["all"], true).unwrap();
     }
 }
+
+/// A look and a lift go as far as they can; the result has what was asked and what was used.
+#[test]
+fn what_is_clamped_is_said_with_both_numbers() {
+    let robot = open(json!({"sim": {"time_scale": 500}}));
+    for (tool, args, argument, asked) in [
+        (
+            "look_at",
+            json!({"bearing_degrees": 150}),
+            "bearing_degrees",
+            150.0,
+        ),
+        (
+            "look_at",
+            json!({"bearing_degrees": -150}),
+            "bearing_degrees",
+            -150.0,
+        ),
+        (
+            "look_at",
+            json!({"bearing_degrees": 0, "tilt_degrees": 90}),
+            "tilt_degrees",
+            Some(90.0),
+        ),
+        (
+            "lift",
+            json!({"action": "down", "distance_mm": 300}),
+            "position_mm",
+            None,
+        ),
+    ] {
+        let output = robot.invoke(tool, args.clone()).unwrap();
+        assert_eq!(output["success"], true, "{tool} {args}: {output:#}");
+        let clamped = &output["data"]["clamped"][argument];
+        assert_eq!(clamped["asked"], asked, "{tool} {args}: {output:#}");
+        let used = clamped["used"].as_f64().unwrap();
+        assert!(
+            used.abs() < f64::abs(asked) && used * asked >= 0.0,
+            "{tool} {args}: {output:#}"
+        );
+    }
+    let output = robot.invoke("look_at", json!({"bearing_degrees": 10})).unwrap();
+    assert_eq!(output["data"]["clamped"], Value::Null, "{output:#}");
+}

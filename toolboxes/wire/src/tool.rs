@@ -78,12 +78,14 @@ pub enum Audience {
     /// Language models, and people.
     #[default]
     Model,
-    /// People alone: calibration, diagnostics, raw access, and what cannot do its work at the moment.
+    /// People alone: calibration, diagnostics, raw access.
     Person,
+    /// Models, once what the tool needs is there: until then a door does not list it, and a search finds it.
+    Unready,
 }
 
 impl Audience {
-    /// Every audience.
+    /// Those for whom a door can be made.
     pub const ALL: [Self; 2] = [Self::Model, Self::Person];
 
     /// Whether it is the default.
@@ -98,6 +100,7 @@ impl Audience {
         match self {
             Self::Model => "model",
             Self::Person => "person",
+            Self::Unready => "unready",
         }
     }
 }

@@ -14,6 +14,8 @@ use crate::config::Backend;
 
 /// How long a simulated vehicle stays connected without a call.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a woken vehicle's reports may take.
+const WELL: Duration = Duration::from_secs(5);
 /// Interval of the look whether it may rest.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -86,6 +88,21 @@ impl Vehicle {
         Attended {
             vehicle: Arc::clone(self),
             woken,
+        }
+    }
+
+    /// Waits until a vehicle that was asleep is connected and reports that it is well, as it did before: its first reports name
+    /// only some of its sensors.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub(crate) async fn wait_awake(&self, at_most: Duration) {
+        self.wait_link(at_most).await;
+        let mut heard = self.heard.subscribe();
+        let well = heard.wait_for(|heard| heard.health.is_some_and(|health| health.missing().is_empty()));
+        if self.link() == Link::Up {
+            // After a timeout the caller's guards name what is missing.
+            let _ = tokio::time::timeout(at_most.min(WELL), well).await;
         }
     }
 

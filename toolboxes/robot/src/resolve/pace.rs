@@ -4,6 +4,7 @@ use crate::action::{Keyframe, Velocity};
 use crate::adapter::ActionError;
 use crate::capability::Joint;
 use crate::model::{Kind, Rounds, travel};
+use crate::resolve::Remarks;
 use crate::subsystem::Subsystem;
 use crate::unit::Unit;
 
@@ -23,7 +24,7 @@ pub(super) fn velocity(
     unit: &Unit,
     direction: &str,
     speed: f64,
-    notes: &mut Vec<String>,
+    remarks: &mut Remarks,
 ) -> Result<Velocity, ActionError> {
     let base = unit
         .capabilities()
@@ -33,7 +34,8 @@ pub(super) fn velocity(
     let pace = pace(unit);
     let mut slower = |speed: f64, largest: f64, unit: &str| {
         if speed > largest + 1e-9 {
-            notes.push(format!(
+            remarks.clamp("speed", speed, largest);
+            remarks.note(format!(
                 "{speed:.2} {unit} is too fast here: went at {largest:.2} {unit}"
             ));
         }
@@ -103,7 +105,7 @@ pub fn rotation_seconds(unit: &Unit, degrees: f64, speed: f64) -> f64 {
 /// Seconds of a distance in a direction; 0 where the robot cannot go there.
 #[must_use]
 pub fn straight_seconds(unit: &Unit, direction: &str, distance: f64) -> f64 {
-    velocity(unit, direction, usual_linear(unit), &mut Vec::new())
+    velocity(unit, direction, usual_linear(unit), &mut Remarks::default())
         .map_or(0.0, |velocity| distance / magnitude(&velocity))
 }
 

@@ -289,7 +289,7 @@ impl Johnny5 {
         let height = tenth(servo.value(steps));
         let output = ActionOutput::said(format!("lift is at {height} mm")).with("position_mm", height);
         Ok(if (wanted - value).abs() > 1.0 {
-            output.note(format!("it ends at {value} mm"))
+            output.ends_at("position_mm", wanted, value)
         } else {
             output
         })

@@ -162,7 +162,7 @@ impl Sim {
         self.leg(on, &[Some(to)], 1.0, 0.0, begun, control).await?;
         let output = self.arrived(on, &format!("lift at {to:.0} mm"));
         if (to - wanted).abs() > 1e-6 {
-            return Ok(output.note(format!("the lift ends at {to:.0} mm")));
+            return Ok(output.ends_at("position_mm", wanted, to));
         }
         Ok(output)
     }
