@@ -128,7 +128,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
 pub(super) fn effect_shown(effect: Effect, audience: Audience) -> String {
     match audience {
         Audience::Model => effect.to_string(),
-        Audience::Person => format!("{effect}, {}", audience.as_str()),
+        Audience::Person | Audience::Unready => format!("{effect}, {}", audience.as_str()),
     }
 }
 

@@ -231,7 +231,7 @@ fn the_page_of_a_toolbox_is_a_skill() {
     for part in [
         "---\n\n# Using the robot\n\nMetres.\n",
         "## Tools: movement\n",
-        "- `wave` (motion): Wave with the robot's arm.",
+        "- `wave` (motion): Wave with the robot's arm, to greet or say goodbye.",
     ] {
         assert!(robot.contains(part), "{part:?} in {robot}");
     }
