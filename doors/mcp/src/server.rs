@@ -280,7 +280,8 @@ impl ServerHandler for Session {
         guarded("skills/get", async {
             let listing = self.door.link.refreshed().await;
             let skill = skills::of(&listing, &request.uri);
-            let skill = skill.ok_or_else(|| resources::unknown(&request.uri))?;
+            let unknown = || format!("Unknown skill: {}; skills/list names what there is", request.uri);
+            let skill = skill.ok_or_else(|| ErrorData::invalid_params(unknown(), None))?;
             Ok(GetSkillResult::new(skill))
         })
         .await
