@@ -39,12 +39,10 @@ const PROGRAMS: [(&str, &str, &str, &str); 1] = [(
      path that `ls ~/.mavsdk/lib/python3*/site-packages/mavsdk_grpc/bin/mavsdk_server` prints",
 )];
 
-/// Devices that an adapter of a robot uses where its section names none: adapter, key of its devices, name and path of each.
-const USUAL: [(&str, &str, [(&str, &str); 2]); 1] = [(
-    "johnny5",
-    "ports",
-    [("left", "/dev/ttyACM0"), ("right", "/dev/ttyACM1")],
-)];
+/// The adapter of a robot that uses devices where its section names none, and the section's key of them.
+const USUAL: (&str, &str) = ("johnny5", "ports");
+/// The name and the path of each of those devices.
+const USUAL_DEVICES: [(&str, &str); 2] = [("left", "/dev/ttyACM0"), ("right", "/dev/ttyACM1")];
 
 /// Checks the files of the configuration.
 pub(super) fn configuration(config: &Config) -> Vec<Finding> {
@@ -306,14 +304,12 @@ fn confined(part: &str, confine: Option<&Confine>) -> Option<Finding> {
 /// Checks the devices that a robot uses because its section names no others.
 fn usual_devices(value: &Value, part: &str, findings: &mut Vec<Finding>) {
     let Value::Object(map) = value else { return };
-    for (adapter, key, usual) in USUAL {
-        if map.get("adapter").and_then(Value::as_str) != Some(adapter) {
-            continue;
-        }
+    let (adapter, key) = USUAL;
+    if map.get("adapter").and_then(Value::as_str) == Some(adapter) {
         let own = map.get(adapter);
         let layout = own.and_then(|own| own.get("layout")).and_then(Value::as_str);
         let written = own.and_then(|own| own.get(key));
-        for (port, path) in usual {
+        for (port, path) in USUAL_DEVICES {
             // All but the whole robot have one bus.
             let has = layout.is_none_or(|layout| layout == adapter) || port == "right";
             if has && written.is_none_or(|written| written.get(port).is_none()) {
