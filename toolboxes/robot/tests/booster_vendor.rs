@@ -17,15 +17,15 @@ use std::time::{Duration, Instant};
 use ovos_toolbox_sdk::testing::Harness;
 use robot::dds::Participant;
 use robot::dds::booster::{
-    FALL_DOWN, FALL_DOWN_STATE, FallDownState, LOW_STATE, LowState, MotorState, REQUEST, REQUESTS, RESPONSE,
-    RESPONSES, RpcReqMsg, RpcRespMsg,
+    FALL_DOWN, FALL_DOWN_STATE, FallDownState, LOW_COMMAND, LOW_STATE, LowCmd, LowState, MotorState, REQUEST,
+    REQUESTS, RESPONSE, RESPONSES, RpcReqMsg, RpcRespMsg,
 };
 use robot::robots::Robots;
 use robot::ros::RosConfig;
 use serde_json::{Value, json};
 use support::peers::{Peer, domain};
 
-/// A K1 that answers everything, and refuses to lie down.
+/// A K1 that answers everything, has its joints where they are told to be, and refuses to lie down.
 struct Robot {
     _participant: Participant,
     asked: Arc<Mutex<Vec<(i64, Value)>>>,
@@ -62,6 +62,18 @@ impl Robot {
                 .unwrap();
         };
         participant.subscribe(REQUESTS, REQUEST, true, answer).unwrap();
+        let joints = Arc::new(Mutex::new(vec![MotorState::default(); 22]));
+        let followed = Arc::clone(&joints);
+        let follow = move |command: LowCmd| {
+            let mut joints = followed.lock().unwrap();
+            let obeyed = joints.iter_mut().zip(&command.motor_cmd);
+            obeyed
+                .filter(|(_, told)| told.weight > 0.0)
+                .for_each(|(joint, told)| joint.q = told.q);
+        };
+        participant
+            .subscribe("/joint_ctrl", LOW_COMMAND, true, follow)
+            .unwrap();
         let state = participant.publish::<LowState>("/low_state", LOW_STATE).unwrap();
         let posture = participant
             .publish::<FallDownState>(FALL_DOWN, FALL_DOWN_STATE)
@@ -71,7 +83,7 @@ impl Robot {
         participant
             .start(move || async move {
                 loop {
-                    let motors = vec![MotorState::default(); 22];
+                    let motors = joints.lock().unwrap().clone();
                     let low = LowState {
                         motor_state_serial: motors.clone(),
                         motor_state_parallel: motors,

@@ -19,11 +19,6 @@ fn a_wrong_section_affects_only_its_toolbox() {
         ),
         (
             "box",
-            json!({"isolation": "jail"}),
-            ".box.isolation: found \"jail\", expected \"process\" or",
-        ),
-        (
-            "box",
             json!({"limits": {"grace": 1}}),
             ".box.limits.grace: unknown key (did you mean \"grace_ms\"?); accepted: close_ms, default_timeout_ms",
         ),
