@@ -38,14 +38,18 @@ impl Robot {
         let participant = Participant::join(config, "k1").unwrap();
         let asked: Arc<Mutex<Vec<(i64, Value)>>> = Arc::default();
         let answers = participant.publish::<RpcRespMsg>(RESPONSES, RESPONSE).unwrap();
-        let heard = Arc::clone(&asked);
+        let joints = Arc::new(Mutex::new(vec![MotorState::default(); 22]));
+        let (heard, head) = (Arc::clone(&asked), Arc::clone(&joints));
         let answer = move |request: RpcReqMsg| {
             let header: Value = serde_json::from_str(&request.header).unwrap();
             let api = header["api_id"].as_i64().unwrap();
-            heard
-                .lock()
-                .unwrap()
-                .push((api, serde_json::from_str(&request.body).unwrap_or_default()));
+            let body: Value = serde_json::from_str(&request.body).unwrap_or_default();
+            if let (2004 | 2043, Some(yaw), Some(pitch)) = (api, body["yaw"].as_f64(), body["pitch"].as_f64())
+            {
+                let mut joints = head.lock().unwrap();
+                (joints[0].q, joints[1].q) = (yaw as f32, pitch as f32);
+            }
+            heard.lock().unwrap().push((api, body));
             let status = if api == 2007 { 501 } else { 0 };
             let body = if api == 2017 {
                 json!({"mode": 1}).to_string()
@@ -62,7 +66,6 @@ impl Robot {
                 .unwrap();
         };
         participant.subscribe(REQUESTS, REQUEST, true, answer).unwrap();
-        let joints = Arc::new(Mutex::new(vec![MotorState::default(); 22]));
         let followed = Arc::clone(&joints);
         let follow = move |command: LowCmd| {
             let mut joints = followed.lock().unwrap();
