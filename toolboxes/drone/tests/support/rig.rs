@@ -62,7 +62,7 @@ pub(crate) fn px4_sim() -> PathBuf {
             let mut build = Command::new(cargo);
             build
                 .args(["build", "--quiet", "--locked", "--manifest-path"])
-                .arg(root().join("toolboxes/px4-sim/Cargo.toml"));
+                .arg(root().join("sims/px4/Cargo.toml"));
             // A bench runs with optimisation.
             if target.ends_with("release") {
                 build.arg("--release");
