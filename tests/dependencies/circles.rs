@@ -8,8 +8,7 @@ use super::sources::{code, collect};
 /// For each module, where the names come from that it imports.
 type Imports = BTreeMap<String, BTreeMap<String, Vec<String>>>;
 
-/// The modules of a crate that use each other in a circle. A module may use what the module around it defines; what that one
-/// only imports is used where it is defined.
+/// The modules of a crate that use each other in a circle. What a module only imports is used where it is defined.
 pub(super) fn in_circles(src: &Path) -> Vec<String> {
     let mut files = Vec::new();
     collect(src, &mut files);
@@ -24,11 +23,11 @@ pub(super) fn in_circles(src: &Path) -> Vec<String> {
         .iter()
         .map(|(own, code)| (own.clone(), imports(code, own)));
     let imports: Imports = imports.collect();
+    let root = |own: &str| if own == "main" { "main" } else { "lib" }.to_owned();
     let used = |(own, code): (&String, &String)| {
         let used = paths(code).into_iter().map(|path| end_of(&path, own, &imports));
-        let others =
-            used.filter(|used| !used.is_empty() && !format!("{own}::").starts_with(&format!("{used}::")));
-        (own.clone(), others.collect())
+        let used = used.map(|used| if used.is_empty() { root(own) } else { used });
+        (own.clone(), used.filter(|used| used != own).collect())
     };
     let uses: BTreeMap<String, BTreeSet<String>> = modules.iter().map(used).collect();
     let reaches_itself = |name: &&String| {
@@ -44,7 +43,7 @@ pub(super) fn in_circles(src: &Path) -> Vec<String> {
 }
 
 /// The paths in code, each member of a group as a path of its own.
-fn paths(code: &str) -> Vec<Vec<&str>> {
+pub(super) fn paths(code: &str) -> Vec<Vec<&str>> {
     let (mut found, mut rest) = (Vec::new(), code);
     while let Some(at) = rest.find(is_word) {
         rest = path(&rest[at..], &[], &mut found);
