@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use ovos_toolbox_wire::{CallOutcome, Object};
+use ovos_toolbox_wire::CallOutcome;
 use serde_json::Value;
 
-use super::Request;
 use super::error::WireError;
+use super::request::Request;
+use super::room::{Room, entries_fit, fits};
 use engine::{Answer, Asked, CallFacts, Facts};
 
 /// How many bytes of memory the facts may keep of a request and its answer together. Facts wait for their followers;
@@ -16,9 +17,6 @@ const LONGEST: usize = 256 << 10;
 
 /// The part of [`LONGEST`] that is reserved for an error.
 const ERROR: usize = 8 << 10;
-
-/// The bytes counted for a value in addition to its text.
-const VALUE: usize = 32;
 
 /// A request that is being answered.
 pub(super) struct Asking {
@@ -86,76 +84,5 @@ impl Asking {
             Err(_) => answer.left_out.push("error"),
         }
         facts.answered(self.call.as_ref(), self.asked, answer);
-    }
-}
-
-/// How many bytes of memory are left for values that are kept.
-#[derive(Debug)]
-pub(super) struct Room(usize);
-
-impl Room {
-    /// A room of so many bytes.
-    pub(super) fn new(bytes: usize) -> Self {
-        Self(bytes)
-    }
-
-    /// Subtracts the size of a value, or nothing if the value does not fit.
-    pub(super) fn takes_value(&mut self, value: &Value) -> bool {
-        self.takes(|room| fits(value, room))
-    }
-
-    /// Subtracts the size of a part, or nothing if the part does not fit.
-    fn takes(&mut self, fits: impl FnOnce(&mut usize) -> bool) -> bool {
-        let mut left = self.0;
-        let takes = fits(&mut left);
-        if takes {
-            self.0 = left;
-        }
-        takes
-    }
-
-    /// Returns the part if it fits; otherwise adds its name to `left_out`.
-    fn keep<'a>(
-        &mut self,
-        name: &'static str,
-        part: &'a Value,
-        left_out: &mut Vec<&'static str>,
-    ) -> Option<&'a Value> {
-        let kept = self.takes(|room| fits(part, room)).then_some(part);
-        if kept.is_none() {
-            left_out.push(name);
-        }
-        kept
-    }
-}
-
-/// Subtracts the size of a value; false, without a look at the rest, as soon as there is no room left.
-fn fits(value: &Value, room: &mut usize) -> bool {
-    let own = match value {
-        Value::String(text) => text.len(),
-        Value::Number(number) => number.as_str().len(),
-        _ => 0,
-    };
-    take(VALUE + own, room)
-        && match value {
-            Value::Array(items) => items.iter().all(|item| fits(item, room)),
-            Value::Object(entries) => entries_fit(entries, room),
-            _ => true,
-        }
-}
-
-fn entries_fit(entries: &Object, room: &mut usize) -> bool {
-    entries
-        .iter()
-        .all(|(key, value)| take(key.len(), room) && fits(value, room))
-}
-
-fn take(bytes: usize, room: &mut usize) -> bool {
-    match room.checked_sub(bytes) {
-        Some(left) => {
-            *room = left;
-            true
-        }
-        None => false,
     }
 }

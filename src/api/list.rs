@@ -8,8 +8,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::error::{OrError, WireError};
-use super::request::{effect, flag, text};
-use super::{Api, Request};
+use super::keys::{effect, flag, text};
+use super::request::Request;
+use super::state::Api;
 use crate::registry::Tool;
 use client::payload::{ListResponse, ToolMeta};
 

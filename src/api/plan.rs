@@ -12,8 +12,9 @@ use super::actions::{entries, label};
 use super::arguments::{RequestArguments, prepare};
 use super::error::WireError;
 use super::invoke::engine_request;
+use super::request::Request;
 use super::resolve::Name;
-use super::{Api, Request};
+use super::state::Api;
 use client::payload::{CallOptions, PlanErrorResponse, PlanResponse, RunPlanResponse, RunStepPlan};
 use engine::{Plan, PlannedAction};
 

@@ -9,8 +9,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::error::WireError;
+use super::request::Request;
 use super::resolve::Name;
-use super::{Api, Request, Topic};
+use super::state::Api;
+use super::topic::Topic;
 use bus::Message;
 use client::payload::{CancelResponse, RunResponse, StopResponse, StoppedToolbox};
 

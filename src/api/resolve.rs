@@ -8,9 +8,11 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::error::WireError;
-use super::request::{call_options, steps_of, text};
+use super::keys::{call_options, steps_of, text};
+use super::request::Request;
+use super::state::Api;
 use super::steps::MOST_STEPS;
-use super::{Api, Request, Topic};
+use super::topic::Topic;
 use crate::names::alias;
 use crate::registry::{Found, Snapshot, StopsOfName, Tool, ToolboxState};
 use engine::Lease;

@@ -12,10 +12,11 @@ use serde_json::{Value, json};
 
 use super::asking::Asking;
 use super::error::WireError;
-use super::request::{call_options, steps_of};
+use super::keys::{call_options, steps_of};
+use super::request::Request;
 use super::run_course::{Ran, Run, not_started};
+use super::state::Api;
 use super::steps::{MOST_STEPS, Steps};
-use super::{Api, Request};
 use crate::registry::Tool;
 use client::payload::{ContentMode, RunResponse, RunStatus, RunStepReport, failure_key};
 

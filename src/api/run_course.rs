@@ -14,11 +14,12 @@ use ovos_toolbox_wire::{CallOutcome, FailureKind, Object};
 use serde_json::Value;
 use tokio::time::interval;
 
-use super::asking::Room;
 use super::error::WireError;
 use super::invoke::Came;
+use super::request::{InRun, Request};
+use super::room::Room;
+use super::state::Api;
 use super::steps::{Step, Steps};
-use super::{Api, InRun, Request};
 use crate::registry::Tool;
 use client::payload::{CallOptions, RunStatus, RunStepReport, failure_key};
 use engine::{CallControl, Cause, Known, Phase, Place, Refusal};

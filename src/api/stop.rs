@@ -11,9 +11,11 @@ use ovos_toolbox_wire::{
 use serde_json::{Value, json};
 
 use super::error::WireError;
-use super::request::{required_text, steps_of};
+use super::keys::{required_text, steps_of};
+use super::request::Request;
 use super::resolve::{python_text, stops, tools_of, unavailable};
-use super::{Api, Request, Topic, Urgent};
+use super::state::Api;
+use super::topic::{Topic, Urgent};
 use crate::registry::Tool;
 use bus::{Envelope, Message};
 use client::payload::{OffToolbox, StopResponse, StoppedToolbox};

@@ -84,11 +84,17 @@ fn imports(code: &str, own: &str) -> BTreeMap<String, Vec<String>> {
     let items = code
         .split(';')
         .filter_map(|item| Some(item.rsplit_once("\nuse ").or(item.rsplit_once(" use "))?.1));
-    let paths = items.flat_map(paths);
-    let known = paths.map(|path| {
+    let (renamed, plain): (Vec<&str>, Vec<&str>) = items.partition(|item| item.contains(" as "));
+    let renamed = renamed.iter().filter_map(|item| item.split_once(" as "));
+    let renamed = renamed.map(|(path, name)| (name.trim(), path.trim().split("::").collect::<Vec<_>>()));
+    let plain = plain.into_iter().flat_map(paths);
+    let plain = plain.map(|path| (path[path.len() - 1], path));
+    let known = plain.chain(renamed).map(|(name, path)| {
         let from_root = from_root(&path, own).into_iter().map(str::to_owned);
-        (path[path.len() - 1].to_owned(), from_root.collect())
+        (name.to_owned(), from_root.collect::<Vec<String>>())
     });
+    // A module inside the root, such as a prelude, hands on what the root hands on.
+    let known = known.filter(|(name, path)| path[..] != [name.as_str()]);
     known.collect()
 }
 
@@ -111,7 +117,7 @@ fn end_of(path: &[&str], own: &str, imports: &Imports) -> String {
     let path = from_root(path, own).into_iter().map(str::to_owned);
     let mut path: Vec<String> = path.collect();
     // Each turn follows one import.
-    for _ in 0..8 {
+    for turn in 0..8 {
         let mut module = path.clone();
         while !module.is_empty() && !imports.contains_key(&module.join("::")) {
             module.pop();
@@ -122,6 +128,8 @@ fn end_of(path: &[&str], own: &str, imports: &Imports) -> String {
         };
         let target = path.get(module.len()).and_then(|name| known?.get(name));
         match target.filter(|target| !path.starts_with(target)) {
+            // Of another crate, whose name the root of this one only hands on.
+            None if module.is_empty() && turn > 0 => return own.to_owned(),
             None => return module.join("::"),
             Some(target) => path.splice(..=module.len(), target.iter().cloned()),
         };
