@@ -17,7 +17,7 @@ mod effects;
 mod error;
 mod last_good;
 mod listing;
-pub(crate) mod own_bus;
+mod own_bus;
 mod questions;
 mod requests;
 mod router;
@@ -40,15 +40,16 @@ use tokio_util::task::TaskTracker;
 use url::Url;
 
 use crate::api::{Api, Settings, StatusResponse};
-use crate::logs::Logs;
 use crate::policy::Policy;
 use crate::registry::Registry;
 use bus::{BusClient, ClientConfig};
 use config::{Config, OnBusLoss, Overrides};
 use engine::{Engine, MotionWatch, StopTarget};
 use host::descriptors;
+use logs::Logs;
 
 pub use error::ServiceError;
+pub use own_bus::server_config;
 
 use bus_outbox::BusOutbox;
 use call_log::CallLog;
