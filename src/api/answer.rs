@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use ovos_toolbox_wire::Object;
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use super::refuse;
 use super::request::Request;
@@ -74,39 +73,25 @@ pub(super) fn frame<T: Serialize>(
     kind: &str,
     data: &T,
 ) -> Result<String, serde_json::Error> {
-    #[derive(Serialize)]
-    struct Frame<'a, T> {
-        r#type: &'a str,
-        data: &'a T,
-        context: &'a Object,
-    }
     let mut derived = head.reply(kind, Object::new());
     // The request may be a reply to an answer that was sent again, and so carry that answer's mark. This answer is sent for the
     // first time.
     derived.context.shift_remove(OWN_KEY);
-    let context = &derived.context;
-    let Some(call_id) = call_id else {
-        return serde_json::to_string(&Frame {
-            r#type: kind,
-            data,
-            context,
-        });
-    };
-    let data = RawValue::from_string(with_call_id(serde_json::to_string(data)?, call_id))?;
-    serde_json::to_string(&Frame {
-        r#type: kind,
-        data: &data,
-        context,
-    })
-}
-
-/// Appends a `call_id` to the text of an object. (A tool of `get` is text that is made when its toolbox is loaded, which serde
-/// cannot flatten into a struct.)
-fn with_call_id(mut object: String, call_id: &str) -> String {
-    if object.pop() == Some('}') {
-        let comma = if object.len() > 1 { "," } else { "" };
+    // Written key by key into one text: the data may be text that was made when its toolbox was loaded, to which serde could not
+    // add a key.
+    let mut frame = b"{\"type\":".to_vec();
+    serde_json::to_writer(&mut frame, kind)?;
+    frame.extend_from_slice(b",\"data\":");
+    serde_json::to_writer(&mut frame, data)?;
+    if let Some(call_id) = call_id
+        && frame.pop_if(|last| *last == b'}').is_some()
+    {
+        let comma = if frame.ends_with(b"{") { "" } else { "," };
         // The characters that a call_id may have need no escape.
-        object += &format!("{comma}\"call_id\":\"{call_id}\"}}");
+        frame.extend_from_slice(format!("{comma}\"call_id\":\"{call_id}\"}}").as_bytes());
     }
-    object
+    frame.extend_from_slice(b",\"context\":");
+    serde_json::to_writer(&mut frame, &derived.context)?;
+    frame.push(b'}');
+    String::from_utf8(frame).map_err(serde::ser::Error::custom)
 }

@@ -67,7 +67,7 @@ impl Api {
         let mut answer = Object::new();
         match &topic {
             Topic::Invoke | Topic::Plan => {
-                let name = Name::echoed(data);
+                let name = Name::of(data).echo();
                 answer.insert("name".to_owned(), name);
             }
             Topic::Run => {

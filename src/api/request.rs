@@ -6,8 +6,8 @@ use std::time::Instant;
 use ovos_toolbox_wire::Object;
 
 use super::keys::is_call_id;
-use super::topic::Topic;
 use bus::Message;
+use client::topic;
 
 /// A parsed request.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl Request {
 
     /// The `call_id` to put into the answer. The answer to a cancel has the id of the call that it cancels under that key anyway.
     pub(super) fn call_id(&self) -> Option<&str> {
-        let cancels = Topic::of(&self.head.kind, false) == Some(Topic::Cancel);
+        let cancels = self.head.kind == topic::CANCEL.name();
         self.data
             .get("call_id")
             .and_then(serde_json::Value::as_str)

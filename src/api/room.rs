@@ -8,7 +8,7 @@ const VALUE: usize = 32;
 
 /// How many bytes of memory are left for values that are kept.
 #[derive(Debug)]
-pub(super) struct Room(pub(super) usize);
+pub(super) struct Room(usize);
 
 impl Room {
     /// A room of so many bytes.
@@ -19,6 +19,16 @@ impl Room {
     /// Subtracts the size of a value, or nothing if the value does not fit.
     pub(super) fn takes_value(&mut self, value: &Value) -> bool {
         self.takes(|room| fits(value, room))
+    }
+
+    /// Adds room that was reserved.
+    pub(super) fn add(&mut self, bytes: usize) {
+        self.0 += bytes;
+    }
+
+    /// Subtracts so many bytes, or nothing if they do not fit.
+    pub(super) fn takes_bytes(&mut self, bytes: usize) -> bool {
+        self.takes(|room| take(bytes, room))
     }
 
     /// Subtracts the size of a part, or nothing if the part does not fit.

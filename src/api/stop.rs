@@ -134,9 +134,7 @@ impl Api {
                 named.map_or_else(Vec::new, |id| tools_of(&snapshot, id, &name))
             }
             Topic::Run => self.stops_among(&request.data),
-            _ => self
-                .resolve(&request.data)
-                .map_or_else(|_| Vec::new(), |(_, tools)| tools),
+            _ => self.resolve(&request.data).unwrap_or_default(),
         };
         tools.last().is_some_and(|tool| tool.effect() == Effect::Stop)
     }
@@ -151,7 +149,7 @@ impl Api {
             if stops(&snapshot, name).is_empty() {
                 continue;
             }
-            let tools = self.resolve(step).map_or_else(|_| Vec::new(), |(_, tools)| tools);
+            let tools = self.resolve(step).unwrap_or_default();
             for tool in tools.into_iter().filter(|tool| tool.effect() == Effect::Stop) {
                 if !found.iter().any(|other| other.toolbox_id == tool.toolbox_id) {
                     found.push(tool);
