@@ -20,6 +20,7 @@ mod people;
 mod truth;
 
 mod arms;
+mod booster_vendor;
 mod both_arms;
 mod endings;
 mod every_tool;
