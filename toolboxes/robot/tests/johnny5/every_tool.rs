@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::catalogue::{Came, calls, listed, run};
+use crate::catalogue::{Came, calls, each, listed, run};
 use crate::servos::Body;
 use feetech_sim::{Frame, Instruction, Line, Servo, register as r};
 use ovos_toolbox_sdk::testing::Harness;
@@ -116,38 +116,42 @@ fn speeds(line: &Line) -> Vec<Option<u16>> {
 /// Every tool with every call of the catalogue, none of which says `write`, on the one-armed layouts.
 #[test]
 fn no_tool_writes_what_the_servos_keep_and_their_speed_is_theirs_afterwards() {
-    for (layout, last) in [("so101", 6), ("lekiwi", 9)] {
-        for allowed in [false, true] {
-            let line = Line::start((1..=last).map(|id| {
-                let mut servo = Servo::new(id).at(1900 + u16::from(id)).calibrated(700, 3400, 20);
-                servo.set_byte(r::MODE, u8::from(id > 6));
-                servo
-            }))
-            .unwrap();
-            let (before, speed) = (kept(&line), speeds(&line));
-            let folder = tempfile::tempdir().unwrap();
-            let config = json!({
-                "robots": {"so": {"adapter": "johnny5", "johnny5": {
-                    "layout": layout, "answer_ms": 500, "ports": {"right": line.path()},
-                    "allow_calibration_write": allowed,
-                }}},
-                "data_dir": folder.path(), "recognition_timeout_ms": 100,
-            });
-            let harness = Harness::open::<Robots>(config)
-                .unwrap()
-                .with_deadline(Duration::from_secs(90));
-            let names = listed(&harness);
-            for (tool, args) in calls() {
-                // Its purpose is another register, the id.
-                if tool != "set_motor_id" {
-                    let _ = run(&harness, &names, tool, &args);
-                    assert_eq!(kept(&line), before, "{layout}: {tool} {args}");
-                }
+    let rows = [
+        ("so101", 6, false),
+        ("so101", 6, true),
+        ("lekiwi", 9, false),
+        ("lekiwi", 9, true),
+    ];
+    each(&rows, |&(layout, last, allowed)| {
+        let line = Line::start((1..=last).map(|id| {
+            let mut servo = Servo::new(id).at(1900 + u16::from(id)).calibrated(700, 3400, 20);
+            servo.set_byte(r::MODE, u8::from(id > 6));
+            servo
+        }))
+        .unwrap();
+        let (before, speed) = (kept(&line), speeds(&line));
+        let folder = tempfile::tempdir().unwrap();
+        let config = json!({
+            "robots": {"so": {"adapter": "johnny5", "johnny5": {
+                "layout": layout, "answer_ms": 500, "ports": {"right": line.path()},
+                "allow_calibration_write": allowed,
+            }}},
+            "data_dir": folder.path(), "recognition_timeout_ms": 100,
+        });
+        let harness = Harness::open::<Robots>(config)
+            .unwrap()
+            .with_deadline(Duration::from_secs(90));
+        let names = listed(&harness);
+        for (tool, args) in calls() {
+            // Its purpose is another register, the id.
+            if tool != "set_motor_id" {
+                let _ = run(&harness, &names, tool, &args);
+                assert_eq!(kept(&line), before, "{layout}: {tool} {args}");
             }
-            drop(harness.close());
-            crate::servos::within("their own speed", || (speeds(&line) == speed).then_some(()));
         }
-    }
+        drop(harness.close());
+        crate::servos::within("their own speed", || (speeds(&line) == speed).then_some(()));
+    });
 }
 
 #[test]

@@ -6,6 +6,7 @@ use robot::robots::Robots;
 use serde_json::{Value, json};
 use std::time::Duration;
 
+use crate::catalogue::each;
 use crate::servos::Body;
 use crate::truth::{NO_MACHINE, effects, needed, none_succeeds};
 
@@ -35,7 +36,8 @@ fn all(body: &Body, fault: Fault) {
 
 #[test]
 fn nothing_succeeds_where_no_servo_answers() {
-    for fault in [Fault::Absent, Fault::Mute, Fault::BadChecksum, Fault::Noise] {
+    let faults = [Fault::Absent, Fault::Mute, Fault::BadChecksum, Fault::Noise];
+    each(&faults, |&fault| {
         let body = Body::new();
         let (harness, _folder) = open(&body, 20);
         all(&body, fault);
@@ -44,12 +46,12 @@ fn nothing_succeeds_where_no_servo_answers() {
         let concerned = |tool: &str, _: &Value| !NO_MACHINE.contains(&tool) && !words.contains(&tool);
         let asked = none_succeeds(&format!("{fault:?}"), &harness, concerned, || ());
         assert!(asked > 35, "{fault:?}: {asked}");
-    }
+    });
 }
 
 #[test]
 fn nothing_that_moves_succeeds_where_every_servo_reports_an_error() {
-    for fault in [Fault::Error(4), Fault::Error(32)] {
+    each(&[Fault::Error(4), Fault::Error(32)], |&fault| {
         let body = Body::new();
         let (harness, _folder) = open(&body, 500);
         all(&body, fault);
@@ -80,7 +82,7 @@ fn nothing_that_moves_succeeds_where_every_servo_reports_an_error() {
             || (),
         );
         assert!(asked >= tools.len() - 2, "{fault:?}: {asked}");
-    }
+    });
 }
 
 #[test]
