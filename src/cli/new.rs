@@ -296,7 +296,7 @@ fn sdk(given: Option<&Path>) -> Result<PathBuf, CliError> {
         };
         let clone = concat!("git clone ", env!("CARGO_PKG_REPOSITORY"));
         CliError::Usage(format!(
-            "{missed}: `{clone}`, and say --sdk and its folder; --lang c and python need none"
+            "{missed}: run `{clone}` and name its folder with --sdk; --lang c and --lang python need no checkout"
         ))
     })
 }
