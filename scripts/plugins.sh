@@ -31,10 +31,10 @@ put() {
     mv -f "$destination/.$2.$$" "$destination/$2"
 }
 
-# programs TOOLBOX_DIR: the programs installed with it: `programs = ["../NAME"]` under [package.metadata.ovos-tools].
+# programs TOOLBOX_DIR: the packages of the programs installed with it: `programs = ["../DIR"]` under [package.metadata.ovos-tools].
 programs() {
     for program in $(sed -n 's/^programs = \[\(.*\)\]$/\1/p' "$1/Cargo.toml" 2>/dev/null | tr -d '",'); do
-        basename "$program"
+        sed -n '/^name = /{s/^name = "\(.*\)"$/\1/p;q}' "$1/$program/Cargo.toml"
     done
 }
 
