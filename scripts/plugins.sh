@@ -12,7 +12,7 @@ profile=$1 destination=$2
 shift 2
 target=${CARGO_TARGET_DIR:-target}${TARGET:+/$TARGET}
 build=${CARGO_BUILD:-cargo build}
-together="toolboxes/hello toolboxes/math toolboxes/robot toolboxes/drone"
+together="examples/hello toolboxes/math toolboxes/robot toolboxes/drone"
 case $profile in
     release) flag=--release built=$target/release ;;
     # One after the other: each is to be served as soon as it is built.
@@ -31,10 +31,10 @@ put() {
     mv -f "$destination/.$2.$$" "$destination/$2"
 }
 
-# programs TOOLBOX_DIR: the programs installed with it: `programs = ["../NAME"]` under [package.metadata.ovos-tools].
+# programs TOOLBOX_DIR: the packages of the programs installed with it: `programs = ["../DIR"]` under [package.metadata.ovos-tools].
 programs() {
     for program in $(sed -n 's/^programs = \[\(.*\)\]$/\1/p' "$1/Cargo.toml" 2>/dev/null | tr -d '",'); do
-        basename "$program"
+        sed -n '/^name = /{s/^name = "\(.*\)"$/\1/p;q}' "$1/$program/Cargo.toml"
     done
 }
 

@@ -4,6 +4,10 @@
 //! statvfs; there is no built-in table of elements. Only pipelines that [`policy`] allows are started. Needs isolation
 //! `process`: GObject types are registered once per process, and an element that crashes ends its process. Read
 //! [`Gstreamer`], then [`config`].
+//!
+//! ```console
+//! $ ovos-tools invoke validate_pipeline pipeline='videotestsrc ! videoconvert ! autovideosink'
+//! ```
 
 mod catalog;
 pub mod config;

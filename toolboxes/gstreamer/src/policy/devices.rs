@@ -58,7 +58,7 @@ pub(crate) fn canonical(device: &str) -> Result<String, String> {
     }
     let plain = |c: char| c.is_ascii_alphanumeric() || "_.:,=-@".contains(c);
     if !device.chars().all(plain) {
-        return Err(format!("the device {device:?} is no plain name"));
+        return Err(format!("the device {device:?} is not a plain name"));
     }
     let Some(address) = device
         .strip_prefix("plughw:")

@@ -98,7 +98,7 @@ impl Policy {
         if let Ok(text) = value.get::<Option<PathBuf>>() {
             return text.map_or(Ok(()), |text| match text.to_str() {
                 Some(text) => self.check_words(kind, role, text, port, depth, uses),
-                None => Err(Wrong::new("its value is no text in UTF-8", "allow_elements")),
+                None => Err(Wrong::new("its value is not text in UTF-8", "allow_elements")),
             });
         }
         if let Ok(texts) = value.get::<Vec<String>>() {

@@ -130,7 +130,7 @@ fn what_bins_make_later_is_judged_too() {
         (bin("faultylate", &key, &inside), "read_roots"),
         (bin("faultylate", &plain, &outside), "write_roots"),
         (bin("faultychange", &key, &inside), "read_roots"),
-        (bin("faultychange", &odd, &inside), "no text in UTF-8"),
+        (bin("faultychange", &odd, &inside), "not text in UTF-8"),
         (
             filled(&rig, "playbin uri=file://REC/clean/list.m3u8"),
             "allow_elements",
