@@ -34,10 +34,12 @@ pub(super) fn refused(
         error: Some(refusal.to_string()),
         error_kind: Some(Kind::Policy),
         position: at.and_then(|at| position(text, normalized, at)),
-        suggestion: Some(format!(
-            "The operator of this machine can allow it with `{}`",
-            refusal.key
-        )),
+        suggestion: Some(match &refusal.line {
+            Some(line) => {
+                format!("The operator of this machine can allow it in the section gstreamer: {line}")
+            }
+            None => format!("The operator of this machine can allow it with `{}`", refusal.key),
+        }),
         ..Validation::default()
     }
 }
