@@ -28,7 +28,7 @@ use gst::glib;
 use gst::prelude::*;
 
 use crate::config::{Config, ConfigError};
-use crate::description::normalize;
+use crate::description::{Description, normalize};
 use access::{Access, Kind, Role};
 pub(crate) use confined::is_confined;
 use devices::Devices;
@@ -88,6 +88,33 @@ impl Policy {
             devices: Devices::new(&config.devices),
             confined,
         })
+    }
+
+    /// The description with its relative paths below the first folder that may be read or written, and `~/` as the home:
+    /// a model that knows no folder writes `location=clip.mp4`. Normalized.
+    pub(crate) fn place(&self, description: &str) -> String {
+        let mut text = normalize(description).into_owned();
+        let elements = Description::read(&text).elements;
+        for element in elements.iter().rev() {
+            let Some(factory) =
+                gst::ElementFactory::find(&element.factory).and_then(|factory| factory.load().ok())
+            else {
+                continue;
+            };
+            let class = glib::Class::<glib::Object>::from_type(factory.element_type());
+            for property in element.properties.iter().rev() {
+                let spec = class
+                    .as_ref()
+                    .and_then(|class| class.find_property(&property.name));
+                let Some(Kind::File(access)) = spec.map(|spec| access::of_property(&spec)) else {
+                    continue;
+                };
+                let access = access.unwrap_or_else(|| Role::of(&factory).access());
+                self.roots
+                    .place(&mut text, property.value_at, &property.value, access);
+            }
+        }
+        text
     }
 
     /// Checks the text before anything is made from it: its length, and every element and property.
@@ -300,16 +327,31 @@ mod tests {
             // Sockets lead to hosts and to other programs, which the kernel does not tell apart.
             (true, json!(["localhost"]), script, Some("allow_elements")),
             (true, json!(["*"]), file, Some("allow_elements")),
-            (true, json!(["localhost"]), "udpsink host=198.51.100.7", Some("network_targets")),
+            (
+                true,
+                json!(["localhost"]),
+                "udpsink host=198.51.100.7",
+                Some("network_targets"),
+            ),
             (
                 true,
                 json!(["localhost"]),
                 "teletextdec subtitles-template=%n ! fakesink",
                 Some("allow_elements"),
             ),
-            (true, json!(["localhost"]), "hlsdemux ! fakesink", Some("allow_elements")),
+            (
+                true,
+                json!(["localhost"]),
+                "hlsdemux ! fakesink",
+                Some("allow_elements"),
+            ),
             (true, json!([]), "hlsdemux ! fakesink", None),
-            (true, json!([]), "ipcpipelinesrc fdin=3 ! fakesink", Some("allow_elements")),
+            (
+                true,
+                json!([]),
+                "ipcpipelinesrc fdin=3 ! fakesink",
+                Some("allow_elements"),
+            ),
             // A named file or device is refused with an explanation before a pipeline runs; a descriptor is open
             // already.
             (

@@ -109,7 +109,10 @@ static LIST: LazyLock<List> = LazyLock::new(|| {
 pub(super) fn of_name(name: &str) -> Kind {
     // GLib takes both.
     let name = name.replace('_', "-");
-    LIST.properties.get(name.as_str()).copied().unwrap_or(Kind::Unlisted)
+    LIST.properties
+        .get(name.as_str())
+        .copied()
+        .unwrap_or(Kind::Unlisted)
 }
 
 /// The kind of a property of an element.

@@ -126,7 +126,9 @@ impl Policy {
         }
         let value = element.property_value(property.name());
         // Without a number for "none" a descriptor is always set.
-        let least = property.downcast_ref::<glib::ParamSpecInt>().map(glib::ParamSpecInt::minimum);
+        let least = property
+            .downcast_ref::<glib::ParamSpecInt>()
+            .map(glib::ParamSpecInt::minimum);
         if kind == Kind::Descriptor && least.is_some_and(|least| least >= 0) {
             return Err(open_file());
         }

@@ -33,6 +33,37 @@ impl Roots {
         &self.scratch
     }
 
+    /// Completes the path at a place of a description: below the first folder if it is relative, below the home after `~/`.
+    pub(super) fn place(&self, description: &mut String, at: usize, path: &str, access: Access) {
+        let quoted = description[at..].starts_with(['"', '\'']);
+        let at = at + usize::from(quoted);
+        // An address, or a name in a system of its own, is no path.
+        let is_path = !path.is_empty() && !path.starts_with('/') && !path.contains(':');
+        let (folder, length) = if path.starts_with("~/") {
+            (std::env::home_dir(), 2)
+        } else if is_path {
+            let roots = if access == Access::Read {
+                &self.read
+            } else {
+                &self.write
+            };
+            (roots.first().cloned(), 0)
+        } else {
+            return;
+        };
+        let Some(folder) = folder.filter(|folder| folder.is_absolute()) else {
+            return;
+        };
+        let mut before = String::new();
+        for letter in folder.display().to_string().chars() {
+            if !(letter.is_alphanumeric() || "/-_.".contains(letter)) {
+                before.push('\\');
+            }
+            before.push(letter);
+        }
+        description.replace_range(at..at + length, &(before + "/"));
+    }
+
     /// Whether `text` may be accessed in this way.
     pub(super) fn check(&self, text: &str, access: Access) -> Result<PathBuf, Refusal> {
         let refuse = |reason: String| Refusal::new(reason, key(access));

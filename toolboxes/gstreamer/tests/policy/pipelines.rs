@@ -3,6 +3,12 @@
 /// Pipelines that would reach something forbidden: (the key that a refusal names, the pipeline).
 pub(crate) const ESCAPES: &[(&str, &str)] = &[
     // Reading.
+    (
+        "read_roots",
+        "filesrc location=\"clean/../../private/key\" ! fakesink",
+    ),
+    ("read_roots", "filesrc location=~/.bashrc ! fakesink"),
+    ("write_roots", "videotestsrc ! filesink location=folder/new"),
     ("read_roots", "filesrc location=PRIVATE/key ! fakesink"),
     (
         "read_roots",
@@ -19,7 +25,7 @@ pub(crate) const ESCAPES: &[(&str, &str)] = &[
         "read_roots",
         "filesrc location=REC/nothing/../../private/key ! fakesink",
     ),
-    ("read_roots", "filesrc location=private/key ! fakesink"),
+    ("read_roots", "filesrc location=../private/key ! fakesink"),
     (
         "read_roots",
         "multifilesrc location=PRIVATE/%02d index=0 ! fakesink",
@@ -65,7 +71,7 @@ pub(crate) const ESCAPES: &[(&str, &str)] = &[
     ),
     (
         "write_roots",
-        "videotestsrc ! filesink location=ovos-tools-escape",
+        "videotestsrc ! filesink location=../ovos-tools-escape",
     ),
     ("write_roots", "videotestsrc ! filesink location=REC/link.ts"),
     (
@@ -201,7 +207,10 @@ pub(crate) const ESCAPES: &[(&str, &str)] = &[
         "write_roots",
         "videotestsrc ! jpegenc ! camerabin location=/tmp/ovos-tools-escape",
     ),
-    ("allow_elements", "videotestsrc ! curlfilesink location=file://REC/clean/ file-name=../x"),
+    (
+        "allow_elements",
+        "videotestsrc ! curlfilesink location=file://REC/clean/ file-name=../x",
+    ),
     // Code and formats of text.
     (
         "allow_elements",
@@ -211,7 +220,10 @@ pub(crate) const ESCAPES: &[(&str, &str)] = &[
         "allow_elements",
         "videotestsrc ! jpegenc ! curlhttpsink location=http://127.0.0.1/ crypto-engine=evil",
     ),
-    ("allow_elements", "fakesrc ! teletextdec subtitles-template=%n ! fakesink"),
+    (
+        "allow_elements",
+        "fakesrc ! teletextdec subtitles-template=%n ! fakesink",
+    ),
     ("allow_elements", "ipcpipelinesrc fdin=3 fdout=4 ! fakesink"),
     // The network.
     (
@@ -224,7 +236,10 @@ pub(crate) const ESCAPES: &[(&str, &str)] = &[
     ),
     ("network_targets", "udpsrc uri=udp://0.0.0.0:7411 ! fakesink"),
     ("network_targets", "webrtcbin http-proxy=http://198.51.100.7:3128"),
-    ("network_targets", "giosrc location=smb://198.51.100.7/x ! fakesink"),
+    (
+        "network_targets",
+        "giosrc location=smb://198.51.100.7/x ! fakesink",
+    ),
     (
         "network_targets",
         "videotestsrc ! encodebin profile=\"video/x-h264|element-properties,x=http://198.51.100.7/\" ! fakesink",
