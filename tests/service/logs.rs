@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::Path;
 
 use config::{LogConfig, LogLevel};
-use ovos_tools::logs::{LogOptions, Logs, RotatingFile, prepare};
+use logs::{LogOptions, Logs, RotatingFile, prepare};
 use serde_json::{Value, json};
 
 fn config(dir: &Path, level: LogLevel) -> LogConfig {

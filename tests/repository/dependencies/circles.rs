@@ -8,8 +8,7 @@ use super::sources::{code, collect};
 /// For each module, where the names come from that it imports.
 type Imports = BTreeMap<String, BTreeMap<String, Vec<String>>>;
 
-/// The modules of a crate that use each other in a circle. A module may use what the module around it defines; what that one
-/// only imports is used where it is defined.
+/// The modules of a crate that use each other in a circle. What a module only imports is used where it is defined.
 pub(super) fn in_circles(src: &Path) -> Vec<String> {
     let mut files = Vec::new();
     collect(src, &mut files);
@@ -24,11 +23,11 @@ pub(super) fn in_circles(src: &Path) -> Vec<String> {
         .iter()
         .map(|(own, code)| (own.clone(), imports(code, own)));
     let imports: Imports = imports.collect();
+    let root = |own: &str| if own == "main" { "main" } else { "lib" }.to_owned();
     let used = |(own, code): (&String, &String)| {
         let used = paths(code).into_iter().map(|path| end_of(&path, own, &imports));
-        let others =
-            used.filter(|used| !used.is_empty() && !format!("{own}::").starts_with(&format!("{used}::")));
-        (own.clone(), others.collect())
+        let used = used.map(|used| if used.is_empty() { root(own) } else { used });
+        (own.clone(), used.filter(|used| used != own).collect())
     };
     let uses: BTreeMap<String, BTreeSet<String>> = modules.iter().map(used).collect();
     let reaches_itself = |name: &&String| {
@@ -44,7 +43,7 @@ pub(super) fn in_circles(src: &Path) -> Vec<String> {
 }
 
 /// The paths in code, each member of a group as a path of its own.
-fn paths(code: &str) -> Vec<Vec<&str>> {
+pub(super) fn paths(code: &str) -> Vec<Vec<&str>> {
     let (mut found, mut rest) = (Vec::new(), code);
     while let Some(at) = rest.find(is_word) {
         rest = path(&rest[at..], &[], &mut found);
@@ -85,11 +84,17 @@ fn imports(code: &str, own: &str) -> BTreeMap<String, Vec<String>> {
     let items = code
         .split(';')
         .filter_map(|item| Some(item.rsplit_once("\nuse ").or(item.rsplit_once(" use "))?.1));
-    let paths = items.flat_map(paths);
-    let known = paths.map(|path| {
+    let (renamed, plain): (Vec<&str>, Vec<&str>) = items.partition(|item| item.contains(" as "));
+    let renamed = renamed.iter().filter_map(|item| item.split_once(" as "));
+    let renamed = renamed.map(|(path, name)| (name.trim(), path.trim().split("::").collect::<Vec<_>>()));
+    let plain = plain.into_iter().flat_map(paths);
+    let plain = plain.map(|path| (path[path.len() - 1], path));
+    let known = plain.chain(renamed).map(|(name, path)| {
         let from_root = from_root(&path, own).into_iter().map(str::to_owned);
-        (path[path.len() - 1].to_owned(), from_root.collect())
+        (name.to_owned(), from_root.collect::<Vec<String>>())
     });
+    // A module inside the root, such as a prelude, hands on what the root hands on.
+    let known = known.filter(|(name, path)| path[..] != [name.as_str()]);
     known.collect()
 }
 
@@ -112,7 +117,7 @@ fn end_of(path: &[&str], own: &str, imports: &Imports) -> String {
     let path = from_root(path, own).into_iter().map(str::to_owned);
     let mut path: Vec<String> = path.collect();
     // Each turn follows one import.
-    for _ in 0..8 {
+    for turn in 0..8 {
         let mut module = path.clone();
         while !module.is_empty() && !imports.contains_key(&module.join("::")) {
             module.pop();
@@ -123,6 +128,8 @@ fn end_of(path: &[&str], own: &str, imports: &Imports) -> String {
         };
         let target = path.get(module.len()).and_then(|name| known?.get(name));
         match target.filter(|target| !path.starts_with(target)) {
+            // Of another crate, whose name the root of this one only hands on.
+            None if module.is_empty() && turn > 0 => return own.to_owned(),
             None => return module.join("::"),
             Some(target) => path.splice(..=module.len(), target.iter().cloned()),
         };
