@@ -140,7 +140,7 @@ fn the_door_to_copy_serves_lines() {
     let door = Path::new(OURS).with_file_name("examples/ovos-tools-lines");
     assert!(
         door.is_file(),
-        "no {}: cargo build --package ovos-tools-door --examples",
+        "no {}: cargo build --example ovos-tools-lines",
         door.display()
     );
     let sandbox = Sandbox::with_bus(free_port());
