@@ -201,7 +201,7 @@ const BARE: &str = "Came Said Told Heard Asked Asking Known Found Ended Written 
 /// The folders of all crates, and `.` for the service.
 fn crates() -> Vec<String> {
     let mut crates = vec![".".to_owned()];
-    for place in ["crates", "doors", "programs", "sims", "toolboxes"] {
+    for place in ["crates", "doors", "examples", "programs", "sims", "toolboxes"] {
         crates.extend(folders(place).iter().map(|name| format!("{place}/{name}")));
     }
     crates.retain(|name| root().join(name).join("src").is_dir());

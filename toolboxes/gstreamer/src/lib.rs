@@ -78,6 +78,9 @@ impl Toolbox for Gstreamer {
 
     async fn open(host: Host, written: Written) -> Result<Self, ToolError> {
         let config = Arc::new(Config::check(written)?);
+        if config.owns_recordings {
+            instance::make_private(&config.recordings())?;
+        }
         // Reads or builds the plugin registry, which forks and may take seconds the first time.
         tokio::task::spawn_blocking(gst::init).await??;
         let policy = {

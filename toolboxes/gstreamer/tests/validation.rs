@@ -13,6 +13,8 @@ mod broken;
 mod doubtful;
 #[path = "validation/everyday.rs"]
 mod everyday;
+#[path = "validation/judged.rs"]
+mod judged;
 #[path = "validation/launch.rs"]
 mod launch;
 
