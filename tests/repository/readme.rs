@@ -140,7 +140,7 @@ fn the_door_to_copy_serves_lines() {
     let door = Path::new(OURS).with_file_name("examples/ovos-tools-lines");
     assert!(
         door.is_file(),
-        "no {}: cargo build --package ovos-tools-door --examples",
+        "no {}: cargo build --example ovos-tools-lines",
         door.display()
     );
     let sandbox = Sandbox::with_bus(free_port());
@@ -222,32 +222,44 @@ fn check(command: &str, shown: &str, printed: &str) {
     );
 }
 
-/// Every `path` in backticks in ARCHITECTURE.md exists; `*` stands for any part of a file's name.
+/// Every `path` in backticks in the pages for contributors exists; `*` stands for any part of a file's name, and capitals for a
+/// name that is to be chosen.
 #[test]
-fn files_the_architecture_names_exist() {
-    let text = std::fs::read_to_string(checkout().join("ARCHITECTURE.md")).unwrap();
+fn files_the_pages_for_contributors_name_exist() {
+    let architecture = std::fs::read_to_string(checkout().join("ARCHITECTURE.md")).unwrap();
     assert!(
-        text.lines().count() < 200,
+        architecture.lines().count() < 200,
         "ARCHITECTURE.md is to be read in one go"
     );
-    let tops = ["src/", "tests/", "toolboxes/", "docs/", "schemas/", "scripts/"];
-    let mut named = 0;
-    // Every second piece is between backticks.
-    for path in text.split('`').skip(1).step_by(2) {
-        let in_a_folder = tops.iter().any(|top| path.starts_with(top)) && !path.contains(['<', ' ']);
-        let a_file = [".rs", ".toml", ".example", ".h", ".py"]
-            .iter()
-            .any(|ending| path.ends_with(ending));
-        if !in_a_folder && !a_file {
-            continue;
+    let tops = [
+        "src/",
+        "crates/",
+        "doors/",
+        "examples/",
+        "tests/",
+        "toolboxes/",
+        "docs/",
+        "schemas/",
+        "scripts/",
+    ];
+    for (page, least) in [("ARCHITECTURE.md", 30), ("CONTRIBUTING.md", 15)] {
+        let text = std::fs::read_to_string(checkout().join(page)).unwrap();
+        let mut named = 0;
+        // Every second piece is between backticks.
+        for path in text.split('`').skip(1).step_by(2) {
+            let in_a_folder = tops.iter().any(|top| path.starts_with(top)) && !path.contains(['<', ' ']);
+            let a_file = [".rs", ".toml", ".example", ".h", ".py"]
+                .iter()
+                .any(|ending| path.ends_with(ending));
+            let is_to_be_chosen = path.contains("NAME") || path.contains("TOPIC");
+            if !in_a_folder && !a_file || is_to_be_chosen {
+                continue;
+            }
+            named += 1;
+            assert!(is_there(path), "{page} names `{path}`, which is not there");
         }
-        named += 1;
-        assert!(
-            is_there(path),
-            "ARCHITECTURE.md names `{path}`, which is not there"
-        );
+        assert!(named > least, "{page} names {named} files");
     }
-    assert!(named > 30, "ARCHITECTURE.md names {named} files");
 }
 
 fn is_there(path: &str) -> bool {
