@@ -1,7 +1,7 @@
 //! Exports the tool list in the formats of model vendors.
 //!
 //! Owns the formats of the vendors' tool definitions. Pure, and independent of the registry: the caller selects the tools (and
-//! leaves out those a model must not call, tools of effect `resume`). `tests/export_vendor_types.rs` checks the result against the
+//! leaves out those a model must not call, tools of effect `resume`). `tests/contract/vendor_types.rs` checks the result against the
 //! vendors' own published types. Read [`export`] first, then `plain` for the schemas.
 
 mod plain;

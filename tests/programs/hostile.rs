@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, test_kill_process};
 use serde_json::{Value, json};
 
-use crate::process::DEADLINE;
 use crate::scene::{Entry, Scene};
+use crate::support::process::DEADLINE;
 
 /// What becomes of a program that misbehaves.
 enum Then {
@@ -47,7 +47,9 @@ const ROWS: &[(&str, &str, &[&str], Then)] = &[
         "long_hello",
         "long_frame",
         &["hello"],
-        Refused("it said nonsense: a frame announces 104857600 bytes; at most 1048576 are sent"),
+        Refused(
+            "it sent something that cannot be read: a frame announces 104857600 bytes; at most 1048576 are sent",
+        ),
     ),
     (
         "wrong_version",

@@ -38,7 +38,10 @@ fn an_id_that_it_may_not_have_costs_no_other() {
         ("house", "it offers toolbox `cellar`, and may offer `kitchen`"),
         ("house", "it offers toolbox `kitchen` twice"),
         ("house", "no luck"),
-        ("house", "it offers a manifest that is none: `id` is \"Wrong\""),
+        (
+            "house",
+            "it offers a manifest that cannot be used: `id` is \"Wrong\"",
+        ),
         (
             "rival",
             "toolbox id `good` is taken by the program `good`, which comes first",
@@ -115,7 +118,7 @@ fn a_new_list_brings_and_takes_toolboxes_and_disturbs_no_other() {
     assert!(answer(&mut scene, "flood")["result"].is_object());
     ready(&mut scene, "x-last");
     // One of the lists before it may have been taken.
-    let end = std::time::Instant::now() + crate::process::DEADLINE;
+    let end = std::time::Instant::now() + crate::support::process::DEADLINE;
     loop {
         let ids = ids(&mut scene);
         if ids == ["good", "hall", "kitchen", "x-last"] {

@@ -2,6 +2,10 @@
 //!
 //! Pure functions behind five tools; everything is bounded, so that hostile input causes an error rather than load.
 //! Results that JSON cannot represent (infinite, not a number) are errors. Read `expression` first.
+//!
+//! ```console
+//! $ ovos-tools invoke evaluate_expression expression='sqrt(16) + 2 * pi'
+//! ```
 
 #![forbid(unsafe_code)]
 
