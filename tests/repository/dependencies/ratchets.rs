@@ -47,6 +47,7 @@ const CIRCLES: &[(&str, &[&str])] = &[
             "lib",
             "policy",
             "policy::guard",
+            "policy::judge",
             "tools",
             "tools::board",
             "tools::elements",
@@ -148,7 +149,7 @@ const BARE_NAMES: &[(&str, &[&str])] = &[
     (
         "toolboxes/gstreamer",
         &[
-            "Begun", "Found", "Found", "Held", "Known", "Read", "Said", "Started", "Started", "Written",
+            "Begun", "Found", "Found", "Held", "Read", "Said", "Started", "Started", "Written",
         ],
     ),
     (
@@ -171,7 +172,7 @@ const ARROWS_UP: &[(&str, usize)] = &[
     ("sims/px4", 7),
     ("toolboxes/abi", 1),
     ("toolboxes/drone", 7),
-    ("toolboxes/gstreamer", 9),
+    ("toolboxes/gstreamer", 10),
     ("toolboxes/robot", 25),
 ];
 
