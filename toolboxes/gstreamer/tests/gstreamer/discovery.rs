@@ -301,6 +301,46 @@ fn encoders_are_described_by_their_codec_and_limits() {
     );
 }
 
+/// A model reads the answer; what it leaves out is there for one encoder.
+#[test]
+fn answers_about_encoders_fit_and_one_encoder_has_all() {
+    let machine = Machine::new();
+    let toolbox = machine.open();
+    for arguments in [
+        json!({}),
+        json!({"encoder": "all"}),
+        json!({"encoder": "h264"}),
+        json!({"encoder": "h265"}),
+        json!({"media": "audio"}),
+        json!({"media": "image"}),
+    ] {
+        let found = toolbox.call("get_encoder_info", arguments.clone()).unwrap();
+        let length = found.to_string().len();
+        assert!(length <= 16_000, "{arguments}: {length}");
+        for (name, encoder) in found.as_object().unwrap() {
+            assert!(
+                encoder["codec"].is_string() && encoder["hardware"].is_boolean(),
+                "{name}: {encoder}"
+            );
+        }
+    }
+    for name in ["x264enc", "vp8enc", "opusenc"] {
+        let found = toolbox
+            .call("get_encoder_info", json!({"encoder": name}))
+            .unwrap();
+        assert_eq!(found.as_object().unwrap().len(), 1, "{found}");
+        assert!(
+            found[name]["properties"].as_object().unwrap().len() > 5,
+            "{found}"
+        );
+    }
+    let unknown = toolbox
+        .call("get_encoder_info", json!({"encoder": "x246enc"}))
+        .unwrap_err();
+    let said = unknown.to_string();
+    assert!(said.contains("x264enc") && said.contains("h265"), "{said}");
+}
+
 #[test]
 fn elements_are_found_by_words_class_caps_and_rank() {
     let machine = Machine::new();

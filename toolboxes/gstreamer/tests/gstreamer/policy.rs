@@ -86,6 +86,64 @@ fn no_pipeline_gets_out() {
     assert!(!std::path::Path::new("/tmp/ovos-tools-escape").exists());
 }
 
+/// A model that knows no folder writes `location=clip.mp4`.
+#[test]
+fn a_path_without_a_folder_is_below_the_first_root() {
+    let rig = Rig::new();
+    std::fs::create_dir(rig.rec("a b")).unwrap();
+    let first = rig.rec("a b").canonicalize().unwrap();
+    let rig = Rig::with(json!({"write_roots": [first, rig.rec("")], "read_roots": [first]}));
+    for (written, file) in [
+        ("one.raw", "one.raw"),
+        ("\"two words.raw\"", "two words.raw"),
+        ("'three words.raw'", "three words.raw"),
+        ("four\\ words.raw", "four words.raw"),
+        ("./five.raw", "five.raw"),
+    ] {
+        let text = format!("videotestsrc num-buffers=2 ! filesink location={written}");
+        let checked = rig.ok("validate_pipeline", json!({"pipeline": text}));
+        assert_eq!(checked["valid"], json!(true), "{text}: {checked}");
+        let started = rig.ok("start_pipeline", json!({"pipeline": text, "wait_ms": 30_000}));
+        let path = first.join(file);
+        let said = std::path::PathBuf::from(started["files"][0].as_str().unwrap());
+        assert_eq!(said, path, "{text}");
+        let id = started["instance_id"].as_str().unwrap();
+        rig.status_until(id, "end", |status| status["state"] == "ended");
+        assert!(std::fs::metadata(&path).unwrap().len() > 0, "{text}");
+        let text = format!("filesrc location={written} ! fakesink");
+        rig.ok("start_pipeline", json!({"pipeline": text, "wait_ms": 30_000}));
+    }
+}
+
+/// The error has the line to copy, and the line has what is there already.
+#[test]
+fn a_refusal_has_the_line_that_allows_it() {
+    let rig = Rig::with(json!({"devices": ["/dev/video0"], "network_targets": ["localhost"]}));
+    let rec = rig.rec("").display().to_string().trim_end_matches('/').to_owned();
+    for (pipeline, line) in [
+        (
+            "videotestsrc ! filesink location=/srv/films/a.ts",
+            format!("\"write_roots\": [\"{rec}\",\"/srv/films\"]"),
+        ),
+        (
+            "v4l2src device=/dev/video7 ! fakesink",
+            "\"devices\": [\"/dev/video0\",\"/dev/video7\"]".to_owned(),
+        ),
+        (
+            "videotestsrc ! udpsink host=192.0.2.1",
+            "\"network_targets\": [\"localhost\",\"192.0.2.1\"]".to_owned(),
+        ),
+    ] {
+        let failure = rig.fails("start_pipeline", json!({"pipeline": pipeline}));
+        assert!(failure.message.contains(&line), "{pipeline}: {failure}");
+        let checked = rig.ok("validate_pipeline", json!({"pipeline": pipeline}));
+        assert!(
+            checked["suggestion"].as_str().unwrap().contains(&line),
+            "{checked}"
+        );
+    }
+}
+
 #[test]
 fn everyday_pipelines_are_let_through() {
     let rig = trapped();
@@ -121,7 +179,7 @@ fn what_bins_make_later_is_judged_too() {
         (bin("faultylate", &key, &inside), "read_roots"),
         (bin("faultylate", &plain, &outside), "write_roots"),
         (bin("faultychange", &key, &inside), "read_roots"),
-        (bin("faultychange", &odd, &inside), "no text in UTF-8"),
+        (bin("faultychange", &odd, &inside), "not text in UTF-8"),
         (
             filled(&rig, "playbin uri=file://REC/clean/list.m3u8"),
             "allow_elements",

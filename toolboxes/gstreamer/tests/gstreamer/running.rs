@@ -12,6 +12,64 @@ const LIVE: &str = "videotestsrc name=v is-live=true ! video/x-raw,width=160,hei
      t. ! queue ! x264enc name=e tune=zerolatency speed-preset=ultrafast bitrate=300 ! fakesink name=end sync=false \
      t. ! queue ! fakesink name=shown sync=true";
 
+/// `playing` means that data flows.
+#[test]
+fn a_pipeline_without_data_is_stalled_until_data_flows_again() {
+    let rig = Rig::new();
+    let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port();
+    drop(free);
+    let id = rig.start(&format!(
+        "udpsrc address=127.0.0.1 port={port} ! fakesink name=end async=false"
+    ));
+    let event = rig.toolbox().wait_event("pipeline_stalled");
+    assert_eq!(event.severity, Severity::Warning);
+    assert_eq!(event.data.unwrap()["element"], "end");
+    let status = rig.status(&id);
+    assert_eq!(status["state"], "stalled", "{status:#}");
+    assert!(
+        status["flows"][0]["idle_s"].as_f64().unwrap() >= 4.0,
+        "{status:#}"
+    );
+    let sender = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let status = rig.status_until(&id, "flow", |status| {
+        sender.send_to(b"data", ("127.0.0.1", port)).unwrap();
+        status["state"] == "playing"
+    });
+    assert!(status["flows"][0]["buffers"].as_u64().unwrap() > 0, "{status:#}");
+    assert_eq!(
+        rig.toolbox().wait_event("pipeline_flows").severity,
+        Severity::Info
+    );
+}
+
+/// A live source that cannot keep up drops frames, and nothing else reports them.
+#[test]
+fn frames_that_a_slow_pipeline_loses_are_counted() {
+    let rig = Rig::new();
+    let id = rig.start(
+        "videotestsrc is-live=true ! video/x-raw,width=64,height=64,framerate=100/1 ! identity sleep-time=50000 \
+         ! fakesink sync=false",
+    );
+    let status = rig.status_until(&id, "loss", |status| {
+        status["dropped_frames"].as_u64().unwrap() > 100
+    });
+    let source = status["flows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|flow| flow["place"] == "source")
+        .unwrap();
+    assert_eq!(source["nominal_rate"], json!(100.0), "{source}");
+    assert!(source["rate"].as_f64().unwrap() < 50.0, "{source}");
+    assert_eq!(status["state"], "playing", "{status:#}");
+    let id = rig.start(LIVE);
+    let status = rig.status_until(&id, "frames", |status| {
+        status["flows"][0]["buffers"].as_u64().unwrap() > 60
+    });
+    assert!(status["dropped_frames"].as_u64().unwrap() < 25, "{status:#}");
+}
+
 #[test]
 fn a_pipeline_plays_is_held_goes_on_and_stops() {
     let rig = Rig::new();

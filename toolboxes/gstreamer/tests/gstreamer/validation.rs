@@ -4,6 +4,7 @@
 mod broken;
 mod doubtful;
 mod everyday;
+mod judged;
 mod launch;
 
 use broken::BAD;

@@ -3,6 +3,12 @@
 /// Pipelines that would reach something forbidden: (the key that a refusal names, the pipeline).
 pub(crate) const ESCAPES: &[(&str, &str)] = &[
     // Reading.
+    (
+        "read_roots",
+        "filesrc location=\"clean/../../private/key\" ! fakesink",
+    ),
+    ("read_roots", "filesrc location=~/.bashrc ! fakesink"),
+    ("write_roots", "videotestsrc ! filesink location=folder/new"),
     ("read_roots", "filesrc location=PRIVATE/key ! fakesink"),
     (
         "read_roots",
@@ -19,7 +25,7 @@ pub(crate) const ESCAPES: &[(&str, &str)] = &[
         "read_roots",
         "filesrc location=REC/nothing/../../private/key ! fakesink",
     ),
-    ("read_roots", "filesrc location=private/key ! fakesink"),
+    ("read_roots", "filesrc location=../private/key ! fakesink"),
     (
         "read_roots",
         "multifilesrc location=PRIVATE/%02d index=0 ! fakesink",
@@ -65,7 +71,7 @@ pub(crate) const ESCAPES: &[(&str, &str)] = &[
     ),
     (
         "write_roots",
-        "videotestsrc ! filesink location=ovos-tools-escape",
+        "videotestsrc ! filesink location=../ovos-tools-escape",
     ),
     ("write_roots", "videotestsrc ! filesink location=REC/link.ts"),
     (
@@ -173,7 +179,71 @@ pub(crate) const ESCAPES: &[(&str, &str)] = &[
         "write_roots",
         "compositor name=c ! fakesink videotestsrc ! c. videotestsrc ! filesink name=f sink::location=/tmp/x",
     ),
+    // The same property under its other spelling, in another element, behind an escape.
+    (
+        "write_roots",
+        "videotestsrc ! x264enc multipass_cache_file=/tmp/ovos-tools-escape ! fakesink",
+    ),
+    (
+        "allow_elements",
+        "videotestsrc ! x264enc ! splitmuxsink location=REC/clean/a.mp4 muxer-factory=qtmux \
+         muxer-properties=\"properties,moov_recovery_file=ovos-tools-escape\"",
+    ),
+    (
+        "allow_elements",
+        "videotestsrc ! x264enc ! splitmuxsink location=REC/clean/a.mp4 \
+         sink-properties=\"properties,location=(string)\\\"\\\\057tmp\\\\057ovos-tools-escape\\\"\"",
+    ),
+    (
+        "allow_elements",
+        "videotestsrc ! x264enc ! splitmuxsink location=REC/clean/a.mp4 \
+         sink-properties=\"properties,location=evil,max-bitrate=1,x=REC/clean/b\"",
+    ),
+    (
+        "write_roots",
+        "videotestsrc ! fpsdisplaysink video-sink=filesink video-sink::location=/tmp/ovos-tools-escape",
+    ),
+    (
+        "write_roots",
+        "videotestsrc ! jpegenc ! camerabin location=/tmp/ovos-tools-escape",
+    ),
+    (
+        "allow_elements",
+        "videotestsrc ! curlfilesink location=file://REC/clean/ file-name=../x",
+    ),
+    // Code and formats of text.
+    (
+        "allow_elements",
+        "videotestsrc ! avenc_h264_omx omx-libname=/tmp/evil.so ! fakesink",
+    ),
+    (
+        "allow_elements",
+        "videotestsrc ! jpegenc ! curlhttpsink location=http://127.0.0.1/ crypto-engine=evil",
+    ),
+    (
+        "allow_elements",
+        "fakesrc ! teletextdec subtitles-template=%n ! fakesink",
+    ),
+    ("allow_elements", "ipcpipelinesrc fdin=3 fdout=4 ! fakesink"),
     // The network.
+    (
+        "allow_elements",
+        "videotestsrc ! jpegenc ! curlftpsink location=ftp://127.0.0.1/x ftp-port=198.51.100.7",
+    ),
+    (
+        "network_targets",
+        "videotestsrc ! x264enc ! mpegtsmux ! ristsink address=127.0.0.1 bonding-addresses=198.51.100.7:5",
+    ),
+    ("network_targets", "udpsrc uri=udp://0.0.0.0:7411 ! fakesink"),
+    ("network_targets", "webrtcbin http-proxy=http://198.51.100.7:3128"),
+    (
+        "network_targets",
+        "giosrc location=smb://198.51.100.7/x ! fakesink",
+    ),
+    (
+        "network_targets",
+        "videotestsrc ! encodebin profile=\"video/x-h264|element-properties,x=http://198.51.100.7/\" ! fakesink",
+    ),
     (
         "network_targets",
         "videotestsrc ! x264enc ! mpegtsmux ! srtsink uri=srt://198.51.100.7:5000",

@@ -227,8 +227,8 @@ pub(crate) const GOOD: &[Good] = &[
         &["missing_file"],
     ),
     (
-        "( videotestsrc ! video/x-raw,width=320,height=240,framerate=10/1 ! identity ) ( audiotestsrc wave=ticks ! fakesink )",
-        &["videotestsrc", "identity", "audiotestsrc", "fakesink"],
+        "( videotestsrc ! video/x-raw,width=320,height=240,framerate=10/1 ! identity ! fakesink ) ( audiotestsrc wave=ticks ! fakesink )",
+        &["videotestsrc", "identity", "fakesink", "audiotestsrc", "fakesink"],
         &[],
     ),
     (
