@@ -120,7 +120,7 @@ async fn without_bus(
         }
         Some(stopped)
     });
-    timeout(2 * NEXT_AFTER, asked).await.ok()?.ok()?
+    timeout(NEXT_AFTER, asked).await.ok()?.ok()?
 }
 
 /// Returns the addresses of the bus and of the state directory, from those parts of the configuration that can be read.

@@ -1,20 +1,11 @@
 //! Which pipelines are started again after a restart, and what is reported about the others.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a test that cannot go on fails"
-)]
-
-#[path = "support/rig.rs"]
-mod rig;
-
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use rig::Rig;
+use crate::rig::Rig;
 use serde_json::{Value, json};
 
 const LIVE: &str = "videotestsrc is-live=true ! fakesink";
@@ -228,7 +219,7 @@ const STATE: &str = "OVOS_TEST_STATE";
 fn a_pipeline_that_kills_its_process_waits_and_the_other_plays_on() {
     let state = tempfile::tempdir().unwrap();
     let died = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "the_process_that_is_killed", "--ignored"])
+        .args(["--exact", "recovery::the_process_that_is_killed", "--ignored"])
         .env(STATE, state.path())
         // Its temporary files are removed with the test.
         .env("TMPDIR", state.path())
@@ -236,7 +227,7 @@ fn a_pipeline_that_kills_its_process_waits_and_the_other_plays_on() {
         .unwrap();
     let said = String::from_utf8_lossy(&died.stderr);
     assert!(died.status.signal().is_some(), "it ended otherwise: {said}");
-    rig::faulty();
+    crate::rig::faulty();
     let rig = Rig::with(json!({"state_dir": state.path()}));
     rig.status_until("cam", "play", |status| status["state"] == "playing");
     let status = rig.status("bomb");
@@ -251,7 +242,7 @@ fn the_process_that_is_killed() {
     let Some(state) = std::env::var_os(STATE) else {
         return;
     };
-    rig::faulty();
+    crate::rig::faulty();
     let state = std::path::PathBuf::from(state);
     let rig = Rig::with(json!({"state_dir": state}));
     let args = json!({"pipeline": LIVE, "name": "cam", "restart": "on_failure", "wait_ms": 30_000});
@@ -263,7 +254,7 @@ fn the_process_that_is_killed() {
 
 /// Waits until the first pipeline of a list is off trial.
 fn runs_long_enough(list: &Path) {
-    let end = Instant::now() + rig::DEADLINE;
+    let end = Instant::now() + crate::rig::DEADLINE;
     while read(list)["instances"][0]["on_trial"] != false {
         assert!(Instant::now() < end, "it is on trial for ever");
         std::thread::park_timeout(Duration::from_millis(50));

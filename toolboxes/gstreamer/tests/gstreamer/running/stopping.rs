@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::LIVE;
 use crate::rig::{self, DEADLINE, Rig};
+use crate::running::LIVE;
 
 #[test]
 fn stops_leave_pipelines_running_unless_the_configuration_says_otherwise() {
@@ -158,7 +158,7 @@ fn a_recording_refuses_a_reload_and_is_finished_by_a_close() {
 
 #[test]
 fn a_stop_finishes_the_file_while_a_buffer_fills() {
-    rig::faulty();
+    crate::rig::faulty();
     let rig = Rig::new();
     let file = rig.rec("film.mp4");
     let id = rig.start(&format!(
@@ -193,7 +193,7 @@ fn what_is_being_stopped_is_not_held_again() {
 
 #[test]
 fn a_start_that_is_still_under_way_does_not_outlive_a_close() {
-    rig::faulty();
+    crate::rig::faulty();
     let mut rig = Rig::new();
     let path = |end: &str| rig.dir.path().join(format!("slow{end}"));
     let (slow, here, gone) = (path(""), path(".here"), path(".gone"));

@@ -1,20 +1,11 @@
 //! "Stream HDMI at 15 Mbps to an SRT listener on port 5000", with a test source instead of HDMI: from tool calls to
 //! decoded frames in a separate process, and a recording of the same that can be played.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a test that cannot go on fails"
-)]
-
-#[path = "support/rig.rs"]
-mod rig;
-
 use std::net::UdpSocket;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rig::{DEADLINE, Rig};
+use crate::rig::{DEADLINE, Rig};
 use serde_json::{Value, json};
 
 /// The encoder's bitrate. Snow of this size needs as much, and takes a fraction of a core.

@@ -1,11 +1,5 @@
 //! Devices and storage are those of the machine at the moment of the call; here below a test `sysroot`.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a failed test panics and prints"
-)]
-
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;

@@ -1,12 +1,6 @@
 //! schemas/toolboxes/gstreamer.json is what the toolbox lists. Here and not in tests/contract/schemas.rs of the service, which runs
 //! on machines without GStreamer, too.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a failed test panics and prints"
-)]
-
 use std::path::Path;
 
 use gstreamer_toolbox::Gstreamer;
@@ -32,7 +26,7 @@ fn committed_tools_are_what_the_toolbox_lists() {
     assert!(
         std::fs::read_to_string(&committed).unwrap_or_default() == expected,
         "schemas/toolboxes/gstreamer.json is not what the toolbox lists: refresh it with \
-         `UPDATE_SCHEMAS=1 cargo test -p gstreamer-toolbox --test schemas`"
+         `UPDATE_SCHEMAS=1 cargo test -p gstreamer-toolbox --test gstreamer schemas`"
     );
 }
 

@@ -1,12 +1,6 @@
 //! `get_gst_element_info` agrees with `gst-inspect-1.0`: every property with its type, range, default, flags and
 //! values, every pad template with its caps, every pad.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a failed test panics and prints"
-)]
-
 use std::collections::BTreeMap;
 use std::process::Command;
 use std::str::FromStr;

@@ -1,21 +1,10 @@
 //! `validate_pipeline` agrees with `gst-launch-1.0`: both accept 20 everyday pipelines, and both refuse more than 20
 //! typical errors for the same reason. Problems that only running shows are warnings.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a failed test panics and prints"
-)]
-
-#[path = "validation/broken.rs"]
 mod broken;
-#[path = "validation/doubtful.rs"]
 mod doubtful;
-#[path = "validation/everyday.rs"]
 mod everyday;
-#[path = "validation/judged.rs"]
 mod judged;
-#[path = "validation/launch.rs"]
 mod launch;
 
 use broken::BAD;

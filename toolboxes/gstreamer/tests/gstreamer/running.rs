@@ -1,19 +1,11 @@
 //! Running pipelines can be watched, paused, changed, inspected and stopped, and a failing one does not affect the
 //! others.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a test that cannot go on fails"
-)]
-
-#[path = "../support/rig.rs"]
-mod rig;
 mod stopping;
 
 use std::time::{Duration, Instant};
 
+use crate::rig::Rig;
 use ovos_toolbox_sdk::wire::Severity;
-use rig::Rig;
 use serde_json::{Value, json};
 
 const LIVE: &str = "videotestsrc name=v is-live=true ! video/x-raw,width=160,height=120,framerate=25/1 ! tee name=t \
@@ -300,7 +292,7 @@ fn graphs_keep_secrets() {
 
 #[test]
 fn a_device_a_name_and_a_file_have_one_owner() {
-    rig::faulty();
+    crate::rig::faulty();
     let rig = Rig::with(json!({"max_instances": 4}));
     let first = rig.start("faultydevice device=/dev/video97");
     let record = format!(
@@ -352,7 +344,7 @@ fn a_device_a_name_and_a_file_have_one_owner() {
 
 #[test]
 fn a_failure_is_told_with_all_it_says() {
-    rig::faulty();
+    crate::rig::faulty();
     let rig = Rig::new();
     let failure = rig.fails("start_pipeline", json!({"pipeline": "faultyerror name=bad"}));
     assert_eq!(failure.kind, "PipelineError");
@@ -377,7 +369,7 @@ fn a_failure_is_told_with_all_it_says() {
 
 #[test]
 fn a_failed_pipeline_is_started_again_later_each_time() {
-    rig::faulty();
+    crate::rig::faulty();
     let rig = Rig::new();
     let started = rig.ok(
         "start_pipeline",
@@ -428,7 +420,7 @@ fn what_is_to_run_always_begins_again_at_its_end() {
 
 #[test]
 fn an_element_that_hangs_costs_only_its_own_pipeline() {
-    rig::faulty();
+    crate::rig::faulty();
     let rig = Rig::with(json!({"eos_timeout_ms": 500}));
     let hung = rig.ok(
         "start_pipeline",

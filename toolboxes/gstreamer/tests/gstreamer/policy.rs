@@ -1,22 +1,13 @@
 //! The toolbox gives access only to files, sockets and devices that its configuration allows, and everyday pipelines
 //! work.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a test that cannot go on fails"
-)]
-
 mod pipelines;
-#[path = "../support/rig.rs"]
-mod rig;
-
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::symlink;
 
+use crate::rig::Rig;
 use pipelines::{ESCAPES, EVERYDAY};
-use rig::Rig;
 use serde_json::json;
 
 /// Fills a row's pipeline in: `REC` and `PRIVATE` are folders.
@@ -28,7 +19,7 @@ fn filled(rig: &Rig, text: &str) -> String {
 
 /// A rig whose allowed folder contains links to forbidden files.
 fn trapped() -> Rig {
-    rig::faulty();
+    crate::rig::faulty();
     let rig = Rig::new();
     symlink(rig.private("key"), rig.rec("link.ts")).unwrap();
     symlink(rig.private(""), rig.rec("folder")).unwrap();
@@ -283,7 +274,7 @@ fn a_property_cannot_be_changed_into_an_escape() {
 
 #[test]
 fn the_configuration_widens_and_narrows_it() {
-    rig::faulty();
+    crate::rig::faulty();
     let rows = [
         (
             json!({"deny_elements": ["videotestsrc"]}),
