@@ -68,7 +68,7 @@ class Member(Program):
         self.say("closed", seq=order["seq"], in_time=True)
 
     def on_halt(self, order):
-        self.company.halts.append([self.id])
+        self.company.halts.append(self.id)
         super().on_halt(order)
 
 
@@ -83,7 +83,7 @@ class Company:
         self.sending = threading.Lock()
         self.sending_control = threading.Lock()
         self.members = {}
-        #: The toolboxes of each halt.
+        #: The toolbox of each halt.
         self.halts = []
         #: How many were opened in this process.
         self.opened = 0
@@ -107,14 +107,10 @@ class Company:
         data = {"toolboxes": self.manifests(ids)}
         self.send("event", {"kind": "offers_changed", "severity": "info", "data": data})
 
-    # What is about none of them, or several.
+    # What is about none of them.
 
     def on_beat(self, order):
         self.send_control("beat", order)
-
-    def on_halt(self, order):
-        self.halts.append(order["toolboxes"])
-        self.send_control("halted", {"seq": order["seq"], "answer": {"ok": None}})
 
     def on_close(self, order):
         self.send("closed", {"seq": order["seq"], "in_time": True})

@@ -1,4 +1,4 @@
-//! The toolboxes that share one process: passes each notice to its toolbox, and sends one halt for several of them.
+//! The toolboxes that share one process: passes each notice to its toolbox, and each order to the process.
 //!
 //! Each toolbox has a [`Peer`] of its own, whose lanes are the two sockets of the process with the toolbox's id in
 //! every frame. The process has a peer, too, for notices about no toolbox or about all. Read [`Members::join`], then
@@ -16,7 +16,6 @@ use tokio::sync::watch;
 
 use crate::contract::json;
 use crate::transport::frame::Frame;
-use crate::transport::halts::{Halts, Waiting};
 use crate::transport::lanes::Lanes;
 use crate::transport::peer::{End, Peer};
 use crate::transport::sockets::Sockets;
@@ -42,10 +41,9 @@ pub(crate) struct Listed {
 pub(crate) struct Members {
     sockets: Arc<Sockets>,
     state: Mutex<State>,
-    /// Has a lock of its own, so that a halt does not wait for the lock of the state.
-    halts: Mutex<Halts>,
     ids: Arc<AtomicU64>,
-    /// The newest stop epochs that were not sent, because the process reads no orders. Locked after `halts`.
+    /// The newest stop epochs that were not sent, because the process reads no orders. Has a lock of its own, so that a
+    /// halt does not wait for the lock of the state.
     epochs: Mutex<HashMap<String, u64>>,
     /// The newest list.
     pub(crate) offers: watch::Sender<Listed>,
@@ -92,7 +90,6 @@ impl Members {
         Arc::new(Self {
             sockets,
             state: Mutex::default(),
-            halts: Mutex::default(),
             ids: Arc::new(AtomicU64::new(1)),
             epochs: Mutex::default(),
             offers: watch::Sender::new(Listed::default()),
@@ -159,21 +156,8 @@ impl Members {
 
     /// Handles an answer from the control lane.
     pub(crate) fn hear_control(&self, toolbox: Option<&str>, notice: Notice) {
-        match (toolbox, notice) {
-            (Some(id), notice) => {
-                if let Some(peer) = self.member(id) {
-                    peer.hear(notice);
-                }
-            }
-            (None, Notice::Halted { seq, answer }) => {
-                let answers = self.halts.lock().answered(seq, &answer);
-                for (id, seq, answer) in answers {
-                    if let Some(peer) = self.member(&id) {
-                        peer.hear(Notice::Halted { seq, answer });
-                    }
-                }
-            }
-            (None, _) => {}
+        if let Some(peer) = toolbox.and_then(|id| self.member(id)) {
+            peer.hear(notice);
         }
     }
 
@@ -294,25 +278,22 @@ impl Members {
         }
     }
 
-    /// Sends the halts that wait, those of several toolboxes as one halt; and the epochs that were not sent, if the
-    /// process reads again.
-    pub(crate) fn send_halts(&self) {
-        let mut halts = self.halts.lock();
+    /// Sends the stop epochs that were not sent, if the process reads again.
+    pub(crate) fn catch_up(&self) {
+        let mut epochs = self.epochs.lock();
+        if epochs.is_empty() {
+            return;
+        }
         self.sockets.control.flush();
-        self.send_halts_of(&mut halts);
+        if !self.is_deaf() {
+            self.send_epochs(&mut epochs);
+        }
     }
 
-    fn send_halts_of(&self, halts: &mut Halts) {
-        if !self.is_deaf() {
-            for (id, stop_epoch) in self.epochs.lock().drain() {
-                let order = Order::Epoch { stop_epoch };
-                self.sockets.control.send(&Frame::about(&order, Some(&id)));
-            }
-        }
-        for (toolbox, order) in halts.take(|| self.ids.fetch_add(1, Ordering::Relaxed)) {
-            self.sockets
-                .control
-                .send(&Frame::about(&order, toolbox.as_deref()));
+    fn send_epochs(&self, epochs: &mut HashMap<String, u64>) {
+        for (id, stop_epoch) in epochs.drain() {
+            let order = Order::Epoch { stop_epoch };
+            self.sockets.control.send(&Frame::about(&order, Some(&id)));
         }
     }
 }
@@ -364,28 +345,14 @@ impl Lanes for Member {
         frame.is_ok_and(|frame| self.sockets().data.chatter(&frame))
     }
 
-    /// A halt waits for the halts of other toolboxes, until the keeper, its caller or the next order sends them
-    /// together.
     fn control(&self, order: Order) {
         if self.members.is_deaf() {
             return self.members.refuse(&self.id, order);
         }
-        let mut halts = self.members.halts.lock();
-        match Waiting::of(&self.id, order) {
-            Ok(waiting) => {
-                halts.add(waiting);
-                drop(halts);
-                self.sockets().wake.signal();
-            }
-            Err(order) => {
-                self.members.send_halts_of(&mut halts);
-                self.sockets().control.send(&Frame::about(&order, Some(&self.id)));
-            }
-        }
-    }
-
-    fn hurry(&self) {
-        self.members.send_halts();
+        // Held until the order is sent, so that no older epoch follows it.
+        let mut epochs = self.members.epochs.lock();
+        self.members.send_epochs(&mut epochs);
+        self.sockets().control.send(&Frame::about(&order, Some(&self.id)));
     }
 
     fn close(&self, seq: u64) {

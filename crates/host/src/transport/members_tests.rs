@@ -327,7 +327,7 @@ async fn a_process_that_reads_no_orders_is_sent_no_more_and_told_the_newest_epoc
     assert!(halt(epoch + 7).is_some() && halt(epoch + 6).is_some());
     let (mut bytes, mut piece) = (Vec::new(), vec![0; 1 << 16]);
     loop {
-        scene.members.send_halts();
+        scene.members.catch_up();
         let before = bytes.len();
         while let Ok(count @ 1..) = scene.control.read(&mut piece) {
             bytes.extend_from_slice(&piece[..count]);
