@@ -80,10 +80,6 @@ class Program:
         sys.stderr.flush()
         self._end(status)
 
-    def offer(self, manifests: Any) -> None:
-        """Renews the list of toolboxes of a program with the feature `toolboxes`."""
-        self._data.send(frames.encode("notice", "event", {"kind": "offers_changed", "data": {"toolboxes": manifests}}))
-
     @property
     def served(self) -> Dict[str, Served]:
         """The toolboxes that are open or opening, by id."""

@@ -5,14 +5,13 @@
 //! [`Members::hear`].
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use ovos_toolbox_wire::{Failure, FailureKind, Manifest, Start};
 use parking_lot::Mutex;
-use protocol::{Answer, MAX_CONTROL, MAX_TOOLBOXES, Notice, OFFERS_CHANGED, Order, Raw};
+use protocol::{Answer, Notice, Order, Raw};
 use serde::Deserialize;
-use tokio::sync::watch;
 
 use crate::contract::json;
 use crate::transport::frame::Frame;
@@ -24,19 +23,6 @@ use crate::transport::sockets::Sockets;
 /// process is not ended for not reading.
 const MAX_UNREAD: usize = 1 << 20;
 
-/// The manifests that a program offers.
-pub(crate) type Offers = Arc<Vec<Raw<Manifest>>>;
-
-/// The newest list of a process.
-#[derive(Debug, Default)]
-pub(crate) struct Listed {
-    pub(crate) offers: Offers,
-    /// The ids of the toolboxes in the list.
-    pub(crate) ids: HashSet<String>,
-    /// The number of the list, counted from 1; list 1 is the one in the hello.
-    pub(crate) number: u64,
-}
-
 /// The state that the toolboxes of one process share.
 pub(crate) struct Members {
     sockets: Arc<Sockets>,
@@ -45,8 +31,8 @@ pub(crate) struct Members {
     /// The newest stop epochs that were not sent, because the process reads no orders. Has a lock of its own, so that a
     /// halt does not wait for the lock of the state.
     epochs: Mutex<HashMap<String, u64>>,
-    /// The newest list.
-    pub(crate) offers: watch::Sender<Listed>,
+    /// The ids of the toolboxes in the hello.
+    offered: OnceLock<HashSet<String>>,
     /// Whether it was reported that the process is silent, and nothing was received since then.
     pub(crate) silent: AtomicBool,
 }
@@ -73,18 +59,6 @@ struct Named {
     id: String,
 }
 
-/// The event that renews the list.
-#[derive(Deserialize)]
-struct Renewal {
-    kind: String,
-    data: Renewed,
-}
-
-#[derive(Deserialize)]
-struct Renewed {
-    toolboxes: Vec<Raw<Manifest>>,
-}
-
 impl Members {
     pub(crate) fn new(sockets: Arc<Sockets>) -> Arc<Self> {
         Arc::new(Self {
@@ -92,7 +66,7 @@ impl Members {
             state: Mutex::default(),
             ids: Arc::new(AtomicU64::new(1)),
             epochs: Mutex::default(),
-            offers: watch::Sender::new(Listed::default()),
+            offered: OnceLock::new(),
             silent: AtomicBool::new(false),
         })
     }
@@ -135,7 +109,6 @@ impl Members {
     pub(crate) fn hear(&self, process: &Peer, toolbox: Option<&str>, notice: Notice) -> bool {
         let Some(id) = toolbox else {
             match notice {
-                Notice::Event(event) => return self.renew(event.text()),
                 Notice::Log { .. } | Notice::Closed { .. } => process.hear(notice),
                 _ => return false,
             }
@@ -161,29 +134,14 @@ impl Members {
         }
     }
 
-    /// Keeps the list in an event; false if the event has no valid list.
-    fn renew(&self, event: &str) -> bool {
-        if event.len() > MAX_CONTROL {
-            return false;
-        }
-        let Ok(renewal) = json::read::<Renewal>(event) else {
-            return false;
-        };
-        let good = renewal.kind == OFFERS_CHANGED && renewal.data.toolboxes.len() <= MAX_TOOLBOXES;
-        if good {
-            self.list(renewal.data.toolboxes);
-        }
-        good
+    /// Keeps the list of the hello. Only the first one counts.
+    pub(crate) fn list(&self, offers: &[Raw<Manifest>]) {
+        self.offered.get_or_init(|| ids_of(offers));
     }
 
-    /// Keeps a list that the process has sent.
-    pub(crate) fn list(&self, offers: Vec<Raw<Manifest>>) {
-        let ids = offers.iter().filter_map(id_of).collect();
-        self.offers.send_modify(|listed| {
-            let number = listed.number + 1;
-            let offers = Arc::new(offers);
-            *listed = Listed { offers, ids, number };
-        });
+    /// The ids of the toolboxes that the process offers; `None` before its hello.
+    pub(crate) fn offered(&self) -> Option<&HashSet<String>> {
+        self.offered.get()
     }
 
     /// Whether so many orders wait for the process that no more are sent.
@@ -296,6 +254,11 @@ impl Members {
             self.sockets.control.send(&Frame::about(&order, Some(&id)));
         }
     }
+}
+
+/// The ids in manifests. Manifests that are not valid have none.
+pub(crate) fn ids_of(offers: &[Raw<Manifest>]) -> HashSet<String> {
+    offers.iter().filter_map(id_of).collect()
 }
 
 /// The id in a manifest; `None` if the manifest is not valid.
