@@ -44,7 +44,7 @@ pub(crate) struct CommonProgram {
 }
 
 /// An open toolbox, and its tools.
-pub(crate) type Listed = (Arc<Hosted>, Result<ToolSet, Failure>);
+pub(crate) type Listing = (Arc<Hosted>, Result<ToolSet, Failure>);
 
 /// The phase of the program's process.
 #[derive(Clone)]
@@ -115,9 +115,9 @@ impl CommonProgram {
         open: Open,
         services: Arc<dyn HostServices>,
         list: impl Fn(Hosted) -> L,
-    ) -> Result<Listed, Failure>
+    ) -> Result<Listing, Failure>
     where
-        L: Future<Output = Listed> + Send,
+        L: Future<Output = Listing> + Send,
     {
         let id = &manifest.id;
         loop {
