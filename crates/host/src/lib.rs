@@ -10,6 +10,13 @@
 //! - `transport`: a toolbox as the engine uses it ([`Hosted`]), in a process of its own, and the code of such a process
 //!   (`serve`);
 //! - `lifecycle`: which copies live. Read [`Manager`] first.
+//!
+//! ```
+//! // The plugin files of two folders; what is not there is no error, what cannot be read is.
+//! let (files, failed) = ovos_tools_host::scan(&["/opt/plugins".into(), "/nowhere".into()]);
+//! assert!(files.iter().all(|file| file.extension().is_some_and(|ending| ending == "so")));
+//! println!("{} files, {} that cannot be read", files.len(), failed.len());
+//! ```
 #![deny(unsafe_code)]
 
 mod artifact;

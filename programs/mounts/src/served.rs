@@ -53,8 +53,9 @@ impl Served {
                 (Some(mount), Answer::Ok(Functions::default()))
             }
             Err(error) => {
-                let why =
-                    format!("this is no configuration of a mount: {error}; mounts stand in service.mounts");
+                let why = format!(
+                    "this is not the configuration of a mount: {error}; see service.mounts in docs/mounts.md"
+                );
                 (None, Answer::Error(Raw::of(&Failure::new("ConfigError", why))))
             }
         };

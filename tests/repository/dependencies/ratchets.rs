@@ -20,20 +20,6 @@ const CIRCLES: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "sims/px4",
-        &[
-            "link",
-            "link::events",
-            "link::files",
-            "link::metadata",
-            "link::telemetry",
-            "link::transfer",
-            "vehicle",
-            "vehicle::checks",
-            "vehicle::payload",
-        ],
-    ),
-    (
         "toolboxes/gstreamer",
         &[
             "catalog",
@@ -73,10 +59,6 @@ const CIRCLES: &[(&str, &[&str])] = &[
             "validate::failure",
             "validate::warning",
         ],
-    ),
-    (
-        "toolboxes/math",
-        &["equation", "evaluate", "expression", "lib", "statistics", "units"],
     ),
     (
         "toolboxes/robot",
@@ -186,7 +168,7 @@ const ARROWS_UP: &[(&str, usize)] = &[
     ("crates/host", 5),
     ("doors/agent", 3),
     ("doors/voice", 1),
-    ("sims/px4", 11),
+    ("sims/px4", 7),
     ("toolboxes/abi", 1),
     ("toolboxes/drone", 7),
     ("toolboxes/gstreamer", 9),
@@ -201,7 +183,7 @@ const BARE: &str = "Came Said Told Heard Asked Asking Known Found Ended Written 
 /// The folders of all crates, and `.` for the service.
 fn crates() -> Vec<String> {
     let mut crates = vec![".".to_owned()];
-    for place in ["crates", "doors", "programs", "sims", "toolboxes"] {
+    for place in ["crates", "doors", "examples", "programs", "sims", "toolboxes"] {
         crates.extend(folders(place).iter().map(|name| format!("{place}/{name}")));
     }
     crates.retain(|name| root().join(name).join("src").is_dir());

@@ -52,7 +52,7 @@ impl Control {
             }
             let silence = self.host.silence_ms.load(Ordering::SeqCst);
             if self.host.server.is_moving() && self.host.notifier.silence() > Duration::from_millis(silence) {
-                break format!("no word of the service for {silence} ms while something moved");
+                break format!("nothing was heard from the service for {silence} ms while something moved");
             }
             if let Some(function) = self.host.server.plugin().and_then(Plugin::overdue) {
                 self.die(&format!("{function}() has not returned within `limits.open_ms`"));
