@@ -6,7 +6,6 @@ pub(crate) mod common_process;
 pub(crate) mod data_lane;
 pub(crate) mod frame;
 pub(crate) mod greeting;
-pub(crate) mod halts;
 pub(crate) mod hosted;
 #[cfg(test)]
 mod hosted_tests;

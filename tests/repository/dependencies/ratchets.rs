@@ -114,8 +114,8 @@ const BARE_NAMES: &[(&str, &[&str])] = &[
     (
         "crates/host",
         &[
-            "Admitted", "Claimed", "Found", "Gone", "Heard", "Held", "Kept", "Known", "Listed", "Named",
-            "Said", "Sent", "Started", "Unasked", "Waiting", "Without",
+            "Claimed", "Found", "Gone", "Heard", "Held", "Kept", "Known", "Named", "Said", "Sent", "Started",
+            "Unasked", "Without",
         ],
     ),
     ("crates/schema", &["Found", "Known"]),

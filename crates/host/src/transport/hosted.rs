@@ -260,8 +260,6 @@ impl Hosted {
         self.peer.lanes.wait();
         let peer = self.peer.clone();
         async move {
-            // When the first future of a stop is polled, all halts of this stop have been queued.
-            peer.lanes.hurry();
             if let Some(answer) = within(limit, answer).await {
                 return match answer {
                     Ok(said) => said,
@@ -380,7 +378,6 @@ impl Toolbox for Hosted {
         let limit = (!self.peer.lanes.is_kept()).then_some(self.peer.limits.halt);
         self.command("halt()", limit, Some(Instant::now()), |seq| Order::Halt {
             seq,
-            toolboxes: Vec::new(),
             subsystems,
             emergency,
             stop_epoch,

@@ -138,7 +138,7 @@ impl Keeper {
             self.wait();
             self.sockets.wake.clear();
             if let Some(members) = &self.keeping.members {
-                members.send_halts();
+                members.catch_up();
             }
             self.sockets.control.flush();
             // Read before the decision: an answer of the child may have waited for this thread.

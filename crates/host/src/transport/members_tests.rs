@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use ovos_toolbox_wire::{ActionIdentity, CallIdentity, Effect, Event, Failure, Manifest, Object, Start};
-use protocol::{Answer, Functions, MAX_CONTROL, MAX_TOOLBOXES, Notice, Raw, RunEnd};
+use protocol::{Answer, Functions, MAX_CONTROL, Notice, Raw, RunEnd};
 use serde_json::{Value, json};
 
 use crate::contract::services::{HostServices, Limits, Origin, Request};
@@ -258,21 +258,7 @@ async fn one_that_does_not_close_is_not_opened_again_and_a_dead_process_has_none
 fn what_is_about_nothing_that_is_there_is_not_taken() {
     let scene = Scene::new();
     let event = |text: String| Notice::Event(Raw::from_text(text).unwrap());
-    let offers = |count: usize, more: &str| {
-        let toolboxes = vec![json!({ "id": "a", "description": more }); count];
-        let data = json!({ "toolboxes": toolboxes });
-        event(json!({ "kind": "offers_changed", "severity": "info", "data": data }).to_string())
-    };
     for (toolbox, notice, taken) in [
-        (None, offers(MAX_TOOLBOXES, ""), true),
-        (None, offers(0, ""), true),
-        (None, offers(MAX_TOOLBOXES + 1, ""), false),
-        (None, offers(1, &"x".repeat(MAX_CONTROL)), false),
-        (
-            None,
-            event(r#"{"kind":"offers_changed","data":{"toolboxes":"a"}}"#.to_owned()),
-            false,
-        ),
         (
             None,
             event(r#"{"kind":"latched","data":{"toolboxes":[]}}"#.to_owned()),
@@ -280,7 +266,6 @@ fn what_is_about_nothing_that_is_there_is_not_taken() {
         ),
         (None, Notice::Hello(protocol::Hello::default()), false),
         (None, Notice::Counts(protocol::Counts::default()), false),
-        (Some("a"), offers(1, ""), false),
         (Some(""), Notice::Counts(protocol::Counts::default()), false),
     ] {
         let shown = format!("{toolbox:?} {notice:?}")
@@ -289,11 +274,6 @@ fn what_is_about_nothing_that_is_there_is_not_taken() {
             .collect::<String>();
         assert_eq!(scene.hear(toolbox, notice), taken, "{shown}");
     }
-    assert_eq!(
-        scene.members.offers.borrow().offers.len(),
-        0,
-        "the last good list counts"
-    );
     assert_eq!(scene.process.lanes.starts(), 0);
 }
 
@@ -327,7 +307,7 @@ async fn a_process_that_reads_no_orders_is_sent_no_more_and_told_the_newest_epoc
     assert!(halt(epoch + 7).is_some() && halt(epoch + 6).is_some());
     let (mut bytes, mut piece) = (Vec::new(), vec![0; 1 << 16]);
     loop {
-        scene.members.send_halts();
+        scene.members.catch_up();
         let before = bytes.len();
         while let Ok(count @ 1..) = scene.control.read(&mut piece) {
             bytes.extend_from_slice(&piece[..count]);
