@@ -165,11 +165,11 @@ fn read(
 /// Writes notices to the data lane in a thread of its own, because the service may read slowly.
 #[derive(Clone)]
 pub(crate) struct NoticeSender {
-    frames: Sender<Written>,
+    frames: Sender<WriterItem>,
     waiting: Arc<AtomicUsize>,
 }
 
-enum Written {
+enum WriterItem {
     Frame(Vec<u8>),
     /// Reports when everything before it is written.
     Flush(Sender<()>),
@@ -193,7 +193,7 @@ impl NoticeSender {
         let frame = frame(notice);
         self.waiting.fetch_add(frame.len(), Ordering::Relaxed);
         // This fails only when the program ends.
-        _ = self.frames.send(Written::Frame(frame));
+        _ = self.frames.send(WriterItem::Frame(frame));
     }
 
     /// Queues a notice that may be lost. Returns `false` if it was dropped.
@@ -208,23 +208,23 @@ impl NoticeSender {
     /// Waits until everything is written, but not longer than `limit`. Blocks.
     pub(crate) fn flush(&self, limit: Duration) {
         let (done, is_done) = channel();
-        if self.frames.send(Written::Flush(done)).is_ok() {
+        if self.frames.send(WriterItem::Flush(done)).is_ok() {
             _ = is_done.recv_timeout(limit);
         }
     }
 }
 
-fn write(mut socket: UnixStream, written: &Receiver<Written>, waiting: &AtomicUsize) {
+fn write(mut socket: UnixStream, written: &Receiver<WriterItem>, waiting: &AtomicUsize) {
     for next in written {
         match next {
-            Written::Frame(frame) => {
+            WriterItem::Frame(frame) => {
                 waiting.fetch_sub(frame.len(), Ordering::Relaxed);
                 if socket.write_all(&frame).is_err() {
                     // The thread that reads the lane ends the program.
                     return;
                 }
             }
-            Written::Flush(done) => _ = done.send(()),
+            WriterItem::Flush(done) => _ = done.send(()),
         }
     }
 }

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ledger::Ledger;
 use crate::mount::{Call, Mount, NoResult};
-use crate::result::Answered;
+use crate::result::CallOutput;
 use crate::voice::Voice;
 
 /// The part of `close_ms` that the end of a server may take.
@@ -22,9 +22,9 @@ const FOR_THE_SERVER: Duration = Duration::from_secs(6);
 const FRAME: usize = 256;
 
 /// The end of a run.
-pub(crate) struct Ended {
+pub(crate) struct FinishedRun {
     pub(crate) run: u64,
-    result: Result<Answered, NoResult>,
+    result: Result<CallOutput, NoResult>,
 }
 
 /// One toolbox.
@@ -35,7 +35,7 @@ pub(crate) struct Served {
     mount: Option<Mount>,
     ledger: Ledger,
     runs: HashMap<u64, CancellationToken>,
-    ends: UnboundedSender<Ended>,
+    ends: UnboundedSender<FinishedRun>,
     max_queued: usize,
     max_result_bytes: usize,
     close: Duration,
@@ -45,7 +45,12 @@ pub(crate) struct Served {
 impl Served {
     /// Opens the toolbox and reports that. Its server starts in the background, so neither the start of the service nor calls of
     /// other toolboxes wait for it.
-    pub(crate) fn open(id: &str, opening: &Opening, voice: Voice, ends: UnboundedSender<Ended>) -> Self {
+    pub(crate) fn open(
+        id: &str,
+        opening: &Opening,
+        voice: Voice,
+        ends: UnboundedSender<FinishedRun>,
+    ) -> Self {
         let config = serde_json::from_str::<MountConfig>(opening.config.text());
         let (mount, answer) = match config {
             Ok(config) => {
@@ -174,7 +179,7 @@ impl Served {
                         Err(NoResult::Failed(Failure::new(FailureKind::InternalError, why)))
                     });
                     // This fails only when the program ends.
-                    _ = ends.send(Ended { run, result });
+                    _ = ends.send(FinishedRun { run, result });
                 });
                 return;
             }
@@ -187,8 +192,8 @@ impl Served {
     }
 
     /// Reports how a run ended.
-    pub(crate) fn ended(&mut self, ended: Ended) {
-        let Ended { run, result } = ended;
+    pub(crate) fn ended(&mut self, ended: FinishedRun) {
+        let FinishedRun { run, result } = ended;
         if self.runs.remove(&run).is_none() {
             return;
         }
@@ -200,7 +205,7 @@ impl Served {
         self.voice.ended(&Notice::Ended { run, end, content });
     }
 
-    fn output(&self, answered: Answered) -> (RunEnd, Option<Raw<Vec<ovos_toolbox_wire::Content>>>) {
+    fn output(&self, answered: CallOutput) -> (RunEnd, Option<Raw<Vec<ovos_toolbox_wire::Content>>>) {
         let output = Raw::of(&answered.output);
         let length = output.text().len();
         if length > self.max_result_bytes.saturating_add(FRAME) {

@@ -90,8 +90,22 @@ const BARE_NAMES: &[(&str, &[&str])] = &[
     (
         ".",
         &[
-            "Begun", "Found", "Found", "Gathered", "Heard", "Heard", "Listed", "Made", "Said", "Started",
-            "Taken", "Told", "Waiting", "Wanted", "Written", "Written",
+            "Begun",
+            "Found",
+            "Found",
+            "Gathered",
+            "Heard",
+            "Heard",
+            "Listed",
+            "Made",
+            "Said",
+            "StartSummary",
+            "Taken",
+            "Told",
+            "Waiting",
+            "Wanted",
+            "Written",
+            "Written",
         ],
     ),
     ("crates/bus", &["Answered", "Ended", "Sent", "Waiting"]),
@@ -114,8 +128,19 @@ const BARE_NAMES: &[(&str, &[&str])] = &[
     (
         "crates/host",
         &[
-            "Claimed", "Found", "Gone", "Heard", "Held", "Kept", "Known", "Named", "Said", "Sent", "Started",
-            "Unasked", "Without",
+            "Claimed",
+            "Found",
+            "Gone",
+            "Heard",
+            "Held",
+            "Kept",
+            "Known",
+            "Named",
+            "Said",
+            "Sent",
+            "StartSummary",
+            "Unasked",
+            "Without",
         ],
     ),
     ("crates/schema", &["Found", "Known"]),
@@ -149,7 +174,15 @@ const BARE_NAMES: &[(&str, &[&str])] = &[
     (
         "toolboxes/gstreamer",
         &[
-            "Begun", "Found", "Found", "Held", "Read", "Said", "Started", "Started", "Written",
+            "Begun",
+            "Found",
+            "Found",
+            "Held",
+            "Read",
+            "Said",
+            "StartSummary",
+            "StartSummary",
+            "Written",
         ],
     ),
     (
@@ -178,7 +211,7 @@ const ARROWS_UP: &[(&str, usize)] = &[
 
 /// The names that say nothing alone.
 const BARE: &str = "Came Said Told Heard Asked Asking Known Found Ended Written Read Sent Given Taken Held Kept Left Gone Done Made Met \
-    Seen Shown Without Usual Unasked Admitted Claimed Listed Named Entered Opened Closed Started Waiting Passed Carried Come Begun \
+    Seen Shown Without Usual Unasked Admitted Claimed Listed Named Entered Opened Closed StartSummary Waiting Passed Carried Come Begun \
     Beginnings Looked Wanted Needed Stated Answered Unanswered Exited Chosen Meant Owed Due Late Gathered Counted Measured Placed";
 
 /// The folders of all crates, and `.` for the service.

@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::contract::json;
 use crate::ffi::bytes::{Owned, Unreadable};
 use crate::ffi::runs::Shown;
-use engine::{Ended, Unanswered};
+use engine::{NoAnswer, RunResult};
 
 /// The largest failure: a longer one is a mistake of the toolbox.
 pub(crate) const MAX_FAILURE_BYTES: usize = 64 * 1024;
@@ -82,19 +82,19 @@ pub(crate) fn run_end(status: Status, json: Result<&str, Unreadable>) -> (RunEnd
 }
 
 /// How a run ended, as the engine's type. A toolbox cannot report that a run never began.
-pub(crate) fn ended(end: &RunEnd, shown: Option<&Raw<Vec<Content>>>) -> Ended {
+pub(crate) fn ended(end: &RunEnd, shown: Option<&Raw<Vec<Content>>>) -> RunResult {
     match end {
         RunEnd::Output(output) => match (json::read(output.text()), shown) {
-            (Ok(output), None) => Ended::Reported(Completion::Output(output)),
-            (Ok(output), Some(shown)) => Ended::Shown {
+            (Ok(output), None) => RunResult::Reported(Completion::Output(output)),
+            (Ok(output), Some(shown)) => RunResult::Shown {
                 output,
                 content: items(shown),
             },
-            (Err(error), _) => Ended::Reported(Completion::Error(unusable("the result", &error))),
+            (Err(error), _) => RunResult::Reported(Completion::Error(unusable("the result", &error))),
         },
-        RunEnd::Error(failure) => Ended::Reported(Completion::Error(failure_of(failure))),
-        RunEnd::Cancelled => Ended::Cancelled,
-        RunEnd::Lost(failure) => Ended::Lost(failure_of(failure)),
+        RunEnd::Error(failure) => RunResult::Reported(Completion::Error(failure_of(failure))),
+        RunEnd::Cancelled => RunResult::Cancelled,
+        RunEnd::Lost(failure) => RunResult::Lost(failure_of(failure)),
     }
 }
 
@@ -145,19 +145,19 @@ pub(crate) fn conclusion(json: &str) -> Result<Option<Conclusion>, Failure> {
 ///
 /// # Errors
 /// Why the order was not carried out.
-pub(crate) fn said<T>(answer: Answer<T>) -> Result<T, Box<Unanswered>> {
+pub(crate) fn said<T>(answer: Answer<T>) -> Result<T, Box<NoAnswer>> {
     match answer {
         Answer::Ok(value) => Ok(value),
-        Answer::Error(failure) => Err(Unanswered::Failed(failure_of(&failure)).into()),
-        Answer::Lost(failure) => Err(Unanswered::Closed(failure_of(&failure)).into()),
+        Answer::Error(failure) => Err(NoAnswer::Failed(failure_of(&failure)).into()),
+        Answer::Lost(failure) => Err(NoAnswer::Closed(failure_of(&failure)).into()),
     }
 }
 
 /// The answer for a result.
-pub(crate) fn answer<T>(said: Result<T, Unanswered>) -> Answer<T> {
+pub(crate) fn answer<T>(said: Result<T, NoAnswer>) -> Answer<T> {
     match said {
         Ok(value) => Answer::Ok(value),
-        Err(Unanswered::Failed(failure)) => Answer::Error(Raw::of(&failure)),
+        Err(NoAnswer::Failed(failure)) => Answer::Error(Raw::of(&failure)),
         Err(gone) => Answer::Lost(Raw::of(&gone.into_failure())),
     }
 }
@@ -215,11 +215,11 @@ mod tests {
     fn check(status: Status, json: &str, expected: &str) {
         let (end, shown) = run_end(status, Ok(json));
         let shown = match ended(&end, shown.as_ref()) {
-            Ended::Reported(Completion::Output(value)) => format!("output {value}"),
-            Ended::Reported(Completion::Error(failure)) => format!("error {failure}"),
-            Ended::Shown { output, content } => format!("output {output} with {}", Value::from(content)),
-            Ended::Cancelled => "cancelled".to_owned(),
-            Ended::Lost(failure) | Ended::NeverBegun(failure) => format!("lost {failure}"),
+            RunResult::Reported(Completion::Output(value)) => format!("output {value}"),
+            RunResult::Reported(Completion::Error(failure)) => format!("error {failure}"),
+            RunResult::Shown { output, content } => format!("output {output} with {}", Value::from(content)),
+            RunResult::Cancelled => "cancelled".to_owned(),
+            RunResult::Lost(failure) | RunResult::NeverBegun(failure) => format!("lost {failure}"),
         };
         assert!(
             shown.starts_with(expected),

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use crate::ffi::table::{Instance, LaneClosed};
 use crate::ffi::wake_lock::WakeLock;
 use crate::ffi::watchdog::{Calling, Meter};
-use engine::Unanswered;
+use engine::NoAnswer;
 
 /// The number of threads that halts may start while the control thread hangs. More threads would only wait for the same
 /// lock.
@@ -32,7 +32,7 @@ const ALL: &str = r#"["all"]"#;
 const MAX_HALTS: usize = 64;
 
 /// Receives the toolbox's answer to a command. Called once, on any thread; returns at once.
-pub(crate) type Reply = Box<dyn FnOnce(Result<(), Unanswered>) + Send>;
+pub(crate) type Reply = Box<dyn FnOnce(Result<(), NoAnswer>) + Send>;
 
 /// The control lane of one toolbox.
 pub(crate) struct Control {
@@ -84,7 +84,7 @@ impl HaltJob {
         }
     }
 
-    fn tell(self, said: &Result<(), Unanswered>) {
+    fn tell(self, said: &Result<(), NoAnswer>) {
         for reply in self.replies {
             reply(said.clone());
         }
@@ -268,7 +268,7 @@ impl Control {
             if let Some(job) = job {
                 let halt = |subsystems: &str, emergency| instance.halt(subsystems, emergency);
                 let said = lane.call_halt(&job.subsystems, job.emergency, halt);
-                job.tell(&said.map_err(Unanswered::from));
+                job.tell(&said.map_err(NoAnswer::from));
             }
             drop(instance);
             let mut state = lane.state.lock();
@@ -296,12 +296,12 @@ impl Control {
                             .during(Calling::Halt, || instance.halt(subsystems, emergency))
                     };
                     let said = self.call_halt(&job.subsystems, job.emergency, halt);
-                    job.tell(&said.map_err(Unanswered::from));
+                    job.tell(&said.map_err(NoAnswer::from));
                 }
                 Step::Cancel(run) => self.meter.during(Calling::Cancel, || instance.cancel(run)),
                 Step::Resume(job) => {
                     let said = self.resume_now(instance, job.stops);
-                    (job.reply)(said.map_err(Unanswered::from));
+                    (job.reply)(said.map_err(NoAnswer::from));
                 }
             }
         }
@@ -359,8 +359,8 @@ pub(crate) fn json_of(subsystems: &[String]) -> String {
     serde_json::to_string(subsystems).unwrap_or_else(|_| ALL.to_owned())
 }
 
-fn closed() -> Unanswered {
-    Unanswered::Closed(Failure::new(FailureKind::ToolboxClosed, "the toolbox is closed"))
+fn closed() -> NoAnswer {
+    NoAnswer::Closed(Failure::new(FailureKind::ToolboxClosed, "the toolbox is closed"))
 }
 
 fn overtaken() -> Failure {
@@ -384,7 +384,7 @@ mod tests {
             state.queue(HaltJob {
                 subsystems: format!(r#"["arm{number}"]"#),
                 emergency: number == 150,
-                replies: vec![Box::new(move |said: Result<(), Unanswered>| {
+                replies: vec![Box::new(move |said: Result<(), NoAnswer>| {
                     tell.send((number, said.is_ok())).unwrap();
                 })],
             });

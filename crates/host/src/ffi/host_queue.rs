@@ -11,11 +11,11 @@ use crate::contract::counts::Counters;
 use crate::ffi::table::Instance;
 use crate::ffi::wake_lock::WakeLock;
 use crate::ffi::watchdog::Calling;
-use engine::Unanswered;
+use engine::NoAnswer;
 
 /// Asks the toolbox a question and passes on the answer. Called with the instance, or with the reason why the toolbox
 /// is not asked.
-pub(crate) type Question = Box<dyn FnOnce(Result<&Instance, Unanswered>) + Send>;
+pub(crate) type Question = Box<dyn FnOnce(Result<&Instance, NoAnswer>) + Send>;
 
 /// What the thread does next.
 pub(crate) enum Job {

@@ -24,9 +24,9 @@ use crate::ffi::control::{Control, Reply, json_of};
 use crate::ffi::host_queue::{HostQueue, Job, Question, Refused};
 use crate::ffi::runs::{Runs, Tell};
 use crate::ffi::table::Instance;
-use crate::ffi::unasked::Unasked;
+use crate::ffi::unasked::UnaskedMessages;
 use crate::ffi::watchdog::{Calling, Meter};
-use engine::{Halt, ProgressSink, Unanswered};
+use engine::{Halt, NoAnswer, ProgressSink};
 
 /// A serialised call that takes longer is logged.
 const SLOW_CALL: Duration = Duration::from_secs(1);
@@ -52,7 +52,7 @@ pub struct Open {
 ///  toolbox ── complete, progress, event, log, request ──> Plugin
 /// ```
 pub(crate) struct Plugin {
-    pub(crate) unasked: Unasked,
+    pub(crate) unasked: UnaskedMessages,
     pub(crate) limits: Limits,
     pub(crate) runs: Runs,
     pub(crate) queue: HostQueue,
@@ -81,7 +81,7 @@ impl Plugin {
             queue: HostQueue::new(limits.max_queued, limits.max_messages),
             control: Control::new(Meter::new(id, generation, limits.halt)),
             meter: Meter::new(id, generation, SLOW_CALL),
-            unasked: Unasked::new(origin, counters, services),
+            unasked: UnaskedMessages::new(origin, counters, services),
             requests: Mutex::default(),
             limits,
             manifest,
@@ -112,7 +112,7 @@ impl Plugin {
         }
         if let Err((refused, _)) = self.queue.push(Job::Start { run, json }) {
             let end = match self.refusal(refused) {
-                Unanswered::Failed(failure) => RunEnd::Error(Raw::of(&failure)),
+                NoAnswer::Failed(failure) => RunEnd::Error(Raw::of(&failure)),
                 gone => RunEnd::Lost(Raw::of(&gone.into_failure())),
             };
             self.runs.end_queued(run, end);
@@ -142,11 +142,11 @@ impl Plugin {
         &self,
         calling: Calling,
         question: impl FnOnce(&Instance) -> Result<T, Failure> + Send + 'static,
-        tell: impl FnOnce(Result<T, Unanswered>) + Send + 'static,
+        tell: impl FnOnce(Result<T, NoAnswer>) + Send + 'static,
     ) {
         let question: Question = Box::new(move |instance| {
             tell(match instance {
-                Ok(instance) => question(instance).map_err(Unanswered::from),
+                Ok(instance) => question(instance).map_err(NoAnswer::from),
                 Err(refusal) => Err(refusal),
             });
         });
@@ -167,19 +167,19 @@ impl Plugin {
     }
 
     /// Why a job was not queued.
-    fn refusal(&self, refused: Refused) -> Unanswered {
+    fn refusal(&self, refused: Refused) -> NoAnswer {
         let id = self.id();
         match refused {
             Refused::Closed => {
                 let text = format!("toolbox `{id}` is closed");
-                Unanswered::Closed(Failure::new(FailureKind::ToolboxClosed, text))
+                NoAnswer::Closed(Failure::new(FailureKind::ToolboxClosed, text))
             }
             Refused::Full => {
                 let text = format!(
                     "toolbox `{id}` has {} calls waiting for its thread; try again later",
                     self.limits.max_queued
                 );
-                Unanswered::Failed(Failure::new(FailureKind::BusyError, text))
+                NoAnswer::Failed(Failure::new(FailureKind::BusyError, text))
             }
         }
     }

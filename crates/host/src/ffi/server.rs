@@ -23,7 +23,7 @@ use crate::ffi::plugin::{Open, Plugin};
 use crate::ffi::runs::{Shown, Tell};
 use crate::ffi::table::Instance;
 use crate::ffi::watchdog::Calling;
-use engine::{Halt, Unanswered};
+use engine::{Halt, NoAnswer};
 
 /// Receives notices. Every method is called from any thread and returns at once.
 pub(crate) trait Notices: Send + Sync + 'static {
@@ -254,7 +254,7 @@ impl Server {
         notice: impl FnOnce(Answer<Raw<T>>) -> Notice + Send + 'static,
     ) {
         let voice = self.voice.clone();
-        let tell = move |said: Result<Raw<T>, Unanswered>| {
+        let tell = move |said: Result<Raw<T>, NoAnswer>| {
             voice.tell_counts();
             voice.notices.data(notice(answer::answer(said)));
         };
@@ -372,8 +372,8 @@ pub(crate) fn moves(effect: Effect) -> bool {
     matches!(effect, Effect::Motion | Effect::Safe)
 }
 
-fn not_open() -> Unanswered {
-    Unanswered::Closed(Failure::new(
+fn not_open() -> NoAnswer {
+    NoAnswer::Closed(Failure::new(
         FailureKind::ToolboxClosed,
         "the toolbox is not open",
     ))

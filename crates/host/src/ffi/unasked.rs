@@ -1,7 +1,7 @@
 //! The messages that a toolbox sends by itself: events, progress and log lines.
 //!
 //! Decides which of them are readable and within the rate limits, and counts the ones that are dropped. Read
-//! [`Unasked`].
+//! [`UnaskedMessages`].
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -54,7 +54,7 @@ impl LeftOut {
 }
 
 /// Passes on the messages that one copy of a toolbox sends by itself.
-pub(crate) struct Unasked {
+pub(crate) struct UnaskedMessages {
     pub(crate) origin: Origin,
     pub(crate) counters: Arc<Counters>,
     pub(crate) services: Arc<dyn HostServices>,
@@ -67,7 +67,7 @@ pub(crate) struct Unasked {
     latches: Rate,
 }
 
-impl Unasked {
+impl UnaskedMessages {
     pub(crate) fn new(origin: Origin, counters: Arc<Counters>, services: Arc<dyn HostServices>) -> Self {
         Self {
             origin,

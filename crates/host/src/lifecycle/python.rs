@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 
-use crate::artifact::python::{Found, LookedAt, look_in, script};
+use crate::artifact::python::{InterpreterSearch, LookedAt, look_in, script};
 use crate::artifact::scan::FailedFile;
 use crate::lifecycle::claimed::Offered;
 use crate::lifecycle::claims::Claims;
@@ -44,7 +44,7 @@ pub(crate) async fn offer_all(
         Ok(host) => host,
         Err(reason) => {
             for entry in entries {
-                let found = Found {
+                let found = InterpreterSearch {
                     interpreter: None,
                     passed_over: vec![reason.clone()],
                     unanswered: true,
@@ -102,7 +102,7 @@ pub(crate) fn had(manager: &Shared, entries: &[Arc<PythonConfig>]) -> HashSet<St
 
 impl Pythons {
     /// Notes that an entry has no interpreter to offer toolboxes from.
-    fn unusable(&mut self, manager: &Shared, entry: &PythonConfig, found: &Found) {
+    fn unusable(&mut self, manager: &Shared, entry: &PythonConfig, found: &InterpreterSearch) {
         if found.unanswered {
             let copies = manager.copies();
             for (id, slot) in &copies.slots {

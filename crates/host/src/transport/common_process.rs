@@ -11,7 +11,7 @@ use crate::contract::services::{HostServices, Limits};
 use crate::contract::tools::Maker;
 use crate::ffi::plugin::Open;
 use crate::transport::child::{
-    Kept, LOADING, ProcessSettings, Served, cannot_start, end, greeted, keep, opening,
+    KeptProcess, LOADING, ProcessSettings, Served, cannot_start, end, greeted, keep, opening,
 };
 use crate::transport::hosted::Hosted;
 use crate::transport::members::Members;
@@ -72,7 +72,7 @@ impl CommonProcess {
             members: Some(Members::new(sockets)),
         });
         let trouble = |error: &dyn std::fmt::Display| cannot_start(&format!("program `{name}`"), error);
-        let Kept {
+        let KeptProcess {
             peer,
             members,
             sockets,

@@ -17,7 +17,7 @@ use crate::artifact::file::{Launch, PluginFile, Task};
 use crate::artifact::probe::last_lines;
 use crate::contract::manifest;
 use crate::process::spawner::{self, Program};
-use crate::process::started::Started;
+use crate::process::started::StartedProcess;
 use crate::transport::frame::Cutter;
 use crate::transport::sockets::Pairs;
 
@@ -60,7 +60,7 @@ pub(crate) async fn ask(file: &PluginFile, host: &Program, limit: Duration) -> R
     let (tell, told) = oneshot::channel();
     spawner::spawn(command, move |spawned| {
         // If the receiver is gone, the drop of the process here ends it.
-        drop(tell.send(spawned.map(Started::new)));
+        drop(tell.send(spawned.map(StartedProcess::new)));
     });
     let started = told
         .await

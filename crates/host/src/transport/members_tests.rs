@@ -17,7 +17,7 @@ use crate::transport::hosted::Hosted;
 use crate::transport::members::Members;
 use crate::transport::peer::{Death, End, Peer};
 use crate::transport::sockets::{Pairs, Sockets};
-use engine::{Ended, Halt, RunId, Toolbox as _, Unanswered};
+use engine::{Halt, NoAnswer, RunId, RunResult, Toolbox as _};
 
 struct Nothing;
 
@@ -176,7 +176,7 @@ async fn only_the_toolbox_that_was_asked_answers() {
     assert!((&mut run).now_or_never().is_none() && tools.as_mut().now_or_never().is_none());
     scene.hear(Some("a"), ended());
     scene.hear(Some("b"), list());
-    assert!(matches!(run.now_or_never(), Some(Ended::Reported(_))));
+    assert!(matches!(run.now_or_never(), Some(RunResult::Reported(_))));
     assert!(tools.now_or_never().unwrap().is_ok());
 }
 
@@ -234,7 +234,7 @@ async fn one_that_does_not_close_is_not_opened_again_and_a_dead_process_has_none
         reason: "its process ended with exit code 3".to_owned(),
         moving: false,
     }));
-    let Ended::Lost(failure) = run.await else {
+    let RunResult::Lost(failure) = run.await else {
         panic!("the run is lost")
     };
     assert_eq!(
@@ -297,7 +297,7 @@ async fn a_process_that_reads_no_orders_is_sent_no_more_and_told_the_newest_epoc
         epoch += 1;
         assert!(epoch < 50_000, "every halt is kept");
     };
-    let Err(Unanswered::Failed(failure)) = refused else {
+    let Err(NoAnswer::Failed(failure)) = refused else {
         panic!("{refused:?}")
     };
     assert_eq!(failure.message, "its program does not read its orders");
