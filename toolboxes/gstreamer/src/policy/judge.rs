@@ -182,7 +182,7 @@ impl Policy {
         if let Ok(text) = value.get::<Option<PathBuf>>() {
             return text.map_or(Ok(()), |text| match text.to_str() {
                 Some(text) => self.judge_text(kind, site, text, uses),
-                None => Err(Refusal::new("its value is no text in UTF-8", "allow_elements")),
+                None => Err(Refusal::new("its value is not text in UTF-8", "allow_elements")),
             });
         }
         if let Ok(texts) = value.get::<Vec<String>>() {
