@@ -121,7 +121,6 @@ async fn begin(arguments: &Arguments) -> Result<u8, AgentError> {
 async fn wait(arguments: &Arguments, config: &Config, door: &Arc<Door>) -> Result<u8, AgentError> {
     let view = View::new(false, true).map_err(thread)?;
     let audience: Audience = Arc::new(move |tell: &Tell<'_>| view.show(tell));
-    say("ovos-tools agent waits for ovos.tools.agent.run");
     serve::serve(door, || arguments.settings(&config.doors.agent, None), audience).await?;
     Ok(0)
 }
@@ -218,7 +217,7 @@ fn thread(cause: std::io::Error) -> AgentError {
     ProgramError::machine("start a thread")(cause).into()
 }
 
-fn say(text: &str) {
+pub(crate) fn say(text: &str) {
     // Without stdout, the exit code shows how the run ended.
     _ = writeln!(std::io::stdout(), "{text}");
 }

@@ -23,6 +23,7 @@ use crate::endpoint::{Endpoint, EndpointError};
 use crate::interrupt::Interrupt;
 use crate::prompt::cut;
 use crate::record::RecordError;
+use crate::say;
 use crate::session::{Session, SessionRun};
 use crate::settings::{Narrower, Settings};
 use crate::source::Source;
@@ -69,6 +70,8 @@ pub(crate) async fn serve(
 ) -> Result<(), EndpointError> {
     endpoint(&settings().door)?;
     let mut requests = door.client.serve(&[RUN, CANCEL]);
+    // Only now: a client that reads this line may ask at once, and what comes before `serve` is lost.
+    say("ovos-tools agent waits for ovos.tools.agent.run");
     let mut current: Option<Current> = None;
     loop {
         let request = tokio::select! {
