@@ -39,7 +39,7 @@ mod schema;
 mod serve;
 mod status;
 mod stop;
-mod toolbox_host;
+pub mod toolbox_host;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -188,11 +188,13 @@ impl Cli {
         matches!(self.command, None | Some(Command::Serve(_) | Command::Bus(_)))
     }
 
-    /// Hosts a toolbox if the arguments ask for it, and returns the exit code.
-    #[must_use]
-    pub fn host_toolbox(&self) -> Option<ExitCode> {
+    /// Hosts a toolbox if the arguments ask for it, and returns the exit code. `plugin` hosts one that is a plugin.
+    pub fn host_toolbox(
+        &self,
+        plugin: impl FnOnce(&toolbox_host::Arguments) -> ExitCode,
+    ) -> Option<ExitCode> {
         match &self.command {
-            Some(Command::ToolboxHost(arguments)) => Some(toolbox_host::run(arguments)),
+            Some(Command::ToolboxHost(arguments)) => Some(plugin(arguments)),
             Some(Command::ProgramHost(arguments)) => Some(program_host::run(arguments)),
             _ => None,
         }

@@ -1,5 +1,7 @@
 //! The program: parses the arguments, starts a runtime and returns the exit code of the subcommand. The rest is `ovos_tools::cli`.
 
+mod toolbox_host;
+
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode};
@@ -22,7 +24,7 @@ fn main() -> ExitCode {
     };
     limit_arenas(&cli, &arguments);
     // The process of a toolbox needs no runtime, and a runtime could break when the toolbox misbehaves.
-    if let Some(code) = cli.host_toolbox() {
+    if let Some(code) = cli.host_toolbox(toolbox_host::run) {
         return code;
     }
     let mut output = Output::of_process(&cli.options);

@@ -10,6 +10,7 @@
 mod client;
 mod guarded;
 mod hostile;
+mod in_rust;
 #[path = "../support/kernel.rs"]
 mod kernel;
 mod life;

@@ -15,11 +15,11 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::{Child, Command};
 
-use crate::contract::json;
+use program::json;
+
 use crate::contract::manifest;
-use crate::ffi::load::Library;
+use crate::process::descriptors;
 use crate::process::spawner::{allowed_environment, signal_name};
-use crate::process::{confine, descriptors};
 use ovos_toolbox_wire::{Manifest, is_toolbox_id};
 
 /// The start of the child's answer. Constructors of a plugin may print to the same pipe.
@@ -284,14 +284,12 @@ pub(crate) fn last_lines(text: &str) -> String {
     lines[from..].join(" | ")
 }
 
-/// The child's side of [`Probe::run`]: loads the file and prints its manifest, or the reason why it cannot be loaded.
+/// The child's side of [`Probe::run`]: prints what was found in the file, its manifest or the reason why it cannot be loaded.
 #[must_use]
-pub fn child_main(file: &Path) -> ExitCode {
-    confine::put_on_probe();
-    let answer = match Library::load(file, file) {
-        Ok(library) => serde_json::to_string(&**library.manifest())
-            .map_or_else(|e| Answer::Err(e.to_string()), Answer::Ok),
-        Err(error) => Answer::Err(error.to_string()),
+pub fn answer(found: Result<String, String>) -> ExitCode {
+    let answer = match found {
+        Ok(manifest) => Answer::Ok(manifest),
+        Err(reason) => Answer::Err(reason),
     };
     reply(&answer)
 }

@@ -15,7 +15,7 @@ use crate::artifact::file::PluginFile;
 use crate::artifact::fingerprint::Fingerprint;
 use crate::artifact::program::Executable;
 use crate::contract::services::HostServices;
-use crate::ffi::plugin::Open;
+use crate::contract::services::Open;
 use crate::lifecycle::admitted::Admitted;
 use crate::lifecycle::settings::Configured;
 use crate::process::spawner::Program;

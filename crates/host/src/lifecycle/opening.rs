@@ -10,9 +10,9 @@ use futures_util::FutureExt;
 use ovos_toolbox_wire::{Failure, FailureKind};
 use tokio_util::sync::CancellationToken;
 
+use crate::contract::services::Open;
 use crate::contract::services::Origin;
 use crate::contract::tools::ToolSet;
-use crate::ffi::plugin::Open;
 use crate::lifecycle::code::Code;
 use crate::lifecycle::content::private_folder;
 use crate::lifecycle::copies::{Slot, Source};

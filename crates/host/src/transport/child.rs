@@ -15,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::artifact::file::{Launch, PluginFile, Task};
 use crate::contract::services::HostServices;
+use crate::contract::services::Open;
 use crate::contract::tools::Maker;
-use crate::ffi::plugin::Open;
 use crate::process::spawner::{self, Program};
 use crate::process::started::Started;
 use crate::transport::hosted::Hosted;
@@ -217,7 +217,7 @@ pub(super) async fn greeted(peer: &Peer, sockets: &Sockets, hello: Duration) -> 
 
 /// Tells the keeper to end a process that does not do its task.
 fn give_up(peer: &Peer, sockets: &Sockets, what: &str, limit: Duration) -> Failure {
-    let id = &peer.unasked.origin.toolbox_id;
+    let id = &peer.origin.toolbox_id;
     let text = format!("its process {what} within {} s", limit.as_secs_f64());
     peer.give_up(text.clone());
     sockets.wake.signal();

@@ -9,9 +9,9 @@ use protocol::Order;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::contract::services::Open;
 use crate::contract::services::{HostServices, Limits};
 use crate::contract::tools::Maker;
-use crate::ffi::plugin::Open;
 use crate::transport::child::{
     Kept, LOADING, ProcessSettings, Served, cannot_start, end, greeted, keep, opening,
 };

@@ -18,8 +18,8 @@ use crate::artifact::probe::last_lines;
 use crate::contract::manifest;
 use crate::process::spawner::{self, Program};
 use crate::process::started::Started;
-use crate::transport::frame::Cutter;
 use crate::transport::sockets::Pairs;
+use program::frame::Cutter;
 
 /// How much of a program's output before its hello is kept.
 const MAX_STDERR_BYTES: u64 = 64 * 1024;

@@ -8,7 +8,7 @@ use ovos_toolbox_wire::{Failure, FailureKind};
 use protocol::{Answer, Order, Raw};
 use serde_json::Value;
 
-use crate::contract::json;
+use program::json;
 
 /// The number of shared halts that may be without an answer. Older ones are not answered any more, because callers wait
 /// only 2 s for a halt.

@@ -1,0 +1,103 @@
+//! The tasks of `toolbox-host`: hosting a plugin, bringing its hardware to rest, saying what is in it. Read [`serve`].
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use ovos_toolbox_wire::{Failure, FailureKind, Manifest};
+use program::{Greeted, Link, Sockets, Toolbox, json, kill_self};
+use protocol::{Hello, Opening, PROTOCOL};
+use signals::Ending;
+
+use crate::load::Library;
+use crate::log;
+use crate::toolbox::Opened;
+
+/// The process of a `safe_stop` ends itself after this time: the service that would end it may be gone, and the device
+/// must become free.
+const SAFE_STOP_ENDS: Duration = Duration::from_secs(6);
+
+/// Hosts the toolbox in `file` until the service closes it or is gone. `confined` is how the process was confined: the paths that
+/// it may use and that do not exist, or why it is not confined; nothing is loaded then.
+///
+/// # Errors
+/// The process cannot begin.
+pub fn serve(file: &Path, sockets: Sockets, confined: Result<Vec<PathBuf>, String>) -> std::io::Result<()> {
+    // Sent before any other notice and before anything can fail (see `Notice::Hello`).
+    let greeted = Greeted::new(sockets, hello())?;
+    log::install(greeted.notices().clone());
+    for path in confined.iter().flatten() {
+        tracing::warn!(
+            path = %path.display(),
+            "`confine` names a path that does not exist; there is no access to it, also when it appears, until a reload"
+        );
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let (file, confined) = (file.to_owned(), confined.map(drop));
+    let serving = greeted.serve(move |opening, link| {
+        confined.map_err(|reason| Failure::new(FailureKind::PermissionError, reason))?;
+        let toolbox: Arc<dyn Toolbox> = Arc::new(load(file, opening, link)?);
+        Ok(toolbox)
+    })?;
+    runtime.block_on(async {
+        let mut ending = Ending::listen()?;
+        ending.next().await;
+        serving.leave();
+        // The control thread ends the process.
+        std::future::pending().await
+    })
+}
+
+fn load(file: PathBuf, opening: Opening, link: Link) -> Result<Opened, Failure> {
+    let broken = |text: String| Failure::new(FailureKind::ToolboxError, text);
+    let library = Library::load(&file, &file).map_err(|error| broken(error.to_string()))?;
+    let manifest = json::read::<Manifest>(library.manifest().text());
+    let manifest = manifest.map_err(|error| broken(format!("the manifest cannot be read: {error}")))?;
+    Ok(Opened::new(library, manifest, file, opening, link))
+}
+
+fn hello() -> Hello {
+    Hello {
+        protocol: PROTOCOL,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        features: Vec::new(),
+        toolboxes: Vec::new(),
+    }
+}
+
+/// Brings the hardware of the toolbox in `file` to rest; its configuration comes through stdin.
+///
+/// # Errors
+/// Why it was not brought to rest.
+pub fn safe_stop(file: &Path) -> Result<(), String> {
+    let limit = thread::Builder::new().spawn(|| {
+        thread::sleep(SAFE_STOP_ENDS);
+        complain("safe_stop did not return");
+        kill_self();
+    });
+    limit.map_err(|error| format!("safe_stop was not called: its time limit does not start: {error}"))?;
+    let mut config = String::new();
+    let read = std::io::stdin().read_to_string(&mut config);
+    read.map_err(|error| format!("read the configuration: {error}"))?;
+    let library = Library::load(file, file).map_err(|error| error.to_string())?;
+    let said = library.safe_stop(&config).unwrap_or(Ok(()));
+    said.map_err(|failure| failure.to_string())
+}
+
+/// The manifest of the toolbox in `file`, as it says it.
+///
+/// # Errors
+/// Why the file cannot be loaded.
+pub fn probe(file: &Path) -> Result<String, String> {
+    let library = Library::load(file, file).map_err(|error| error.to_string())?;
+    Ok(library.manifest().text().to_owned())
+}
+
+#[expect(clippy::print_stderr, reason = "the service reads it there")]
+fn complain(text: &str) {
+    eprintln!("{text}");
+}
