@@ -38,10 +38,10 @@ soak: venv testbed  ## everything at once for MINUTES (20): no call lost, no lea
 proofs: venv testbed  ## the long version of what crashes and stops must not do; half an hour
 	SERVO_RUNS=1000 cargo test --locked -p robot --lib late -- --nocapture
 	LATE_RUNS=120 cargo test --locked -p robot --test johnny5 late -- --nocapture
-	ROBOT_STOPS=20 cargo test --locked --test robot_hardware a_stop_is_heard -- --nocapture
-	CRASHES=200 MOMENTS=50 cargo test --locked --test isolation_proofs --test process_isolation -- --nocapture
-	MISSIONS=200 STOPS=100 cargo test --locked -p drone --test random_missions -- --nocapture
-	APPROACHES=20 DRONE_CALLS=2500 cargo test --locked -p drone --test approach --test random_calls -- --nocapture
+	ROBOT_STOPS=20 cargo test --locked --test packaged a_stop_is_heard -- --nocapture
+	CRASHES=200 MOMENTS=50 cargo test --locked --test process_isolation -- --nocapture
+	MISSIONS=200 STOPS=100 cargo test --locked -p drone --test fake_mavsdk random_missions:: -- --nocapture
+	APPROACHES=20 DRONE_CALLS=2500 cargo test --locked -p drone --test fake_mavsdk -- approach:: random_calls:: --nocapture
 
 fuzz: setup  ## libFuzzer on everything that reads from outside, RUNS (10000000) inputs each; needs a nightly toolchain
 	scripts/fuzz.sh $(RUNS)

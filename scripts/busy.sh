@@ -23,8 +23,8 @@ robot)
     filter='package(robot) + package(feetech-sim)'
     ;;
 service)
-    tests='-p ovos-tools-engine -p ovos-tools-bus -p ovos-tools --test service_* --test process_isolation'
-    filter='package(ovos-tools-engine) + package(ovos-tools-bus) + (package(ovos-tools) & binary(/^(service_|process_isolation$)/))'
+    tests='-p ovos-tools-engine -p ovos-tools-bus -p ovos-tools --test service --test process_isolation'
+    filter='package(ovos-tools-engine) + package(ovos-tools-bus) + (package(ovos-tools) & binary(/^(service|process_isolation)$/))'
     ;;
 '') sed -n '2s/^# //p' "$0" >&2; exit 2 ;;
 *) tests= ;;
@@ -35,7 +35,6 @@ if [ -n "$tests" ]; then
         env -u NEXTEST_TEST_THREADS cargo nextest run --locked --no-run
         set -- cargo nextest run --locked --no-fail-fast -E "$filter"
     else
-        set -f # cargo reads the patterns
         # shellcheck disable=SC2086 # words on purpose
         set -- cargo test --locked --no-fail-fast $tests
         "$@" --no-run

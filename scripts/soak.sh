@@ -8,5 +8,5 @@ cd "$(dirname "$0")/.."
 minutes=${1:-20}
 seed=${2:-$(date +%s)}
 cargo build --locked --quiet --package ovos-tools-mcp
-SESSIONS=10000 SESSIONS_SEED=$seed cargo test --locked --quiet --test mcp sessions -- --nocapture
+SESSIONS=10000 SESSIONS_SEED=$seed cargo test --locked --quiet --test doors mcp::sessions -- --nocapture
 SOAK_SECONDS=$((minutes * 60)) SOAK_SEED=$seed cargo test --locked --quiet --test soak -- --nocapture

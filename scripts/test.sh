@@ -13,30 +13,31 @@ OVOS_TOOLS_SKIPPED=$(mktemp)
 export OVOS_TOOLS_SKIPPED
 trap 'rm -f "$OVOS_TOOLS_SKIPPED"' EXIT
 
-# Most tests spend more time waiting for timers than computing.
-: "${NEXTEST_TEST_THREADS:=$(($(nproc) * 2))}"
+# Most tests spend more time waiting for timers than computing: two for each processor leave half of the time unused.
+: "${NEXTEST_TEST_THREADS:=$(($(nproc) * 3))}"
 export NEXTEST_TEST_THREADS
 
 if [ ! -e .venv/.ready ]; then export OVOS_TOOLS_SKIP_PYTHON=1; fi
 
-# The service's tests also load the toolboxes that need system libraries, if those can be built.
+# The service's tests also load the toolboxes that need system libraries, if those can be built. Their library is a part of
+# their tests, which run below.
 for dir in toolboxes/gstreamer; do
-    if scripts/needs.sh "$dir" >/dev/null; then suite cargo build --quiet --locked --manifest-path "$dir/Cargo.toml"; fi
+    if scripts/needs.sh "$dir" >/dev/null; then
+        suite cargo test --quiet --locked --no-run --manifest-path "$dir/Cargo.toml"
+    fi
 done
 
-if command -v cargo-nextest >/dev/null; then
-    suite cargo nextest run --locked --no-fail-fast "$@"
-    suite cargo test --locked --doc --quiet
-else
-    suite cargo test --locked --no-fail-fast "$@"
-fi
+run="cargo test"
+if command -v cargo-nextest >/dev/null; then run="cargo nextest run"; fi
+suite $run --locked --no-fail-fast "$@"
+if [ "$run" != "cargo test" ]; then suite cargo test --locked --doc --quiet; fi
 
 # Crates outside of default-members, each of which needs system libraries. Arguments select among the tests above.
 for dir in toolboxes/gstreamer; do
     if [ $# -gt 0 ]; then
         continue
     elif reason=$(scripts/needs.sh "$dir"); then
-        suite cargo test --locked --no-fail-fast --manifest-path "$dir/Cargo.toml"
+        suite $run --locked --no-fail-fast --manifest-path "$dir/Cargo.toml"
     else
         suite scripts/skip.sh "$(basename "$dir")" "$reason"
     fi

@@ -9,10 +9,3 @@ mod store;
 mod sweep;
 
 pub(crate) use store::{Gathered, Store};
-
-/// The folder of the files that answers carry; no toolbox has this id.
-const OWN: &str = "service";
-
-/// The most bytes of content in the answer itself, decoded and added up. The limit applies also to what a toolbox returns as
-/// `data`.
-const MAX_INLINE: u64 = 4 << 20;

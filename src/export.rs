@@ -1,11 +1,12 @@
 //! Exports the tool list in the formats of model vendors.
 //!
 //! Owns the formats of the vendors' tool definitions. Pure, and independent of the registry: the caller selects the tools (and
-//! leaves out those a model must not call, tools of effect `resume`). `tests/export_vendor_types.rs` checks the result against the
+//! leaves out those a model must not call, tools of effect `resume`). `tests/contract/vendor_types.rs` checks the result against the
 //! vendors' own published types. Read [`export`] first, then `plain` for the schemas.
 
 mod plain;
 mod titles;
+mod tool;
 mod vendors;
 
 use std::fmt;
@@ -13,6 +14,7 @@ use std::str::FromStr;
 
 use serde_json::Value;
 
+pub use self::tool::ExportTool;
 pub use crate::names::{MAX_NAME, exported_names, is_portable, portable_name};
 
 /// An export format.
@@ -83,28 +85,6 @@ impl FromStr for Format {
 pub struct UnknownFormat {
     /// The requested name, cut to 60 characters.
     pub given: String,
-}
-
-/// The properties of a tool that an export uses.
-#[derive(Debug, Clone, Copy)]
-pub struct ExportTool<'a> {
-    /// The name given to the model; the model calls the tool by it.
-    pub exported_name: &'a str,
-    /// The toolbox that owns the tool.
-    pub toolbox_id: &'a str,
-    /// The name inside its toolbox.
-    pub name: &'a str,
-    /// What the tool does.
-    pub description: &'a str,
-    /// JSON Schema of the arguments.
-    pub argument_schema: &'a Value,
-    /// JSON Schema of the output.
-    pub output_schema: &'a Value,
-    /// Whether the tool changes nothing (effect `read`).
-    pub read_only: bool,
-    /// Whether the effect of the tool cannot simply be undone (effect `motion`, `safe` and `stop`, and `write` unless
-    /// the toolbox declares otherwise).
-    pub destructive: bool,
 }
 
 /// Returns the tools as an array of definitions in a format, in the given order.

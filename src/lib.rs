@@ -19,10 +19,8 @@
 #![deny(unsafe_code)]
 
 pub mod api;
-pub mod cli;
 mod content;
 pub mod export;
-pub mod logs;
 pub mod names;
 #[cfg(test)]
 mod names_tests;

@@ -1,6 +1,4 @@
-//! The program: parses the arguments, starts a runtime and returns the exit code of the subcommand. The rest is `ovos_tools::cli`.
-
-mod toolbox_host;
+//! The program: parses the arguments, starts a runtime and returns the exit code of the subcommand. The rest is in `program`.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;
@@ -8,7 +6,11 @@ use std::process::{Command, ExitCode};
 
 use anyhow::Context;
 use clap::Parser;
-use ovos_tools::cli::{self, Cli, CliError, Options, Output};
+
+mod program;
+
+use cli::{CliError, Options, Output};
+use program::Cli;
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
@@ -24,7 +26,7 @@ fn main() -> ExitCode {
     };
     limit_arenas(&cli, &arguments);
     // The process of a toolbox needs no runtime, and a runtime could break when the toolbox misbehaves.
-    if let Some(code) = cli.host_toolbox(toolbox_host::run) {
+    if let Some(code) = cli.host_toolbox() {
         return code;
     }
     let mut output = Output::of_process(&cli.options);
@@ -74,7 +76,7 @@ fn run(cli: &Cli, output: &mut Output<'_>) -> anyhow::Result<()> {
         tokio::runtime::Builder::new_current_thread()
     };
     let runtime = runtime.enable_all().build().context("start the async runtime")?;
-    let ran = runtime.block_on(cli::run(cli, output));
+    let ran = runtime.block_on(program::run(cli, output));
     // Without this, a thread that waits for a disk would keep the process alive.
     runtime.shutdown_background();
     Ok(ran?)

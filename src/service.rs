@@ -6,6 +6,7 @@
 mod admission;
 mod bus_loss;
 mod bus_outbox;
+mod bus_status;
 mod call_lines;
 mod call_log;
 mod configuration;
@@ -13,9 +14,10 @@ mod control;
 mod deliveries;
 mod doors;
 mod effects;
+mod error;
 mod last_good;
 mod listing;
-pub(crate) mod own_bus;
+mod own_bus;
 mod questions;
 mod requests;
 mod router;
@@ -37,14 +39,17 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use url::Url;
 
-use crate::api::{Api, BusStatus, Settings, StatusResponse};
-use crate::logs::Logs;
+use crate::api::{Api, Settings, StatusResponse};
 use crate::policy::Policy;
 use crate::registry::Registry;
-use bus::{BindError, BusClient, ClientConfig, shown};
-use config::{Config, ConfigErrors, OnBusLoss, Overrides};
+use bus::{BusClient, ClientConfig};
+use config::{Config, OnBusLoss, Overrides};
 use engine::{Engine, MotionWatch, StopTarget};
 use host::descriptors;
+use logs::Logs;
+
+pub use error::ServiceError;
+pub use own_bus::server_config;
 
 use bus_outbox::BusOutbox;
 use call_log::CallLog;
@@ -75,27 +80,6 @@ const QUICK: Duration = Duration::from_millis(250);
 
 /// How long the start waits until the latches that follow from the state of the last service are written.
 const RECORD_PATIENCE: Duration = Duration::from_secs(1);
-
-/// Why the service cannot start.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ServiceError {
-    /// The configuration is wrong.
-    #[error(transparent)]
-    Config(#[from] ConfigErrors),
-    /// The embedded bus cannot listen.
-    #[error(transparent)]
-    Bus(#[from] BindError),
-    /// The handler of SIGUSR1 cannot be installed.
-    #[error("catch signals: {0}")]
-    Signal(std::io::Error),
-    /// The thread for the state files cannot be started, or reading them failed.
-    #[error("set up the state folder: {0}")]
-    State(std::io::Error),
-    /// The toolbox host cannot be set up.
-    #[error("set up the toolboxes: {0}")]
-    Toolboxes(String),
-}
 
 /// The inputs of [`run`].
 pub struct Start {
@@ -428,27 +412,5 @@ fn notify(states: &[sd_notify::NotifyState<'_>]) {
     // Without systemd there is nothing to notify; that is not an error.
     if let Err(error) = sd_notify::notify(states) {
         tracing::debug!(%error, "systemd was not notified");
-    }
-}
-
-fn bus_status(client: Option<&BusClient>, url: &Url, (turned_away, dropped): (u64, u64)) -> BusStatus {
-    let counters = client.map(BusClient::counters).unwrap_or_default();
-    let rows = [
-        ("connections", counters.connections),
-        ("notices_dropped", counters.notices_dropped),
-        ("answers_resent", counters.answers_resent),
-        ("answers_given_up", counters.answers_given_up),
-        ("frames_dropped", counters.frames_dropped),
-        ("requests_turned_away", turned_away),
-        ("requests_dropped", dropped),
-    ];
-    BusStatus {
-        url: shown(url),
-        connected: client.is_some_and(|client| client.connection_now().is_up()),
-        echoes: client.is_some_and(BusClient::echoes),
-        counters: rows
-            .into_iter()
-            .map(|(name, count)| (name.to_owned(), count))
-            .collect(),
     }
 }

@@ -27,7 +27,7 @@ pub(crate) fn rows(table: &mut Table) -> io::Result<()> {
         return Ok(());
     }
     eprintln!("bench: mounted MCP servers");
-    let server = source("tests/mounts/scripts/fast.py");
+    let server = source("tests/programs/mounts/scripts/fast.py");
     let sandbox = Sandbox::new();
     let port = free_port();
     let mut command = sandbox.command(python);

@@ -1,6 +1,6 @@
 //! Why a tool that a request names is missing, if its toolbox is known to be down. Read [`Api::absence`].
 
-use super::Api;
+use super::state::Api;
 use crate::names::ALIAS_SEPARATOR;
 use crate::registry::Snapshot;
 use client::payload::ToolboxStatus;

@@ -8,8 +8,8 @@ use std::borrow::Cow;
 use ovos_toolbox_wire::{Effect, Object};
 use serde_json::Value;
 
-use super::Request;
 use super::error::WireError;
+use super::request::Request;
 use crate::registry::Tool;
 use client::read_arguments;
 use schema::{Problem, ToolArguments};

@@ -1,7 +1,8 @@
 //! `ovos.tools.cancel`: ends a call that is under way.
 
-use super::request::required_text;
-use super::{Api, Request};
+use super::keys::required_text;
+use super::request::Request;
+use super::state::Api;
 use client::payload::CancelResponse;
 use engine::{Cause, Known};
 

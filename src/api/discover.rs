@@ -8,7 +8,8 @@ use serde_json::value::RawValue;
 use super::error::WireError;
 use super::list::Listed;
 use super::paged::Part;
-use super::{Api, Request};
+use super::request::Request;
+use super::state::Api;
 use client::payload::DiscoverResponse;
 
 impl Api {

@@ -7,8 +7,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::error::WireError;
-use super::request::{text, texts};
-use super::{Api, Request};
+use super::keys::{text, texts};
+use super::request::Request;
+use super::state::Api;
 use crate::export::{ExportTool, Format, export};
 use crate::registry::{Found, Tool};
 use client::payload::ExportResponse;

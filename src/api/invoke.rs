@@ -1,34 +1,38 @@
 //! `ovos.tools.invoke`, `ovos.persona.tools.call` and its predecessor: runs a tool.
 //!
-//! The order of checks is the published one: name, tool, type of the arguments, the arguments themselves.
+//! The order of checks is the published one: name, tool, type of the arguments, the arguments themselves. Read
+//! [`Api::make_call`], then `run_tool`.
 
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use ovos_toolbox_wire::{CallOutcome, Effect, Object, Report};
+use ovos_toolbox_wire::{CallOutcome, Effect, Object};
 use serde_json::Value;
 use tokio::sync::watch;
 
 use super::arguments::{RequestArguments, prepare};
-use super::asking::Asking;
 use super::error::WireError;
+use super::keys::call_options;
 use super::permit::Denied;
 use super::progress::Progress;
-use super::request::call_options;
+use super::record::RequestRecord;
+use super::request::Request;
 use super::resolve::{Name, RELOAD_PATIENCE, python_text, tools_of, unavailable};
-use super::{Api, Request};
+use super::state::Api;
 use crate::content::Gathered;
 use crate::registry::Tool;
 use client::payload::{CallOptions, CallResponse, ContentMode, InvokeResponse};
-use engine::{CallEnd, CallFacts, Lease, Place, Refusal, Verdict};
+use engine::{CallEnd, CallFacts, Lease, Place, Refusal};
 use schema::ToolArguments;
 
 impl Api {
     pub(super) async fn invoke(self: &Arc<Self>, request: &Request) -> InvokeResponse {
-        let name = Name::echoed(&request.data);
-        let found = self.resolve(&request.data).map(|(_, tools)| tools);
-        self.answered(request, name, found, "args").await
+        let name = Name::of(&request.data);
+        let found = self.resolve_named(&name, &request.data);
+        self.make_call(request, found, "args")
+            .await
+            .answer(name.echo(), request)
     }
 
     /// `None` if the toolbox is not in this service: the contract prescribes silence then.
@@ -65,7 +69,10 @@ impl Api {
             content_refused,
             ignored,
             ..
-        } = self.answered(request, Value::from(name), found, "kwargs").await;
+        } = self
+            .make_call(request, found, "kwargs")
+            .await
+            .answer(Value::Null, request);
         Some(CallResponse {
             result,
             error,
@@ -79,198 +86,81 @@ impl Api {
         })
     }
 
-    /// Runs the tools that a request names, with the arguments under the key `args`, and answers it.
-    async fn answered(
-        self: &Arc<Self>,
-        request: &Request,
-        name: Value,
-        found: Result<Vec<Arc<Tool>>, WireError>,
-        args: &'static str,
-    ) -> InvokeResponse {
-        let Came {
-            result: outcome,
-            gathered,
-            ignored,
-            ..
-        } = self.came(request, found, args).await;
-        let with_detail = request.data.get("detail") == Some(&Value::Bool(true));
-        let (result, error) = match outcome {
-            Ok(result) => (Some(result), None),
-            Err(error) => (None, Some(error)),
-        };
-        let detailed = error.as_ref().filter(|_| with_detail);
-        InvokeResponse {
-            name,
-            result,
-            error_detail: detailed.map(|error| (*error.detail).clone()),
-            confirm: detailed.and_then(|error| error.confirm.as_deref().cloned()),
-            error: error.map(|error| error.text),
-            // As in every answer, `Api::answer` adds it.
-            call_id: None,
-            content: gathered.content,
-            content_refused: gathered.refused,
-            ignored: if with_detail { ignored } else { Vec::new() },
-        }
-    }
-
-    /// Makes the call of a request, with the arguments under the key `args`, and returns its result.
-    pub(super) async fn came(
+    /// Runs the tools that a request names, with the arguments under the key `args`: a stop and a resume at once, another tool
+    /// through the engine. There are several tools only if all of them are stops.
+    pub(super) async fn make_call(
         self: &Arc<Self>,
         request: &Request,
         found: Result<Vec<Arc<Tool>>, WireError>,
         args: &'static str,
-    ) -> Came {
+    ) -> CallResult {
         let options = call_options(&request.data);
         let mode = options.as_ref().ok().and_then(|options| options.content);
-        let mut asking = Asking::new(request);
-        let result = match found {
-            Ok(tools) => {
-                let given = RequestArguments::of(request, args);
-                self.run(request, &mut asking, tools, given, options).await
-            }
-            Err(error) => Err(error),
+        let given = RequestArguments::of(request, args);
+        let mut record = RequestRecord::new(request, self.engine.facts());
+        let mut result = match found.as_deref() {
+            Err(error) => CallResult::refused(error.clone()),
+            Ok([]) => CallResult::refused(WireError::unknown_tool("")),
+            Ok(tools @ [.., tool]) => match tool.effect() {
+                Effect::Stop => CallResult::of(Ok(self.run_stop(request, tools).await)),
+                Effect::Resume => CallResult::of(self.run_resume(request, tool, given.value()).await),
+                _ => {
+                    let ran = self.run_tool(request, &mut record, tool.clone(), given, options);
+                    match ran.await {
+                        Ok(ran) => self.with_content(ran, mode).await,
+                        Err(error) => CallResult::refused(error),
+                    }
+                }
+            },
         };
-        let outcome = asking.outcome;
-        let ignored = std::mem::take(&mut asking.ignored);
-        let gathered = match (mode, asking.content.take(), &result) {
-            (Some(mode), Some((toolbox_id, content)), Ok(result)) => {
-                let room = match mode {
-                    ContentMode::Path => usize::MAX,
-                    ContentMode::Inline => self.room_beside(result),
-                };
-                self.content.gather(&toolbox_id, content, mode, room).await
-            }
-            _ => Gathered::default(),
-        };
-        asking.answered(self.engine.facts(), &result);
-        Came {
-            result,
-            outcome,
-            gathered,
-            ignored,
-        }
+        result.outcome = record.outcome;
+        record.answered(&result.result);
+        result
     }
 
-    /// How many bytes of content fit into an answer beside its result.
-    fn room_beside(&self, result: &Value) -> usize {
-        /// Reserved for the rest of the frame: the context, the titles and the notes about content that was left out.
-        const REST: usize = 256 << 10;
-        let result = result.to_string().len();
-        self.settings.max_answer_bytes.saturating_sub(result + REST)
-    }
-
-    async fn run(
-        self: &Arc<Self>,
-        request: &Request,
-        asking: &mut Asking,
-        mut tools: Vec<Arc<Tool>>,
-        given: RequestArguments<'_>,
-        options: Result<CallOptions, WireError>,
-    ) -> Result<Value, WireError> {
-        let Some(tool) = tools.pop() else {
-            return Err(WireError::unknown_tool(""));
-        };
-        match tool.effect() {
-            Effect::Stop => {
-                tools.push(tool);
-                Ok(self.run_stop(request, &tools).await)
-            }
-            Effect::Resume => self.run_resume(request, &tool, given.value()).await,
-            _ => self.run_actions(request, asking, tool, given, options).await,
-        }
-    }
-
-    async fn run_actions(
-        self: &Arc<Self>,
-        request: &Request,
-        asking: &mut Asking,
-        tool: Arc<Tool>,
-        given: RequestArguments<'_>,
-        options: Result<CallOptions, WireError>,
-    ) -> Result<Value, WireError> {
-        let options_read = options.as_ref().ok();
-        let its_id = options_read.and_then(|options| options.call_id.clone());
-        let call_id = its_id.unwrap_or_else(|| self.new_call_id());
-        let (facts, asked) = (self.engine.facts(), asking.asked.clone());
-        let mut call = facts.received(&call_id, &tool.toolbox_id, tool.name(), tool.effect(), asked);
-        let mut progress = options_read
-            .is_some_and(|options| options.progress)
-            .then(|| Progress::new(self.outbox.clone(), request, call.queue()));
-        asking.call = Some(call.clone());
-        let ran = self.run_leased(request, &call, progress.as_mut(), tool, given, options);
-        let Ran {
-            tool,
-            report,
-            verdict,
-            content,
-            ignored,
-        } = ran.await.inspect_err(|error| call.refused(&error.text))?;
-        asking.outcome = Some(report.outcome);
-        asking.ignored = ignored;
-        if !content.is_empty() {
-            asking.content = Some((tool.toolbox_id.clone(), content));
-        }
-        let output = WireError::concluded(tool.name(), &tool.toolbox_id, &verdict, &report)?;
-        check_output(&tool, output)
-    }
-
+    /// Runs a tool that is neither a stop nor a resume.
+    ///
     /// # Errors
     /// The call does not run.
-    async fn run_leased(
+    async fn run_tool(
         self: &Arc<Self>,
         request: &Request,
-        call: &CallFacts,
-        mut progress: Option<&mut Progress>,
+        record: &mut RequestRecord<'_>,
         tool: Arc<Tool>,
         given: RequestArguments<'_>,
         options: Result<CallOptions, WireError>,
     ) -> Result<Ran, WireError> {
+        let options_read = options.as_ref().ok();
+        let its_id = options_read.and_then(|options| options.call_id.clone());
+        let call_id = its_id.unwrap_or_else(|| self.new_call_id());
+        let (facts, asked) = (self.engine.facts(), record.asked());
+        let mut call = facts.received(&call_id, &tool.toolbox_id, tool.name(), tool.effect(), asked);
+        let mut progress = options_read
+            .is_some_and(|options| options.progress)
+            .then(|| Progress::new(self.outbox.clone(), request, call.queue()));
+        record.call = Some(call.clone());
+
         let mut changed = self.registry.watch();
-        let (mut tool, mut lease, mut place) = match self.engine.lease(&tool.toolbox_id, tool.generation) {
-            Some(lease) => (tool, lease, None),
-            None => {
-                // The toolbox is being replaced. The call is registered while it waits, so that a cancel or a stop
-                // ends it.
-                let place = self.place(request, &tool, call, &options.clone()?)?;
-                let (tool, lease) = waited(place.wait_for(self.lease(tool, RELOAD_PATIENCE)).await)?;
-                (tool, lease, Some(place))
-            }
-        };
-        let ToolArguments {
-            arguments: args,
-            ignored,
-        } = prepare(&tool, given)?;
-        let options = options?;
+        let mut copy = self.first_copy(request, tool, &call, &options).await?;
         loop {
+            let Copy { tool, lease, place } = copy;
+            let ToolArguments { arguments, ignored } = prepare(&tool, given)?;
+            let options = options.as_ref().map_err(Clone::clone)?;
+            let generation = lease.generation();
             let run = engine::CallRequest {
                 operator: self.settings.operator_tools,
-                ..engine_request(
-                    request,
-                    &tool,
-                    lease.generation(),
-                    args.clone(),
-                    &options,
-                    Some(call),
-                )
+                ..engine_request(request, &tool, generation, arguments, options, Some(&call))
             };
             // Registered before the policy decides, so that a cancel, the timeout and max_calls apply meanwhile.
-            let entered = match place.take() {
-                Some(place) => Ok(place),
-                None => self.engine.enter(&run),
+            let place = match place {
+                Some(place) => place,
+                None => self
+                    .engine
+                    .enter(&run)
+                    .map_err(|refusal| WireError::refused(&refusal))?,
             };
-            let entered = entered.map_err(|refusal| WireError::refused(&refusal))?;
             let end = {
-                let running = pin!(async {
-                    let permitted = self.permit(request, &tool, &lease, &run, &options, call);
-                    let judged = match entered.wait_for(permitted).await {
-                        Ok(Ok(judged)) => judged,
-                        Ok(Err(Denied::Answer(error))) => return Err(error),
-                        Ok(Err(Denied::Engine(refusal))) | Err(refusal) => {
-                            return Ok(CallEnd::Refused(refusal));
-                        }
-                    };
-                    Ok(self.engine.call_at(entered, &lease, run, judged).await)
-                });
+                let running = pin!(self.permit_and_run(request, (&tool, &lease), place, run, options, &call));
                 match &mut progress {
                     Some(progress) => progress.during(running).await?,
                     None => running.await?,
@@ -286,19 +176,82 @@ impl Api {
                     content,
                     ..
                 } => {
+                    record.outcome = Some(report.outcome);
+                    let output = WireError::concluded(tool.name(), &tool.toolbox_id, &verdict, &report);
                     return Ok(Ran {
+                        result: output.and_then(|output| check_output(&tool, output)),
                         tool,
-                        report,
-                        verdict,
                         content,
                         ignored,
                     });
                 }
             }
             drop(lease);
-            let next = self.next_copy(tool.clone(), &mut changed, request, call, &options);
-            let (newer, its_lease, its_place) = next.await?;
-            (tool, lease, place) = (newer, its_lease, Some(its_place));
+            copy = self
+                .next_copy(tool, &mut changed, request, &call, options)
+                .await?;
+        }
+    }
+
+    /// A copy of the toolbox that takes calls. While the toolbox is being replaced, the call waits, and is registered, so that a
+    /// cancel or a stop ends it.
+    async fn first_copy(
+        &self,
+        request: &Request,
+        tool: Arc<Tool>,
+        call: &CallFacts,
+        options: &Result<CallOptions, WireError>,
+    ) -> Result<Copy<'_>, WireError> {
+        if let Some(lease) = self.engine.lease(&tool.toolbox_id, tool.generation) {
+            let place = None;
+            return Ok(Copy { tool, lease, place });
+        }
+        let options = options.as_ref().map_err(Clone::clone)?;
+        let place = self.place(request, &tool, call, options)?;
+        let (tool, lease) = waited(place.wait_for(self.lease(tool, RELOAD_PATIENCE)).await)?;
+        let place = Some(place);
+        Ok(Copy { tool, lease, place })
+    }
+
+    /// The next copy of a toolbox that died, within the call's timeout.
+    async fn next_copy(
+        &self,
+        tool: Arc<Tool>,
+        changed: &mut watch::Receiver<u64>,
+        request: &Request,
+        call: &CallFacts,
+        options: &CallOptions,
+    ) -> Result<Copy<'_>, WireError> {
+        let place = self.place(request, &tool, call, options)?;
+        let next = async {
+            // The dead copy leaves the registry a moment after its death.
+            let looked = changed.changed().await;
+            looked.map_err(|_| unavailable(&tool.toolbox_id, "the service is shutting down"))?;
+            self.lease(tool.clone(), RELOAD_PATIENCE).await
+        };
+        let (tool, lease) = waited(place.wait_for(next).await)?;
+        let place = Some(place);
+        Ok(Copy { tool, lease, place })
+    }
+
+    /// Runs a call if the policy permits it.
+    ///
+    /// # Errors
+    /// The policy denies the call, or it has to be confirmed first.
+    async fn permit_and_run(
+        &self,
+        request: &Request,
+        (tool, lease): (&Tool, &Lease),
+        place: Place<'_>,
+        run: engine::CallRequest,
+        options: &CallOptions,
+        call: &CallFacts,
+    ) -> Result<CallEnd, WireError> {
+        let permitted = self.permit(request, tool, lease, &run, options, call);
+        match place.wait_for(permitted).await {
+            Ok(Ok(plan)) => Ok(self.engine.call_at(place, lease, run, plan).await),
+            Ok(Err(Denied::Answer(error))) => Err(error),
+            Ok(Err(Denied::Engine(refusal))) | Err(refusal) => Ok(CallEnd::Refused(refusal)),
         }
     }
 
@@ -316,24 +269,37 @@ impl Api {
             .map_err(|refusal| WireError::refused(&refusal))
     }
 
-    /// Waits for the next copy of a toolbox that died, within the call's timeout.
-    async fn next_copy(
-        &self,
-        tool: Arc<Tool>,
-        changed: &mut watch::Receiver<u64>,
-        request: &Request,
-        call: &CallFacts,
-        options: &CallOptions,
-    ) -> Result<(Arc<Tool>, Lease, Place<'_>), WireError> {
-        let place = self.place(request, &tool, call, options)?;
-        let next = async {
-            // The dead copy leaves the registry a moment after its death.
-            let looked = changed.changed().await;
-            looked.map_err(|_| unavailable(&tool.toolbox_id, "the service is shutting down"))?;
-            self.lease(tool.clone(), RELOAD_PATIENCE).await
+    /// The result of a call that ran, with the content that the request asks for.
+    async fn with_content(&self, ran: Ran, mode: Option<ContentMode>) -> CallResult {
+        let Ran {
+            tool,
+            result,
+            content,
+            ignored,
+        } = ran;
+        let gathered = match (mode, &result) {
+            (Some(mode), Ok(result)) if !content.is_empty() => {
+                let room = match mode {
+                    ContentMode::Path => usize::MAX,
+                    ContentMode::Inline => self.room_beside(result),
+                };
+                self.content.gather(&tool.toolbox_id, content, mode, room).await
+            }
+            _ => Gathered::default(),
         };
-        let (tool, lease) = waited(place.wait_for(next).await)?;
-        Ok((tool, lease, place))
+        CallResult {
+            gathered,
+            ignored,
+            ..CallResult::of(result)
+        }
+    }
+
+    /// How many bytes of content fit into an answer beside its result.
+    fn room_beside(&self, result: &Value) -> usize {
+        /// Reserved for the rest of the frame: the context, the titles and the notes about content that was left out.
+        const REST: usize = 256 << 10;
+        let result = result.to_string().len();
+        self.settings.max_answer_bytes.saturating_sub(result + REST)
     }
 
     pub(super) fn new_call_id(&self) -> String {
@@ -341,8 +307,26 @@ impl Api {
     }
 }
 
+/// The copy of a toolbox that a call runs on.
+struct Copy<'a> {
+    /// The tool of this generation.
+    tool: Arc<Tool>,
+    lease: Lease,
+    /// The entry of a call that had to wait for the copy.
+    place: Option<Place<'a>>,
+}
+
+/// A call that ran.
+struct Ran {
+    /// The tool of the generation that ran the call.
+    tool: Arc<Tool>,
+    result: Result<Value, WireError>,
+    content: Vec<Value>,
+    ignored: Vec<String>,
+}
+
 /// The result of a call.
-pub(super) struct Came {
+pub(super) struct CallResult {
     pub(super) result: Result<Value, WireError>,
     /// How the call ended; `None` if it never ran.
     pub(super) outcome: Option<CallOutcome>,
@@ -352,26 +336,42 @@ pub(super) struct Came {
     pub(super) ignored: Vec<String>,
 }
 
-impl Came {
-    /// The result of a call that was not made.
-    pub(super) fn refused(error: WireError) -> Self {
+impl CallResult {
+    fn of(result: Result<Value, WireError>) -> Self {
         Self {
-            result: Err(error),
+            result,
             outcome: None,
             gathered: Gathered::default(),
             ignored: Vec::new(),
         }
     }
-}
 
-/// A call that ran.
-struct Ran {
-    /// The tool of the generation that ran the call.
-    tool: Arc<Tool>,
-    report: Report,
-    verdict: Verdict,
-    content: Vec<Value>,
-    ignored: Vec<String>,
+    /// The result of a call that was not made.
+    pub(super) fn refused(error: WireError) -> Self {
+        Self::of(Err(error))
+    }
+
+    /// The answer to the request that made the call.
+    fn answer(self, name: Value, request: &Request) -> InvokeResponse {
+        let with_detail = request.data.get("detail") == Some(&Value::Bool(true));
+        let (result, error) = match self.result {
+            Ok(result) => (Some(result), None),
+            Err(error) => (None, Some(error)),
+        };
+        let detailed = error.as_ref().filter(|_| with_detail);
+        InvokeResponse {
+            name,
+            result,
+            error_detail: detailed.map(|error| (*error.detail).clone()),
+            confirm: detailed.and_then(|error| error.confirm.as_deref().cloned()),
+            error: error.map(|error| error.text),
+            // As in every answer, `Api::answer` adds it.
+            call_id: None,
+            content: self.gathered.content,
+            content_refused: self.gathered.refused,
+            ignored: if with_detail { self.ignored } else { Vec::new() },
+        }
+    }
 }
 
 /// Turns the end of a wait into a result: the awaited value, or the error of a call that ended meanwhile.

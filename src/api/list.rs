@@ -8,8 +8,10 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::error::{OrError, WireError};
-use super::request::{effect, flag, text};
-use super::{Api, Request};
+use super::keys::{effect, flag, text};
+use super::request::Request;
+use super::resolve::Name;
+use super::state::Api;
 use crate::registry::Tool;
 use client::payload::{ListResponse, ToolMeta};
 
@@ -100,11 +102,13 @@ impl Api {
     }
 
     pub(super) fn get(&self, request: &Request) -> OrError<Listed> {
-        let found = self.resolve(&request.data).and_then(|(name, mut tools)| {
+        let name = Name::of(&request.data);
+        let found = self.resolve_named(&name, &request.data).and_then(|mut tools| {
+            let name = name.text();
             let detail = flag(&request.data, "detail")?;
             match (tools.pop(), tools.is_empty()) {
                 (Some(tool), true) if tool.is_loaded() => Ok(Listed::new(&tool, detail)),
-                (Some(_), true) => Err(WireError::unknown_tool(&name)),
+                (Some(_), true) => Err(WireError::unknown_tool(name)),
                 // A call of this name would run all of these stops, but to show one of them would be a guess.
                 _ => Err(WireError::new(
                     FailureKind::AmbiguousToolError,

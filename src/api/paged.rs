@@ -10,9 +10,8 @@ use std::time::{Duration, Instant};
 use ovos_toolbox_wire::{FailureKind, Object};
 use parking_lot::Mutex;
 
-use super::Api;
 use super::error::WireError;
-use super::request::{text, whole};
+use super::keys::{text, whole};
 use crate::registry::{Registry, Snapshot, Tool};
 
 /// The largest `limit`.
@@ -154,13 +153,6 @@ impl Part {
             tools.push((tool, name));
         }
         Page { tools, next: None }
-    }
-}
-
-impl Api {
-    /// The cursor of the next page, if there is one.
-    pub(super) fn next_cursor(&self, part: &Part, next: Option<usize>) -> Option<String> {
-        next.map(|next| self.begun.cursor(&part.snapshot, next))
     }
 }
 

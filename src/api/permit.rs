@@ -6,9 +6,10 @@ use ovos_toolbox_wire::{Effect, FailureKind};
 
 use super::actions::{everything, for_people, told};
 use super::error::WireError;
+use super::request::Request;
 use super::sentence::sentence;
+use super::state::Api;
 use super::stop::EVERYTHING;
-use super::{Api, Request};
 use crate::policy::{Answer, Asker, By, Decide, Decision, Hold, Principal, Question, Subject, Told};
 use crate::registry::Tool;
 use client::payload::{CallOptions, Confirm};

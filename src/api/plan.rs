@@ -12,8 +12,9 @@ use super::actions::{entries, label};
 use super::arguments::{RequestArguments, prepare};
 use super::error::WireError;
 use super::invoke::engine_request;
+use super::request::Request;
 use super::resolve::Name;
-use super::{Api, Request};
+use super::state::Api;
 use client::payload::{CallOptions, PlanErrorResponse, PlanResponse, RunPlanResponse, RunStepPlan};
 use engine::{Plan, PlannedAction};
 
@@ -32,7 +33,7 @@ pub(super) enum PlanAnswer {
 
 impl Api {
     pub(super) async fn plan(&self, request: &Request) -> PlanAnswer {
-        let name = Name::echoed(&request.data);
+        let name = Name::of(&request.data).echo();
         // The plan of a call ignores unknown keys.
         let of_run = request.data.contains_key("steps") && !request.data.contains_key("name");
         let planned = if of_run {
@@ -101,7 +102,7 @@ impl Api {
         data: &Object,
         name: Value,
     ) -> Result<PlanResponse, WireError> {
-        let (_, mut tools) = self.resolve(data)?;
+        let mut tools = self.resolve(data)?;
         let tool = tools.pop().ok_or_else(WireError::missing_name)?;
         let (tool, lease) = self.lease(tool, PATIENCE).await?;
         let prepared = prepare(&tool, RequestArguments::in_data(data, "args"))?;

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
-use super::{InRun, Outbox, Request, frame};
+use super::answer::frame;
+use super::outbox::Outbox;
+use super::request::{InRun, Request};
 use bus::Message;
 use client::payload::{ProgressKind, ProgressMessage};
 use engine::{Call, Fact, Step};

@@ -9,8 +9,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::error::WireError;
+use super::request::Request;
 use super::resolve::Name;
-use super::{Api, Request, Topic};
+use super::state::Api;
+use super::topic::Topic;
 use bus::Message;
 use client::payload::{CancelResponse, RunResponse, StopResponse, StoppedToolbox};
 
@@ -65,7 +67,7 @@ impl Api {
         let mut answer = Object::new();
         match &topic {
             Topic::Invoke | Topic::Plan => {
-                let name = Name::echoed(data);
+                let name = Name::of(data).echo();
                 answer.insert("name".to_owned(), name);
             }
             Topic::Run => {

@@ -1,8 +1,9 @@
 //! `ovos.tools.reload`: loads, replaces and removes toolboxes until they match the plugin folders.
 
+use super::keys::flag;
 use super::list::Listed;
-use super::request::flag;
-use super::{Api, Request};
+use super::request::Request;
+use super::state::Api;
 use client::payload::ReloadResponse;
 
 impl Api {

@@ -8,9 +8,11 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::error::WireError;
-use super::request::{call_options, steps_of, text};
+use super::keys::{call_options, steps_of, text};
+use super::request::Request;
+use super::state::Api;
 use super::steps::MOST_STEPS;
-use super::{Api, Request, Topic};
+use super::topic::Topic;
 use crate::names::alias;
 use crate::registry::{Found, Snapshot, StopsOfName, Tool, ToolboxState};
 use engine::Lease;
@@ -29,10 +31,18 @@ pub(super) enum Name {
 
 impl Name {
     /// The name as an answer repeats it; "" where it is missing.
-    pub(super) fn echoed(data: &Object) -> Value {
-        match Self::of(data) {
+    pub(super) fn echo(self) -> Value {
+        match self {
             Self::Given { echo, .. } => echo,
             Self::Missing => Value::from(""),
+        }
+    }
+
+    /// The name as it is looked up; "" where it is missing.
+    pub(super) fn text(&self) -> &str {
+        match self {
+            Self::Given { name, .. } => name,
+            Self::Missing => "",
         }
     }
 
@@ -133,8 +143,13 @@ impl Api {
 
     /// Returns the tools that the data of a request names. There is more than one only if all of them are stops, because a
     /// stop is never refused.
-    pub(super) fn resolve(&self, data: &Object) -> Result<(String, Vec<Arc<Tool>>), WireError> {
-        let Name::Given { name, .. } = Name::of(data) else {
+    pub(super) fn resolve(&self, data: &Object) -> Result<Vec<Arc<Tool>>, WireError> {
+        self.resolve_named(&Name::of(data), data)
+    }
+
+    /// As [`Self::resolve`], for a request whose name is read already.
+    pub(super) fn resolve_named(&self, name: &Name, data: &Object) -> Result<Vec<Arc<Tool>>, WireError> {
+        let Name::Given { name, .. } = name else {
             return Err(WireError::missing_name());
         };
         let snapshot = self.registry.snapshot();
@@ -142,27 +157,27 @@ impl Api {
             Ok(asked) => (asked, None),
             Err(error) => (None, Some(error)),
         };
-        let found = match (&error, snapshot.find(&name, asked.as_deref())) {
-            (None, Found::One(tool)) => return Ok((name, vec![tool])),
+        let found = match (&error, snapshot.find(name, asked.as_deref())) {
+            (None, Found::One(tool)) => return Ok(vec![tool]),
             (_, found) => found,
         };
         // A stop counts even if something else is wrong with the request, such as its toolbox; the stop of that one counts, too.
-        let mut stops = stops(&snapshot, &name);
+        let mut stops = stops(&snapshot, name);
         if let Some(id) = asked
             .as_deref()
             .filter(|id| stops.iter().all(|stop| stop.toolbox_id != *id))
         {
-            stops.extend(stops_of(&snapshot, id, &name));
+            stops.extend(stops_of(&snapshot, id, name));
         }
         if !stops.is_empty() {
-            return Ok((name, stops));
+            return Ok(stops);
         }
         Err(match (error, found) {
             (Some(error), _) => error,
-            (None, Found::Several(tools)) => ambiguous(&snapshot, &name, &tools),
+            (None, Found::Several(tools)) => ambiguous(&snapshot, name, &tools),
             (None, _) => {
-                let mut error = WireError::unknown_tool(&name);
-                error.text += &self.absence(&snapshot, &name, asked.as_deref());
+                let mut error = WireError::unknown_tool(name);
+                error.text += &self.absence(&snapshot, name, asked.as_deref());
                 error
             }
         })

@@ -1,7 +1,7 @@
 //! `ovos.tools.run`: several calls as one request, in which later ones may take values from the results of earlier ones.
 //!
 //! A run has an entry in the table of calls, so that a cancel, a user's stop, a lost bus, a lost door and the shutdown
-//! find it. It holds no subsystems. Its steps are ordinary calls; [`Api::came`] makes each of them when its arguments
+//! find it. It holds no subsystems. Its steps are ordinary calls; [`Api::make_call`] makes each of them when its arguments
 //! are known. Read [`Api::run_steps`], then [`super::run_course`].
 
 use std::sync::Arc;
@@ -10,12 +10,13 @@ use std::sync::atomic::AtomicBool;
 use ovos_toolbox_wire::{CallOutcome, Effect, FailureKind, Object};
 use serde_json::{Value, json};
 
-use super::asking::Asking;
 use super::error::WireError;
-use super::request::{call_options, steps_of};
+use super::keys::{call_options, steps_of};
+use super::record::RequestRecord;
+use super::request::Request;
 use super::run_course::{Ran, Run, not_started};
+use super::state::Api;
 use super::steps::{MOST_STEPS, Steps};
-use super::{Api, Request};
 use crate::registry::Tool;
 use client::payload::{ContentMode, RunResponse, RunStatus, RunStepReport, failure_key};
 
@@ -28,10 +29,10 @@ const LONGEST_CALL_ID: usize = 128;
 
 impl Api {
     pub(super) async fn run_steps(self: &Arc<Self>, request: &Request) -> RunResponse {
-        let mut asking = Asking::new(request);
+        let mut record = RequestRecord::new(request, self.engine.facts());
         let stops = self.stops_among(&request.data);
         let ran = if stops.is_empty() {
-            self.checked_and_run(request, &mut asking).await
+            self.checked_and_run(request, &mut record).await
         } else {
             Ok(self.stop_instead(request, &stops).await)
         };
@@ -46,7 +47,7 @@ impl Api {
             None => Ok(json!({ "completed": completed })),
             Some(error) => Err(error.clone()),
         };
-        asking.answered(self.engine.facts(), &outcome);
+        record.answered(&outcome);
         let with_detail = request.data.get("detail") == Some(&Value::Bool(true));
         let detailed = error.as_ref().filter(|_| with_detail);
         RunResponse {
@@ -68,7 +69,7 @@ impl Api {
         let mut tools = Vec::with_capacity(steps.all().len());
         for step in steps.all() {
             let found = self.resolve(&step.named());
-            let tool = found.and_then(|(_, mut tools)| tools.pop().ok_or_else(WireError::missing_name));
+            let tool = found.and_then(|mut tools| tools.pop().ok_or_else(WireError::missing_name));
             let tool = tool.map_err(|error| error.of_step(&step.id))?;
             if tool.effect() == Effect::Resume {
                 let error = format!(
@@ -87,7 +88,7 @@ impl Api {
     async fn checked_and_run(
         self: &Arc<Self>,
         request: &Request,
-        asking: &mut Asking,
+        record: &mut RequestRecord<'_>,
     ) -> Result<Ran, WireError> {
         let options = call_options(&request.data)?;
         if options.content == Some(ContentMode::Inline) {
@@ -113,8 +114,8 @@ impl Api {
         }
         let facts = self.engine.facts();
         let effect = effect_of(&tools);
-        let call = facts.received(&run_id, TOOLBOX, TOOL, effect, asking.asked.clone());
-        asking.call = Some(call.clone());
+        let call = facts.received(&run_id, TOOLBOX, TOOL, effect, record.asked());
+        record.call = Some(call.clone());
         let place = self.engine.enter(&engine::CallRequest {
             call_id: run_id.clone(),
             toolbox_id: TOOLBOX.to_owned(),
@@ -132,9 +133,7 @@ impl Api {
             timeout: options.timeout(),
             facts: Some(call.clone()),
         });
-        let place = place
-            .map_err(|refusal| WireError::refused(&refusal))
-            .inspect_err(|error| call.refused(&error.text))?;
+        let place = place.map_err(|refusal| WireError::refused(&refusal))?;
         place.runs();
         let epoch = |tool: &Arc<Tool>| (tool.toolbox_id.clone(), self.engine.stop_epoch(&tool.toolbox_id));
         let run = Run {
@@ -151,7 +150,7 @@ impl Api {
         let watched = (effect == Effect::Motion).then(|| self.engine.expect_motion());
         let ran = run.drive(&mut steps).await;
         drop(watched);
-        asking.outcome = Some(match &ran.error {
+        record.outcome = Some(match &ran.error {
             None => CallOutcome::Completed,
             Some(error) => error.outcome.unwrap_or(CallOutcome::Failed),
         });
@@ -165,7 +164,7 @@ impl Api {
         let result = self.run_stop(request, stops).await;
         let stops = |step: &Object| {
             let found = self.resolve(step);
-            found.is_ok_and(|(_, tools)| tools.iter().any(|tool| tool.effect() == Effect::Stop))
+            found.is_ok_and(|tools| tools.iter().any(|tool| tool.effect() == Effect::Stop))
         };
         let unconfirmed = failure_key(&result).is_some();
         let mut steps = Vec::new();

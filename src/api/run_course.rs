@@ -14,11 +14,12 @@ use ovos_toolbox_wire::{CallOutcome, FailureKind, Object};
 use serde_json::Value;
 use tokio::time::interval;
 
-use super::asking::Room;
 use super::error::WireError;
-use super::invoke::Came;
+use super::invoke::CallResult;
+use super::request::{InRun, Request};
+use super::room::Room;
+use super::state::Api;
 use super::steps::{Step, Steps};
-use super::{Api, InRun, Request};
 use crate::registry::Tool;
 use client::payload::{CallOptions, RunStatus, RunStepReport, failure_key};
 use engine::{CallControl, Cause, Known, Phase, Place, Refusal};
@@ -58,7 +59,7 @@ pub(super) struct Run<'a> {
 }
 
 /// A step that ended: its index, its request, and its result; `None` if the run ended before the step began.
-type Ended = (usize, Request, Option<Came>);
+type Ended = (usize, Request, Option<CallResult>);
 
 impl Run<'_> {
     /// Makes the call of each step as soon as the steps that it waits for have completed, until all steps have
@@ -94,7 +95,7 @@ impl Run<'_> {
                     }
                     Err(missing) => {
                         let step = &steps.all()[index];
-                        let came = Came::refused(WireError::new(FailureKind::ValueError, missing));
+                        let came = CallResult::refused(WireError::new(FailureKind::ValueError, missing));
                         let report = self.report(step, &Object::new(), came, &mut end);
                         reports[index] = Some(report);
                     }
@@ -186,9 +187,9 @@ impl Run<'_> {
             return (index, step, None);
         }
         self.begun[index].store(true, Ordering::SeqCst);
-        let found = self.api.resolve(&step.data).map(|(_, tools)| tools);
+        let found = self.api.resolve(&step.data);
         let found = found.and_then(|found| self.as_checked(index, found));
-        let came = self.api.came(&step, found, "args").await;
+        let came = self.api.make_call(&step, found, "args").await;
         (index, step, Some(came))
     }
 
@@ -264,7 +265,7 @@ impl Run<'_> {
     }
 
     /// The report of a step that ended. A step that did not complete ends the run, unless the run has ended already.
-    fn report(&self, step: &Step, data: &Object, came: Came, end: &mut Option<End>) -> RunStepReport {
+    fn report(&self, step: &Step, data: &Object, came: CallResult, end: &mut Option<End>) -> RunStepReport {
         let status = status(&came);
         if status != RunStatus::Completed {
             self.over.store(true, Ordering::SeqCst);
@@ -297,7 +298,7 @@ impl Run<'_> {
         report
     }
 
-    fn end_by(&self, step: &Step, status: &RunStatus, came: &Came) -> End {
+    fn end_by(&self, step: &Step, status: &RunStatus, came: &CallResult) -> End {
         let what = match status {
             RunStatus::TimedOut => "was not done in time",
             RunStatus::Cancelled => "was cancelled",
@@ -334,7 +335,7 @@ impl Run<'_> {
     }
 }
 
-fn status(came: &Came) -> RunStatus {
+fn status(came: &CallResult) -> RunStatus {
     let outcome = match &came.result {
         Err(error) if error.confirm.is_some() => return RunStatus::ConfirmationRequired,
         Err(error) => came.outcome.or(error.outcome),
@@ -405,10 +406,10 @@ mod tests {
                 RunStatus::Cancelled,
             ),
         ] {
-            let came = Came {
+            let came = CallResult {
                 result: result.clone(),
                 outcome,
-                ..Came::refused(WireError::missing_name())
+                ..CallResult::refused(WireError::missing_name())
             };
             assert_eq!(status(&came), expected, "{result:?} {outcome:?}");
         }

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
-use super::request::flag;
+use super::keys::flag;
+use super::request::Request;
+use super::state::Api;
 use super::stop::EVERYTHING;
-use super::{Api, Request};
 use client::payload::{AllLatched, CallStatus, StatusResponse};
 
 /// Whether a request for the status asks for the guides of toolboxes. An unreadable flag counts as absent: a status is never refused.

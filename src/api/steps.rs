@@ -10,7 +10,7 @@ use std::time::Duration;
 use ovos_toolbox_wire::{Action, Effect, Object};
 use serde_json::Value;
 
-use super::asking::Room;
+use super::room::Room;
 use client::read_arguments;
 use engine::{Defaults, Plan, PlanError};
 use schema::{shorten, shorten_text};

@@ -11,9 +11,11 @@ use ovos_toolbox_wire::{
 use serde_json::{Value, json};
 
 use super::error::WireError;
-use super::request::{required_text, steps_of};
+use super::keys::{required_text, steps_of};
+use super::request::Request;
 use super::resolve::{python_text, stops, tools_of, unavailable};
-use super::{Api, Request, Topic, Urgent};
+use super::state::Api;
+use super::topic::{Topic, Urgent};
 use crate::registry::Tool;
 use bus::{Envelope, Message};
 use client::payload::{OffToolbox, StopResponse, StoppedToolbox};
@@ -132,9 +134,7 @@ impl Api {
                 named.map_or_else(Vec::new, |id| tools_of(&snapshot, id, &name))
             }
             Topic::Run => self.stops_among(&request.data),
-            _ => self
-                .resolve(&request.data)
-                .map_or_else(|_| Vec::new(), |(_, tools)| tools),
+            _ => self.resolve(&request.data).unwrap_or_default(),
         };
         tools.last().is_some_and(|tool| tool.effect() == Effect::Stop)
     }
@@ -149,7 +149,7 @@ impl Api {
             if stops(&snapshot, name).is_empty() {
                 continue;
             }
-            let tools = self.resolve(step).map_or_else(|_| Vec::new(), |(_, tools)| tools);
+            let tools = self.resolve(step).unwrap_or_default();
             for tool in tools.into_iter().filter(|tool| tool.effect() == Effect::Stop) {
                 if !found.iter().any(|other| other.toolbox_id == tool.toolbox_id) {
                     found.push(tool);

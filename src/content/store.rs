@@ -16,9 +16,12 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::time::timeout;
 
 use super::check::{self, Item, Source};
-use super::sweep::sweep;
-use super::{MAX_INLINE, OWN};
+use super::sweep::{OWN, sweep};
 use client::payload::ContentMode;
+
+/// The most bytes of content in the answer itself, decoded and added up. The limit applies also to what a toolbox returns as
+/// `data`.
+const MAX_INLINE: u64 = 4 << 20;
 
 /// How long an answer waits for the disk.
 const PATIENCE: Duration = Duration::from_secs(5);

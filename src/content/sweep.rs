@@ -16,7 +16,8 @@ use ovos_toolbox_wire::{Content, is_toolbox_id};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, openat, renameat, statat, unlinkat};
 use rustix::path::Arg;
 
-use super::OWN;
+/// The folder of the files that answers carry; no toolbox has this id.
+pub(super) const OWN: &str = "service";
 
 /// The limits of the files that are kept: their age, and for each folder their number and their bytes. Each limit applies.
 const KEPT_FOR: Duration = Duration::from_secs(600);

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::ExportTool;
 use super::plain::plain;
 use super::titles::untitled;
+use super::tool::ExportTool;
 
 /// Anthropic's format of custom tools.
 pub(super) fn anthropic(tool: &ExportTool<'_>) -> Value {

@@ -106,9 +106,9 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::logs::{LogOptions, prepare};
     use config::LogConfig;
     use engine::{Answer, Asked};
+    use logs::{LogOptions, prepare};
     use ovos_toolbox_wire::Effect;
 
     /// The level changes twice; calls are made before, between and after.

@@ -12,8 +12,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::logs::RotatingFile;
 use engine::{Answer, Asked, Fact, Followed, Follower};
+use logs::RotatingFile;
 use ovos_toolbox_wire::Object;
 
 /// The file, below the state directory.

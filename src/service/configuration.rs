@@ -7,9 +7,9 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::last_good;
-use crate::logs::Logs;
 use bus::Message;
 use config::{Config, Overrides, Patch, ProcessEnvironment};
+use logs::Logs;
 
 /// Holds the configuration in force and the newest one.
 pub(super) struct Configuration {

@@ -84,7 +84,8 @@ async fn is_wanted(config: &Config) -> bool {
 }
 
 /// The settings of the embedded bus, also of one that runs alone.
-pub(crate) fn server_config(config: &Config, own: Arc<OwnLink>) -> ServerConfig {
+#[must_use]
+pub fn server_config(config: &Config, own: Arc<OwnLink>) -> ServerConfig {
     let (url, service) = (&config.bus.url, &config.service);
     ServerConfig {
         host: service.embedded_bus_host.clone(),

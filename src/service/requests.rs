@@ -24,6 +24,8 @@ pub(super) const LARGE: usize = 64 << 10;
 
 /// A received request, not parsed yet.
 pub(super) struct Arrived {
+    /// The topic of its type.
+    pub(super) topic: Topic,
     pub(super) text: Utf8Bytes,
     pub(super) received: Instant,
     /// Held until the request is answered: the shutdown waits for it.
@@ -43,31 +45,31 @@ pub(super) struct RequestServer {
 
 impl RequestServer {
     /// Serves a request; a panic affects only this request.
-    async fn serve_guarded(&self, text: Utf8Bytes, received: Instant) {
-        let served = AssertUnwindSafe(self.serve(text.clone(), received)).catch_unwind();
+    async fn serve_guarded(&self, topic: Topic, text: Utf8Bytes, received: Instant) {
+        let served = AssertUnwindSafe(self.serve(topic.clone(), text.clone(), received)).catch_unwind();
         if served.await.is_ok() {
             return;
         }
         tracing::error!("bug in the service: a request was not served");
-        if let Some(Parsed { head, data, .. }) = parse(&text)
-            && let Some(topic) = Topic::of(&head.kind, self.answer_as_phal)
-        {
+        if let Some(Parsed { head, data, .. }) = parse(&text) {
             let request = Request::new(head, data, received);
             self.api.answer_bug(topic, &request).await;
         }
     }
 
-    async fn serve(&self, text: Utf8Bytes, received: Instant) {
+    async fn serve(&self, routed: Topic, text: Utf8Bytes, received: Instant) {
         let Some(Parsed {
             head,
             data,
             unreadable,
-        }) = parse_apart(text).await
+        }) = parse_apart(text.clone()).await
         else {
             return;
         };
-        // If the key `type` occurs twice, the last one counts here; the router read only the first.
-        let Some(topic) = Topic::of(&head.kind, self.answer_as_phal) else {
+        // If the key `type` occurs twice, the last one counts; the router read the first.
+        let is_routed = Envelope::kind_of(&text).is_some_and(|first| first == head.kind);
+        let last = || Topic::of(&head.kind, self.answer_as_phal);
+        let Some(topic) = is_routed.then_some(routed).or_else(last) else {
             return;
         };
         match (topic, unreadable) {
@@ -104,13 +106,14 @@ pub(super) async fn serve_requests(
         let server = server.clone();
         let mut served = Box::pin(async move {
             let Arrived {
+                topic,
                 text,
                 received,
                 unanswered,
             } = arrived;
             // Calls are ended and answered before this token is cancelled; a request that remains is not answered.
             tokio::select! {
-                () = server.serve_guarded(text, received) => {}
+                () = server.serve_guarded(topic, text, received) => {}
                 () = server.shutdown.cancelled() => {}
             }
             drop((permit, unanswered));
@@ -131,6 +134,7 @@ pub(super) async fn refuse_surplus(server: Arc<RequestServer>, mut queue: mpsc::
             () = server.shutdown.cancelled() => return,
         };
         let Some(Arrived {
+            topic,
             text,
             received,
             unanswered,
@@ -141,16 +145,14 @@ pub(super) async fn refuse_surplus(server: Arc<RequestServer>, mut queue: mpsc::
         let Some(Parsed { head, data, .. }) = parse_apart(text).await else {
             continue;
         };
-        if let Some(topic) = Topic::of(&head.kind, server.answer_as_phal) {
-            let request = Request::new(head, data, received);
-            match topic {
-                Topic::ConfigurationUpdated => server.deliveries.configuration_updated(),
-                Topic::ConfigurationPatchClear => server.deliveries.configuration_patches_cleared(),
-                topic => tokio::select! {
-                    () = server.api.answer_busy(topic, &request) => {}
-                    () = server.shutdown.cancelled() => return,
-                },
-            }
+        let request = Request::new(head, data, received);
+        match topic {
+            Topic::ConfigurationUpdated => server.deliveries.configuration_updated(),
+            Topic::ConfigurationPatchClear => server.deliveries.configuration_patches_cleared(),
+            topic => tokio::select! {
+                () = server.api.answer_busy(topic, &request) => {}
+                () = server.shutdown.cancelled() => return,
+            },
         }
         drop(unanswered);
     }

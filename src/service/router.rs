@@ -203,8 +203,9 @@ impl Router {
         }
     }
 
-    fn request(&self, text: Utf8Bytes) {
+    fn request(&self, topic: Topic, text: Utf8Bytes) {
         let arrived = Arrived {
+            topic,
             text,
             received: Instant::now(),
             unanswered: self.unanswered.token(),
@@ -238,8 +239,8 @@ impl BusHandler for Router {
             self.doors.hear(&text);
         } else if let Some(topic) = Topic::of(&kind, self.answer_as_phal) {
             let stops = self.api.calls_stop(&topic, &text);
-            if !(stops && self.stop(What::Tool(topic), text.clone())) {
-                self.request(text.clone());
+            if !(stops && self.stop(What::Tool(topic.clone()), text.clone())) {
+                self.request(topic, text.clone());
             }
         } else {
             self.pass_on(&kind, text.clone());

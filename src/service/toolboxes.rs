@@ -15,15 +15,16 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::bus_outbox::BusOutbox;
+use super::bus_status::bus_status;
 use super::configuration::Configuration;
 use super::deliveries::Deliveries;
+use super::error::ServiceError;
 use super::listing::{Taken, entry, failed_file, known, python, renamed, renamed_of, step_tools, topics};
 use super::questions::{Question, Questions};
 use super::router::Router;
 use super::settings::{engine_limits, manager_settings};
 use super::state_writer::{ANSWER, StateWriter};
-use super::warnings;
-use super::{ServiceError, admission, bus_status, effects};
+use super::{admission, effects, warnings};
 use crate::api::{
     EventMessage, Outbox, ReloadOutcome, ServiceStatus, StatusResponse, ToolboxStatus, Toolboxes,
 };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ovos_tools::cli::PidFile;
+use cli::PidFile;
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::timeout;

@@ -3,7 +3,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "clippy knows a test by its attribute, and helpers of tests have none"
+    reason = "a failed test panics and prints"
 )]
 
 mod answers;
@@ -13,6 +13,10 @@ mod emergency;
 mod help;
 mod install_service;
 mod invoke;
+mod new;
 mod run;
 mod scripted;
 mod silence;
+#[path = "../support/lib.rs"]
+#[allow(dead_code, reason = "each test program uses its part")]
+mod support;

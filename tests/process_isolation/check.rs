@@ -4,7 +4,7 @@ use std::path::Path;
 
 use host::Probe;
 
-use crate::fixture::{FixtureFolder, within};
+use crate::support::fixture::{FixtureFolder, within};
 
 #[tokio::test]
 async fn output_and_threads_of_a_file_after_its_probe_are_ignored() {

@@ -10,9 +10,9 @@ use landlock::{CompatLevel, Compatible, Ruleset, RulesetAttr, Scope};
 use ovos_toolbox_wire::Completion;
 use serde_json::json;
 
-use crate::fixture::{FixtureFolder, Recorder, opening, process_of, run, within};
-use crate::kernel::can_confine;
 use crate::motion::Motor;
+use crate::support::fixture::{FixtureFolder, Recorder, opening, process_of, run, within};
+use crate::support::kernel::can_confine;
 
 const EPERM: i64 = 1;
 const ENOENT: i64 = 2;

@@ -10,8 +10,10 @@ use engine::{Ended, RunId, Toolbox};
 use host::{Hosted, Limits};
 use ovos_toolbox_wire::Completion;
 
-use crate::fixture::{FixtureFolder, Recorder, all, opening, output, process_of, run, start, within};
 use crate::motion::motion;
+use crate::support::fixture::{
+    FixtureFolder, Recorder, all, opening, output, process_of, run, start, within,
+};
 
 /// The limits of a service, for tests of these limits.
 fn real_limits() -> Limits {

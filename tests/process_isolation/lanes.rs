@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use host::Hosted;
 use ovos_toolbox_wire::Completion;
 
-use crate::fixture::{FixtureFolder, Recorder, action, all, opening, process_of, within};
+use crate::support::fixture::{FixtureFolder, Recorder, action, all, opening, process_of, within};
 
 /// A program that reads nothing of its data lane once it is open, and serves its control lane.
 const DEAF: &str = r#"#!/usr/bin/env python3

@@ -1,41 +1,38 @@
-//! The promises of a toolbox's life, and what its process survives.
+//! The promises of a toolbox's life, what its process survives, and that it cannot harm anything else.
+//!
+//! The short version is part of every test run; `CRASHES=200 MOMENTS=50 cargo test --test process_isolation` is the long one
+//! (`make proofs`), which takes about half an hour.
+
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a test that cannot go on fails"
+    clippy::print_stdout,
+    reason = "a failed test panics and prints"
 )]
 
 mod check;
 mod confine;
-#[path = "../support/copies.rs"]
 mod copies;
-#[path = "../support/fixture.rs"]
-mod fixture;
-#[path = "../support/halts.rs"]
+mod crashes;
 mod halts;
 mod hostile;
-#[path = "../support/kernel.rs"]
-mod kernel;
 mod lanes;
 mod messages;
-#[path = "../support/misbehaviour.rs"]
 mod misbehaviour;
+mod moments;
 mod motion;
-#[path = "../support/open_toolbox.rs"]
 mod open_toolbox;
-#[path = "../support/process.rs"]
-#[allow(dead_code, reason = "each test file uses its part")]
-mod process;
-#[path = "../support/reload.rs"]
 mod reload;
 mod restarts;
-#[path = "../support/rig.rs"]
-mod rig;
 mod service;
-#[path = "../support/service_with_bus.rs"]
-mod service_with_bus;
+#[path = "../support/lib.rs"]
+#[allow(dead_code, reason = "each test program uses its part")]
+mod support;
 
-/// How often a test breaks something: `CRASHES=200 MOMENTS=50` for the long version.
+/// The seed of all random numbers.
+const SEED: u64 = 0x000b_0550_0106;
+
+/// A number from the environment, for the long version.
 fn repeated(variable: &str, usually: u64) -> u64 {
     std::env::var(variable).map_or(usually, |times| times.parse().unwrap())
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use host::{Manager, Probe, Settings};
 
-use crate::{fixture, rig};
+use crate::support::{fixture, rig};
 
 /// Publishing compiles schemas; the reader of the bus must not wait for that when it has a message for a toolbox.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -10,7 +10,7 @@ use ovos_toolbox_wire::{Effect, Start};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use crate::fixture::{FixtureFolder, Recorder, action, all, opening, process_of, within};
+use crate::support::fixture::{FixtureFolder, Recorder, action, all, opening, process_of, within};
 
 /// From the moment something breaks until the machine is told to stop.
 const AT_REST: Duration = Duration::from_secs(1);

@@ -7,10 +7,10 @@ use host::{Configured, Limits, State, ToolboxConfig};
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::fixture::{run, within};
 use crate::motion::{Motor, motion, signal_live};
 use crate::reload::check;
-use crate::rig::Rig;
+use crate::support::fixture::{run, within};
+use crate::support::rig::Rig;
 
 #[tokio::test]
 async fn a_toolbox_that_died_comes_back_as_a_new_generation() {

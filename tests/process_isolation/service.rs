@@ -7,10 +7,10 @@ use std::time::Instant;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::fixture::FixtureFolder;
 use crate::motion::Motor;
-use crate::process::Process;
-use crate::service_with_bus::ServiceWithBus;
+use crate::support::fixture::FixtureFolder;
+use crate::support::process::Process;
+use crate::support::service_with_bus::ServiceWithBus;
 
 /// A service whose only toolbox moves.
 struct Robot {
@@ -76,7 +76,7 @@ fn a_toolbox_that_dies_in_motion_is_latched_and_moves_again_only_after_a_resume(
     let since = Instant::now();
     kill_process(pid(&toolbox), Signal::KILL).unwrap();
     robot.motor.rests(since, "SIGKILL of the toolbox");
-    call.end_within(crate::fixture::DEADLINE);
+    call.end_within(crate::support::fixture::DEADLINE);
     let answer = call.output();
     assert!(
         answer.contains("ToolboxCrashed") && answer.contains("SIGKILL"),
@@ -126,7 +126,7 @@ fn a_service_that_is_killed_leaves_nothing_in_motion() {
     let orphan = format!("/proc/{}", toolbox["pid"]);
     while std::path::Path::new(&orphan).exists() {
         assert!(
-            since.elapsed() < crate::fixture::DEADLINE,
+            since.elapsed() < crate::support::fixture::DEADLINE,
             "the toolbox's process stays behind"
         );
         std::thread::park_timeout(std::time::Duration::from_millis(5));
@@ -164,7 +164,7 @@ fn a_toolbox_whose_process_is_told_to_end_comes_to_rest_by_itself() {
 
 #[test]
 fn a_confinement_in_the_configuration_is_enforced() {
-    if !crate::kernel::can_confine() {
+    if !crate::support::kernel::can_confine() {
         return;
     }
     let mut robot = Robot::start_with("reaches_out", &json!({ "confine": {} }));

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::scene::{Entry, Scene};
-use crate::status;
+use crate::support::status;
 
 /// What a stop of a toolbox that halts may take, and of one whose guard has to kill it first; much more than is promised, for a
 /// busy machine.

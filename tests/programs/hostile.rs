@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, test_kill_process};
 use serde_json::{Value, json};
 
-use crate::process::DEADLINE;
 use crate::scene::{Entry, Scene};
+use crate::support::process::DEADLINE;
 
 /// What becomes of a program that misbehaves.
 enum Then {

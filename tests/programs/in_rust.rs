@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use crate::scene::{Entry, Scene};
-use crate::status;
+use crate::support::status;
 
 #[test]
 fn the_example_in_rust_is_called_restarted_and_closed() {

@@ -6,9 +6,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::kernel::can_confine;
 use crate::scene::{Entry, Scene};
-use crate::status;
+use crate::support::kernel::can_confine;
+use crate::support::status;
 
 #[test]
 fn a_program_starts_in_surroundings_of_its_own() {
@@ -32,7 +32,10 @@ fn a_program_starts_in_surroundings_of_its_own() {
     let folder = found["folder"].as_str().unwrap().to_owned();
     assert!(fs::exists(&folder).unwrap(), "{folder}");
     scene.service.process.signal(Signal::TERM);
-    scene.service.process.end_within(crate::process::DEADLINE);
+    scene
+        .service
+        .process
+        .end_within(crate::support::process::DEADLINE);
     assert!(!fs::exists(&folder).unwrap(), "{folder}");
 }
 
@@ -194,7 +197,10 @@ fn a_program_that_is_being_opened_when_the_service_ends_is_ended_with_all_that_i
         .process
         .until("the process that it leaves", |_| fs::read_to_string(&left).ok());
     scene.service.process.signal(Signal::TERM);
-    scene.service.process.end_within(crate::process::DEADLINE);
+    scene
+        .service
+        .process
+        .end_within(crate::support::process::DEADLINE);
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     assert!(stat.is_empty() || stat.contains(") Z "), "{stat}");
 }

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::client::Client;
-use crate::service_with_bus::ServiceWithBus;
-use crate::status;
+use crate::support::client::Client;
+use crate::support::service_with_bus::ServiceWithBus;
+use crate::support::status;
 
 /// The interpreter of the scripts: root's own, because one in a home may be anyone's.
 const PYTHON: &str = "/usr/bin/python3";

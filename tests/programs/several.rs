@@ -48,7 +48,7 @@ pub(crate) fn ids(scene: &mut Scene) -> Vec<String> {
 
 #[track_caller]
 pub(crate) fn until_gone(scene: &mut Scene, id: &str) {
-    let end = std::time::Instant::now() + crate::process::DEADLINE;
+    let end = std::time::Instant::now() + crate::support::process::DEADLINE;
     while ids(scene).iter().any(|found| found == id) {
         assert!(std::time::Instant::now() < end, "toolbox `{id}` is still there");
     }

@@ -14,7 +14,7 @@ fn a_toolbox_that_does_not_open_costs_itself_only() {
     }]);
     let kitchen = ready(&mut scene, "kitchen");
     ready(&mut scene, "hall");
-    let end = std::time::Instant::now() + crate::process::DEADLINE;
+    let end = std::time::Instant::now() + crate::support::process::DEADLINE;
     let failed = loop {
         let status = scene.client.ask("ovos.tools.status", &json!({}));
         let failed = status["failed"].to_string();
@@ -116,7 +116,7 @@ fn a_program_that_is_something_else_the_second_time_is_refused() {
         ..company(&["kitchen"])
     }]);
     ready(&mut scene, "good");
-    let end = std::time::Instant::now() + crate::process::DEADLINE;
+    let end = std::time::Instant::now() + crate::support::process::DEADLINE;
     loop {
         let failure = scene.failure("house").unwrap_or_default();
         if failure.contains("it no longer says that it is several toolboxes") {

@@ -115,7 +115,7 @@ fn a_new_list_brings_and_takes_toolboxes_and_disturbs_no_other() {
     assert!(answer(&mut scene, "flood")["result"].is_object());
     ready(&mut scene, "x-last");
     // One of the lists before it may have been taken.
-    let end = std::time::Instant::now() + crate::process::DEADLINE;
+    let end = std::time::Instant::now() + crate::support::process::DEADLINE;
     loop {
         let ids = ids(&mut scene);
         if ids == ["good", "hall", "kitchen", "x-last"] {

@@ -6,10 +6,10 @@ use std::path::Path;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::python::opm_python;
 use crate::scene::{Entry, Scene};
 use crate::several::ready;
-use crate::status;
+use crate::support::python::opm_python;
+use crate::support::status;
 
 /// What a call of a tool is answered.
 fn call(scene: &mut Scene, toolbox_id: &str, tool: &str, args: &Value) -> Value {

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::process::DEADLINE;
 use crate::scene::{Entry, Scene};
 use crate::several::{answer, company, ended, ids, offer, ready, send};
-use crate::status;
+use crate::support::process::DEADLINE;
+use crate::support::status;
 
 /// Whether a process runs or is stopped; a zombie is neither.
 fn lives(pid: &Value) -> bool {

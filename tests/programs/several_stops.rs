@@ -102,7 +102,7 @@ fn a_stop_gets_through_while_plan_start_and_conclude_hang() {
     for phase in ["plan", "start", "conclude"] {
         send(&mut scene, phase, "kitchen", phase, &json!({}));
         let hangs = scene.service.sandbox.path(&format!("company_hangs_{phase}"));
-        let hangs = |_: &mut crate::process::Process| hangs.exists().then_some(());
+        let hangs = |_: &mut crate::support::process::Process| hangs.exists().then_some(());
         scene.service.process.until("a program that hangs", hangs);
         let stopped = scene.client.ask("ovos.tools.stop", &json!({}));
         let toolboxes = stopped["toolboxes"].as_array().unwrap();

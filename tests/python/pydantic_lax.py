@@ -1,4 +1,4 @@
-"""Writes what pydantic's lax mode makes of odd inputs: crates/schema/tests/data/pydantic_lax.json, read by crates/schema/tests/coercion.rs.
+"""Writes what pydantic's lax mode makes of odd inputs: crates/schema/tests/data/pydantic_lax.json, read by crates/schema/tests/schema/coercion.rs.
 
     python -m venv lax && lax/bin/pip install --pre ovos-plugin-manager==3.1.0a1
     lax/bin/python tests/python/pydantic_lax.py > crates/schema/tests/data/pydantic_lax.json

@@ -5,7 +5,7 @@ use std::sync::{RwLock, RwLockWriteGuard};
 
 use serde_json::{Value, json};
 
-use crate::client::Client;
+use crate::support::client::Client;
 
 pub(crate) const CALLERS: usize = 2;
 

@@ -11,38 +11,17 @@
 )]
 
 mod callers;
-#[path = "../support/client.rs"]
-#[allow(dead_code, reason = "each test program uses its part")]
-mod client;
-mod figures;
-#[path = "../support/fixture.rs"]
-mod fixture;
 mod mix;
-#[path = "../support/process.rs"]
+#[path = "../support/lib.rs"]
 #[allow(dead_code, reason = "each test program uses its part")]
-mod process;
-#[path = "../support/python.rs"]
-#[allow(dead_code, reason = "each test program uses its part")]
-mod python;
-#[path = "../support/scene.rs"]
-#[allow(dead_code, reason = "each test program uses its part")]
-mod scene;
-#[path = "../support/service.rs"]
-#[allow(dead_code, reason = "each test program uses its part")]
-mod service;
-#[path = "../support/status.rs"]
-#[allow(dead_code, reason = "each test program uses its part")]
-mod status;
-/// The helpers that `versions` imports.
-#[path = "../support/versions.rs"]
-mod versions;
+mod support;
 
 use std::thread;
 use std::time::{Duration, Instant};
 
 use callers::{CALLERS, Pace, Seen, caller};
-use figures::Figures;
 use mix::Stage;
+use support::figures::Figures;
 
 fn number(variable: &str, usually: u64) -> u64 {
     std::env::var(variable).map_or(usually, |number| number.parse().unwrap())

@@ -9,14 +9,14 @@ use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::callers::Pace;
-use crate::client::Client;
-use crate::figures::{Figures, Held};
-use crate::fixture::FixtureFolder;
-use crate::process::{DEADLINE, Process};
-use crate::scene::{Scene, ready};
-use crate::service::BusKind;
-use crate::status::{pid, toolbox};
-use crate::versions::builds;
+use crate::support::client::Client;
+use crate::support::figures::{Figures, Held};
+use crate::support::fixture::FixtureFolder;
+use crate::support::process::{DEADLINE, Process};
+use crate::support::scene::{Scene, ready};
+use crate::support::service::BusKind;
+use crate::support::status::{pid, toolbox};
+use crate::support::versions::builds;
 
 /// Toolboxes that end when their tool is called.
 const CRASHING: [&str; 4] = ["aborts", "segfaults", "exits", "closes_fds"];

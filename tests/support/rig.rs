@@ -21,7 +21,7 @@ use host::{
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use crate::fixture::{self, FixtureFolder, Recorder, within};
+use super::fixture::{self, FixtureFolder, Recorder, within};
 
 pub struct Rig {
     pub fixtures: FixtureFolder,

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::process::{Process, Sandbox, free_port};
+use super::process::{Process, Sandbox, free_port};
 
 pub(crate) struct ServiceWithBus {
     pub(crate) process: Process,

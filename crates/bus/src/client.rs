@@ -6,39 +6,39 @@
 //! tracks which answers have arrived, `dial` makes one attempt to connect.
 
 mod backoff;
+mod config;
 mod delivery;
 mod dial;
+mod handler;
 mod link;
 #[cfg(test)]
 mod outage_tests;
 mod resend;
+mod shared;
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use parking_lot::Mutex;
+use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tungstenite::Utf8Bytes;
-use url::Url;
 
+pub use self::config::ClientConfig;
 pub use self::dial::DialError;
+pub use self::handler::BusHandler;
+pub use self::shared::{ClientCounters, Connection};
 
 use crate::shown::shown;
 
 use self::backoff::Backoff;
 use self::delivery::{Delivery, Limits, Unproven};
 use self::dial::{Dial, Dialer, Line};
-use crate::own_link::OwnLink;
-
-/// Total size in bytes of the messages that wait to be written; also the bound of the answers that are written and
-/// not yet echoed.
-const ANSWER_BYTES: usize = 64 << 20;
+use self::shared::{ANSWER_BYTES, Outgoing, OutgoingKind, Queues, Shared};
 
 /// How many answers may be written and not yet echoed; beyond it the oldest is given up.
 const UNPROVEN_ANSWERS: usize = 4096;
@@ -48,80 +48,6 @@ const URGENT_ANSWERS: usize = 1024;
 
 /// Interval between warnings while the bus stays away for the same reason.
 const REMINDER: Duration = Duration::from_secs(60);
-
-/// Address of the bus, retry times and memory bounds.
-#[derive(Debug, Clone)]
-pub struct ClientConfig {
-    /// `ws://host:port/route`, or `wss`.
-    pub url: Url,
-    /// Delay before the first reconnect; doubles up to `max_retry`.
-    pub first_retry: Duration,
-    /// Longest delay between two attempts.
-    pub max_retry: Duration,
-    /// Longer frames, in bytes, are dropped on receipt and refused for sending: the bus would close the connection.
-    pub drop_above: usize,
-    /// Longer received frames, in bytes, end the connection; at least `drop_above`.
-    pub message_limit: usize,
-    /// How many messages may wait to be written; at least the number of calls in flight.
-    pub answer_queue: usize,
-    /// A PEM file of certificates to trust in addition to those of the machine.
-    pub extra_ca: Option<PathBuf>,
-    /// The link to the embedded bus, if the bus is in this process.
-    pub own: Option<Arc<OwnLink>>,
-}
-
-impl ClientConfig {
-    /// The defaults for a bus at this address: retries after 200 ms doubling to 500 ms, frames up to 25 MiB, a queue
-    /// of 4096 messages.
-    pub fn new(url: Url) -> Self {
-        Self {
-            url,
-            first_retry: Duration::from_millis(200),
-            max_retry: Duration::from_millis(500),
-            drop_above: 25 << 20,
-            message_limit: 64 << 20,
-            answer_queue: 4096,
-            extra_ca: None,
-            own: None,
-        }
-    }
-}
-
-/// Callbacks of the client. They run on the task that reads or writes the connection and delay everything behind
-/// them: they must not block, and `frame` must be cheap (inspect the type, pass the frame on).
-pub trait BusHandler: Send + Sync + 'static {
-    /// A text frame arrived. The bus relays to all clients, so this includes the frames sent by this client.
-    fn frame(&self, text: Utf8Bytes);
-    /// The connection is established.
-    fn connected(&self);
-    /// The connection is lost. No frame arrives until [`connected`](Self::connected) is called again.
-    fn disconnected(&self, reason: &str);
-    /// Returns a frame to send in place of an answer that cannot be sent: same topic and context, with `reason` as
-    /// the error. None if `answer` is not an answer.
-    fn instead(&self, answer: &str, reason: &str) -> Option<String>;
-}
-
-/// Whether the client is connected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Connection {
-    /// Connected.
-    Up {
-        /// When the handshake ended.
-        since: Instant,
-    },
-    /// Not connected.
-    Away {
-        /// When the connection was lost, or the client started.
-        since: Instant,
-    },
-}
-
-impl Connection {
-    /// Whether the client is connected.
-    pub fn is_up(&self) -> bool {
-        matches!(self, Connection::Up { .. })
-    }
-}
 
 /// Why an answer cannot be sent.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -139,76 +65,12 @@ pub enum AnswerError {
     Closed,
 }
 
-/// Counters since the start of the client.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ClientCounters {
-    /// Connections established.
-    pub connections: u64,
-    /// Progress and events dropped because the queue was full or the bus was away.
-    pub notices_dropped: u64,
-    /// Writes of an answer, or of the error in its place, after a lost connection.
-    pub answers_resent: u64,
-    /// Answers that were never echoed and are not sent again, because of the bounds or because they were written too
-    /// often.
-    pub answers_given_up: u64,
-    /// Received frames dropped because they were too long or not UTF-8.
-    pub frames_dropped: u64,
-}
-
 /// A handle to the client; clones share one connection.
 #[derive(Clone)]
 pub struct BusClient {
     shared: Arc<Shared>,
     queue: mpsc::Sender<Outgoing>,
     urgent: mpsc::Sender<Outgoing>,
-}
-
-/// What waits to be written.
-struct Queues {
-    /// Written first.
-    urgent: mpsc::Receiver<Outgoing>,
-    rest: mpsc::Receiver<Outgoing>,
-}
-
-impl Queues {
-    fn try_next(&mut self) -> Option<Outgoing> {
-        self.urgent.try_recv().or_else(|_| self.rest.try_recv()).ok()
-    }
-}
-
-/// State shared by the handles, the connection loop, the reader and the writer.
-struct Shared {
-    config: ClientConfig,
-    connection: watch::Sender<Connection>,
-    delivery: Mutex<Delivery>,
-    /// Free space for outgoing messages, in KiB.
-    room: Arc<Semaphore>,
-    /// Number of answers accepted and not yet written to the socket.
-    unwritten: AtomicUsize,
-    all_written: Notify,
-    counters: Mutex<ClientCounters>,
-    /// Tells the writer to send a ping.
-    ping: Notify,
-    /// When data was last read from the bus.
-    heard: Mutex<Instant>,
-}
-
-/// A message queued for the writer.
-struct Outgoing {
-    text: Utf8Bytes,
-    kind: OutgoingKind,
-    /// The reserved space, released when this value is dropped; none for an urgent message.
-    _room: Option<OwnedSemaphorePermit>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum OutgoingKind {
-    /// Kept until its echo arrives.
-    Answer,
-    /// The same, and an embedded bus of this process relays it before others.
-    UrgentAnswer,
-    /// Dropped unless it is written on the connection with this number.
-    Notice { connection: u64 },
 }
 
 impl BusClient {
@@ -427,27 +289,6 @@ impl BusClient {
         }
         let kib = size.div_ceil(1 << 10).min(ANSWER_BYTES >> 10);
         Ok((text.into(), kib as u32))
-    }
-}
-
-impl Shared {
-    fn delivery<R>(&self, with: impl FnOnce(&mut Delivery) -> R) -> R {
-        // The mutex is not poisoned by a panic, and no panic leaves the delivery in a state that matters here.
-        with(&mut self.delivery.lock())
-    }
-
-    fn heard(&self) -> MutexGuard<'_, Instant> {
-        self.heard.lock()
-    }
-
-    fn add_unwritten(&self, answers: usize) {
-        self.unwritten.fetch_add(answers, Ordering::AcqRel);
-    }
-
-    fn remove_unwritten(&self, answers: usize) {
-        if answers > 0 && self.unwritten.fetch_sub(answers, Ordering::AcqRel) == answers {
-            self.all_written.notify_waiters();
-        }
     }
 }
 

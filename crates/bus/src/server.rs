@@ -6,6 +6,7 @@
 //! nested so deep that Python services disconnect. `origin` decides who may connect and `seats` who may stay, `gate` what
 //! is relayed, `hub` distributes it to all clients, `peer` serves one client. Start with [`EmbeddedBus`].
 
+mod config;
 pub(super) mod gate;
 mod hub;
 mod peer;
@@ -24,9 +25,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use url::{Host, Url};
 
+pub use self::config::ServerConfig;
 use self::hub::Hub;
 use self::seats::Seats;
-use crate::own_link::OwnLink;
 
 /// How long clients have to finish the closing handshake at the shutdown.
 const CLOSE_WAIT: Duration = Duration::from_secs(1);
@@ -36,60 +37,6 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// The shortest time between two log lines about clients that cannot be taken.
 const REMINDER: Duration = Duration::from_secs(10);
-
-/// Where the bus listens, and its limits.
-#[derive(Debug, Clone)]
-pub struct ServerConfig {
-    /// Address or name to bind; loopback by default.
-    pub host: String,
-    /// TCP port; 0 for any free one.
-    pub port: u16,
-    /// Path of the websocket.
-    pub route: String,
-    /// Largest message in bytes; the bus disconnects a client that sends a longer one.
-    pub max_message: usize,
-    /// How many messages may be queued for one client; the bus disconnects a client that would exceed it.
-    pub client_queue_messages: usize,
-    /// How many bytes may be queued for one client; an empty queue takes a batch of any size.
-    pub client_queue_bytes: usize,
-    /// How many clients may be connected, those included that have not completed their handshake. For one more the bus
-    /// ends another: the oldest that has not completed its handshake, then the oldest that has sent nothing, then the one
-    /// that has been silent for the longest time.
-    pub max_clients: usize,
-    /// How many of them may come from the same address; for loopback addresses there is no such limit.
-    pub max_clients_per_address: usize,
-    /// How long a client may take to send a message.
-    pub frame_wait: Duration,
-    /// How many bytes of unfinished messages the bus keeps for all clients together; beyond that it disconnects the client
-    /// with the longest one.
-    pub unfinished_bytes: usize,
-    /// Names, with or without a port, under which clients may reach the bus, in addition to addresses and `localhost`.
-    pub hosts: Vec<String>,
-    /// Origins of web pages that may use the bus, such as `http://localhost:3000`.
-    pub origins: Vec<String>,
-    /// The client in this process, if there is one.
-    pub own: Option<Arc<OwnLink>>,
-}
-
-impl Default for ServerConfig {
-    fn default() -> Self {
-        Self {
-            host: "127.0.0.1".to_owned(),
-            port: 8181,
-            route: "/core".to_owned(),
-            max_message: 25 << 20,
-            client_queue_messages: 65_536,
-            client_queue_bytes: 64 << 20,
-            max_clients: 256,
-            max_clients_per_address: 64,
-            frame_wait: Duration::from_secs(30),
-            unfinished_bytes: 64 << 20,
-            hosts: Vec::new(),
-            origins: Vec::new(),
-            own: None,
-        }
-    }
-}
 
 /// The address cannot be bound.
 #[derive(Debug, thiserror::Error)]

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::OURS;
 use super::merge::lookup;
+use super::names::OURS;
 use super::paths::Xdg;
 use super::text;
 

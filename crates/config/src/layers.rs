@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::OURS;
 use super::closed::{BrokenFile, Closed};
 use super::error::{ConfigError, Notice, StandsIn};
 use super::last_good::{Found, LastGood};
 use super::merge::{lookup, merge, remove};
+use super::names::OURS;
 use super::origin::{Origin, dotted};
 use super::paths::{Environment, LayerKind, Xdg, locations};
 use super::text;

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use super::SERVICE_NAME;
 use super::error::ConfigError;
 use super::merge::lookup;
+use super::names::SERVICE_NAME;
 use super::origin::{Origin, Setting, dotted};
 use super::paths::{Environment, base_folder};
 use super::reader::Reader;

@@ -7,6 +7,7 @@
 mod fields;
 mod hidden;
 mod other_hosts;
+mod transport;
 mod variables;
 
 use std::collections::BTreeMap;
@@ -17,9 +18,9 @@ use ovos_toolbox_wire::{Effect, is_toolbox_id};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::OURS;
 use super::error::{ConfigError, ConfigErrors, Notice};
 use super::layers::Stack;
+use super::names::OURS;
 use super::origin::{Setting, dotted};
 use super::paths::{Environment, Xdg};
 use super::reader::Reader;
@@ -31,6 +32,7 @@ use section::fields::optional_path;
 use section::{ProgramConfig, ToolboxConfig};
 
 pub use hidden::opaque_segments;
+pub use transport::MountTransport;
 
 /// The toolbox of `ovos-tool-adapters`. Its section is a mount if it names a server.
 pub const ADAPTER: &str = "ovos-mcp-toolbox";
@@ -102,16 +104,6 @@ pub struct MountConfig {
     /// key.
     #[serde(default, skip_serializing)]
     pub filled_in: Vec<String>,
-}
-
-/// How a mounted server is reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MountTransport {
-    /// The server is a process, which reads and writes lines.
-    Stdio,
-    /// The server has a URL.
-    Http,
 }
 
 /// The shape of a mount's results.

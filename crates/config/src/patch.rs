@@ -3,8 +3,9 @@
 
 use serde_json::{Map, Value};
 
+use super::config::Config;
 use super::logging::{self, LogLevel};
-use super::{Config, OURS};
+use super::names::OURS;
 
 /// The accepted content of all patches so far. A later patch replaces whole top-level keys of earlier ones, as in
 /// OVOS.

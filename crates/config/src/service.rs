@@ -8,11 +8,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::address::BusConfig;
+use super::embedded_bus::EmbeddedBus;
 use super::error::ConfigError;
+use super::names::OURS;
+use super::overrides::Overrides;
 use super::paths::{Environment, Xdg, installed_plugins};
 use super::policy::{Rule, rules};
 use super::reader::Reader;
-use super::{OURS, Overrides};
 use section::fields::{Millis, Whole, host, path, paths, texts, word};
 
 /// Keys that are accepted and have no effect any more. They concerned toolboxes inside the service, and every toolbox runs
@@ -136,18 +138,6 @@ impl Default for CallLimits {
             safe_limit: Duration::from_secs(120),
         }
     }
-}
-
-/// Whether the service runs a messagebus itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EmbeddedBus {
-    /// Never; the service is only a client.
-    Never,
-    /// If the configured address is local and nothing listens on it.
-    Auto,
-    /// Always; a port in use is an error.
-    Always,
 }
 
 /// What happens to running motion when the bus stays away.

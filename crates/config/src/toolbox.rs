@@ -9,10 +9,10 @@ use ovos_toolbox_wire::is_toolbox_id;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use super::OURS;
 use super::confinement;
 use super::error::{ConfigError, ConfigErrors};
 use super::layers::Stack;
+use super::names::OURS;
 use super::origin::{Setting, dotted};
 use super::paths::Xdg;
 use super::pattern::{matches, names_tool};

@@ -5,6 +5,7 @@
 
 mod everyday;
 mod index;
+mod requests;
 mod words;
 
 use std::sync::Arc;

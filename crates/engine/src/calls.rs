@@ -6,13 +6,12 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ovos_toolbox_wire::Effect;
 use parking_lot::Mutex;
 
-use super::Engine;
-use super::call::{CallControl, Cause, Phase, Refusal};
+use super::call::{CallControl, Cause, Refusal};
 
 /// The number of ended call ids that are kept, so that a late cancel is answered with "already ended".
 const REMEMBERED: usize = 4096;
@@ -207,79 +206,5 @@ impl Drop for Entered<'_> {
             table.ended.pop_front();
         }
         table.ended.push_back(std::mem::take(&mut self.call_id));
-    }
-}
-
-impl Engine {
-    /// What the engine knows of a call id.
-    #[must_use]
-    pub fn find(&self, call_id: &str) -> Known {
-        self.calls.find(call_id)
-    }
-
-    /// Every call under way, oldest first.
-    #[must_use]
-    pub fn calls(&self) -> Vec<Arc<CallControl>> {
-        self.calls.in_flight()
-    }
-
-    /// The number of calls under way.
-    #[must_use]
-    pub fn calls_in_flight(&self) -> usize {
-        self.calls.len()
-    }
-
-    /// As [`Self::user_stop_at`], for a user who says "stop" now.
-    pub fn user_stop(&self, session_id: Option<&str>) -> usize {
-        self.user_stop_at(session_id, tokio::time::Instant::now().into_std())
-    }
-
-    /// Ends the calls that were received by the moment at which the user said "stop", including those that have not
-    /// entered the table yet: the calls of the given session, or all calls when it is `None`. Safe actions go on.
-    /// Returns the number of those calls that were under way.
-    pub fn user_stop_at(&self, session_id: Option<&str>, at: Instant) -> usize {
-        self.end_marked(Mark {
-            at,
-            cause: Cause::UserStop,
-            session_id: session_id.map(str::to_owned),
-            motion: false,
-        })
-    }
-
-    /// Ends the calls of effect `motion`, because the bus has been away for `limit`. Returns their number.
-    pub fn bus_lost(&self, limit: Duration) -> usize {
-        self.end_marked(Mark {
-            at: tokio::time::Instant::now().into_std(),
-            cause: Cause::BusLost { limit },
-            session_id: None,
-            motion: true,
-        })
-    }
-
-    /// Ends every call and refuses new ones, because the service is shutting down.
-    pub fn shut_down(&self) {
-        self.calls.close();
-        self.end_all(&Cause::Shutdown, |_| true);
-    }
-
-    /// Ends the calls that a mark concerns: those under way, and those that enter the table later.
-    fn end_marked(&self, mark: Mark) -> usize {
-        // The mark comes first: a call that enters after it is refused, and one that entered before it is found below.
-        self.calls.mark(mark.clone());
-        self.end_all(&mark.cause, |call| mark.concerns(call))
-    }
-
-    /// Ends calls, waiting ones first. Otherwise a running call that ends would release its subsystems to a waiting
-    /// call that is about to be ended, and the waiting call would move the machine for a moment. Returns the number of
-    /// ended calls.
-    pub(crate) fn end_all(&self, cause: &Cause, concerned: impl Fn(&CallControl) -> bool) -> usize {
-        let mut calls = self.calls.in_flight();
-        calls.retain(|call| concerned(call));
-        let (running, waiting): (Vec<_>, Vec<_>) =
-            calls.iter().partition(|call| call.phase() == Phase::Running);
-        for call in waiting.into_iter().chain(running) {
-            call.end(cause.clone());
-        }
-        calls.len()
     }
 }

@@ -10,9 +10,9 @@ use ovos_toolbox_wire::{Action, CallIdentity, Conclusion, Effect, Failure, Failu
 use parking_lot::Mutex;
 use tokio::time::timeout;
 
-use super::Engine;
 use super::call::{CallControl, CallEnd, CallRequest, Cause, Phase, Refusal, Verdict};
 use super::calls::Entered;
+use super::engine::Engine;
 use super::fact::Fact;
 use super::known_toolbox::Lease;
 use super::plan::{Defaults, Plan};

@@ -11,10 +11,10 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
 
-use super::Limits;
 use super::call::{CallControl, Cause, Refusal};
 use super::fact::Fact;
 use super::latch::Latch;
+use super::limits::Limits;
 use super::plan::StepTools;
 use super::reserve::{Request, Reservations, Ticket};
 use super::subsystem::{ALL, Claim};

@@ -20,10 +20,10 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::Limits;
 use super::call::{CallControl, Cause};
 use super::fact::Fact;
 use super::latch::Latch;
+use super::limits::Limits;
 use super::plan::{Plan, PlannedAction};
 use super::report::{Interruption, abandon, call_outcome, cancelled, interruption, line, settle, skipped};
 use super::subsystem::{ALL, Claim};

@@ -9,11 +9,12 @@ use futures_util::future::{BoxFuture, join_all};
 use tokio::time::timeout;
 
 use super::call::Cause;
+use super::engine::Engine;
 use super::known_toolbox::KnownToolbox;
 use super::latch::{LiftError, StopRecord};
+use super::limits::Limits;
 use super::subsystem::ALL;
 use super::toolbox::{Halt, Unanswered};
-use super::{Engine, Limits};
 
 /// Which toolboxes to stop.
 #[derive(Clone, Debug, PartialEq, Eq)]

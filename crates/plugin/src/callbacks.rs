@@ -11,7 +11,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use ovos_toolbox_abi::{self as abi, Bytes, Status, Str};
-use program::unasked::MAX_SMALL_BYTES;
+use program::message_limits::MAX_SMALL_BYTES;
 
 use crate::bytes::{Owned, Unreadable, borrow};
 use crate::plugin::Plugin;
@@ -71,7 +71,7 @@ unsafe extern "C" fn log(ctx: *mut c_void, level: u32, target: Str, message: Str
     with_plugin(ctx, (), |plugin| {
         // SAFETY: both are readable until this callback returns (toolbox.h, tb_str).
         let (target, message) = unsafe { (small(target), small(message)) };
-        plugin.link.unasked().log(level, target.unwrap_or(""), message);
+        plugin.link.limits().log(level, target.unwrap_or(""), message);
     });
 }
 

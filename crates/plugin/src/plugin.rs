@@ -177,7 +177,7 @@ impl Plugin {
 
     pub(crate) fn progress(&self, run: u64, json: Result<&str, Unreadable>) {
         let steps = self.runs.progress(run);
-        let progress = self.link.unasked().progress(steps.is_some(), json);
+        let progress = self.link.limits().progress(steps.is_some(), json);
         if let (Some(steps), Some(progress)) = (steps, progress) {
             steps.send(&progress);
         }
@@ -203,7 +203,7 @@ impl Plugin {
             text => json::read(text).ok(),
         });
         let (Some(topic), Some(data)) = (topic, data.filter(Value::is_object)) else {
-            self.link.unasked().complain(
+            self.link.limits().complain(
                 "refused a request: its topic is not in the manifest's `requests`, or its data is not a JSON object",
             );
             return refused();

@@ -7,13 +7,13 @@ use std::thread;
 use std::time::Duration;
 
 use ovos_toolbox_wire::{Failure, FailureKind, Manifest};
-use program::{Greeted, Link, Sockets, Toolbox, json, kill_self};
+use program::{GreetedProcess, Link, Sockets, Toolbox, json, kill_self};
 use protocol::{Hello, Opening, PROTOCOL};
 use signals::Ending;
 
 use crate::load::Library;
 use crate::log;
-use crate::toolbox::Opened;
+use crate::toolbox::OpenPlugin;
 
 /// The process of a `safe_stop` ends itself after this time: the service that would end it may be gone, and the device
 /// must become free.
@@ -26,7 +26,7 @@ const SAFE_STOP_ENDS: Duration = Duration::from_secs(6);
 /// The process cannot begin.
 pub fn serve(file: &Path, sockets: Sockets, confined: Result<Vec<PathBuf>, String>) -> std::io::Result<()> {
     // Sent before any other notice and before anything can fail (see `Notice::Hello`).
-    let greeted = Greeted::new(sockets, hello())?;
+    let greeted = GreetedProcess::new(sockets, hello())?;
     log::install(greeted.notices().clone());
     for path in confined.iter().flatten() {
         tracing::warn!(
@@ -52,12 +52,12 @@ pub fn serve(file: &Path, sockets: Sockets, confined: Result<Vec<PathBuf>, Strin
     })
 }
 
-fn load(file: PathBuf, opening: Opening, link: Link) -> Result<Opened, Failure> {
+fn load(file: PathBuf, opening: Opening, link: Link) -> Result<OpenPlugin, Failure> {
     let broken = |text: String| Failure::new(FailureKind::ToolboxError, text);
     let library = Library::load(&file, &file).map_err(|error| broken(error.to_string()))?;
     let manifest = json::read::<Manifest>(library.manifest().text());
     let manifest = manifest.map_err(|error| broken(format!("the manifest cannot be read: {error}")))?;
-    Ok(Opened::new(library, manifest, file, opening, link))
+    Ok(OpenPlugin::new(library, manifest, file, opening, link))
 }
 
 fn hello() -> Hello {

@@ -1,4 +1,4 @@
-//! A plugin as the toolbox of a program. Read [`Opened`].
+//! A plugin as the toolbox of a program. Read [`OpenPlugin`].
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -17,7 +17,7 @@ use crate::table::Instance;
 use crate::watchdog::Calling;
 
 /// A plugin that was loaded, and that its host thread opens and closes.
-pub(crate) struct Opened {
+pub(crate) struct OpenPlugin {
     plugin: Arc<Plugin>,
     library: Arc<Library>,
     file: PathBuf,
@@ -31,7 +31,7 @@ struct End {
     told: Option<Box<dyn FnOnce(bool) + Send>>,
 }
 
-impl Opened {
+impl OpenPlugin {
     pub(crate) fn new(
         library: Library,
         manifest: Manifest,
@@ -58,7 +58,7 @@ impl Opened {
     }
 }
 
-impl Toolbox for Opened {
+impl Toolbox for OpenPlugin {
     fn begin(&self, opened: Reply<Functions>) {
         let end = self.end.clone();
         let ended = Box::new(move || {

@@ -1,4 +1,4 @@
-//! The beginning of a toolbox's process: its first notice, and the threads of its lanes. Read [`Greeted`].
+//! The beginning of a toolbox's process: its first notice, and the threads of its lanes. Read [`GreetedProcess`].
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -27,11 +27,11 @@ pub fn hello(version: &str, manifest: &Manifest) -> Hello {
 
 /// A process that has said hello.
 #[derive(Debug)]
-pub struct Greeted {
+pub struct GreetedProcess {
     notices: Arc<Notices>,
 }
 
-impl Greeted {
+impl GreetedProcess {
     /// Says hello, before anything else.
     ///
     /// # Errors
@@ -59,7 +59,7 @@ impl Greeted {
     pub fn serve(
         self,
         open: impl FnOnce(Opening, Link) -> Result<Arc<dyn Toolbox>, Failure> + Send + 'static,
-    ) -> std::io::Result<Serving> {
+    ) -> std::io::Result<ProcessHandle> {
         let process = Arc::new(Process::new(self.notices, Box::new(open)));
         for (name, serve) in [
             ("control", serve_control as fn(&Process)),
@@ -73,15 +73,15 @@ impl Greeted {
                 }
             })?;
         }
-        Ok(Serving(process))
+        Ok(ProcessHandle(process))
     }
 }
 
 /// A process whose lanes are served.
 #[derive(Clone, Debug)]
-pub struct Serving(Arc<Process>);
+pub struct ProcessHandle(Arc<Process>);
 
-impl Serving {
+impl ProcessHandle {
     /// Brings everything to rest and ends the process, as when the service is gone. Returns at once.
     pub fn leave(&self) {
         self.0.leave();

@@ -4,7 +4,7 @@
 //! a thread each, puts starts, cancels and stops in order, and brings everything to rest when the service is gone. The service's
 //! own `toolbox-host`, the mounts and programs of other authors use it. Read [`Toolbox`], then [`run`].
 //!
-//! What both ends of a lane need is here, too, for the service to use: [`frame`], [`lane`], [`data_lane`], [`json`], [`unasked`].
+//! What both ends of a lane need is here, too, for the service to use: [`frame`], [`lane`], [`data_lane`], [`json`], [`message_limits`].
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
@@ -16,6 +16,7 @@ mod greeting;
 pub mod json;
 pub mod lane;
 mod link;
+pub mod message_limits;
 mod notices;
 pub mod payload;
 mod process;
@@ -27,11 +28,11 @@ mod server_tests;
 mod sockets;
 mod start;
 mod toolbox;
-pub mod unasked;
 
 pub use counts::Counters;
-pub use greeting::{Greeted, Serving, hello};
+pub use greeting::{GreetedProcess, ProcessHandle, hello};
 pub use link::Link;
+pub use message_limits::level;
 pub use notices::{Later, Notices};
 pub use ovos_toolbox_wire as wire;
 pub use protocol;
@@ -40,4 +41,3 @@ pub use server::moves;
 pub use sockets::{CONTROL, DATA, Sockets, input, kill_self, stand_alone};
 pub use start::run;
 pub use toolbox::{Halt, Refusal, Reply, Toolbox};
-pub use unasked::level;

@@ -12,8 +12,8 @@ use protocol::{Counts, Notice, Raw, RunEnd};
 use serde_json::Value;
 
 use crate::counts::Counters;
+use crate::message_limits::{Line, MessageLimits};
 use crate::notices::Notices;
-use crate::unasked::{Line, Unasked};
 
 /// Sends the notices of a toolbox. Every method is called from any thread and returns at once; the rates of the protocol hold.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub struct Link(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     notices: Arc<Notices>,
-    unasked: Unasked,
+    limits: MessageLimits,
     /// The runs under way, each with whether it moves something.
     live: Mutex<HashMap<u64, bool>>,
     moving: AtomicUsize,
@@ -40,7 +40,7 @@ impl Link {
         let write = move |line: Line<'_>| to.log(line.level, line.target, &line.message);
         Self(Arc::new(Inner {
             notices,
-            unasked: Unasked::new(Arc::default(), Box::new(write)),
+            limits: MessageLimits::new(Arc::default(), Box::new(write)),
             live: Mutex::default(),
             moving: AtomicUsize::new(0),
             stop_epoch: AtomicU64::new(0),
@@ -50,7 +50,7 @@ impl Link {
 
     /// Reports an event.
     pub fn event(&self, event: &Event) {
-        if self.unasked().allows(event) {
+        if self.limits().allows(event) {
             self.tell_counts();
             self.0.notices.data(&Notice::Event(Raw::of(event)));
         }
@@ -58,7 +58,7 @@ impl Link {
 
     /// Reports the event that a text should be.
     pub fn event_text<E: Display>(&self, json: Result<&str, E>) {
-        if let Some(event) = self.unasked().event(json) {
+        if let Some(event) = self.limits().event(json) {
             self.tell_counts();
             self.0.notices.data(&Notice::Event(Raw::of(&event)));
         }
@@ -66,7 +66,7 @@ impl Link {
 
     /// Writes a line to the log; it may be lost. `level` is one of [`level`](crate::level).
     pub fn log(&self, level: u32, target: &str, message: &str) {
-        self.unasked().log(level, target, Ok::<_, String>(message));
+        self.limits().log(level, target, Ok::<_, String>(message));
     }
 
     /// Asks a question on the bus. Its answer comes through [`Toolbox::respond`](crate::Toolbox::respond).
@@ -82,13 +82,13 @@ impl Link {
     /// The numbers of messages that were dropped.
     #[must_use]
     pub fn counters(&self) -> &Arc<Counters> {
-        self.unasked().counters()
+        self.limits().counters()
     }
 
     /// The checks of what the toolbox sends by itself.
     #[must_use]
-    pub fn unasked(&self) -> &Unasked {
-        &self.0.unasked
+    pub fn limits(&self) -> &MessageLimits {
+        &self.0.limits
     }
 
     pub(crate) fn notices(&self) -> &Arc<Notices> {

@@ -9,10 +9,10 @@ use parking_lot::{Condvar, Mutex};
 use protocol::{Notice, Order};
 
 use crate::link::Link;
+use crate::message_limits::level;
 use crate::notices::Notices;
 use crate::server::{Open, Server};
 use crate::sockets::kill_self;
-use crate::unasked::level;
 use crate::{data_lane, frame};
 
 /// How long the process waits for the service to receive its last notices.
@@ -25,12 +25,12 @@ pub(crate) struct Process {
     pub(crate) silence_ms: AtomicU64,
     close_ms: AtomicU64,
     pub(crate) leaving: AtomicBool,
-    closed: Arc<Closed>,
+    closed: Arc<CloseState>,
 }
 
 /// Whether the toolbox has been closed, and then whether in time.
 #[derive(Default)]
-struct Closed {
+struct CloseState {
     in_time: Mutex<Option<bool>>,
     told: Condvar,
 }

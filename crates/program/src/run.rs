@@ -97,7 +97,7 @@ pub struct Steps {
 impl Steps {
     /// Reports progress; it may be lost.
     pub fn report(&self, progress: &Progress) {
-        if self.link.unasked().allows_progress() {
+        if self.link.limits().allows_progress() {
             self.send(progress);
         }
     }

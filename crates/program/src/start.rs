@@ -8,7 +8,7 @@ use ovos_toolbox_wire::{Failure, Manifest};
 use protocol::Opening;
 use signals::Ending;
 
-use crate::greeting::{Greeted, hello};
+use crate::greeting::{GreetedProcess, hello};
 use crate::link::Link;
 
 use crate::sockets::Sockets;
@@ -47,7 +47,7 @@ fn serve<T: Toolbox>(
     let sockets = Sockets::take().map_err(|error| {
         format!("descriptors 3 and 4 are no sockets ({error}): ovos-tools starts this program, for `service.programs`")
     })?;
-    let begun = Greeted::new(sockets, hello(&manifest.version, manifest));
+    let begun = GreetedProcess::new(sockets, hello(&manifest.version, manifest));
     let begun = begun.and_then(|greeted| {
         greeted.serve(move |opening, link| {
             open(opening, link).map(|toolbox| Arc::new(toolbox) as Arc<dyn Toolbox>)

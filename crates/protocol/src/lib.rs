@@ -12,6 +12,7 @@ mod answer;
 mod notice;
 mod order;
 mod raw;
+mod unknown;
 
 pub use address::{address, write};
 pub use answer::Answer;
@@ -37,8 +38,3 @@ pub const MAX_DATA: usize = 64 << 20;
 
 /// Largest order or notice on the control lane, in bytes of its JSON: a list of subsystems, or a failure.
 pub const MAX_CONTROL: usize = 1 << 20;
-
-/// Skips the body of an order or a notice that this version does not know.
-fn pass_over<'de, D: serde::Deserializer<'de>>(body: D) -> Result<(), D::Error> {
-    serde::Deserialize::deserialize(body).map(|serde::de::IgnoredAny| ())
-}

@@ -211,7 +211,7 @@ pub enum Notice {
         seq: u64,
     },
     /// A notice of a newer program, which is passed over.
-    #[serde(other, deserialize_with = "crate::pass_over")]
+    #[serde(other, deserialize_with = "crate::unknown::pass_over")]
     #[schemars(skip)]
     Unknown,
 }

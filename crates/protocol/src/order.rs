@@ -148,7 +148,7 @@ pub enum Order {
         seq: u64,
     },
     /// An order of a newer service, which is passed over.
-    #[serde(other, deserialize_with = "crate::pass_over")]
+    #[serde(other, deserialize_with = "crate::unknown::pass_over")]
     #[schemars(skip)]
     Unknown,
 }

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use super::compile::resolve;
 use super::problem::SchemaError;
+use super::shorten::shorten;
 
 /// The largest depth of nested schemas, references included: each level uses stack when a schema is compiled.
 const MAX_NESTED: usize = 200;
@@ -190,4 +191,33 @@ fn children<'s>(
         }
     }
     found
+}
+
+/// Checks a schema that is only shown and not used for validation: it has to describe an object, and its recursion has
+/// to end.
+///
+/// # Errors
+///
+/// [`SchemaError`] otherwise.
+pub fn check_shown(schema: &Value) -> Result<(), SchemaError> {
+    if !schema.is_object() {
+        return Err(SchemaError::NotAnObject {
+            found: shorten(schema),
+        });
+    }
+    if let Some(kind) = schema.get("type").filter(|_| !allows_objects(schema)) {
+        return Err(SchemaError::NotForArguments { found: shorten(kind) });
+    }
+    check(schema)
+}
+
+/// Whether the root of a schema allows objects: its type is `object`, or is not stated (`$ref`, `allOf`).
+#[must_use]
+pub fn allows_objects(schema: &Value) -> bool {
+    match schema.get("type") {
+        Some(Value::String(name)) => name == "object",
+        Some(Value::Array(names)) => names.iter().any(|name| name == "object"),
+        // The meta-schema refuses an invalid `type`, with a better text.
+        _ => true,
+    }
 }

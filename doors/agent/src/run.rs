@@ -7,6 +7,7 @@ mod turn;
 use std::sync::atomic::Ordering;
 use std::time::SystemTime;
 
+use client::payload::AgentEndCall;
 use door::{StopTool, stop};
 use ovos_toolbox_wire::Object;
 use serde_json::{Value, json};
@@ -125,7 +126,7 @@ impl<'a> Run<'a> {
             left: &left,
         });
         let ended = Ended {
-            text: after::told(&end, &agent_end),
+            text: told(&end, &agent_end),
             exit_code: end.exit_code(),
             end,
             used: self.used_object(),
@@ -291,4 +292,14 @@ impl<'a> Run<'a> {
 fn now() -> f64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0.0, |since| since.as_secs_f64())
+}
+
+/// Describes why the run ended, and what was done after that.
+fn told(end: &End, after: &[AgentEndCall]) -> String {
+    let mut text = end.text();
+    for call in after {
+        let became = if call.ok { "done" } else { &call.text };
+        text.push_str(&format!("; afterwards {}: {became}", call.name));
+    }
+    text
 }

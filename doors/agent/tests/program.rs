@@ -1,4 +1,4 @@
-//! What the program says without a bus. What it does with one is tested in `tests/agent` of the service.
+//! What the program says without a bus. What it does with one is tested in `tests/doors/agent` of the service.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

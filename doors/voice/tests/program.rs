@@ -1,4 +1,4 @@
-//! What the program says without a bus. What it does with one is tested in `tests/voice` of the service.
+//! What the program says without a bus. What it does with one is tested in `tests/doors/voice` of the service.
 
 use std::process::Command;
 

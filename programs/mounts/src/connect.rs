@@ -1,11 +1,11 @@
 //! Connects to the server of a mount. Read [`connect`].
 
+mod chain;
 mod https;
 mod late_probe;
 mod lost_session;
 
 use std::collections::HashMap;
-use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -18,10 +18,11 @@ use rmcp::service::{
 };
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
-use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::{Peer, RoleClient};
 use serde_json::{Value, json};
 
+use self::chain::chain;
 use self::late_probe::IgnoresLateProbe;
 use self::lost_session::NoticesLostSession;
 use crate::checked::Checked;
@@ -240,22 +241,4 @@ pub(crate) fn failed(error: &ServiceError) -> String {
         ServiceError::TransportSend(error) => chain(&*error.error),
         error => chain(error),
     }
-}
-
-/// Describes an error with its causes, each of them once.
-pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
-    // This error has a cause that it does not report.
-    if let Some(StreamableHttpError::<reqwest::Error>::Client(error)) = error.downcast_ref() {
-        return chain(error);
-    }
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let said = cause.to_string();
-        if !text.contains(&said) {
-            text = format!("{text}: {said}");
-        }
-        next = cause.source();
-    }
-    text
 }

@@ -3,8 +3,9 @@
 #[cfg(test)]
 mod end_tests;
 mod session;
+mod shared;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use config::MountConfig;
@@ -13,38 +14,23 @@ use program::{Steps, level};
 use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, ServerResult};
 use rmcp::service::{PeerRequestOptions, ServiceError};
 use rmcp::{Peer, RoleClient};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use self::session::serve;
+use self::shared::{FIRST_RETRY, LAST_RETRY, Shared, State, WHY};
 use crate::checked::Checked;
 use crate::connect::{Era, connect, failed};
-use crate::peer::Heard;
 use crate::result::Answered;
 use crate::secrets::{Secrets, cut};
 use crate::tools::Tools;
 use crate::voice::{Backend, Voice};
 
-/// The delay before the next attempt to connect; it doubles up to `LAST_RETRY`.
-pub(crate) const FIRST_RETRY: Duration = Duration::from_millis(500);
-pub(crate) const LAST_RETRY: Duration = Duration::from_secs(60);
-
 /// A server that worked for this long and ends is reconnected at once.
 const STEADY: Duration = Duration::from_secs(30);
-
-/// How long a failed call waits for the reason why the server is gone.
-pub(crate) const WHY: Duration = Duration::from_secs(1);
-
-/// The state of a server.
-#[derive(Clone)]
-pub(crate) enum State {
-    Starting,
-    Ready(Peer<RoleClient>),
-    Down(String),
-}
 
 /// A call of a tool.
 pub(crate) struct Call {
@@ -68,24 +54,6 @@ pub(crate) struct Mount {
     shared: Arc<Shared>,
     state: watch::Receiver<State>,
     task: JoinHandle<()>,
-}
-
-/// The state that the tasks and the calls of a mount share.
-pub(crate) struct Shared {
-    id: String,
-    pub(crate) config: MountConfig,
-    token: Option<String>,
-    secrets: Arc<Secrets>,
-    voice: Voice,
-    pub(crate) heard: Arc<Heard>,
-    tools: Mutex<Arc<Tools>>,
-    /// The number of calls that the server has now.
-    calls: watch::Sender<usize>,
-    /// Notified when a call could not reach the server.
-    pub(crate) missed: Notify,
-    /// Notified when a call was given up before the server had answered it.
-    pub(crate) unanswered: Notify,
-    pub(crate) end: CancellationToken,
 }
 
 impl Mount {
@@ -282,51 +250,6 @@ impl UnderWay {
 impl Drop for UnderWay {
     fn drop(&mut self) {
         self.0.calls.send_modify(|calls| *calls -= 1);
-    }
-}
-
-impl Shared {
-    /// Returns when the server has had no call for this long, added up over the pauses between calls. A server may answer nothing
-    /// else during a call and still be alive.
-    pub(crate) async fn idle_for(&self, time: Duration) {
-        let (mut calls, mut left) = (self.calls.subscribe(), time);
-        loop {
-            // The sender lives as long as `self`.
-            _ = calls.wait_for(|calls| *calls == 0).await;
-            let pause = Instant::now();
-            if timeout(left, calls.changed()).await.is_err() {
-                return;
-            }
-            left = left.saturating_sub(pause.elapsed());
-        }
-    }
-
-    fn tools(&self) -> Arc<Tools> {
-        // Only whole values are stored, so a panic leaves nothing half done.
-        self.tools.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Publishes the tools that the server lists.
-    pub(crate) fn publish(&self, listed: &[Value], version: &str) {
-        let tools = Tools::read(listed, &self.config).hiding(&self.secrets);
-        let mut told = format!("{} tools, MCP {version}", tools.definitions.len());
-        for problem in &tools.problems {
-            told = format!("{told}; {problem}");
-        }
-        let told = cut(&told);
-        let old = self.tools();
-        if old.problems != tools.problems {
-            for problem in &tools.problems {
-                self.voice.log(level::WARN, "mounts", problem);
-            }
-        }
-        let changed = old.definitions != tools.definitions;
-        let tools = Arc::new(tools);
-        *self.tools.lock().unwrap_or_else(PoisonError::into_inner) = tools;
-        if changed {
-            self.voice.tools_changed();
-        }
-        self.voice.backend(Backend::Ready, &told);
     }
 }
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use ovos_toolbox_wire::Manifest;
-use program::{Greeted, Sockets, Toolbox, hello};
+use program::{GreetedProcess, Sockets, Toolbox, hello};
 use signals::Ending;
 
 use crate::complaint::{EXIT_MACHINE, complain};
@@ -27,7 +27,7 @@ fn serve_alone(id: &str) -> Result<(), String> {
         format!("descriptors 3 and 4 are no sockets ({error}): ovos-tools starts this program, for what stands in service.mounts")
     })?;
     let manifest = manifest(id);
-    let greeted = Greeted::new(sockets, hello(&manifest.version, &manifest))
+    let greeted = GreetedProcess::new(sockets, hello(&manifest.version, &manifest))
         .map_err(|error| format!("the service is gone: {error}"))?;
     // Everything of a mount runs on this thread, because the kernel ends the servers when the thread that started them ends.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -1,6 +1,6 @@
 /* The tools that the conformance suite of the Model Context Protocol calls by name. SPDX-License-Identifier: Apache-2.0
  *
- * Without the tools that ask the user or write a log: what the suite calls there is in tests/mcp/baseline.yml. */
+ * Without the tools that ask the user or write a log: what the suite calls there is in tests/doors/mcp/baseline.yml. */
 #include "toolbox.h"
 #include "toolbox_json.h"
 

@@ -104,7 +104,7 @@ impl Fleet {
     pub(crate) fn for_models(&self, entry: &Entry) -> Object {
         let vehicles: Vec<&str> = self.vehicles.iter().map(|vehicle| vehicle.id.as_str()).collect();
         let limits = &self.config.flight_limits;
-        tools::for_models(entry, &vehicles, limits)
+        tools::shown::for_models(entry, &vehicles, limits)
     }
 
     /// A fleet of one vehicle on the given channel, on tokio's clock alone: for tests that pause the clock and

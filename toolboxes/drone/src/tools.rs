@@ -11,7 +11,7 @@ mod motion;
 mod navigation;
 mod perception;
 mod policy;
-mod shown;
+pub(crate) mod shown;
 mod telemetry;
 
 use std::sync::OnceLock;
@@ -26,7 +26,6 @@ use crate::vehicle::Call;
 pub(crate) use arguments::VEHICLE;
 use arguments::{NoArgs, parsed};
 pub(crate) use lifecycle::disarm_standing;
-pub(crate) use shown::for_models;
 
 /// A call that the guards have allowed.
 pub(crate) struct Job {

@@ -1,4 +1,4 @@
-//! schemas/toolboxes/gstreamer.json is what the toolbox lists. Here and not in tests/schemas.rs of the service, which runs
+//! schemas/toolboxes/gstreamer.json is what the toolbox lists. Here and not in tests/contract/schemas.rs of the service, which runs
 //! on machines without GStreamer, too.
 
 #![allow(

@@ -16,7 +16,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::ToolError;
 use crate::gate::Gate;
-use crate::run::lock;
+use crate::lock::lock;
 
 /// The service, as a toolbox sees it. Clones refer to the same host; after `close` every method does nothing.
 ///

@@ -19,10 +19,13 @@ mod context;
 mod error;
 mod essential;
 mod gate;
+mod halt;
 mod host;
 mod instance;
 #[cfg(feature = "bigint")]
 mod integer;
+mod job;
+mod lock;
 mod log;
 mod run;
 mod schema;
@@ -35,12 +38,13 @@ mod units;
 pub use context::Context;
 pub use error::ToolError;
 pub use essential::Essential;
+pub use halt::Halt;
 pub use host::Host;
 #[cfg(feature = "bigint")]
 pub use integer::Integer;
 pub use schema::{argument_schema, output_schema};
 pub use tool::{ActionHandler, Tool};
-pub use toolbox::{Halt, NoConfig, Options, Toolbox};
+pub use toolbox::{NoConfig, Options, Toolbox};
 pub use units::{UnitError, Units, optional_unit};
 
 pub use ovos_toolbox_abi as abi;

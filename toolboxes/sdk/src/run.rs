@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -15,7 +15,8 @@ use ovos_toolbox_wire::{Content, Effect, FailureKind, Progress};
 use tokio_util::sync::CancellationToken;
 
 use crate::gate::Gate;
-use crate::tool::Job;
+use crate::job::Job;
+use crate::lock::lock;
 use crate::{Halt, ToolError};
 
 /// The live runs, by run id.
@@ -196,9 +197,4 @@ async fn end_of(mut job: Job, run: Arc<Run>, grace: Duration) -> Result<String, 
             .map_err(|error| ToolError::with_status(status::CANCELLED, error.kind(), error.message()));
     }
     Err(ToolError::cancelled())
-}
-
-/// Locks and ignores poisoning: every statement under these locks leaves the data valid.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

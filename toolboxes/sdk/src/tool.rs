@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
 use ovos_toolbox_wire::{Action, Audience, Effect, Object, Plan, Report, ToolDefinition};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -16,11 +15,10 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::job::Job;
 use crate::schema::{argument_schema, close, output_schema};
 use crate::{Context, ToolError};
 
-/// The result of a handler, as JSON text.
-pub(crate) type Job = BoxFuture<'static, Result<String, ToolError>>;
 type StartFn<T> = Arc<dyn Fn(Context<T>, &str) -> Result<Job, ToolError> + Send + Sync>;
 type PlanFn<T> = Arc<dyn Fn(&T, &str) -> Result<Vec<Action>, ToolError> + Send + Sync>;
 type ConcludeFn<T> = Arc<dyn Fn(&T, &str, Report) -> Result<String, ToolError> + Send + Sync>;

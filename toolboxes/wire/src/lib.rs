@@ -9,6 +9,7 @@ mod action;
 mod content;
 mod kind;
 mod manifest;
+mod object;
 mod outcome;
 mod report;
 mod tool;
@@ -17,12 +18,10 @@ pub use action::{Action, ActionIdentity, CallIdentity, Plan, Start};
 pub use content::{Content, ContentKind};
 pub use kind::FailureKind;
 pub use manifest::{Manifest, is_requestable, is_subscribable, is_toolbox_id};
+pub use object::Object;
 pub use outcome::{Complete, Completion, Conclusion, Event, Failure, Progress, Severity};
 pub use report::{ActionReport, CallOutcome, Outcome, Report};
 pub use tool::{Audience, Effect, ToolDefinition, ToolList};
-
-/// A JSON object that keeps the order of its keys.
-pub type Object = serde_json::Map<String, serde_json::Value>;
 
 /// The exported symbol of a toolbox; its name contains the major version of the boundary.
 pub const ENTRY_SYMBOL: &str = "toolbox_entry_v1";

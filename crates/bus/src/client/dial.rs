@@ -117,7 +117,7 @@ pub(super) struct Dialer {
 }
 
 impl Dialer {
-    pub(super) fn new(config: &super::ClientConfig) -> Self {
+    pub(super) fn new(config: &super::config::ClientConfig) -> Self {
         Self {
             url: config.url.clone(),
             extra_ca: config.extra_ca.clone(),

@@ -15,7 +15,9 @@ use tungstenite::Utf8Bytes;
 
 use super::delivery::{Delivery, Unproven};
 use super::dial::Line;
-use super::{BusHandler, Outgoing, OutgoingKind, Queues, Shared, resend};
+use super::handler::BusHandler;
+use super::resend;
+use super::shared::{Outgoing, OutgoingKind, Queues, Shared};
 use crate::websocket::frame::{self, Control, Data, End, Event, FrameReader, OpCode};
 use crate::websocket::socket::Duplex;
 

@@ -11,6 +11,7 @@ use tokio::io::DuplexStream;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message as Frame;
 use tokio_tungstenite::tungstenite::protocol::Role;
+use url::Url;
 
 use super::dial::Line;
 use super::*;

@@ -5,8 +5,8 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use tungstenite::Utf8Bytes;
 
-use super::BusHandler;
 use super::delivery::{MAX_WRITES, Unproven};
+use super::handler::BusHandler;
 use crate::envelope::Envelope;
 use crate::message::OWN_KEY;
 

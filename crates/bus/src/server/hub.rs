@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::ServerConfig;
+use super::config::ServerConfig;
 use super::unfinished::Unfinished;
 use crate::websocket::origin::{Doorkeeper, Foreign};
 

@@ -7,7 +7,7 @@ use section::fields::{Millis, Whole, checked, texts, word};
 use serde::{Deserialize, Deserializer, Serialize};
 use url::Url;
 
-use super::{Toolset, at};
+use super::toolset::{Toolset, at};
 use crate::reader::Reader;
 
 /// `service.doors.agent`.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Toolset, at};
+use super::toolset::{Toolset, at};
 use crate::reader::Reader;
 use crate::service::ServiceConfig;
 use section::fields::{Whole, path, texts};

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use url::{Host, Url};
 
-use super::{Toolset, at};
+use super::toolset::{Toolset, at};
 use crate::reader::Reader;
 use section::fields::{Millis, Whole, checked, trimmed, word};
 

@@ -7,7 +7,7 @@ use serde::Deserializer;
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::MountTransport;
+use super::transport::MountTransport;
 use crate::toolbox::ToolFilter;
 use section::fields::checked;
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::everyday::{self, Meaning};
+use super::requests;
 use super::words::{Word, words};
 use crate::Registered;
 use ovos_toolbox_wire::Effect;
@@ -32,6 +33,9 @@ const FITS_QUESTION: f64 = 1.25;
 
 /// How much the tools of a toolbox gain that a request names, as `drone` or what means the same.
 const IS_NAMED: f64 = 1.4;
+
+/// How much it counts that a request is like others for a tool, beside the words that they have in common.
+const IS_LIKE: f64 = 4.0;
 
 /// How many bytes of a request are read: it is a sentence.
 const LONGEST: usize = 1024;
@@ -75,13 +79,16 @@ impl Index {
     pub(super) fn ranked(&self, request: &str) -> Vec<&Arc<Registered>> {
         let said = words(&request[..request.floor_char_boundary(LONGEST)]);
         let meanings = everyday::meanings(&said, |stem| self.frequency.contains_key(stem));
+        if meanings.is_empty() {
+            return Vec::new();
+        }
         let asks = said.first().is_some_and(is_question) || request.trim_end().ends_with('?');
         let named: HashSet<&str> = meanings.iter().flat_map(Meaning::single).collect();
         let is_named = |id: &str| words(id).iter().all(|word| named.contains(word.stem.as_str()));
         let mut ranked: Vec<(f64, &Arc<Registered>)> = self
             .tools
             .iter()
-            .filter_map(|text| {
+            .map(|text| {
                 let mut score: f64 = meanings.iter().map(|meaning| self.weight(text, meaning)).sum();
                 if is_named(&text.tool.toolbox_id) {
                     score *= IS_NAMED;
@@ -89,9 +96,16 @@ impl Index {
                 if asks && text.tool.effect == Effect::Read {
                     score *= FITS_QUESTION;
                 }
-                (score > 0.0).then_some((score, &text.tool))
+                (score, &text.tool)
             })
             .collect();
+        let best = ranked.iter().map(|(score, _)| *score).fold(0.0, f64::max);
+        let likeness = requests::likeness(&said);
+        for (score, tool) in &mut ranked {
+            let like = likeness.get(tool.name.as_str()).copied().unwrap_or_default();
+            *score = *score / best.max(f64::MIN_POSITIVE) + IS_LIKE * like;
+        }
+        ranked.retain(|(score, _)| *score > 0.0);
         // Equal ones stay in the order of the list.
         ranked.sort_by(|(a, _), (b, _)| b.total_cmp(a));
         ranked.into_iter().map(|(_, tool)| tool).collect()
@@ -218,6 +232,6 @@ fn sentences(text: &str) -> (&str, &str) {
 
 /// Counts of tools and words are far below 2^52.
 #[allow(clippy::cast_precision_loss, reason = "a count of tools or words")]
-fn precise(count: usize) -> f64 {
+pub(super) fn precise(count: usize) -> f64 {
     count as f64
 }

@@ -10,6 +10,7 @@ mod examples;
 mod fact_order;
 mod facts;
 mod failure;
+mod interleavings;
 mod latch;
 mod memory_toolbox;
 mod moving;

@@ -1,7 +1,7 @@
 //! A toolbox's own log lines, as `tracing` events of the target `toolbox`. Their field `toolbox` names the toolbox.
 
 use program::level;
-use program::unasked::Write;
+use program::message_limits::Write;
 
 use crate::contract::services::Origin;
 

@@ -25,14 +25,14 @@ use crate::transport::journal;
 use crate::transport::lanes::Lanes;
 use crate::transport::without::Without;
 use engine::{Ended, ProgressSink, Unanswered};
+use program::message_limits::MessageLimits;
 use program::moves;
-use program::unasked::Unasked;
 
 /// The state of one open toolbox that the service's threads share.
 pub(crate) struct Peer {
     pub(crate) origin: Origin,
     pub(crate) services: Arc<dyn HostServices>,
-    pub(crate) unasked: Unasked,
+    pub(crate) unasked: MessageLimits,
     pub(crate) manifest: Arc<Manifest>,
     pub(crate) limits: Limits,
     pub(crate) lanes: Arc<dyn Lanes>,
@@ -145,7 +145,7 @@ impl Peer {
             generation: open.generation,
         };
         Self {
-            unasked: Unasked::new(Arc::default(), journal::of(origin.clone())),
+            unasked: MessageLimits::new(Arc::default(), journal::of(origin.clone())),
             origin,
             services,
             manifest,

@@ -112,13 +112,3 @@ impl Run<'_> {
         }
     }
 }
-
-/// Describes why the run ended, and what was done after that.
-pub(super) fn told(end: &End, after: &[AgentEndCall]) -> String {
-    let mut text = end.text();
-    for call in after {
-        let became = if call.ok { "done" } else { &call.text };
-        text.push_str(&format!("; afterwards {}: {became}", call.name));
-    }
-    text
-}

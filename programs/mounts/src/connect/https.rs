@@ -2,7 +2,7 @@
 
 use reqwest::{Client, StatusCode, redirect};
 
-use super::chain;
+use super::chain::chain;
 
 /// The most redirects that are followed.
 const MAX_REDIRECTS: usize = 10;

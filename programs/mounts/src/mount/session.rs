@@ -8,7 +8,7 @@ use rmcp::{Peer, RoleClient};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use super::{FIRST_RETRY, LAST_RETRY, Shared, State, WHY};
+use super::shared::{FIRST_RETRY, LAST_RETRY, Shared, State, WHY};
 use crate::connect::{Connection, Era, list};
 use crate::peer::Heard;
 use crate::process::ServerProcess;

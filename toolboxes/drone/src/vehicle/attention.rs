@@ -1,33 +1,25 @@
 //! Whether calls need a vehicle.
 //!
 //! A simulated vehicle that stands on the ground costs a tenth of a core, also when no call asks for it. After [`PATIENCE`]
-//! without a call its connection ends, and the next call begins it again. Read [`Vehicle::attend`].
+//! without a call its connection ends, and the next call begins it again. Read [`Attention`], then `attend`.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::{Link, Vehicle};
-use crate::config::Backend;
-
 /// How long a simulated vehicle stays connected without a call.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a woken vehicle's reports may take.
-const WELL: Duration = Duration::from_secs(5);
-/// Interval of the look whether it may rest.
-const LOOK: Duration = Duration::from_secs(1);
 
 /// The calls that need a vehicle.
-pub(super) struct Attention(watch::Sender<Needed>);
+pub(super) struct Attention(pub(super) watch::Sender<Needed>);
 
 #[derive(Clone, Copy)]
-struct Needed {
-    calls: usize,
+pub(super) struct Needed {
+    pub(super) calls: usize,
     /// When the last of them ended.
-    since: Instant,
-    asleep: bool,
+    pub(super) since: Instant,
+    pub(super) asleep: bool,
 }
 
 impl Attention {
@@ -40,7 +32,7 @@ impl Attention {
     }
 
     /// Falls asleep if no call has needed the vehicle for [`PATIENCE`]. One step, so that no call comes between.
-    fn fall_asleep(&self) -> bool {
+    pub(super) fn fall_asleep(&self) -> bool {
         self.0.send_if_modified(|needed| {
             let unneeded = needed.calls == 0 && needed.since.elapsed() >= PATIENCE;
             needed.asleep |= unneeded;
@@ -55,71 +47,5 @@ impl Attention {
     pub(super) async fn woken(&self) {
         // An error means that the sender is gone, and this borrows it.
         let _ = self.0.subscribe().wait_for(|needed| !needed.asleep).await;
-    }
-}
-
-/// A call that needs a vehicle, until it is dropped.
-pub(crate) struct Attended {
-    vehicle: Arc<Vehicle>,
-    /// Whether the vehicle was asleep.
-    pub(crate) woken: bool,
-}
-
-impl Drop for Attended {
-    fn drop(&mut self) {
-        self.vehicle.attention.0.send_modify(|needed| {
-            needed.calls -= 1;
-            needed.since = Instant::now();
-        });
-    }
-}
-
-impl Vehicle {
-    /// Keeps the vehicle connected, and connects it if it was asleep.
-    pub(crate) fn attend(self: &Arc<Self>) -> Attended {
-        let mut woken = false;
-        self.attention.0.send_modify(|needed| {
-            needed.calls += 1;
-            woken = std::mem::take(&mut needed.asleep);
-        });
-        if woken {
-            self.set_link(Link::Connecting("the simulator wakes up".to_string()));
-        }
-        Attended {
-            vehicle: Arc::clone(self),
-            woken,
-        }
-    }
-
-    /// Waits until a vehicle that was asleep is connected and reports that it is well, as it did before: its first reports name
-    /// only some of its sensors.
-    ///
-    /// # Cancel safety
-    /// Safe.
-    pub(crate) async fn wait_awake(&self, at_most: Duration) {
-        self.wait_link(at_most).await;
-        let mut heard = self.heard.subscribe();
-        let well = heard.wait_for(|heard| heard.health.is_some_and(|health| health.missing().is_empty()));
-        if self.link() == Link::Up {
-            // After a timeout the caller's guards name what is missing.
-            let _ = tokio::time::timeout(at_most.min(WELL), well).await;
-        }
-    }
-
-    /// Resolves when the vehicle has fallen asleep; never for one that this toolbox has not started, or that could fly.
-    ///
-    /// # Cancel safety
-    /// Safe.
-    pub(super) async fn unneeded(&self) {
-        loop {
-            tokio::time::sleep(LOOK).await;
-            let stands = self.link() == Link::Up && {
-                let heard = self.heard.borrow();
-                heard.link_ok() && heard.on_ground() && !heard.may_move()
-            };
-            if self.config.backend == Backend::Px4Sim && stands && self.attention.fall_asleep() {
-                return;
-            }
-        }
     }
 }

@@ -10,8 +10,11 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tonic::transport::Channel;
 
+use super::command::Command;
+use super::lock::lock;
 use super::rest::{Brake, Flight, SLOWING, Seen};
-use super::{Command, Ended, Vehicle, lock};
+use super::right::Ended;
+use super::unit::Vehicle;
 use crate::config::Estop;
 use crate::guard::{Mode, Taken};
 
@@ -80,7 +83,7 @@ impl Vehicle {
             }
             if matches!(
                 *self.link.borrow(),
-                super::Link::Untrusted(_) | super::Link::Missing(_)
+                super::link_state::Link::Untrusted(_) | super::link_state::Link::Missing(_)
             ) {
                 return Braked::Nothing("it is not ours to command");
             }
@@ -216,14 +219,17 @@ impl Vehicle {
 
     /// Whether the vehicle is connected and telemetry arrives.
     pub(super) fn is_heard(&self) -> bool {
-        *self.link.borrow() == super::Link::Up && self.heard.borrow().link_ok()
+        *self.link.borrow() == super::link_state::Link::Up && self.heard.borrow().link_ok()
     }
 
     async fn heard_again(&self) {
         let mut link = self.link.subscribe();
         while !self.is_heard() {
             // The sender lives as long as the vehicle.
-            let _ = link.wait_for(|link| *link == super::Link::Up).await.is_ok();
+            let _ = link
+                .wait_for(|link| *link == super::link_state::Link::Up)
+                .await
+                .is_ok();
             self.clock.sleep(HEARD_POLL).await;
         }
     }

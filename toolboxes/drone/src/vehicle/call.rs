@@ -7,9 +7,16 @@ use std::time::Duration;
 
 use ovos_toolbox_sdk::prelude::*;
 
-use super::record::Asker;
+use super::brake::Braked;
+use super::command::Command;
+use super::link_state::Link;
+use super::lock::lock;
+use super::log_line::Asker;
+use super::outside::Gate;
+use super::right::Ended;
 use super::right::Right;
-use super::{Braked, Command, Ended, Gate, Link, Telemetry, Vehicle, lock};
+use super::telemetry::Telemetry;
+use super::unit::Vehicle;
 use crate::guard::{Mode, Refusal, refuse};
 
 /// One call on a vehicle.

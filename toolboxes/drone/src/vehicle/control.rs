@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::command::{Command, Waypoint};
 use super::right::{Ended, Right};
 use super::telemetry::Telemetry;
-use super::{Command, Waypoint};
 use crate::geo::Ned;
 use crate::guard::{Landed, Mode, Pose, Taken};
 
@@ -302,7 +302,7 @@ impl Control {
         self.flown = true;
     }
 
-    /// Whether the battery action may command it; see [`super::Vehicle::acts_on_battery`].
+    /// Whether the battery action may command it; see [`super::unit::Vehicle::acts_on_battery`].
     pub(crate) fn acts_on_battery(&self) -> bool {
         self.flown
             && !self.battery_spent

@@ -6,8 +6,11 @@
 
 use std::time::Duration;
 
-use super::{Call, Command, Mode};
+use super::call::Call;
+use super::command::Command;
+use super::lock::lock;
 use crate::geo::{Ned, distance, towards, wrap_deg};
+use crate::guard::Mode;
 use crate::guard::{self, Facts, Pose, Refusal, refuse};
 use crate::scene::Side;
 
@@ -22,7 +25,7 @@ const NEAR_M: f64 = 0.15;
 const NEAR_DEG: f64 = 3.0;
 const SLOW_MPS: f64 = 0.15;
 /// A vehicle that hovers less steadily has arrived when its setpoint has been at the target for this long, vehicle
-/// time, and it is within [`Vehicle::arrive_m`](super::Vehicle) and slower than `HOVERS_MPS`.
+/// time, and it is within [`Vehicle::arrive_m`](super::unit::Vehicle) and slower than `HOVERS_MPS`.
 const SETTLES: Duration = Duration::from_secs(2);
 const HOVERS_MPS: f64 = 0.9;
 /// Tolerance of the heading for such an arrival, degrees.
@@ -81,7 +84,7 @@ impl<'a> Flying<'a> {
     pub(crate) fn place(&self) -> Result<Ned, Refusal> {
         let pose = self.pose()?;
         let vehicle = &self.call.vehicle;
-        let pointed = super::lock(&vehicle.control).pointed();
+        let pointed = lock(&vehicle.control).pointed();
         let offboard = vehicle.heard.borrow().mode == Some(Mode::Offboard);
         Ok(pointed
             .filter(|ned| offboard && distance(*ned, pose.ned) < DRIFT_M)
@@ -98,7 +101,7 @@ impl<'a> Flying<'a> {
     pub(crate) async fn take_over(&self) -> Result<Pose, Refusal> {
         let pose = self.pose()?;
         let vehicle = &self.call.vehicle;
-        let offboard = super::lock(&vehicle.control).reached(Mode::Offboard);
+        let offboard = lock(&vehicle.control).reached(Mode::Offboard);
         if offboard && vehicle.heard.borrow().mode == Some(Mode::Offboard) {
             return Ok(pose);
         }
@@ -191,7 +194,7 @@ impl<'a> Flying<'a> {
                 led = None;
             } else if led.is_none() {
                 led = Some(tokio::time::Instant::now());
-                super::lock(&self.call.vehicle.hover).moves(false);
+                lock(&self.call.vehicle.hover).moves(false);
             }
             let exact = (on_the_spot || left < NEAR_M && pose.speed() < SLOW_MPS) && off < NEAR_DEG;
             let settled = led.is_some_and(|at| clock.since(at) > SETTLES);
@@ -310,14 +313,14 @@ struct Moving<'a>(&'a Call);
 
 impl<'a> Moving<'a> {
     fn begin(call: &'a Call) -> Self {
-        super::lock(&call.vehicle.hover).moves(true);
+        lock(&call.vehicle.hover).moves(true);
         Self(call)
     }
 }
 
 impl Drop for Moving<'_> {
     fn drop(&mut self) {
-        super::lock(&self.0.vehicle.hover).moves(false);
+        lock(&self.0.vehicle.hover).moves(false);
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::Telemetry;
+use super::telemetry::Telemetry;
 use crate::geo::{Ned, distance, length};
 
 /// Time over which positions count, vehicle time.

@@ -12,12 +12,31 @@ use tokio::task::JoinSet;
 use tokio_util::task::TaskTracker;
 use tonic::transport::{Channel, Endpoint};
 
+use super::link_state::Link;
+use super::lock::lock;
 use super::process::Child;
 use super::recognise::{Expected, recognise};
-use super::{Link, Reach, Vehicle, lock, prepare, programs, streams};
+use super::unit::Vehicle;
+use super::{prepare, programs, streams};
 use crate::config::{Backend, Config, VehicleConfig};
 use crate::mavsdk::info;
 use crate::mavsdk::info::info_service_client::InfoServiceClient;
+
+/// How to reach mavsdk_server.
+pub(crate) enum Reach {
+    /// Through a server that we start, or at the configured address.
+    Configured,
+    /// Through a given channel.
+    Given(Channel),
+}
+
+impl Vehicle {
+    /// Connects and keeps the connection until [`Vehicle::close`].
+    pub(crate) fn start(self: &Arc<Self>, reach: Reach) {
+        let vehicle = Arc::clone(self);
+        self.spawn(async move { keep(vehicle, reach).await });
+    }
+}
 
 /// The first wait between attempts ...
 const FIRST_WAIT: Duration = Duration::from_millis(100);
@@ -238,7 +257,7 @@ pub(crate) async fn stop_through_own_server(config: &Config, own: &VehicleConfig
     let stopped = async {
         let mut last = String::new();
         for _ in 0..60 {
-            match super::stop_from_nothing(&address, &own.id, config).await {
+            match super::orphan::stop_from_nothing(&address, &own.id, config).await {
                 Ok(()) => return Ok(()),
                 Err(why) => last = why,
             }
@@ -403,7 +422,9 @@ fn lose(vehicle: &Vehicle, expected: &Expected, why: &str) {
     if expected.simulated() {
         *lock(&vehicle.channel) = None;
     }
-    vehicle.heard.send_modify(super::Telemetry::forget_health);
+    vehicle
+        .heard
+        .send_modify(super::telemetry::Telemetry::forget_health);
     vehicle.set_link(Link::Lost(why.to_string()));
 }
 

@@ -17,7 +17,9 @@ use ovos_toolbox_sdk::prelude::*;
 use tokio::time::Instant;
 use tonic::transport::Channel;
 
-use super::{Command, Trouble, Vehicle, lock};
+use super::command::{Command, Trouble};
+use super::lock::lock;
+use super::unit::Vehicle;
 use crate::guard::{Mode, Refusal, refuse};
 use crate::mavsdk::mavlink_direct::mavlink_direct_service_client::MavlinkDirectServiceClient;
 use crate::mavsdk::mavlink_direct::{MavlinkMessage, SendMessageRequest};

@@ -11,10 +11,11 @@ use ovos_toolbox_sdk::serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tonic::transport::{Channel, Endpoint};
 
+use super::command::{Command, Trouble};
+use super::lock::lock;
+use super::log_line::Asker;
 use super::recognise::{Expected, recognise};
-use super::record::Asker;
 use super::rest::stop_place;
-use super::{Command, Trouble, lock};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::geo::{Ned, length};

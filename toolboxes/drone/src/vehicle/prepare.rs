@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use tonic::transport::Channel;
 
-use super::{Telemetry, Vehicle};
+use super::telemetry::Telemetry;
+use super::unit::Vehicle;
 use crate::guard::{Fence, Home, Pace};
 use crate::mavsdk::action::SetReturnToLaunchAltitudeRequest;
 use crate::mavsdk::action::action_service_client::ActionServiceClient;

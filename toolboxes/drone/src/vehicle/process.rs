@@ -15,7 +15,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 use tokio::process::{ChildStdin, Command};
 use tokio_util::task::TaskTracker;
 
-use super::lock;
+use super::lock::lock;
 
 /// `$@` is the program. Standard input is the pipe, which the program does not inherit.
 const SCRIPT: &str = r#"exec 3<&0

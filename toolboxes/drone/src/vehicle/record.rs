@@ -8,68 +8,17 @@ use std::time::Duration;
 use ovos_toolbox_sdk::prelude::*;
 use tokio::time::Instant;
 
-use super::{Command, Telemetry, Trouble, Vehicle, lock};
-use crate::guard::{Landed, Mode};
+use super::command::{Command, Trouble};
+use super::lock::lock;
+use super::log_line::{Asker, Shown};
+use super::telemetry::Telemetry;
+use super::unit::Vehicle;
 use crate::scene::SceneError;
 
 /// Shortest interval between two logged scenes of one source; a camera may send fifty a second.
 const SCENE_EVERY: Duration = Duration::from_millis(100);
 /// Greatest number of sources whose scenes are limited to that interval.
 const SOURCES: usize = 16;
-
-/// The origin of a command.
-#[derive(Clone, Copy)]
-pub(super) enum Asker<'a> {
-    /// A call, by its id.
-    Call(&'a str),
-    /// A brake, by its number.
-    Brake(u64),
-}
-
-impl Asker<'_> {
-    fn line(self, mut line: Value) -> Value {
-        match self {
-            Self::Call(id) => line["call_id"] = json!(id),
-            Self::Brake(number) => line["brake"] = json!(number),
-        }
-        line
-    }
-
-    /// The line of a command.
-    pub(super) fn command(self, vehicle: &str, command: &Command) -> Value {
-        self.line(json!({"vehicle": vehicle, "command": format!("{command:?}")}))
-    }
-
-    /// The line of a command's result.
-    pub(super) fn ack(self, vehicle: &str, command: &Command, done: &Result<(), Trouble>) -> Value {
-        self.line(
-            json!({"vehicle": vehicle, "command": command.what(), "ack": match done {
-                Ok(()) => json!("done"),
-                Err(trouble) => json!({"failed": trouble.code(), "why": trouble.to_string()}),
-            }}),
-        )
-    }
-}
-
-/// The logged part of the telemetry, for comparison.
-#[derive(Clone, Copy, PartialEq)]
-pub(super) struct Shown {
-    mode: Option<Mode>,
-    armed: Option<bool>,
-    landed: Option<Landed>,
-    texts: u64,
-}
-
-impl Shown {
-    pub(super) fn by(heard: &Telemetry) -> Self {
-        Self {
-            mode: heard.mode,
-            armed: heard.armed,
-            landed: heard.landed,
-            texts: heard.texts_so_far,
-        }
-    }
-}
 
 impl Vehicle {
     /// Logs what has changed since `before`.

@@ -9,9 +9,12 @@ use std::time::Duration;
 
 use tonic::transport::Channel;
 
+use super::command::Command;
 use super::command::Trouble;
-use super::record::Asker;
-use super::{Command, Telemetry, Vehicle, lock};
+use super::lock::lock;
+use super::log_line::Asker;
+use super::telemetry::Telemetry;
+use super::unit::Vehicle;
 use crate::geo::{Ned, Origin, distance};
 use crate::guard::{Braking, Mode, Pose, Taken, reaches};
 

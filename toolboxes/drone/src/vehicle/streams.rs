@@ -13,8 +13,9 @@ use tonic::transport::Channel;
 
 use super::mode_report::AUTOPILOT;
 use super::recognise::parameter;
+use super::telemetry::Telemetry;
 use super::telemetry::{Battery, Mission, Place, Present, Seen};
-use super::{Telemetry, Vehicle};
+use super::unit::Vehicle;
 use crate::guard::{Checks, Health, Landed, Mode};
 use crate::mavsdk::camera::camera_service_client::CameraServiceClient;
 use crate::mavsdk::core::core_service_client::CoreServiceClient;

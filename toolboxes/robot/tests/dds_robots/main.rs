@@ -20,6 +20,7 @@ mod people;
 mod truth;
 
 mod arms;
+mod booster_vendor;
 mod both_arms;
 mod endings;
 mod every_tool;
@@ -37,6 +38,7 @@ mod words;
 
 use std::time::{Duration, Instant};
 
+use catalogue::each;
 use ovos_toolbox_sdk::testing::Harness;
 use ovos_toolbox_sdk::wire::Action;
 use peers::{Peer, domain};
@@ -244,16 +246,6 @@ pub(crate) fn functions(frames: &[Value], topic: &str) -> Vec<i64> {
         .filter(|frame| frame["topic"] == topic)
         .map(|frame| frame["api"].as_i64().unwrap())
         .collect()
-}
-
-/// Robots side by side: they wait most of the time.
-pub(crate) fn each<T: Send + Sync>(rows: &[T], check: impl Fn(&T) + Sync) {
-    std::thread::scope(|scope| {
-        for row in rows {
-            let check = &check;
-            scope.spawn(move || check(row));
-        }
-    });
 }
 
 /// Starts a long walk and waits until the robot hears of it.

@@ -2,18 +2,29 @@
 
 #![allow(
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::print_stdout,
     reason = "a failed test panics and prints"
 )]
 
+#[allow(dead_code, reason = "the helpers serve several test programs")]
+#[path = "../support/catalogue.rs"]
+mod catalogue;
+#[allow(dead_code, reason = "the helpers serve several test programs")]
+#[path = "../support/peers.rs"]
+mod peers;
 #[path = "../support/people.rs"]
 mod people;
 #[allow(dead_code, reason = "the helpers serve several test programs")]
 #[path = "../support/servos.rs"]
 mod servos;
+#[allow(dead_code, reason = "the helpers serve several test programs")]
+#[path = "../support/truth.rs"]
+mod truth;
 
 mod backends;
 mod calibration;
+mod every_tool;
 mod figures;
 mod followed;
 mod hand;
@@ -21,9 +32,11 @@ mod late;
 mod movement;
 mod reach;
 mod rest;
+mod success;
 mod towing;
 mod trouble;
 mod upkeep;
+mod vendor;
 
 use std::time::Duration;
 

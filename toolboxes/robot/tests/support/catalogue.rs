@@ -118,3 +118,13 @@ pub(crate) fn run(harness: &Harness, listed: &[String], tool: &str, args: &Value
 pub(crate) fn listed(harness: &Harness) -> Vec<String> {
     harness.tools().into_iter().map(|tool| tool.name).collect()
 }
+
+/// Robots side by side: they wait most of the time.
+pub(crate) fn each<T: Send + Sync>(rows: &[T], check: impl Fn(&T) + Sync) {
+    std::thread::scope(|scope| {
+        for row in rows {
+            let check = &check;
+            scope.spawn(move || check(row));
+        }
+    });
+}

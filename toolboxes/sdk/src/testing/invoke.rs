@@ -6,7 +6,7 @@ use ovos_toolbox_abi::status;
 use ovos_toolbox_wire::{Action, ActionReport, CallOutcome, Conclusion, Failure, Object, Outcome, Report};
 use serde_json::Value;
 
-use super::Harness;
+use super::harness::Harness;
 
 impl Harness {
     /// Runs a tool like the service, but one action after the other: plan, actions in the order of their dependencies,

@@ -11,9 +11,9 @@ use ovos_toolbox_abi::{Bytes, Status, Str};
 use ovos_toolbox_wire::{Event, Failure, Progress};
 use serde_json::Value;
 
-use super::{Closed, Ended};
+use super::outcome::{Closed, Ended};
 use crate::bytes::{take, text};
-use crate::run::lock;
+use crate::lock::lock;
 
 /// A line of the host's log.
 #[derive(Clone, Debug, PartialEq, Eq)]

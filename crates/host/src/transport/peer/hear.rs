@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use ovos_toolbox_wire::{Completion, Content, Failure, FailureKind};
 use program::json;
+use program::message_limits::MAX_SMALL_BYTES;
 use program::payload::MAX_FAILURE_BYTES;
-use program::unasked::MAX_SMALL_BYTES;
 use protocol::{Answer, Notice, Order, Raw, RunEnd};
 use serde_json::Value;
 

@@ -1,0 +1,688 @@
+//! The client on the embedded bus, with a service that answers by script: every answer goes to its own request.
+
+#[path = "../../examples/call.rs"]
+mod example;
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use bus::{BusClient, BusHandler, ClientConfig, EmbeddedBus, Message, ServerConfig, Utf8Bytes};
+use ovos_tools_client::payload::{
+    CallOptions, GetRequest, InvokeRequest, ListRequest, ProgressKind, StatusRequest,
+};
+use ovos_tools_client::{Address, Client, ClientError, News, Patience, Step, topic};
+use serde_json::{Map, Value, json};
+use tokio::time::timeout;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
+
+/// Far longer than any step here takes; a test that waits this long has failed.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+async fn soon<F: Future>(what: &str, future: F) -> F::Output {
+    timeout(DEADLINE, future)
+        .await
+        .unwrap_or_else(|_| panic!("{what}: not within {DEADLINE:?}"))
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        other => panic!("not an object: {other}"),
+    }
+}
+
+/// An embedded bus that ends when it is dropped.
+struct Bus {
+    url: String,
+    port: u16,
+    tasks: TaskTracker,
+    end: DropGuard,
+}
+
+impl Bus {
+    async fn start(port: u16) -> Self {
+        let config = ServerConfig {
+            port,
+            ..ServerConfig::default()
+        };
+        let bus = EmbeddedBus::bind(config).await.unwrap();
+        let (url, port) = (bus.url(), bus.local_addr().port());
+        let (tasks, shutdown) = (TaskTracker::new(), CancellationToken::new());
+        tasks.spawn(bus.run(shutdown.clone()));
+        let end = shutdown.drop_guard();
+        Self {
+            url,
+            port,
+            tasks,
+            end,
+        }
+    }
+
+    async fn stop(self) {
+        drop(self.end);
+        self.tasks.close();
+        soon("the bus ends", self.tasks.wait()).await;
+    }
+
+    fn address(&self) -> Address {
+        Address {
+            url: self.url.parse().unwrap(),
+            certificate: None,
+        }
+    }
+
+    async fn client(&self) -> Client {
+        Client::connect(self.address(), "test", DEADLINE).await.unwrap()
+    }
+
+    /// A service that answers every message as the script tells.
+    async fn service(&self, script: impl FnMut(&Message) -> Vec<Message> + Send + 'static) -> DropGuard {
+        let scripted = Arc::new(Scripted {
+            script: Mutex::new(Box::new(script)),
+            bus: OnceLock::new(),
+        });
+        let (tasks, shutdown) = (TaskTracker::new(), CancellationToken::new());
+        let config = ClientConfig::new(self.url.parse().unwrap());
+        let client = BusClient::connect(config, scripted.clone(), &tasks, shutdown.clone());
+        let client = soon("the service's connection", client).await.unwrap();
+        assert!(scripted.bus.set(client).is_ok());
+        shutdown.drop_guard()
+    }
+}
+
+type Script = Box<dyn FnMut(&Message) -> Vec<Message> + Send>;
+
+struct Scripted {
+    script: Mutex<Script>,
+    bus: OnceLock<BusClient>,
+}
+
+impl BusHandler for Scripted {
+    fn frame(&self, text: Utf8Bytes) {
+        let (Ok(message), Some(bus)) = (Message::parse(&text), self.bus.get()) else {
+            return;
+        };
+        for reply in (self.script.lock().unwrap())(&message) {
+            assert!(bus.notify(reply.to_text()));
+        }
+    }
+
+    fn connected(&self) {}
+
+    fn disconnected(&self, _: &str) {}
+
+    fn instead(&self, _: &str, _: &str) -> Option<String> {
+        None
+    }
+}
+
+fn get(name: &str) -> GetRequest {
+    GetRequest {
+        name: name.to_owned(),
+        ..GetRequest::default()
+    }
+}
+
+fn call(name: &str, call_id: &str) -> InvokeRequest {
+    InvokeRequest {
+        name: name.to_owned(),
+        options: CallOptions {
+            call_id: Some(call_id.to_owned()),
+            progress: true,
+            ..CallOptions::default()
+        },
+        ..InvokeRequest::default()
+    }
+}
+
+#[tokio::test]
+async fn requests_under_one_topic_get_their_own_answers_in_any_order() {
+    let bus = Bus::start(0).await;
+    let mut waiting: Vec<Message> = Vec::new();
+    let _service = bus
+        .service(move |message| {
+            if message.kind != "ovos.tools.get" {
+                return Vec::new();
+            }
+            waiting.push(message.clone());
+            if waiting.len() < 3 {
+                return Vec::new();
+            }
+            let mut replies = Vec::new();
+            for request in waiting.drain(..).rev() {
+                // Foreign answers come first: of another session, of another request, under another topic.
+                let mut foreign = request.response(object(json!({"name": "foreign"})));
+                foreign
+                    .context
+                    .insert("session".into(), json!({"session_id": "kitchen"}));
+                foreign.context.insert("ident".into(), json!("kitchen/1"));
+                let mut nameless = request.response(object(json!({"name": "nameless"})));
+                nameless.context.shift_remove("ident");
+                let elsewhere =
+                    request.reply("ovos.tools.plan.response", object(json!({"name": "elsewhere"})));
+                replies.extend([foreign, nameless, elsewhere]);
+                replies.push(request.response(object(json!({"name": request.data["name"]}))));
+            }
+            replies
+        })
+        .await;
+    let client = bus.client().await;
+    let names = ["first", "second", "third"];
+    let requests = names.map(get);
+    let [a, b, c] = &requests;
+    let asked = async {
+        tokio::join!(
+            client.ask(topic::GET, a, DEADLINE),
+            client.ask(topic::GET, b, DEADLINE),
+            client.ask(topic::GET, c, DEADLINE)
+        )
+    };
+    let (a, b, c) = soon("the answers", asked).await;
+    let answered = [a, b, c].map(|answer| answer.unwrap().read().unwrap().name);
+    assert_eq!(answered, names);
+}
+
+#[tokio::test]
+async fn a_late_answer_is_not_taken_for_the_next_one() {
+    let bus = Bus::start(0).await;
+    let mut late: Option<Message> = None;
+    let _service = bus
+        .service(move |message| {
+            if message.kind != "ovos.tools.get" {
+                return Vec::new();
+            }
+            let answer = message.response(object(json!({"name": message.data["name"]})));
+            match late.take() {
+                None => {
+                    late = Some(answer);
+                    Vec::new()
+                }
+                Some(late) => vec![late, answer],
+            }
+        })
+        .await;
+    let client = bus.client().await;
+    let wait = Duration::from_millis(300);
+    let error = client.ask(topic::GET, &get("first"), wait).await.unwrap_err();
+    assert!(matches!(error, ClientError::NoAnswer { .. }), "{error}");
+    assert!(error.to_string().contains(&bus.url), "{error}");
+    let answer = client.ask(topic::GET, &get("second"), DEADLINE).await.unwrap();
+    assert_eq!(answer.read().unwrap().name, "second");
+}
+
+/// A service whose tool runs until it is cancelled.
+fn until_cancelled() -> impl FnMut(&Message) -> Vec<Message> + Send + 'static {
+    let mut running: Option<Message> = None;
+    move |message: &Message| {
+        let call_id = message.data.get("call_id").cloned().unwrap_or_default();
+        let progress = |of: &Message, call_id: &Value, kind: &str| {
+            let data = json!({"call_id": call_id, "kind": kind, "wave": 1, "waves": 2});
+            of.reply("ovos.tools.invoke.progress", object(data))
+        };
+        match message.kind.as_str() {
+            "ovos.tools.get" => vec![message.response(object(json!({"error": "Unknown tool: 'reach'"})))],
+            "ovos.tools.invoke" => {
+                running = Some(message.clone());
+                vec![
+                    progress(message, &json!("another"), "queued"),
+                    progress(message, &call_id, "wave"),
+                ]
+            }
+            "ovos.tools.cancel" => {
+                let done = json!({"call_id": call_id, "cancelled": true, "state": "running"});
+                let mut replies = vec![message.response(object(done))];
+                if let Some(call) = running.take() {
+                    let error = json!({"name": "reach", "call_id": call_id, "error": "CancelledError: by a bus client",
+                        "error_detail": {"kind": "CancelledError", "data": {"by": "test"}}});
+                    replies.push(call.response(object(error)));
+                    replies.push(progress(&call, &call_id, "update"));
+                }
+                replies
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_tells_its_progress_and_ends_when_it_is_cancelled() {
+    let bus = Bus::start(0).await;
+    let _service = bus.service(until_cancelled()).await;
+    let client = bus.client().await;
+    for patience in [Patience::AtMost(DEADLINE), Patience::WhileItRuns] {
+        let mut call = client.invoke(call("reach", "c-1"), patience).unwrap();
+        let Step::Progress(progress) = soon("progress", call.next()).await.unwrap() else {
+            panic!("an answer before the cancel");
+        };
+        let progress = progress.read().unwrap();
+        assert_eq!(
+            (progress.call_id.as_str(), progress.kind),
+            ("c-1", ProgressKind::Wave)
+        );
+        assert!(call.cancel().await.unwrap().cancelled);
+        let answer = soon("the answer", call.answer()).await.unwrap();
+        let ClientError::Refused(refusal) = answer.good().unwrap_err() else {
+            panic!("{answer:?} is no error");
+        };
+        assert_eq!(refusal.kind(), Some("CancelledError"));
+        assert_eq!(refusal.to_string(), "CancelledError: by a bus client");
+        assert_eq!(refusal.detail.unwrap().data, Some(json!({"by": "test"})));
+    }
+}
+
+/// How a service behaves that does not answer a call.
+#[derive(Clone, Copy, Debug)]
+enum Fate {
+    /// It runs, and answers the call in the end.
+    Answers,
+    /// Another one takes its place after its first status.
+    Restarts,
+    /// It says nothing after its first status.
+    Ends,
+    /// It has never told a status, as the published service does not, and answers the call in the end.
+    Mute,
+}
+
+fn with_fate(fate: Fate) -> impl FnMut(&Message) -> Vec<Message> + Send + 'static {
+    let (mut running, mut asked): (Option<Message>, u32) = (None, 0);
+    let begun = std::time::Instant::now();
+    move |message: &Message| match message.kind.as_str() {
+        "ovos.tools.get" => vec![message.response(object(json!({"name": "reach"})))],
+        "ovos.tools.invoke" => {
+            running = Some(message.clone());
+            Vec::new()
+        }
+        "ovos.tools.status" => {
+            asked += 1;
+            let uptime = match (fate, asked) {
+                (Fate::Mute, _) | (Fate::Ends, 2..) => None,
+                (Fate::Restarts, 2..) => Some(1),
+                _ => Some(begun.elapsed().as_millis() + 1000),
+            };
+            let status = |uptime: u128| {
+                let uptime = u64::try_from(uptime).unwrap();
+                message.response(object(json!({"service": {"pid": 7, "uptime_ms": uptime}})))
+            };
+            let mut replies: Vec<Message> = uptime.map(status).into_iter().collect();
+            let done = matches!((fate, asked), (Fate::Answers, 3..) | (Fate::Mute, _));
+            if let Some(call) = running.take_if(|_| done) {
+                replies.push(call.response(object(json!({"name": "reach", "result": {"done": true}}))));
+            }
+            replies
+        }
+        _ => Vec::new(),
+    }
+}
+
+#[tokio::test]
+async fn a_call_ends_soon_after_its_service() {
+    for fate in [Fate::Answers, Fate::Restarts, Fate::Ends, Fate::Mute] {
+        let bus = Bus::start(0).await;
+        let _service = bus.service(with_fate(fate)).await;
+        let client = bus.client().await;
+        let call = client
+            .invoke(call("reach", "c-1"), Patience::WhileItRuns)
+            .unwrap();
+        let answered = soon("an end", call.answer()).await;
+        let as_expected = match fate {
+            Fate::Answers | Fate::Mute => answered.is_ok(),
+            Fate::Restarts => matches!(answered, Err(ClientError::Restarted { .. })),
+            Fate::Ends => matches!(answered, Err(ClientError::NoService { .. })),
+        };
+        assert!(as_expected, "{fate:?}: {answered:?}");
+    }
+}
+
+#[tokio::test]
+async fn all_calls_share_one_question_a_second() {
+    let bus = Bus::start(0).await;
+    let asked = Arc::new(AtomicU32::new(0));
+    let (counted, mut running) = (Arc::clone(&asked), Vec::new());
+    let begun = std::time::Instant::now();
+    let _service = bus
+        .service(move |message: &Message| match message.kind.as_str() {
+            "ovos.tools.get" => vec![message.response(object(json!({"name": "reach"})))],
+            "ovos.tools.invoke" => {
+                running.push(message.clone());
+                Vec::new()
+            }
+            "ovos.tools.status" => {
+                let uptime = u64::try_from(begun.elapsed().as_millis()).unwrap() + 1000;
+                let status = json!({"service": {"pid": 7, "uptime_ms": uptime}});
+                let mut replies = vec![message.response(object(status))];
+                if counted.fetch_add(1, Ordering::Relaxed) == 1 {
+                    let done = |call: Message| {
+                        call.response(object(json!({"name": "reach", "result": {"done": true}})))
+                    };
+                    replies.extend(running.drain(..).map(done));
+                }
+                replies
+            }
+            _ => Vec::new(),
+        })
+        .await;
+    let client = bus.client().await;
+    let mut calls = tokio::task::JoinSet::new();
+    for number in 0..20 {
+        let request = call("reach", &format!("c-{number}"));
+        calls.spawn(client.invoke(request, Patience::WhileItRuns).unwrap().answer());
+    }
+    for answer in soon("all answers", calls.join_all()).await {
+        answer.unwrap();
+    }
+    assert_eq!(asked.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test]
+async fn the_users_stop_names_the_session() {
+    let bus = Bus::start(0).await;
+    let (heard, mut hearing) = tokio::sync::mpsc::unbounded_channel();
+    let _service = bus
+        .service(move |message| {
+            if message.kind == "ovos.stop" {
+                _ = heard.send(message.session_id().map(str::to_owned));
+            }
+            Vec::new()
+        })
+        .await;
+    let client = bus.client().await;
+    client.user_stop().unwrap();
+    let session = soon("the stop", hearing.recv()).await.unwrap();
+    assert_eq!(session.as_deref(), Some(client.session_id()));
+}
+
+/// A program that acts for a person ends when another client stops. Its own stops are not reported to it.
+#[tokio::test]
+async fn the_stops_of_others_are_news() {
+    let bus = Bus::start(0).await;
+    let (client, other) = (bus.client().await, bus.client().await);
+    let mut events = client.events();
+    client.user_stop().unwrap();
+    other.user_stop().unwrap();
+    let Some(News::UserStop { session_id }) = soon("the user's stop", events.next()).await else {
+        panic!("another one first");
+    };
+    assert_eq!(session_id.as_deref(), Some(other.session_id()));
+    assert!(events.arrived().is_none());
+    let asked = tokio::spawn(async move { other.stop(None).await });
+    assert!(matches!(
+        soon("the emergency stop", events.next()).await,
+        Some(News::EmergencyStop)
+    ));
+    asked.abort();
+}
+
+/// A request is answered in its own context, and only clients that serve its topic hear it.
+#[tokio::test]
+async fn a_client_answers_the_topics_that_it_serves() {
+    let bus = Bus::start(0).await;
+    let (server, client) = (bus.client().await, bus.client().await);
+    let mut requests = server.serve(&["ovos.tools.get"]);
+    let serving = tokio::spawn(async move {
+        let request = requests.next().await.unwrap();
+        assert_eq!(request.data()["name"], "add");
+        let answer = json!({"name": "add", "description": request.session_id()});
+        server.answer(&request, &answer).unwrap();
+        server
+    });
+    let entry = soon("the answer", client.get("add")).await.unwrap();
+    assert_eq!(entry.description, client.session_id());
+    let server = serving.await.unwrap();
+    assert!(!server.session_id().is_empty());
+}
+
+/// Also one of more than can wait.
+#[tokio::test]
+async fn every_request_for_a_served_topic_is_answered() {
+    const ASKED: usize = 100;
+    let bus = Bus::start(0).await;
+    let (server, client) = (bus.client().await, bus.client().await);
+    let mut requests = server.serve(&["ovos.tools.get"]);
+    let mut news = server.events();
+    let mut asking = tokio::task::JoinSet::new();
+    for _ in 0..ASKED {
+        let client = client.clone();
+        asking.spawn(async move { client.get("add").await });
+    }
+    tokio::task::yield_now().await;
+    client.user_stop().unwrap();
+    // They are all here, and none is read yet.
+    soon("the stop behind them", news.next()).await.unwrap();
+    for _ in 0..ASKED {
+        let request = soon("a request", requests.next()).await.unwrap();
+        let answer = match request.refused() {
+            Some(error) => json!({ "error": error }),
+            None => json!({"name": "add"}),
+        };
+        server.answer(&request, &answer).unwrap();
+    }
+    let answers = soon("the answers", asking.join_all()).await;
+    let refused = answers.iter().filter_map(|answer| answer.as_ref().err());
+    let refused: Vec<String> = refused.map(ToString::to_string).collect();
+    assert_eq!(refused.len(), ASKED - 64, "{refused:?}");
+    assert!(
+        refused.iter().all(|error| error.contains("BusyError")),
+        "{refused:?}"
+    );
+}
+
+#[tokio::test]
+async fn calls_without_an_id_get_one_of_their_own() {
+    let bus = Bus::start(0).await;
+    let client = bus.client().await;
+    let ids = [(), ()].map(|()| {
+        let call = client.invoke(InvokeRequest::default(), Patience::AtMost(DEADLINE));
+        call.unwrap().call_id().to_owned()
+    });
+    assert_ne!(ids[0], ids[1]);
+}
+
+/// A service that pages, one that knows nothing of pages, and one that forgets how the list was in between.
+#[tokio::test]
+async fn a_list_is_put_together_from_its_pages() {
+    let bus = Bus::start(0).await;
+    let client = bus.client().await;
+    let names = |names: &[&str]| -> Vec<Value> { names.iter().map(|name| json!({ "name": name })).collect() };
+    let page = |tools: &[&str], next: Option<&str>| {
+        let mut page = json!({ "tools": names(tools) });
+        if let Some(next) = next {
+            page["next_cursor"] = json!(next);
+        }
+        page
+    };
+    let forgotten = json!({"error": "ValueError: begin again"});
+    for (pages, expected) in [
+        (
+            vec![
+                page(&["a", "b"], Some("2")),
+                page(&["c"], Some("3")),
+                page(&["d"], None),
+            ],
+            Some("abcd"),
+        ),
+        (vec![page(&["a", "b", "c"], None)], Some("abc")),
+        (
+            vec![
+                page(&["a"], Some("2")),
+                forgotten.clone(),
+                page(&["x"], Some("2")),
+                page(&["y"], None),
+            ],
+            Some("xy"),
+        ),
+        (vec![forgotten.clone()], None),
+    ] {
+        let mut left = pages.into_iter();
+        let mut cursor = Value::Null;
+        let _service = bus
+            .service(move |message| {
+                if message.kind != "ovos.tools.list" {
+                    return Vec::new();
+                }
+                let given = message.data.get("cursor").cloned().unwrap_or_default();
+                assert!(
+                    given == cursor || given.is_null(),
+                    "{given} is not the cursor of the answer, {cursor}"
+                );
+                let Some(answer) = left.next() else {
+                    return Vec::new();
+                };
+                cursor = answer.get("next_cursor").cloned().unwrap_or_default();
+                vec![message.response(object(answer))]
+            })
+            .await;
+        let listed = client.list(&ListRequest::default()).await;
+        let listed = listed.map(|tools| tools.into_iter().map(|tool| tool.name).collect::<String>());
+        assert_eq!(listed.ok().as_deref(), expected);
+    }
+}
+
+#[tokio::test]
+async fn the_bus_may_go_and_come_back() {
+    let bus = Bus::start(0).await;
+    let port = bus.port;
+    let client = bus.client().await;
+    let mut events = client.events();
+    let mut call = client
+        .invoke(call("reach", "c-1"), Patience::AtMost(DEADLINE))
+        .unwrap();
+    let url = bus.url.clone();
+    bus.stop().await;
+    let lost = soon("the loss", call.next()).await.unwrap_err();
+    assert!(matches!(lost, ClientError::Lost { .. }), "{lost}");
+    let expected = format!("the bus at {url} closed the connection: ");
+    assert!(lost.to_string().starts_with(&expected), "{lost}");
+    let disconnected = |news: &News| matches!(news, News::Disconnected { .. });
+    assert!(
+        soon("news", events.next())
+            .await
+            .as_ref()
+            .is_some_and(disconnected)
+    );
+    let refused = client
+        .ask(topic::STATUS, &StatusRequest::default(), DEADLINE)
+        .await;
+    assert!(matches!(refused, Err(ClientError::NotSent { .. })));
+
+    let bus = Bus::start(port).await;
+    assert!(matches!(soon("news", events.next()).await, Some(News::Connected)));
+    let _service = bus
+        .service(|message| match message.kind.as_str() {
+            "ovos.tools.list" => vec![message.response(object(json!({"tools": [{"name": "add"}]})))],
+            _ => Vec::new(),
+        })
+        .await;
+    let tools = client.list(&ListRequest::default()).await.unwrap();
+    assert_eq!(tools[0].name, "add");
+    client.close().await;
+    let ended = client.list(&ListRequest::default()).await;
+    assert!(matches!(ended, Err(ClientError::NotSent { .. })));
+}
+
+#[tokio::test]
+async fn a_cancel_right_before_the_close_is_sent() {
+    let bus = Bus::start(0).await;
+    let (heard, mut hearing) = tokio::sync::mpsc::unbounded_channel();
+    let _service = bus
+        .service(move |message| {
+            if message.kind == "ovos.tools.cancel" {
+                heard.send(message.data["call_id"].clone()).unwrap();
+            }
+            Vec::new()
+        })
+        .await;
+    let client = bus.client().await;
+    client.cancel_unheard("c-9").unwrap();
+    client.close().await;
+    assert_eq!(soon("the cancel", hearing.recv()).await, Some(json!("c-9")));
+}
+
+#[tokio::test]
+async fn events_and_reloads_are_followed() {
+    let bus = Bus::start(0).await;
+    let event = json!({"toolbox_id": "robot", "kind": "battery", "severity": "warning", "data": {"percent": 20},
+        "ts": 1.5});
+    let _service = bus
+        .service(move |message| match message.kind.as_str() {
+            "ovos.tools.reload" => vec![
+                Message::new("ovos.tools.event", object(json!({"kind": 5}))),
+                Message::new("ovos.tools.event", object(event.clone())),
+                message.response(object(
+                    json!({"tools": [], "loaded": ["robot"], "total_tools": 0}),
+                )),
+            ],
+            _ => Vec::new(),
+        })
+        .await;
+    let (client, other) = (bus.client().await, bus.client().await);
+    let mut events = client.events();
+    assert_eq!(other.reload().await.unwrap().loaded, ["robot"]);
+    let Some(News::Event(event)) = soon("the event", events.next()).await else {
+        panic!("no event first");
+    };
+    assert_eq!(
+        (event.toolbox_id.as_str(), event.kind.as_str()),
+        ("robot", "battery")
+    );
+    assert!(matches!(
+        soon("the reload", events.next()).await,
+        Some(News::Reloaded)
+    ));
+}
+
+#[tokio::test]
+async fn without_a_bus_it_is_said_what_to_do() {
+    let closed = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let bus = Bus::start(0).await;
+    for (url, said, advice) in [
+        (format!("ws://{closed}/core"), "refused", "`ovos-tools bus`"),
+        (bus.url.replace("/core", "/other"), "404", "`ovos-tools bus`"),
+        (
+            bus.url.replace("ws:", "http:"),
+            "is not ws://",
+            "wss://host:port/route",
+        ),
+        (bus.url.replace("ws:", "wss:"), "TLS", "extra CA file"),
+    ] {
+        let address = Address {
+            url: url.parse().unwrap(),
+            certificate: None,
+        };
+        let Err(error) = Client::connect(address, "test", DEADLINE).await else {
+            panic!("{url} is a bus")
+        };
+        let error = error.to_string();
+        for part in [said, url.as_str(), advice] {
+            assert!(error.contains(part), "{error:?} does not say {part:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_example_follows_a_call_to_its_end() {
+    let bus = Bus::start(0).await;
+    let _service = bus
+        .service(|message| match message.kind.as_str() {
+            "ovos.tools.invoke" => {
+                let progress =
+                    json!({"call_id": message.data["call_id"], "kind": "wave", "wave": 1, "waves": 1});
+                let sum = json!({"name": "add", "result": {"result": message.data["args"]["a"]}});
+                vec![
+                    message.reply("ovos.tools.invoke.progress", object(progress)),
+                    message.response(object(sum)),
+                ]
+            }
+            _ => Vec::new(),
+        })
+        .await;
+    let mut said = Vec::new();
+    let called = example::call(&bus.url, "add", r#"{"a": 3}"#, |line| said.push(line));
+    soon("the example", called).await.unwrap();
+    assert_eq!(said, ["wave 1 of 1", r#"{"result":3}"#]);
+}

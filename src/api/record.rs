@@ -1,0 +1,104 @@
+//! The parts of a request that calls a tool, and of its answer, that the facts keep.
+
+use std::sync::Arc;
+
+use ovos_toolbox_wire::CallOutcome;
+use serde_json::Value;
+
+use super::error::WireError;
+use super::request::Request;
+use super::room::{Room, entries_fit, fits};
+use engine::{Answer, Asked, CallFacts, Facts};
+
+/// How many bytes of memory the facts may keep of a request and its answer together. Facts wait for their followers;
+/// without a bound a few calls with large arguments would fill the memory.
+const LONGEST: usize = 256 << 10;
+
+/// The part of [`LONGEST`] that is reserved for an error.
+const ERROR: usize = 8 << 10;
+
+/// What the facts keep of a request that is being answered. Nothing is kept while no one follows the facts.
+pub(super) struct RequestRecord<'a> {
+    request: &'a Request,
+    facts: &'a Facts,
+    /// Made for the first fact that has a follower.
+    asked: Option<Arc<Asked>>,
+    room: Room,
+    /// The call that the request makes.
+    pub(super) call: Option<CallFacts>,
+    /// How that call ended; `None` if it did not run.
+    pub(super) outcome: Option<CallOutcome>,
+}
+
+impl<'a> RequestRecord<'a> {
+    pub(super) fn new(request: &'a Request, facts: &'a Facts) -> Self {
+        Self {
+            request,
+            facts,
+            asked: None,
+            room: Room::new(LONGEST - ERROR),
+            call: None,
+            outcome: None,
+        }
+    }
+
+    /// The request, for a fact. It is read only for a follower, because all of its arguments are measured.
+    pub(super) fn asked(&mut self) -> Arc<Asked> {
+        if self.asked.is_none() && self.facts.is_followed() {
+            let asked = keep(self.request, &mut self.room);
+            self.room.add(ERROR);
+            self.asked = Some(Arc::new(asked));
+        }
+        self.asked.clone().unwrap_or_default()
+    }
+
+    /// Adds the answer to the facts, and before it that the call did not run, if it did not.
+    pub(super) fn answered(mut self, outcome: &Result<Value, WireError>) {
+        if let (None, Some(call), Err(error)) = (&self.outcome, &self.call, outcome) {
+            call.refused(&error.text);
+        }
+        let asked = self.asked();
+        let mut answer = Answer {
+            ok: outcome.is_ok(),
+            outcome: self.outcome,
+            elapsed_ms: u64::try_from(self.request.received.elapsed().as_millis()).unwrap_or(u64::MAX),
+            ..Answer::default()
+        };
+        if self.facts.is_followed() {
+            match outcome {
+                Ok(result) if self.room.takes(|room| fits(result, room)) => {
+                    answer.result = Some(result.clone())
+                }
+                Ok(_) => answer.left_out.push("result"),
+                Err(error) if self.room.takes_bytes(error.text.len()) => {
+                    answer.error = Some(error.text.clone())
+                }
+                Err(_) => answer.left_out.push("error"),
+            }
+        }
+        self.facts.answered(self.call.as_ref(), asked, answer);
+    }
+}
+
+/// The request, as far as there is room for it.
+fn keep(request: &Request, room: &mut Room) -> Asked {
+    let mut left_out = Vec::new();
+    let context = |key: &str| request.head.context.get(key).unwrap_or(&Value::Null);
+    // Short keys come first, so that a large request does not displace them.
+    let source = room.keep("source", context("source"), &mut left_out);
+    let destination = room.keep("destination", context("destination"), &mut left_out);
+    let session_id = Value::from(request.head.session_id());
+    let session_id = room.keep("session_id", &session_id, &mut left_out);
+    let kept = room.takes(|room| entries_fit(&request.data, room));
+    if !kept {
+        left_out.push("request");
+    }
+    Asked {
+        topic: request.head.kind.clone(),
+        source: source.cloned().unwrap_or_default(),
+        destination: destination.cloned().unwrap_or_default(),
+        session_id: session_id.and_then(|id| Some(id.as_str()?.to_owned())),
+        request: kept.then(|| request.data.clone()),
+        left_out,
+    }
+}

@@ -1,0 +1,129 @@
+//! What the running service says of itself. It is asked first: it knows which files it has read and loaded.
+
+use std::path::Path;
+
+use super::finding::Finding;
+use client::payload::{StatusResponse, ToolboxStatus};
+use schema::shorten_text;
+
+/// The longest reason, in bytes.
+const LONGEST: usize = 600;
+
+/// Judges the parts of a running service by its status.
+pub(super) fn judged(status: &StatusResponse) -> Vec<Finding> {
+    let mut findings = vec![version(&status.service.version)];
+    if let Some(closed) = &status.closed {
+        let mend = "mend the file, then `ovos-tools reload`";
+        findings.push(Finding::broken("configuration", closed, mend));
+    }
+    for warning in &status.warnings {
+        let mend = "correct the name or the value, then `ovos-tools reload`";
+        findings.push(Finding::limited("configuration", warning, mend));
+    }
+    if !status.pending_config.is_empty() {
+        let keys = status.pending_config.join(", ");
+        findings.push(Finding::limited(
+            "configuration",
+            format!("changed in the files and not in force yet: {keys}"),
+            "`ovos-tools reload` for toolboxes, a restart of the service for keys of `service`",
+        ));
+    }
+    findings.extend(status.toolboxes.iter().flat_map(toolbox));
+    findings.extend(status.failed.iter().map(|failed| {
+        let part = match &failed.toolbox_id {
+            Some(id) => format!("toolbox {id}"),
+            None => format!("plugin {}", failed.path),
+        };
+        let reason = shorten_text(&failed.reason, LONGEST);
+        Finding::broken(
+            &part,
+            reason,
+            super::machine::mend_of(&failed.reason, Path::new(&failed.path)),
+        )
+    }));
+    findings.extend(status.off.iter().map(|off| {
+        let part = format!("toolbox {}", off.toolbox_id);
+        match off.enable {
+            Some(_) => Finding::good(&part, &off.reason),
+            None => Finding::broken(&part, &off.reason, "mend the file, then `ovos-tools reload`"),
+        }
+    }));
+    for python in &status.pythons {
+        let part = format!("program {}", python.program);
+        let Some(path) = &python.interpreter else { continue };
+        findings.push(match python.left_out.as_slice() {
+            [] => Finding::good(&part, format!("{path} offers {}", python.toolboxes.join(", "))),
+            left_out => Finding::limited(
+                &part,
+                format!("{path} leaves out {}", left_out.join("; ")),
+                "install or mend those packages, then `ovos-tools reload`",
+            ),
+        });
+    }
+    findings
+}
+
+/// Says that a service of another version runs, as after an upgrade.
+fn version(running: &str) -> Finding {
+    let own = env!("CARGO_PKG_VERSION");
+    if running == own {
+        return Finding::good("service", format!("version {running} runs"));
+    }
+    Finding::limited(
+        "service",
+        format!("version {running} runs, and this program is {own}"),
+        "restart the service: `systemctl --user restart ovos-tools`",
+    )
+}
+
+fn toolbox(status: &ToolboxStatus) -> Vec<Finding> {
+    let part = format!("toolbox {}", status.toolbox_id);
+    let mut findings = Vec::new();
+    let reason = status.reason.as_deref().unwrap_or("no reason given");
+    findings.push(match status.state.as_str() {
+        "ready" if status.reason.is_some() => Finding::limited(&part, reason, "see docs/confinement.md"),
+        "ready" => Finding::good(&part, format!("{} tools in {}", status.tools, status.path)),
+        "reloading" => Finding::limited(&part, "it is being loaded again", "ask again in a moment"),
+        _ => Finding::broken(
+            &part,
+            shorten_text(reason, LONGEST),
+            "mend what it says, then `ovos-tools reload`",
+        ),
+    });
+    if let Some(stop_id) = &status.stop_id {
+        let id = &status.toolbox_id;
+        findings.push(Finding::limited(
+            &part,
+            format!(
+                "it is in emergency stop: {}",
+                status.stop_reason.as_deref().unwrap_or_default()
+            ),
+            format!("when it is safe to go on: `ovos-tools resume {id} {stop_id}`"),
+        ));
+    }
+    let said = |key: &str| status.backend.as_ref()?.get(key)?.as_str();
+    if let (Some(state @ ("lost" | "fault")), reason) = (said("state"), said("reason")) {
+        findings.push(Finding::broken(
+            &part,
+            format!("its machine is {state}: {}", reason.unwrap_or("no reason given")),
+            "look at the machine, its power and its cable; where a key or a file is named, correct that, then `ovos-tools reload`",
+        ));
+    }
+    if !status.unstated_effects.is_empty() {
+        findings.push(Finding::good(
+            &part,
+            format!(
+                "nothing states the effects of {}, so they count as `write`; the key `effects` of its section states them",
+                status.unstated_effects.join(", ")
+            ),
+        ));
+    }
+    if !status.dropped_tools.is_empty() {
+        findings.push(Finding::limited(
+            &part,
+            format!("tools that cannot be used: {}", status.dropped_tools.join("; ")),
+            format!("`ovos-tools check {}` tells more", status.path),
+        ));
+    }
+    findings
+}

@@ -1,0 +1,243 @@
+//! `ovos-tools enable` and `disable`: switch toolboxes on and off in the user's mycroft.conf.
+//!
+//! Comments and everything else in the file stay. The file is replaced whole, and the one before it is kept beside it.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde::Serialize;
+use serde_json::json;
+
+use ::config::{Config, LayerState, OURS, nearest};
+use cli::{CliError, Context, RunningService, plain};
+use client::payload::{ReloadOutcome, ReloadRequest};
+use client::{RELOAD_WAIT, topic};
+use host::{scan, section_of};
+
+/// Arguments of `enable` and `disable`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  ovos-tools enable robot           the simulated robot that comes with the service
+  ovos-tools disable robot drone
+
+Writes `\"enabled\": true` or `false` into the section of each toolbox in the user's mycroft.conf (or the file of --config) and \
+keeps the file as it was beside it, as mycroft.conf.before. A service that runs on this machine is told to reload.")]
+pub(crate) struct Arguments {
+    /// The toolboxes, by their ids
+    #[arg(required = true, value_name = "TOOLBOX")]
+    toolboxes: Vec<String>,
+}
+
+/// What was done.
+#[derive(Serialize)]
+struct Report {
+    /// The file.
+    file: PathBuf,
+    toolboxes: Vec<String>,
+    enabled: bool,
+    /// Whether the file differs from before.
+    changed: bool,
+    /// What a running service did; absent if none runs here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reload: Option<ReloadOutcome>,
+}
+
+/// Runs `enable`, or `disable` if not `enabled`.
+pub(super) async fn run(
+    arguments: &Arguments,
+    enabled: bool,
+    context: &mut Context<'_, '_>,
+) -> Result<(), CliError> {
+    let config = context.config()?;
+    let toolboxes = &arguments.toolboxes;
+    toolboxes.iter().try_for_each(|id| known(id, &config))?;
+    let layer = config.stack().layers().last();
+    let layer = layer.ok_or_else(|| CliError::Usage("there is no file to write to".to_owned()))?;
+    if layer.state == LayerState::Broken {
+        let notices: Vec<String> = config.notices.iter().map(ToString::to_string).collect();
+        return Err(CliError::Usage(format!(
+            "mend the file first: {}",
+            notices.join("; ")
+        )));
+    }
+    let file = layer.path.clone();
+    let changed = edit(&file, toolboxes, enabled)?;
+    check(&file, toolboxes, enabled, context)?;
+    let reload = reload(&config, context).await?;
+    let report = Report {
+        file,
+        toolboxes: toolboxes.clone(),
+        enabled,
+        changed,
+        reload,
+    };
+    context.output.result(&report, |_| render(&report))?;
+    let failed = report.reload.iter().flat_map(|outcome| &outcome.failed);
+    let failed = failed
+        .filter(|failed| {
+            failed
+                .toolbox_id
+                .as_ref()
+                .is_some_and(|id| toolboxes.contains(id))
+        })
+        .map(|failed| failed.reason.clone());
+    let failed: Vec<String> = failed.collect();
+    if enabled && !failed.is_empty() {
+        return Err(CliError::Refused(failed.join("; ")));
+    }
+    Ok(())
+}
+
+fn render(report: &Report) -> String {
+    let word = if report.enabled { "on" } else { "off" };
+    let ids = report.toolboxes.join(", ");
+    let ids = plain(&ids);
+    let file = report.file.display();
+    let mut text = match report.changed {
+        true => format!("{ids}: switched {word} in {file}\n"),
+        false => format!("{ids}: {word} already, {file} stays as it is\n"),
+    };
+    text += &match &report.reload {
+        None => "no service runs here; it holds from the next start\n".to_owned(),
+        Some(outcome) => {
+            let lists = [
+                ("added", &outcome.added),
+                ("removed", &outcome.removed),
+                ("replaced", &outcome.replaced),
+            ];
+            let lists = lists.into_iter().filter(|(_, ids)| !ids.is_empty());
+            let lists: Vec<String> = lists
+                .map(|(what, ids)| format!("{what} {}", plain(&ids.join(", "))))
+                .collect();
+            match lists.as_slice() {
+                [] => "the service that runs here has reloaded, and nothing changed for it\n".to_owned(),
+                lists => format!("the service that runs here has reloaded: {}\n", lists.join("; ")),
+            }
+        }
+    };
+    text
+}
+
+/// Refuses an id that nothing on this machine has.
+fn known(id: &str, config: &Config) -> Result<(), CliError> {
+    let (files, _) = scan(&config.service.plugins_dir);
+    let files = files
+        .iter()
+        .filter_map(|file| section_of(file))
+        .map(str::to_owned);
+    let ids: Vec<String> = files.chain(config.toolboxes.keys().cloned()).collect();
+    if ids.iter().any(|known| known == id) {
+        return Ok(());
+    }
+    let near = nearest(id, ids.iter().cloned());
+    let near = near
+        .map(|near| format!("; did you mean `{near}`?"))
+        .unwrap_or_default();
+    Err(CliError::Usage(format!(
+        "no toolbox `{id}` is installed{near} There are: {}",
+        ids.join(", ")
+    )))
+}
+
+/// Writes the switches into the file; returns whether it changed.
+fn edit(file: &Path, toolboxes: &[String], enabled: bool) -> Result<bool, CliError> {
+    let by_hand = || {
+        let section = json!({"PHAL": {OURS: {toolboxes[0].as_str(): {"enabled": enabled}}}});
+        format!("write it by hand: {section}")
+    };
+    let is_yaml = file
+        .extension()
+        .is_some_and(|ending| ending == "yml" || ending == "yaml");
+    if is_yaml {
+        let file = file.display();
+        return Err(CliError::Usage(format!(
+            "{file} is YAML, which this command does not edit; {}",
+            by_hand()
+        )));
+    }
+    let machine = |what: &str| {
+        let what = format!("{what} {}", file.display());
+        move |cause| CliError::Machine { what, cause }
+    };
+    let before = match fs::read_to_string(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        read => read.map_err(machine("read"))?,
+    };
+    let mut text = before.clone();
+    for id in toolboxes {
+        let path = ["PHAL", OURS, id, "enabled"];
+        text = config::set_in_text(&text, &path, &json!(enabled))
+            .map_err(|why| CliError::Usage(format!("{}: {why}; {}", file.display(), by_hand())))?;
+    }
+    if text == before {
+        return Ok(false);
+    }
+    replace(file, &before, &text).map_err(machine("write"))?;
+    Ok(true)
+}
+
+/// Replaces the file, and keeps it as it was beside it. A link stays a link.
+fn replace(file: &Path, before: &str, text: &str) -> io::Result<()> {
+    let target = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    if let Some(folder) = target.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let beside = |ending: &str| {
+        let mut name = target.clone().into_os_string();
+        name.push(ending);
+        PathBuf::from(name)
+    };
+    let mode = fs::metadata(&target).map(|found| found.permissions()).ok();
+    let write = |path: &Path, text: &str| -> io::Result<()> {
+        let mut written = fs::File::create(path)?;
+        if let Some(mode) = &mode {
+            written.set_permissions(mode.clone())?;
+        }
+        written.write_all(text.as_bytes())?;
+        written.sync_all()
+    };
+    if mode.is_some() {
+        write(&beside(".before"), before)?;
+    }
+    let fresh = beside(".new");
+    write(&fresh, text)?;
+    fs::rename(fresh, &target)
+}
+
+/// Refuses a change that another file undoes.
+fn check(
+    file: &Path,
+    toolboxes: &[String],
+    enabled: bool,
+    context: &Context<'_, '_>,
+) -> Result<(), CliError> {
+    let config = context.config()?;
+    for id in toolboxes {
+        let section = config.toolbox(id)?;
+        if section.toolbox.enabled != enabled || !config.toolboxes.contains_key(id) {
+            return Err(CliError::Refused(format!(
+                "{} now says so, but the section `{id}` of this file does not count: `ovos-tools config` shows which file decides",
+                file.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Has a service that runs on this machine reload; `None` if none runs.
+async fn reload(config: &Config, context: &mut Context<'_, '_>) -> Result<Option<ReloadOutcome>, CliError> {
+    let runs = RunningService::find(&config.service.state_dir);
+    if !matches!(runs, Ok(Some(_))) {
+        return Ok(None);
+    }
+    let wait = context.options.timeout.unwrap_or(RELOAD_WAIT);
+    let client = context.client().await?;
+    let answer = client
+        .ask(topic::RELOAD, &ReloadRequest { detail: true }, wait)
+        .await?;
+    answer.accepted()?;
+    Ok(Some(answer.read()?.outcome.unwrap_or_default()))
+}

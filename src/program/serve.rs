@@ -1,0 +1,169 @@
+//! `ovos-tools serve`: runs the service until a signal ends it.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use tokio::signal::unix::{SignalKind, signal};
+
+use ::bus::shown;
+use ::config::{Config, EmbeddedBus, Overrides, ProcessEnvironment};
+use cli::{CliError, Context, Paint, PidFile, Tone, count, no_signals, plain, shut_down_on_signal};
+use logs::LogOptions;
+use ovos_tools::service::{ServiceError, Start, Started};
+
+/// Arguments of `serve`.
+#[derive(Debug, Default, Args)]
+#[command(after_help = "\
+Examples:
+  ovos-tools serve
+  ovos-tools serve --plugins ./plugins --embedded-bus auto
+  ovos-tools serve --bus ws://192.168.1.5:8181/core --log-json
+
+SIGTERM, Ctrl-C and a closed terminal end the service: motion is halted first. SIGUSR1 is an emergency stop of everything.")]
+pub(crate) struct Arguments {
+    /// Where plugins are looked for, instead of the configured folders; may be given several times
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    plugins: Vec<PathBuf>,
+    /// Whether to open a messagebus of our own [default: embedded_bus of the configuration, else never]
+    #[arg(long, value_enum, value_name = "WHEN")]
+    embedded_bus: Option<When>,
+    /// Load the packaged toolboxes that drive a simulator, too, without a section that asks for them
+    #[arg(long)]
+    simulators: bool,
+    /// Log JSON, one object a line
+    #[arg(long)]
+    log_json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum When {
+    /// Only ever be a client
+    Never,
+    /// When nothing listens on the configured address, and that is on this machine
+    Auto,
+    /// Always; a taken port is an error
+    Always,
+}
+
+impl From<When> for EmbeddedBus {
+    fn from(when: When) -> Self {
+        match when {
+            When::Never => Self::Never,
+            When::Auto => Self::Auto,
+            When::Always => Self::Always,
+        }
+    }
+}
+
+pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Result<(), CliError> {
+    let overrides = Overrides {
+        plugins: arguments.plugins.clone(),
+        embedded_bus: arguments.embedded_bus.map(EmbeddedBus::from),
+        simulators: arguments.simulators,
+        given_may_be_copy: true,
+        ..context.overrides()
+    };
+    let config = Config::load(&ProcessEnvironment, &overrides, None)?;
+    let options = LogOptions {
+        json: arguments.log_json,
+        file: true,
+    };
+    for folder in arguments.plugins.iter().filter(|folder| !folder.is_dir()) {
+        let remark = format!("--plugins {}: there is no such folder", folder.display());
+        context.output.remark(&remark);
+    }
+    let logs = context.start_logs(&config, options)?;
+    let shutdown = shut_down_on_signal()?;
+    // From here on SIGUSR1 does not end the process, so the id of the process may be published.
+    let _emergency = signal(SignalKind::user_defined1()).map_err(no_signals)?;
+    let _pid_file = PidFile::claim(&config.service.state_dir, config.bus.url.as_str())?;
+    let start = Start {
+        config,
+        overrides,
+        logs: Some(logs),
+        shutdown,
+    };
+    service(start, context).await
+}
+
+/// Runs the service and prints what it loaded.
+async fn service(start: Start, context: &mut Context<'_, '_>) -> Result<(), CliError> {
+    // A failure to print does not end the service.
+    let print = |started: &Started| {
+        let text = |paint| summary(started, paint);
+        if let Err(error) = context.output.result(&started.status, text) {
+            tracing::warn!(%error, "the summary was not printed");
+        }
+    };
+    ovos_tools::service::run(start, print).await.map_err(refused)
+}
+
+/// What was loaded, what could not be loaded and why, the address of the bus, and a call to try.
+fn summary(started: &Started, paint: Paint) -> String {
+    let status = &started.status;
+    let mut text = format!(
+        "ovos-tools {} on {}, ready after {} ms{}\n",
+        status.service.version,
+        shown(&started.bus),
+        started.took.as_millis(),
+        if status.closed.is_some() {
+            ", closed: the configuration cannot be read"
+        } else {
+            ""
+        }
+    );
+    match &started.embedded_bus {
+        Some(url) => text += &format!("  messagebus: our own, listening on {url}\n"),
+        None if status.bus.connected => {}
+        None => {
+            text += "  messagebus: connecting; when nothing listens there, start ovos-messagebus, or run with \
+                     `--embedded-bus auto`\n";
+        }
+    }
+    for it in &status.toolboxes {
+        text += &format!(
+            "  {} {}: {}{}\n",
+            paint.tone(Tone::Strong, &it.toolbox_id),
+            plain(&it.version),
+            count(it.tools, "tool", "tools"),
+            if it.latched {
+                format!(
+                    ", in emergency stop: `ovos-tools resume {}`",
+                    plain(&it.toolbox_id)
+                )
+            } else {
+                String::new()
+            }
+        );
+    }
+    for it in &status.failed {
+        let label = paint.tone(Tone::Bad, "not loaded");
+        text += &format!("  {label} {}: {}\n", plain(&it.path), plain(&it.reason));
+    }
+    for it in &status.off {
+        let label = paint.tone(Tone::Warning, "off");
+        text += &format!("  {label} {}: {}\n", plain(&it.toolbox_id), plain(&it.reason));
+    }
+    if let Some(closed) = &status.closed {
+        text += &format!("  {} {}\n", paint.tone(Tone::Bad, "closed"), plain(closed));
+    }
+    for warning in &status.warnings {
+        text += &format!("  {} {}\n", paint.tone(Tone::Warning, "warning"), plain(warning));
+    }
+    if status.toolboxes.is_empty() && status.failed.is_empty() && status.off.is_empty() {
+        text += "  no plugins found: `ovos-tools config` shows where they are looked for (plugins_dir)\n";
+    }
+    if !status.failed.is_empty() || status.toolboxes.is_empty() {
+        text += "  `ovos-tools doctor` says what is missing, and how to mend it\n";
+    }
+    text + &format!("Try: ovos-tools list --bus {}\n", shown(&started.bus))
+}
+
+/// Why the service did not start, for the command line.
+fn refused(error: ServiceError) -> CliError {
+    match error {
+        ServiceError::Config(errors) => CliError::Config(errors),
+        ServiceError::Bus(error) => CliError::Bind(error),
+        error => CliError::Service(error.to_string()),
+    }
+}

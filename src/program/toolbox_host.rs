@@ -1,0 +1,75 @@
+//! `ovos-tools toolbox-host`: a process that the service starts for a plugin, so that a broken plugin affects only that process.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use ::program::Sockets;
+use clap::Args;
+
+/// Arguments of `toolbox-host`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  ovos-tools toolbox-host --probe ./libhello.so")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    task: Task,
+    /// What the process may reach, as JSON: the toolbox's `confine`
+    #[arg(long, value_name = "JSON")]
+    confine: Option<String>,
+}
+
+/// Exactly one of these.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct Task {
+    /// Load this file, say on stdout what is in it, and end
+    #[arg(long, value_name = "FILE")]
+    probe: Option<PathBuf>,
+    /// Host this file for a service whose data and control sockets are stdin and stdout
+    #[arg(long, value_name = "FILE")]
+    serve: Option<PathBuf>,
+    /// Bring the hardware of this file's toolbox to rest, whose configuration comes through stdin, and end
+    #[arg(long, value_name = "FILE")]
+    safe_stop: Option<PathBuf>,
+}
+
+/// Does the task of the process.
+pub(super) fn run(arguments: &Arguments) -> ExitCode {
+    let Task {
+        probe,
+        serve,
+        safe_stop,
+    } = &arguments.task;
+    let confine = arguments.confine.as_deref();
+    if let Some(file) = probe {
+        host::put_on_probe();
+        return host::probe::answer(plugin::probe(file));
+    }
+    let done = if let Some(file) = serve {
+        self::serve(file, confine).map_err(|error| format!("host {}: {error}", file.display()))
+    } else if let Some(file) = safe_stop {
+        host::enter(confine, file)
+            .map_err(|error| format!("safe_stop was not called: {error}"))
+            .and_then(|_| plugin::safe_stop(file))
+    } else {
+        // clap's group requires one of them.
+        Err("there is no task".to_owned())
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&error),
+    }
+}
+
+fn serve(file: &Path, confine: Option<&str>) -> std::io::Result<()> {
+    ::program::stand_alone()?;
+    let sockets = Sockets::take_stdio()?;
+    plugin::serve(file, sockets, host::enter(confine, file))
+}
+
+#[expect(clippy::print_stderr, reason = "the service reads it there")]
+fn fail(text: &str) -> ExitCode {
+    eprintln!("{text}");
+    ExitCode::FAILURE
+}

@@ -1,0 +1,84 @@
+//! The service's answers beyond the published contract, over a real bus: calls with an id, a timeout, progress and
+//! cancel; plan and export; stop and resume; events and questions; malformed frames.
+//!
+//! Every answer is checked against its schema in `schemas/bus`.
+
+mod arguments;
+mod calls;
+mod content;
+mod frames;
+mod lists;
+mod run;
+mod stops;
+use crate::support::contract::{Client, World, expect};
+use serde_json::{Value, json};
+
+const INVOKE: &str = "ovos.tools.invoke";
+
+const LATCHED: &str = "~EmergencyStop: Robot is in emergency stop state. Reset required.";
+
+fn world() -> (World, Client) {
+    let world = World::start(&json!({}));
+    let client = world.client();
+    (world, client)
+}
+
+/// A call that runs until it is ended: `slow` of effect read.
+fn start_slow(client: &mut Client, call_id: &str) -> u64 {
+    let n = client.send(
+        INVOKE,
+        json!({"name": "slow", "args": {"seconds": 300}, "call_id": call_id, "progress": true}),
+    );
+    client.progress(call_id, "action_started");
+    n
+}
+
+/// A call that moves one arm until it is ended.
+fn assemble(client: &mut Client, call_id: &str, more: &Value) -> u64 {
+    let mut data = json!({
+        "name": "assemble", "call_id": call_id, "progress": true,
+        "args": {"subsystems": ["left_arm"], "step_ms": 600_000, "timeout_ms": 3_600_000},
+    });
+    data.as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
+    client.send(INVOKE, data)
+}
+
+fn start_assemble(client: &mut Client, call_id: &str) -> u64 {
+    let n = assemble(client, call_id, &json!({}));
+    client.progress(call_id, "action_started");
+    n
+}
+
+fn status_of(client: &mut Client, toolbox_id: &str) -> Value {
+    let status = client.ask("ovos.tools.status", json!({}));
+    let toolboxes = status["toolboxes"].as_array().unwrap();
+    toolboxes
+        .iter()
+        .find(|t| t["toolbox_id"] == toolbox_id)
+        .unwrap()
+        .clone()
+}
+
+fn resume(client: &mut Client, toolbox_id: &str, stop_id: &Value) -> Value {
+    let answer = client.ask(
+        "ovos.tools.resume",
+        json!({"toolbox_id": toolbox_id, "stop_id": stop_id}),
+    );
+    answer["toolboxes"][0].clone()
+}
+
+/// Lifts every latch.
+fn resume_all(client: &mut Client) {
+    for toolbox_id in ["testbed", "testbed_dup"] {
+        let status = status_of(client, toolbox_id);
+        if status["latched"] == true {
+            expect(
+                "resume",
+                &json!({"toolbox_id": toolbox_id, "ok": true}),
+                &resume(client, toolbox_id, &status["stop_id"]),
+            );
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Web pages as clients, in a real browser.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::mcp::door::{Listening, Stage};
+use crate::support::process::Process;
+use crate::support::python::node;
+
+/// The browser, or `None` where `scripts/setup.sh --with-browser` could not install it.
+fn browser() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path)
+        .map(|folder| folder.join("chromium"))
+        .find(|program| program.exists());
+    if found.is_none() {
+        skip::skip("chromium", "it is not installed: scripts/setup.sh --with-browser");
+    }
+    found
+}
+
+#[test]
+fn a_page_of_a_listed_origin_uses_the_door_and_one_of_another_cannot() {
+    let Some(browser) = browser() else { return };
+    let stage = Stage::new(&json!({ "http_origins": ["http://localhost"] }));
+    let door = Listening::start(&stage);
+    let Some(mut command) = node("browser.mjs", &stage.scene.sandbox) else {
+        return;
+    };
+    let profiles = stage.scene.sandbox.path("profiles");
+    command.arg(browser).args([&door.url, &door.token]).arg(profiles);
+    let said = Process::start("browser", &stage.scene.sandbox, command).finish();
+    let of = |host: &str| -> Value {
+        let mut reports = said
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let is_of = |report: &Value| report["origin"].as_str().unwrap().starts_with(host);
+        reports.find(is_of).unwrap_or_else(|| panic!("{host}: {said}"))["steps"].take()
+    };
+
+    let listed = of("http://localhost:");
+    for lists in ["modern lists", "legacy lists"] {
+        let names = listed[lists].as_array().unwrap_or_else(|| panic!("{listed:#}"));
+        assert!(
+            names.contains(&json!("add")) && names.contains(&json!("emergency_stop")),
+            "{listed:#}"
+        );
+    }
+    for (step, expected) in [
+        ("modern calls", json!(42)),
+        ("legacy opens", json!(202)),
+        ("legacy calls", json!(42)),
+        ("legacy listens", json!(200)),
+        ("legacy ends", json!(200)),
+        // It reads why it is not let in.
+        ("without the token", json!(401)),
+    ] {
+        assert_eq!(listed[step], expected, "{step}: {listed:#}");
+    }
+
+    let foreign = of("http://127.0.0.1:");
+    for (step, came) in foreign.as_object().unwrap() {
+        let expected = match step.as_str() {
+            "sends blindly" => json!("opaque"),
+            _ => json!("TypeError: Failed to fetch"),
+        };
+        assert_eq!(*came, expected, "{step}: {foreign:#}");
+    }
+    assert_eq!(
+        foreign.as_object().unwrap().len(),
+        listed.as_object().unwrap().len()
+    );
+}

@@ -1,0 +1,11 @@
+//! Robots through the service: every tool, at random, with hardware that is emulated and with a robot that is away.
+
+mod away;
+#[path = "../../toolboxes/robot/tests/support/calls.rs"]
+mod calls;
+mod hardware;
+#[path = "../../toolboxes/robot/tests/support/peers.rs"]
+#[allow(dead_code, reason = "each test program uses its part")]
+mod peers;
+mod random;
+mod service;

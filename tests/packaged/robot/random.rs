@@ -1,0 +1,396 @@
+//! Ten thousand calls of the robot toolbox through the real service, valid ones and hostile ones, at hundreds of times real
+//! time: every call is answered once, no joint is ever beyond its limit or its speed, and no two calls interleave on a
+//! part of the robot.
+//!
+//! `OVOS_TOOLS_SEED` repeats a run, `OVOS_TOOLS_CALLS` makes it longer or shorter.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use crate::support::robot::RobotScene;
+use serde_json::{Value, json};
+
+/// How many calls wait for their answer at any time.
+const AT_ONCE: usize = 32;
+/// Simulated seconds in a real one.
+const TIME_SCALE: f64 = 1_000.0;
+/// The precision that a float loses as text.
+const ROUNDING: f64 = 1e-6;
+
+/// Range in degrees (millimetres for the lift) and largest speed of every axis, from the robot's specification, not
+/// from the simulator.
+fn limits() -> HashMap<&'static str, Vec<(f64, f64, f64)>> {
+    let arm = vec![
+        (-150.0, 150.0, 120.0),
+        (-90.0, 90.0, 120.0),
+        (0.0, 180.0, 120.0),
+        (-90.0, 90.0, 120.0),
+        (-180.0, 180.0, 180.0),
+        (0.0, 80.0, 120.0),
+    ];
+    HashMap::from([
+        ("left_arm", arm.clone()),
+        ("right_arm", arm),
+        ("gantry", vec![(-90.0, 90.0, 120.0), (-45.0, 45.0, 120.0)]),
+        ("lift", vec![(0.0, 300.0, 50.0)]),
+        ("hitch", vec![(0.0, 80.0, 60.0)]),
+    ])
+}
+
+#[test]
+fn random_calls_stay_within_the_limits_and_apart() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let seed = number("OVOS_TOOLS_SEED").unwrap_or_else(|| fastrand::u64(..));
+    let total = usize::try_from(number("OVOS_TOOLS_CALLS").unwrap_or(10_000)).unwrap();
+    println!("OVOS_TOOLS_SEED={seed}");
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut scene = RobotScene::new(&json!({ "time_scale": TIME_SCALE }));
+    let tools = tools(&mut scene);
+
+    let mut waiting: Vec<String> = Vec::new();
+    let mut outcomes: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut examples: BTreeMap<String, (String, usize)> = BTreeMap::new();
+    for nth in 0..total {
+        let (tool, args) = draw(&mut random, &tools);
+        let call_id = format!(
+            "r{nth}.{}",
+            tool.chars()
+                .filter(char::is_ascii_alphanumeric)
+                .take(20)
+                .collect::<String>()
+        );
+        scene.client.send(
+            "ovos.tools.invoke",
+            &json!({ "name": tool, "args": args, "call_id": call_id, "toolbox_id": "robot" }),
+        );
+        waiting.push(call_id);
+        if waiting.len() >= AT_ONCE {
+            scene.client.until_any_answered(&waiting);
+            waiting.retain(|call_id| scene.client.answer_of(call_id).is_none());
+        }
+        if nth % 500 == 499 {
+            // An operator's stop, whatever is under way.
+            let stop_id = scene.stop();
+            scene.resume(&stop_id);
+        }
+    }
+    scene.client.until_answered(waiting.iter());
+    scene.client.ask("ovos.tools.status", &json!({}));
+    for call_id in scene.client.answered() {
+        let answer = scene.client.only_answer(&call_id);
+        let outcome = match (answer.get("error"), &answer["result"]["success"]) {
+            (Some(_), _) => "refused",
+            (None, Value::Bool(true)) => "done",
+            (None, _) => "not done",
+        };
+        *outcomes.entry(outcome).or_default() += 1;
+        if let Some(error) = answer["error"].as_str() {
+            let kind = error.split(':').next().unwrap_or_default().to_owned();
+            examples.entry(kind).or_insert_with(|| (error.to_owned(), 0)).1 += 1;
+        }
+    }
+    println!("{outcomes:?}, refused with {examples:?}");
+    assert_eq!(
+        outcomes.values().sum::<usize>(),
+        total,
+        "calls that were answered once"
+    );
+    for outcome in ["done", "refused", "not done"] {
+        assert!(
+            outcomes.get(outcome).is_some_and(|count| *count > total / 100),
+            "too few {outcome}: {outcomes:?}"
+        );
+    }
+    check_trace(&scene.trace(), seed);
+}
+
+/// The argument schemas of everything that a client may call.
+fn tools(scene: &mut RobotScene) -> Vec<(String, Value)> {
+    let answer = scene
+        .client
+        .ask("ovos.tools.list", &json!({ "toolbox_id": "robot" }));
+    let tools = answer["tools"].as_array().unwrap();
+    let tools: Vec<(String, Value)> = tools
+        .iter()
+        .filter(|tool| tool["name"] != "stop" && tool["name"] != "reset_stop")
+        .map(|tool| {
+            let name = tool["name"].as_str().unwrap().to_owned();
+            let schema = tool
+                .get("argument_schema")
+                .or_else(|| tool.get("parameters"))
+                .cloned();
+            (name, schema.unwrap_or_else(|| panic!("no schema: {tool:#}")))
+        })
+        .collect();
+    assert!(tools.len() > 50, "{}", tools.len());
+    tools
+}
+
+/// A random tool with arguments: mostly valid by the schema, sometimes a known good call, sometimes nonsense.
+fn draw(random: &mut fastrand::Rng, tools: &[(String, Value)]) -> (String, Value) {
+    let known = crate::robot::calls::calls();
+    match random.u8(..100) {
+        0..40 => {
+            let (tool, args) = known[random.usize(..known.len())].clone();
+            // A robot that loses a servo id is the subject of another test.
+            if tool == "set_motor_id" {
+                return ("nod".to_owned(), json!({}));
+            }
+            (tool.to_owned(), args)
+        }
+        40..80 => {
+            let (tool, schema) = &tools[random.usize(..tools.len())];
+            (tool.clone(), sample(random, schema))
+        }
+        80..95 => {
+            let (tool, schema) = &tools[random.usize(..tools.len())];
+            let mut args = sample(random, schema);
+            let keys: Vec<String> = schema["properties"]
+                .as_object()
+                .unwrap()
+                .keys()
+                .cloned()
+                .collect();
+            if !keys.is_empty() {
+                args[&keys[random.usize(..keys.len())]] = nonsense(random);
+            }
+            (tool.clone(), args)
+        }
+        95..98 => {
+            let (tool, _) = &tools[random.usize(..tools.len())];
+            (tool.clone(), nonsense(random))
+        }
+        _ => ("no_such_tool".to_owned(), json!({})),
+    }
+}
+
+/// A value that the schema allows, at its ends more often than in between.
+fn sample(random: &mut fastrand::Rng, schema: &Value) -> Value {
+    if let Some(options) = schema["enum"].as_array() {
+        return options[random.usize(..options.len())].clone();
+    }
+    if let Some(options) = schema["oneOf"].as_array() {
+        let option = &options[random.usize(..options.len())];
+        return sample(random, option);
+    }
+    if let Some(constant) = schema.get("const") {
+        return constant.clone();
+    }
+    if let Some(options) = schema["anyOf"].as_array() {
+        let option = &options[random.usize(..options.len())];
+        return sample(random, option);
+    }
+    let bound = |key: &str, other: f64| schema[key].as_f64().unwrap_or(other);
+    let kind = match &schema["type"] {
+        Value::Array(kinds) => kinds[random.usize(..kinds.len())].as_str(),
+        kind => kind.as_str(),
+    };
+    match kind {
+        Some("object") => {
+            let required = schema["required"].as_array().cloned().unwrap_or_default();
+            let properties = schema["properties"].as_object().unwrap();
+            let mut args = json!({});
+            for (name, property) in properties {
+                if required.contains(&json!(name)) || random.bool() {
+                    args[name] = sample(random, property);
+                }
+            }
+            args
+        }
+        Some("number") => {
+            let (min, max) = (bound("minimum", -50.0), bound("maximum", 50.0));
+            json!(match random.u8(..4) {
+                0 => min,
+                1 => max,
+                _ => min + (max - min) * random.f64(),
+            })
+        }
+        Some("integer") => {
+            #[allow(clippy::cast_possible_truncation, reason = "ids are small")]
+            let (min, max) = (bound("minimum", 1.0) as i64, bound("maximum", 12.0) as i64);
+            json!(random.i64(min..=max))
+        }
+        Some("boolean") => json!(random.bool()),
+        Some("array") => {
+            let count = random.usize(..4);
+            json!(
+                (0..count)
+                    .map(|_| sample(random, &schema["items"]))
+                    .collect::<Vec<_>>()
+            )
+        }
+        Some("string") => {
+            let words = [
+                "home",
+                "ready",
+                "wave",
+                "cup",
+                "table",
+                "left",
+                "right",
+                "Ada",
+                "Grace",
+                "90",
+                "-30,10",
+                "around",
+                "up",
+                "unicorn",
+                "[0,-45,90,45,0,0]",
+                "[500,0,0,0,0,0]",
+                "[1,2]",
+                "workshop",
+                "left:3",
+                "",
+            ];
+            json!(words[random.usize(..words.len())])
+        }
+        _ => Value::Null,
+    }
+}
+
+fn nonsense(random: &mut fastrand::Rng) -> Value {
+    match random.u8(..12) {
+        0 => Value::Null,
+        1 => json!(f64::MAX),
+        2 => json!(-1e308),
+        3 => json!("x".repeat(random.usize(..5_000))),
+        4 => json!([[[[[]]]]]),
+        5 => json!({ "robot": { "robot": 1 } }),
+        6 => json!("NaN"),
+        7 => json!(u64::MAX),
+        8 => json!("\u{0}\u{202e}../../etc"),
+        9 => json!(true),
+        10 => json!([1, "2", null]),
+        _ => json!("inf,inf"),
+    }
+}
+
+/// The last command for a part.
+struct Way {
+    from: Vec<f64>,
+    to: Vec<f64>,
+    begun: f64,
+    seconds: f64,
+}
+
+impl Way {
+    fn at(&self, t: f64) -> Vec<f64> {
+        let part = if self.seconds > 0.0 {
+            ((t - self.begun) / self.seconds).clamp(0.0, 1.0)
+        } else {
+            1.0
+        };
+        self.from
+            .iter()
+            .zip(&self.to)
+            .map(|(from, to)| from + (to - from) * part)
+            .collect()
+    }
+}
+
+fn floats(value: &Value) -> Vec<f64> {
+    value
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|value| value.as_f64().unwrap())
+        .collect()
+}
+
+/// Replays every command.
+fn check_trace(trace: &[Value], seed: u64) {
+    let limits = limits();
+    let mut ways: HashMap<String, Way> = HashMap::new();
+    let mut holders: HashMap<String, String> = HashMap::new();
+    let mut past: HashMap<String, HashSet<String>> = HashMap::new();
+    let mut moves = 0;
+    for line in trace {
+        let t = line["t"].as_f64().unwrap();
+        let at = || format!("seed {seed}: {line}");
+        match line["do"].as_str().unwrap() {
+            "move" => {
+                moves += 1;
+                let on = line["on"].as_str().unwrap();
+                let (from, to) = (floats(&line["from"]), floats(&line["to"]));
+                let seconds = line["seconds"].as_f64().unwrap();
+                for ((from, to), (min, max, speed)) in from.iter().zip(&to).zip(&limits[on]) {
+                    assert!(
+                        *to >= min - ROUNDING && *to <= max + ROUNDING,
+                        "beyond its limit: {}",
+                        at()
+                    );
+                    let needs = (to - from).abs() / speed;
+                    assert!(seconds >= needs - ROUNDING, "faster than {speed}: {}", at());
+                }
+                if let Some(before) = ways.get(on) {
+                    let expected = before.at(t);
+                    for (from, expected) in from.iter().zip(&expected) {
+                        assert!((from - expected).abs() < 1e-3, "jumped from {expected}: {}", at());
+                    }
+                }
+                let way = Way {
+                    from,
+                    to,
+                    begun: t,
+                    seconds,
+                };
+                ways.insert(on.to_owned(), way);
+                take_turn(on, line, &mut holders, &mut past, seed);
+            }
+            "drive" => {
+                moves += 1;
+                let velocity = floats(&line["velocity"]);
+                for (speed, largest) in velocity.iter().zip([0.5, 0.5, 1.570_796_4]) {
+                    assert!(speed.abs() <= largest, "faster than {largest}: {}", at());
+                }
+                let seconds = line["seconds"].as_f64().unwrap();
+                assert!((0.0..=120.0).contains(&seconds), "without an end: {}", at());
+                take_turn("base", line, &mut holders, &mut past, seed);
+            }
+            "halt" => {
+                for on in line["on"].as_array().unwrap() {
+                    let on = on.as_str().unwrap();
+                    if let Some(way) = ways.get_mut(on) {
+                        let stopped = way.at(t);
+                        *way = Way {
+                            from: stopped.clone(),
+                            to: stopped,
+                            begun: t,
+                            seconds: 0.0,
+                        };
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    assert!(
+        moves > 1_000 || trace.len() < 10_000,
+        "the calls moved too little: {moves}"
+    );
+}
+
+/// A part belongs to one call until another call moves it; the first call must not move it again.
+fn take_turn(
+    on: &str,
+    line: &Value,
+    holders: &mut HashMap<String, String>,
+    past: &mut HashMap<String, HashSet<String>>,
+    seed: u64,
+) {
+    let call = line["for"]
+        .as_str()
+        .unwrap()
+        .split('/')
+        .next()
+        .unwrap()
+        .to_owned();
+    let holder = holders.entry(on.to_owned()).or_default();
+    if *holder != call {
+        let past = past.entry(on.to_owned()).or_default();
+        assert!(
+            !past.contains(&call),
+            "seed {seed}: {call} came back to {on} after {holder}: {line}"
+        );
+        past.insert(std::mem::replace(holder, call));
+    }
+}

@@ -1,0 +1,658 @@
+//! The configuration while the service runs: changed files are read again on a message from the bus, and a message
+//! itself can change only the log level.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use crate::support::client::Client;
+use crate::support::process::Process;
+use crate::support::scene::{Scene, ready};
+use crate::support::service::{BusKind, plugins_with, testbed_plugins};
+use crate::support::stage::Stage;
+use serde_json::{Value, json};
+
+fn greeting(client: &mut Client) -> Value {
+    client.invoke("version", &json!({}))["result"]["greeting"].clone()
+}
+
+/// The section of testbed with this greeting.
+fn greets(greeting: &str) -> Value {
+    json!({ "PHAL": { "ovos-phal-plugin-tools": { "testbed": { "greeting": greeting } } } })
+}
+
+/// Calls a tool until the log has a line about it, which needs the level DEBUG.
+fn until_debug(service: &mut Process, client: &mut Client) {
+    service.until("a line of level DEBUG", |service| {
+        client.invoke("ping", &json!({}));
+        service.output().contains("call received").then_some(())
+    });
+}
+
+/// Waits for a text in the log, because the topics of the configuration have no answers.
+fn until_logged(service: &mut Process, what: &str) {
+    service.until(what, |service| service.output().contains(what).then_some(()));
+}
+
+fn pending(client: &mut Client) -> Vec<String> {
+    let status = client.ask("ovos.tools.status", &json!({}));
+    let keys = status["pending_config"].as_array().expect("pending_config");
+    keys.iter().map(|key| key.as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn changed_files_are_read_again_whatever_the_message_holds() {
+    let mut stage = Stage::new(&json!({}));
+    stage
+        .scene
+        .configure(&json!({ "max_calls": 7 }), &greets("good day"));
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    let text = format!(r#"{{"type":"configuration.updated","data":{{"deep":{deep}}}}}"#);
+    stage.client.send_text(&text);
+    until_logged(&mut stage.service, "the configuration changed");
+}
+
+#[test]
+fn changed_files_are_read_again() {
+    let mut stage = Stage::new(&json!({}));
+    assert_eq!(greeting(&mut stage.client), "hello");
+    assert_eq!(pending(&mut stage.client), [""; 0]);
+
+    stage
+        .scene
+        .configure(&json!({ "max_calls": 7 }), &greets("good day"));
+    assert_eq!(
+        pending(&mut stage.client),
+        [""; 0],
+        "it was not said that the files changed"
+    );
+    stage.client.send("configuration.updated", &json!({}));
+    until_logged(&mut stage.service, "the configuration changed");
+    let keys = pending(&mut stage.client);
+    for part in ["testbed", "max_calls"] {
+        assert!(keys.iter().any(|key| key.contains(part)), "no {part} in {keys:?}");
+    }
+    assert_eq!(
+        greeting(&mut stage.client),
+        "hello",
+        "a section takes effect when its toolbox is reloaded"
+    );
+
+    stage.client.ask("ovos.tools.reload", &json!({}));
+    assert_eq!(greeting(&mut stage.client), "good day");
+    let keys = pending(&mut stage.client);
+    assert!(
+        keys.iter().all(|key| key.contains("max_calls")),
+        "what waits for a restart: {keys:?}"
+    );
+    assert!(!keys.is_empty());
+}
+
+#[test]
+fn a_reload_that_fails_changes_no_permission_either() {
+    let mut stage = Stage::new(&json!({}));
+    let calls_add = |client: &mut Client| {
+        let answer = client.invoke("add", &json!({"a": 1, "b": 2}));
+        answer["result"]["result"] == 3
+    };
+    let testbed = |section: Value| json!({ "PHAL": { "ovos-phal-plugin-tools": { "testbed": section } } });
+    let broken = json!({ "tools": { "deny": ["add"] }, "refuse_open": "no device" });
+    let mended = json!({ "tools": { "deny": ["add"] } });
+    for (section, number, denied) in [(broken, 1, false), (mended, 2, true)] {
+        stage.scene.configure(&json!({}), &testbed(section));
+        stage.client.send("configuration.updated", &json!({}));
+        stage.service.until("the configuration", |service| {
+            (service.output().matches("the configuration changed").count() == number).then_some(())
+        });
+        stage.client.ask("ovos.tools.reload", &json!({}));
+        assert_eq!(calls_add(&mut stage.client), !denied, "reload {number}");
+        assert_eq!(
+            pending(&mut stage.client),
+            if denied { vec![] } else { vec!["testbed"] }
+        );
+    }
+}
+
+#[test]
+fn a_forbidden_tool_cannot_be_a_step_of_another_tool() {
+    let mut stage = Stage::new(&json!({}));
+    let key = "PHAL.ovos-phal-plugin-tools.testbed.tools";
+    let forbidden = |key: &str| {
+        format!(
+            "PermissionError: step `count_marks` of the plan is the tool `count_marks`, which the configuration forbids \
+             (`{key}`)"
+        )
+    };
+    let too_much = |tool: &str, effect: &str| {
+        format!(
+            "PlanError: step `{tool}` of the plan has the effect `read`, but it is the tool `{tool}`, whose effect is \
+             `{effect}`"
+        )
+    };
+    let rows = [
+        (json!({}), "count_marks", None),
+        (
+            json!({ "deny": ["count_*"] }),
+            "count_marks",
+            Some(forbidden(&format!("{key}.deny"))),
+        ),
+        (
+            json!({ "allow": ["delegate"] }),
+            "count_marks",
+            Some(forbidden(&format!("{key}.allow"))),
+        ),
+        (
+            json!({ "allow": ["delegate", "count_marks"] }),
+            "count_marks",
+            None,
+        ),
+        (json!({}), "set_mark", Some(too_much("set_mark", "write"))),
+        (json!({}), "assemble", Some(too_much("assemble", "motion"))),
+    ];
+    for (tools, tool, error) in rows {
+        let testbed = json!({ "testbed": { "tools": tools } });
+        stage.scene.configure(
+            &json!({}),
+            &json!({ "PHAL": { "ovos-phal-plugin-tools": testbed } }),
+        );
+        stage.client.send("configuration.updated", &json!({}));
+        stage.reload();
+        let call = json!({ "name": "delegate", "args": { "tool": tool } });
+        let planned = stage.client.ask("ovos.tools.plan", &call);
+        let ran = stage.client.ask("ovos.tools.invoke", &call);
+        let said = error.map_or(Value::Null, Value::from);
+        assert_eq!(
+            (&planned["error"], &ran["error"]),
+            (&said, &said),
+            "{testbed} {tool}"
+        );
+        assert_eq!(ran["result"]["success"] == true, said.is_null(), "{ran}");
+    }
+    assert_eq!(
+        stage.client.invoke("count_marks", &json!({}))["result"]["marks"],
+        0
+    );
+}
+
+#[test]
+fn the_log_level_of_a_file_applies_at_once() {
+    let mut stage = Stage::new(&json!({}));
+    stage.client.invoke("ping", &json!({}));
+    assert!(
+        !stage.service.output().contains("call received"),
+        "it is DEBUG from the start"
+    );
+    stage
+        .scene
+        .configure(&json!({}), &json!({ "logging": { "log_level": "DEBUG" } }));
+    stage.client.send("configuration.updated", &json!({}));
+    until_debug(&mut stage.service, &mut stage.client);
+}
+
+#[test]
+fn a_broken_file_changes_nothing() {
+    let mut stage = Stage::new(&json!({}));
+    let conf = stage.scene.sandbox.path("config/mycroft/mycroft.conf");
+    stage
+        .scene
+        .configure(&json!({ "max_calls": -1 }), &greets("good day"));
+    stage.client.send("configuration.updated", &json!({}));
+    until_logged(&mut stage.service, "the changed configuration is not used");
+    let said = stage.service.output();
+    for part in [conf.to_str().unwrap(), "max_calls", "-1"] {
+        assert!(said.contains(part), "no {part:?} in\n{said}");
+    }
+    stage.client.ask("ovos.tools.reload", &json!({}));
+    assert_eq!(
+        greeting(&mut stage.client),
+        "hello",
+        "what was in force stays in force"
+    );
+    // A valid file is used again.
+    stage.scene.configure(&json!({}), &greets("good day"));
+    stage.client.send("configuration.updated", &json!({}));
+    until_logged(&mut stage.service, "the configuration changed");
+    stage.client.ask("ovos.tools.reload", &json!({}));
+    assert_eq!(greeting(&mut stage.client), "good day");
+    fs::metadata(conf).unwrap();
+}
+
+#[test]
+fn a_wrong_section_leaves_its_toolbox_as_it_was() {
+    let mut stage = Stage::new(&json!({}));
+    let tools = |client: &mut Client| client.ask("ovos.tools.list", &json!({}))["tools"].clone();
+    let before = tools(&mut stage.client);
+    let wrong = json!({ "PHAL": { "ovos-phal-plugin-tools": { "testbed": { "allow_sha256": "nowhere" } } } });
+    stage.scene.configure(&json!({}), &wrong);
+    stage.client.send("configuration.updated", &json!({}));
+    until_logged(&mut stage.service, "the configuration changed");
+    let reloaded = stage.client.ask("ovos.tools.reload", &json!({ "detail": true }));
+    let failed = reloaded["failed"].to_string();
+    assert!(
+        failed.contains("allow_sha256") && failed.contains("nowhere"),
+        "{reloaded}"
+    );
+    assert_eq!(greeting(&mut stage.client), "hello");
+    assert_eq!(tools(&mut stage.client), before);
+}
+
+#[test]
+fn a_cleared_patch_leaves_the_log_level_of_the_files() {
+    let mut stage = Stage::new(&json!({}));
+    let line = "the configuration changed";
+    let patch = json!({ "config": { "logging": { "log_level": "ERROR" } } });
+    stage.client.send("configuration.patch", &patch);
+    stage.scene.configure(&json!({ "max_calls": 7 }), &json!({}));
+    stage.client.send("configuration.updated", &json!({}));
+    // A reload waits until the files have been read.
+    stage.client.ask("ovos.tools.reload", &json!({}));
+    assert!(!pending(&mut stage.client).is_empty());
+
+    stage.client.send("configuration.patch.clear", &json!({}));
+    stage.scene.configure(&json!({ "max_calls": 8 }), &json!({}));
+    stage.client.send("configuration.updated", &json!({}));
+    until_logged(&mut stage.service, line);
+    let said = stage.service.output();
+    assert_eq!(
+        said.matches(line).count(),
+        1,
+        "the patch hid the first line:\n{said}"
+    );
+}
+
+#[test]
+fn a_patch_never_reaches_our_section() {
+    let mut stage = Stage::new(&json!({}));
+    let ours = json!({ "service": { "operator_tools": true }, "testbed": { "greeting": "patched" } });
+    let patch = json!({ "config": { "PHAL": { "ovos-phal-plugin-tools": ours }, "logging": { "log_level": "DEBUG" } } });
+    let message = json!({ "type": "configuration.patch", "data": patch, "context": { "source": "mallory" } });
+    stage.client.send_text(&message.to_string());
+    // The level of the same patch applies, so the whole patch has been read by then.
+    until_debug(&mut stage.service, &mut stage.client);
+    let said = stage.service.output();
+    let warning = said
+        .lines()
+        .find(|line| line.contains("ignored a configuration.patch"));
+    assert!(warning.is_some_and(|line| line.contains("mallory")), "{said}");
+
+    stage.client.ask("ovos.tools.reload", &json!({}));
+    assert_eq!(greeting(&mut stage.client), "hello");
+    let reset = stage.client.invoke("reset_stop", &json!({}));
+    assert!(
+        reset["error"].as_str().unwrap().starts_with("PermissionError: "),
+        "{reset}"
+    );
+    assert_eq!(pending(&mut stage.client), [""; 0]);
+}
+
+/// The rules of the files hold for every call after the answer to a reload; files that cannot be read change none.
+#[test]
+fn rules_of_the_policy_are_in_force_after_a_reload() {
+    let scene = Scene::new(&json!({}));
+    let _bus = scene.bus(BusKind::Embedded);
+    let mut client = Client::connect(scene.port);
+    let _service = scene.service(&mut client);
+    let file = scene.sandbox.path("config/mycroft/mycroft.conf");
+    let add = json!({ "a": 1, "b": 2 });
+    let rule = |decide: &str| json!([{ "tools": ["add"], "decide": decide, "reason": "so it is" }]);
+    for (rules, kind) in [
+        (json!([]), None),
+        (rule("deny"), Some("PermissionError")),
+        (rule("confirm"), Some("ConfirmationRequired")),
+        (Value::Null, Some("ConfirmationRequired")),
+        (rule("allow"), None),
+        (rule("deny"), Some("PermissionError")),
+        (json!([]), None),
+    ] {
+        match &rules {
+            Value::Null => fs::write(&file, "{").unwrap(),
+            rules => scene.configure(&json!({ "policy": rules }), &json!({})),
+        }
+        client.ask("ovos.tools.reload", &json!({}));
+        let answer = client.invoke("add", &add);
+        let error = answer["error"]
+            .as_str()
+            .map(|error| error.split(':').next().unwrap());
+        assert_eq!(error, kind, "{rules}: {answer}");
+        let status = client.ask("ovos.tools.status", &json!({}));
+        let pending = status["pending_config"].to_string();
+        assert!(!pending.contains("policy"), "{rules}: {pending}");
+    }
+}
+
+/// A file that is broken when the service starts: the last good copy stands in for what toolboxes drive and for what is
+/// forbidden, and nothing is moved or changed until the file is mended.
+#[test]
+fn a_configuration_that_cannot_be_read_closes() {
+    let section = json!({ "PHAL": { "ovos-phal-plugin-tools": { "testbed": { "greeting": "good day", "tools": { "deny": ["add"] } } } } });
+    let scene = Scene::new(&json!({}));
+    scene.configure(
+        &json!({ "policy": [{ "tools": ["count_marks"], "decide": "deny" }] }),
+        &section,
+    );
+    let _bus = scene.bus(BusKind::Embedded);
+    let mut client = Client::connect(scene.port);
+    let file = scene.sandbox.path("config/mycroft/mycroft.conf");
+    let good = fs::read_to_string(&file).unwrap();
+    drop(scene.service(&mut client));
+    let copy = scene.sandbox.path("state/ovos-tools/last-good.json");
+    let mode = fs::metadata(&copy).expect("the copy").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+
+    type Break = fn(&std::path::Path, &str);
+    let broken: [(&str, Break); 3] = [
+        ("EOF while parsing", |file, good| {
+            fs::write(file, good.strip_suffix('}').unwrap()).unwrap()
+        }),
+        ("a comment needs a line of its own", |file, good| {
+            fs::write(file, good.replacen('{', "{ // mine\n", 1)).unwrap();
+        }),
+        ("Permission denied", |file, _| {
+            fs::set_permissions(file, fs::Permissions::from_mode(0o000)).unwrap();
+        }),
+    ];
+    for (said, break_it) in broken {
+        fs::write(&file, &good).unwrap();
+        break_it(&file, &good);
+        let mut service = without_capabilities(&scene);
+        ready(&mut service, &mut client);
+        service.until("the ready line", |service| {
+            service.output().contains("Try: ").then_some(())
+        });
+        assert!(
+            service
+                .output()
+                .contains(", closed: the configuration cannot be read"),
+            "{}",
+            service.output()
+        );
+        let status = client.ask("ovos.tools.status", &json!({}));
+        let closed = status["closed"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{said}: {status:#}"));
+        assert!(
+            closed.contains("mycroft.conf") && closed.contains(said),
+            "{closed}"
+        );
+
+        for tool in ["assemble", "set_mark"] {
+            let error = client.invoke(tool, &json!({}))["error"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned();
+            assert!(
+                error.starts_with("PermissionError: ") && error.contains(said),
+                "{tool}: {error}"
+            );
+        }
+        let ruled = client.invoke("count_marks", &json!({}));
+        assert!(
+            ruled["error"]
+                .as_str()
+                .unwrap()
+                .contains("rule 1 of service.policy"),
+            "{ruled}"
+        );
+        assert_eq!(
+            greeting(&mut client),
+            "good day",
+            "its section is that of the copy"
+        );
+        let denied = client.invoke("add", &json!({"a": 1, "b": 2}));
+        assert!(
+            denied["error"].as_str().unwrap().starts_with("Unknown tool"),
+            "{denied}"
+        );
+        let stopped = client.ask("ovos.tools.stop", &json!({}));
+        assert_eq!(stopped["toolboxes"][0]["ok"], true, "{stopped}");
+        let stop_id = stopped["toolboxes"][0]["stop_id"].clone();
+        client.ask(
+            "ovos.tools.resume",
+            &json!({"toolbox_id": "testbed", "stop_id": stop_id}),
+        );
+
+        // A mended file opens it at the next reload.
+        _ = fs::set_permissions(&file, fs::Permissions::from_mode(0o644));
+        fs::write(&file, &good).unwrap();
+        let reload = client.ask("ovos.tools.reload", &json!({"detail": true}));
+        assert_eq!(reload["closed"], Value::Null, "{reload:#}");
+        let changed = client.invoke("set_mark", &json!({}));
+        assert_eq!(changed.get("error"), None, "{changed}");
+    }
+}
+
+/// Without a copy nothing is known of what a toolbox drives.
+#[test]
+fn without_a_copy_no_simulator_takes_the_place_of_a_machine() {
+    let scene = Scene::new(&json!({}));
+    let _bus = scene.bus(BusKind::Embedded);
+    let mut client = Client::connect(scene.port);
+    let file = scene.sandbox.path("config/mycroft/mycroft.conf");
+    let good = fs::read_to_string(&file).unwrap();
+    let websocket = json!({ "websocket": { "port": scene.port } });
+    fs::write(
+        scene.sandbox.path("etc/mycroft/mycroft.conf"),
+        websocket.to_string(),
+    )
+    .unwrap();
+    fs::write(&file, good.strip_suffix('}').unwrap()).unwrap();
+    let robots = plugins_with("robot");
+    let robots = robots.to_str().unwrap();
+    let plugins = testbed_plugins();
+    let url = scene.url();
+    let all = [
+        "serve",
+        "--bus",
+        &url,
+        "--plugins",
+        plugins.to_str().unwrap(),
+        "--plugins",
+        robots,
+    ];
+    let mut service = scene.ours("service", &all);
+    ready(&mut service, &mut client);
+    let list = client.ask("ovos.tools.list", &json!({})).to_string();
+    assert!(!list.contains("\"robot\""), "{list}");
+    let stopped = client.ask("ovos.tools.stop", &json!({"toolbox_id": "robot"}));
+    let entries = stopped["toolboxes"].as_array().unwrap();
+    let robot = entries
+        .iter()
+        .find(|entry| entry["toolbox_id"] == "robot")
+        .expect("an entry for it");
+    assert_eq!(robot["ok"], false);
+    let error = robot["error"].as_str().unwrap();
+    assert!(error.contains("not reached: backend unknown"), "{error}");
+    let called = client.ask("ovos.tools.invoke", &json!({"name": "robot__wave", "args": {}}));
+    assert!(
+        called["error"].as_str().unwrap().contains("backend unknown"),
+        "{called}"
+    );
+
+    fs::write(&file, &good).unwrap();
+    client.ask("ovos.tools.reload", &json!({}));
+    let list = client.ask("ovos.tools.list", &json!({})).to_string();
+    assert!(list.contains("\"robot\""), "{list}");
+}
+
+/// `reload` reads the files, and says what they name in vain.
+#[test]
+fn a_reload_reads_the_files_and_names_what_means_nothing() {
+    let mut stage = Stage::new(&json!({}));
+    stage.scene.configure(
+        &json!({ "policy": [{ "tools": ["testbed__ad"], "decide": "deny" }],
+            "doors": { "mcp": { "tools": { "deny": ["countmarks"] }, "toolboxes": { "allow": ["testbad"] } } } }),
+        &json!({ "PHAL": { "ovos-phal-plugin-tools": {
+            "testbed": { "greeting": "good day", "tools": { "deny": ["count_mark"] } }, "testbet": { "x": 1 } } } }),
+    );
+    let reload = stage.client.ask("ovos.tools.reload", &json!({"detail": true}));
+    assert_eq!(reload["replaced"], json!(["testbed"]), "{reload:#}");
+    assert_eq!(greeting(&mut stage.client), "good day");
+    for answer in [reload, stage.status()] {
+        let warnings = answer["warnings"].to_string();
+        for part in [
+            "section `testbet` belongs to no toolbox that is installed; did you mean `testbed`?",
+            "tools.deny: `count_mark` matches none of its tools; did you mean `count_marks`?",
+            "rule 1 of service.policy: `testbed__ad` matches no tool that is loaded; did you mean `testbed__add`?",
+            "service.doors.mcp.tools.deny: `countmarks` matches no tool that is loaded; did you mean `count_marks`?",
+            "service.doors.mcp.toolboxes.allow: `testbad` matches no toolbox that is installed; did you mean `testbed`?",
+        ] {
+            assert!(warnings.contains(part), "{part}: {warnings}");
+        }
+    }
+    // A file that breaks while the service runs changes nothing, and is named.
+    let file = stage.scene.sandbox.path("config/mycroft/mycroft.conf");
+    fs::write(&file, "{").unwrap();
+    let reload = stage.client.ask("ovos.tools.reload", &json!({"detail": true}));
+    assert_eq!(reload["closed"], Value::Null);
+    assert!(
+        reload["warnings"]
+            .to_string()
+            .contains("its last good content stays in force"),
+        "{reload:#}"
+    );
+    assert_eq!(greeting(&mut stage.client), "good day");
+}
+
+/// A service that may not read a file of mode 000, also if the tests run as root.
+fn without_capabilities(scene: &Scene) -> Process {
+    let mut command = scene.sandbox.command("setpriv");
+    command.args([
+        "--inh-caps=-all",
+        "--bounding-set=-all",
+        env!("CARGO_BIN_EXE_ovos-tools"),
+    ]);
+    command.args(["serve", "--plugins"]).arg(testbed_plugins());
+    Process::start("service", &scene.sandbox, command)
+}
+
+/// A service as a package installs it: with plugins beside the program.
+fn installed(scene: &Scene) -> std::path::PathBuf {
+    let program = scene.sandbox.path("prefix/bin/ovos-tools");
+    let plugins = scene.sandbox.path("prefix/lib/ovos-tools/plugins");
+    for folder in [program.parent().unwrap(), plugins.as_path()] {
+        fs::create_dir_all(folder).unwrap();
+    }
+    fs::copy(env!("CARGO_BIN_EXE_ovos-tools"), &program).unwrap();
+    fs::copy(plugins_with("robot").join("robot.so"), plugins.join("robot.so")).unwrap();
+    fs::copy(testbed_plugins().join("testbed.so"), plugins.join("testbed.so")).unwrap();
+    program
+}
+
+/// What is packaged and would drive a simulator is off until it is asked for, and costs no process.
+#[test]
+fn a_packaged_simulator_is_off_until_it_is_asked_for() {
+    let scene = Scene::new(&json!({}));
+    let program = installed(&scene);
+    let file = scene.sandbox.path("config/mycroft/mycroft.conf");
+    let _bus = scene.bus(BusKind::Embedded);
+    let mut client = Client::connect(scene.port);
+    let serve = |args: &[&str]| {
+        let mut command = scene.sandbox.command(&program);
+        command.arg("serve").args(args);
+        Process::start("service", &scene.sandbox, command)
+    };
+    let run = |args: &[&str]| {
+        let ran = scene.sandbox.command(&program).args(args).output().unwrap();
+        let text = String::from_utf8_lossy(&ran.stdout).into_owned() + &String::from_utf8_lossy(&ran.stderr);
+        (ran.status.code(), text)
+    };
+    let line = "`ovos-tools enable robot` switches it on";
+    let listed = |client: &mut Client| {
+        let list = client.ask("ovos.tools.list", &json!({}));
+        list.to_string().contains("\"toolbox_id\":\"robot\"")
+    };
+
+    let mut service = serve(&[]);
+    ready(&mut service, &mut client);
+    assert!(!listed(&mut client));
+    service.until("the ready line", |service| {
+        service.output().contains("Try: ").then_some(())
+    });
+    assert!(service.output().contains(line), "{}", service.output());
+    let status = client.ask("ovos.tools.status", &json!({}));
+    assert_eq!(status["off"][0]["toolbox_id"], "robot", "{status:#}");
+    assert_eq!(status["off"][0]["enable"], "ovos-tools enable robot");
+    let reload = client.ask("ovos.tools.reload", &json!({"detail": true}));
+    assert_eq!(reload["off"], status["off"]);
+    for (topic, data) in [
+        (
+            "ovos.tools.invoke",
+            json!({"name": "wave", "toolbox_id": "robot", "args": {}}),
+        ),
+        ("ovos.tools.invoke", json!({"name": "robot__wave", "args": {}})),
+        ("ovos.tools.get", json!({"name": "robot__wave"})),
+        (
+            "ovos.persona.tools.call",
+            json!({"toolbox_id": "robot", "name": "wave", "kwargs": {}}),
+        ),
+    ] {
+        let answer = client.ask(topic, &data);
+        let error = answer["error"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{topic}: {answer}"));
+        assert!(
+            error.contains("nknown tool") && error.contains(line),
+            "{topic}: {error}"
+        );
+    }
+    let (code, doctor) = run(&["doctor"]);
+    assert_eq!(code, Some(0), "{doctor}");
+    assert!(doctor.contains(line), "{doctor}");
+
+    // The running service is told; comments stay.
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, format!("// mine\n{text}")).unwrap();
+    let (code, said) = run(&["enable", "robot"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(
+        said.contains("the service that runs here has reloaded: added robot"),
+        "{said}"
+    );
+    assert!(fs::read_to_string(&file).unwrap().starts_with("// mine\n"));
+    assert_eq!(
+        fs::read_to_string(file.with_extension("conf.before")).unwrap(),
+        format!("// mine\n{text}")
+    );
+    assert!(listed(&mut client));
+    let (code, said) = run(&["disable", "robot"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(!listed(&mut client), "{said}");
+    let (code, said) = run(&["enable", "robto"]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("did you mean `robot`?"), "{said}");
+    drop(service);
+
+    // Other ways to ask for it, and a use before an upgrade.
+    let own = scene.sandbox.path("data/ovos-tools/plugins");
+    type Ask = fn(&Scene, &std::path::Path);
+    let rows: [(&str, &[&str], Ask); 4] = [
+        ("--simulators", &["--simulators"], |_, _| {}),
+        ("an empty section", &[], |scene, _| {
+            scene.configure(
+                &json!({}),
+                &json!({"PHAL": {"ovos-phal-plugin-tools": {"robot": {}}}}),
+            );
+        }),
+        ("used before", &[], |scene, _| {
+            let folder = scene.sandbox.path("state/ovos-tools/robot");
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join("poses.json"), "{}").unwrap();
+        }),
+        ("dropped in", &[], |scene, own| {
+            fs::remove_dir_all(scene.sandbox.path("state/ovos-tools/robot")).unwrap();
+            fs::create_dir_all(own).unwrap();
+            fs::copy(plugins_with("robot").join("robot.so"), own.join("robot.so")).unwrap();
+        }),
+    ];
+    for (what, args, ask) in rows {
+        fs::write(&file, &text).unwrap();
+        ask(&scene, &own);
+        let mut service = serve(args);
+        ready(&mut service, &mut client);
+        assert!(listed(&mut client), "{what}");
+        let status = client.ask("ovos.tools.status", &json!({}));
+        let kept = status["warnings"]
+            .to_string()
+            .contains("is on because it was used before");
+        assert_eq!(kept, what == "used before", "{what}: {status:#}");
+    }
+}

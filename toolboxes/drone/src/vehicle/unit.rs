@@ -1,0 +1,504 @@
+//! One vehicle: what the files of this folder share, and the one place that hears it. Read [`Vehicle`].
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ovos_toolbox_sdk::prelude::*;
+use tokio::runtime::Handle;
+use tokio::sync::{oneshot, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tonic::transport::Channel;
+
+use super::attention::Attention;
+use super::command::{Command, Trouble};
+use super::control::{Control, Takeover};
+use super::hover::Hover;
+use super::link_state::{ASLEEP, Link};
+use super::lock::lock;
+use super::log_line::{Asker, Shown};
+use super::outside::Outside;
+use super::right::Ended;
+use super::telemetry::{Battery, Telemetry};
+use crate::clock::Clock;
+use crate::config::{Config, VehicleConfig};
+use crate::flight::Flight;
+use crate::guard::{Caller, Facts, Mode, Taken};
+use crate::run_log::RunLog;
+use crate::scene::{SceneStore, Side};
+
+/// Bounds of the arrival tolerance that follows from how the vehicle hovers, metres.
+const LEAST_ARRIVE_M: f64 = 0.5;
+const MOST_ARRIVE_M: f64 = 1.0;
+
+/// How long the reports that name a takeover may take after the mode.
+const NAMED: Duration = Duration::from_millis(150);
+
+/// Greatest age of a battery's charge: vehicles report it every two seconds, less often over a slow radio.
+const BATTERY_MAX_AGE: Duration = Duration::from_secs(10);
+
+/// When a takeover of any vehicle was last reported to the service. The service then stops all vehicles, and only the
+/// time distinguishes that stop from a user's. Clones share the value.
+pub(crate) type Told = Arc<Mutex<Option<tokio::time::Instant>>>;
+
+/// One vehicle.
+pub(crate) struct Vehicle {
+    pub(crate) id: String,
+    pub(crate) config: Arc<Config>,
+    pub(crate) own: VehicleConfig,
+    pub(crate) clock: Clock,
+    pub(crate) scene: SceneStore,
+    pub(crate) log: RunLog,
+    pub(super) heard: watch::Sender<Telemetry>,
+    pub(super) link: watch::Sender<Link>,
+    pub(super) channel: Mutex<Option<Channel>>,
+    pub(super) control: Mutex<Control>,
+    pub(super) flight: Mutex<Flight>,
+    pub(super) hover: Mutex<Hover>,
+    pub(super) under_way: watch::Sender<Unanswered>,
+    pub(super) braking: Arc<tokio::sync::Mutex<()>>,
+    /// Number of brakes so far; only the last one judges whether the vehicle is unstable.
+    pub(super) brakes: std::sync::atomic::AtomicU64,
+    pub(super) override_told: Told,
+    /// The firmware version that it reports.
+    pub(super) version: Mutex<Option<String>>,
+    /// Warns once about the open port of its server.
+    pub(super) port_warned: std::sync::Once,
+    /// Whether it was last recognised as a simulation.
+    pub(super) simulated: std::sync::atomic::AtomicBool,
+    /// When a scene was last written to the run log, by frame and source.
+    pub(super) scenes_written: Mutex<BTreeMap<(String, String), tokio::time::Instant>>,
+    /// Number of mode-changing commands that calls have sent; one sent since a brake began has priority over that
+    /// brake.
+    pub(super) mode_commands: std::sync::atomic::AtomicU64,
+    /// Whether the last mode-changing command was a flight to a position, which continues in mode Hold.
+    pub(super) repositioning: std::sync::atomic::AtomicBool,
+    /// When a safe call last waited in vain for a report of the vehicle's mode; `None` once a safe call has received
+    /// it.
+    pub(super) mode_unanswered: Mutex<Option<tokio::time::Instant>>,
+    /// Its speed when it was last braked, metres per second.
+    pub(super) braked_at_mps: Mutex<Option<f64>>,
+    pub(super) attention: Attention,
+    pub(super) outside: Arc<dyn Outside>,
+    pub(super) tasks: TaskTracker,
+    pub(super) closing: CancellationToken,
+    pub(super) runtime: Handle,
+}
+
+impl Vehicle {
+    /// A vehicle without a connection; [`Vehicle::start`] connects it.
+    pub(crate) fn new(
+        config: Arc<Config>,
+        own: VehicleConfig,
+        clock: Clock,
+        log: RunLog,
+        outside: Arc<dyn Outside>,
+        override_told: Told,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            id: own.id.clone(),
+            scene: SceneStore::new(config.perception.clone(), clock),
+            config,
+            own,
+            clock,
+            log,
+            heard: watch::Sender::new(Telemetry {
+                clock: Some(clock),
+                ..Telemetry::default()
+            }),
+            link: watch::Sender::new(Link::Connecting("just started".to_string())),
+            channel: Mutex::default(),
+            control: Mutex::default(),
+            flight: Mutex::default(),
+            hover: Mutex::default(),
+            under_way: watch::Sender::default(),
+            braking: Arc::default(),
+            brakes: std::sync::atomic::AtomicU64::new(0),
+            override_told,
+            version: Mutex::default(),
+            port_warned: std::sync::Once::new(),
+            simulated: std::sync::atomic::AtomicBool::new(false),
+            scenes_written: Mutex::default(),
+            mode_commands: std::sync::atomic::AtomicU64::new(0),
+            repositioning: std::sync::atomic::AtomicBool::new(false),
+            mode_unanswered: Mutex::default(),
+            braked_at_mps: Mutex::default(),
+            attention: Attention::new(),
+            outside,
+            tasks: TaskTracker::new(),
+            closing: CancellationToken::new(),
+            runtime: Handle::current(),
+        })
+    }
+
+    /// The charge in percent when the battery action is due: the charge is below the reserve, and the vehicle is in the
+    /// air, in a flight that one of our calls flies and no safe call is ending. It is never due in emergency stop or
+    /// after a takeover, and at most once per flight.
+    pub(crate) fn acts_on_battery(&self) -> Option<f64> {
+        let facts = self.facts();
+        let ours = facts.link_ok
+            && facts.trusted.is_ok()
+            && facts.armed == Some(true)
+            && facts.in_air == Some(true)
+            && lock(&self.control).acts_on_battery();
+        let coming_down = |mode: Mode| matches!(mode, Mode::Land | Mode::ReturnToLaunch) || mode.is_manual();
+        let flies = facts.mode.is_some_and(|mode| !coming_down(mode));
+        facts
+            .battery_pct
+            .filter(|pct| ours && flies && *pct < self.config.flight_limits.min_battery_pct)
+    }
+
+    /// Ends the motion calls with this reason and marks this flight's battery action as used.
+    pub(crate) fn give_up_motion(&self, why: String) {
+        lock(&self.control).spend_battery_action(why);
+    }
+
+    /// Resolves when a second safe call runs.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub(crate) async fn another_safe_call(&self) {
+        while lock(&self.control).safe_calls < 2 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Sends an event to the bus.
+    pub(crate) fn event(&self, kind: &str, data: Value) {
+        self.outside.event(kind, data);
+    }
+
+    /// Runs a task until [`Vehicle::close`].
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let closing = self.closing.clone();
+        self.tasks.spawn_on(
+            async move {
+                tokio::select! {
+                    biased;
+                    () = closing.cancelled() => {}
+                    () = task => {}
+                }
+            },
+            &self.runtime,
+        );
+    }
+
+    /// Ends every task and child program.
+    ///
+    /// # Cancel safety
+    /// When dropped, the tasks end anyway.
+    pub(crate) async fn close(&self) {
+        lock(&self.control).withdraw(&Ended::Closed, true);
+        self.closing.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    pub(crate) fn telemetry(&self) -> Telemetry {
+        self.heard.borrow().clone()
+    }
+
+    /// Whether it was recognised as a simulation; an unrecognised vehicle counts as real.
+    pub(crate) fn is_simulated(&self) -> bool {
+        self.simulated.load(std::sync::atomic::Ordering::SeqCst)
+    }
+
+    /// The firmware version that it reports, such as `1.17.0`.
+    pub(crate) fn version(&self) -> Option<String> {
+        lock(&self.version).clone()
+    }
+
+    pub(super) fn recognised(&self, simulated: bool) {
+        self.simulated
+            .store(simulated, std::sync::atomic::Ordering::SeqCst);
+    }
+
+    pub(crate) fn link(&self) -> Link {
+        self.link.borrow().clone()
+    }
+
+    /// Waits until the first connection succeeds or has failed, and telemetry has arrived.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub(crate) async fn wait_link(&self, at_most: Duration) {
+        let mut link = self.link.subscribe();
+        let settled = link.wait_for(|link| !matches!(link, Link::Connecting(_) | Link::Asleep));
+        // After a timeout the caller checks the state of the link.
+        let _ = tokio::time::timeout(at_most, settled).await;
+        let mut heard = self.heard.subscribe();
+        let ready =
+            heard.wait_for(|heard| heard.mode.is_some() && heard.pose().is_some() && heard.health.is_some());
+        if *self.link.borrow() == Link::Up {
+            let _ = tokio::time::timeout(at_most.min(Duration::from_secs(3)), ready).await;
+        }
+    }
+
+    /// A snapshot of the facts.
+    pub(crate) fn facts(&self) -> Facts {
+        let heard = self.heard.borrow();
+        let link = self.link.borrow();
+        let flight = lock(&self.flight);
+        let trusted = match &*link {
+            Link::Up | Link::Lost(_) => Ok(()),
+            Link::Untrusted(why) | Link::Missing(why) => Err(why.clone()),
+            // Counts as trusted, so that the missing link is reported instead, which is the more useful error.
+            Link::Connecting(_) | Link::Absent(_) | Link::Asleep => Ok(()),
+        };
+        Facts {
+            trusted,
+            link_ok: *link == Link::Up && heard.link_ok(),
+            overridden: lock(&self.control).overridden().cloned(),
+            kind: heard.kind,
+            pose: heard.pose(),
+            armed: heard.armed,
+            in_air: heard.in_air,
+            landed: heard.landed,
+            mode: heard.mode,
+            health: heard.health,
+            checks: heard.checks.clone(),
+            battery_pct: heard
+                .battery(self.battery_age())
+                .map(|battery| battery.pct)
+                .filter(|pct| pct.is_finite()),
+            home: heard.home,
+            free_ahead_m: self.scene.free(Side::Ahead),
+            free_behind_m: self.scene.free(Side::Behind),
+            vision: self.scene.detections().map(drop),
+            camera: heard.camera,
+            rotation_accum_deg: flight.rotation_accum_deg,
+            forward_accum_m: flight.forward_accum_m,
+            flight_rotation_deg: flight.flight_rotation_deg,
+            flight_forward_m: flight.flight_forward_m,
+            last_text: heard.last_words(),
+            last_warning: heard.last_warning(),
+            caller: Caller::default(),
+        }
+    }
+
+    /// The battery with the lowest charge, while telemetry arrives.
+    pub(crate) fn battery(&self) -> Option<Battery> {
+        let heard = self.heard.borrow();
+        heard.battery(self.battery_age()).filter(|_| heard.link_ok())
+    }
+
+    /// Greatest age of a battery's charge; longer for a simulation slower than real time.
+    pub(super) fn battery_age(&self) -> Duration {
+        BATTERY_MAX_AGE.max(self.clock.wall(BATTERY_MAX_AGE))
+    }
+
+    /// Changes the state object and publishes it if it differs.
+    pub(crate) fn change_flight(&self, change: impl FnOnce(&mut Flight)) {
+        let changed = {
+            let mut flight = lock(&self.flight);
+            let before = flight.clone();
+            change(&mut flight);
+            *flight != before
+        };
+        if changed {
+            self.outside.event("drone_state", self.state_object());
+        }
+    }
+
+    pub(crate) fn flight(&self) -> Flight {
+        lock(&self.flight).clone()
+    }
+
+    pub(crate) fn state_object(&self) -> Value {
+        let facts = self.facts();
+        lock(&self.flight).object(&self.id, &facts, &self.config.flight_limits)
+    }
+
+    /// How the vehicle was taken from us, if it was.
+    pub(crate) fn overridden(&self) -> Option<Taken> {
+        lock(&self.control).overridden().cloned()
+    }
+
+    /// Lifts the latch for an operator.
+    ///
+    /// # Errors
+    /// A pilot is still flying.
+    pub(crate) fn resume(&self) -> Result<(), String> {
+        let heard = self.telemetry();
+        if heard.link_ok() && heard.in_air == Some(true) && heard.mode.is_some_and(Mode::is_manual) {
+            return Err(format!(
+                "{}: a pilot flies it (mode {}): land it, or hand it over with the mode switch or the tool hold",
+                self.id,
+                heard.mode.map_or("UNKNOWN", Mode::name)
+            ));
+        }
+        lock(&self.control).hand_back();
+        Ok(())
+    }
+
+    /// Stores a message and checks for a takeover.
+    pub(super) fn hear(self: &Arc<Self>, write: impl FnOnce(&mut Telemetry)) {
+        let mut taken = None;
+        self.heard.send_modify(|heard| {
+            let (before, boots) = (Shown::by(heard), heard.boots);
+            write(heard);
+            if heard.boots != boots {
+                // After a restart the vehicle has forgotten its commands.
+                lock(&self.control).settle();
+            }
+            self.record(before, heard);
+            heard.heard = Some(tokio::time::Instant::now());
+            lock(&self.hover).hear(heard, |time| self.clock.wall(time));
+            // Before any waiting call sees the telemetry: it must not act on another party's mode.
+            taken = lock(&self.control).observe(heard);
+        });
+        if let Some(taken) = taken {
+            self.taken_over(&taken);
+        }
+    }
+
+    /// How close to its target a move has to come, metres.
+    pub(super) fn arrive_m(&self) -> f64 {
+        let scatter = || {
+            let rms_m = lock(&self.hover).rms_m().unwrap_or_default();
+            (2.0 * rms_m).clamp(LEAST_ARRIVE_M, MOST_ARRIVE_M)
+        };
+        self.config.flight_limits.arrive_m.unwrap_or_else(scatter)
+    }
+
+    pub(super) fn taken_over(self: &Arc<Self>, takeover: &Takeover) {
+        if let Some(mode) = takeover.give_back {
+            let vehicle = Arc::clone(self);
+            self.spawn(async move { vehicle.give_back(mode).await });
+        }
+        if takeover.first {
+            *lock(&self.override_told) = Some(tokio::time::Instant::now());
+        }
+        if !takeover.unsure {
+            self.report_taken(&takeover.taken, takeover.first);
+            return;
+        }
+        // From here on nothing is sent; only its name may take some milliseconds.
+        let (vehicle, takeover) = (Arc::clone(self), takeover.clone());
+        self.spawn(async move {
+            vehicle.takeover_named().await;
+            let taken = vehicle.overridden().unwrap_or(takeover.taken);
+            vehicle.report_taken(&taken, takeover.first);
+        });
+    }
+
+    /// Waits until it is known whether the last takeover was a failsafe of the vehicle.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub(crate) async fn takeover_named(&self) {
+        let mut heard = self.heard.subscribe();
+        let named = heard.wait_for(|_| !lock(&self.control).is_unsure());
+        let named = tokio::time::timeout(NAMED, named).await.is_ok();
+        if !named {
+            lock(&self.control).stop_waiting();
+        }
+    }
+
+    pub(super) fn report_taken(&self, taken: &Taken, first: bool) {
+        let (Taken { how, failsafe }, kind) = (taken, taken.code());
+        tracing::warn!(
+            vehicle = self.id,
+            how,
+            failsafe,
+            "the vehicle was taken from us; nothing more is sent"
+        );
+        self.log.write(kind, || json!({"vehicle": self.id, "how": how}));
+        if !first {
+            return;
+        }
+        self.outside.event(kind, json!({"vehicle": self.id, "how": how}));
+        let words = if *failsafe { "failsafe" } else { "pilot override" };
+        self.outside.latched(&format!("{}: {words}: {how}", self.id));
+    }
+
+    pub(super) fn set_link(&self, link: Link) {
+        let changed = self.link.send_if_modified(|now| {
+            let changed = *now != link;
+            now.clone_from(&link);
+            changed
+        });
+        if changed {
+            let (state, reason) = match &link {
+                Link::Connecting(why) => ("connecting", why.as_str()),
+                Link::Absent(why) => ("absent", why.as_str()),
+                Link::Up => ("connected", ""),
+                Link::Asleep => ("asleep", ASLEEP),
+                Link::Untrusted(why) => ("refused", why.as_str()),
+                Link::Lost(why) => ("lost", why.as_str()),
+                Link::Missing(why) => ("missing", why.as_str()),
+            };
+            tracing::info!(vehicle = self.id, state, reason, "link");
+            self.log.write(
+                "link",
+                || json!({"vehicle": self.id, "state": state, "reason": reason}),
+            );
+            let mut told = json!({"vehicle": self.id, "state": state, "reason": reason,
+                "simulated": self.is_simulated()});
+            // The event of a lone vehicle names no unit, so that it applies to every call, also to one that names no
+            // vehicle.
+            if self.config.vehicles().len() > 1 {
+                told["unit"] = json!(self.id);
+            }
+            self.outside.event("backend", told);
+        }
+    }
+
+    pub(super) fn channel(&self) -> Option<Channel> {
+        lock(&self.channel).clone()
+    }
+
+    /// Sends a command from a task of its own, so that a dropped caller leaves no command half sent.
+    pub(super) fn dispatch(
+        self: &Arc<Self>,
+        call_id: &str,
+        command: Command,
+    ) -> oneshot::Receiver<Result<(), Trouble>> {
+        let (tell, told) = oneshot::channel();
+        let Some(channel) = self.channel() else {
+            let cause = "there is no connection".to_string();
+            let _ = tell.send(Err(Trouble::Server {
+                what: "command",
+                cause,
+            }));
+            return told;
+        };
+        let leads = !matches!(command, Command::Position { .. } | Command::Standstill);
+        self.under_way.send_modify(|unanswered| {
+            unanswered.all += 1;
+            unanswered.leading += usize::from(leads);
+        });
+        let guard = UnderWay(Arc::clone(self), leads);
+        let (vehicle, call_id) = (Arc::clone(self), call_id.to_string());
+        self.spawn(async move {
+            let guard = guard;
+            let done = vehicle.perform(command.clone(), channel).await;
+            vehicle.record_answer(Asker::Call(&call_id), &command, &done);
+            drop(guard);
+            // The receiver is gone when its call was dropped.
+            let _ = tell.send(done);
+        });
+        told
+    }
+}
+
+/// Commands that were sent and not answered yet.
+#[derive(Debug, Default)]
+pub(super) struct Unanswered {
+    pub(super) all: usize,
+    /// Those that are not setpoints; a vehicle that holds or lands ignores setpoints.
+    pub(super) leading: usize,
+}
+
+/// Counts one command as unanswered until this value is dropped. The flag is true if the command is not a setpoint.
+struct UnderWay(Arc<Vehicle>, bool);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.under_way.send_modify(|unanswered| {
+            unanswered.all -= 1;
+            unanswered.leading -= usize::from(self.1);
+        });
+    }
+}
