@@ -4,7 +4,7 @@ DESTDIR ?=
 MINUTES ?= 20
 RUNS ?= 10000000
 TARGET := $(or $(CARGO_TARGET_DIR),target)
-TOOLBOXES := toolboxes/hello toolboxes/hello_c toolboxes/math toolboxes/robot toolboxes/drone toolboxes/gstreamer
+TOOLBOXES := examples/hello examples/hello_c toolboxes/math toolboxes/robot toolboxes/drone toolboxes/gstreamer
 DOORS := --package ovos-tools-agent --package ovos-tools-mcp --package ovos-tools-voice --package ovos-tools-mounts
 # Crates that need system libraries: left out, and named, where those are missing.
 OPTIONAL := toolboxes/gstreamer

@@ -17,7 +17,7 @@ links() {
     done
 }
 
-for page in README.md ARCHITECTURE.md CHANGELOG.md docs/*.md docs/decisions/*.md programs/*/README.md python/*/README.md toolboxes/*/README.md sims/*/README.md; do
+for page in README.md CONTRIBUTING.md ARCHITECTURE.md CHANGELOG.md docs/*.md docs/decisions/*.md examples/README.md plugins/README.md programs/*/README.md python/*/README.md toolboxes/*/README.md sims/*/README.md; do
     copy "$page"
     links "$page" | while read -r target; do
         if [ -d "$target" ]; then

@@ -12,13 +12,17 @@ profile=$1 destination=$2
 shift 2
 target=${CARGO_TARGET_DIR:-target}${TARGET:+/$TARGET}
 build=${CARGO_BUILD:-cargo build}
-together="toolboxes/hello toolboxes/math toolboxes/robot toolboxes/drone"
+together="examples/hello toolboxes/math toolboxes/robot toolboxes/drone"
 case $profile in
     release) flag=--release built=$target/release ;;
     # One after the other: each is to be served as soon as it is built.
     try) flag="--profile try" built=$target/try together= ;;
-    *) flag= built=$target/debug together="$together tests/toolboxes/testbed" ;;
+    # What tests load is a part of what `cargo test` builds anyway: a build without the tests has other features of the
+    # dependencies, and builds nearly all of them again.
+    *) flag=--no-run built=$target/debug build="cargo test" together="$together tests/toolboxes/testbed" ;;
 esac
+libraries=$built
+[ "$flag" != --no-run ] || libraries=$built/deps
 # Only a terminal gets to see the progress.
 if [ -t 2 ]; then quiet=; else quiet=--quiet; fi
 
@@ -31,23 +35,40 @@ put() {
     mv -f "$destination/.$2.$$" "$destination/$2"
 }
 
-# programs TOOLBOX_DIR: the programs installed with it: `programs = ["../NAME"]` under [package.metadata.ovos-tools].
+# programs TOOLBOX_DIR: the directories of the programs installed with it: `programs = ["../NAME"]` under
+# [package.metadata.ovos-tools].
 programs() {
     for program in $(sed -n 's/^programs = \[\(.*\)\]$/\1/p' "$1/Cargo.toml" 2>/dev/null | tr -d '",'); do
-        basename "$program"
+        echo "$1/$program"
+    done
+}
+
+# package DIR: the name of the package there; its program has the same.
+package() { sed -n '/^name = /{s/^name = "\(.*\)"$/\1/p;q}' "$1/Cargo.toml"; }
+
+# selection DIR: what cargo is to build of the package there. For tests it is one of its own, which brings its library and its
+# program along.
+selection() {
+    if [ "$flag" != --no-run ]; then
+        echo "--package $(package "$1")"
+        return
+    fi
+    for test in "$1"/tests/*/main.rs "$1"/tests/*.rs; do
+        [ -f "$test" ] || continue
+        echo "--test $(basename "${test%/main.rs}" .rs)"
+        return
     done
 }
 
 # One cargo builds these, whichever of them are asked for: with another selection cargo chooses other features of the
-# dependencies that they share, and builds those again. A package has the name of its directory.
+# dependencies that they share, and builds those again.
 packages=
 for dir in $together "$@"; do
     [ ! -f "$dir/$(basename "$dir").c" ] || continue
     if grep -q '^pkg-config = ' "$dir/Cargo.toml"; then continue; fi
-    for package in "$(basename "$dir")" $(programs "$dir"); do
-        case "$packages " in *" $package "*) ;; *) packages="$packages --package $package" ;; esac
-    done
+    for part in "$dir" $(programs "$dir"); do packages="$packages $(selection "$part")"; done
 done
+# shellcheck disable=SC2086 # words on purpose
 [ -z "$packages" ] || $build $quiet --locked $flag $packages
 
 for dir in "$@"; do
@@ -58,9 +79,9 @@ for dir in "$@"; do
         continue
     fi
     if [ -f "$dir/$name.c" ]; then
-        mkdir -p "$built"
-        ${CC:-cc} -shared -fPIC -fvisibility=hidden -O2 -Wall -Wextra -Itoolboxes/abi "$dir/$name.c" -o "$built/lib$name.so.$$"
-        mv -f "$built/lib$name.so.$$" "$built/lib$name.so"
+        mkdir -p "$libraries"
+        ${CC:-cc} -shared -fPIC -fvisibility=hidden -O2 -Wall -Wextra -Itoolboxes/abi "$dir/$name.c" -o "$libraries/lib$name.so.$$"
+        mv -f "$libraries/lib$name.so.$$" "$libraries/lib$name.so"
     elif grep -q '^pkg-config = ' "$dir/Cargo.toml"; then
         $build $quiet --locked $flag --manifest-path "$dir/Cargo.toml"
         # A [lib] may have a different name.
@@ -68,8 +89,8 @@ for dir in "$@"; do
         library=${own:-$name}
     fi
     for program in $(programs "$dir"); do
-        put "$built/$program" "$program"
+        put "$built/$(package "$program")" "$(package "$program")"
     done
-    put "$built/lib$library.so" "$name.so"
+    put "$libraries/lib$library.so" "$name.so"
     echo "$destination/$name.so"
 done

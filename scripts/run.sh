@@ -32,7 +32,7 @@ if [ "${1:-}" = the-rest ]; then
 fi
 
 cargo build $quiet --profile try --locked --package ovos-tools --package hello --package math
-scripts/plugins.sh try plugins toolboxes/hello toolboxes/hello_c toolboxes/math >/dev/null
+scripts/plugins.sh try plugins examples/hello examples/hello_c toolboxes/math >/dev/null
 echo "built the service, $(after)"
 "$target/ovos-tools" serve --embedded-bus auto --simulators --plugins plugins &
 service=$!

@@ -16,6 +16,14 @@
 //!
 //! Each step hands over to the next by a type, and each type has tests that need none of the steps before it. `ARCHITECTURE.md` is
 //! the map.
+//!
+//! ```
+//! use ovos_tools::api::{Topic, Urgent};
+//!
+//! assert_eq!(Topic::of("ovos.tools.list", false), Some(Topic::List));
+//! assert_eq!(Topic::of("ovos.tools.stop", false), None, "a stop is in no queue of requests");
+//! assert_eq!(Urgent::of("ovos.tools.stop"), Some(Urgent::EmergencyStop));
+//! ```
 #![deny(unsafe_code)]
 
 pub mod api;

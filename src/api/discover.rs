@@ -47,11 +47,7 @@ impl Api {
                 let page = of_toolbox
                     .page(|tool| tool.toolbox_id == entry.toolbox_id && tool.effect() != Effect::Resume);
                 Ok(DiscoverResponse {
-                    tools: page
-                        .tools
-                        .iter()
-                        .map(|(tool, _)| Listed::new(tool, false))
-                        .collect(),
+                    tools: page.tools.iter().map(|(tool, _)| Listed::new(tool)).collect(),
                     toolbox_id: entry.toolbox_id.clone(),
                     next_cursor: self.next_cursor(&of_toolbox, page.next),
                 })

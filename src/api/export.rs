@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use ovos_toolbox_wire::{Effect, FailureKind};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use super::error::WireError;
-use super::keys::{text, texts};
+use super::keys::{flag, text, texts};
+use super::list::meta;
 use super::request::Request;
 use super::state::Api;
 use crate::export::{ExportTool, Format, export};
 use crate::registry::{Found, Tool};
-use client::payload::ExportResponse;
+use client::payload::{ExportResponse, ExportedTool};
 
 impl Api {
     /// The data of the answer.
@@ -23,6 +24,7 @@ impl Api {
             .map_err(|error| WireError::new(FailureKind::ValueError, error))?;
         let toolbox_id = text(&request.data, "toolbox_id")?;
         let wanted = texts(&request.data, "names")?;
+        let detail = flag(&request.data, "detail").unwrap_or(false);
         let part = self.begun.part(&self.registry, &request.data)?;
         let snapshot = &part.snapshot;
         if let Some(id) = &toolbox_id
@@ -42,7 +44,7 @@ impl Api {
             tools.collect::<Result<Vec<_>, _>>().map(|tools| tools.concat())
         });
         let found = found.transpose()?;
-        let key = || format!("export {format} {toolbox_id:?} {wanted:?}");
+        let key = || format!("export {format} {detail} {toolbox_id:?} {wanted:?}");
         self.lists.data(&part, key, || {
             let named = |tool: &Arc<Tool>| {
                 let is_it = |found: &Arc<Tool>| Arc::ptr_eq(found, tool);
@@ -73,9 +75,18 @@ impl Api {
                     destructive: tool.effect() != Effect::Read,
                 })
                 .collect();
+            let mut tools = export(format, &tools);
+            let definitions = tools.as_array_mut().into_iter().flatten();
+            for (definition, (tool, exported)) in definitions.zip(&page.tools).filter(|_| detail) {
+                definition["tool"] = json!(ExportedTool {
+                    name: tool.name().to_owned(),
+                    toolbox_id: tool.toolbox_id.clone(),
+                    meta: meta(tool, exported),
+                });
+            }
             Ok(ExportResponse {
                 format: format.name().to_owned(),
-                tools: export(format, &tools),
+                tools,
                 next_cursor: self.next_cursor(&part, page.next),
             })
         })

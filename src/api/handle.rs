@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::cancel::cancel;
+use super::reload::reload;
 use super::request::Request;
 use super::state::Api;
 use super::status::asks_for_guides;
@@ -38,14 +40,14 @@ impl Api {
                 }
             }
             Topic::Reload => {
-                let answer = self.reload(&request).await;
+                let answer = reload(&*self.toolboxes, &self.registry, &request).await;
                 self.answer_apart(request, move |_| answer).await;
             }
             Topic::Plan => {
                 let answer = self.plan(&request).await;
                 self.answer(&request, &answer).await;
             }
-            Topic::Cancel => self.answer(&request, &self.cancel(&request)).await,
+            Topic::Cancel => self.answer(&request, &cancel(&self.engine, &request)).await,
             Topic::Status if self.engine.calls_in_flight() > MANY_CALLS => {
                 let guides = asks_for_guides(&request);
                 self.answer_apart(request, move |api| api.status_for(guides))

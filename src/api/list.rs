@@ -24,7 +24,10 @@ pub(super) enum Listed {
 }
 
 /// A tool with its `meta`, written from the registry's definition.
-pub(super) struct Detailed(Arc<Tool>);
+pub(super) struct Detailed {
+    tool: Arc<Tool>,
+    exported: String,
+}
 
 impl Serialize for Detailed {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -38,21 +41,14 @@ impl Serialize for Detailed {
             toolbox_id: &'a str,
             meta: ToolMeta,
         }
-        let definition = &self.0.compiled.definition;
+        let definition = &self.tool.compiled.definition;
         Entry {
             name: &definition.name,
             description: &definition.description,
             argument_schema: &definition.argument_schema,
             output_schema: &definition.output_schema,
-            toolbox_id: &self.0.toolbox_id,
-            meta: ToolMeta {
-                category: definition.category.clone(),
-                effect: definition.effect,
-                audience: definition.audience,
-                timeout_ms: definition.timeout_ms,
-                subsystems: (definition.effect == Effect::Read).then(Vec::new),
-                agent_end: definition.agent_end.clone(),
-            },
+            toolbox_id: &self.tool.toolbox_id,
+            meta: meta(&self.tool, &self.exported),
         }
         .serialize(serializer)
     }
@@ -68,13 +64,32 @@ impl Serialize for Shared {
     }
 }
 
+/// What the five fields do not say of a tool.
+pub(super) fn meta(tool: &Tool, exported: &str) -> ToolMeta {
+    let definition = &tool.compiled.definition;
+    ToolMeta {
+        exported: exported.to_owned(),
+        category: definition.category.clone(),
+        effect: definition.effect,
+        audience: definition.audience,
+        timeout_ms: definition.timeout_ms,
+        subsystems: (definition.effect == Effect::Read).then(Vec::new),
+        agent_end: definition.agent_end.clone(),
+    }
+}
+
 impl Listed {
-    pub(super) fn new(tool: &Arc<Tool>, detail: bool) -> Self {
-        if detail {
-            Self::Detailed(Detailed(tool.clone()))
-        } else {
-            Self::Published(Shared(tool.clone()))
-        }
+    /// As published.
+    pub(super) fn new(tool: &Arc<Tool>) -> Self {
+        Self::Published(Shared(tool.clone()))
+    }
+
+    /// With `meta`, of which the exported name is a part.
+    pub(super) fn detailed(tool: &Arc<Tool>, exported: &str) -> Self {
+        Self::Detailed(Detailed {
+            tool: tool.clone(),
+            exported: exported.to_owned(),
+        })
     }
 }
 
@@ -93,7 +108,10 @@ impl Api {
                 toolbox_id.as_ref().is_none_or(|id| tool.toolbox_id == *id)
                     && effect.is_none_or(|effect| tool.effect() == effect)
             });
-            let tools = page.tools.iter().map(|(tool, _)| Listed::new(tool, detail));
+            let tools = page.tools.iter().map(|(tool, exported)| match detail {
+                true => Listed::detailed(tool, exported),
+                false => Listed::new(tool),
+            });
             Ok(ListResponse {
                 tools: tools.collect(),
                 next_cursor: self.next_cursor(&part, page.next),
@@ -107,7 +125,17 @@ impl Api {
             let name = name.text();
             let detail = flag(&request.data, "detail")?;
             match (tools.pop(), tools.is_empty()) {
-                (Some(tool), true) if tool.is_loaded() => Ok(Listed::new(&tool, detail)),
+                (Some(tool), true) if tool.is_loaded() && !detail => Ok(Listed::new(&tool)),
+                (Some(tool), true) if tool.is_loaded() => {
+                    let snapshot = self.registry.snapshot();
+                    let mut called = snapshot.called();
+                    let called = called.find(|(other, _)| Arc::ptr_eq(other, &tool));
+                    // A reload may have come between.
+                    Ok(Listed::detailed(
+                        &tool,
+                        called.map_or(tool.name(), |(_, exported)| exported),
+                    ))
+                }
                 (Some(_), true) => Err(WireError::unknown_tool(name)),
                 // A call of this name would run all of these stops, but to show one of them would be a guess.
                 _ => Err(WireError::new(

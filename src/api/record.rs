@@ -17,7 +17,7 @@ const LONGEST: usize = 256 << 10;
 /// The part of [`LONGEST`] that is reserved for an error.
 const ERROR: usize = 8 << 10;
 
-/// What the facts keep of a request that is being answered. Nothing is kept while no one follows the facts.
+/// What the facts keep of a request that is being answered. Without a follower nothing is kept.
 pub(super) struct RequestRecord<'a> {
     request: &'a Request,
     facts: &'a Facts,
@@ -100,5 +100,30 @@ fn keep(request: &Request, room: &mut Room) -> Asked {
         session_id: session_id.and_then(|id| Some(id.as_str()?.to_owned())),
         request: kept.then(|| request.data.clone()),
         left_out,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use ovos_toolbox_wire::Object;
+
+    use super::*;
+    use bus::Message;
+
+    #[test]
+    fn a_request_is_kept_for_a_follower_only() {
+        let head = Message::new("ovos.tools.invoke", Object::new());
+        let data = Object::from_iter([("name".to_owned(), Value::from("add"))]);
+        let request = Request::new(head, data, Instant::now());
+        let facts = Facts::default();
+        let mut record = RequestRecord::new(&request, &facts);
+        assert!(record.asked().request.is_none());
+        let _follower = facts.follow();
+        let asked = record.asked();
+        assert_eq!(asked.topic, "ovos.tools.invoke");
+        assert_eq!(asked.request.as_deref(), Some(&*request.data));
+        assert!(Arc::ptr_eq(&asked, &record.asked()), "it is made once");
     }
 }

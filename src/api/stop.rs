@@ -62,7 +62,9 @@ fn mark_unrecorded(toolbox: &mut StoppedToolbox, why: &str) {
     toolbox.ok = false;
     let text = WireError::new(
         FailureKind::StateError,
-        format!("it is in emergency stop, but would not be any more after a restart of the service: {why}"),
+        format!(
+            "it is in emergency stop, but a restart of the service would lift the stop, which is not on record: {why}"
+        ),
     );
     toolbox.error = Some(match toolbox.error.take() {
         Some(error) => format!("{error}; {}", text.text),

@@ -69,7 +69,7 @@ pub fn built_in(operator_tools: bool) -> Vec<Rule> {
     let changes = [Effect::Write, Effect::Motion];
     let resume = [Effect::Resume];
     let hardware = Some(Backend::Hardware);
-    let unsure = "it may change or move what is no simulator";
+    let unsure = "it may change or move something that is not a simulator";
     let operators = "an emergency stop is lifted by an operator: `ovos-tools resume TOOLBOX STOP_ID` on the machine of the service \
                      (`ovos-tools status` shows both)";
     let of_bus = "a bus client lifts a stop of simulators only; use `ovos-tools resume TOOLBOX STOP_ID` on the machine of the service, or \

@@ -24,10 +24,9 @@ Examples:
   ovos-tools check ovos-math-tools
 
 Needs no service and no bus. A plugin is loaded in a child process, which sees the `env` of the section that has the \
-file's name; a program is started as the service would start it: both run their code. A word that is the name of a \
-program in the configuration means that program, one that is no file an entry point of the Python toolboxes that the service \
-hosts, and another one a file. Exits with 1 when something keeps the plugin or one of its tools from \
-being used; warnings alone are no failure.")]
+file's name; a program is started as the service would start it: both run their code. The argument is looked up \
+as the name of a program in the configuration, then as a file, then as an entry point of the Python toolboxes that the service \
+hosts. Exits with 1 when something keeps the plugin or one of its tools from being used; warnings alone are no failure.")]
 pub(crate) struct Arguments {
     /// The plugin (.so), the program, the name of a program in the configuration, or the entry point of a Python toolbox
     #[arg(value_hint = clap::ValueHint::FilePath)]
@@ -123,7 +122,9 @@ async fn entry_point(
     context: &Context<'_, '_>,
 ) -> Result<Arc<ProgramConfig>, Vec<String>> {
     let config = context.config().map_err(|error| vec![error.to_string()])?;
-    let mut missing = vec![format!("{id} is no file and no program of the configuration")];
+    let mut missing = vec![format!(
+        "{id} is neither a file nor a program of the configuration"
+    )];
     for entry in config.pythons.iter().filter(|entry| entry.enabled != Switch::Off) {
         let name = &entry.name;
         let found = match look(entry, probe).await {

@@ -168,7 +168,7 @@ fn program() -> Result<PathBuf, CliError> {
     match program.is_file() && program.to_str().is_some() {
         true => Ok(program),
         false => Err(CliError::Refused(format!(
-            "this program is {}, which is no file that a unit can name: run the program that is installed",
+            "this program runs from {}, which a systemd unit cannot name (it was replaced, or its path is not UTF-8): run the installed program instead",
             program.display()
         ))),
     }
@@ -179,7 +179,12 @@ fn serve_options(arguments: &Arguments, options: &Options) -> Result<Vec<String>
     let absolute = |path: &Path| {
         let full = std::path::absolute(path).ok();
         let full = full.and_then(|full| full.into_os_string().into_string().ok());
-        full.ok_or_else(|| CliError::Usage(format!("{}: a unit cannot name this path", path.display())))
+        full.ok_or_else(|| {
+            CliError::Usage(format!(
+                "{}: a systemd unit cannot name this path; expected one in UTF-8",
+                path.display()
+            ))
+        })
     };
     let mut written = Vec::new();
     for folder in &arguments.plugins {
@@ -232,7 +237,7 @@ fn asking(options: &[String]) -> impl Iterator<Item = &str> {
 fn word(text: &str) -> Result<String, CliError> {
     if text.contains(|letter: char| letter.is_control() || "\"'\\$".contains(letter)) {
         return Err(CliError::Usage(format!(
-            "{text:?}: expected a text without quotes, backslashes, $ and control characters, which units cannot name"
+            "{text:?}: expected a text without quotes, backslashes, $ and control characters, which a systemd unit cannot contain"
         )));
     }
     let text = text.replace('%', "%%");

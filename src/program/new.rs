@@ -141,19 +141,22 @@ fn rust(name: &str, sdk: &Path) -> Project {
     project.file(
         "Cargo.toml",
         concat!(
-            include_str!("../../toolboxes/hello/Cargo.toml"),
+            include_str!("../../examples/hello/Cargo.toml"),
             "\n# No member of a workspace around this folder.\n[workspace]\n"
         ),
         &[
             ("name = \"hello\"", &format!("name = \"{package}\"")),
             (": the toolbox to copy", ""),
             // A string in JSON is also a string in TOML.
-            ("\"../sdk\"", &Value::from(sdk.to_string_lossy()).to_string()),
+            (
+                "\"../../toolboxes/sdk\"",
+                &Value::from(sdk.to_string_lossy()).to_string(),
+            ),
         ],
     );
     project.file(
         "src/lib.rs",
-        include_str!("../../toolboxes/hello/src/lib.rs"),
+        include_str!("../../examples/hello/src/lib.rs"),
         &[
             (" // The toolbox to copy: one tool that greets a person.", ""),
             ("\"hello\"", &quoted),
@@ -161,7 +164,7 @@ fn rust(name: &str, sdk: &Path) -> Project {
     );
     project.file(
         "tests/greets.rs",
-        include_str!("../../toolboxes/hello/tests/greets.rs"),
+        include_str!("../../examples/hello/tests/greets.rs"),
         &[
             ("built(\"hello\")", &format!("built(\"{library}\")")),
             ("\"hello\"", &quoted),
@@ -185,7 +188,7 @@ fn c(name: &str) -> Project {
     );
     project.file(
         "toolbox.c",
-        include_str!("../../toolboxes/hello_c/hello_c.c"),
+        include_str!("../../examples/hello_c/hello_c.c"),
         &[
             ("The toolbox to copy, in C: one", "A toolbox with one"),
             ("hello_c\\\"", &format!("{name}\\\"")),
@@ -193,12 +196,12 @@ fn c(name: &str) -> Project {
     );
     project.file(
         "test.c",
-        include_str!("../../toolboxes/hello_c/test.c"),
+        include_str!("../../examples/hello_c/test.c"),
         &[("hello_c\\\"", &format!("{name}\\\""))],
     );
     project.file(
         "Makefile",
-        include_str!("../../toolboxes/hello_c/Makefile"),
+        include_str!("../../examples/hello_c/Makefile"),
         &[
             (
                 " A copy elsewhere says where the headers are: make ABI=/usr/local/include/ovos-tools",
@@ -207,7 +210,7 @@ fn c(name: &str) -> Project {
             ("hello_c.so", &library),
             ("hello_c.test", &test),
             ("hello_c.c", "toolbox.c"),
-            ("../abi", "."),
+            ("../../toolboxes/abi", "."),
         ],
     );
     project.file("toolbox.h", include_str!("../../toolboxes/abi/toolbox.h"), &[]);
@@ -229,7 +232,7 @@ fn python(name: &str, folder: &Path) -> Result<Project, CliError> {
         "toolbox.py",
         concat!(
             "#!/usr/bin/env python3\n",
-            include_str!("../../programs/python/examples/greeter.py")
+            include_str!("../../examples/greeter.py")
         ),
         &[("id = \"greeter\"", &format!("id = \"{name}\""))],
     );
@@ -293,7 +296,7 @@ fn sdk(given: Option<&Path>) -> Result<PathBuf, CliError> {
         };
         let clone = concat!("git clone ", env!("CARGO_PKG_REPOSITORY"));
         CliError::Usage(format!(
-            "{missed}: `{clone}`, and say --sdk and its folder; --lang c and python need none"
+            "{missed}: run `{clone}` and name its folder with --sdk; --lang c and --lang python need no checkout"
         ))
     })
 }

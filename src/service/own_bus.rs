@@ -109,7 +109,7 @@ fn max_clients(wanted: usize) -> usize {
         tracing::info!(
             wanted,
             most,
-            "the embedded bus takes fewer clients: they have half of the file descriptors at most (LimitNOFILE)"
+            "the embedded bus accepts fewer clients than configured: they get at most half of the file descriptors (LimitNOFILE)"
         );
     }
     wanted.min(most)

@@ -225,7 +225,7 @@ impl Router {
 impl BusHandler for Router {
     fn frame(&self, text: Utf8Bytes) {
         let Some(kind) = Envelope::kind_of(&text) else {
-            tracing::debug!(bytes = text.len(), "dropped a frame that is no message");
+            tracing::debug!(bytes = text.len(), "dropped a frame that is not a message");
             return;
         };
         if let Some(urgent) = Urgent::of(&kind) {

@@ -36,8 +36,8 @@ const CHANGES: [Change; 4] = [
             let patterns = rules.filter_map(|rule| rule["tools"].as_array()).flatten();
             key.ends_with(".service.policy") && patterns.filter_map(Value::as_str).any(names_tools_alone)
         },
-        says: "a pattern in `tools` without `__` is one for names of tools alone: `robot*` does not mean the toolbox `robot`, `robot__*` \
-               does",
+        says: "a pattern in `tools` without `__` matches names of tools only: for the tools of the toolbox `robot` write `robot__*`, \
+               not `robot*`",
     },
     Change {
         concerns: |key, value| {
@@ -51,12 +51,12 @@ const CHANGES: [Change; 4] = [
                 && key.contains(".tools")
                 && written.unwrap_or_else(|| lists.any(named))
         },
-        says: "a pattern without `__` is one for names of tools alone: `robot*` does not mean the toolbox `robot`, `robot__*` does",
+        says: "a pattern without `__` matches names of tools only: for the tools of the toolbox `robot` write `robot__*`, not `robot*`",
     },
     Change {
         concerns: |key, value| key.ends_with(".service.embedded_bus") && value != "never",
-        says: "the embedded bus refuses web pages that `embedded_bus_http_origins` does not list, and past `embedded_bus_clients` it ends \
-               the clients that are missed least",
+        says: "the embedded bus refuses web pages that `embedded_bus_http_origins` does not list, and beyond `embedded_bus_clients` it \
+               disconnects the clients that do the least",
     },
     Change {
         concerns: |key, _| key.ends_with(".service.max_calls"),

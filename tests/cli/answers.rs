@@ -93,7 +93,7 @@ robot (1 tool)
     let (ran, _) = ask(&["list", "two", "waves"], "ovos.tools.list", &tools()).await;
     assert_eq!(
         (ran.code, ran.err.as_str()),
-        (1, "error: none of 3 tools fits; `ovos-tools list` shows all\n")
+        (1, "error: none of 3 tools matches; `ovos-tools list` shows all\n")
     );
     let (ran, _) = ask(&["list", "--toolbox", "drone"], "ovos.tools.list", &tools()).await;
     let error =

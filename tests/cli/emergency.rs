@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use cli::PidFile;
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::timeout;
 
@@ -47,7 +49,7 @@ When it is safe to go on:
 async fn a_name_that_no_toolbox_has_is_told() {
     let bus = Bus::start(Box::new(stops)).await;
     let ran = run(&["stop", "maths", "--bus", &bus.url]).await;
-    let remark = "there is no toolbox \"maths\"; a stop of one that is not there stops all of them\n";
+    let remark = "there is no toolbox \"maths\", so the stop went to all of them\n";
     assert_eq!((ran.code, ran.err.contains(remark)), (1, true), "{ran:?}");
 }
 
@@ -120,6 +122,26 @@ async fn without_an_answer_from_the_bus_the_service_on_this_machine_gets_a_signa
         );
         drop(service);
     }
+
+    // A control socket that takes the request and does not answer holds the signal up, but not for long.
+    let service = PidFile::claim(&state, &silent.url).unwrap();
+    std::fs::create_dir_all(home.path().join("run/ovos-tools")).unwrap();
+    let socket = UnixListener::bind(home.path().join("run/ovos-tools/control.sock")).unwrap();
+    let arguments = ["stop", "--bus", &silent.url, "--timeout", "0.6"];
+    let child = command(home.path(), &arguments).spawn().unwrap();
+    let (asked, _) = timeout(DEADLINE, socket.accept()).await.unwrap().unwrap();
+    let mut asked = BufReader::new(asked);
+    let mut line = String::new();
+    timeout(DEADLINE, asked.read_line(&mut line))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(line.trim(), r#"{"do":"stop"}"#);
+    timeout(DEADLINE, received.recv()).await.expect("the signal");
+    let ran = finish(child).await;
+    assert_eq!(ran.code, 4, "{ran:?}");
+    drop((service, socket, asked));
+    std::fs::remove_file(home.path().join("run/ovos-tools/control.sock")).unwrap();
 
     // Another bus than that of the service: another machine is meant.
     let service = PidFile::claim(&state, "ws://127.0.0.1:1/core").unwrap();

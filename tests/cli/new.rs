@@ -164,7 +164,7 @@ fn what_cannot_be_written_is_refused() {
         (&["../arm", "--lang", "c"], "up to 63 of a-z"),
         (
             &["arm", "--sdk", "taken"],
-            "taken has no toolboxes/sdk: `git clone",
+            "taken has no toolboxes/sdk: run `git clone",
         ),
         (&["arm", "--sdk", "taken", "--lang", "c"], "only for --lang rust"),
     ] {

@@ -246,8 +246,8 @@ async fn committed_tools_are_those_that_the_toolboxes_list() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let plugins = tempfile::tempdir().expect("a temporary folder");
     let toolboxes = [
-        "toolboxes/hello",
-        "toolboxes/hello_c",
+        "examples/hello",
+        "examples/hello_c",
         "toolboxes/math",
         "toolboxes/robot",
         "toolboxes/drone",

@@ -164,6 +164,7 @@ impl Service {
             let mut section = json!({
                 "isolation": "process",
                 "state_dir": sandbox.path("state/gstreamer"),
+                "allow_elements": ["faultyerror", "faultyhang", "faultycrash"],
                 "env": {"GST_PLUGIN_PATH": elements, "GST_REGISTRY": elements.join("registry")},
             });
             for (key, value) in keys.as_object().unwrap() {

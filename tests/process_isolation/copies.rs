@@ -209,6 +209,9 @@ async fn shutdown_does_not_wait_for_a_toolbox_that_does_not_open() {
     };
     let (report, closed) = tokio::join!(rig.reload(), within(shutdown));
     assert!(closed, "{report:?}");
-    assert!(report.broken[0].reason.contains("the service ends"), "{report:?}");
+    assert!(
+        report.broken[0].reason.contains("the service is shutting down"),
+        "{report:?}"
+    );
     assert_eq!((rig.seen.count("halted"), rig.seen.count("closed")), (1, 1));
 }

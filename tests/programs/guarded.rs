@@ -15,15 +15,15 @@ use crate::support::status;
 const HALTED: Duration = Duration::from_secs(1);
 const KILLED: Duration = Duration::from_secs(3);
 
-/// A service with a file of `programs/python`, under the id of its toolbox.
+/// A service with a Python file of this tree, under the id of its toolbox.
 fn scene(id: &'static str, file: &str) -> Scene {
-    let packages = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/python");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let scene = Scene::start(&[]);
     let entry = Entry {
         more: json!({
-            "command": ["/usr/bin/python3", packages.join(file)],
+            "command": ["/usr/bin/python3", root.join(file)],
             "args": [],
-            "env": { "PYTHONPATH": packages },
+            "env": { "PYTHONPATH": root.join("programs/python") },
         }),
         sections: json!({ id: { "journal": journal(&scene) } }),
         ..Entry::of(id)
@@ -102,7 +102,7 @@ fn the_example_is_stopped_and_its_death_brings_the_joint_to_rest() {
 
 #[test]
 fn one_that_keeps_pythons_lock_is_killed_to_be_stopped() {
-    let mut scene = scene("awkward", "tests/samples/awkward.py");
+    let mut scene = scene("awkward", "programs/python/tests/samples/awkward.py");
     begin(&mut scene, "awkward", "keeps_the_lock", &json!({}), "locked");
     let (stopped, took) = stop(&mut scene, "awkward");
     assert!(took < KILLED, "{took:?}: {stopped}");

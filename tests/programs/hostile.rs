@@ -47,7 +47,9 @@ const ROWS: &[(&str, &str, &[&str], Then)] = &[
         "long_hello",
         "long_frame",
         &["hello"],
-        Refused("it said nonsense: a frame announces 104857600 bytes; at most 1048576 are sent"),
+        Refused(
+            "it sent something that cannot be read: a frame announces 104857600 bytes; at most 1048576 are sent",
+        ),
     ),
     (
         "wrong_version",

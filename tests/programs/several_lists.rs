@@ -38,7 +38,10 @@ fn an_id_that_it_may_not_have_costs_no_other() {
         ("house", "it offers toolbox `cellar`, and may offer `kitchen`"),
         ("house", "it offers toolbox `kitchen` twice"),
         ("house", "no luck"),
-        ("house", "it offers a manifest that is none: `id` is \"Wrong\""),
+        (
+            "house",
+            "it offers a manifest that cannot be used: `id` is \"Wrong\"",
+        ),
         (
             "rival",
             "toolbox id `good` is taken by the program `good`, which comes first",

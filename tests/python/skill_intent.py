@@ -1,9 +1,8 @@
-"""The skill of the README of ovos-tools-client, from an utterance through ovos-core's intent service to the arm: skill_intent.py URL TRACE.
+"""examples/wave_skill.py, from an utterance through ovos-core's intent service to the arm: skill_intent.py URL TRACE.
 
 Its robot asks the bus's callers before it moves. The skill has one more intent, for a motion that is long enough to be stopped.
 """
 import os
-import re
 import sys
 import tempfile
 from pathlib import Path
@@ -16,11 +15,11 @@ from spoken import DEADLINE, User
 from wire import Wire
 
 URL, TRACE = sys.argv[1:3]
-README = Path(__file__).parents[2] / "python/ovos-tools-client/README.md"
+SKILL = Path(__file__).parents[2] / "examples/wave_skill.py"
 PIPELINE = ["ovos-stop-pipeline-plugin-high", "ovos-converse-pipeline-plugin", "ovos-padacioso-pipeline-plugin-high"]
 
 code = {}
-exec(re.search("```python\\n(.*?)```", README.read_text(), re.DOTALL).group(1), code)
+exec(SKILL.read_text(), code)
 folder = Path(tempfile.mkdtemp())
 locale = folder / "locale/en-US"
 os.makedirs(locale)

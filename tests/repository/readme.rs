@@ -1,8 +1,9 @@
-//! README.md is true: its `console` blocks are run against a service with the toolboxes that ship, and its listings
-//! are compared with the files. `.ci/run` runs its `sh` blocks.
+//! README.md and the pages are true: `console` blocks are run against a service with the toolboxes that ship, and listings
+//! are compared with the files. `.ci/run` runs the `sh` blocks of README.md.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use ovos_toolbox_wire::FailureKind;
 
@@ -14,16 +15,16 @@ fn checkout() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The fenced blocks of a language.
-fn blocks(language: &str) -> Vec<String> {
-    let readme = std::fs::read_to_string(checkout().join("README.md")).unwrap();
+/// The fenced blocks of a language in a page.
+fn blocks(page: &str, language: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(checkout().join(page)).unwrap();
     let fence = format!("```{language}\n");
-    let blocks: Vec<String> = readme
+    let blocks: Vec<String> = text
         .split(&fence)
         .skip(1)
         .map(|rest| rest.split("```").next().unwrap_or_default().to_owned())
         .collect();
-    assert!(!blocks.is_empty(), "README.md has no ```{language} block");
+    assert!(!blocks.is_empty(), "{page} has no ```{language} block");
     blocks
 }
 
@@ -40,30 +41,62 @@ fn fits(shown: &str, line: &str) -> bool {
 }
 
 #[test]
-fn listings_in_the_readme_are_the_files() {
-    for (language, file) in [
-        ("rust", "toolboxes/hello/src/lib.rs"),
-        ("c", "toolboxes/hello_c/hello_c.c"),
+fn listings_in_the_pages_are_the_files() {
+    for (page, language, file) in [
+        ("README.md", "rust", "examples/hello/src/lib.rs"),
+        ("docs/toolbox-in-c.md", "c", "examples/hello_c/hello_c.c"),
+        (
+            "python/ovos-tools-client/README.md",
+            "python",
+            "examples/wave_skill.py",
+        ),
     ] {
         let source = std::fs::read_to_string(checkout().join(file)).unwrap();
-        assert_eq!(blocks(language)[0], source, "README.md shows another {file}");
+        assert_eq!(blocks(page, language)[0], source, "{page} shows another {file}");
+    }
+}
+
+/// A page that is read at once, in a terminal of 200 columns or on a phone.
+#[test]
+fn the_readme_is_short() {
+    let text = std::fs::read_to_string(checkout().join("README.md")).unwrap();
+    let lines = text.lines().count();
+    assert!(
+        lines <= 140,
+        "README.md has {lines} lines: move what is for a few to a page of docs/"
+    );
+}
+
+/// docs/index.md has a line for every page of docs/.
+#[test]
+fn every_page_is_in_the_index() {
+    let index = checkout().join("docs/index.md");
+    let listed: Vec<PathBuf> = links(&index);
+    for entry in std::fs::read_dir(checkout().join("docs")).unwrap() {
+        let page = entry.unwrap().path();
+        let is_page = page.extension().is_some_and(|ending| ending == "md") || page.is_dir();
+        assert!(
+            !is_page || page == index || listed.contains(&page),
+            "docs/index.md does not list {}",
+            page.display()
+        );
     }
 }
 
 #[test]
 fn configuration_is_one() {
-    for block in blocks("json") {
-        serde_json::from_str::<serde_json::Value>(&block).unwrap_or_else(|error| panic!("{error}: {block}"));
+    for page in ["README.md", "docs/configuration.md", "docs/come-over.md"] {
+        for block in blocks(page, "json") {
+            serde_json::from_str::<serde_json::Value>(&block)
+                .unwrap_or_else(|error| panic!("{page}: {error}: {block}"));
+        }
     }
 }
 
-#[test]
-fn console_blocks_show_what_happens() {
-    let sandbox = Sandbox::with_bus(free_port());
-    // `plugins/hello.so` and its siblings, as `make plugins` leaves them.
+/// A service with `plugins/hello.so` and its siblings, as `make plugins` leaves them.
+fn serving(sandbox: &Sandbox, toolboxes: &[&str]) -> Process {
     let plugins = sandbox.path("plugins");
     let script = checkout().join("scripts/plugins.sh");
-    let toolboxes = ["toolboxes/hello", "toolboxes/hello_c", "toolboxes/math"];
     let built = Command::new(script)
         .arg("debug")
         .arg(&plugins)
@@ -75,18 +108,79 @@ fn console_blocks_show_what_happens() {
     serve
         .args(["serve", "--embedded-bus", "auto", "--plugins"])
         .arg(&plugins);
-    let mut service = Process::start("serve", &sandbox, serve);
+    let mut service = Process::start("serve", sandbox, serve);
     service.until("the summary", |service| {
         service.output().contains("Try: ").then_some(())
     });
+    service
+}
 
-    for block in blocks("console") {
+#[test]
+fn console_blocks_show_what_happens() {
+    let sandbox = Sandbox::with_bus(free_port());
+    let toolboxes = [
+        "examples/hello",
+        "examples/hello_c",
+        "toolboxes/math",
+        "toolboxes/robot",
+    ];
+    let _service = serving(&sandbox, &toolboxes);
+    for block in blocks("README.md", "console") {
         for step in block.split("$ ").filter(|step| !step.is_empty()) {
             let (command, shown) = step.split_once('\n').unwrap();
             let printed = run(&sandbox, command);
             check(command, shown, &printed);
         }
     }
+}
+
+/// examples/lines.rs: tools are called, a stop is answered, what is wrong is said, and motion ends with its client.
+#[test]
+fn the_door_to_copy_serves_lines() {
+    let door = Path::new(OURS).with_file_name("examples/ovos-tools-lines");
+    assert!(
+        door.is_file(),
+        "no {}: cargo build --example ovos-tools-lines",
+        door.display()
+    );
+    let sandbox = Sandbox::with_bus(free_port());
+    let _service = serving(&sandbox, &["examples/hello", "toolboxes/robot"]);
+    let path = std::env::join_paths([door.parent().unwrap()]).unwrap();
+    let serve = |lines: &str| {
+        // As a person starts it: `ovos-tools NAME` finds the door in the path.
+        let mut lines_door = sandbox.command(OURS);
+        lines_door.arg("lines").env("PATH", &path);
+        let mut started = lines_door
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        started.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+        let output = started.wait_with_output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let said = serve("hello {\"name\": \"Ada\"}\nfly\nhello Ada\n");
+    for expected in [
+        r#"{"tool":"hello","failed":false,"answer":{"greeting":"Hello, Ada!"}}"#,
+        "there is no such tool",
+        "expected a JSON object after the name",
+    ] {
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
+    // Its stdin ends while the arm waves.
+    let said = serve("wave {\"arm\": \"left\"}\n");
+    assert!(
+        said.contains(r#""failed":true"#) && said.contains("ancel"),
+        "{said}"
+    );
+    let said = serve("emergency_stop\n");
+    assert!(
+        said.contains(r#"{"tool":"emergency_stop","failed":false"#),
+        "{said}"
+    );
+    let status = run(&sandbox, "ovos-tools status");
+    assert!(status.contains("robot is in emergency stop"), "{status}");
 }
 
 /// Runs a command line, which has no quotes.
@@ -128,32 +222,44 @@ fn check(command: &str, shown: &str, printed: &str) {
     );
 }
 
-/// Every `path` in backticks in ARCHITECTURE.md exists; `*` stands for any part of a file's name.
+/// Every `path` in backticks in the pages for contributors exists; `*` stands for any part of a file's name, and capitals for a
+/// name that is to be chosen.
 #[test]
-fn files_the_architecture_names_exist() {
-    let text = std::fs::read_to_string(checkout().join("ARCHITECTURE.md")).unwrap();
+fn files_the_pages_for_contributors_name_exist() {
+    let architecture = std::fs::read_to_string(checkout().join("ARCHITECTURE.md")).unwrap();
     assert!(
-        text.lines().count() < 200,
+        architecture.lines().count() < 200,
         "ARCHITECTURE.md is to be read in one go"
     );
-    let tops = ["src/", "tests/", "toolboxes/", "docs/", "schemas/", "scripts/"];
-    let mut named = 0;
-    // Every second piece is between backticks.
-    for path in text.split('`').skip(1).step_by(2) {
-        let in_a_folder = tops.iter().any(|top| path.starts_with(top)) && !path.contains(['<', ' ']);
-        let a_file = [".rs", ".toml", ".example", ".h", ".py"]
-            .iter()
-            .any(|ending| path.ends_with(ending));
-        if !in_a_folder && !a_file {
-            continue;
+    let tops = [
+        "src/",
+        "crates/",
+        "doors/",
+        "examples/",
+        "tests/",
+        "toolboxes/",
+        "docs/",
+        "schemas/",
+        "scripts/",
+    ];
+    for (page, least) in [("ARCHITECTURE.md", 30), ("CONTRIBUTING.md", 15)] {
+        let text = std::fs::read_to_string(checkout().join(page)).unwrap();
+        let mut named = 0;
+        // Every second piece is between backticks.
+        for path in text.split('`').skip(1).step_by(2) {
+            let in_a_folder = tops.iter().any(|top| path.starts_with(top)) && !path.contains(['<', ' ']);
+            let a_file = [".rs", ".toml", ".example", ".h", ".py"]
+                .iter()
+                .any(|ending| path.ends_with(ending));
+            let is_to_be_chosen = path.contains("NAME") || path.contains("TOPIC");
+            if !in_a_folder && !a_file || is_to_be_chosen {
+                continue;
+            }
+            named += 1;
+            assert!(is_there(path), "{page} names `{path}`, which is not there");
         }
-        named += 1;
-        assert!(
-            is_there(path),
-            "ARCHITECTURE.md names `{path}`, which is not there"
-        );
+        assert!(named > least, "{page} names {named} files");
     }
-    assert!(named > 30, "ARCHITECTURE.md names {named} files");
 }
 
 fn is_there(path: &str) -> bool {

@@ -3,6 +3,12 @@
 //! A subcommand that asks a service is an ordinary bus client, made of [`client::Client`]; it knows the payloads, not
 //! the service. Rendering is pure (from data and [`Paint`] to text), and everything is written through one
 //! [`Output`]. Read [`Command`] first, then [`run`].
+//!
+//! ```
+//! assert_eq!(ovos_tools_cli::count(2, "tool", "tools"), "2 tools");
+//! // What a toolbox says cannot move the cursor of the terminal.
+//! assert_eq!(ovos_tools_cli::plain("a\u{1b}[2J"), "a\\u{1b}[2J");
+//! ```
 
 #![forbid(unsafe_code)]
 

@@ -112,7 +112,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
             .map(|word| meant(word, names()))
             .collect();
         return Err(CliError::Refused(format!(
-            "none of {} fits{nearest}; `ovos-tools list` shows all",
+            "none of {} matches{nearest}; `ovos-tools list` shows all",
             count(all.len(), "tool", "tools")
         )));
     }

@@ -33,7 +33,7 @@ Examples:
   ovos-tools stop                  everything
   ovos-tools stop robot drone      two toolboxes
 
-A name of no installed toolbox stops all of them. Stopped toolboxes stay latched until `ovos-tools resume`. When the bus \
+A name that no installed toolbox has stops all of them. Stopped toolboxes stay latched until `ovos-tools resume`. When the bus \
 does not answer within 200 ms, the control socket of the service on this machine is asked; when that does not answer \
 within 200 ms either, the service gets SIGUSR1, which stops all its toolboxes. A stop that \
 was not confirmed exits with 4: look at the machine.")]
@@ -120,7 +120,7 @@ async fn without_bus(
         }
         Some(stopped)
     });
-    timeout(2 * NEXT_AFTER, asked).await.ok()?.ok()?
+    timeout(NEXT_AFTER, asked).await.ok()?.ok()?
 }
 
 /// Returns the addresses of the bus and of the state directory, from those parts of the configuration that can be read.
@@ -198,7 +198,7 @@ fn show(all: Vec<StoppedToolbox>, asked: &[String], context: &mut Context<'_, '_
         .iter()
         .filter(|id| all.iter().all(|it| it.toolbox_id != **id))
     {
-        let remark = format!("there is no toolbox {id:?}; a stop of one that is not there stops all of them");
+        let remark = format!("there is no toolbox {id:?}, so the stop went to all of them");
         context.output.remark(&remark);
     }
     verdict(&all, "stopped")

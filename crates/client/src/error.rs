@@ -139,7 +139,7 @@ fn advice(error: &DialError) -> &'static str {
         DialError::Unreachable { .. } | DialError::TimedOut(_) | DialError::NotABus { .. } => {
             "; start one with `ovos-tools bus` or ovos-messagebus, or name another with --bus"
         }
-        DialError::Tls { .. } => "; name its certificate as an extra CA file if it signs itself",
+        DialError::Tls { .. } => "; if its certificate is self-signed, name it in websocket.ssl_cert",
         DialError::Address(_) | DialError::ExtraCa { .. } | DialError::NoTrust(_) => "",
     }
 }

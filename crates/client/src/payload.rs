@@ -40,8 +40,8 @@ pub use status::{
     StopResponse, StoppedToolbox, ToolboxStatus,
 };
 pub use tool::{
-    DiscoverResponse, ExportResponse, FailedFile, ListResponse, OffToolbox, ReloadOutcome, ReloadResponse,
-    ToolEntry, ToolMeta,
+    DiscoverResponse, ExportResponse, ExportedTool, FailedFile, ListResponse, OffToolbox, ReloadOutcome,
+    ReloadResponse, ToolEntry, ToolMeta,
 };
 pub use voice::{VoiceJoinRequest, VoiceJoinResponse};
 

@@ -44,7 +44,7 @@ fn change(text: &str, plain: &str, path: &[&str], value: &Value, new_line: &str)
         let rest = &path[depth + 1..];
         let members = members(&plain[object.clone()]).ok_or_else(|| {
             let at = dotted(path[..depth].iter().copied());
-            format!("{at} is no object, so {key:?} cannot be set in it")
+            format!("{at} is not an object, so {key:?} cannot be set in it")
         })?;
         let Some(found) = members.get(*key) else {
             let value = nested(rest, value);

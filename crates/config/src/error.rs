@@ -123,7 +123,7 @@ pub enum Notice {
     },
     /// A file is not there, in which our section was written when the service last ran.
     #[error(
-        "{}: this file had settings of ovos-tools when the service last started, and is gone; they do not hold any more",
+        "{}: this file held settings of ovos-tools when the service last started, and no longer exists; those settings are not in force",
         .0.display()
     )]
     Gone(PathBuf),
@@ -142,7 +142,7 @@ pub enum Notice {
         key: String,
     },
     /// A mount in the form of another host has keys that have no effect here.
-    #[error("{origin}: {key}: these keys of other hosts have no use here: {}", unused.join(", "))]
+    #[error("{origin}: {key}: ovos-tools does not use these keys of other hosts: {}", unused.join(", "))]
     NotUsed {
         /// The file in which the mount was written.
         origin: Origin,

@@ -6,6 +6,14 @@
 //! defaults (`service.rs`, `toolbox.rs`, `address.rs`, `logging.rs`).
 //!
 //! Only [`ProcessEnvironment`] reads the process environment. Nothing here writes a file or uses the bus.
+//!
+//! ```no_run
+//! use ovos_tools_config::{Config, Overrides, ProcessEnvironment};
+//!
+//! let config = Config::load(&ProcessEnvironment, &Overrides::default(), None)?;
+//! println!("the bus is {}; at most {} calls at a time", config.bus.url, config.service.max_calls);
+//! # Ok::<(), ovos_tools_config::ConfigErrors>(())
+//! ```
 
 mod address;
 mod closed;

@@ -318,7 +318,7 @@ fn mount(
         reader.wrong(
             &key("type"),
             found,
-            "what `transport` says, or one of the two keys alone",
+            "the same value as `transport`, or only one of the two keys",
         );
     }
     let said = mount.transport.or(mount.kind);
@@ -332,12 +332,12 @@ fn mount(
     let (needed, what, others): (_, _, &[&str]) = match transport {
         MountTransport::Stdio => (
             "command",
-            "what is started: \"command\": \"uvx\", \"args\": [\"a-server\"]; or a \"url\"",
+            "a command to start, such as \"command\": \"uvx\", \"args\": [\"a-server\"]; or a \"url\"",
             &["url", "headers", "bearer_env"],
         ),
         MountTransport::Http => (
             "url",
-            "where the server is: \"url\": \"http://127.0.0.1:8000/mcp\"",
+            "the server's address, such as \"url\": \"http://127.0.0.1:8000/mcp\"",
             &["command", "args", "cwd"],
         ),
     };

@@ -59,7 +59,8 @@ fn command(reader: &mut Reader<'_>, name: &str) -> ProgramConfig {
     name.clone_into(&mut program.name);
     reader.refuse(&at, &program, rest, &["confine"]);
     if missing {
-        let accepted = "what is executed: \"command\": \"/opt/arm/arm.py\", or a list with arguments";
+        let accepted =
+            "the command to execute, such as \"command\": \"/opt/arm/arm.py\", or a list with arguments";
         reader.wrong(&at, "no command", accepted);
     }
     program.confine = confine(reader, name);

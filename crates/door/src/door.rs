@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use client::payload::{ExportRequest, ListRequest, StatusResponse};
+use client::payload::{ExportRequest, StatusResponse};
 use client::{Client, ClientError, News, Request};
 use config::{Asker, Rule, Toolset, refused_work};
 use ovos_toolbox_wire::{FailureKind, Object};
@@ -20,9 +20,6 @@ const POLL: Duration = Duration::from_secs(2);
 
 /// How long a client that lists the tools waits for the service. After that it gets the last list.
 const LIST_WAIT: Duration = Duration::from_secs(2);
-
-/// How often a list is asked for if a reload comes between its two requests.
-const ATTEMPTS: usize = 3;
 
 /// Shared by all clients of a door.
 pub struct Door {
@@ -114,8 +111,8 @@ impl Door {
             let now = Loaded::of(&self.client.status().await?);
             let mut loaded = self.loaded.lock().await;
             if loaded.as_ref() != Some(&now) {
-                let is_whole = self.refresh().await?;
-                *loaded = is_whole.then_some(now);
+                self.refresh().await?;
+                *loaded = Some(now);
             }
             Ok(())
         })
@@ -127,7 +124,7 @@ impl Door {
         self.refreshed_by(async {
             let mut loaded = self.loaded.lock().await;
             *loaded = None;
-            self.refresh().await.map(drop)
+            self.refresh().await
         })
         .await
     }
@@ -145,28 +142,17 @@ impl Door {
         self.listing()
     }
 
-    /// Asks for the tools. `false` if reloads came between the requests each time.
-    async fn refresh(&self) -> Result<bool, ClientError> {
-        let listed = ListRequest {
-            detail: true,
-            ..ListRequest::default()
-        };
+    /// Asks for the tools.
+    async fn refresh(&self) -> Result<(), ClientError> {
         let exported = ExportRequest {
             format: Some("mcp".to_owned()),
+            detail: true,
             ..ExportRequest::default()
         };
-        for _ in 0..ATTEMPTS {
-            let (listed, exported, status) = tokio::try_join!(
-                self.client.list(&listed),
-                self.client.export(&exported),
-                self.client.guides()
-            )?;
-            if let Some(listing) = Listing::new(&listed, &exported.tools, &self.toolset, self.own) {
-                self.set(listing.with_guides(status.toolboxes.iter().map(Guide::new).collect()));
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        let (exported, status) = tokio::try_join!(self.client.export(&exported), self.client.guides())?;
+        let listing = Listing::new(&exported.tools, &self.toolset, self.own);
+        self.set(listing.with_guides(status.toolboxes.iter().map(Guide::new).collect()));
+        Ok(())
     }
 
     fn set(&self, listing: Listing) {

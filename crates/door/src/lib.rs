@@ -4,6 +4,16 @@
 //! [`Door`] holds the bus, the list of tools and the calls under way. [`Listing`] is the list that clients see. [`Carried`] is one
 //! call from request to answer; its [`Turn`] keeps the order in which requests arrived. [`stop`] carries out the two stops that every door shows. [`Answer`] is what a model reads.
 //! [`Finder`] searches the tools where their list is too long for a model; [`Guide`] is the page of a toolbox.
+//!
+//! `examples/lines.rs` is a whole door in one file. What every door shows beside its tools:
+//!
+//! ```
+//! use door::StopTool;
+//!
+//! let names: Vec<&str> = StopTool::ALL.iter().map(|tool| tool.name()).collect();
+//! assert_eq!(names, ["emergency_stop", "stop_moving"]);
+//! assert_eq!(StopTool::named("wave"), None);
+//! ```
 
 mod answer;
 mod calls;

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use client::payload::ToolEntry;
+use client::payload::ExportedTool;
 use config::Toolset;
 use ovos_toolbox_wire::{Audience, Effect, Object};
 use serde_json::Value;
@@ -59,71 +59,58 @@ pub struct Registered {
 }
 
 impl Listing {
-    /// Builds the list from the answers to `ovos.tools.list` and `ovos.tools.export`: the tools that `toolset` permits, without
-    /// those that lift a stop. `own` are the names of further tools of the door. `None` if the two answers do not fit, because a
-    /// reload came between them.
+    /// Builds the list from the tools of an answer to `ovos.tools.export` in the format `mcp` with `detail`: those that `toolset`
+    /// permits. `own` are the names of further tools of the door.
     #[must_use]
-    pub fn new(listed: &[ToolEntry], exported: &Value, toolset: &Toolset, own: &[&str]) -> Option<Self> {
-        let exported = exported.as_array()?;
-        // A tool whose effect is unknown does not count as harmless.
-        let effect = |entry: &ToolEntry| entry.meta.as_ref().map_or(Effect::Write, |meta| meta.effect);
-        let offered: Vec<&ToolEntry> = listed
-            .iter()
-            .filter(|entry| effect(entry) != Effect::Resume)
-            .collect();
-        if offered.len() != exported.len() {
-            return None;
-        }
+    pub fn new(exported: &Value, toolset: &Toolset, own: &[&str]) -> Self {
         let mut listing = Self::default();
-        for (entry, exported) in offered.into_iter().zip(exported) {
-            let name = exported.get("name")?.as_str()?;
-            let title = exported.get("title").map_or(Some(name), Value::as_str)?;
-            if title != entry.name {
-                return None;
-            }
-            let effect = effect(entry);
-            if effect == Effect::Safe && entry.meta.as_ref().is_some_and(|meta| !meta.agent_end.is_empty()) {
-                let tool = registered(entry, name.to_owned(), effect, exported);
-                listing.agent_ends.push(Arc::new(tool));
-            }
-            if toolset.permits(&entry.name, &entry.toolbox_id, effect) {
-                // A model confuses names that differ in case, or in `-` and `_`.
-                let folded = name.to_ascii_lowercase().replace('-', "_");
-                let is_taken = StopTool::named(&folded).is_some() || own.contains(&folded.as_str());
-                let alias = || format!("{}__{}", entry.toolbox_id, entry.name);
-                let name = if is_taken { alias() } else { name.to_owned() };
-                let audience = entry.meta.as_ref().map_or(Audience::Model, |meta| meta.audience);
-                let is_for = |audience: Audience| toolset.audience.contains(&audience);
-                let place = match audience {
-                    _ if effect == Effect::Stop => Place::Hidden,
-                    Audience::Unready if is_for(Audience::Person) => Place::Shown,
-                    Audience::Unready if is_for(Audience::Model) => Place::Found,
-                    audience if is_for(audience) => Place::Shown,
-                    _ => Place::Hidden,
-                };
-                listing.add(entry, name, effect, exported, place);
+        for definition in exported.as_array().into_iter().flatten() {
+            match Registered::read(definition) {
+                Ok((tool, audience)) => listing.add(tool, audience, toolset, own),
+                Err(error) => {
+                    tracing::warn!(%error, "clients do not see a tool that the service describes in another way")
+                }
             }
         }
-        Some(listing)
+        listing
     }
 
-    fn add(&mut self, entry: &ToolEntry, exported: String, effect: Effect, schemas: &Value, place: Place) {
-        if exported.len() > MAX_NAME || self.names.contains_key(&exported) {
+    fn add(&mut self, mut tool: Registered, audience: Audience, toolset: &Toolset, own: &[&str]) {
+        if tool.effect == Effect::Safe && !tool.agent_end.is_empty() {
+            self.agent_ends.push(Arc::new(tool.clone()));
+        }
+        if tool.effect == Effect::Resume || !toolset.permits(&tool.name, &tool.toolbox_id, tool.effect) {
+            return;
+        }
+        // A model confuses names that differ in case, or in `-` and `_`.
+        let folded = tool.exported.to_ascii_lowercase().replace('-', "_");
+        if StopTool::named(&folded).is_some() || own.contains(&folded.as_str()) {
+            tool.exported = format!("{}__{}", tool.toolbox_id, tool.name);
+        }
+        let is_for = |audience: Audience| toolset.audience.contains(&audience);
+        let place = match audience {
+            _ if tool.effect == Effect::Stop => Place::Hidden,
+            Audience::Unready if is_for(Audience::Person) => Place::Shown,
+            Audience::Unready if is_for(Audience::Model) => Place::Found,
+            audience if is_for(audience) => Place::Shown,
+            _ => Place::Hidden,
+        };
+        if tool.exported.len() > MAX_NAME || self.names.contains_key(&tool.exported) {
             tracing::warn!(
-                toolbox = entry.toolbox_id,
-                tool = entry.name,
+                toolbox = tool.toolbox_id,
+                tool = tool.name,
                 "clients do not see this tool: another one has its name, or it is longer than {MAX_NAME} characters"
             );
             return;
         }
-        let tool = Arc::new(registered(entry, exported.clone(), effect, schemas));
+        let tool = Arc::new(tool);
         if place == Place::Shown {
             self.tools.push(Arc::clone(&tool));
         }
         if place != Place::Hidden {
             self.found.push(Arc::clone(&tool));
         }
-        self.names.insert(exported, tool);
+        self.names.insert(tool.exported.clone(), tool);
     }
 
     /// Adds the guides of the toolboxes. Of ids that give the same name of a skill, such as `a_b` and `a-b`, the first has a page.
@@ -178,25 +165,34 @@ impl Listing {
     }
 }
 
-fn registered(entry: &ToolEntry, exported: String, effect: Effect, schemas: &Value) -> Registered {
-    let schema = |key: &str| schemas.get(key).and_then(Value::as_object).cloned();
-    let meta = entry.meta.as_ref();
-    Registered {
-        exported,
-        name: entry.name.clone(),
-        toolbox_id: entry.toolbox_id.clone(),
-        effect,
-        category: meta.and_then(|meta| meta.category.clone()),
-        description: entry.description.clone(),
-        arguments: Arc::new(schema("inputSchema").unwrap_or_default()),
-        output: schema("outputSchema").map(Arc::new),
-        agent_end: meta.map(|meta| meta.agent_end.clone()).unwrap_or_default(),
+impl Registered {
+    /// Reads a definition in the format `mcp` with `tool`, and for whom the tool is.
+    fn read(definition: &Value) -> Result<(Self, Audience), serde_json::Error> {
+        let ExportedTool {
+            name,
+            toolbox_id,
+            meta,
+        } = serde_json::from_value(definition["tool"].clone())?;
+        let schema = |key: &str| definition.get(key).and_then(Value::as_object).cloned();
+        let description = definition.get("description").and_then(Value::as_str);
+        let tool = Self {
+            exported: meta.exported,
+            name,
+            toolbox_id,
+            effect: meta.effect,
+            category: meta.category,
+            description: description.unwrap_or_default().to_owned(),
+            arguments: Arc::new(schema("inputSchema").unwrap_or_default()),
+            output: schema("outputSchema").map(Arc::new),
+            agent_end: meta.agent_end,
+        };
+        Ok((tool, meta.audience))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use client::payload::ToolMeta;
+    use client::payload::{ToolEntry, ToolMeta};
     use config::ToolFilter;
     use serde_json::json;
 
@@ -210,6 +206,7 @@ mod tests {
             output_schema: json!({}),
             toolbox_id: toolbox_id.to_owned(),
             meta: Some(ToolMeta {
+                exported: String::new(),
                 category: None,
                 effect,
                 audience: Audience::Model,
@@ -233,8 +230,34 @@ mod tests {
         tool
     }
 
-    fn listing(listed: &[ToolEntry], tools: &Value, toolset: &Toolset) -> Option<Listing> {
-        Listing::new(listed, tools, toolset, &["run_steps"])
+    /// The definitions with what the entries say, as the service sends them.
+    fn with_meta(listed: &[ToolEntry], tools: &Value) -> Value {
+        let is_exported = |entry: &&ToolEntry| {
+            entry
+                .meta
+                .as_ref()
+                .is_some_and(|meta| meta.effect != Effect::Resume)
+        };
+        let listed = listed.iter().filter(is_exported);
+        let tools = tools.as_array().expect("a list").iter().zip(listed);
+        let tools = tools.map(|(tool, entry)| {
+            let mut tool = tool.clone();
+            let meta = ToolMeta {
+                exported: tool["name"].as_str().expect("a name").to_owned(),
+                ..entry.meta.clone().expect("meta")
+            };
+            tool["tool"] = json!(ExportedTool {
+                name: entry.name.clone(),
+                toolbox_id: entry.toolbox_id.clone(),
+                meta,
+            });
+            tool
+        });
+        tools.collect()
+    }
+
+    fn listing(listed: &[ToolEntry], tools: &Value, toolset: &Toolset) -> Listing {
+        Listing::new(&with_meta(listed, tools), toolset, &["run_steps"])
     }
 
     fn names(listing: &Listing) -> Vec<&str> {
@@ -253,7 +276,7 @@ mod tests {
             entry("arm", "wave", Effect::Motion),
         ];
         let tools = json!([exported("add", None), exported("arm__wave", Some("wave"))]);
-        let listing = listing(&listed, &tools, &Toolset::default()).expect("the answers fit");
+        let listing = listing(&listed, &tools, &Toolset::default());
         assert_eq!(names(&listing), ["add", "arm__wave"]);
         let wave = listing.tool("arm__wave").expect("a tool");
         assert_eq!(
@@ -264,17 +287,18 @@ mod tests {
     }
 
     #[test]
-    fn answers_that_do_not_fit_are_no_list() {
-        let listed = [
-            entry("math", "add", Effect::Read),
-            entry("arm", "wave", Effect::Motion),
-        ];
-        for tools in [
-            json!([exported("add", None)]),
-            json!([exported("wave", None), exported("add", None)]),
-            json!({}),
+    fn a_tool_of_which_nothing_is_known_is_not_shown() {
+        let one = with_meta(
+            &[entry("math", "add", Effect::Read)],
+            &json!([exported("add", None)]),
+        );
+        for (tools, shown) in [
+            (json!([one[0], exported("wave", None)]), &["add"][..]),
+            (json!([exported("add", None)]), &[]),
+            (json!({}), &[]),
         ] {
-            assert_eq!(listing(&listed, &tools, &Toolset::default()), None, "{tools}");
+            let listing = Listing::new(&tools, &Toolset::default(), &[]);
+            assert_eq!(names(&listing), shown, "{tools}");
         }
     }
 
@@ -319,7 +343,7 @@ mod tests {
                 effects,
                 ..Toolset::default()
             };
-            let listing = listing(&listed, &tools, &toolset).expect("the answers fit");
+            let listing = listing(&listed, &tools, &toolset);
             assert_eq!(names(&listing), *expected, "{toolset:?}");
         }
     }
@@ -334,7 +358,7 @@ mod tests {
             entry("arm", "stop", Effect::Stop),
         ];
         let exported = listed.iter().map(|tool| exported(&tool.name, None));
-        let listing = listing(&listed, &exported.collect(), &Toolset::default()).expect("the answers fit");
+        let listing = listing(&listed, &exported.collect(), &Toolset::default());
         let shown = [
             "arm__emergency_stop",
             "arm__Emergency-Stop",
@@ -383,7 +407,7 @@ mod tests {
                 audience,
                 ..Toolset::default()
             };
-            let listing = listing(&listed, &tools, &toolset).expect("the answers fit");
+            let listing = listing(&listed, &tools, &toolset);
             assert_eq!(names(&listing), expected, "{toolset:?}");
             let searched: Vec<&str> = listing.found().iter().map(|tool| &*tool.exported).collect();
             assert_eq!(searched, found, "{toolset:?}");
@@ -400,7 +424,7 @@ mod tests {
             entry("c", &long, Effect::Read),
         ];
         let tools = json!([exported("x", None), exported("x", None), exported(&long, None)]);
-        let listing = listing(&listed, &tools, &Toolset::default()).expect("the answers fit");
+        let listing = listing(&listed, &tools, &Toolset::default());
         assert_eq!(names(&listing), ["x"]);
         assert_eq!(listing.tools()[0].toolbox_id, "a");
     }

@@ -3,6 +3,30 @@
 //! It runs against [`Toolbox`] and knows neither the bus nor plugins. A call takes its `course` through `plan` (graph
 //! and waves), `reserve` (subsystems), `run` (waves) and `report`; `stop` and `latch` act on all of these phases, and
 //! `facts` reports them. Read [`Engine::call`].
+//!
+//! A plan is pure, so it shows best what a call becomes:
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use ovos_toolbox_wire::{Action, Effect};
+//! use ovos_tools_engine::{Defaults, Plan};
+//!
+//! let action = |name: &str, subsystem: &str, after: &[&str]| Action {
+//!     subsystems: vec![subsystem.to_owned()],
+//!     dependencies: after.iter().map(|name| (*name).to_owned()).collect(),
+//!     ..Action::named(name)
+//! };
+//! let actions = vec![
+//!     action("reach", "left_arm", &[]),
+//!     action("look", "head", &[]),
+//!     action("grasp", "left_arm", &["reach", "look"]),
+//! ];
+//! let defaults = Defaults { effect: Effect::Motion, timeout: Duration::from_secs(10) };
+//! let plan = Plan::new(actions, defaults)?;
+//! assert_eq!(plan.waves, [vec![0, 1], vec![2]]);
+//! # Ok::<(), ovos_tools_engine::PlanError>(())
+//! ```
 
 mod call;
 mod calls;

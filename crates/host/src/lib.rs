@@ -1,12 +1,20 @@
 //! Toolboxes: finding, checking, loading, running and replacing them.
 //!
-//! Owns the processes of toolboxes, and loads no library itself. The engine sees none of it: it drives `engine::Toolbox`. The folders, each of which uses only those above it:
+//! Owns the processes of toolboxes, and loads no library itself. The engine sees none of it: it drives `engine::Toolbox`. The
+//! folders, each of which uses only those above it:
 //!
 //! - `contract`: what crosses between a toolbox and the service, as types;
 //! - `process`: how processes are started and what they may reach;
 //! - `artifact`: which files may be loaded;
 //! - `transport`: a toolbox as the engine uses it ([`Hosted`]), in a process of its own;
 //! - `lifecycle`: which copies live. Read [`Manager`] first.
+//!
+//! ```
+//! // The plugin files of two folders; what is not there is no error, what cannot be read is.
+//! let (files, failed) = ovos_tools_host::scan(&["/opt/plugins".into(), "/nowhere".into()]);
+//! assert!(files.iter().all(|file| file.extension().is_some_and(|ending| ending == "so")));
+//! println!("{} files, {} that cannot be read", files.len(), failed.len());
+//! ```
 #![forbid(unsafe_code)]
 
 mod artifact;

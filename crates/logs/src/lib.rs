@@ -3,6 +3,16 @@
 //! [`start`] installs the subscriber of the process; [`Logs`] keeps it alive and changes the level. Lines are written by a thread
 //! of their own, so that a full disk or a blocked terminal never delays a call. If its queue is full, lines are dropped.
 //! [`LogConfig`] decides what is logged, and where.
+//!
+//! ```no_run
+//! use ovos_tools_config::{Config, Overrides, ProcessEnvironment};
+//! use ovos_tools_logs::{LogOptions, start};
+//!
+//! let config = Config::load(&ProcessEnvironment, &Overrides::default(), None)?;
+//! let logs = start(&config.logging, LogOptions { json: false, file: false })?;
+//! tracing::info!(level = ?*logs.level().borrow(), "a line on stderr");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod format;
 mod rotate;

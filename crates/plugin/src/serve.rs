@@ -31,7 +31,7 @@ pub fn serve(file: &Path, sockets: Sockets, confined: Result<Vec<PathBuf>, Strin
     for path in confined.iter().flatten() {
         tracing::warn!(
             path = %path.display(),
-            "`confine` names a path that does not exist; there is no access to it, also when it appears, until a reload"
+            "`confine` names a path that does not exist; if it appears later, a reload gives access to it"
         );
     }
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -42,7 +42,7 @@ pub(crate) fn serve_control(process: &Process) {
         }
         let silence = process.silence_ms.load(Ordering::SeqCst);
         if process.server.is_moving() && process.notices.silence() > Duration::from_millis(silence) {
-            break format!("no word of the service for {silence} ms while something moved");
+            break format!("nothing was heard from the service for {silence} ms while something moved");
         }
         let overdue = process.server.toolbox().and_then(|toolbox| toolbox.overdue());
         if let Some(function) = overdue {

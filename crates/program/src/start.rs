@@ -45,7 +45,7 @@ fn serve<T: Toolbox>(
     open: impl FnOnce(Opening, Link) -> Result<T, Failure> + Send + 'static,
 ) -> Result<(), String> {
     let sockets = Sockets::take().map_err(|error| {
-        format!("descriptors 3 and 4 are no sockets ({error}): ovos-tools starts this program, for `service.programs`")
+        format!("descriptors 3 and 4 are not sockets ({error}): ovos-tools starts this program, for an entry of service.programs")
     })?;
     let begun = GreetedProcess::new(sockets, hello(&manifest.version, manifest));
     let begun = begun.and_then(|greeted| {

@@ -6,6 +6,24 @@
 //!
 //! The work is bounded for any input of a client: nesting, the digits of a number and ambiguous recursion have limits
 //! (`bounds`), patterns run on a linear-time engine, and everything else is linear in the size of the arguments.
+//!
+//! ```
+//! use ovos_tools_schema::{ArgumentSchema, Reading};
+//! use ovos_toolbox_wire::Effect;
+//! use serde_json::json;
+//!
+//! let schema = ArgumentSchema::compile(&json!({
+//!     "type": "object",
+//!     "properties": {"angle": {"type": "integer", "maximum": 90}, "slowly": {"type": "boolean", "default": true}},
+//!     "required": ["angle"],
+//! }))?;
+//! let read = |given: serde_json::Value| schema.read(given.as_object().unwrap(), Reading::native(Effect::Motion));
+//! let read_back = read(json!({"angle": "45"})).unwrap();
+//! assert_eq!(serde_json::Value::from(read_back.arguments), json!({"angle": 45, "slowly": true}));
+//! let problems = read(json!({"angle": 120})).unwrap_err();
+//! assert_eq!(problems[0].path, "angle");
+//! # Ok::<(), ovos_tools_schema::SchemaError>(())
+//! ```
 
 mod argument;
 mod bounds;

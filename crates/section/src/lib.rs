@@ -2,6 +2,17 @@
 //!
 //! Owns the types and what each of their fields accepts. `config` reads them from files, of which `host` knows nothing.
 //! Read [`ToolboxConfig`].
+//!
+//! ```
+//! use ovos_tools_section::ProgramConfig;
+//!
+//! let entry = ProgramConfig {
+//!     command: vec!["/opt/arm/arm.py".to_owned()],
+//!     toolboxes: vec!["arm".to_owned(), "arm-*".to_owned()],
+//!     ..ProgramConfig::new("arms")
+//! };
+//! assert!(entry.may_offer("arm-left") && !entry.may_offer("drone"));
+//! ```
 
 mod confine;
 pub mod fields;

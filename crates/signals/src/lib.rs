@@ -2,6 +2,14 @@
 //!
 //! Every program that keeps something moving ends in order on each of them; with the default of the system it would be gone at
 //! once, like one that is killed. Read [`Ending`].
+//!
+//! ```no_run
+//! # async fn example() -> std::io::Result<()> {
+//! let mut ending = ovos_tools_signals::Ending::listen()?;
+//! println!("ends on {}", ending.next().await); // "SIGTERM", for example
+//! # Ok(())
+//! # }
+//! ```
 #![forbid(unsafe_code)]
 
 use std::future::poll_fn;

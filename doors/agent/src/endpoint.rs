@@ -42,7 +42,7 @@ pub(crate) enum EndpointError {
         "the environment variable that service.doors.agent.key_env names has characters that no header can have"
     )]
     BadKey,
-    #[error("service.doors.agent.headers: '{0}' is no header")]
+    #[error("service.doors.agent.headers: '{0}' is not a header that can be sent")]
     BadHeader(String),
     #[error("the certificates of this machine cannot be read: {0}")]
     NoCertificates(io::Error),
@@ -201,7 +201,7 @@ impl Endpoint {
             let told = crate::prompt::cut(told.trim(), TOLD);
             return Err(Failure::Status(status, told, asked));
         }
-        serde_json::from_slice(&body).map_err(|error| Failure::Unreadable(format!("it is no JSON: {error}")))
+        serde_json::from_slice(&body).map_err(|error| Failure::Unreadable(format!("it is not JSON: {error}")))
     }
 
     fn end(&self, failure: Failure, tries: u32) -> End {

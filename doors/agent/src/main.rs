@@ -4,6 +4,10 @@
 //! policy or confirmations. `run` is the loop. The modules that decide are pure: `answer` and `react` read the model's answers,
 //! `batch` decides which calls run together, `budget` has the limits of a run, `end` the reasons for its end, and `state` what the
 //! model sees of the world.
+//!
+//! ```console
+//! $ ovos-tools agent --goal 'bring the cup' --url http://127.0.0.1:8080/v1
+//! ```
 
 mod act;
 mod answer;

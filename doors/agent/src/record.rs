@@ -138,7 +138,7 @@ pub(crate) enum RecordError {
     },
     #[error("line {line} of the record {path} is longer than {LONGEST} bytes")]
     Long { path: PathBuf, line: usize },
-    #[error("the record {0} does not begin with the line of a start: it is no record of a run")]
+    #[error("the record {0} does not begin with a line of kind `start`: it is not the record of a run")]
     NoStart(PathBuf),
     #[error("the record {path} has version {found}; this program reads {VERSION}")]
     Version { path: PathBuf, found: u32 },

@@ -67,12 +67,12 @@ pub(crate) enum HostError {
         path: PathBuf,
         cause: io::Error,
     },
-    #[error("{} is no JSON object ({cause}): put the entry in by hand, without --write", path.display())]
+    #[error("{} is not a JSON object ({cause}): run this without --write and add the entry by hand", path.display())]
     NoJson { path: PathBuf, cause: String },
     #[error("the home directory is not known: set HOME, or name the client's file with --file")]
     NoHome,
     #[error(
-        "this client's configuration is not written by programs: do without --write what is printed then"
+        "ovos-tools does not write this client's configuration: run this without --write and follow what it prints"
     )]
     ByHand,
 }

@@ -214,14 +214,14 @@ impl Gate {
         if !self.allowed.host(&request) {
             return plain(
                 StatusCode::FORBIDDEN,
-                "this machine is not reached under that name; service.doors.mcp.http_hosts lists its names",
+                "this Host is not a name of this machine; if clients use it, list it in service.doors.mcp.http_hosts",
             );
         }
         let source = self.allowed.source(request.headers());
         let mut response = if source == Source::Foreign {
             plain(
                 StatusCode::FORBIDDEN,
-                "pages of this origin may not use the door; service.doors.mcp.http_origins lists those that may",
+                "pages of this origin may not use the door; to allow them, list it in service.doors.mcp.http_origins",
             )
         } else if is_preflight(&request) {
             let mut response = plain(StatusCode::NO_CONTENT, "");

@@ -137,7 +137,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Reading<W> {
             Arrival::Other(message) => self.pass(message, false),
             Arrival::IllFormed { id, why } => self.refuse(&id, INVALID_PARAMS, &why),
             // An answer to what is no message could be taken for one by a client that echoes.
-            Arrival::Unreadable => tracing::debug!(bytes = text.len(), "dropped a line that is no JSON"),
+            Arrival::Unreadable => tracing::debug!(bytes = text.len(), "dropped a line that is not JSON"),
         }
     }
 
@@ -151,7 +151,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Reading<W> {
         let mut read = match serde_json::from_value::<ClientJsonRpcMessage>(message) {
             Ok(read) => read,
             Err(error) => {
-                tracing::debug!(%error, "a message that is none of the protocol");
+                tracing::debug!(%error, "dropped a message that is not one of the protocol");
                 if id.is_some() || method.is_none() {
                     self.refuse(&id.unwrap_or_default(), INVALID_REQUEST, "Invalid request");
                 }

@@ -128,7 +128,7 @@ fn annotations(effect: Effect) -> ToolAnnotations {
 
 #[cfg(test)]
 mod tests {
-    use client::payload::{ToolEntry, ToolMeta};
+    use client::payload::{ExportedTool, ToolEntry, ToolMeta};
     use config::Toolset;
     use serde_json::{Value, json};
 
@@ -142,6 +142,7 @@ mod tests {
             output_schema: json!({}),
             toolbox_id: toolbox_id.to_owned(),
             meta: Some(ToolMeta {
+                exported: String::new(),
                 category: None,
                 effect,
                 audience: ovos_toolbox_wire::Audience::Model,
@@ -180,8 +181,34 @@ mod tests {
         }
     }
 
+    /// The definitions with what the entries say, as the service sends them.
+    fn with_meta(listed: &[ToolEntry], tools: &Value) -> Value {
+        let is_exported = |entry: &&ToolEntry| {
+            entry
+                .meta
+                .as_ref()
+                .is_some_and(|meta| meta.effect != Effect::Resume)
+        };
+        let listed = listed.iter().filter(is_exported);
+        let tools = tools.as_array().expect("a list").iter().zip(listed);
+        let tools = tools.map(|(tool, entry)| {
+            let mut tool = tool.clone();
+            let meta = ToolMeta {
+                exported: tool["name"].as_str().expect("a name").to_owned(),
+                ..entry.meta.clone().expect("meta")
+            };
+            tool["tool"] = json!(ExportedTool {
+                name: entry.name.clone(),
+                toolbox_id: entry.toolbox_id.clone(),
+                meta,
+            });
+            tool
+        });
+        tools.collect()
+    }
+
     fn listing(listed: &[ToolEntry], tools: &Value) -> Listing {
-        Listing::new(listed, tools, &Toolset::default(), &[run_tool::NAME]).expect("the answers fit")
+        Listing::new(&with_meta(listed, tools), &Toolset::default(), &[run_tool::NAME])
     }
 
     fn names(tools: &[Tool]) -> Vec<&str> {
@@ -254,7 +281,7 @@ mod tests {
         ];
         let exported = json!([exported("wave", None), exported("find_tools", None)]);
         let own = [run_tool::NAME, FIND_TOOLS, CALL_TOOL];
-        let listing = Listing::new(&listed, &exported, &Toolset::default(), &own).expect("the answers fit");
+        let listing = Listing::new(&with_meta(&listed, &exported), &Toolset::default(), &own);
         let config = McpDoor {
             find_tools: true,
             ..door()

@@ -3,6 +3,10 @@
 //!
 //! It is an ordinary bus client, made of [`door::Door`]; the service has no code for it. `server` answers requests, `listing` is
 //! what clients see, `call` carries out one call, `run` several calls as one, and `presence` notices that a client is gone.
+//!
+//! ```console
+//! $ claude mcp add ovos-tools -- ovos-tools mcp
+//! ```
 
 mod answer;
 mod arrival;

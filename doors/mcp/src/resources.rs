@@ -165,8 +165,8 @@ fn page(toolbox: &ToolboxStatus, status: &StatusResponse, tools: &[ToolEntry]) -
     }
     let drives = match toolbox.simulated {
         Some(true) => "a simulator",
-        Some(false) => "hardware, or it has not said; take it for hardware",
-        None => "in part a simulator; take it for hardware",
+        Some(false) => "hardware, or not stated: treat it as hardware",
+        None => "partly a simulator: treat it as hardware",
     };
     line("drives", drives);
     let stop = toolbox.stop_reason.as_deref().unwrap_or("no reason is known");

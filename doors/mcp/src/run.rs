@@ -131,7 +131,7 @@ fn of_list(listing: &Listing, steps: &[RunStep]) -> Result<(Vec<RunStep>, bool),
     for step in steps {
         let Some(tool) = listing.tool(&step.name) else {
             return Err(format!(
-                "step '{}': '{}' is no tool of this list that can be a step",
+                "step '{}': '{}' is not a tool of this list that can be a step",
                 step.id, step.name
             ));
         };

@@ -67,7 +67,7 @@ pub(crate) enum JoinError {
     Read(String),
     #[error("{MAX_ASKING} requests to join wait already: ask again later")]
     Asked,
-    #[error("the voice door closes: ask again when it runs")]
+    #[error("the voice door is shutting down: ask again when it runs")]
     Closes,
     #[error("{MAX_CHATS} conversations are served already")]
     Full,

@@ -262,7 +262,7 @@ impl Chat {
             tracing::warn!(
                 dialect,
                 why,
-                "the service refused {told} tools; it is told of {most}"
+                "the service refused a list of {told} tools; it gets {most}"
             );
             self.most_tools = Some(most);
             self.publish_refusal(Severity::Warning, told, most, why);

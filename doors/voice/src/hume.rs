@@ -30,7 +30,7 @@ impl Dialect for Hume {
         match target {
             Target::Joined(chat) if !is_plain(chat) => {
                 return Err(format!(
-                    "{chat:?} is no chat_id: expected letters, digits, - and _"
+                    "{chat:?} is not a chat_id: expected letters, digits, - and _"
                 ));
             }
             Target::Joined(chat) => url.set_path(&format!("/v0/evi/chat/{chat}/connect")),

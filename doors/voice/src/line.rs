@@ -34,7 +34,7 @@ pub(crate) enum ChatError {
     Claim(#[from] ClaimError),
     #[error("{0}")]
     Dial(#[from] DialError),
-    #[error("the socket was lost, and for two minutes none could be opened that lived")]
+    #[error("the connection was lost, and for two minutes no new one lasted")]
     GivenUp,
 }
 

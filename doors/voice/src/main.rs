@@ -3,6 +3,10 @@
 //! A person speaks with such a service through a phone, a web page or a telephone line. This door joins their conversation,
 //! without audio, and carries out the calls that the voice makes. `dialect` is the interface to a service's protocol, `chat` is
 //! one conversation, `ledger` and `silence` make its decisions, and `bridge` has all conversations.
+//!
+//! ```console
+//! $ ovos-tools voice hume --chat CHAT_ID
+//! ```
 
 mod backoff;
 mod bridge;

@@ -32,7 +32,7 @@ impl Dialect for OpenAi {
         };
         if !is_plain(call) {
             return Err(format!(
-                "{call:?} is no call_id: expected letters, digits, - and _"
+                "{call:?} is not a call_id: expected letters, digits, - and _"
             ));
         }
         let mut url = self.url.clone();

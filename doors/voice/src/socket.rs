@@ -103,8 +103,11 @@ pub(crate) async fn dial(opening: &Opening, trust: Arc<ClientConfig>) -> Result<
         .into_client_request()
         .map_err(|error| DialError::Refused(format!("{}: {error}", opening.url)))?;
     for (name, key) in &opening.headers {
-        let mut value = HeaderValue::from_str(&key.0)
-            .map_err(|_| DialError::Refused(format!("the key for {host} has characters that no key has")))?;
+        let mut value = HeaderValue::from_str(&key.0).map_err(|_| {
+            DialError::Refused(format!(
+                "the key for {host} has characters that a key cannot have"
+            ))
+        })?;
         value.set_sensitive(true);
         request.headers_mut().insert(*name, value);
     }
@@ -153,7 +156,7 @@ impl Socket {
     pub(crate) async fn next(&mut self) -> Came {
         let message = tokio::select! {
             message = self.reading.next() => message,
-            () = self.broken.cancelled() => return Came::Lost("it takes nothing any more".to_owned()),
+            () = self.broken.cancelled() => return Came::Lost("it no longer accepts frames".to_owned()),
         };
         match message {
             Some(Ok(Message::Text(text))) => Came::Text(text),

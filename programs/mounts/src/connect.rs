@@ -186,7 +186,7 @@ fn address(mount: &MountConfig, token: Option<&str>) -> Result<StreamableHttpCli
             } else {
                 name.as_str()
             };
-            format!("the variable `{name}` (bearer_env) is not in the environment of the service; set it where that is started")
+            format!("the variable `{name}` (bearer_env) is not in the environment of the service; set it where the service is started")
         })?;
         address = address.auth_header(token);
     }

@@ -2,6 +2,10 @@
 //!
 //! This is a program of ovos-tools (`docs/protocol.md`) and a client of MCP. The service starts it. It reads no configuration: the
 //! order `open` contains the mount. Read [`program`] (the service's side), [`mount`] (the server's side), [`keeper`] (processes).
+//!
+//! ```json
+//! {"service": {"mounts": {"files": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-filesystem", "/srv/shared"]}}}}
+//! ```
 #![forbid(unsafe_code)]
 
 mod checked;

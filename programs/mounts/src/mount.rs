@@ -185,7 +185,7 @@ impl Caller {
     fn read(&self, result: &ServerResult, wants_content: bool) -> Result<Answered, Failure> {
         let result = serde_json::to_value(result);
         let result =
-            result.map_err(|error| Failure::new("ToolError", format!("its result is no JSON: {error}")))?;
+            result.map_err(|error| Failure::new("ToolError", format!("its result is not JSON: {error}")))?;
         Answered::read(&result, self.shared.config.output, wants_content)
     }
 

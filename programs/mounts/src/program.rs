@@ -24,7 +24,7 @@ pub(crate) fn run(id: &str) -> ExitCode {
 
 fn serve_alone(id: &str) -> Result<(), String> {
     let sockets = Sockets::take().map_err(|error| {
-        format!("descriptors 3 and 4 are no sockets ({error}): ovos-tools starts this program, for what stands in service.mounts")
+        format!("descriptors 3 and 4 are not sockets ({error}): ovos-tools starts this program, for each server in service.mounts")
     })?;
     let manifest = manifest(id);
     let greeted = GreetedProcess::new(sockets, hello(&manifest.version, &manifest))

@@ -57,7 +57,9 @@ impl Served {
     /// The configuration is not one of a mount.
     pub(crate) fn open(id: &str, opening: &Opening, link: Link, runtime: Handle) -> Result<Self, Failure> {
         let config = serde_json::from_str::<MountConfig>(opening.config.text()).map_err(|error| {
-            let why = format!("this is no configuration of a mount: {error}; mounts stand in service.mounts");
+            let why = format!(
+                "this is not the configuration of a mount: {error}; see service.mounts in docs/mounts.md"
+            );
             Failure::new("ConfigError", why)
         })?;
         let entered = runtime.enter();

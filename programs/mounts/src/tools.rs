@@ -98,7 +98,7 @@ impl Tools {
             ));
         }
         if one.pointer("/execution/taskSupport").and_then(Value::as_str) == Some("required") {
-            return Err("it works as a task only, which mounts do not speak".to_owned());
+            return Err("it runs only as a task, which mounts do not support".to_owned());
         }
         let argument_schema = match one.get("inputSchema") {
             Some(Value::Object(schema)) => {

@@ -31,7 +31,7 @@ def main(
         data, control = socket.socket(fileno=DATA), socket.socket(fileno=CONTROL)
     except OSError:
         sys.exit(
-            f"{sys.argv[0]}: descriptors {DATA} and {CONTROL} are no sockets. ovos-tools starts this program; name it in "
+            f"{sys.argv[0]}: descriptors {DATA} and {CONTROL} are not sockets. ovos-tools starts this program; name it in "
             "service.programs of the configuration. To try it by hand, use ovos_tools_program.testing."
         )
     several = isinstance(manifests, list)

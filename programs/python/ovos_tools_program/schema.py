@@ -69,7 +69,7 @@ def schema_of(hint: Any, within: Tuple[Any, ...] = ()) -> Schema:
         if not inner:
             return {"type": "object"}
         if inner[0] is not str:
-            raise TypeError(f"{hint} has keys that are no text; JSON has only text as keys")
+            raise TypeError(f"{hint} has keys that are not text; the keys of a JSON object are text")
         return {"type": "object", "additionalProperties": schema_of(inner[1], within)}
     if inspect.isclass(hint):
         if hint in within:

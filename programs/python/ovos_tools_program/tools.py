@@ -142,7 +142,7 @@ class Function:
             result = hints_of(spec.conclude).get("return", Dict[str, Any]) if spec.conclude else Dict[str, Any]
         self._output = self._described(result, "the result")
         if not _NAME.match(spec.name or "_"):
-            raise TypeError(f"{self._where}: `{spec.name}` is no name for a tool: letters, digits, _ and -, at most 64")
+            raise TypeError(f"{self._where}: `{spec.name}` cannot be the name of a tool: expected letters, digits, _ and -, at most 64")
 
     def definition(self) -> Dict[str, Any]:
         """As schemas/abi/tool.json describes it."""

@@ -131,4 +131,4 @@ def problem_of(entry: Entry) -> Optional[str]:
         return f"the package {OURS} shows the tools of this service to Python; here it would offer the service its own tools"
     if is_id(entry.name):
         return None
-    return f"`{entry.name}` is no id for a toolbox: a-z, 0-9, _ and -, and not {' or '.join(RESERVED)}"
+    return f"`{entry.name}` cannot be the id of a toolbox: expected a-z, 0-9, _ and -, and not {' or '.join(RESERVED)}"

@@ -16,7 +16,7 @@ from ovos_tools_program.testing import Driver, Harness
 HERE = Path(__file__).resolve().parent
 PROGRAMS = HERE.parent
 SAMPLES = HERE / "samples"
-EXAMPLES = PROGRAMS / "examples"
+EXAMPLES = PROGRAMS.parent.parent / "examples"
 HOST = PROGRAMS / "ovos_tools_python"
 SCHEMA = PROGRAMS.parent.parent / "schemas" / "protocol" / "notice.json"
 #: The interpreter for programs of the author's module, which needs nothing but the standard library.

@@ -12,7 +12,7 @@ from ovos_tools_program.testing import Failed, Harness
 from examples.greeter import Greeter
 from examples.mover import Mover
 
-from .support import EXAMPLES, PYTHON, ProgramTest, eventually
+from .support import EXAMPLES, PROGRAMS, PYTHON, ProgramTest, eventually
 
 
 class Examples(ProgramTest):
@@ -234,7 +234,7 @@ class Unstarted(unittest.TestCase):
 
         ended = subprocess.run(
             [PYTHON, EXAMPLES / "greeter.py"], capture_output=True, text=True, timeout=20, check=False,
-            env={**os.environ, "PYTHONPATH": str(EXAMPLES.parent)},
+            env={**os.environ, "PYTHONPATH": str(PROGRAMS)},
         )
         self.assertEqual(ended.returncode, 1)
         self.assertIn("service.programs", ended.stderr)

@@ -177,9 +177,12 @@ class ToolsClient:
         """What a call would do; nothing runs."""
         return Plan.of(self._ask("plan", _named(name, toolbox_id, args=dict(args or {}))))
 
-    def export(self, format: str, toolbox_id: Optional[str] = None) -> List[Dict[str, Any]]:
-        """The tools in a format for models, such as `openai` or `anthropic`; all but those that lift a stop."""
+    def export(self, format: str, toolbox_id: Optional[str] = None, detail: bool = False) -> List[Dict[str, Any]]:
+        """The tools in a format for models, such as `openai` or `anthropic`; all but those that lift a stop. With `detail` each has
+        the key `tool`, which says which tool it is: `name`, `toolbox_id`, `meta`."""
         data: Dict[str, Any] = {"format": format}
+        if detail:
+            data["detail"] = True
         if toolbox_id is not None:
             data["toolbox_id"] = toolbox_id
         return list(self._ask("export", data).get("tools", ()))

@@ -22,8 +22,6 @@ KEYS = {"tools", "toolboxes", "effects", "audience", "timeout_ms", "ask_by_voice
 HOSTS = ("ovos_tools_python", "ovos_phal_plugin_tools")
 #: Seconds for which the list of tools is believed without asking the service whether it changed.
 BELIEVED = 5.0
-#: How often the list is asked for while reloads come between its two halves.
-ATTEMPTS = 3
 #: How many frames of the call stack are searched for the user's request; a persona's loop has about 20.
 STACK = 100
 #: How long an emergency stop is waited for, in seconds, and how long `stop_moving` waits for what moves to rest.
@@ -134,16 +132,12 @@ class OVOSToolsToolBox(ToolBox):
         self._asked = time.monotonic()
         self._seen = None
         try:
-            for _ in range(ATTEMPTS):
-                changes, seen = self._service.changes, self._loaded()
-                listed = self._service.client.list()
-                exported = self._service.client.export("openai")
-                tools = self._toolset.select(listed, exported, set(self._own), self.toolbox_id)
-                if tools is not None:
-                    self._changes, self._seen = changes, seen
-                    self._mirrored = {tool.shown: self._agent_tool(tool) for tool in tools}
-                    self._warn_of_size()
-                    return
+            changes, seen = self._service.changes, self._loaded()
+            exported = self._service.client.export("openai", detail=True)
+            tools = self._toolset.select(exported, set(self._own), self.toolbox_id)
+            self._changes, self._seen = changes, seen
+            self._mirrored = {tool.shown: self._agent_tool(tool) for tool in tools}
+            self._warn_of_size()
         except ToolsError as error:
             LOG.warning(f"the list of tools may be out of date: {error}")
 

@@ -3,8 +3,6 @@ import re
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Optional
 
-from ovos_tools_client import Tool as Listed
-
 EFFECTS = ("read", "write", "motion", "safe", "stop", "resume")
 AUDIENCES = ("model", "person")
 
@@ -83,25 +81,17 @@ class Toolset:
         if not isinstance(self.audience, list) or any(one not in AUDIENCES for one in self.audience):
             raise ValueError(f"`audience` is {self.audience!r}; expected a list of some of {', '.join(AUDIENCES)}")
 
-    def select(self, listed: List[Listed], exported: List[Dict[str, Any]], taken: set,
-               own_id: str) -> Optional[List[Tool]]:
-        """The tools from the answers to `ovos.tools.list` and `ovos.tools.export`; None where the two do not fit, because a
-        reload came between them. `taken` are names of the mirror's own; `own_id` is a toolbox that is never mirrored: the
-        mirror itself.
+    def select(self, exported: List[Dict[str, Any]], taken: set, own_id: str) -> List[Tool]:
+        """The tools from the answer to `ovos.tools.export` in the format `openai` with `detail`. `taken` are names of the mirror's
+        own; `own_id` is a toolbox that is never mirrored: the mirror itself.
         """
-        offered = [entry for entry in listed if entry.effect != "resume"]
-        if len(offered) != len(exported):
-            return None
         tools = []
         taken = set(taken)
-        for entry, export in zip(offered, exported):
-            function = export["function"]
-            if function.get("description", "") != entry.description:
-                return None
-            name, toolbox_id = entry.name, entry.toolbox_id
-            # What is not known to be harmless is not.
-            effect = entry.effect or "write"
-            if toolbox_id == own_id or not self.permits(name, toolbox_id, effect, entry.audience or "model"):
+        for export in exported:
+            function, tool = export["function"], export["tool"]
+            name, toolbox_id, meta = tool["name"], tool["toolbox_id"], tool["meta"]
+            effect, audience = meta["effect"], meta.get("audience", "model")
+            if toolbox_id == own_id or not self.permits(name, toolbox_id, effect, audience):
                 continue
             shown = function["name"]
             if shown in taken:
@@ -109,7 +99,8 @@ class Toolset:
             if shown in taken:
                 continue
             taken.add(shown)
-            tools.append(Tool(shown, toolbox_id, name, entry.description, effect, function["parameters"]))
+            description = function.get("description", "")
+            tools.append(Tool(shown, toolbox_id, name, description, effect, function["parameters"]))
         return tools
 
     def permits(self, name: str, toolbox_id: str, effect: str, audience: str) -> bool:

@@ -3,6 +3,13 @@
 //! [`Vehicle`] is the machine, pure and on virtual time; [`world`] holds the objects around it; [`link`] is its MAVLink
 //! interface, messages in and out; [`serve`] adds a UDP socket, a clock, a scene file and a control channel. Each layer
 //! works without the later ones. [`feeder`] provides perception for a vehicle in another simulation.
+//!
+//! ```
+//! use px4_sim::{Home, Quirks, Vehicle, World};
+//!
+//! let vehicle = Vehicle::new(Home::default(), Quirks::all(), World::default());
+//! assert!(!vehicle.armed());
+//! ```
 
 pub mod control;
 pub mod feeder;

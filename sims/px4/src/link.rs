@@ -8,17 +8,21 @@
     reason = "mavsdk_server sends messages that MAVLink has superseded, and the vehicle has to know them"
 )]
 
+mod address;
 mod camera;
 mod commands;
 mod events;
+mod file_request;
 mod files;
 pub mod frame;
 mod metadata;
 mod telemetry;
 mod transfer;
+mod upload;
 
 use std::collections::BTreeMap;
 
+pub use address::{AUTOPILOT, CAMERA, Outgoing, Peer, SYSTEM};
 use mavlink::{MavHeader, dialects::common::MavMessage};
 
 use crate::{
@@ -26,31 +30,8 @@ use crate::{
     vehicle::{Notice, Setpoint, Vehicle},
 };
 
-/// MAVLink system id of the vehicle.
-pub const SYSTEM: u8 = 1;
-/// MAVLink component id of the autopilot.
-pub const AUTOPILOT: u8 = 1;
-/// MAVLink component id of the camera.
-pub const CAMERA: u8 = 100;
-
 /// The uid of PX4's own simulation (SITL) as [`SYSTEM`] 1: four and four bytes of "SIMULATIONID".
 pub const SITL_UID: u64 = 5_283_920_058_631_409_231;
-
-/// A message to send and its component.
-#[derive(Debug, Clone)]
-pub struct Outgoing {
-    /// [`AUTOPILOT`] or [`CAMERA`].
-    pub component: u8,
-    /// The message.
-    pub message: MavMessage,
-}
-
-/// The sender of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Peer {
-    system: u8,
-    component: u8,
-}
 
 /// The state of the MAVLink connection.
 #[derive(Debug)]
@@ -59,7 +40,7 @@ pub struct Link {
     peer: Peer,
     /// Per message id: the simulated time at which it is due, and the requested interval.
     streams: BTreeMap<u32, Stream>,
-    upload: Option<transfer::Upload>,
+    upload: Option<upload::Upload>,
     fence_items: Vec<crate::mission::Item>,
     events: events::Events,
     files: files::Files,

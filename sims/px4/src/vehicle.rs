@@ -4,16 +4,16 @@
 //! time. [`crate::link`] is the MAVLink interface. Read [`Vehicle`] first, then `commander` (what is allowed), `checks`
 //! (arming checks) and `navigator` (where to fly).
 
-mod checks;
+pub mod checks;
 mod commander;
 mod motion;
 mod navigator;
 mod noise;
 mod payload;
+mod photos;
 
 use serde::Serialize;
 
-pub use checks::{Bars, Check, PARTS};
 pub use motion::Body;
 use motion::Speeds;
 use noise::Noise;

@@ -94,7 +94,10 @@ fn a_join_under_way_is_answered_when_the_door_is_told_to_end() {
     door.signal(Signal::TERM);
     let told = answers(&mut stage.client, &[asked]);
     let error = told[0]["error"].as_str().unwrap();
-    assert!(error.starts_with("BusyError: the voice door closes"), "{error}");
+    assert!(
+        error.starts_with("BusyError: the voice door is shutting down"),
+        "{error}"
+    );
     assert!(door.end_within(DEADLINE).success(), "{}", door.log());
 }
 

@@ -22,7 +22,7 @@ fn an_app_names_the_conversation_on_the_bus() {
         (json!({}), "ValueError: expected dialect"),
         (json!({"dialect": "gemini"}), "expected \"hume\" or \"openai\""),
         (json!({"dialect": "hume", "call_id": "x"}), "chat_id is missing"),
-        (json!({"dialect": "hume", "chat_id": "../x"}), "is no chat_id"),
+        (json!({"dialect": "hume", "chat_id": "../x"}), "is not a chat_id"),
     ] {
         let answer = stage.client.ask("ovos.tools.voice.join", &request);
         assert!(answer["error"].as_str().unwrap().contains(said), "{answer}");
@@ -95,7 +95,7 @@ fn a_chat_of_our_own_goes_on_in_its_group() {
 fn what_cannot_be_joined_is_explained() {
     let stage = Stage::new(&json!({}));
     for (arguments, code, said) in [
-        (&["hume", "--chat", "a b"][..], 5, "is no chat_id"),
+        (&["hume", "--chat", "a b"][..], 5, "is not a chat_id"),
         (
             &["hume", "--chat", "a", "--url", "ws://api.hume.ai"],
             2,

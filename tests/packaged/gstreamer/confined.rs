@@ -79,6 +79,8 @@ fn section(yard: &Path, keys: &Value) -> Value {
         "read_roots": [yard.join("ro")],
         "write_roots": [yard.join("rw")],
         "devices": ["/dev/ptm*"],
+        // An element that reaches out in a way that is not understood; the kernel bounds it all the same.
+        "allow_elements": ["faultyreach"],
     });
     for (key, value) in keys.as_object().unwrap() {
         section[key] = value.clone();

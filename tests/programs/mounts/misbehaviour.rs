@@ -106,7 +106,7 @@ fn a_server_that_misbehaves_costs_only_itself() {
         "{failed}"
     );
     for told in [
-        "`no-such-server` is in no folder of the service's PATH",
+        "`no-such-server` was not found in the service's PATH",
         "loose has mode 0777",
         "loose.py has mode 0666",
     ] {
@@ -120,10 +120,7 @@ fn unknown_tools_are_told_with_the_reason(scene: &mut Scene) {
     let down = "toolbox 'dies' offers no tools now (down): the server ended with status 4; its last lines: its token";
     for (mount, told) in [
         ("dies", down),
-        (
-            "missing",
-            "`no-such-server` is in no folder of the service's PATH",
-        ),
+        ("missing", "`no-such-server` was not found in the service's PATH"),
         ("wrong", "mounts.wrong.timeot: unknown key"),
     ] {
         let by_id = scene.call(mount, "echo", &json!({}))["error"].to_string();

@@ -12,20 +12,6 @@ use super::{folders, root};
 const CIRCLES: &[(&str, &[&str])] = &[
     ("crates/host", &["artifact::python", "artifact::python::question"]),
     (
-        "sims/px4",
-        &[
-            "link",
-            "link::events",
-            "link::files",
-            "link::metadata",
-            "link::telemetry",
-            "link::transfer",
-            "vehicle",
-            "vehicle::checks",
-            "vehicle::payload",
-        ],
-    ),
-    (
         "toolboxes/gstreamer",
         &[
             "catalog",
@@ -65,10 +51,6 @@ const CIRCLES: &[(&str, &[&str])] = &[
             "validate::failure",
             "validate::warning",
         ],
-    ),
-    (
-        "toolboxes/math",
-        &["equation", "evaluate", "expression", "lib", "statistics", "units"],
     ),
     (
         "toolboxes/robot",
@@ -178,7 +160,7 @@ const ARROWS_UP: &[(&str, usize)] = &[
     ("crates/host", 5),
     ("doors/agent", 3),
     ("doors/voice", 1),
-    ("sims/px4", 11),
+    ("sims/px4", 7),
     ("toolboxes/abi", 1),
     ("toolboxes/drone", 7),
     ("toolboxes/gstreamer", 9),
@@ -193,7 +175,7 @@ const BARE: &str = "Came Said Told Heard Asked Asking Known Found Ended Written 
 /// The folders of all crates, and `.` for the service.
 fn crates() -> Vec<String> {
     let mut crates = vec![".".to_owned()];
-    for place in ["crates", "doors", "programs", "sims", "toolboxes"] {
+    for place in ["crates", "doors", "examples", "programs", "sims", "toolboxes"] {
         crates.extend(folders(place).iter().map(|name| format!("{place}/{name}")));
     }
     crates.retain(|name| root().join(name).join("src").is_dir());

@@ -203,7 +203,7 @@ impl Fleet {
             _ => self.vehicles.find(None),
         };
         let Ok(vehicle) = vehicle else {
-            tracing::warn!("a scene names no vehicle of ours");
+            tracing::warn!("a scene names a vehicle that is not configured");
             return;
         };
         if let Err(error) = vehicle.see(scene) {

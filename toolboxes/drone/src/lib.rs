@@ -5,6 +5,15 @@
 //! result is an `answer` whose `ok` is true only where telemetry confirms it. Stops bypass all of that
 //! (`vehicle::brake`). `scene` holds what cameras report, `flight` the limits used up in a flight, and `run_log`
 //! records everything. Read [`Fleet::call`] first.
+//!
+//! ```
+//! use drone::config::{Backend, Config};
+//!
+//! let config: Config = serde_json::from_str(r#"{"backend": "vehicle", "vehicles": [{"id": "one", "url": "udpin://0.0.0.0:14540"}]}"#)?;
+//! assert_eq!(config.backend, Backend::Vehicle);
+//! assert!(!config.allow_real_vehicle, "a real vehicle needs one more word of its owner");
+//! # Ok::<(), serde_json::Error>(())
+//! ```
 
 #![forbid(unsafe_code)]
 

@@ -233,7 +233,7 @@ async fn answer(context: Context<Drone>, entry: &'static Entry, args: Value) -> 
 /// Runs one step of a call with the tool of that name. Unless its answer is `ok`, the call ends with that answer.
 async fn step(context: Context<Drone>, args: Value) -> Result<Value, ToolError> {
     let entry = tools::entry(context.action())
-        .ok_or_else(|| ToolError::msg(format!("{} is no tool of the drone", context.action())))?;
+        .ok_or_else(|| ToolError::msg(format!("{} is not a tool of the drone", context.action())))?;
     let answer = answer(context, entry, args).await;
     if answer["ok"] == true {
         return Ok(answer);

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use gst::prelude::*;
 
 pub(crate) use element::is_deprecated;
-pub(crate) use encoder::{Codec, Encoder, Media};
+pub(crate) use encoder::{Codec, Encoder, Media, bitrate_unit};
 
 pub(crate) use property::{is_deprecated as is_deprecated_property, is_out_of_range, range};
 pub(crate) use search::{Found, Query, Rank};
@@ -94,16 +94,24 @@ impl Catalog {
 
     /// The encoders that match, best first. Blocks.
     pub(crate) fn encoders(&self, codec: Codec, media: Option<Media>) -> Vec<(String, Encoder)> {
-        let custom = self.custom_plugins();
-        encoder::factories(codec, media)
-            .into_iter()
-            .filter_map(|factory| {
-                // An encoder that cannot be made cannot encode.
-                let sheet = self.element(&factory.name()).ok()?;
-                let encoder = encoder::describe(&factory, &sheet.info, &custom);
-                Some((sheet.info.element.clone(), encoder))
-            })
+        let found = encoder::factories(codec, media);
+        found
+            .iter()
+            .filter_map(|factory| self.described(factory))
             .collect()
+    }
+
+    /// The encoder with this name, if there is one. Blocks.
+    pub(crate) fn encoder(&self, name: &str) -> Option<(String, Encoder)> {
+        let all = encoder::factories(Codec::All, None);
+        self.described(all.iter().find(|factory| factory.name() == name)?)
+    }
+
+    fn described(&self, factory: &gst::ElementFactory) -> Option<(String, Encoder)> {
+        // An encoder that cannot be made cannot encode.
+        let sheet = self.element(&factory.name()).ok()?;
+        let encoder = encoder::describe(factory, &sheet.info, &self.custom_plugins());
+        Some((sheet.info.element.clone(), encoder))
     }
 
     /// The names of all encoders, best first, without making any.

@@ -16,6 +16,7 @@ pub struct Written {
     /// Folders below which pipelines may read files; `recordings` below `state_dir` when not given, none when empty.
     pub read_roots: Option<Vec<PathBuf>>,
     /// Folders below which pipelines may write files; `recordings` below `state_dir` when not given, none when empty.
+    /// A path without a folder is below the first one.
     pub write_roots: Option<Vec<PathBuf>>,
     /// Where pipelines may send to, receive from and listen: `host`, `host:port`, `[ipv6]:port`, `network/prefix`, or
     /// `*` for everywhere. Host names are resolved once. An address to listen on counts as a target, too. This machine alone
@@ -150,6 +151,8 @@ pub struct Config {
     pub read_roots: Vec<PathBuf>,
     /// Absolute folders.
     pub write_roots: Vec<PathBuf>,
+    /// Whether one of the roots is the toolbox's own folder, which it makes.
+    pub owns_recordings: bool,
     /// As written; the policy resolves them.
     pub network_targets: Vec<String>,
     /// Patterns.
@@ -192,6 +195,7 @@ impl Config {
             Some(path) => absolute("snapshot_dir", path)?,
             None => state_dir.join("snapshots"),
         };
+        let owns_recordings = written.read_roots.is_none() || written.write_roots.is_none();
         let recordings = || vec![state_dir.join("recordings")];
         let max_instances = within("max_instances", written.max_instances, 1, 256, "1 to 256")?;
         let max_pipeline_length = within(
@@ -211,6 +215,7 @@ impl Config {
         Ok(Self {
             read_roots: all_absolute("read_roots", written.read_roots.unwrap_or_else(recordings))?,
             write_roots: all_absolute("write_roots", written.write_roots.unwrap_or_else(recordings))?,
+            owns_recordings,
             network_targets: written.network_targets,
             devices: written.devices,
             allow_elements: written.allow_elements,
@@ -225,6 +230,12 @@ impl Config {
             snapshot_dir,
             autostart: written.autostart,
         })
+    }
+
+    /// The toolbox's own folder for what pipelines read and write.
+    #[must_use]
+    pub fn recordings(&self) -> PathBuf {
+        self.state_dir.join("recordings")
     }
 
     /// `path` below `sysroot`.

@@ -240,8 +240,8 @@ impl Instances {
             return Err(ToolError::new(
                 "TimeoutError",
                 format!(
-                    "{} does not stop: an element holds it up. It is left as it is; `ovos.tools.reload` with force ends \
-                     the toolbox's process",
+                    "{} does not stop: an element holds it up. It is left as it is and ends with the toolbox's process, at \
+                     the latest when the service is restarted",
                     instance.id()
                 ),
             ));

@@ -4,6 +4,10 @@
 //! statvfs; there is no built-in table of elements. Only pipelines that [`policy`] allows are started. Needs isolation
 //! `process`: GObject types are registered once per process, and an element that crashes ends its process. Read
 //! [`Gstreamer`], then [`config`].
+//!
+//! ```console
+//! $ ovos-tools invoke validate_pipeline pipeline='videotestsrc ! videoconvert ! autovideosink'
+//! ```
 
 mod catalog;
 pub mod config;
@@ -74,6 +78,9 @@ impl Toolbox for Gstreamer {
 
     async fn open(host: Host, written: Written) -> Result<Self, ToolError> {
         let config = Arc::new(Config::check(written)?);
+        if config.owns_recordings {
+            instance::make_private(&config.recordings())?;
+        }
         // Reads or builds the plugin registry, which forks and may take seconds the first time.
         tokio::task::spawn_blocking(gst::init).await??;
         let policy = {

@@ -11,17 +11,15 @@
 //! a confinement, because the kernel knows neither hosts nor the sockets of other programs. Starts nothing. Read
 //! [`Policy`].
 
+mod access;
 mod address;
 mod confined;
 mod devices;
-mod factory;
 mod guard;
-mod kind;
+mod judge;
 mod network;
 mod paths;
-mod property;
-mod reach;
-mod text;
+mod refusal;
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
@@ -30,44 +28,31 @@ use gst::glib;
 use gst::prelude::*;
 
 use crate::config::{Config, ConfigError};
-use crate::description::normalize;
-use address::Address;
+use crate::description::{Description, normalize};
+use access::{Access, Kind, Role};
 pub(crate) use confined::is_confined;
 use devices::Devices;
 pub(crate) use devices::canonical as canonical_device;
 pub(crate) use guard::watch;
-use kind::{Access, Kind, Role};
+use judge::Site;
 use network::Targets;
-use paths::{Outside, Roots};
-use reach::Reaches;
+use paths::Roots;
+pub(crate) use refusal::Refusal;
 
 /// The access that the configuration allows.
 #[derive(Debug)]
 pub(crate) struct Policy {
     max_pipeline_length: usize,
-    allowed: HashSet<String>,
+    allowed: BTreeSet<String>,
     denied: HashSet<String>,
     roots: Roots,
     targets: Targets,
     devices: Devices,
-    reaches: Reaches,
+    /// Whether the kernel keeps the process to the allowed folders and devices.
+    confined: bool,
     /// Whether the kernel bounds everything that a pipeline can open: it confines folders and devices, and denies
     /// sockets.
     sealed: bool,
-}
-
-/// Why a pipeline is not allowed, and what would allow it.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{element} is not allowed: {reason} (see `{key}` in the configuration of gstreamer)")]
-pub(crate) struct Refusal {
-    /// The element, or `pipeline`.
-    pub(crate) element: String,
-    /// The refused property, if a property was refused.
-    pub(crate) property: Option<String>,
-    /// The reason, without the element's name.
-    pub(crate) reason: String,
-    /// The configuration key that would have to change.
-    pub(crate) key: &'static str,
 }
 
 /// The resources of an allowed element.
@@ -77,58 +62,6 @@ pub(crate) struct Uses {
     pub(crate) devices: BTreeSet<String>,
     /// Files, or patterns of files, that it writes.
     pub(crate) writes: BTreeSet<PathBuf>,
-}
-
-/// A refusal without its element.
-#[derive(Debug)]
-struct Wrong {
-    /// The element, if it is part of a nested description.
-    element: Option<String>,
-    property: Option<String>,
-    reason: String,
-    key: &'static str,
-}
-
-impl Wrong {
-    fn new(reason: impl Into<String>, key: &'static str) -> Self {
-        Self {
-            element: None,
-            property: None,
-            reason: reason.into(),
-            key,
-        }
-    }
-
-    fn on(self, element: &str, property: Option<&str>) -> Refusal {
-        let inner = self.element.is_some();
-        Refusal {
-            element: self.element.unwrap_or_else(|| element.to_owned()),
-            property: if inner {
-                self.property
-            } else {
-                property.map(str::to_owned)
-            },
-            reason: self.reason,
-            key: self.key,
-        }
-    }
-}
-
-impl From<Refusal> for Wrong {
-    fn from(refusal: Refusal) -> Self {
-        Self {
-            element: Some(refusal.element),
-            property: refusal.property,
-            reason: refusal.reason,
-            key: refusal.key,
-        }
-    }
-}
-
-impl From<Outside> for Wrong {
-    fn from(outside: Outside) -> Self {
-        Self::new(outside.reason, outside.key)
-    }
 }
 
 /// Greatest nesting of descriptions and bins, far beyond everyday use.
@@ -153,8 +86,35 @@ impl Policy {
             ),
             targets: Targets::resolve(&config.network_targets)?,
             devices: Devices::new(&config.devices),
-            reaches: Reaches::default(),
+            confined,
         })
+    }
+
+    /// The description with its relative paths below the first folder that may be read or written, and `~/` as the home:
+    /// a model that knows no folder writes `location=clip.mp4`. Normalized.
+    pub(crate) fn place(&self, description: &str) -> String {
+        let mut text = normalize(description).into_owned();
+        let elements = Description::read(&text).elements;
+        for element in elements.iter().rev() {
+            let Some(factory) =
+                gst::ElementFactory::find(&element.factory).and_then(|factory| factory.load().ok())
+            else {
+                continue;
+            };
+            let class = glib::Class::<glib::Object>::from_type(factory.element_type());
+            for property in element.properties.iter().rev() {
+                let spec = class
+                    .as_ref()
+                    .and_then(|class| class.find_property(&property.name));
+                let Some(Kind::File(access)) = spec.map(|spec| access::of_property(&spec)) else {
+                    continue;
+                };
+                let access = access.unwrap_or_else(|| Role::of(&factory).access());
+                self.roots
+                    .place(&mut text, property.value_at, &property.value, access);
+            }
+        }
+        text
     }
 
     /// Checks the text before anything is made from it: its length, and every element and property.
@@ -164,7 +124,7 @@ impl Policy {
     pub(crate) fn check_description(&self, description: &str) -> Result<(), Refusal> {
         let length = description.chars().count();
         if length > self.max_pipeline_length {
-            return Err(Wrong::new(
+            return Err(Refusal::new(
                 format!(
                     "its description has {length} characters, at most {} may be",
                     self.max_pipeline_length
@@ -174,17 +134,6 @@ impl Policy {
             .on("pipeline", None));
         }
         self.check_text(&normalize(description), 0)
-    }
-
-    /// Whether an element may have a property of a kind that is not understood: the element is listed, or the kernel
-    /// bounds what it can reach. A descriptor needs a listed element: it is open already, so the kernel does not guard
-    /// it.
-    fn trusts(&self, element: &str, kind: Kind) -> bool {
-        match kind {
-            Kind::Unknown | Kind::Composite | Kind::Options => self.sealed || self.allowed.contains(element),
-            Kind::Descriptor => self.allowed.contains(element),
-            _ => false,
-        }
     }
 
     /// Checks an element with all its properties, and the children of a bin.
@@ -218,25 +167,23 @@ impl Policy {
         value: &glib::Value,
     ) -> Result<(), Refusal> {
         let name = element_name(element);
-        let role = role_of(element);
         let Some(spec) = element.find_property(property) else {
             // The caller reports the missing property; nothing is set.
             return Ok(());
         };
-        if reach::says_redirects(&spec, role) && value.get::<bool>().is_ok_and(|follow| follow) {
+        let kind = access::of_property(&spec);
+        if kind == Kind::Redirect && value.get::<bool>().is_ok_and(|follow| follow) {
             let why = "it would follow redirects, which lead past the targets";
-            return Err(Wrong::new(why, "network_targets").on(&name, Some(property)));
+            return Err(Refusal::new(why, "network_targets").on(&name, Some(property)));
         }
-        let port = port_of(element, property);
-        self.check_value(
-            kind::of_property(&spec, role),
-            role,
-            value,
-            port,
-            0,
-            &mut Uses::default(),
-        )
-        .map_err(|wrong| wrong.on(&name, Some(property)))
+        let site = Site {
+            role: role_of(element),
+            port: port_of(element, property),
+            allowed: self.allowed.contains(&factory_name(element)),
+            depth: 0,
+        };
+        self.judge_value(kind, site, value, &mut Uses::default())
+            .map_err(|wrong| wrong.on(&name, Some(property)))
     }
 
     /// Whether a tool of this toolbox itself may write a folder or file; returns the resolved path.
@@ -246,7 +193,7 @@ impl Policy {
     pub(crate) fn check_output(&self, path: &str, tool: &str) -> Result<PathBuf, Refusal> {
         self.roots
             .check(path, Access::Write)
-            .map_err(|outside| Wrong::from(outside).on(tool, Some("path")))
+            .map_err(|refusal| refusal.on(tool, Some("path")))
     }
 
     /// Whether a device may be opened; returns its canonical name.
@@ -256,26 +203,27 @@ impl Policy {
     pub(crate) fn check_device(&self, device: &str, tool: &str) -> Result<String, Refusal> {
         self.devices
             .check(device)
-            .map_err(|reason| Wrong::new(reason, "devices").on(tool, Some("device")))
+            .map_err(|refusal| refusal.on(tool, Some("device")))
     }
 
     fn examine_tree(&self, element: &gst::Element, depth: usize, uses: &mut Uses) -> Result<(), Refusal> {
         let name = element_name(element);
         if depth > MOST_NESTED {
-            return Err(Wrong::new(
+            return Err(Refusal::new(
                 format!("bins are nested more than {MOST_NESTED} deep"),
                 "max_pipeline_length",
             )
             .on(&name, None));
         }
-        if let Some(factory) = element.factory() {
-            self.check_factory_and_kind(&factory)
+        let factory = element.factory();
+        if let Some(factory) = &factory {
+            self.check_factory(factory)
                 .map_err(|wrong| wrong.on(&name, None))?;
         }
-        let reach = self.reaches.of_element(element);
-        for property in &reach.properties {
-            self.examine_one(element, property, reach.role, depth, uses)
-                .map_err(|wrong| wrong.on(&name, Some(property.spec.name())))?;
+        let role = factory.as_ref().map_or(Role::Other, Role::of);
+        for property in element.list_properties() {
+            self.examine_one(element, &property, role, depth, uses)
+                .map_err(|wrong| wrong.on(&name, Some(property.name())))?;
         }
         if let Some(bin) = element.downcast_ref::<gst::Bin>() {
             for child in bin.children() {
@@ -290,14 +238,26 @@ impl Policy {
     /// # Errors
     /// It is not allowed.
     fn examine_property(&self, element: &gst::Element, property: &glib::ParamSpec) -> Result<(), Refusal> {
-        let reach = self.reaches.of_element(element);
-        // By name: if a class overrides a property, the two specifications differ.
-        let known = |known: &&reach::Property| known.spec.name() == property.name();
-        let Some(property) = reach.properties.iter().find(known) else {
+        self.examine_one(element, property, role_of(element), 0, &mut Uses::default())
+            .map_err(|wrong| wrong.on(&element_name(element), Some(property.name())))
+    }
+
+    /// Checks a factory whatever its properties are.
+    fn check_factory(&self, factory: &gst::ElementFactory) -> Result<(), Refusal> {
+        let name = factory.name();
+        if self.denied.contains(name.as_str()) {
+            return Err(Refusal::new("it is listed", "deny_elements"));
+        }
+        if self.sealed || self.allowed.contains(name.as_str()) {
             return Ok(());
-        };
-        self.examine_one(element, property, reach.role, 0, &mut Uses::default())
-            .map_err(|wrong| wrong.on(&element_name(element), Some(property.spec.name())))
+        }
+        match access::refuses(factory, self.confined) {
+            Some(why) => {
+                let listed: Vec<&String> = self.allowed.iter().collect();
+                Err(Refusal::new(why, "allow_elements").allowed_by(&listed, &name))
+            }
+            None => Ok(()),
+        }
     }
 }
 
@@ -307,6 +267,13 @@ fn element_name(element: &gst::Element) -> String {
         || element.name().to_string(),
         |factory| factory.name().to_string(),
     )
+}
+
+/// The factory's name; empty if there is none.
+fn factory_name(element: &gst::Element) -> String {
+    element
+        .factory()
+        .map_or_else(String::new, |factory| factory.name().to_string())
 }
 
 fn role_of(element: &gst::Element) -> Role {
@@ -360,6 +327,31 @@ mod tests {
             // Sockets lead to hosts and to other programs, which the kernel does not tell apart.
             (true, json!(["localhost"]), script, Some("allow_elements")),
             (true, json!(["*"]), file, Some("allow_elements")),
+            (
+                true,
+                json!(["localhost"]),
+                "udpsink host=198.51.100.7",
+                Some("network_targets"),
+            ),
+            (
+                true,
+                json!(["localhost"]),
+                "teletextdec subtitles-template=%n ! fakesink",
+                Some("allow_elements"),
+            ),
+            (
+                true,
+                json!(["localhost"]),
+                "hlsdemux ! fakesink",
+                Some("allow_elements"),
+            ),
+            (true, json!([]), "hlsdemux ! fakesink", None),
+            (
+                true,
+                json!([]),
+                "ipcpipelinesrc fdin=3 ! fakesink",
+                Some("allow_elements"),
+            ),
             // A named file or device is refused with an explanation before a pipeline runs; a descriptor is open
             // already.
             (

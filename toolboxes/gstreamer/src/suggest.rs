@@ -66,7 +66,8 @@ impl Suggestions {
 
 /// The installed element with the most similar name.
 pub(crate) fn nearest_element(name: &str) -> Option<String> {
-    let all = gst::ElementFactory::factories_with_type(gst::ElementFactoryType::ANY, gst::Rank::NONE);
+    // By type there are no filters, such as videoconvert.
+    let all = gst::Registry::get().features(gst::ElementFactory::static_type());
     let names: Vec<(String, i32)> = all
         .iter()
         .map(|factory| (factory.name().to_string(), factory.rank().into()))

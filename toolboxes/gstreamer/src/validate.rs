@@ -8,14 +8,15 @@ mod caps;
 mod datagram;
 mod failure;
 mod graph;
+mod open;
 mod spare;
 mod warning;
 
 use ovos_toolbox_sdk::prelude::*;
 
 use crate::Machine;
-use crate::description::{Description, normalize};
-use crate::parse::parse;
+use crate::description::Description;
+use crate::parse::{lacks, parse};
 use graph::Graph;
 pub(crate) use spare::Spares;
 
@@ -61,6 +62,8 @@ pub(crate) enum Kind {
     BadValue,
     /// Two elements cannot be linked.
     Link,
+    /// An element is not linked to another one, and has to be.
+    Unlinked,
     /// Two elements are linked and can never agree on what passes.
     Caps,
     /// The configuration does not allow it.
@@ -81,8 +84,9 @@ pub(crate) struct Position {
 /// What will probably not work as meant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct Warning {
-    /// `no_queue_after_tee`, `no_parser`, `blocked_live_source`, `no_raw_caps`, `unaligned_datagrams`, `out_of_range`,
-    /// `deprecated`, `missing_file`, `missing_device`, `device_in_use` or `unknown_peer`.
+    /// `open_end`, `no_queue_after_tee`, `no_caller`, `unit`, `no_parser`, `blocked_live_source`, `no_raw_caps`,
+    /// `unaligned_datagrams`, `out_of_range`, `deprecated`, `missing_file`, `missing_device`, `device_in_use` or
+    /// `unknown_peer`.
     pub(crate) kind: &'static str,
     /// The element it is about, as it is called in the pipeline.
     pub(crate) element: String,
@@ -92,15 +96,19 @@ pub(crate) struct Warning {
 
 /// Checks a description. Blocks for milliseconds, or seconds if plugins have to be loaded or a package is looked up.
 pub(crate) fn validate(machine: &Machine, text: &str) -> Validation {
-    let normalized = normalize(text);
+    let normalized = machine.policy.place(text);
     let description = Description::read(&normalized);
     let refused = |refusal| failure::refused(&refusal, text, &normalized, &description);
-    if let Err(refusal) = machine.policy.check_description(text) {
+    let wrong = |error: &_| failure::parser(error, text, &normalized, &description, &machine.suggestions);
+    if let Some(error) = lacks(&normalized, &description) {
+        return wrong(&error);
+    }
+    if let Err(refusal) = machine.policy.check_description(&normalized) {
         return refused(refusal);
     }
-    let pipeline = match parse(text) {
+    let pipeline = match parse(&normalized) {
         Ok(pipeline) => pipeline,
-        Err(error) => return failure::parser(&error, text, &normalized, &description, &machine.suggestions),
+        Err(error) => return wrong(&error),
     };
     if let Err(refusal) = machine
         .policy
@@ -112,7 +120,12 @@ pub(crate) fn validate(machine: &Machine, text: &str) -> Validation {
     if let Some(never) = caps::never(&graph) {
         return failure::caps(&never, text, &normalized, &graph);
     }
-    let warning_details = warning::all(&graph, machine);
+    let ends = open::ends(&graph);
+    if let Some(end) = ends.iter().find(|end| !end.runs) {
+        return failure::open_end(end, text, &normalized);
+    }
+    let mut warning_details = warning::all(&graph, machine);
+    warning_details.extend(ends.iter().map(warning::open_end));
     machine.spares.keep(&graph.elements);
     Validation {
         valid: true,

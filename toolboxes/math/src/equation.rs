@@ -5,9 +5,9 @@
 
 use roots::{Convergency, find_root_brent};
 
+use crate::error::{MathError, finite};
 use crate::evaluate::evaluate;
 use crate::expression::{Expression, Operator, parse};
-use crate::{MathError, finite};
 
 const MAX_DEGREE: usize = 64;
 

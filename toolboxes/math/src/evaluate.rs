@@ -7,7 +7,7 @@ use num_bigint::BigInt;
 use num_integer::Integer as _;
 use num_traits::{FromPrimitive as _, One as _, Signed as _, ToPrimitive as _, Zero as _};
 
-use crate::MathError;
+use crate::error::MathError;
 use crate::expression::{Expression, Operator};
 
 const CONSTANTS: &str = "pi, e, tau and inf";

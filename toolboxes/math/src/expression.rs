@@ -10,7 +10,7 @@ use winnow::error::{ContextError, ErrMode, StrContext, StrContextValue};
 use winnow::prelude::*;
 use winnow::token::{one_of, take_while};
 
-use crate::MathError;
+use crate::error::MathError;
 
 /// A parsed expression.
 #[derive(Clone, Debug, PartialEq)]

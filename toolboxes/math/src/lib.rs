@@ -2,10 +2,15 @@
 //!
 //! Pure functions behind five tools; everything is bounded, so that hostile input causes an error rather than load.
 //! Results that JSON cannot represent (infinite, not a number) are errors. Read `expression` first.
+//!
+//! ```console
+//! $ ovos-tools invoke evaluate_expression expression='sqrt(16) + 2 * pi'
+//! ```
 
 #![forbid(unsafe_code)]
 
 mod equation;
+mod error;
 mod evaluate;
 mod expression;
 mod statistics;
@@ -15,44 +20,8 @@ use num_bigint::BigInt;
 use ovos_toolbox_sdk::prelude::*;
 use ovos_toolbox_sdk::tokio::task::spawn_blocking;
 
-/// Why a calculation has no result.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-enum MathError {
-    #[error("syntax error at character {at}: {expected}")]
-    Syntax { at: usize, expected: String },
-    #[error("{what}: at most {limit}, got {found}")]
-    TooLarge {
-        what: &'static str,
-        limit: usize,
-        found: usize,
-    },
-    #[error("unknown name {name}; known are {known}")]
-    UnknownName { name: String, known: &'static str },
-    #[error("{function} takes {expected}, got {found}")]
-    ArgumentCount {
-        function: String,
-        expected: &'static str,
-        found: usize,
-    },
-    #[error("{function} is not defined for {value}")]
-    Domain { function: &'static str, value: f64 },
-    #[error("division by zero")]
-    DivisionByZero,
-    #[error("the result is too large")]
-    Overflow,
-    #[error("the result is not a number")]
-    NotANumber,
-    #[error("unknown unit {unit:?}; known are {known}")]
-    UnknownUnit { unit: String, known: String },
-    #[error("{from} is a unit of {from_category} and {to} one of {to_category}")]
-    IncompatibleUnits {
-        from: String,
-        from_category: &'static str,
-        to: String,
-        to_category: &'static str,
-    },
-}
+use error::{MathError, finite};
+use statistics::StatisticsSummaryOutput;
 
 /// The call's error, with the kind that Python would raise.
 fn refuse(error: MathError) -> ToolError {
@@ -63,17 +32,6 @@ fn refuse(error: MathError) -> ToolError {
         _ => "ValueError",
     };
     ToolError::new(kind, error)
-}
-
-/// Refuses infinite values and values that are not a number, because JSON has neither.
-fn finite(value: f64) -> Result<f64, MathError> {
-    if value.is_nan() {
-        return Err(MathError::NotANumber);
-    }
-    if value.is_infinite() {
-        return Err(MathError::Overflow);
-    }
-    Ok(value)
 }
 
 /// Evaluate a mathematical expression with + - * / // % **, functions and the constants pi, e and tau.
@@ -149,26 +107,6 @@ async fn unit_convert(_: Context<Math>, args: UnitConvertArgs) -> Result<UnitCon
 struct StatisticsSummaryArgs {
     /// At most 10000.
     numbers: Vec<f64>,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct StatisticsSummaryOutput {
-    /// How many numbers there are.
-    count: usize,
-    /// Arithmetic mean.
-    mean: f64,
-    /// Median.
-    median: f64,
-    /// Sample standard deviation; null for fewer than two numbers.
-    stdev: Option<f64>,
-    /// The smallest number.
-    minimum: f64,
-    /// The largest number.
-    maximum: f64,
-    /// The sum.
-    total: f64,
-    /// Why there is nothing to summarise; all values are 0 then.
-    error: Option<String>,
 }
 
 async fn statistics_summary(

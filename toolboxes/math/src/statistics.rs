@@ -2,8 +2,30 @@
 
 use num_bigint::BigInt;
 use num_traits::{ToPrimitive as _, Zero as _};
+use ovos_toolbox_sdk::prelude::*;
 
-use crate::{MathError, StatisticsSummaryOutput, finite};
+use crate::error::{MathError, finite};
+
+// A doc comment would become a part of the published schema.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct StatisticsSummaryOutput {
+    /// How many numbers there are.
+    pub(crate) count: usize,
+    /// Arithmetic mean.
+    pub(crate) mean: f64,
+    /// Median.
+    pub(crate) median: f64,
+    /// Sample standard deviation; null for fewer than two numbers.
+    pub(crate) stdev: Option<f64>,
+    /// The smallest number.
+    pub(crate) minimum: f64,
+    /// The largest number.
+    pub(crate) maximum: f64,
+    /// The sum.
+    pub(crate) total: f64,
+    /// Why there is nothing to summarise; all values are 0 then.
+    pub(crate) error: Option<String>,
+}
 
 const MAX_NUMBERS: usize = 10_000;
 

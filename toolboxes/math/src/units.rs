@@ -4,7 +4,7 @@
 //! from the Julian year, the knot from the nautical mile; where OVOS rounds them, the results differ in the sixth
 //! digit.
 
-use crate::MathError;
+use crate::error::MathError;
 
 type Category = (&'static str, &'static [(&'static str, f64)]);
 

@@ -2,6 +2,15 @@
 //!
 //! A call becomes a graph of actions (`tools`, `graph`). Each action is resolved against the robot's model (`resolve`,
 //! `model`: joints, poses, gestures) and checked against its limits (`limits`); an [`adapter::Adapter`] does it.
+//!
+//! ```
+//! use robot::model::Model;
+//!
+//! let arm = Model::so101()?;
+//! assert!(arm.capabilities.base.is_none());
+//! assert_eq!(arm.capabilities.model, "so101");
+//! # Ok::<(), robot::model::ModelError>(())
+//! ```
 
 #![forbid(unsafe_code)]
 

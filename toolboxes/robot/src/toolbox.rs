@@ -226,7 +226,7 @@ fn check_name(name: &str) -> Result<(), ToolError> {
         return Ok(());
     }
     Err(ToolError::bad_args(format!(
-        "robots: {name:?} is no name for a robot: expected 1 to 40 letters, digits, _ and -, and not all"
+        "robots: {name:?} cannot be the name of a robot: expected 1 to 40 letters, digits, _ and -, and not all"
     )))
 }
 

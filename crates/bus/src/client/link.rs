@@ -293,7 +293,7 @@ impl Writer<'_> {
             tracing::error!(
                 given_up,
                 total,
-                "an answer is given up: too many are on their way to a bus that relays none"
+                "dropped an answer: too many wait, and this bus relays no messages"
             );
         }
     }

@@ -32,7 +32,7 @@ pub(super) fn next(answer: Unproven, handler: &dyn BusHandler, longest: usize) -
         tracing::error!(
             frame = start(&answer.text),
             writes,
-            "an answer is given up: the bus was lost each time"
+            "dropped an answer: the bus was lost each time it was sent"
         );
         return None;
     }
@@ -43,7 +43,7 @@ pub(super) fn next(answer: Unproven, handler: &dyn BusHandler, longest: usize) -
         frame = start(&answer.text),
         reason,
         sent = error.is_some(),
-        "an answer is given up for an error"
+        "replaced an answer with an error"
     );
     Some(Unproven {
         text: error?.into(),

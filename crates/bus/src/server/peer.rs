@@ -184,7 +184,7 @@ impl Reader<'_> {
                 Ok(Some(Event::Binary(data))) => match Utf8Bytes::try_from(data) {
                     Ok(text) => text,
                     Err(error) => {
-                        tracing::warn!(client = %self.from, %error, "dropped a binary frame that is no text");
+                        tracing::warn!(client = %self.from, %error, "dropped a binary frame that is not text");
                         continue;
                     }
                 },

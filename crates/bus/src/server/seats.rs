@@ -163,7 +163,7 @@ impl Seats {
                     what,
                     ended = table.ended,
                     places = self.limit,
-                    "the embedded bus ended a client for a newer one (service.embedded_bus_clients)"
+                    "the embedded bus disconnected a client to make room for a new one (service.embedded_bus_clients)"
                 );
                 (table.told, table.ended) = (Some(Instant::now()), 0);
             }

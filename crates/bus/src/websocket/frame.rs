@@ -134,7 +134,9 @@ impl FrameReader {
                 return control(kind, payload.freeze()).map(Some);
             }
             (OpCode::Data(Data::Continue), None) => {
-                return Err(FrameError::Protocol("continuation of nothing"));
+                return Err(FrameError::Protocol(
+                    "continuation frame without a message to continue",
+                ));
             }
             (OpCode::Data(Data::Continue), Some(mut partial)) => {
                 partial.data.extend_from_slice(&payload);
@@ -183,7 +185,9 @@ impl FrameReader {
             });
         }
         if header.mask.is_some() != (self.end == End::Server) {
-            return Err(FrameError::Protocol("masked by the server, or not by the client"));
+            return Err(FrameError::Protocol(
+                "wrong masking: a client masks its frames, a server does not",
+            ));
         }
         Ok(Some(Header {
             is_final: header.is_final,
@@ -231,7 +235,7 @@ fn control(kind: Control, payload: Bytes) -> Result<Event, FrameError> {
         Control::Pong => Ok(Event::Pong),
         _ => match payload.len() {
             0 => Ok(Event::Close(None)),
-            1 => Err(FrameError::Protocol("close frame with half a code")),
+            1 => Err(FrameError::Protocol("close frame with an incomplete status code")),
             _ => Ok(Event::Close(Some(u16::from_be_bytes([payload[0], payload[1]])))),
         },
     }

@@ -177,6 +177,9 @@ pub struct ExportRequest {
     /// The `next_cursor` of an answer: asks for what follows it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
+    /// Whether each tool has `tool` beside what the format has: its own `name`, its `toolbox_id`, and the `meta` of `ovos.tools.list`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub detail: bool,
 }
 
 /// `ovos.tools.cancel`.

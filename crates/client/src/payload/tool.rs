@@ -37,6 +37,10 @@ pub struct ToolEntry {
 /// What the five fields do not say.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ToolMeta {
+    /// The name that means this tool alone and that every vendor of models accepts: exports give it this name.
+    #[serde(default)]
+    #[schemars(!default)]
+    pub exported: String,
     /// A heading to group tools under.
     pub category: Option<String>,
     /// What it does to the world.
@@ -51,6 +55,17 @@ pub struct ToolMeta {
     /// The arguments of each call that an agent makes of it when a run that moved what the call holds has ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agent_end: Vec<Object>,
+}
+
+/// The key `tool` of a definition of `ovos.tools.export`, where the request says `"detail": true`: which tool it describes.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ExportedTool {
+    /// The tool's own name.
+    pub name: String,
+    /// The toolbox that owns it.
+    pub toolbox_id: String,
+    /// As in the answer to `ovos.tools.list`.
+    pub meta: ToolMeta,
 }
 
 /// The shape of `ovos.tools.list.response`, which is sent from text that was written when a toolbox was loaded.
@@ -82,7 +97,8 @@ pub struct DiscoverResponse<T = ToolEntry> {
 pub struct ExportResponse {
     /// The format.
     pub format: String,
-    /// The tools, each as the format has it. Tools of effect `resume` are for an operator and left out.
+    /// The tools, each as the format has it, and with `tool` (its own `name`, `toolbox_id` and `meta`) where the
+    /// request says `"detail": true`. Tools of effect `resume` are for an operator and left out.
     pub tools: Value,
     /// Asks for the next page as `cursor`, where the request had a `limit` and there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

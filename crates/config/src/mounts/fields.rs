@@ -12,7 +12,7 @@ use crate::toolbox::ToolFilter;
 use section::fields::checked;
 
 pub(super) fn transport<'de, D: Deserializer<'de>>(from: D) -> Result<Option<MountTransport>, D::Error> {
-    let accepted = "\"stdio\" or \"http\"; the old \"sse\" is not spoken: such servers offer streamable HTTP too, mostly at /mcp";
+    let accepted = "\"stdio\" or \"http\"; the older \"sse\" is not supported: such servers usually offer streamable HTTP as well, at /mcp";
     checked(from, accepted, |word: Option<String>| {
         let Some(word) = word else { return Some(None) };
         match word.to_ascii_lowercase().replace(['-', '_'], "").as_str() {
@@ -24,7 +24,7 @@ pub(super) fn transport<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Mou
 }
 
 pub(super) fn command<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
-    let accepted = "an absolute path, one that starts with ~/ or the name of a program in PATH; arguments stand in `args`";
+    let accepted = "an absolute path, one that starts with ~/ or the name of a program in PATH; arguments go into `args`";
     checked(from, accepted, |word: Option<String>| {
         let Some(word) = word else { return Some(None) };
         let name = !word.is_empty() && !word.contains('/') && !word.contains(char::is_whitespace);
@@ -109,8 +109,8 @@ pub(super) fn filter<'de, D: Deserializer<'de>>(from: D) -> Result<ToolFilter, D
 }
 
 pub(super) fn effects<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, Effect>, D::Error> {
-    let accepted = "an object of tool names and \"read\" or \"write\": a mounted server cannot be halted, so what moves a \
-                    machine is no mount (docs/mounts.md)";
+    let accepted = "an object of tool names and \"read\" or \"write\": a mounted server cannot be halted, so a tool that \
+                    moves a machine cannot be mounted (docs/mounts.md)";
     checked(from, accepted, |effects: BTreeMap<String, Effect>| {
         let all = effects
             .values()

@@ -24,7 +24,7 @@ impl fmt::Display for Missing {
         match &self.name {
             Some(name) => write!(
                 out,
-                "the variable `{name}` in the environment of the service; set it where that is started"
+                "the variable `{name}` in the environment of the service; set it where the service is started"
             ),
             None => out.write_str(
                 "${NAME}, ${env:NAME} or ${NAME:-text}, with the name of a variable of the service's environment",

@@ -56,7 +56,10 @@ fn the_keys_of_other_hosts_count() {
 fn a_wrong_mount_costs_itself_and_is_explained() {
     let found = |key: &str, rest: &str| format!(".service.mounts.m{key}: {rest}");
     for (mount, told) in [
-        (json!({}), found("", "found no command, expected what is started")),
+        (
+            json!({}),
+            found("", "found no command, expected a command to start"),
+        ),
         (json!(5), found("", "found a number, expected an object")),
         (
             json!("https://u:p-secret@h"),
@@ -80,7 +83,7 @@ fn a_wrong_mount_costs_itself_and_is_explained() {
         ),
         (
             json!({"type": "http"}),
-            found("", "found no url, expected where the server is"),
+            found("", "found no url, expected the server's address"),
         ),
         (
             json!({"command": "a b"}),
@@ -105,18 +108,18 @@ fn a_wrong_mount_costs_itself_and_is_explained() {
             json!({"url": "http://h", "transport": "sse"}),
             found(
                 ".transport",
-                "found \"sse\", expected \"stdio\" or \"http\"; the old \"sse\"",
+                "found \"sse\", expected \"stdio\" or \"http\"; the older \"sse\"",
             ),
         ),
         (
             json!({"url": "http://h", "transport": "http", "type": "stdio"}),
-            found(".type", "found \"stdio\", expected what `transport` says"),
+            found(".type", "found \"stdio\", expected the same value as `transport`"),
         ),
         (
             json!({"command": "a", "env": {"A": "${B}"}}),
             found(
                 ".env.A",
-                "found ${B}, expected the variable `B` in the environment of the service; set it where that is started",
+                "found ${B}, expected the variable `B` in the environment of the service; set it where the service is started",
             ),
         ),
         (
@@ -452,14 +455,14 @@ fn servers_of_other_hosts_are_taken_as_they_are() {
     assert_eq!(one("gemini").tools.allow, Some(vec!["a".to_owned()]));
     assert_eq!(one("windsurf").tools.deny, ["a"]);
     let old = config.mounts["old"].as_ref().unwrap_err().to_string();
-    assert!(old.contains("the old \"sse\" is not spoken"), "{old}");
+    assert!(old.contains("the older \"sse\" is not supported"), "{old}");
     let notices: Vec<String> = config.notices.iter().map(ToString::to_string).collect();
     let notices = notices.join("\n");
     for unused in [
-        "mcpServers.playwright: these keys of other hosts have no use here: envFile, gallery, dev\n",
-        "mcpServers.\"cursor-local\": these keys of other hosts have no use here: envFile\n",
-        "mcpServers.gemini: these keys of other hosts have no use here: trust\n",
-        "mcpServers.cline: these keys of other hosts have no use here: alwaysAllow",
+        "mcpServers.playwright: ovos-tools does not use these keys of other hosts: envFile, gallery, dev\n",
+        "mcpServers.\"cursor-local\": ovos-tools does not use these keys of other hosts: envFile\n",
+        "mcpServers.gemini: ovos-tools does not use these keys of other hosts: trust\n",
+        "mcpServers.cline: ovos-tools does not use these keys of other hosts: alwaysAllow",
     ] {
         assert!(notices.contains(unused), "{unused}: {notices}");
     }

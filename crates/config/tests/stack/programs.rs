@@ -81,7 +81,7 @@ fn a_wrong_entry_is_explained() {
         (
             json!({"p": {}}),
             "programs.p",
-            "found no command, expected what is executed",
+            "found no command, expected the command to execute",
         ),
         (json!({"p": 5}), "programs.p", "found 5, expected an object"),
         (

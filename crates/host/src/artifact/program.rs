@@ -198,7 +198,7 @@ fn command_of(entry: &ProgramConfig) -> Result<PathBuf, String> {
     found.ok_or_else(|| {
         let searched = searched.display();
         format!(
-            "`{word}` is in no folder of the service's PATH ({searched}); write its whole path, or install it"
+            "`{word}` was not found in the service's PATH ({searched}); install it, or write its whole path"
         )
     })
 }

@@ -122,7 +122,7 @@ pub async fn inspect(path: &Path, probe: &Probe) -> Inspection {
 fn look(path: &Path, found: &mut Inspection) -> Result<(), String> {
     elf::usable(path)?;
     let Some(file) = elf::File::open(path).map_err(|e| e.to_string())? else {
-        return Err("is not a shared library of this kind of machine".to_owned());
+        return Err("is not a shared library for this kind of machine".to_owned());
     };
     let more: Vec<String> = file
         .exports()
@@ -221,7 +221,7 @@ async fn try_several(
         let manifest = match manifest::read(manifest.text()) {
             Ok(manifest) => Arc::new(manifest),
             Err(wrong) => {
-                let text = format!("it offers a manifest that is none: {}", wrong.join("; "));
+                let text = format!("it offers a manifest that cannot be used: {}", wrong.join("; "));
                 found.errors.push(text);
                 continue;
             }
@@ -258,7 +258,7 @@ async fn try_in_time(
     let inside = tokio::time::timeout(limit, try_out(manifest, opening)).await;
     inside.map_err(|_| {
         let limit = limit.as_secs();
-        format!("it is not opened, listed and closed within {limit} s")
+        format!("it was not opened, listed and closed within {limit} s")
     })
 }
 
@@ -333,7 +333,7 @@ async fn try_out(manifest: &Manifest, opening: impl Future<Output = Result<Hoste
     let counts = toolbox.counts();
     if counts.dropped_events > 0 || counts.unknown_completions > 0 {
         found.errors.push(
-            "it sends events that are no JSON objects with a `kind`, or completes runs that never were"
+            "it sends events that are not JSON objects with a `kind`, or completes runs that were never started"
                 .to_owned(),
         );
     }
@@ -345,7 +345,7 @@ fn advice(tool: &ToolDefinition) -> Vec<String> {
     let mut advice = Vec::new();
     if tool.description.trim().is_empty() {
         advice.push(format!(
-            "tool `{}` has no description: a model chooses by it",
+            "tool `{}` has no description, by which a model chooses it",
             tool.name
         ));
     }

@@ -51,7 +51,7 @@ fn judge(
     let manifest = manifest::read(manifest.text()).map_err(|wrong| {
         (
             None,
-            format!("it offers a manifest that is none: {}", wrong.join("; ")),
+            format!("it offers a manifest that cannot be used: {}", wrong.join("; ")),
         )
     })?;
     let id = manifest.id.clone();

@@ -196,7 +196,8 @@ async fn examine(manager: &Arc<Shared>, entry: &Arc<ProgramConfig>) -> Result<Ex
     let file = Arc::new(PluginFile::program(executable, manager.stage.folder()));
     let asking = greeting::ask(&file, &host, probe.hello);
     let asked = manager.stop.run_until_cancelled(asking).await;
-    let said = asked.ok_or_else(|| unknown("it is not started, for the service ends".to_owned()))?;
+    let said =
+        asked.ok_or_else(|| unknown("it is not started, because the service is shutting down".to_owned()))?;
     let manifest = match said.map_err(|what| unknown(format!("it {what}")))? {
         Said::One(manifest) => Arc::new(*manifest),
         Said::Several(offers) => {

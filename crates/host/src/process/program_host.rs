@@ -129,7 +129,7 @@ fn prepare(
     }
     for path in confine::enter(confine, command)? {
         _ = fail(&format!(
-            "`confine` names {}, which does not exist; there is no access to it, also when it appears, until a reload",
+            "`confine` names {}, which does not exist; if it appears later, a reload gives access to it",
             path.display()
         ));
     }

@@ -117,7 +117,7 @@ pub(crate) fn hello(first: &Notice) -> Result<&Hello, String> {
             "is of another version ({version}, protocol {protocol}; this service speaks {PROTOCOL}); restart the service, or \
              update the older of the two"
         )),
-        _ => Err("said something else before its hello".to_owned()),
+        _ => Err("sent something else before its hello".to_owned()),
     }
 }
 
@@ -156,7 +156,7 @@ fn manifest_of(hello: &Hello) -> Result<Manifest, String> {
         ));
     };
     manifest::read(manifest.text())
-        .map_err(|wrong| format!("has a manifest that is none: {}", wrong.join("; ")))
+        .map_err(|wrong| format!("has a manifest that cannot be used: {}", wrong.join("; ")))
 }
 
 fn how(status: ExitStatus) -> String {
@@ -182,7 +182,11 @@ async fn first_words(data: UnixStream) -> Result<Hello, Unheard> {
         match cutter.read::<Notice>() {
             Ok(Some(first)) => return hello(&first).cloned().map_err(Unheard::Wrong),
             Ok(None) => {}
-            Err(error) => return Err(Unheard::Wrong(format!("said nonsense: {error}"))),
+            Err(error) => {
+                return Err(Unheard::Wrong(format!(
+                    "sent something that cannot be read: {error}"
+                )));
+            }
         }
         match data.read(&mut bytes).await {
             // A process that was killed resets the connection.

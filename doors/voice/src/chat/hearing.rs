@@ -43,7 +43,7 @@ impl Chat {
         let frame: Value = match serde_json::from_str(text) {
             Ok(frame) => frame,
             Err(error) => {
-                tracing::warn!(kind, %error, "dropped a frame that is no JSON");
+                tracing::warn!(kind, %error, "dropped a frame that is not JSON");
                 return Ok(true);
             }
         };

@@ -101,10 +101,10 @@ async fn renew(
         tokio::select! {
             listed = list(peer) => match listed {
                 Ok(listed) => shared.publish(&listed, version),
-                Err(error) => return format!("it does not say its tools: {error}"),
+                Err(error) => return format!("it does not list its tools: {error}"),
             },
             () = shared.idle_for(limit) => {
-                return format!("it did not say its tools within {} s", limit.as_secs_f64());
+                return format!("it did not list its tools within {} s", limit.as_secs_f64());
             }
         }
         if !matches!(*says.borrow(), State::Ready(_)) {

@@ -10,10 +10,13 @@ use mavlink::dialects::common::{
     REQUEST_EVENT_DATA, RESPONSE_EVENT_ERROR_DATA,
 };
 
-use super::{AUTOPILOT, Peer};
+use super::address::{AUTOPILOT, Peer};
 use crate::{
     mode::Mode,
-    vehicle::{Bars, Check, PARTS, Vehicle},
+    vehicle::{
+        Vehicle,
+        checks::{Bars, Check, PARTS},
+    },
 };
 
 /// The event that starts a report.

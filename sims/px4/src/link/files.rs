@@ -1,10 +1,10 @@
 //! MAVLink FTP: the files of [`super::metadata`] can be read, one at a time; nothing can be written.
 //!
-//! Start with [`Link::file_request`].
+//! Start with [`Files`].
 
 use mavlink::dialects::common::{FILE_TRANSFER_PROTOCOL_DATA, MavMessage};
 
-use super::{AUTOPILOT, Link, Peer, metadata};
+use super::{address::Peer, metadata};
 use crate::vehicle::Vehicle;
 
 /// Bytes of a message for file data or a path.
@@ -12,24 +12,24 @@ const DATA: usize = 239;
 /// Messages in the answer to a burst request.
 const BURST: usize = 20;
 /// A file that is not read for this long is closed, seconds.
-const PATIENCE_S: f64 = 10.0;
+pub(super) const PATIENCE_S: f64 = 10.0;
 
 /// MAVLink FTP's opcodes.
-mod code {
-    pub(super) const NOTHING: u8 = 0;
-    pub(super) const CLOSE: u8 = 1;
-    pub(super) const CLOSE_ALL: u8 = 2;
-    pub(super) const OPEN: u8 = 4;
-    pub(super) const READ: u8 = 5;
-    pub(super) const SUM: u8 = 14;
-    pub(super) const READ_MANY: u8 = 15;
-    pub(super) const YES: u8 = 128;
-    pub(super) const NO: u8 = 129;
+pub(super) mod code {
+    pub(crate) const NOTHING: u8 = 0;
+    pub(crate) const CLOSE: u8 = 1;
+    pub(crate) const CLOSE_ALL: u8 = 2;
+    pub(crate) const OPEN: u8 = 4;
+    pub(crate) const READ: u8 = 5;
+    pub(crate) const SUM: u8 = 14;
+    pub(crate) const READ_MANY: u8 = 15;
+    pub(crate) const YES: u8 = 128;
+    pub(crate) const NO: u8 = 129;
 }
 
 /// MAVLink FTP's error codes.
 #[derive(Debug, Clone, Copy)]
-enum Refusal {
+pub(super) enum Refusal {
     Size = 3,
     NotOpen = 4,
     OtherOpen = 5,
@@ -38,18 +38,18 @@ enum Refusal {
     NoFile = 10,
 }
 
-type Payload = [u8; 251];
+pub(super) type Payload = [u8; 251];
 
 /// The open file, and the last answer in case it gets lost.
 #[derive(Debug, Default)]
 pub(super) struct Files {
-    open: Option<&'static [u8]>,
-    used: f64,
-    last: Option<(Peer, Payload, MavMessage)>,
+    pub(super) open: Option<&'static [u8]>,
+    pub(super) used: f64,
+    pub(super) last: Option<(Peer, Payload, MavMessage)>,
 }
 
 /// A decoded request.
-struct Request<'a> {
+pub(super) struct Request<'a> {
     sequence: u16,
     code: u8,
     size: usize,
@@ -58,7 +58,7 @@ struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    fn of(payload: &'a Payload) -> Self {
+    pub(super) fn of(payload: &'a Payload) -> Self {
         let [s0, s1, _, code, size, _, _, _, o0, o1, o2, o3, data @ ..] = payload;
         Self {
             sequence: u16::from_le_bytes([*s0, *s1]),
@@ -77,53 +77,13 @@ impl<'a> Request<'a> {
     }
 }
 
-impl Link {
-    pub(super) fn file_request(&mut self, vehicle: &Vehicle, message: &FILE_TRANSFER_PROTOCOL_DATA) {
-        if ![0, AUTOPILOT].contains(&message.target_component) {
-            return;
-        }
-        let peer = self.peer;
-        if let Some((before, payload, answer)) = &self.files.last
-            && (*before, payload) == (peer, &message.payload)
-        {
-            let answer = answer.clone();
-            self.send(answer);
-            return;
-        }
-        let request = Request::of(&message.payload);
-        if vehicle.time() - self.files.used > PATIENCE_S {
-            self.files.open = None;
-        }
-        self.files.used = vehicle.time();
-        let answers = match self.files.answer(vehicle, &request) {
-            Ok(pieces) => {
-                let count = pieces.len();
-                let piece = |(index, (offset, data)): (usize, (usize, Vec<u8>))| {
-                    answer(
-                        peer,
-                        &request,
-                        index,
-                        code::YES,
-                        offset,
-                        &data,
-                        index + 1 == count,
-                    )
-                };
-                pieces.into_iter().enumerate().map(piece).collect()
-            }
-            Err(refusal) => vec![answer(peer, &request, 0, code::NO, 0, &[refusal as u8], true)],
-        };
-        self.files.last = match &answers[..] {
-            [only] => Some((peer, message.payload, only.clone())),
-            _ => None,
-        };
-        self.send_all(answers);
-    }
-}
-
 impl Files {
     /// Pieces of the file with their offsets.
-    fn answer(&mut self, vehicle: &Vehicle, request: &Request<'_>) -> Result<Vec<(usize, Vec<u8>)>, Refusal> {
+    pub(super) fn answer(
+        &mut self,
+        vehicle: &Vehicle,
+        request: &Request<'_>,
+    ) -> Result<Vec<(usize, Vec<u8>)>, Refusal> {
         if request.size > DATA {
             return Err(Refusal::Size);
         }
@@ -160,7 +120,7 @@ impl Files {
 }
 
 /// The session is always 0, because only one file can be open.
-fn answer(
+pub(super) fn answer(
     peer: Peer,
     request: &Request<'_>,
     index: usize,

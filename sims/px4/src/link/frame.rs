@@ -4,7 +4,7 @@
 
 use mavlink::{MavHeader, MavlinkReader, dialects::common::MavMessage};
 
-use super::{Outgoing, SYSTEM};
+use super::address::{Outgoing, SYSTEM};
 
 /// The messages in a datagram; anything that is not a frame of the common dialect is skipped.
 #[must_use]

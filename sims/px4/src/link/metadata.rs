@@ -8,12 +8,15 @@ use mavlink::dialects::common::{COMPONENT_METADATA_DATA, CompMetadataType, MavMe
 use serde_json::{Map, Value, json};
 
 use super::{
-    AUTOPILOT,
+    address::AUTOPILOT,
     events::{ARMING_SUMMARY, HEALTH_SUMMARY, NAV_STATES, sub_id},
 };
 use crate::{
     quirks::Quirk,
-    vehicle::{Check, PARTS, Vehicle},
+    vehicle::{
+        Vehicle,
+        checks::{Check, PARTS},
+    },
 };
 
 const GENERAL: &str = "etc/extras/component_general.json";

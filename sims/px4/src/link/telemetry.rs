@@ -13,7 +13,7 @@ use mavlink::dialects::common::{
     RC_CHANNELS_DATA, STATUSTEXT_DATA, SYS_STATUS_DATA, TIMESYNC_DATA, VFR_HUD_DATA,
 };
 
-use super::{Peer, metadata};
+use super::{address::Peer, metadata};
 use crate::{
     geo::horizontal,
     mode::Mode,

@@ -1,6 +1,6 @@
 //! Upload and download of missions and fences, item by item.
 //!
-//! Start with [`Upload`].
+//! Start with [`Link::transfer`].
 
 use mavlink::dialects::common::{
     MISSION_ACK_DATA, MISSION_COUNT_DATA, MISSION_ITEM_INT_DATA, MISSION_REQUEST_INT_DATA, MavCmd, MavFrame,
@@ -9,7 +9,7 @@ use mavlink::dialects::common::{
 
 use num_traits::FromPrimitive;
 
-use super::Link;
+use super::{Link, upload::Upload};
 use crate::{
     fence::{Area, Fence},
     log::Ack,
@@ -28,16 +28,6 @@ const FENCE_IN: u16 = 5001;
 const FENCE_OUT: u16 = 5002;
 const CIRCLE_IN: u16 = 5003;
 const CIRCLE_OUT: u16 = 5004;
-
-/// An upload in progress.
-#[derive(Debug)]
-pub(super) struct Upload {
-    kind: MavMissionType,
-    count: u16,
-    items: Vec<Item>,
-    asked: f64,
-    tries: u8,
-}
 
 impl Link {
     pub(super) fn transfer(&mut self, vehicle: &mut Vehicle, message: &MavMessage) {

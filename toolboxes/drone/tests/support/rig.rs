@@ -60,12 +60,19 @@ pub(crate) fn px4_sim() -> PathBuf {
                 .to_path_buf();
             let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
             let mut build = Command::new(cargo);
-            build
-                .args(["build", "--quiet", "--locked", "--manifest-path"])
-                .arg(root().join("sims/px4/Cargo.toml"));
-            // A bench runs with optimisation.
+            build.current_dir(root());
+            // A bench runs with optimisation. A test's program is a part of what `cargo test` builds anyway.
             if target.ends_with("release") {
-                build.arg("--release");
+                build.args([
+                    "build",
+                    "--quiet",
+                    "--locked",
+                    "--release",
+                    "--package",
+                    "px4-sim",
+                ]);
+            } else {
+                build.args(["test", "--quiet", "--locked", "--no-run", "--test", "vehicle"]);
             }
             let built = build.status();
             assert!(built.expect("cargo runs").success(), "px4-sim does not build");

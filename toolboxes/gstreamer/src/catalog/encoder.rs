@@ -9,15 +9,12 @@ use serde_json::Map;
 use super::element::{ElementInfo, rank_name};
 
 /// Which encoders are asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Codec {
-    // Those that make H.264.
+    /// Those that make H.264.
     H264,
-    // Those that make H.265.
+    /// Those that make H.265.
     H265,
-    // All.
-    #[default]
     All,
 }
 
@@ -66,8 +63,22 @@ pub(crate) struct Encoder {
     /// The plugin.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) plugin: Option<String>,
-    /// The properties of the encoder itself, by name; `get_gst_element_info` has all there is to know about them.
+    /// The properties of the encoder itself, by name; missing where the answer would be too long, and `get_encoder_info` with
+    /// the name of the encoder has them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) properties: BTreeMap<String, Setting>,
+}
+
+impl Encoder {
+    /// Keeps what distinguishes it from others.
+    pub(crate) fn summarize(&mut self) {
+        self.properties.clear();
+        self.profiles.clear();
+        self.formats.clear();
+        self.plugin = None;
+        // The name of the class says no more than that it is hardware.
+        self.hardware_evidence = None;
+    }
 }
 
 /// A property that can be set.
@@ -270,23 +281,7 @@ fn bitrate(properties: &Map<String, Value>) -> (Option<String>, Option<&'static 
     let Some((name, property)) = found else {
         return (None, None, None);
     };
-    let blurb = property["description"]
-        .as_str()
-        .unwrap_or_default()
-        .to_ascii_lowercase();
-    let unit = if ["kbit", "kbps", "kb/s", "kilobit"]
-        .iter()
-        .any(|word| blurb.contains(word))
-    {
-        Some("kbit/s")
-    } else if ["bit/s", "bits/s", "bps", "bits per second", "bit per second"]
-        .iter()
-        .any(|word| blurb.contains(word))
-    {
-        Some("bit/s")
-    } else {
-        None
-    };
+    let unit = bitrate_unit(property["description"].as_str().unwrap_or_default());
     // A maximum that is the largest number of its type is no limit.
     let unlimited = [
         u64::from(u32::MAX),
@@ -302,6 +297,19 @@ fn bitrate(properties: &Map<String, Value>) -> (Option<String>, Option<&'static 
     };
     let max = max.zip(factor).and_then(|(max, factor)| max.checked_mul(factor));
     (Some(name.to_owned()), unit, max)
+}
+
+/// The unit of a bitrate according to the text of its property.
+pub(crate) fn bitrate_unit(told: &str) -> Option<&'static str> {
+    let told = told.to_ascii_lowercase();
+    let says = |words: &[&str]| words.iter().any(|word| told.contains(word));
+    if says(&["kbit", "kbps", "kb/s", "kilobit"]) {
+        Some("kbit/s")
+    } else if says(&["bit/s", "bits/s", "bps", "bits per second", "bit per second"]) {
+        Some("bit/s")
+    } else {
+        None
+    }
 }
 
 /// The properties other than those of every element and the deprecated ones.

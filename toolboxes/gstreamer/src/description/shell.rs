@@ -8,7 +8,7 @@ use std::borrow::Cow;
 /// Converts a text to the parser's syntax.
 ///
 /// A text that starts with `gst-launch-1.0`, or that has a quote at the start of a word (which the parser allows only
-/// after a `=`), is read as a command line; any other text is unchanged.
+/// after a `=`) or a single one after a `=`, is read as a command line; any other text is unchanged.
 pub(crate) fn normalize(text: &str) -> Cow<'_, str> {
     let text = text.trim();
     let command = text
@@ -38,7 +38,8 @@ fn has_quoted_word(text: &str) -> bool {
             Some(open) if letter == open => quote = None,
             Some(_) => {}
             None if letter == '"' || letter == '\'' => {
-                if before.is_whitespace() {
+                // The parser leaves single quotes in a value.
+                if before.is_whitespace() || (letter == '\'' && before == '=') {
                     return true;
                 }
                 quote = Some(letter);
@@ -132,6 +133,10 @@ mod tests {
             (
                 "gst-launch-1.0 srtsink uri='srt://:5000?mode=listener'",
                 "srtsink uri=srt://:5000?mode=listener",
+            ),
+            (
+                "filesrc location='/tmp/a b' ! fakesink name=\"c d\"",
+                "filesrc location=/tmp/a\\ b ! fakesink name=c\\ d",
             ),
             ("gst-launch-1.0x", "gst-launch-1.0x"),
         ] {

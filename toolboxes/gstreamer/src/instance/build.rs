@@ -1,10 +1,11 @@
 //! Makes a checked pipeline from a description.
 //!
-//! Owns the order: check the text, parse it, check every element again. The pipeline is in NULL state. Read [`build`].
+//! Owns the order: find what is missing, check the text, parse it, check every element again. The pipeline is in NULL state. Read [`build`].
 
 use gst::prelude::*;
 
-use crate::parse::{ParseFailure, parse};
+use crate::description::Description;
+use crate::parse::{ParseFailure, lacks, parse};
 use crate::policy::{Policy, Refusal, Uses};
 
 /// A checked pipeline, and what it uses.
@@ -32,8 +33,12 @@ pub(crate) enum BuildError {
 /// # Errors
 /// The description is not allowed or invalid.
 pub(crate) fn build(policy: &Policy, description: &str) -> Result<Built, BuildError> {
-    policy.check_description(description)?;
-    let pipeline = parse(description)?;
+    let placed = policy.place(description);
+    if let Some(failure) = lacks(&placed, &Description::read(&placed)) {
+        return Err(failure.into());
+    }
+    policy.check_description(&placed)?;
+    let pipeline = parse(&placed)?;
     let uses = policy.examine(pipeline.upcast_ref())?;
     Ok(Built { pipeline, uses })
 }

@@ -33,12 +33,15 @@ pub(super) fn set(
     property: &str,
     value: &Value,
 ) -> Result<Changed, ToolError> {
-    let found = pipeline.by_name(element).ok_or_else(|| {
-        ToolError::bad_args(format!(
-            "no element {element}; this pipeline has {}",
-            names(pipeline).join(", ")
-        ))
-    })?;
+    let found = pipeline
+        .by_name(element)
+        .or_else(|| only(pipeline, element))
+        .ok_or_else(|| {
+            ToolError::bad_args(format!(
+                "no element {element}; this pipeline has {}",
+                names(pipeline).join(", ")
+            ))
+        })?;
     let spec = found
         .find_property(property)
         .ok_or_else(|| ToolError::bad_args(format!("{element} has no property {property}")))?;
@@ -78,6 +81,16 @@ pub(super) fn set(
         ))
     })?;
     Ok(Changed { before, now: read() })
+}
+
+/// The element of a kind, such as `x264enc`, if the pipeline has one of it.
+fn only(pipeline: &gst::Pipeline, kind: &str) -> Option<gst::Element> {
+    let mut found = pipeline.iterate_recurse().into_iter().flatten();
+    let mut found = found
+        .by_ref()
+        .filter(|element| element.factory().is_some_and(|factory| factory.name() == kind));
+    let first = found.next();
+    if found.next().is_some() { None } else { first }
 }
 
 /// The names of a pipeline's elements, sorted.

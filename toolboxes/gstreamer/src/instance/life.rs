@@ -20,6 +20,8 @@ use crate::policy;
 
 /// Interval of status updates.
 const TICK: Duration = Duration::from_millis(500);
+/// How long a sink may get no data until the pipeline counts as stalled.
+const STALLED_AFTER: Duration = Duration::from_secs(5);
 
 impl Worker {
     /// Runs a pipeline until it ends, fails or is stopped.
@@ -143,7 +145,7 @@ impl Worker {
             }
             if now >= next_tick {
                 next_tick = now + TICK;
-                meters.tick();
+                self.watch_flow(meters, &run);
                 self.note(pipeline, meters);
                 self.pass();
             }
@@ -221,7 +223,8 @@ impl Worker {
                 let (_, dropped) = qos.stats();
                 if let Ok(dropped) = u64::try_from(dropped.value()) {
                     let mut view = self.instance.lock();
-                    view.clockwork.dropped_frames = view.clockwork.dropped_frames.max(dropped);
+                    let known = view.clockwork.late.entry(from).or_default();
+                    *known = dropped.max(*known);
                 }
             }
             MessageView::Element(element) => {
@@ -262,6 +265,32 @@ impl Worker {
         }
     }
 
+    /// Tells when a sink gets no data any more, and when it does again.
+    fn watch_flow(&self, meters: &Meters, run: &Run) {
+        let phase = self.instance.lock().phase;
+        let plays = matches!(phase, Phase::Playing | Phase::Stalled) && run.stopping.is_none();
+        meters.tick(plays);
+        let (owed, idle) = meters.lack(STALLED_AFTER);
+        let mut view = self.instance.lock();
+        if view.clockwork.live == Some(true) {
+            view.clockwork.owed = view.clockwork.owed.max(owed);
+        }
+        drop(view);
+        let (phase, kind, severity) = match (phase, &idle) {
+            (Phase::Playing, Some(_)) if plays => (Phase::Stalled, "pipeline_stalled", Severity::Warning),
+            (Phase::Stalled, None) if plays => (Phase::Playing, "pipeline_flows", Severity::Info),
+            _ => return,
+        };
+        if let Some(sink) = &idle {
+            let seconds = STALLED_AFTER.as_secs();
+            let why = format!("no data has come to it for {seconds} s");
+            self.instance.lock().say("warning", sink, &why, None);
+        }
+        self.instance.enter(phase);
+        self.table
+            .tell(kind, severity, &self.instance, json!({"element": idle}));
+    }
+
     /// Executes a command.
     fn obey(
         &mut self,
@@ -282,7 +311,7 @@ impl Worker {
                 run.stopping = Some(Instant::now() + grace);
                 // A pipeline that is paused or buffering does not pass on the end of stream.
                 self.busy(|| pipeline.set_state(gst::State::Playing)).ok();
-                self.busy(|| pipeline.send_event(gst::event::Eos::new()));
+                end_of_stream(pipeline);
             }
             Command::Pause(_) | Command::Resume(_) if run.stopping.is_some() => {
                 command.refuse("it is being stopped");
@@ -347,6 +376,7 @@ impl Worker {
             clockwork.latency_ms = Some(least.nseconds() as f64 / 1e6);
         }
         clockwork.flows = flows;
+        clockwork.dropped_frames = clockwork.late.values().sum::<u64>().max(clockwork.owed);
     }
 
     /// Records that this thread is inside an element.
@@ -377,6 +407,17 @@ struct Run {
     /// Deadline of the end of stream.
     stopping: Option<Instant>,
     finished: bool,
+}
+
+/// Sends an end of stream to every source, each from a thread of its own. Where no data flows, the event waits for it and
+/// holds the state of its element; sent to the pipeline, it would hold the pipeline's, and nothing could set that to NULL.
+fn end_of_stream(pipeline: &gst::Pipeline) {
+    let mut sources = pipeline.iterate_sources();
+    while let Ok(Some(source)) = sources.next() {
+        source.call_async(|source| {
+            source.send_event(gst::event::Eos::new());
+        });
+    }
 }
 
 /// Whether a source is live. Asks the sources, because sinks without clock synchronisation do not report it. `None` if

@@ -28,6 +28,11 @@ pub(crate) struct Flow {
     pub(crate) bitrate: f64,
     /// Buffers per second over the last seconds.
     pub(crate) rate: f64,
+    /// Frames per second that its caps state.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) nominal_rate: Option<f64>,
+    /// Seconds since the last buffer, or since the start if there was none.
+    pub(crate) idle_s: f64,
 }
 
 /// Where something is counted.
@@ -53,10 +58,24 @@ struct Meter {
     element: String,
     factory: String,
     place: Place,
+    /// Whether the data ends here: not the sink inside of a source, such as the one for reports to the sender.
+    is_end: bool,
     buffers: AtomicU64,
     bytes: AtomicU64,
+    /// Where it counts.
+    pad: Mutex<Option<gst::glib::WeakRef<gst::Pad>>>,
+    /// When the count last grew, and the frames that were due while the pipeline played.
+    pace: Mutex<Pace>,
     /// (when, buffers, bytes), oldest first, at most [`WINDOW`] back.
     past: Mutex<VecDeque<(Instant, u64, u64)>>,
+}
+
+#[derive(Debug)]
+struct Pace {
+    counted: u64,
+    grown: Instant,
+    ticked: Instant,
+    due: f64,
 }
 
 /// Period over which rates are computed.
@@ -78,11 +97,23 @@ impl Meters {
         meters
     }
 
-    /// Records the present counts, for the rates.
-    pub(crate) fn tick(&self) {
+    /// Records the present counts, for the rates. `playing`: whether data is due.
+    pub(crate) fn tick(&self, playing: bool) {
         for meter in self.lock().iter() {
-            meter.tick();
+            meter.tick(playing);
         }
+    }
+
+    /// The frames that live sources owe, and a sink that got nothing for so long.
+    pub(crate) fn lack(&self, idle: Duration) -> (u64, Option<String>) {
+        let all = self.lock();
+        let owed = all
+            .iter()
+            .filter(|meter| meter.place == Place::Source)
+            .map(|meter| meter.owed())
+            .sum();
+        let waits = |meter: &&Arc<Meter>| meter.is_end && meter.pace().grown.elapsed() >= idle;
+        (owed, all.iter().find(waits).map(|meter| meter.element.clone()))
     }
 
     /// The present counts.
@@ -118,8 +149,16 @@ impl Meters {
             element: element.name().to_string(),
             factory: factory.name().to_string(),
             place,
+            is_end: place == Place::Sink && is_end(element),
             buffers: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
+            pad: Mutex::default(),
+            pace: Mutex::new(Pace {
+                counted: 0,
+                grown: Instant::now(),
+                ticked: Instant::now(),
+                due: 0.0,
+            }),
             past: Mutex::default(),
         });
         all.push(Arc::clone(&meter));
@@ -135,11 +174,19 @@ impl Meters {
     }
 }
 
+/// Whether everything around a sink is a sink, too.
+fn is_end(sink: &gst::Element) -> bool {
+    let mut around = std::iter::successors(sink.parent(), gst::Object::parent)
+        .filter_map(|object| object.downcast::<gst::Element>().ok());
+    around.all(|bin| bin.is::<gst::Pipeline>() || bin.element_flags().contains(gst::ElementFlags::SINK))
+}
+
 impl Meter {
     fn count(self: &Arc<Self>, pad: &gst::Pad, wanted: gst::PadDirection) {
         if pad.direction() != wanted {
             return;
         }
+        *self.pad.lock().unwrap_or_else(PoisonError::into_inner) = Some(pad.downgrade());
         let meter = Arc::clone(self);
         pad.add_probe(
             gst::PadProbeType::BUFFER | gst::PadProbeType::BUFFER_LIST,
@@ -165,8 +212,42 @@ impl Meter {
         }
     }
 
-    fn tick(&self) {
+    fn pace(&self) -> std::sync::MutexGuard<'_, Pace> {
+        self.pace.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Frames per second according to the caps.
+    fn nominal(&self) -> Option<f64> {
+        let pad = self.pad.lock().unwrap_or_else(PoisonError::into_inner);
+        let caps = pad.as_ref()?.upgrade()?.current_caps()?;
+        let rate = caps.structure(0)?.get::<gst::Fraction>("framerate").ok()?;
+        (rate.numer() > 0).then(|| f64::from(rate.numer()) / f64::from(rate.denom()))
+    }
+
+    /// The frames that were due and did not come, beyond those of the last second.
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "counts of seconds, far below 2^52, and not below zero"
+    )]
+    fn owed(&self) -> u64 {
+        let given = self.buffers.load(Ordering::Relaxed) as f64;
+        (self.pace().due - given - self.nominal().unwrap_or(0.0)).max(0.0) as u64
+    }
+
+    fn tick(&self, playing: bool) {
         let buffers = self.buffers.load(Ordering::Relaxed);
+        let (nominal, now) = (self.nominal().unwrap_or(0.0), Instant::now());
+        let mut pace = self.pace();
+        if buffers > pace.counted || !playing {
+            (pace.counted, pace.grown) = (buffers, now);
+        }
+        if playing && buffers > 0 {
+            pace.due += nominal * now.duration_since(pace.ticked).as_secs_f64();
+        }
+        pace.ticked = now;
+        drop(pace);
         if buffers > 0 {
             self.remember(Instant::now(), buffers, self.bytes.load(Ordering::Relaxed));
         }
@@ -208,6 +289,8 @@ impl Meter {
             bytes,
             bitrate: bitrate.round(),
             rate: (rate * 100.0).round() / 100.0,
+            nominal_rate: self.nominal().filter(|_| self.place != Place::Sink),
+            idle_s: (self.pace().grown.elapsed().as_secs_f64() * 10.0).round() / 10.0,
         }
     }
 }

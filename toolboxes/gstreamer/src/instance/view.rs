@@ -2,7 +2,7 @@
 //!
 //! Status queries read this state, so that they are answered while the thread hangs in an element. Read [`View`].
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use ovos_toolbox_sdk::prelude::*;
@@ -17,6 +17,8 @@ pub(crate) enum Phase {
     Starting,
     /// Data flows.
     Playing,
+    /// It plays, and for some seconds no data has come to a sink.
+    Stalled,
     /// Held by `pause_pipeline`.
     Paused,
     /// Its files are being finished.
@@ -74,10 +76,17 @@ pub(crate) struct Clockwork {
     pub(crate) latency_ms: Option<f64>,
     /// Whether its source is live.
     pub(crate) live: Option<bool>,
-    /// Frames its sinks and encoders left out because they were late.
+    /// Frames that were left out: by sinks and encoders because they were late, or that a live source did not give although
+    /// its caps state the rate.
     pub(crate) dropped_frames: u64,
     /// What goes through it.
     pub(crate) flows: Vec<Flow>,
+    /// Frames that each element left out because they were late.
+    #[serde(skip)]
+    pub(crate) late: HashMap<String, u64>,
+    /// Frames that live sources did not give.
+    #[serde(skip)]
+    pub(crate) owed: u64,
 }
 
 /// The known state of an instance.

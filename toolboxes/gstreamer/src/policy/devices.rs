@@ -5,6 +5,8 @@
 
 use std::path::Path;
 
+use super::Refusal;
+
 /// The configured patterns.
 #[derive(Debug)]
 pub(super) struct Devices(Vec<String>);
@@ -15,8 +17,8 @@ impl Devices {
     }
 
     /// Whether a device may be opened; returns its canonical name.
-    pub(super) fn check(&self, device: &str) -> Result<String, String> {
-        let name = canonical(device)?;
+    pub(super) fn check(&self, device: &str) -> Result<String, Refusal> {
+        let name = canonical(device).map_err(|reason| Refusal::new(reason, "devices"))?;
         if self.0.iter().any(|pattern| matches(pattern, &name)) {
             return Ok(name);
         }
@@ -25,14 +27,13 @@ impl Devices {
         } else {
             format!(" (which is {name})")
         };
-        Err(format!(
-            "the device {device:?}{shown} matches none of {}",
-            if self.0.is_empty() {
-                "(none)".to_owned()
-            } else {
-                self.0.join(", ")
-            }
-        ))
+        let all = if self.0.is_empty() {
+            "(none)".to_owned()
+        } else {
+            self.0.join(", ")
+        };
+        let why = format!("the device {device:?}{shown} matches none of {all}");
+        Err(Refusal::new(why, "devices").allowed_by(&self.0, &name))
     }
 }
 
@@ -58,7 +59,7 @@ pub(crate) fn canonical(device: &str) -> Result<String, String> {
     }
     let plain = |c: char| c.is_ascii_alphanumeric() || "_.:,=-@".contains(c);
     if !device.chars().all(plain) {
-        return Err(format!("the device {device:?} is no plain name"));
+        return Err(format!("the device {device:?} is not a plain name"));
     }
     let Some(address) = device
         .strip_prefix("plughw:")

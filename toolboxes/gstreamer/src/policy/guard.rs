@@ -9,7 +9,7 @@ use std::sync::Arc;
 use gst::glib;
 use gst::prelude::*;
 
-use super::kind::{Kind, Role, of_property};
+use super::access::{Kind, of_property};
 use super::{Policy, Refusal};
 
 /// Watches a checked pipeline in NULL state until it is finalized. The pipeline's threads call `told`, which must not
@@ -41,9 +41,8 @@ pub(crate) fn watch(
 
 /// Makes an element harmless: clears its addresses and blocks its data.
 fn disarm(element: &gst::Element) {
-    let role = element.factory().as_ref().map_or(Role::Other, Role::of);
     for property in element.list_properties() {
-        if of_property(&property, role) != Kind::Harmless {
+        if of_property(&property) != Kind::Nothing {
             blank(element, &property);
         }
     }

@@ -5,186 +5,121 @@
 
 use std::net::{IpAddr, ToSocketAddrs};
 
+use super::Refusal;
 use crate::config::ConfigError;
 
 /// The configured targets.
 #[derive(Debug)]
-pub(super) struct Targets(Vec<Target>);
-
-#[derive(Debug)]
-struct Target {
-    host: Host,
-    port: Option<u16>,
+pub(super) struct Targets {
+    written: Vec<String>,
+    read: Vec<Target>,
 }
 
 #[derive(Debug)]
-enum Host {
-    Any,
-    Network { address: IpAddr, prefix: u8 },
-    Name { name: String, addresses: Vec<IpAddr> },
+struct Target {
+    /// Lower case; `*` for any host, empty for none.
+    name: String,
+    /// Networks: an address and the length of its prefix.
+    networks: Vec<(IpAddr, u8)>,
+    port: Option<u16>,
 }
 
 impl Targets {
     /// Resolves host names; blocks as long as the system's resolver does.
     pub(super) fn resolve(written: &[String]) -> Result<Self, ConfigError> {
-        written
-            .iter()
-            .map(|text| target(text))
-            .collect::<Result<_, _>>()
-            .map(Self)
+        let read = written.iter().map(|text| {
+            target(text).ok_or_else(|| ConfigError::Target {
+                found: text.to_owned(),
+            })
+        });
+        Ok(Self {
+            read: read.collect::<Result<_, _>>()?,
+            written: written.to_vec(),
+        })
     }
 
     /// Whether a host, and its port if known, is allowed. An empty host means every interface.
-    pub(super) fn check(&self, host: &str, port: Option<u16>) -> Result<(), String> {
-        let shown = match port {
-            Some(port) => format!("{host}:{port}"),
-            None => host.to_owned(),
-        };
+    pub(super) fn check(&self, host: &str, port: Option<u16>) -> Result<(), Refusal> {
+        let shown = port.map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+        let refuse = |why: String| Err(Refusal::new(why, "network_targets"));
         let bare = host
             .strip_prefix('[')
             .and_then(|host| host.strip_suffix(']'))
             .unwrap_or(host);
         let bare = if bare.is_empty() { "0.0.0.0" } else { bare };
-        let allowed = match bare.parse::<IpAddr>() {
-            Ok(address) => self
-                .0
-                .iter()
-                .any(|target| target.covers_address(address.to_canonical(), port)),
-            Err(_) if is_name(bare) => self.0.iter().any(|target| target.covers_name(bare, port)),
-            Err(_) => return Err(format!("{shown:?} is not a host name or an address")),
-        };
-        if allowed {
+        let address = bare.parse::<IpAddr>().ok().map(|address| address.to_canonical());
+        if address.is_none() && !is_name(bare) {
+            return refuse(format!("{shown:?} is not a host name or an address"));
+        }
+        let name = bare.trim_end_matches('.').to_ascii_lowercase();
+        if self.read.iter().any(|target| target.covers(&name, address, port)) {
             return Ok(());
         }
-        if bare
-            .parse::<IpAddr>()
-            .is_ok_and(|address| address.is_unspecified())
-        {
-            return Err(format!(
+        if address.is_some_and(|address| address.is_unspecified()) {
+            return refuse(format!(
                 "it listens on every network interface ({shown:?}); give an address such as 127.0.0.1, or allow 0.0.0.0"
             ));
         }
-        Err(format!(
-            "{shown:?} is not among the allowed targets {}",
-            self.shown()
-        ))
-    }
-
-    fn shown(&self) -> String {
-        if self.0.is_empty() {
-            return "(none)".to_owned();
-        }
-        let all: Vec<String> = self.0.iter().map(Target::shown).collect();
-        all.join(", ")
+        let all = if self.written.is_empty() {
+            "(none)".to_owned()
+        } else {
+            self.written.join(", ")
+        };
+        let refusal = Refusal::new(
+            format!("{shown:?} is not among the allowed targets {all}"),
+            "network_targets",
+        );
+        Err(refusal.allowed_by(&self.written, bare))
     }
 }
 
 impl Target {
-    fn covers_address(&self, address: IpAddr, port: Option<u16>) -> bool {
-        let host = match &self.host {
-            Host::Any => true,
-            Host::Network {
-                address: network,
-                prefix,
-            } => covers(*network, *prefix, address),
-            Host::Name { addresses, .. } => addresses.contains(&address),
+    fn covers(&self, name: &str, address: Option<IpAddr>, port: Option<u16>) -> bool {
+        // An unknown port is checked again when there is an element.
+        let fits = self.port.is_none() || port.is_none() || self.port == port;
+        // `localhost` is the one name that no name server can redirect.
+        let address = address.or_else(|| (name == "localhost").then_some(IpAddr::from([127, 0, 0, 1])));
+        let covered = |address| {
+            self.networks
+                .iter()
+                .any(|(net, prefix)| covers(*net, *prefix, address))
         };
-        host && self.covers_port(port)
-    }
-
-    fn covers_name(&self, wanted: &str, port: Option<u16>) -> bool {
-        let wanted = wanted.trim_end_matches('.');
-        let host = match &self.host {
-            Host::Any => true,
-            Host::Name { name, .. } => name.eq_ignore_ascii_case(wanted),
-            // `localhost` is the one name that no name server can redirect.
-            Host::Network { address, prefix } => {
-                wanted.eq_ignore_ascii_case("localhost")
-                    && covers(*address, *prefix, IpAddr::from([127, 0, 0, 1]))
-            }
-        };
-        host && self.covers_port(port)
-    }
-
-    /// An unknown port is checked again when there is an element.
-    fn covers_port(&self, port: Option<u16>) -> bool {
-        match (self.port, port) {
-            (Some(allowed), Some(port)) => allowed == port,
-            _ => true,
-        }
-    }
-
-    fn shown(&self) -> String {
-        let host = match &self.host {
-            Host::Any => "*".to_owned(),
-            Host::Network { address, prefix } if *prefix == full(*address) => address.to_string(),
-            Host::Network { address, prefix } => format!("{address}/{prefix}"),
-            Host::Name { name, .. } => name.clone(),
-        };
-        match self.port {
-            Some(port) => format!("{host}:{port}"),
-            None => host,
-        }
+        fits && (self.name == "*" || self.name == name || address.is_some_and(covered))
     }
 }
 
-fn target(text: &str) -> Result<Target, ConfigError> {
-    let wrong = || ConfigError::Target {
-        found: text.to_owned(),
+/// Reads `*`, a network, an address, or a host with or without a port.
+fn target(text: &str) -> Option<Target> {
+    let of = |name: &str, networks, port| Target {
+        name: name.to_ascii_lowercase(),
+        networks,
+        port,
     };
     if text == "*" {
-        return Ok(Target {
-            host: Host::Any,
-            port: None,
-        });
+        return Some(of("*", Vec::new(), None));
     }
     if let Some((address, prefix)) = text.split_once('/') {
-        let address: IpAddr = address.parse().map_err(|_| wrong())?;
-        let prefix: u8 = prefix.parse().map_err(|_| wrong())?;
-        if prefix > full(address) {
-            return Err(wrong());
-        }
-        return Ok(Target {
-            host: Host::Network { address, prefix },
-            port: None,
-        });
+        let (address, prefix) = (address.parse().ok()?, prefix.parse().ok()?);
+        return (prefix <= full(address)).then(|| of("", vec![(address, prefix)], None));
     }
-    if let Ok(address) = text.parse::<IpAddr>() {
-        return Ok(Target {
-            host: Host::Network {
-                address,
-                prefix: full(address),
-            },
-            port: None,
-        });
+    // An IPv6 address may stand without brackets.
+    let (host, port) = match text.parse::<IpAddr>() {
+        Ok(_) => (text.to_owned(), None),
+        Err(_) => authority(text).filter(|(host, _)| !host.is_empty())?,
+    };
+    let whole = |address: IpAddr| (address, full(address));
+    if let Ok(address) = host.parse() {
+        return Some(of("", vec![whole(address)], port));
     }
-    let (host, port) = authority(text).ok_or_else(wrong)?;
-    if host.is_empty() {
-        return Err(wrong());
-    }
-    if let Ok(address) = host.parse::<IpAddr>() {
-        return Ok(Target {
-            host: Host::Network {
-                address,
-                prefix: full(address),
-            },
-            port,
-        });
-    }
-    let addresses: Vec<IpAddr> = match (host.as_str(), 0).to_socket_addrs() {
-        Ok(found) => found.map(|found| found.ip().to_canonical()).collect(),
+    let found = (host.as_str(), 0).to_socket_addrs();
+    let networks = match found {
+        Ok(found) => found.map(|found| whole(found.ip().to_canonical())).collect(),
         Err(error) => {
             tracing::warn!(host, %error, "a network target cannot be resolved: only its name is allowed");
             Vec::new()
         }
     };
-    Ok(Target {
-        host: Host::Name {
-            name: host,
-            addresses,
-        },
-        port,
-    })
+    Some(of(&host, networks, port))
 }
 
 fn full(address: IpAddr) -> u8 {

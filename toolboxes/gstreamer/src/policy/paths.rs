@@ -5,7 +5,8 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use super::kind::Access;
+use super::Refusal;
+use super::access::Access;
 
 /// The folders below which files may be read and written.
 #[derive(Debug)]
@@ -14,13 +15,6 @@ pub(super) struct Roots {
     write: Vec<PathBuf>,
     /// Folder for codecs' scratch files; users neither name nor see it.
     scratch: PathBuf,
-}
-
-/// Why a path is refused.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Outside {
-    pub(super) reason: String,
-    pub(super) key: &'static str,
 }
 
 /// Greatest number of folder entries checked for a pattern.
@@ -39,12 +33,40 @@ impl Roots {
         &self.scratch
     }
 
-    /// Whether `text` may be accessed in this way.
-    pub(super) fn check(&self, text: &str, access: Access) -> Result<PathBuf, Outside> {
-        let refuse = |reason: String| Outside {
-            reason,
-            key: key(access),
+    /// Completes the path at a place of a description: below the first folder if it is relative, below the home after `~/`.
+    pub(super) fn place(&self, description: &mut String, at: usize, path: &str, access: Access) {
+        let quoted = description[at..].starts_with(['"', '\'']);
+        let at = at + usize::from(quoted);
+        // An address, or a name in a system of its own, is no path.
+        let is_path = !path.is_empty() && !path.starts_with('/') && !path.contains(':');
+        let (folder, length) = if path.starts_with("~/") {
+            (std::env::home_dir(), 2)
+        } else if is_path {
+            let roots = if access == Access::Read {
+                &self.read
+            } else {
+                &self.write
+            };
+            (roots.first().cloned(), 0)
+        } else {
+            return;
         };
+        let Some(folder) = folder.filter(|folder| folder.is_absolute()) else {
+            return;
+        };
+        let mut before = String::new();
+        for letter in folder.display().to_string().chars() {
+            if !(letter.is_alphanumeric() || "/-_.".contains(letter)) {
+                before.push('\\');
+            }
+            before.push(letter);
+        }
+        description.replace_range(at..at + length, &(before + "/"));
+    }
+
+    /// Whether `text` may be accessed in this way.
+    pub(super) fn check(&self, text: &str, access: Access) -> Result<PathBuf, Refusal> {
+        let refuse = |reason: String| Refusal::new(reason, key(access));
         let path = resolve(text).map_err(|why| refuse(format!("the path {text:?} {why}")))?;
         let within = |roots: &[PathBuf]| roots.iter().any(|root| covers(root, &path));
         let (read, write) = (within(&self.read), within(&self.write));
@@ -66,17 +88,22 @@ impl Roots {
                 Access::Write => "writes",
                 Access::Both | Access::Either => "uses",
             };
-            return Err(refuse(format!(
-                "it {what} {text:?}{leads}, outside the folders {}",
-                self.folders(access)
-            )));
+            let folders = self.folders(access);
+            let shown = if folders.is_empty() {
+                "(none)".to_owned()
+            } else {
+                folders.join(", ")
+            };
+            let folder = path.parent().unwrap_or(&path).display().to_string();
+            let refusal = refuse(format!("it {what} {text:?}{leads}, outside the folders {shown}"));
+            return Err(refusal.allowed_by(&folders, &folder));
         }
         self.check_pattern(&path, access)?;
         Ok(path)
     }
 
     /// Checks a pattern, which may match links to other folders.
-    fn check_pattern(&self, path: &Path, access: Access) -> Result<(), Outside> {
+    fn check_pattern(&self, path: &Path, access: Access) -> Result<(), Refusal> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if !name.contains(['%', '*', '?', '[']) {
             return Ok(());
@@ -97,27 +124,21 @@ impl Roots {
                 .to_str()
                 .filter(|text| !text.contains(['%', '*', '?', '[']))
             else {
-                return Err(Outside {
-                    reason: format!("{} has a link with an unusual name", folder.display()),
-                    key: key(access),
-                });
+                let why = format!("{} has a link with an unusual name", folder.display());
+                return Err(Refusal::new(why, key(access)));
             };
             self.check(text, access)?;
         }
         Ok(())
     }
 
-    fn folders(&self, access: Access) -> String {
-        let roots: Vec<&PathBuf> = match access {
-            Access::Read => self.read.iter().collect(),
-            Access::Write => self.write.iter().collect(),
-            Access::Both | Access::Either => self.read.iter().chain(&self.write).collect(),
+    fn folders(&self, access: Access) -> Vec<String> {
+        let roots = if access == Access::Read {
+            &self.read
+        } else {
+            &self.write
         };
-        if roots.is_empty() {
-            return "(none)".to_owned();
-        }
-        let names: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
-        names.join(", ")
+        roots.iter().map(|root| root.display().to_string()).collect()
     }
 }
 

@@ -2,10 +2,11 @@
 
 use ovos_toolbox_sdk::prelude::*;
 
-use super::hidden;
+use super::{hidden, look};
 use crate::Gstreamer;
 use crate::config::Restart;
 use crate::instance::{Ask, Changed, Phase, Said};
+use crate::validate::validate;
 
 /// The tools of this family.
 pub(crate) fn tools() -> Vec<Tool<Gstreamer>> {
@@ -33,7 +34,8 @@ pub(crate) fn tools() -> Vec<Tool<Gstreamer>> {
 /// Start a GStreamer pipeline and keep it running: record, play or stream. Call validate_pipeline first.
 #[derive(Deserialize, JsonSchema)]
 struct StartPipeline {
-    /// As for gst-launch-1.0: `v4l2src ! videoconvert ! x264enc ! mp4mux ! filesink location=/data/a.mp4`.
+    /// As for gst-launch-1.0: `v4l2src ! videoconvert ! x264enc ! mp4mux ! filesink location=a.mp4`.
+    /// A file without a folder goes to the folder for recordings.
     pipeline: String,
     /// A name for it, instead of the instance_id.
     #[serde(default)]
@@ -72,6 +74,9 @@ struct Started {
     instance_id: String,
     /// Where it is in its life; `starting` when it did not play within `wait_ms`, such as a player that waits for its peer.
     state: Phase,
+    /// Files, or patterns of files, it writes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    files: Vec<std::path::PathBuf>,
     /// What went wrong so far, when it is started again and again.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
@@ -79,6 +84,7 @@ struct Started {
 
 async fn start_pipeline(context: Context<Gstreamer>, args: StartPipeline) -> Result<Started, ToolError> {
     let instances = &context.toolbox().instances;
+    let text = args.pipeline.clone();
     let begun = instances
         .start(Ask {
             pipeline: args.pipeline,
@@ -86,7 +92,14 @@ async fn start_pipeline(context: Context<Gstreamer>, args: StartPipeline) -> Res
             restart: args.restart,
             autostart: args.autostart,
         })
-        .await?;
+        .await;
+    let begun = match begun {
+        Err(error) if error.kind() == "PipelineError" => {
+            let message = explained(&context, text, error.message()).await;
+            return Err(ToolError::new("PipelineError", message));
+        }
+        begun => begun?,
+    };
     let instance_id = begun.id();
     let wait = match args.wait_for {
         WaitFor::Playing => Duration::from_millis(args.wait_ms.min(60_000)),
@@ -98,6 +111,7 @@ async fn start_pipeline(context: Context<Gstreamer>, args: StartPipeline) -> Res
     if status.summary.state == Phase::Failed {
         let error = status.last_error.as_ref();
         let message = error.map_or_else(|| "it failed and no element says why".to_owned(), Said::line);
+        let message = explained(&context, text, &message).await;
         return Err(ToolError::new("PipelineError", message)
             .with_data(json!({"instance_id": instance_id, "error": error})));
     }
@@ -107,8 +121,24 @@ async fn start_pipeline(context: Context<Gstreamer>, args: StartPipeline) -> Res
         state: phase
             .filter(|phase| !phase.is_over())
             .unwrap_or(status.summary.state),
+        files: status.summary.files,
         error: status.summary.error,
     })
+}
+
+/// The message of a failed start, with what a check finds wrong in the description.
+async fn explained(context: &Context<Gstreamer>, text: String, message: &str) -> String {
+    let Ok(found) = look(context, move |machine| validate(machine, &text)).await else {
+        return message.to_owned();
+    };
+    let error = found
+        .error
+        .filter(|error| !message.replace('"', "'").contains(error.as_str()));
+    let why: Vec<String> = [error, found.suggestion].into_iter().flatten().collect();
+    if why.is_empty() {
+        return message.to_owned();
+    }
+    format!("{message}; {}", why.join(": "))
 }
 
 /// Stop a pipeline. Its recordings are finished first.
@@ -185,11 +215,12 @@ async fn held(context: &Context<Gstreamer>, id: String, wanted: Phase) -> Result
 struct SetPipelineProperty {
     /// Its id or name.
     instance_id: String,
-    /// The element's name, such as `x264enc0`.
+    /// The element's name, such as `x264enc0`, or its kind where there is one of it: `x264enc`.
     element: String,
     /// Such as `bitrate`.
     property: String,
     /// As in gst-launch-1.0.
+    #[schemars(extend("type" = ["string", "number", "boolean", "null"]))]
     value: Value,
 }
 

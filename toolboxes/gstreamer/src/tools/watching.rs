@@ -128,7 +128,7 @@ async fn of_device(toolbox: &Gstreamer, device: &str, format: Format) -> Result<
         .map_err(refused)?;
     if !name.starts_with("/dev/") {
         return Err(ToolError::bad_args(format!(
-            "{device} is no camera: expected a path such as /dev/video0"
+            "{device} is not a camera: expected a path such as /dev/video0"
         )));
     }
     let begun = toolbox

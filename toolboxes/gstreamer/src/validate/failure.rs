@@ -4,9 +4,10 @@ use gst::prelude::*;
 
 use super::caps::Never;
 use super::graph::{Graph, factory_name};
+use super::open::OpenEnd;
 use super::{Kind, Position, Validation};
 use crate::description::{Description, Endpoint, PropertyText};
-use crate::parse::ParseFailure;
+use crate::parse::{Advice, ParseFailure};
 use crate::policy::Refusal;
 use crate::suggest::{Suggestions, nearest, nearest_property};
 
@@ -34,10 +35,12 @@ pub(super) fn refused(
         error: Some(refusal.to_string()),
         error_kind: Some(Kind::Policy),
         position: at.and_then(|at| position(text, normalized, at)),
-        suggestion: Some(format!(
-            "The operator of this machine can allow it with `{}`",
-            refusal.key
-        )),
+        suggestion: Some(match &refusal.line {
+            Some(line) => {
+                format!("The operator of this machine can allow it in the section gstreamer: {line}")
+            }
+            None => format!("The operator of this machine can allow it with `{}`", refusal.key),
+        }),
         ..Validation::default()
     }
 }
@@ -50,6 +53,15 @@ pub(super) fn parser(
     description: &Description,
     suggestions: &Suggestions,
 ) -> Validation {
+    if let Some(Advice { at, text: advice }) = &error.advice {
+        return Validation {
+            error: Some(error.message.clone()),
+            error_kind: Some(Kind::Syntax),
+            position: position(text, normalized, *at),
+            suggestion: Some(advice.clone()),
+            ..Validation::default()
+        };
+    }
     let quoted: Vec<&str> = error.message.split('"').skip(1).step_by(2).collect();
     let kind = kind(error);
     let (at, suggestion) = match kind {
@@ -77,13 +89,24 @@ pub(super) fn parser(
                 problem.map(|problem| problem.what.to_owned()),
             )
         }
-        Kind::Caps | Kind::Policy | Kind::Other => (None, None),
+        Kind::Unlinked | Kind::Caps | Kind::Policy | Kind::Other => (None, None),
     };
     Validation {
         error: Some(error.message.replace('"', "'")),
         error_kind: Some(kind),
         position: at.and_then(|at| position(text, normalized, at)),
         suggestion,
+        ..Validation::default()
+    }
+}
+
+/// The answer for a pad that nothing is linked to.
+pub(super) fn open_end(end: &OpenEnd, text: &str, normalized: &str) -> Validation {
+    Validation {
+        error: Some(end.error.clone()),
+        error_kind: Some(Kind::Unlinked),
+        position: end.at.and_then(|at| position(text, normalized, at)),
+        suggestion: Some(end.suggestion.clone()),
         ..Validation::default()
     }
 }
@@ -104,7 +127,7 @@ pub(super) fn caps(never: &Never, text: &str, normalized: &str, graph: &Graph<'_
         )),
         error_kind: Some(Kind::Caps),
         position: never.at.and_then(|at| position(text, normalized, at)),
-        suggestion: between(&never.gives, &never.takes),
+        suggestion: filter(graph.description, &never.gives).or_else(|| between(&never.gives, &never.takes)),
         ..Validation::default()
     }
 }
@@ -135,7 +158,10 @@ fn no_property(quoted: &[&str], description: &Description) -> (Option<usize>, Op
     let near = made.and_then(|made| nearest_property(&made, property));
     (
         set.map(|set| set.at),
-        near.map(|near| format!("Did you mean '{near}'?")),
+        Some(match near {
+            Some(near) => format!("Did you mean '{near}'?"),
+            None => format!("get_gst_element_info has the properties of '{element}'"),
+        }),
     )
 }
 
@@ -248,6 +274,7 @@ fn link(message: &str, quoted: &[&str], description: &Description) -> (Option<us
     let suggestion = match (gives, takes, &link.caps) {
         (None, ..) => Some(format!("'{from}' has no output: it is a sink")),
         (_, None, _) => Some(format!("'{to}' has no input: it is a source")),
+        (Some(gives), ..) if filter(description, &gives).is_some() => filter(description, &gives),
         (Some(gives), Some(takes), caps) => {
             let asked = caps.as_deref().and_then(|caps| caps.parse::<gst::Caps>().ok());
             match asked {
@@ -267,11 +294,79 @@ fn link(message: &str, quoted: &[&str], description: &Description) -> (Option<us
                      which takes {}",
                     brief(&takes)
                 )),
-                None => between(&gives, &takes),
+                None => between(&gives, &takes).or_else(|| {
+                    Some(format!(
+                        "'{from}' gives {}; '{to}' takes {}",
+                        brief(&gives),
+                        brief(&takes)
+                    ))
+                }),
             }
         }
     };
     (Some(link.at), suggestion)
+}
+
+/// Greatest length of a list of words in a suggestion.
+const LONGEST_LIST: usize = 300;
+
+/// A typing error in the caps between two `!`: a whole number for a fraction, or a word that no element uses there.
+fn filter(description: &Description, gives: &gst::Caps) -> Option<String> {
+    let filters = description
+        .links
+        .iter()
+        .filter_map(|link| link.caps.as_deref()?.parse::<gst::Caps>().ok());
+    for filter in filters {
+        for structure in filter.iter() {
+            for (name, value) in structure {
+                if let (true, Ok(whole)) = (name.contains("framerate"), value.get::<i32>()) {
+                    return Some(format!("a frame rate is a fraction: write {name}={whole}/1"));
+                }
+                let Ok(word) = value.get::<String>() else { continue };
+                let known = words(gives, structure.name(), name);
+                if known.is_empty() || known.contains(&word) {
+                    continue;
+                }
+                let all = known.join(", ");
+                match nearest(&word, known) {
+                    Some(near) if all.len() <= LONGEST_LIST => {
+                        return Some(format!("Did you mean '{name}={near}'? It takes one of: {all}"));
+                    }
+                    Some(near) => return Some(format!("Did you mean '{name}={near}'?")),
+                    None if all.len() <= LONGEST_LIST => {
+                        return Some(format!("'{name}' takes one of: {all}"));
+                    }
+                    None => {}
+                }
+            }
+        }
+        let media = |caps: &gst::Caps| caps.iter().map(|one| one.name().to_string()).collect::<Vec<_>>();
+        if let Some(media_type) = media(&filter).first()
+            && let known = media(gives)
+            && !known.is_empty()
+            && !known.contains(media_type)
+            && let Some(near) = nearest(media_type, known)
+            && strsim::damerau_levenshtein(media_type, &near) <= 2
+        {
+            return Some(format!("Did you mean '{near}'?"));
+        }
+    }
+    None
+}
+
+/// The words that caps have in a field of a media type.
+fn words(caps: &gst::Caps, media_type: &str, field: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let of_type = caps.iter().filter(|structure| structure.name() == media_type);
+    for value in of_type.filter_map(|structure| structure.value(field).ok()) {
+        if let Ok(one) = value.get::<String>() {
+            found.push(one);
+        } else if let Ok(list) = value.get::<gst::List>() {
+            found.extend(list.iter().filter_map(|value| value.get::<String>().ok()));
+        }
+    }
+    found.dedup();
+    found
 }
 
 /// A reference to an unknown name.

@@ -51,6 +51,12 @@ impl<'a> Graph<'a> {
         self.description.elements.get(*text)
     }
 
+    /// The element that an element of the text became.
+    pub(super) fn endpoint_element(&self, text: usize) -> Option<&gst::Element> {
+        let (_, index) = self.matched.iter().find(|(matched, _)| *matched == text)?;
+        Some(&self.elements[*index])
+    }
+
     /// The element at an end of a link, and the pad if named.
     pub(super) fn endpoint(&self, endpoint: &'a Endpoint) -> Option<(&gst::Element, Option<&'a str>)> {
         let (element, pad) = match endpoint {

@@ -9,8 +9,9 @@ use super::Warning;
 use super::datagram;
 use super::failure::called;
 use super::graph::{Graph, class, factory_name};
+use super::open::OpenEnd;
 use crate::Machine;
-use crate::catalog::{is_deprecated_property, is_out_of_range, range};
+use crate::catalog::{bitrate_unit, is_deprecated_property, is_out_of_range, range};
 
 /// All warnings, in the order of the elements.
 pub(super) fn all(graph: &Graph<'_>, machine: &Machine) -> Vec<Warning> {
@@ -23,6 +24,8 @@ pub(super) fn all(graph: &Graph<'_>, machine: &Machine) -> Vec<Warning> {
         live(element, &mut warnings);
         datagrams(element, &mut warnings);
         outside(element, machine, &mut warnings);
+        caller(element, &mut warnings);
+        unit(element, &mut warnings);
     }
     warnings
 }
@@ -75,6 +78,65 @@ fn properties(graph: &Graph<'_>, element: &gst::Element, warnings: &mut Vec<Warn
             );
             warn(warnings, "out_of_range", element, message);
         }
+    }
+}
+
+/// The warning for an open end that does not hinder the rest of the pipeline.
+pub(super) fn open_end(end: &OpenEnd) -> Warning {
+    Warning {
+        kind: "open_end",
+        element: called(&end.element),
+        message: format!("{}: {}", end.error, end.suggestion),
+    }
+}
+
+/// A listener that holds the pipeline up until a peer calls.
+fn caller(element: &gst::Element, warnings: &mut Vec<Warning>) {
+    let wait = "wait-for-connection";
+    let waits = element
+        .find_property(wait)
+        .is_some_and(|spec| spec.value_type() == gst::glib::Type::BOOL);
+    let listens = factory_name(element).contains("server")
+        || element.find_property("mode").is_some()
+            && gst::glib::EnumValue::from_value(&element.property_value("mode"))
+                .is_some_and(|(_, mode)| mode.nick() == "listener");
+    if waits && listens && element.src_pads().is_empty() && element.property::<bool>(wait) {
+        let message = format!(
+            "'{}' holds the whole pipeline up until a peer connects: set {wait}=false, or its other branches wait, too",
+            called(element)
+        );
+        warn(warnings, "no_caller", element, message);
+    }
+}
+
+/// More than any codec needs, in bit/s: who writes it has taken kbit/s for bit/s.
+const HIGHEST_BITRATE: u64 = 500_000_000;
+
+/// A bitrate that is a thousand times what is meant, or a thousandth.
+fn unit(element: &gst::Element, warnings: &mut Vec<Warning>) {
+    for name in ["bitrate", "target-bitrate"] {
+        let Some(spec) = element.find_property(name) else {
+            continue;
+        };
+        let value = element.property_value(name);
+        let rate = value.get::<u32>().map(u64::from);
+        let rate = rate.or_else(|_| value.get::<i32>().map(|rate| u64::try_from(rate).unwrap_or(0)));
+        let (Ok(rate), Some(unit)) = (rate, bitrate_unit(spec.blurb().unwrap_or_default())) else {
+            continue;
+        };
+        let video = class(element).split('/').any(|part| part == "Video");
+        let (meant, wrong) = match unit {
+            "kbit/s" if rate.saturating_mul(1_000) > HIGHEST_BITRATE => {
+                (rate / 1_000, "more than any receiver takes")
+            }
+            "bit/s" if video && (1..50_000).contains(&rate) => (rate * 1_000, "too little for a picture"),
+            _ => continue,
+        };
+        let message = format!(
+            "{name}={rate} of '{}' is in {unit}, {wrong}: is {name}={meant} meant?",
+            called(element)
+        );
+        warn(warnings, "unit", element, message);
     }
 }
 
@@ -328,7 +390,8 @@ fn outside(element: &gst::Element, machine: &Machine, warnings: &mut Vec<Warning
 fn file(element: &gst::Element, path: &str, warnings: &mut Vec<Warning>) {
     // A pattern such as frame%05d.png stands for many files.
     let pattern = path.contains('%') || path.contains('*');
-    let reads = !element.src_pads().is_empty() || class(element).contains("Source");
+    let gives = |template: &gst::PadTemplate| template.direction() == gst::PadDirection::Src;
+    let reads = element.pad_template_list().iter().any(gives) || class(element).contains("Player");
     let wanted = if reads && !pattern {
         Path::new(path)
     } else {

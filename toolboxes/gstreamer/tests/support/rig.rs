@@ -15,6 +15,18 @@ use tempfile::TempDir;
 /// Time limit of every wait; only a defect reaches it.
 pub const DEADLINE: Duration = Duration::from_secs(60);
 
+/// The misbehaving elements that do not stand for one that is unknown.
+const FAULTY: [&str; 8] = [
+    "faultydevice",
+    "faultylate",
+    "faultychange",
+    "faultyerror",
+    "faultyhang",
+    "faultycrash",
+    "faultybuffer",
+    "faultyslow",
+];
+
 /// A toolbox, a folder it may use (`rec`) and one it may not use (`private`).
 pub struct Rig {
     pub dir: TempDir,
@@ -40,6 +52,7 @@ impl Rig {
             "read_roots": [path("rec")],
             "write_roots": [path("rec")],
             "state_dir": path("state"),
+            "allow_elements": FAULTY,
         });
         for (key, value) in keys.as_object().unwrap() {
             config[key] = value.clone();

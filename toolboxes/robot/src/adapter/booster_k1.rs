@@ -361,7 +361,7 @@ impl Walker for BoosterK1 {
 
     async fn self_test(&self, on: Subsystem, control: &Control) -> Outcome {
         let link = self.remote.there(control).await?;
-        let output = ActionOutput::said(format!("{on}: the robot hears"));
+        let output = ActionOutput::said(format!("{on}: the robot receives commands"));
         if let Speech::Rpc(rpc) = link {
             let status = self
                 .remote

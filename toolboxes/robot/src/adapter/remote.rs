@@ -167,11 +167,11 @@ impl<L: Link> Watched for Shared<L> {
         }
         let silent = self.link.get().is_some_and(Link::is_silent);
         let (state, reason) = match there {
-            true => (BackendState::Connected, "the robot hears"),
+            true => (BackendState::Connected, "the robot receives commands"),
             false if silent => (BackendState::Lost, SILENT),
             false => (
                 BackendState::Lost,
-                "the robot does not hear any more; check its power and the network",
+                "the robot no longer receives commands; check its power and the network",
             ),
         };
         (self.notify)(Notice::Backend {
@@ -222,7 +222,7 @@ impl<L: Link> Remote<L> {
             }
             if Instant::now() >= end {
                 return Err(self.away(&format!(
-                    "no robot in DDS domain {} hears; check the robot's power, ros.domain and ros.interfaces",
+                    "no robot in DDS domain {} receives commands; check the robot's power, ros.domain and ros.interfaces",
                     self.ros.domain
                 )));
             }
@@ -502,7 +502,7 @@ impl<L: Link> Remote<L> {
             Some(refusal) => self.failed(refusal),
             None if self.link().is_some_and(Link::is_silent) => self.away(SILENT),
             None => self
-                .away("the robot does not hear; check its power, the network, ros.domain and ros.interfaces"),
+                .away("the robot does not receive commands; check its power, the network, ros.domain and ros.interfaces"),
         }
     }
 

@@ -41,7 +41,7 @@ pub enum RosError {
         topic: String,
     },
     /// The robot hears this topic as another type than ours.
-    #[error("{topic} is {found} on the robot, and {expected} is spoken here: {remedy}")]
+    #[error("{topic} has the type {found} on the robot, expected {expected}: {remedy}")]
     OtherType {
         /// Its ROS name.
         topic: String,

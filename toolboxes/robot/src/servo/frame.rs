@@ -94,14 +94,14 @@ impl Answers {
         }
         let head = self.bytes.get(..self.bytes.len().min(2)).unwrap_or_default();
         if head.iter().any(|byte| *byte != 0xFF) {
-            self.broken = Some("bytes that are no answer");
+            self.broken = Some("bytes that are not an answer");
             return None;
         }
         let &[_, _, id, length, ..] = self.bytes.as_slice() else {
             return None;
         };
         if id == 0xFF || length < 2 {
-            self.broken = Some("bytes that are no answer");
+            self.broken = Some("bytes that are not an answer");
             return None;
         }
         let whole = usize::from(length) + 4;
@@ -115,7 +115,7 @@ impl Answers {
         // has the head of the next one in it, or ends in the middle of it.
         let behind = self.bytes.get(whole..).unwrap_or_default();
         if behind.iter().take(2).any(|byte| *byte != 0xFF) || body.windows(4).any(is_head) {
-            self.broken = Some("bytes that are no answer");
+            self.broken = Some("bytes that are not an answer");
             return None;
         }
         let answer = Answer {
@@ -168,25 +168,25 @@ mod tests {
                 "noise before",
                 [&[0x13, 0x37][..], &good].concat(),
                 0,
-                Some("bytes that are no answer"),
+                Some("bytes that are not an answer"),
             ),
             (
                 "noise behind",
                 [&good[..], &[0x13]].concat(),
                 1,
-                Some("bytes that are no answer"),
+                Some("bytes that are not an answer"),
             ),
             (
                 "cut, and its checksum fits by chance",
                 spliced,
                 0,
-                Some("bytes that are no answer"),
+                Some("bytes that are not an answer"),
             ),
             (
                 "no length",
                 vec![0xFF, 0xFF, 3, 0, 0, 0],
                 0,
-                Some("bytes that are no answer"),
+                Some("bytes that are not an answer"),
             ),
             ("long and never whole", vec![0xFF, 0xFF, 3, 250, 0, 0], 0, None),
         ] {

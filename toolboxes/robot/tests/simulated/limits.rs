@@ -234,7 +234,7 @@ fn a_configuration_that_makes_no_sense_says_why() {
             .err()
             .unwrap()
             .to_string()
-            .contains("is no name for a robot")
+            .contains("cannot be the name of a robot")
     );
 }
 

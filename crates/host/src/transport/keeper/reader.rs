@@ -38,7 +38,7 @@ pub(super) fn read(peer: &Peer, sockets: &Sockets, members: Option<&Members>) ->
             if !members.hear(peer, toolbox.as_deref(), notice) {
                 let of = toolbox.map_or_else(|| "no toolbox".to_owned(), |id| format!("toolbox {id:?}"));
                 peer.unasked.complain(&format!(
-                    "it said something of {of}, which is not open or has no such notice"
+                    "it sent a notice about {of}, which is not open or has no such notice"
                 ));
             }
         } else {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::{StreamExt, stream};
 use ovos_toolbox_sdk::serde_json::{self, Value};
 use px4_sim::log::Cause;
-use px4_sim::{Mode, Quirk, vehicle::Check};
+use px4_sim::{Mode, Quirk, vehicle::checks::Check};
 use tonic::{Request, Status};
 
 use super::{Answered, FakeMavsdk, MODES_S, ModeReports, Sim, Told};

@@ -173,7 +173,7 @@ impl Johnny5 {
         let min = if low.felt { low.step + MARGIN } else { kept.min };
         let max = if high.felt { high.step - MARGIN } else { kept.max };
         if min + NARROWEST > max {
-            return Ok(Err(format!("steps {min} to {max} are no range")));
+            return Ok(Err(format!("steps {min} to {max} are not a range")));
         }
         let id = servo.id;
         self.tell(servo.bus, vec![id], control, move |wire| {

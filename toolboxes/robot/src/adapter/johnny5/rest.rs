@@ -125,7 +125,7 @@ pub(super) fn settle(wire: &mut Wire, all: &[u8], joints: &[u8], rest: Rest) -> 
     confirmed(wire, unknown, SLOWED)
 }
 
-const OFF: &str = "they were sent the end of their power, and did not confirm it";
+const OFF: &str = "they were told to switch their torque off, and did not confirm it";
 const SLOWED: &str =
     "they go on at the smallest speed, a degree in eleven seconds, until they say where they are";
 

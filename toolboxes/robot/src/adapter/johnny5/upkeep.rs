@@ -182,7 +182,7 @@ impl Johnny5 {
                     .await?
                 {
                     return Err(self.lacks(format!(
-                        "reboot: {label} does not know how; cut its power instead"
+                        "reboot: {label} does not support it; cut its power instead"
                     )));
                 }
                 control.sleep(Duration::from_millis(300)).await?;

@@ -1,0 +1,489 @@
+//! Checks of values by their kind.
+//!
+//! Judges a description before anything is made from it, because some elements open a file as soon as a property is set, and
+//! the values of the elements made from it. Read [`Policy::check_text`] and [`Policy::examine_one`].
+
+use std::path::PathBuf;
+
+use gst::glib;
+use gst::prelude::*;
+
+use super::access::{self, Access, Kind, Role};
+use super::address::{self, Address};
+use super::{MOST_NESTED, Policy, Refusal, Uses, factory_name, port_of};
+use crate::description::{Description, ElementText};
+
+/// Where a value stands.
+#[derive(Clone, Copy)]
+pub(super) struct Site {
+    pub(super) role: Role,
+    /// The port that belongs to a host.
+    pub(super) port: Option<u16>,
+    /// Whether the element is one of `allow_elements`.
+    pub(super) allowed: bool,
+    pub(super) depth: usize,
+}
+
+impl Site {
+    /// A value that stands by itself inside another one.
+    fn inside(self) -> Self {
+        Self {
+            role: Role::Unknown,
+            port: None,
+            depth: self.depth + 1,
+            ..self
+        }
+    }
+}
+
+impl Policy {
+    /// Checks the text of a description.
+    pub(super) fn check_text(&self, text: &str, depth: usize) -> Result<(), Refusal> {
+        if depth > MOST_NESTED {
+            return Err(too_deep().on("pipeline", None));
+        }
+        let elements = Description::read(text).elements;
+        elements
+            .iter()
+            .try_for_each(|element| self.check_element_text(element, depth))
+    }
+
+    fn check_element_text(&self, element: &ElementText, depth: usize) -> Result<(), Refusal> {
+        let name = element.factory.as_str();
+        let unknown = Site {
+            role: Role::Unknown,
+            port: None,
+            allowed: false,
+            depth,
+        };
+        if element.is_address {
+            let checked = self.judge_text(Kind::File(None), unknown, name, &mut Uses::default());
+            return checked.map_err(|refusal| refusal.on(name, None));
+        }
+        // Without a factory the parser makes nothing.
+        let Some(factory) = gst::ElementFactory::find(name).and_then(|factory| factory.load().ok()) else {
+            return Ok(());
+        };
+        self.check_factory(&factory)
+            .map_err(|refusal| refusal.on(name, None))?;
+        let class = glib::Class::<glib::Object>::from_type(factory.element_type());
+        let site = Site {
+            role: Role::of(&factory),
+            allowed: self.allowed.contains(name),
+            ..unknown
+        };
+        for property in &element.properties {
+            let known = class
+                .as_ref()
+                .and_then(|class| class.find_property(&property.name));
+            let kind = match (known, property.name.rsplit_once("::")) {
+                (Some(known), _) => access::of_property(&known),
+                // A property of a child that does not exist yet; a plain word is judged when it is set.
+                (None, Some((_, last))) => match access::of_name(last) {
+                    Kind::Unlisted if is_plain(&property.value) => Kind::Nothing,
+                    kind => kind,
+                },
+                // The parser reports it.
+                (None, None) => Kind::Nothing,
+            };
+            self.judge_text(kind, site, &property.value, &mut Uses::default())
+                .map_err(|refusal| refusal.on(name, Some(&property.name)))?;
+        }
+        Ok(())
+    }
+
+    /// Checks the present value of one property.
+    pub(super) fn examine_one(
+        &self,
+        element: &gst::Element,
+        property: &glib::ParamSpec,
+        role: Role,
+        depth: usize,
+        uses: &mut Uses,
+    ) -> Result<(), Refusal> {
+        let kind = access::of_property(property);
+        if kind == Kind::Redirect {
+            follow_nothing(element, property);
+        }
+        let site = Site {
+            role,
+            port: None,
+            allowed: self.allowed.contains(&factory_name(element)),
+            depth,
+        };
+        if self.lets(kind, site) {
+            return Ok(());
+        }
+        if !property.flags().contains(glib::ParamFlags::READABLE) {
+            // Checked in the text.
+            if site.allowed || self.sealed || matches!(kind, Kind::Unlisted | Kind::Pairs | Kind::Options) {
+                return Ok(());
+            }
+            return Err(Refusal::new(
+                "what it was set to cannot be read back",
+                "allow_elements",
+            ));
+        }
+        let value = element.property_value(property.name());
+        // Without a number for "none" a descriptor is always set.
+        let least = property
+            .downcast_ref::<glib::ParamSpecInt>()
+            .map(glib::ParamSpecInt::minimum);
+        if kind == Kind::Descriptor && least.is_some_and(|least| least >= 0) {
+            return Err(open_file());
+        }
+        if kind == Kind::Unlisted && text_of(&value) == text_of(property.default_value()) {
+            return Ok(());
+        }
+        if is_default_scratch(property, &value, kind, role) {
+            self.relocate(element, property, &value);
+            return Ok(());
+        }
+        if kind == Kind::DeviceNumber {
+            return self.check_number(element, role, &value, uses);
+        }
+        let port = port_of(element, property.name());
+        self.judge_value(kind, Site { port, ..site }, &value, uses)?;
+        if kind == Kind::Device && role == Role::Sink {
+            // A sound card can play and record at the same time, for two pipelines.
+            let played = |device: String| {
+                let bare = device.starts_with("hw:") && !device.ends_with("(playback)");
+                if bare {
+                    format!("{device} (playback)")
+                } else {
+                    device
+                }
+            };
+            uses.devices = std::mem::take(&mut uses.devices)
+                .into_iter()
+                .map(played)
+                .collect();
+        }
+        Ok(())
+    }
+
+    /// Checks a value and records what it uses.
+    pub(super) fn judge_value(
+        &self,
+        kind: Kind,
+        site: Site,
+        value: &glib::Value,
+        uses: &mut Uses,
+    ) -> Result<(), Refusal> {
+        if self.lets(kind, site) {
+            return Ok(());
+        }
+        if let Ok(element) = value.get::<Option<gst::Element>>() {
+            return element.map_or(Ok(()), |element| {
+                self.examine_tree(&element, site.depth + 1, uses)
+            });
+        }
+        // Not as a string: elements may hold data that is not UTF-8, which panics.
+        if let Ok(text) = value.get::<Option<PathBuf>>() {
+            return text.map_or(Ok(()), |text| match text.to_str() {
+                Some(text) => self.judge_text(kind, site, text, uses),
+                None => Err(Refusal::new("its value is no text in UTF-8", "allow_elements")),
+            });
+        }
+        if let Ok(texts) = value.get::<Vec<String>>() {
+            return texts
+                .iter()
+                .try_for_each(|text| self.judge_text(kind, site, text, uses));
+        }
+        if let Some(number) = number(value) {
+            return self.judge_text(kind, site, &number.to_string(), uses);
+        }
+        let unset = value
+            .get::<Option<gst::Structure>>()
+            .is_ok_and(|structure| structure.is_none())
+            || value
+                .get::<Option<glib::Object>>()
+                .is_ok_and(|object| object.is_none());
+        if unset {
+            return Ok(());
+        }
+        match value.serialize() {
+            Ok(text) => self.judge_text(kind, site, &text, uses),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Whether a value needs no look. A descriptor always does: it is open already, so the kernel does not guard it.
+    fn lets(&self, kind: Kind, site: Site) -> bool {
+        match kind {
+            Kind::Nothing | Kind::Redirect => true,
+            Kind::Unlisted => self.sealed,
+            Kind::Pairs | Kind::Options => self.sealed || site.allowed,
+            Kind::Descriptor => site.allowed,
+            _ => false,
+        }
+    }
+
+    /// Checks a text according to its kind.
+    fn judge_text(&self, kind: Kind, site: Site, text: &str, uses: &mut Uses) -> Result<(), Refusal> {
+        // For a network source or sink an empty address means every interface; elsewhere it means none.
+        let everywhere = kind == Kind::Host && matches!(site.role, Role::Source | Role::Sink);
+        if self.lets(kind, site) || (text.is_empty() && !everywhere) {
+            return Ok(());
+        }
+        if site.depth > MOST_NESTED {
+            return Err(too_deep());
+        }
+        match kind {
+            Kind::Nothing | Kind::Redirect | Kind::DeviceNumber => Ok(()),
+            Kind::File(access) | Kind::Uri(access) => {
+                let access = access.unwrap_or_else(|| site.role.access());
+                let is_path = matches!(kind, Kind::File(_)) || text.starts_with(['/', '.', '~']);
+                match is_path {
+                    _ if address::is_address(text) => self.check_address(text, access, site, uses),
+                    true => self.check_path(text, access, uses),
+                    false => self.check_peer(text),
+                }
+            }
+            Kind::Host => self.check_host(text, site.port),
+            Kind::Peers => text.split(',').try_for_each(|peer| self.check_peer(peer.trim())),
+            Kind::Device if text.contains("://") => self.check_address(text, Access::Both, site, uses),
+            Kind::Device => {
+                let name = self.devices.check(text)?;
+                if is_exclusive(&name) {
+                    uses.devices.insert(name);
+                }
+                Ok(())
+            }
+            Kind::Descriptor if text.trim().parse::<i64>().is_ok_and(|number| number < 0) => Ok(()),
+            Kind::Descriptor => Err(open_file()),
+            Kind::Description => self.check_text(text, site.depth + 1),
+            Kind::Factory => gst::ElementFactory::find(text).map_or(Ok(()), |factory| {
+                self.check_factory(&factory)
+                    .map_err(|refusal| refusal.on(text, None))
+            }),
+            Kind::Pairs => self.check_words(text, site, uses),
+            Kind::Options => check_options(text),
+            Kind::Unlisted if site.allowed => self.check_words(text, site, uses),
+            Kind::Unlisted => Err(Refusal::new(
+                "what this text gives access to is not known",
+                "allow_elements",
+            )),
+        }
+    }
+
+    fn check_path(&self, text: &str, access: Access, uses: &mut Uses) -> Result<(), Refusal> {
+        let path = self.roots.check(text, access)?;
+        if matches!(access, Access::Write | Access::Both) && !path.starts_with(self.roots.scratch()) {
+            uses.writes.insert(path);
+        }
+        Ok(())
+    }
+
+    fn check_address(&self, text: &str, access: Access, site: Site, uses: &mut Uses) -> Result<(), Refusal> {
+        match address::read(text).map_err(|reason| Refusal::new(reason, "network_targets"))? {
+            Address::Inline => Ok(()),
+            Address::File(path) => self.check_path(&path, access, uses),
+            Address::Device(path) => self.judge_text(Kind::Device, site.inside(), &path, uses),
+            Address::Remote { host, port, query } => {
+                self.check_host(&host, port)?;
+                query
+                    .iter()
+                    .try_for_each(|(key, value)| match access::of_name(key) {
+                        Kind::Nothing | Kind::Unlisted => self.check_words(value, site, uses),
+                        kind => self.judge_text(kind, site.inside(), value, uses),
+                    })
+            }
+        }
+    }
+
+    fn check_host(&self, host: &str, port: Option<u16>) -> Result<(), Refusal> {
+        self.targets.check(host, port)
+    }
+
+    fn check_peer(&self, text: &str) -> Result<(), Refusal> {
+        let (host, port) = super::network::authority(text)
+            .ok_or_else(|| Refusal::new(format!("{text:?} is not host:port"), "network_targets"))?;
+        self.check_host(&host, port)
+    }
+
+    /// Checks a text for another component, such as a structure or an encoding profile: every word that could be a path or
+    /// an address must be allowed, and one of them has to follow the name of a property that gives access.
+    fn check_words(&self, text: &str, site: Site, uses: &mut Uses) -> Result<(), Refusal> {
+        let ends = |c: char| c.is_whitespace() || c.is_control() || ",;|\"'=(){}[]<>\\".contains(c);
+        let mut about = None;
+        let refuse = |name: Option<&str>| {
+            name.map_or(Ok(()), |name| {
+                let why =
+                    format!("it sets {name} of another element, which gives access that is not understood");
+                Err(Refusal::new(why, "allow_elements"))
+            })
+        };
+        // GStreamer may state a type: `location=(string)/x`.
+        let words = text
+            .split(ends)
+            .filter(|word| !word.is_empty() && *word != "string");
+        for word in words {
+            let mut found = address::find(word).peekable();
+            if word.starts_with(['/', '~']) || word.split('/').any(|part| part == ".." || part == ".") {
+                self.roots.check(word, Access::Both)?;
+            } else if found.peek().is_some() {
+                found
+                    .try_for_each(|at| self.check_address(&word[at..], Access::Both, site.inside(), uses))?;
+            } else if address::is_address(word) {
+                self.check_address(word, Access::Both, site.inside(), uses)?;
+            } else {
+                refuse(about)?;
+                let gives = !matches!(
+                    access::of_name(word),
+                    Kind::Nothing | Kind::Unlisted | Kind::Pairs
+                );
+                about = gives.then_some(word);
+                continue;
+            }
+            about = None;
+        }
+        refuse(about)
+    }
+
+    fn check_number(
+        &self,
+        element: &gst::Element,
+        role: Role,
+        value: &glib::Value,
+        uses: &mut Uses,
+    ) -> Result<(), Refusal> {
+        // The device of a codec or filter is the processor that it runs on.
+        let selects = matches!(role, Role::Source | Role::Sink | Role::Player);
+        let Some(number) = number(value).filter(|number| selects && *number >= 0) else {
+            return Ok(());
+        };
+        let driver = element.factory().and_then(|factory| factory.plugin());
+        let driver = driver.map_or_else(|| "unknown".to_owned(), |plugin| plugin.plugin_name().to_string());
+        uses.devices
+            .insert(self.devices.check(&format!("{driver}:{number}"))?);
+        Ok(())
+    }
+
+    fn relocate(&self, element: &gst::Element, property: &glib::ParamSpec, value: &glib::Value) {
+        if let Ok(Some(name)) = value.get::<Option<PathBuf>>() {
+            let path = self.roots.scratch().join(name.file_name().unwrap_or_default());
+            element.set_property(property.name(), path.display().to_string());
+        }
+    }
+}
+
+/// Checks options of a library: numbers and switches are harmless, except as file names; any word could be a file name.
+fn check_options(text: &str) -> Result<(), Refusal> {
+    const FILES: &[&str] = &[
+        "file", "path", "dir", "dump", "stats", "csv", "recon", "analysis", "cqm", "clbin", "rpu", "dhdr10",
+    ];
+    let simple = |value: &str| {
+        let numbers = value
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || b".,-+/".contains(&byte));
+        numbers && !value.starts_with('/') && !value.contains("..")
+    };
+    let names_file = |key: &str| {
+        let key = key.to_lowercase();
+        key.split(['-', '_'])
+            .any(|word| FILES.contains(&word) || word.ends_with("file"))
+    };
+    for option in text.split([':', ' ', '\t', '\n', ';', '&']) {
+        let (key, value) = option.split_once('=').unwrap_or((option, ""));
+        if !simple(value) || names_file(key) {
+            let why = format!("the option {key} has {value:?}, which could be the name of a file");
+            return Err(Refusal::new(why, "allow_elements"));
+        }
+    }
+    Ok(())
+}
+
+/// A number, a truth value, or a word of an enumeration.
+fn is_plain(text: &str) -> bool {
+    text.bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"+-_".contains(&byte))
+        || text.parse::<f64>().is_ok()
+}
+
+/// Switches redirects off, because the server decides where they lead.
+fn follow_nothing(element: &gst::Element, redirects: &glib::ParamSpec) {
+    if element.property::<bool>(redirects.name()) {
+        element.set_property(redirects.name(), false);
+    }
+}
+
+fn text_of(value: &glib::Value) -> Option<PathBuf> {
+    value.get::<Option<PathBuf>>().ok().flatten()
+}
+
+/// Whether it is a codec's default file name without a folder.
+fn is_default_scratch(property: &glib::ParamSpec, value: &glib::Value, kind: Kind, role: Role) -> bool {
+    let Kind::File(_) = kind else { return false };
+    let now = text_of(value).unwrap_or_default();
+    let default = text_of(property.default_value()).unwrap_or_default();
+    let own = now == default && !now.to_string_lossy().contains('/');
+    // A name in the description was checked as text; this one is from the element itself.
+    let temporary = now.parent() == Some(&std::env::temp_dir()) && default.as_os_str().is_empty();
+    role == Role::Other && !now.as_os_str().is_empty() && (own || temporary)
+}
+
+/// Whether only one pipeline at a time can use a device.
+fn is_exclusive(device: &str) -> bool {
+    let shared = ["/dev/dri/", "/dev/fb"];
+    (device.starts_with("/dev/") && !shared.iter().any(|prefix| device.starts_with(prefix)))
+        || device.starts_with("hw:")
+}
+
+fn number(value: &glib::Value) -> Option<i64> {
+    let wide = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    let narrow = value
+        .get::<i32>()
+        .map(i64::from)
+        .or_else(|_| value.get::<u32>().map(i64::from));
+    let number = narrow.or_else(|_| value.get::<i64>());
+    number.or_else(|_| value.get::<u64>().map(wide)).ok()
+}
+
+fn open_file() -> Refusal {
+    Refusal::new(
+        "it uses an open file of the service by its number",
+        "allow_elements",
+    )
+}
+
+fn too_deep() -> Refusal {
+    Refusal::new(
+        format!("descriptions are nested more than {MOST_NESTED} deep"),
+        "max_pipeline_length",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_options;
+
+    #[test]
+    fn options_that_name_files_are_known() {
+        for name in [
+            "dump-yuv",
+            "dump_yuv",
+            "stats",
+            "qpfile",
+            "log-file",
+            "csv",
+            "recon",
+            "analysis-save",
+            "cqm",
+            "Stats",
+        ] {
+            assert!(check_options(&format!("{name}=1")).is_err(), "{name}");
+        }
+        for name in [
+            "keyint",
+            "bframes",
+            "b-pyramid",
+            "log-level",
+            "aq-mode",
+            "threads",
+            "vbv-maxrate",
+        ] {
+            assert!(check_options(&format!("{name}=1")).is_ok(), "{name}");
+        }
+    }
+}
