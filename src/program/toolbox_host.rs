@@ -10,7 +10,7 @@ use clap::Args;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  ovos-tools toolbox-host --probe ./libhello.so")]
+  ovos-tools toolbox-host --safe-stop ./libhello.so </dev/null")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     task: Task,
@@ -23,9 +23,9 @@ pub(crate) struct Arguments {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct Task {
-    /// Load this file, say on stdout what is in it, and end
+    /// As --serve, only to say what is in the file: the process may change no file and open no connection
     #[arg(long, value_name = "FILE")]
-    probe: Option<PathBuf>,
+    greet: Option<PathBuf>,
     /// Host this file for a service whose data and control sockets are stdin and stdout
     #[arg(long, value_name = "FILE")]
     serve: Option<PathBuf>,
@@ -37,17 +37,18 @@ struct Task {
 /// Does the task of the process.
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
     let Task {
-        probe,
+        greet,
         serve,
         safe_stop,
     } = &arguments.task;
     let confine = arguments.confine.as_deref();
-    if let Some(file) = probe {
-        host::put_on_probe();
-        return host::probe::answer(plugin::probe(file));
-    }
-    let done = if let Some(file) = serve {
-        self::serve(file, confine).map_err(|error| format!("host {}: {error}", file.display()))
+    let done = if let Some(file) = greet {
+        self::serve(file, || {
+            host::confine_greeting();
+            Ok(Vec::new())
+        })
+    } else if let Some(file) = serve {
+        self::serve(file, || host::enter(confine, file))
     } else if let Some(file) = safe_stop {
         host::enter(confine, file)
             .map_err(|error| format!("safe_stop was not called: {error}"))
@@ -62,10 +63,11 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-fn serve(file: &Path, confine: Option<&str>) -> std::io::Result<()> {
-    ::program::stand_alone()?;
-    let sockets = Sockets::take_stdio()?;
-    plugin::serve(file, sockets, host::enter(confine, file))
+fn serve(file: &Path, confine: impl FnOnce() -> Result<Vec<PathBuf>, String>) -> Result<(), String> {
+    let begun = ::program::stand_alone().and_then(|()| Sockets::take_stdio());
+    begun
+        .and_then(|sockets| plugin::serve(file, sockets, confine()))
+        .map_err(|error| format!("host {}: {error}", file.display()))
 }
 
 #[expect(clippy::print_stderr, reason = "the service reads it there")]

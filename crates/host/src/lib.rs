@@ -27,7 +27,7 @@ mod process;
 mod transport;
 
 pub use artifact::file::PluginFile;
-pub use artifact::probe::{self, Probe, section_of};
+pub use artifact::greeter::{self, Greeter, section_of};
 pub use artifact::python;
 pub use artifact::scan::{FailedFile, scan};
 pub use contract::services::{HostServices, Limits, Open, Origin, Request};
@@ -38,11 +38,12 @@ pub use lifecycle::settings::{
     Admission, ConfigSource, Configured, Drain, ProgramSource, Publish, PythonSource, Settings,
 };
 pub use lifecycle::status::{Live, LiveToolbox, NotAdmitted, Off, ReloadReport, State};
-pub use process::confine::{enter, put_on_probe, why_unconfined};
+pub use process::confine::{confine_greeting, enter, why_unconfined};
 pub use process::descriptors;
 pub use process::program_host::{ProgramTask, become_program};
 pub use protocol::Counts;
 pub use section::{Confine, ProgramConfig, PythonConfig, Switch, ToolboxConfig};
 pub use transport::child::ProcessSettings;
+pub use transport::greeting::greet;
 pub use transport::hosted::Hosted;
 pub use transport::peer::Death;

@@ -24,4 +24,4 @@ mod wake_lock;
 mod watchdog;
 
 pub use load::{Library, LoadError};
-pub use serve::{probe, safe_stop, serve};
+pub use serve::{safe_stop, serve};

@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 use libloading::os::unix::{Library as Handle, RTLD_LOCAL, RTLD_NOW};
 use ovos_toolbox_abi as abi;
 use ovos_toolbox_wire::{ENTRY_SYMBOL, Failure, Manifest};
-use protocol::{Functions, Raw};
+use protocol::{Functions, MAX_CONTROL, Raw};
 
 use crate::bytes::borrow;
 use crate::table::Table;
 
-/// The largest manifest: a manifest is a page of text with a schema in it.
-const MAX_MANIFEST_BYTES: usize = 1024 * 1024;
+/// The largest manifest, a page of text with a schema in it: the hello that holds it may not be longer than 1 MiB.
+const MAX_MANIFEST_BYTES: usize = MAX_CONTROL - 4096;
 /// No version of the table will be larger; a larger size is garbage.
 const MAX_TABLE_BYTES: u64 = 64 * 1024;
 

@@ -1,4 +1,4 @@
-//! The tasks of `toolbox-host`: hosting a plugin, bringing its hardware to rest, saying what is in it. Read [`serve`].
+//! The tasks of `toolbox-host`: hosting a plugin, and bringing its hardware to rest. Read [`serve`].
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -7,8 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use ovos_toolbox_wire::{Failure, FailureKind, Manifest};
-use program::{GreetedProcess, Link, Sockets, Toolbox, json, kill_self};
-use protocol::{Hello, Opening, PROTOCOL};
+use program::{GreetedProcess, Sockets, Toolbox, json, kill_self};
+use protocol::{Hello, PROTOCOL};
 use signals::Ending;
 
 use crate::load::Library;
@@ -25,10 +25,11 @@ const SAFE_STOP_ENDS: Duration = Duration::from_secs(6);
 /// # Errors
 /// The process cannot begin.
 pub fn serve(file: &Path, sockets: Sockets, confined: Result<Vec<PathBuf>, String>) -> std::io::Result<()> {
-    // Sent before any other notice and before anything can fail (see `Notice::Hello`).
-    let greeted = GreetedProcess::new(sockets, hello())?;
+    let missing = confined.as_ref().map_or(&[][..], Vec::as_slice).to_owned();
+    let loaded = load(file, confined);
+    let greeted = GreetedProcess::new(sockets, hello(&loaded))?;
     log::install(greeted.notices().clone());
-    for path in confined.iter().flatten() {
+    for path in missing {
         tracing::warn!(
             path = %path.display(),
             "`confine` names a path that does not exist; if it appears later, a reload gives access to it"
@@ -37,10 +38,15 @@ pub fn serve(file: &Path, sockets: Sockets, confined: Result<Vec<PathBuf>, Strin
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let (file, confined) = (file.to_owned(), confined.map(drop));
+    let file = file.to_owned();
     let serving = greeted.serve(move |opening, link| {
-        confined.map_err(|reason| Failure::new(FailureKind::PermissionError, reason))?;
-        let toolbox: Arc<dyn Toolbox> = Arc::new(load(file, opening, link)?);
+        let library = loaded?;
+        let manifest = json::read::<Manifest>(library.manifest().text());
+        let manifest = manifest.map_err(|error| {
+            let text = format!("the manifest cannot be read: {error}");
+            Failure::new(FailureKind::ToolboxError, text)
+        })?;
+        let toolbox: Arc<dyn Toolbox> = Arc::new(OpenPlugin::new(library, manifest, file, opening, link));
         Ok(toolbox)
     })?;
     runtime.block_on(async {
@@ -52,20 +58,20 @@ pub fn serve(file: &Path, sockets: Sockets, confined: Result<Vec<PathBuf>, Strin
     })
 }
 
-fn load(file: PathBuf, opening: Opening, link: Link) -> Result<OpenPlugin, Failure> {
-    let broken = |text: String| Failure::new(FailureKind::ToolboxError, text);
-    let library = Library::load(&file, &file).map_err(|error| broken(error.to_string()))?;
-    let manifest = json::read::<Manifest>(library.manifest().text());
-    let manifest = manifest.map_err(|error| broken(format!("the manifest cannot be read: {error}")))?;
-    Ok(OpenPlugin::new(library, manifest, file, opening, link))
+fn load(file: &Path, confined: Result<Vec<PathBuf>, String>) -> Result<Library, Failure> {
+    confined.map_err(|reason| Failure::new(FailureKind::PermissionError, reason))?;
+    let library = Library::load(file, file);
+    library.map_err(|error| Failure::new(FailureKind::ToolboxError, error.to_string()))
 }
 
-fn hello() -> Hello {
+/// The first notice: the toolbox in the file, or why it cannot be loaded.
+fn hello(loaded: &Result<Library, Failure>) -> Hello {
     Hello {
         protocol: PROTOCOL,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         features: Vec::new(),
-        toolboxes: Vec::new(),
+        toolboxes: loaded.iter().map(|library| library.manifest().clone()).collect(),
+        refusal: loaded.as_ref().err().map(|failure| failure.message.clone()),
     }
 }
 
@@ -86,15 +92,6 @@ pub fn safe_stop(file: &Path) -> Result<(), String> {
     let library = Library::load(file, file).map_err(|error| error.to_string())?;
     let said = library.safe_stop(&config).unwrap_or(Ok(()));
     said.map_err(|failure| failure.to_string())
-}
-
-/// The manifest of the toolbox in `file`, as it says it.
-///
-/// # Errors
-/// Why the file cannot be loaded.
-pub fn probe(file: &Path) -> Result<String, String> {
-    let library = Library::load(file, file).map_err(|error| error.to_string())?;
-    Ok(library.manifest().text().to_owned())
 }
 
 #[expect(clippy::print_stderr, reason = "the service reads it there")]

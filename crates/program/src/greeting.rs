@@ -22,6 +22,7 @@ pub fn hello(version: &str, manifest: &Manifest) -> Hello {
         version: version.to_owned(),
         features: Vec::new(),
         toolboxes: vec![Raw::of(manifest)],
+        refusal: None,
     }
 }
 

@@ -22,6 +22,9 @@ pub struct Hello {
     /// Another number than one needs the feature `toolboxes`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub toolboxes: Vec<Raw<Manifest>>,
+    /// Why the program can be no toolbox, for people: the reason is shown as that of the toolbox.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<String>,
 }
 
 /// The optional functions that a toolbox has.

@@ -105,7 +105,7 @@ const BARE_NAMES: &[(&str, &[&str])] = &[
     (
         "crates/host",
         &[
-            "Admitted", "Claimed", "Found", "Gone", "Heard", "Kept", "Known", "Listed", "Named", "Said",
+            "Admitted", "Claimed", "Found", "Gone", "Kept", "Known", "Listed", "Named", "Said",
             "Sent", "Started", "Waiting", "Without",
         ],
     ),

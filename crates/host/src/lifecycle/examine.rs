@@ -1,6 +1,6 @@
 //! Decides what has to be done about a plugin file.
 //!
-//! From a path to a decision: check, compare, stage, probe, configuration. Loads nothing into this process and
+//! From a path to a decision: check, compare, stage, greet, configuration. Loads nothing into this process and
 //! changes nothing but the stage. Read [`Finding`] first.
 
 use std::collections::BTreeMap;
@@ -13,13 +13,14 @@ use serde_json::Value;
 use crate::artifact::check;
 use crate::artifact::elf;
 use crate::artifact::fingerprint::Fingerprint;
-use crate::artifact::probe::section_of;
+use crate::artifact::greeter::section_of;
 use crate::artifact::stage::Staged;
 use crate::lifecycle::code::Code;
 use crate::lifecycle::copies::Slot;
 use crate::lifecycle::settings::Configured;
 use crate::lifecycle::shared::Shared;
 use crate::lifecycle::status::Off;
+use crate::transport::greeting;
 use schema::OutputSchema;
 
 /// The result of examining a file.
@@ -127,9 +128,12 @@ async fn judge(manager: &Arc<Shared>, path: &Path, staged: Staged) -> Result<Fin
             usable
                 .await
                 .map_err(|e| (None, format!("{} {e}", path.display())))?;
-            let probe = manager.settings.probe.with_env(probe_environment(manager, path));
-            let probed = probe.run(staged.file.path(), path).await;
-            Arc::new(probed.map_err(|e| (None, e.to_string()))?)
+            let greeter = manager
+                .settings
+                .greeter
+                .with_env(greeting_environment(manager, path));
+            let asked = greeting::of_file(&staged.file, path, &greeter).await;
+            Arc::new(asked.map_err(|reason| (None, reason))?)
         }
     };
     let id = manifest.id.clone();
@@ -172,9 +176,9 @@ async fn judge(manager: &Arc<Shared>, path: &Path, staged: Staged) -> Result<Fin
     })))
 }
 
-/// The `env` of the section to which a file belongs. The toolbox's id is in the manifest, which only the probe reads;
+/// The `env` of the section to which a file belongs. The toolbox's id is in the manifest, which only the greeting says;
 /// before that, the id of the live toolbox with this path stands for it, or the file's name.
-fn probe_environment(manager: &Shared, path: &Path) -> BTreeMap<String, String> {
+fn greeting_environment(manager: &Shared, path: &Path) -> BTreeMap<String, String> {
     let known = manager.copies().at(path).map(|(id, _)| id.to_owned());
     let config = known
         .or_else(|| section_of(path).map(str::to_owned))

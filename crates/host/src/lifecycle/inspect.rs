@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::artifact::check;
 use crate::artifact::elf;
 use crate::artifact::file::PluginFile;
-use crate::artifact::probe::Probe;
+use crate::artifact::greeter::Greeter;
 use crate::artifact::program::Executable;
 use crate::artifact::stage::Stage;
 use crate::contract::manifest;
@@ -62,14 +62,14 @@ impl Inspection {
     }
 }
 
-/// Inspects a file. `probe` has this program, which is run as `toolbox-host --probe FILE` and then as the host of the
-/// toolbox, and the environment that both see.
+/// Inspects a file. `greeter` has this program, which hosts the toolbox, first until its hello, and the environment of
+/// both processes.
 ///
 /// The toolbox is opened with an empty configuration, which by the rules of the boundary moves nothing.
 ///
 /// # Cancel safety
 /// The child is killed.
-pub async fn inspect(path: &Path, probe: &Probe) -> Inspection {
+pub async fn inspect(path: &Path, greeter: &Greeter) -> Inspection {
     let mut found = Inspection {
         path: path.to_owned(),
         ..Inspection::default()
@@ -90,17 +90,16 @@ pub async fn inspect(path: &Path, probe: &Probe) -> Inspection {
         found.errors.push(format!("{} {error}", path.display()));
         return found;
     }
-    match probe.run(&path, &path).await {
-        Ok(manifest) => found.manifest = Some(manifest),
+    let file = Arc::new(PluginFile::lent(path.clone()));
+    let manifest = match greeting::of_file(&file, &path, greeter).await {
+        Ok(manifest) => Arc::new(manifest),
         Err(error) => {
-            found.errors.push(error.to_string());
+            found.errors.push(error);
             return found;
         }
-    }
-    let Some(manifest) = found.manifest.clone().map(Arc::new) else {
-        return found;
     };
-    let process = process_of(PluginFile::lent(path), probe);
+    found.manifest = Some((*manifest).clone());
+    let process = process_of(file, greeter);
     let opening = Hosted::in_child(
         process,
         Arc::clone(&manifest),
@@ -148,16 +147,16 @@ fn look(path: &Path, found: &mut Inspection) -> Result<(), String> {
 }
 
 /// Inspects a program: starts it as the service would, opens its toolbox with an empty configuration, lists its tools and
-/// closes it. `probe` has this program, which is run as `program-host`.
+/// closes it. `greeter` has this program, which is run as `program-host`.
 ///
 /// # Cancel safety
 /// The program is ended.
-pub async fn inspect_program(entry: &Arc<ProgramConfig>, probe: &Probe) -> Inspection {
+pub async fn inspect_program(entry: &Arc<ProgramConfig>, greeter: &Greeter) -> Inspection {
     let mut found = Inspection {
         path: entry.command.first().map(PathBuf::from).unwrap_or_default(),
         ..Inspection::default()
     };
-    match try_program(entry, probe, &mut found).await {
+    match try_program(entry, greeter, &mut found).await {
         Ok(inside) => {
             found.tools = inside.tools;
             found.errors.extend(inside.errors);
@@ -171,7 +170,7 @@ pub async fn inspect_program(entry: &Arc<ProgramConfig>, probe: &Probe) -> Inspe
 
 async fn try_program(
     entry: &Arc<ProgramConfig>,
-    probe: &Probe,
+    greeter: &Greeter,
     found: &mut Inspection,
 ) -> Result<Inspection, String> {
     let executable = Executable::find(entry)?;
@@ -179,16 +178,16 @@ async fn try_program(
     let stage = Stage::new(&[]).map_err(|error| error.to_string())?;
     let file = Arc::new(PluginFile::program(executable, stage.folder()));
     let host = Program {
-        path: probe.program.clone().into(),
+        path: greeter.program.clone().into(),
         env: entry.env.clone(),
         confine: entry.confine.clone(),
     };
-    let said = greeting::ask(&file, &host, probe.hello).await;
+    let said = greeting::of_program(&file, &host, greeter.hello).await;
     let said = said.map_err(|what| format!("it {what}"))?;
     let process = ProcessSettings {
         env: host.env,
         confine: host.confine,
-        ..process_of(file, probe)
+        ..process_of(file, greeter)
     };
     match said {
         Said::One(manifest) => {
@@ -378,14 +377,14 @@ fn advice(tool: &ToolDefinition) -> Vec<String> {
 }
 
 /// The process in which a file is tried.
-fn process_of(file: impl Into<Arc<PluginFile>>, probe: &Probe) -> ProcessSettings {
+fn process_of(file: Arc<PluginFile>, greeter: &Greeter) -> ProcessSettings {
     ProcessSettings {
-        program: probe.program.clone(),
-        file: file.into(),
-        env: probe.env.clone(),
+        program: greeter.program.clone(),
+        file,
+        env: greeter.env.clone(),
         memory_mb: None,
         confine: None,
-        hello: probe.hello,
+        hello: greeter.hello,
         allow_sha256: Vec::new(),
         stop: CancellationToken::new(),
     }

@@ -103,7 +103,7 @@ pub(crate) async fn open(
                 tracing::warn!(toolbox = id, why, "the toolbox runs without its confinement");
             }
             let process = ProcessSettings {
-                program: manager.settings.probe.program.clone(),
+                program: manager.settings.greeter.program.clone(),
                 file: Arc::clone(file),
                 env: config.toolbox.env.clone(),
                 memory_mb: config.memory_mb,
@@ -114,7 +114,7 @@ pub(crate) async fn open(
                         confine.paths_rw.extend(content.clone());
                         confine
                     }),
-                hello: manager.settings.probe.hello,
+                hello: manager.settings.greeter.hello,
                 allow_sha256: config.toolbox.allow_sha256.clone(),
                 stop: manager.stop.clone(),
             };

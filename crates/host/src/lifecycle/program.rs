@@ -181,9 +181,9 @@ async fn examine(manager: &Arc<Shared>, entry: &Arc<ProgramConfig>) -> Result<Ex
         env = config.env;
         confine = config.confine.filter(|confine| why_unconfined(confine).is_none());
     }
-    let probe = &manager.settings.probe;
+    let greeter = &manager.settings.greeter;
     let host = Program {
-        path: probe.program.clone().into(),
+        path: greeter.program.clone().into(),
         env,
         confine,
     };
@@ -194,7 +194,7 @@ async fn examine(manager: &Arc<Shared>, entry: &Arc<ProgramConfig>) -> Result<Ex
     let (sha256, fingerprint) = (executable.sha256.clone(), executable.fingerprint());
     let fingerprint = fingerprint.ok_or_else(|| unknown("it has no file".to_owned()))?;
     let file = Arc::new(PluginFile::program(executable, manager.stage.folder()));
-    let asking = greeting::ask(&file, &host, probe.hello);
+    let asking = greeting::of_program(&file, &host, greeter.hello);
     let asked = manager.stop.run_until_cancelled(asking).await;
     let said =
         asked.ok_or_else(|| unknown("it is not started, because the service is shutting down".to_owned()))?;

@@ -28,7 +28,7 @@ pub(crate) async fn run(manager: &Arc<Shared>) -> ReloadReport {
     let (files, failed) = scanned(manager).await;
     let unread: Vec<PathBuf> = failed.iter().map(|folder| folder.path.clone()).collect();
     tally.report.broken = failed;
-    // All at the same time: each waits for its probe, and a start with four toolboxes has to be quick.
+    // All at the same time: each waits for its hello, and a start with four toolboxes has to be quick.
     let findings = join_all(files.iter().map(|path| examine(manager, path.clone()))).await;
     let (candidates, mut owners) = sort(manager, &files, findings, &mut tally);
     keep_unread(manager, &unread, &mut owners, &mut tally);

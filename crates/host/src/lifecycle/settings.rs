@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use ovos_toolbox_wire::Manifest;
 
-use crate::artifact::probe::Probe;
+use crate::artifact::greeter::Greeter;
 use crate::artifact::program::server_of;
 use crate::contract::services::Limits;
 use crate::lifecycle::status::{Live, NotAdmitted};
@@ -31,7 +31,7 @@ pub struct Settings {
     /// How long running calls of a replaced toolbox may continue. Default 10 s.
     pub drain: Duration,
     /// How files are probed.
-    pub probe: Probe,
+    pub greeter: Greeter,
     /// How often a toolbox's process may die within a minute before it is not restarted until a reload; 0: without
     /// limit. Default 5.
     pub max_failures: u32,
@@ -94,13 +94,13 @@ impl Settings {
 
     /// The defaults, for toolboxes that need no configuration.
     #[must_use]
-    pub fn new(plugin_dirs: Vec<PathBuf>, probe: Probe) -> Self {
+    pub fn new(plugin_dirs: Vec<PathBuf>, greeter: Greeter) -> Self {
         Self {
             plugin_dirs,
             stage_dirs: Vec::new(),
             content_dir: None,
             drain: Duration::from_secs(10),
-            probe,
+            greeter,
             max_failures: 5,
             first_restart: Duration::from_millis(200),
             max_restart: Duration::from_secs(30),

@@ -279,9 +279,9 @@ pub fn enter(argument: Option<&str>, file: &Path) -> Result<Vec<PathBuf>, String
     }
 }
 
-/// Confines a process that only inspects a file: it may change no file and open no connection, as far as this kernel
+/// Confines a process that only says hello for a file: it may change no file and open no connection, as far as this kernel
 /// can enforce that. The id of the toolbox is not known yet, and so its section is not, either.
-pub fn put_on_probe() {
+pub fn confine_greeting() {
     let writes = || {
         let ruleset = Ruleset::default()
             .handle_access(AccessFs::from_write(KNOWN))?

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use super::{Installed, Interpreter, confine};
 use crate::artifact::check;
 use crate::artifact::file::Launch;
-use crate::artifact::probe::last_lines;
+use crate::artifact::greeter::last_lines;
 use crate::artifact::program::Executable;
 use crate::process::spawner::{self, Program};
 use crate::process::started::Started;
