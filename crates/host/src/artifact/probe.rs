@@ -193,7 +193,7 @@ impl Probe {
         };
         match heard {
             // The probe does not wait until a child that has answered ends by itself (destructors, threads).
-            Heard::Answer(line) => {
+            ProbeEnd::Answer(line) => {
                 let _ = child.kill().await;
                 json::read(&line).map_err(|e| ProbeError::Died {
                     path,
@@ -201,7 +201,7 @@ impl Probe {
                     stderr,
                 })
             }
-            Heard::End(status) => Err(ProbeError::Died {
+            ProbeEnd::End(status) => Err(ProbeError::Died {
                 path,
                 how: describe(status),
                 stderr,
@@ -218,15 +218,15 @@ pub(crate) enum Answer<T> {
     Err(String),
 }
 
-enum Heard {
+enum ProbeEnd {
     Answer(String),
     End(Option<ExitStatus>),
 }
 
 /// Reads both pipes until the answer or the end.
-async fn listen(child: &mut Child, errors: &mut Vec<u8>) -> Heard {
+async fn listen(child: &mut Child, errors: &mut Vec<u8>) -> ProbeEnd {
     let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
-        return Heard::End(None);
+        return ProbeEnd::End(None);
     };
     let answer = async {
         let mut lines = BufReader::new(stdout.take(MAX_ANSWER_BYTES)).split(b'\n');
@@ -257,8 +257,8 @@ async fn listen(child: &mut Child, errors: &mut Vec<u8>) -> Heard {
         }
     };
     match heard {
-        Some(answer) => Heard::Answer(answer),
-        None => Heard::End(child.wait().await.ok()),
+        Some(answer) => ProbeEnd::Answer(answer),
+        None => ProbeEnd::End(child.wait().await.ok()),
     }
 }
 

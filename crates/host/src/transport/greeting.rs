@@ -17,7 +17,7 @@ use crate::artifact::file::{Launch, PluginFile, Task};
 use crate::artifact::probe::last_lines;
 use crate::contract::manifest;
 use crate::process::spawner::{self, Program};
-use crate::process::started::Started;
+use crate::process::started::StartedProcess;
 use crate::transport::sockets::Pairs;
 use program::frame::Cutter;
 
@@ -30,7 +30,7 @@ const END: Duration = Duration::from_millis(200);
 pub(crate) enum Said {
     /// One toolbox.
     One(Box<Manifest>),
-    /// Several toolboxes that share one process, or none so far.
+    /// Several toolboxes that share one process.
     Several(Vec<Raw<Manifest>>),
 }
 
@@ -60,7 +60,7 @@ pub(crate) async fn ask(file: &PluginFile, host: &Program, limit: Duration) -> R
     let (tell, told) = oneshot::channel();
     spawner::spawn(command, move |spawned| {
         // If the receiver is gone, the drop of the process here ends it.
-        drop(tell.send(spawned.map(Started::new)));
+        drop(tell.send(spawned.map(StartedProcess::new)));
     });
     let started = told
         .await
@@ -129,18 +129,19 @@ fn what(hello: &Hello) -> Result<Said, String> {
     manifest_of(hello).map(|manifest| Said::One(Box::new(manifest)))
 }
 
-/// Whether a program says that it may be several toolboxes.
+/// Whether a program says that it is several toolboxes.
 pub(crate) fn has_several(hello: &Hello) -> bool {
     hello.features.iter().any(|feature| feature == TOOLBOXES)
 }
 
-/// The manifests of a program that may be several toolboxes. Their content is not checked.
+/// The manifests of a program that is several toolboxes. Their content is not checked.
 ///
 /// # Errors
-/// There are too many, in words that follow the program's name.
+/// There is none or there are too many, in words that follow the program's name.
 pub(crate) fn several(hello: &Hello) -> Result<Vec<Raw<Manifest>>, String> {
     match hello.toolboxes.len() {
-        0..=MAX_TOOLBOXES => Ok(hello.toolboxes.clone()),
+        1..=MAX_TOOLBOXES => Ok(hello.toolboxes.clone()),
+        0 => Err("names no toolbox in its hello; a program names all of its toolboxes there".to_owned()),
         many => Err(format!(
             "names {many} toolboxes in its hello; a program may be at most {MAX_TOOLBOXES}"
         )),
