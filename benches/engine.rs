@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use engine::{
-    CallEnd, CallRequest, Defaults, Ended, Engine, Halt, Limits, Plan, ProgressSink, RunId, Toolbox,
-    Unanswered,
+    CallEnd, CallRequest, Defaults, Engine, Halt, Limits, NoAnswer, Plan, ProgressSink, RunId, RunResult,
+    Toolbox,
 };
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
@@ -31,11 +31,11 @@ impl Toolbox for Nothing {
         &'a self,
         _: &'a str,
         _: &'a Object,
-    ) -> BoxFuture<'a, Result<Option<ovos_toolbox_wire::Plan>, Unanswered>> {
+    ) -> BoxFuture<'a, Result<Option<ovos_toolbox_wire::Plan>, NoAnswer>> {
         ready(Ok(Some(self.0.clone().into()))).boxed()
     }
-    fn start(&self, _: RunId, _: Start, _: Option<ProgressSink>) -> BoxFuture<'static, Ended> {
-        ready(Ended::Reported(Completion::Output(serde_json::Value::Null))).boxed()
+    fn start(&self, _: RunId, _: Start, _: Option<ProgressSink>) -> BoxFuture<'static, RunResult> {
+        ready(RunResult::Reported(Completion::Output(serde_json::Value::Null))).boxed()
     }
     fn cancel(&self, _: RunId) {}
     fn conclude<'a>(
@@ -46,10 +46,10 @@ impl Toolbox for Nothing {
     ) -> BoxFuture<'a, Result<Option<Conclusion>, Failure>> {
         ready(Ok(Some(Conclusion::Output(serde_json::Value::Null)))).boxed()
     }
-    fn halt(&self, _: Halt) -> BoxFuture<'static, Result<(), Unanswered>> {
+    fn halt(&self, _: Halt) -> BoxFuture<'static, Result<(), NoAnswer>> {
         ready(Ok(())).boxed()
     }
-    fn resume(&self) -> BoxFuture<'static, Result<(), Unanswered>> {
+    fn resume(&self) -> BoxFuture<'static, Result<(), NoAnswer>> {
         ready(Ok(())).boxed()
     }
 }

@@ -8,4 +8,4 @@ mod check;
 mod store;
 mod sweep;
 
-pub(crate) use store::{Gathered, Store};
+pub(crate) use store::{GatheredContent, Store};

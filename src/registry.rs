@@ -154,7 +154,7 @@ pub struct Snapshot {
 
 /// The result of looking up a name in a snapshot.
 #[derive(Clone, Debug)]
-pub enum Found {
+pub enum Lookup {
     /// One tool.
     One(Arc<Tool>),
     /// Several toolboxes own a tool of this name.
@@ -271,11 +271,11 @@ impl Snapshot {
     /// Looks up a tool by its name, its alias `<toolbox_id>__<name>`, or its portable name, as [`Names::find`] does. If `toolbox_id`
     /// is given, only the tools of that toolbox count. A tool that its toolbox yields is found by its alias, or with `toolbox_id`.
     #[must_use]
-    pub fn find(&self, name: &str, toolbox_id: Option<&str>) -> Found {
+    pub fn find(&self, name: &str, toolbox_id: Option<&str>) -> Lookup {
         match self.names.find(name, toolbox_id) {
-            Meaning::One(place) => Found::One(self.all[place].clone()),
-            Meaning::Several(places) => Found::Several(self.at(&places)),
-            Meaning::None => Found::None,
+            Meaning::One(place) => Lookup::One(self.all[place].clone()),
+            Meaning::Several(places) => Lookup::Several(self.at(&places)),
+            Meaning::None => Lookup::None,
         }
     }
 

@@ -95,7 +95,7 @@ pub struct Start {
 
 /// A summary of the started service.
 #[derive(Debug)]
-pub struct Started {
+pub struct StartSummary {
     /// The answer to `ovos.tools.status` at this moment.
     pub status: StatusResponse,
     /// The address of the bus it connects to.
@@ -115,7 +115,7 @@ pub struct Started {
 ///
 /// # Cancel safety
 /// Not safe: dropping it leaves toolboxes open; cancel `start.shutdown` instead.
-pub async fn run(start: Start, started: impl FnOnce(&Started)) -> Result<(), ServiceError> {
+pub async fn run(start: Start, started: impl FnOnce(&StartSummary)) -> Result<(), ServiceError> {
     let begun = Instant::now();
     // Installed before anything is loaded: without a handler the signal would end the process.
     let emergency = signal(SignalKind::user_defined1()).map_err(ServiceError::Signal)?;
@@ -324,8 +324,8 @@ impl Running {
         self.outbox.connect(client);
     }
 
-    fn summary(&self, took: Duration) -> Started {
-        Started {
+    fn summary(&self, took: Duration) -> StartSummary {
+        StartSummary {
             status: self.api.status(),
             bus: self.config.bus.url.clone(),
             embedded_bus: self.own_bus.url(),

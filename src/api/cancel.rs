@@ -3,7 +3,7 @@
 use super::keys::required_text;
 use super::request::Request;
 use client::payload::CancelResponse;
-use engine::{Cause, Engine, Known};
+use engine::{CallLookup, Cause, Engine};
 
 /// Asks the call that the request names to end.
 pub(super) fn cancel(engine: &Engine, request: &Request) -> CancelResponse {
@@ -25,7 +25,7 @@ pub(super) fn cancel(engine: &Engine, request: &Request) -> CancelResponse {
         error: Some(why),
     };
     match engine.find(&call_id) {
-        Known::InFlight(control) => {
+        CallLookup::InFlight(control) => {
             let state = control.phase().as_str().to_owned();
             let by = request
                 .head
@@ -42,11 +42,11 @@ pub(super) fn cancel(engine: &Engine, request: &Request) -> CancelResponse {
                 error: None,
             }
         }
-        Known::Ended => {
+        CallLookup::Ended => {
             let why = format!("ValueError: call '{call_id}' has already ended");
             refused(call_id, "ended", why)
         }
-        Known::Unknown => {
+        CallLookup::Unknown => {
             let why =
                 format!("ValueError: no call '{call_id}' is known; ovos.tools.status lists those in flight");
             refused(call_id, "unknown", why)

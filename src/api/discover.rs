@@ -6,7 +6,7 @@ use ovos_toolbox_wire::{Effect, FailureKind};
 use serde_json::value::RawValue;
 
 use super::error::WireError;
-use super::list::Listed;
+use super::list::ListedTool;
 use super::paged::Part;
 use super::request::Request;
 use super::state::Api;
@@ -47,7 +47,7 @@ impl Api {
                 let page = of_toolbox
                     .page(|tool| tool.toolbox_id == entry.toolbox_id && tool.effect() != Effect::Resume);
                 Ok(DiscoverResponse {
-                    tools: page.tools.iter().map(|(tool, _)| Listed::new(tool)).collect(),
+                    tools: page.tools.iter().map(|(tool, _)| ListedTool::new(tool)).collect(),
                     toolbox_id: entry.toolbox_id.clone(),
                     next_cursor: self.next_cursor(&of_toolbox, page.next),
                 })

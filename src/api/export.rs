@@ -12,7 +12,7 @@ use super::list::meta;
 use super::request::Request;
 use super::state::Api;
 use crate::export::{ExportTool, Format, export};
-use crate::registry::{Found, Tool};
+use crate::registry::{Lookup, Tool};
 use client::payload::{ExportResponse, ExportedTool};
 
 impl Api {
@@ -37,9 +37,9 @@ impl Api {
         }
         let found = wanted.as_ref().map(|names| {
             let tools = names.iter().map(|name| match snapshot.find(name, None) {
-                Found::One(tool) => Ok(vec![tool]),
-                Found::Several(tools) => Ok(tools),
-                Found::None => Err(WireError::unknown_tool(name)),
+                Lookup::One(tool) => Ok(vec![tool]),
+                Lookup::Several(tools) => Ok(tools),
+                Lookup::None => Err(WireError::unknown_tool(name)),
             });
             tools.collect::<Result<Vec<_>, _>>().map(|tools| tools.concat())
         });

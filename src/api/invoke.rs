@@ -20,7 +20,7 @@ use super::record::RequestRecord;
 use super::request::Request;
 use super::resolve::{Name, RELOAD_PATIENCE, python_text, tools_of, unavailable};
 use super::state::Api;
-use crate::content::Gathered;
+use crate::content::GatheredContent;
 use crate::registry::Tool;
 use client::payload::{CallOptions, CallResponse, ContentMode, InvokeResponse};
 use engine::{CallEnd, CallFacts, Lease, Place, Refusal};
@@ -285,7 +285,7 @@ impl Api {
                 };
                 self.content.gather(&tool.toolbox_id, content, mode, room).await
             }
-            _ => Gathered::default(),
+            _ => GatheredContent::default(),
         };
         CallResult {
             gathered,
@@ -331,7 +331,7 @@ pub(super) struct CallResult {
     /// How the call ended; `None` if it never ran.
     pub(super) outcome: Option<CallOutcome>,
     /// The content that the request asks for.
-    pub(super) gathered: Gathered,
+    pub(super) gathered: GatheredContent,
     /// The arguments that the tool did not get.
     pub(super) ignored: Vec<String>,
 }
@@ -341,7 +341,7 @@ impl CallResult {
         Self {
             result,
             outcome: None,
-            gathered: Gathered::default(),
+            gathered: GatheredContent::default(),
             ignored: Vec::new(),
         }
     }

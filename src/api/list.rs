@@ -18,7 +18,7 @@ use client::payload::{ListResponse, ToolMeta};
 /// A tool in an answer: the JSON that was made when its toolbox was loaded, or an entry with `meta`.
 #[derive(Serialize)]
 #[serde(untagged)]
-pub(super) enum Listed {
+pub(super) enum ListedTool {
     Published(Shared),
     Detailed(Detailed),
 }
@@ -78,7 +78,7 @@ pub(super) fn meta(tool: &Tool, exported: &str) -> ToolMeta {
     }
 }
 
-impl Listed {
+impl ListedTool {
     /// As published.
     pub(super) fn new(tool: &Arc<Tool>) -> Self {
         Self::Published(Shared(tool.clone()))
@@ -109,8 +109,8 @@ impl Api {
                     && effect.is_none_or(|effect| tool.effect() == effect)
             });
             let tools = page.tools.iter().map(|(tool, exported)| match detail {
-                true => Listed::detailed(tool, exported),
-                false => Listed::new(tool),
+                true => ListedTool::detailed(tool, exported),
+                false => ListedTool::new(tool),
             });
             Ok(ListResponse {
                 tools: tools.collect(),
@@ -119,19 +119,19 @@ impl Api {
         })
     }
 
-    pub(super) fn get(&self, request: &Request) -> OrError<Listed> {
+    pub(super) fn get(&self, request: &Request) -> OrError<ListedTool> {
         let name = Name::of(&request.data);
         let found = self.resolve_named(&name, &request.data).and_then(|mut tools| {
             let name = name.text();
             let detail = flag(&request.data, "detail")?;
             match (tools.pop(), tools.is_empty()) {
-                (Some(tool), true) if tool.is_loaded() && !detail => Ok(Listed::new(&tool)),
+                (Some(tool), true) if tool.is_loaded() && !detail => Ok(ListedTool::new(&tool)),
                 (Some(tool), true) if tool.is_loaded() => {
                     let snapshot = self.registry.snapshot();
                     let mut called = snapshot.called();
                     let called = called.find(|(other, _)| Arc::ptr_eq(other, &tool));
                     // A reload may have come between.
-                    Ok(Listed::detailed(
+                    Ok(ListedTool::detailed(
                         &tool,
                         called.map_or(tool.name(), |(_, exported)| exported),
                     ))

@@ -28,11 +28,11 @@ const LONGEST_KEY: usize = 256;
 #[derive(Debug)]
 pub(super) struct Lists {
     pub(super) making: Semaphore,
-    made: Mutex<Made>,
+    made: Mutex<CachedAnswers>,
 }
 
 #[derive(Debug, Default)]
-struct Made {
+struct CachedAnswers {
     /// The snapshot of which they were made.
     snapshot: u64,
     /// The data of answers by request, the ones that were asked for last at the end.
@@ -70,7 +70,7 @@ impl Lists {
     }
 }
 
-impl Made {
+impl CachedAnswers {
     fn find(&mut self, snapshot: u64, key: &str) -> Option<Arc<RawValue>> {
         if self.snapshot != snapshot {
             return None;

@@ -1,7 +1,7 @@
 //! Lists in pages: `limit` and `cursor` of a request, and `next_cursor` of its answer.
 //!
 //! A list is continued as it was when its first page was made, so a client that reads all pages has each tool of that
-//! moment once, whatever is loaded or reloaded meanwhile. Read [`Begun::part`].
+//! moment once, whatever is loaded or reloaded meanwhile. Read [`OpenPages::part`].
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ const KEPT_FOR: Duration = Duration::from_secs(60);
 
 /// The states of the registry in which clients have begun to read a list.
 #[derive(Debug)]
-pub(super) struct Begun {
+pub(super) struct OpenPages {
     snapshots: Mutex<VecDeque<(Arc<Snapshot>, Instant)>>,
     page_bytes: usize,
 }
@@ -51,7 +51,7 @@ pub(super) struct Page<'a> {
     pub(super) next: Option<usize>,
 }
 
-impl Begun {
+impl OpenPages {
     /// For a bus that takes so many bytes in one message.
     pub(super) fn new(max_answer_bytes: usize) -> Self {
         Self {

@@ -10,7 +10,9 @@ use super::request::Request;
 use super::sentence::sentence;
 use super::state::Api;
 use super::stop::EVERYTHING;
-use crate::policy::{Answer, Asker, By, Decide, Decision, Hold, Principal, Question, Subject, Told};
+use crate::policy::{
+    Answer, Asker, By, CallDescription, Decide, Decision, Hold, Principal, Question, Subject,
+};
 use crate::registry::Tool;
 use client::payload::{CallOptions, Confirm};
 use engine::{CallFacts, Lease, Plan, Refusal};
@@ -128,7 +130,7 @@ impl Api {
         call: &CallFacts,
     ) -> Result<(), WireError> {
         // Made before the lock is taken, because a plan can be large.
-        let told = Told::new(said, lang, for_people(plan), &everything(plan));
+        let told = CallDescription::new(said, lang, for_people(plan), &everything(plan));
         let now = Instant::now();
         let mut confirmations = self.settings.policy.confirmations();
         let answer = confirmations.ask(subject, options.confirm.as_deref(), told, now);

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::error::WireError;
 use super::request::Request;
 use super::room::{Room, entries_fit, fits};
-use engine::{Answer, Asked, CallFacts, Facts};
+use engine::{Answer, CallFacts, Facts, RequestOrigin};
 
 /// How many bytes of memory the facts may keep of a request and its answer together. Facts wait for their followers;
 /// without a bound a few calls with large arguments would fill the memory.
@@ -22,7 +22,7 @@ pub(super) struct RequestRecord<'a> {
     request: &'a Request,
     facts: &'a Facts,
     /// Made for the first fact that has a follower.
-    asked: Option<Arc<Asked>>,
+    asked: Option<Arc<RequestOrigin>>,
     room: Room,
     /// The call that the request makes.
     pub(super) call: Option<CallFacts>,
@@ -43,7 +43,7 @@ impl<'a> RequestRecord<'a> {
     }
 
     /// The request, for a fact. It is read only for a follower, because all of its arguments are measured.
-    pub(super) fn asked(&mut self) -> Arc<Asked> {
+    pub(super) fn asked(&mut self) -> Arc<RequestOrigin> {
         if self.asked.is_none() && self.facts.is_followed() {
             let asked = keep(self.request, &mut self.room);
             self.room.add(ERROR);
@@ -81,7 +81,7 @@ impl<'a> RequestRecord<'a> {
 }
 
 /// The request, as far as there is room for it.
-fn keep(request: &Request, room: &mut Room) -> Asked {
+fn keep(request: &Request, room: &mut Room) -> RequestOrigin {
     let mut left_out = Vec::new();
     let context = |key: &str| request.head.context.get(key).unwrap_or(&Value::Null);
     // Short keys come first, so that a large request does not displace them.
@@ -93,7 +93,7 @@ fn keep(request: &Request, room: &mut Room) -> Asked {
     if !kept {
         left_out.push("request");
     }
-    Asked {
+    RequestOrigin {
         topic: request.head.kind.clone(),
         source: source.cloned().unwrap_or_default(),
         destination: destination.cloned().unwrap_or_default(),

@@ -1,7 +1,7 @@
 //! `ovos.tools.reload`: loads, replaces and removes toolboxes until they match the plugin folders.
 
 use super::keys::flag;
-use super::list::Listed;
+use super::list::ListedTool;
 use super::request::Request;
 use super::toolboxes::Toolboxes;
 use crate::registry::Registry;
@@ -12,10 +12,10 @@ pub(super) async fn reload(
     toolboxes: &dyn Toolboxes,
     registry: &Registry,
     request: &Request,
-) -> ReloadResponse<Listed> {
+) -> ReloadResponse<ListedTool> {
     let outcome = toolboxes.reload().await;
     let snapshot = registry.snapshot();
-    let tools: Vec<Listed> = snapshot.tools().map(Listed::new).collect();
+    let tools: Vec<ListedTool> = snapshot.tools().map(ListedTool::new).collect();
     ReloadResponse {
         loaded: snapshot
             .toolboxes()

@@ -14,7 +14,7 @@ use super::state::Api;
 use super::steps::MOST_STEPS;
 use super::topic::Topic;
 use crate::names::alias;
-use crate::registry::{Found, Snapshot, StopsOfName, Tool, ToolboxState};
+use crate::registry::{Lookup, Snapshot, StopsOfName, Tool, ToolboxState};
 use engine::Lease;
 use schema::{python_type_name, shorten};
 
@@ -119,7 +119,7 @@ impl Api {
         let is_there = |snapshot: &Snapshot| {
             let mut names = wanted.iter().map(|(name, _)| name);
             let found = |(name, toolbox_id): &(String, Option<String>)| {
-                !matches!(snapshot.find(name, toolbox_id.as_deref()), Found::None)
+                !matches!(snapshot.find(name, toolbox_id.as_deref()), Lookup::None)
             };
             names.any(|name| !stops(snapshot, name).is_empty()) || wanted.iter().all(found)
         };
@@ -158,7 +158,7 @@ impl Api {
             Err(error) => (None, Some(error)),
         };
         let found = match (&error, snapshot.find(name, asked.as_deref())) {
-            (None, Found::One(tool)) => return Ok(vec![tool]),
+            (None, Lookup::One(tool)) => return Ok(vec![tool]),
             (_, found) => found,
         };
         // A stop counts even if something else is wrong with the request, such as its toolbox; the stop of that one counts, too.
@@ -174,7 +174,7 @@ impl Api {
         }
         Err(match (error, found) {
             (Some(error), _) => error,
-            (None, Found::Several(tools)) => ambiguous(&snapshot, name, &tools),
+            (None, Lookup::Several(tools)) => ambiguous(&snapshot, name, &tools),
             (None, _) => {
                 let mut error = WireError::unknown_tool(name);
                 error.text += &self.absence(&snapshot, name, asked.as_deref());
@@ -253,19 +253,19 @@ fn wanted(topic: &Topic, data: &Object) -> Vec<(String, Option<String>)> {
 /// The emergency stops that a name means.
 pub(super) fn stops(snapshot: &Snapshot, name: &str) -> Vec<Arc<Tool>> {
     match snapshot.find(name, None) {
-        Found::One(tool) => Some(tool)
+        Lookup::One(tool) => Some(tool)
             .filter(|tool| tool.effect() == Effect::Stop)
             .into_iter()
             .collect(),
-        Found::Several(_) | Found::None => nearly_stops(snapshot, name),
+        Lookup::Several(_) | Lookup::None => nearly_stops(snapshot, name),
     }
 }
 
 /// The tools that a name means in one toolbox. There is more than one only if all of them are stops.
 pub(super) fn tools_of(snapshot: &Snapshot, toolbox_id: &str, name: &str) -> Vec<Arc<Tool>> {
     match snapshot.find(name, Some(toolbox_id)) {
-        Found::One(tool) => vec![tool],
-        Found::Several(_) | Found::None => stops_of(snapshot, toolbox_id, name),
+        Lookup::One(tool) => vec![tool],
+        Lookup::Several(_) | Lookup::None => stops_of(snapshot, toolbox_id, name),
     }
 }
 

@@ -22,7 +22,7 @@ use super::state::Api;
 use super::steps::{Step, Steps};
 use crate::registry::Tool;
 use client::payload::{CallOptions, RunStatus, RunStepReport, failure_key};
-use engine::{CallControl, Cause, Known, Phase, Place, Refusal};
+use engine::{CallControl, CallLookup, Cause, Phase, Place, Refusal};
 
 /// How often the run checks whether one of its toolboxes was stopped. A running step is ended by the stop itself.
 const LOOK: Duration = Duration::from_millis(50);
@@ -257,7 +257,7 @@ impl Run<'_> {
         let open = steps.filter(|((_, report), begun)| report.is_none() && *begun);
         let calls = open.filter_map(
             |((step, _), _)| match self.api.engine.find(&self.call_id_of(step)) {
-                Known::InFlight(control) => Some(control),
+                CallLookup::InFlight(control) => Some(control),
                 _ => None,
             },
         );

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use super::list_cache::Lists;
 use super::outbox::Outbox;
-use super::paged::Begun;
+use super::paged::OpenPages;
 use super::settings::Settings;
 use super::toolboxes::Toolboxes;
 use crate::content::Store;
@@ -23,7 +23,7 @@ pub struct Api {
     pub(super) settings: Settings,
     pub(super) content: Store,
     pub(super) lists: Lists,
-    pub(super) begun: Begun,
+    pub(super) begun: OpenPages,
     pub(super) ready: AtomicBool,
     pub(super) all_loaded: watch::Sender<bool>,
     /// The number of requests of every topic since the start.
@@ -47,7 +47,7 @@ impl Api {
             toolboxes,
             outbox,
             content: Store::new(settings.content_dir.clone()),
-            begun: Begun::new(settings.max_answer_bytes),
+            begun: OpenPages::new(settings.max_answer_bytes),
             settings,
             lists: Lists::default(),
             ready: AtomicBool::new(false),

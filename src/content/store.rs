@@ -34,7 +34,7 @@ const AT_ONCE: usize = 4;
 
 /// The content of an answer.
 #[derive(Debug, Default)]
-pub(crate) struct Gathered {
+pub(crate) struct GatheredContent {
     pub(crate) content: Vec<Content>,
     /// Why items were left out.
     pub(crate) refused: Vec<String>,
@@ -70,14 +70,14 @@ impl Store {
         given: Vec<Value>,
         mode: ContentMode,
         room: usize,
-    ) -> Gathered {
+    ) -> GatheredContent {
         let given: Arc<[Value]> = given.into();
         let gathered = if given.iter().any(|item| needs_disk(item, mode)) {
             let (store, id, items) = (self.clone(), toolbox_id.to_owned(), given.clone());
             let work = self.on_disk(move || store.gather_now(&id, &items, mode, room, true));
             match timeout(PATIENCE, work).await {
                 Ok(Some(gathered)) => gathered,
-                Ok(None) => Gathered {
+                Ok(None) => GatheredContent {
                     content: Vec::new(),
                     refused: vec!["bug in the service; its log says more".to_owned()],
                 },
@@ -115,7 +115,7 @@ impl Store {
         mode: ContentMode,
         room: usize,
         disk: bool,
-    ) -> Gathered {
+    ) -> GatheredContent {
         let mut budget = Budget {
             total: match mode {
                 ContentMode::Path => Content::MAX_FILES,
@@ -124,7 +124,7 @@ impl Store {
             data: MAX_INLINE,
             room,
         };
-        let mut gathered = Gathered::default();
+        let mut gathered = GatheredContent::default();
         for (number, given) in (1..).zip(given).take(Content::MAX_ITEMS) {
             let checked = match check::item(given) {
                 Ok(_) if !disk && needs_disk(given, mode) => {

@@ -117,7 +117,7 @@ fn names(folder: &OwnedFd, left: &Cell<usize>) -> impl Iterator<Item = CString> 
 
 /// A file in a content folder.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Found {
+struct ContentFile {
     /// When it was last changed. A toolbox cannot set this time.
     changed: SystemTime,
     size: u64,
@@ -125,7 +125,7 @@ struct Found {
 }
 
 /// Returns the newest files of a folder. Links count as files and are not followed. All other files are removed at once.
-fn newest(folder: &OwnedFd, most: usize) -> Vec<Found> {
+fn newest(folder: &OwnedFd, most: usize) -> Vec<ContentFile> {
     let mut newest = BinaryHeap::new();
     let left = Cell::new(MOST_SEEN);
     for name in names(folder, &left) {
@@ -137,7 +137,7 @@ fn newest(folder: &OwnedFd, most: usize) -> Vec<Found> {
         }
         let seconds = u64::try_from(stat.st_ctime).unwrap_or_default();
         let nanoseconds = u32::try_from(stat.st_ctime_nsec).unwrap_or_default();
-        newest.push(Reverse(Found {
+        newest.push(Reverse(ContentFile {
             changed: SystemTime::UNIX_EPOCH + Duration::new(seconds, nanoseconds),
             size: u64::try_from(stat.st_size).unwrap_or_default(),
             name,
@@ -157,7 +157,7 @@ fn remove(folder: &OwnedFd, name: &CStr) {
 }
 
 /// Returns the files to remove. The newest files are kept up to the limits.
-fn expired(mut files: Vec<Found>, now: SystemTime, most: usize, bytes: u64) -> Vec<Found> {
+fn expired(mut files: Vec<ContentFile>, now: SystemTime, most: usize, bytes: u64) -> Vec<ContentFile> {
     files.sort_by_key(|file| Reverse(file.changed));
     let mut left = bytes;
     let kept = files.iter().enumerate().take_while(|(number, file)| {
@@ -180,8 +180,8 @@ mod tests {
     #[test]
     fn the_newest_files_are_kept_within_every_limit() {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(10_000);
-        let files = |ages: &[(u64, u64)]| -> Vec<Found> {
-            let file = |(number, (age, size)): (usize, &(u64, u64))| Found {
+        let files = |ages: &[(u64, u64)]| -> Vec<ContentFile> {
+            let file = |(number, (age, size)): (usize, &(u64, u64))| ContentFile {
                 changed: now - Duration::from_secs(*age),
                 size: *size,
                 name: CString::new(number.to_string()).unwrap(),

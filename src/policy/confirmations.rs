@@ -88,7 +88,7 @@ impl Subject {
 
 /// What a call would do.
 #[derive(Debug, Clone)]
-pub struct Told {
+pub struct CallDescription {
     /// The description of the call for people.
     pub text: String,
     /// The language of that.
@@ -98,7 +98,7 @@ pub struct Told {
     everything: [u8; 32],
 }
 
-impl Told {
+impl CallDescription {
     /// Creates the description. `everything` is all that the plan consists of: if it changes, the call has to be confirmed again.
     #[must_use]
     pub fn new(text: String, lang: String, plan: Value, everything: &Value) -> Self {
@@ -147,7 +147,7 @@ fn canonical(value: &Value, hash: &mut Sha256) {
 
 /// A call that waits.
 #[derive(Debug, Clone)]
-pub struct Waiting {
+pub struct PendingCall {
     /// The id by which an operator names the call.
     pub id: String,
     /// The token with which the same call runs.
@@ -155,7 +155,7 @@ pub struct Waiting {
     /// The call.
     pub subject: Subject,
     /// What the call would do.
-    pub told: Told,
+    pub told: CallDescription,
     /// The time until which the call waits.
     pub until: Instant,
     /// Whether an operator has approved it.
@@ -177,7 +177,7 @@ pub enum Answer {
     /// The call runs, once.
     Confirmed(By),
     /// The call waits.
-    Waits(Box<Waiting>),
+    Waits(Box<PendingCall>),
     /// A person has refused it.
     Refused(Hold),
     /// The call does not wait, because this many calls of one of its principals wait already.
@@ -201,7 +201,7 @@ pub struct Unknown;
 #[derive(Debug)]
 struct Refused {
     /// The call that was refused, without its plan.
-    call: Waiting,
+    call: PendingCall,
     /// Whether every call of the tool is refused.
     whole_tool: bool,
     /// The side that refused it. A caller refuses for itself, an operator for all callers.
@@ -215,7 +215,7 @@ type Row = (Option<Principal>, String, String);
 #[derive(Debug)]
 pub struct Confirmations {
     lifetime: Duration,
-    waiting: Vec<Waiting>,
+    waiting: Vec<PendingCall>,
     refused: Vec<Refused>,
     /// The number of refusals in each row since a call of its tool was last confirmed. The row that was refused last is at the end.
     in_a_row: Vec<(Row, u32)>,
@@ -235,7 +235,13 @@ impl Confirmations {
 
     /// Handles a call under *confirm*, with or without a token. If the call would now do something else than its confirmation
     /// said, it has to be confirmed again.
-    pub fn ask(&mut self, subject: &Subject, token: Option<&str>, told: Told, now: Instant) -> Answer {
+    pub fn ask(
+        &mut self,
+        subject: &Subject,
+        token: Option<&str>,
+        told: CallDescription,
+        now: Instant,
+    ) -> Answer {
         self.forget(now);
         // A call from before a stop or a reload can never run any more.
         self.waiting.retain(|waiting| {
@@ -268,7 +274,7 @@ impl Confirmations {
         if let Some(of_one) = self.is_full(subject) {
             return Answer::Full(of_one);
         }
-        let waiting = Waiting {
+        let waiting = PendingCall {
             id: self.new_id(),
             token: Uuid::new_v4().simple().to_string(),
             subject: subject.clone(),
@@ -281,13 +287,13 @@ impl Confirmations {
     }
 
     /// The calls that wait, oldest first.
-    pub fn waiting(&mut self, now: Instant) -> &[Waiting] {
+    pub fn waiting(&mut self, now: Instant) -> &[PendingCall] {
         self.forget(now);
         &self.waiting
     }
 
     /// The refused calls, oldest first. Their `until` is the end of the refusal.
-    pub fn refused(&mut self, now: Instant) -> impl Iterator<Item = &Waiting> {
+    pub fn refused(&mut self, now: Instant) -> impl Iterator<Item = &PendingCall> {
         self.forget(now);
         self.refused.iter().map(|refused| &refused.call)
     }
@@ -296,7 +302,7 @@ impl Confirmations {
     ///
     /// # Errors
     /// No such call waits or was refused.
-    pub fn approve(&mut self, id: &str, now: Instant) -> Result<Waiting, Unknown> {
+    pub fn approve(&mut self, id: &str, now: Instant) -> Result<PendingCall, Unknown> {
         self.forget(now);
         if let Some(refused) = self.refused.iter().find(|refused| refused.call.id == id) {
             let call = refused.call.clone();
@@ -318,7 +324,7 @@ impl Confirmations {
     ///
     /// # Errors
     /// No such call waits.
-    pub fn deny(&mut self, id: &str, now: Instant) -> Result<Waiting, Unknown> {
+    pub fn deny(&mut self, id: &str, now: Instant) -> Result<PendingCall, Unknown> {
         self.refuse(|waiting| waiting.id == id, By::Operator, now)
             .map(|(waiting, _)| waiting)
     }
@@ -338,10 +344,10 @@ impl Confirmations {
 
     fn refuse(
         &mut self,
-        meant: impl Fn(&Waiting) -> bool,
+        meant: impl Fn(&PendingCall) -> bool,
         by: By,
         now: Instant,
-    ) -> Result<(Waiting, Hold), Unknown> {
+    ) -> Result<(PendingCall, Hold), Unknown> {
         self.forget(now);
         let at = self.waiting.iter().position(meant);
         let waiting = self.waiting.remove(at.ok_or(Unknown)?);

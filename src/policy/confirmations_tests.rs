@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use ovos_toolbox_wire::Object;
 use serde_json::{Value, json};
 
-use super::{Answer, Asker, By, Caller, Confirmations, Hold, Principal, Subject, Told, Unknown};
+use super::{Answer, Asker, By, CallDescription, Caller, Confirmations, Hold, Principal, Subject, Unknown};
 
 const LIFETIME: Duration = Duration::from_secs(120);
 
@@ -67,7 +67,7 @@ impl Desk {
     }
 
     fn ask(&mut self, call: &Call, token: Option<&str>) -> Answer {
-        let told = Told::new("moves the arm".to_owned(), "en".to_owned(), json!([]), &call.plan);
+        let told = CallDescription::new("moves the arm".to_owned(), "en".to_owned(), json!([]), &call.plan);
         self.store.ask(&call.subject(), token, told, self.now)
     }
 
@@ -428,7 +428,7 @@ fn made_up_clients_of_one_kind_leave_places_for_the_others() {
         Subject::new(asker, None, ("robot", "move"), &Object::new(), (3, 7))
     };
     let ask = |desk: &mut Desk, context: &Value| {
-        let told = Told::new("moves the arm".to_owned(), "en".to_owned(), json!([]), &json!([]));
+        let told = CallDescription::new("moves the arm".to_owned(), "en".to_owned(), json!([]), &json!([]));
         desk.store.ask(&subject(context), None, told, desk.now)
     };
     let mut desk = Desk::new();
@@ -463,7 +463,7 @@ fn a_confirmation_is_bound_to_those_for_whom_it_was_asked() {
         let asker = Asker::of(context.as_object().unwrap()).unwrap();
         Subject::new(asker, None, ("robot", "move"), &Object::new(), (3, 7))
     };
-    let told = || Told::new("moves the arm".to_owned(), "en".to_owned(), json!([]), &json!([]));
+    let told = || CallDescription::new("moves the arm".to_owned(), "en".to_owned(), json!([]), &json!([]));
     let mut desk = Desk::new();
     let Answer::Waits(waiting) = desk
         .store
@@ -493,7 +493,7 @@ fn a_claim_to_ask_for_others_evades_no_refusal() {
         let asker = Asker::of(context.as_object().unwrap()).unwrap();
         Subject::new(asker, None, ("robot", "move"), &Object::new(), (3, 7))
     };
-    let told = || Told::new("moves the arm".to_owned(), "en".to_owned(), json!([]), &json!([]));
+    let told = || CallDescription::new("moves the arm".to_owned(), "en".to_owned(), json!([]), &json!([]));
     let mut desk = Desk::new();
     let Answer::Waits(waiting) = desk.store.ask(&subject(json!([])), None, told(), desk.now) else {
         panic!("it waits");

@@ -87,7 +87,7 @@ impl Project {
 
 /// The answer.
 #[derive(Serialize)]
-struct Written {
+struct NewProject {
     folder: PathBuf,
     files: Vec<String>,
     next: Vec<String>,
@@ -111,7 +111,7 @@ pub(super) fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Resul
         Language::Python => python(name, &folder)?,
     };
     write(&folder, &project.files)?;
-    let written = Written {
+    let written = NewProject {
         folder,
         files: project.files.into_iter().map(|file| file.path).collect(),
         next: project.next,
@@ -119,7 +119,7 @@ pub(super) fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Resul
     context.output.result(&written, |_| render(name, &written))
 }
 
-fn render(name: &str, written: &Written) -> String {
+fn render(name: &str, written: &NewProject) -> String {
     let files = count(written.files.len(), "file", "files");
     let mut text = format!(
         "{name}: {files} in {}. Next:\n",

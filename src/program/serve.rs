@@ -9,7 +9,7 @@ use ::bus::shown;
 use ::config::{Config, EmbeddedBus, Overrides, ProcessEnvironment};
 use cli::{CliError, Context, Paint, PidFile, Tone, count, no_signals, plain, shut_down_on_signal};
 use logs::LogOptions;
-use ovos_tools::service::{ServiceError, Start, Started};
+use ovos_tools::service::{ServiceError, Start, StartSummary};
 
 /// Arguments of `serve`.
 #[derive(Debug, Default, Args)]
@@ -89,7 +89,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
 /// Runs the service and prints what it loaded.
 async fn service(start: Start, context: &mut Context<'_, '_>) -> Result<(), CliError> {
     // A failure to print does not end the service.
-    let print = |started: &Started| {
+    let print = |started: &StartSummary| {
         let text = |paint| summary(started, paint);
         if let Err(error) = context.output.result(&started.status, text) {
             tracing::warn!(%error, "the summary was not printed");
@@ -99,7 +99,7 @@ async fn service(start: Start, context: &mut Context<'_, '_>) -> Result<(), CliE
 }
 
 /// What was loaded, what could not be loaded and why, the address of the bus, and a call to try.
-fn summary(started: &Started, paint: Paint) -> String {
+fn summary(started: &StartSummary, paint: Paint) -> String {
     let status = &started.status;
     let mut text = format!(
         "ovos-tools {} on {}, ready after {} ms{}\n",

@@ -7,7 +7,7 @@ use std::path::Path;
 use ovos_toolbox_wire::Manifest;
 
 use client::payload::OffToolbox;
-use config::{Asked, Config};
+use config::{Activation, Config};
 use host::{NotAdmitted, Off};
 
 /// Decides whether the toolbox with this manifest, in this file, is loaded.
@@ -18,7 +18,7 @@ pub(super) fn admit(config: &Config, manifest: &Manifest, path: &Path) -> Result
         return Err(NotAdmitted::BackendUnknown);
     }
     if !manifest.simulated_by_default
-        || config.asked(&manifest.id, path) != Asked::No
+        || config.asked(&manifest.id, path) != Activation::No
         || was_used(&config.service.state_dir, &manifest.id)
     {
         return Ok(());
@@ -29,7 +29,7 @@ pub(super) fn admit(config: &Config, manifest: &Manifest, path: &Path) -> Result
 /// Returns what to tell about a toolbox that is on only because it was used before it had to be asked for.
 pub(super) fn kept_on(config: &Config, manifest: &Manifest, path: &Path) -> Option<String> {
     let id = &manifest.id;
-    (manifest.simulated_by_default && config.asked(id, path) == Asked::No).then(|| {
+    (manifest.simulated_by_default && config.asked(id, path) == Activation::No).then(|| {
         format!(
             "toolbox `{id}` drives a simulator, and is on because it was used before: `ovos-tools enable {id}` keeps it on, \
              `ovos-tools disable {id}` switches it off"

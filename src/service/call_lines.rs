@@ -107,7 +107,7 @@ mod tests {
 
     use super::*;
     use config::LogConfig;
-    use engine::{Answer, Asked};
+    use engine::{Answer, RequestOrigin};
     use logs::{LogOptions, prepare};
     use ovos_toolbox_wire::Effect;
 
@@ -140,7 +140,7 @@ mod tests {
             for _ in 0..10 {
                 tokio::task::yield_now().await;
             }
-            let asked = Arc::new(Asked::default());
+            let asked = Arc::new(RequestOrigin::default());
             let call = facts.received(call_id, "robot", "wave", Effect::Motion, asked.clone());
             call.refused("BusyError: full");
             facts.answered(Some(&call), asked, Answer::default());

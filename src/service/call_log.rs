@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use serde::Serialize;
 use serde_json::Value;
 
-use engine::{Answer, Asked, Fact, Followed, Follower};
+use engine::{Answer, Fact, Followed, Follower, RequestOrigin};
 use logs::RotatingFile;
 use ovos_toolbox_wire::Object;
 
@@ -118,7 +118,7 @@ struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    fn new(asked: &'a Asked, answer: &'a Answer) -> Self {
+    fn new(asked: &'a RequestOrigin, answer: &'a Answer) -> Self {
         Self {
             time: jiff::Timestamp::now().to_string(),
             topic: &asked.topic,

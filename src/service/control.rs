@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::api::Api;
-use crate::policy::{Policy, Waiting};
+use crate::policy::{PendingCall, Policy};
 use client::payload::{ControlAnswer, ControlRequest, StopResponse, WaitingCall};
 use engine::StopTarget;
 use host::descriptors;
@@ -217,7 +217,7 @@ fn refused(error: String) -> ControlAnswer {
     }
 }
 
-fn line(call: &Waiting, now: Instant) -> WaitingCall {
+fn line(call: &PendingCall, now: Instant) -> WaitingCall {
     let left = call.until.saturating_duration_since(now);
     WaitingCall {
         id: call.id.clone(),

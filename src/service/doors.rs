@@ -31,14 +31,14 @@ const LARGEST: usize = 4 << 10;
 /// The doors that have sent a message, by session.
 #[derive(Default)]
 pub(super) struct Doors {
-    heard: Mutex<HashMap<String, Heard>>,
+    heard: Mutex<HashMap<String, DoorSign>>,
     /// The sessions in which something moved when the doors were last checked.
     moving: Mutex<HashSet<String>>,
 }
 
 /// What was heard of a door.
 #[derive(Clone, Copy)]
-struct Heard {
+struct DoorSign {
     /// The time of its last message.
     at: Instant,
     /// Whether it has ever beaten, as doors do before something moves for them.
@@ -81,7 +81,7 @@ impl Doors {
             }
         }
         let beats = beats || known;
-        heard.insert(session.to_owned(), Heard { at, beats });
+        heard.insert(session.to_owned(), DoorSign { at, beats });
     }
 
     /// Ends the calls of doors that were silent for too long while something moved for them. `awake` is the time since

@@ -13,9 +13,9 @@ use schema::CompiledTool;
 
 /// The tools that yielding toolboxes leave to other toolboxes: names and owners.
 #[derive(Debug, Default)]
-pub(super) struct Taken(HashMap<String, String>);
+pub(super) struct TakenNames(HashMap<String, String>);
 
-impl Taken {
+impl TakenNames {
     /// Collects the tools of all toolboxes that do not yield, as far as the toolbox `permits` them. A toolbox that is
     /// being started again keeps its names; one that was given up does not.
     pub(super) fn new<'a>(live: &'a Live, permits: impl Fn(&LiveToolbox, &str) -> bool) -> Self {

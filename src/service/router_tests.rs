@@ -26,7 +26,9 @@ use crate::api::{Api, Outbox, ReloadOutcome, Settings, StatusResponse, Toolboxes
 use crate::policy::{Backends, Policy};
 use crate::registry::{Registry, Snapshot, Tool, ToolboxEntry, ToolboxState};
 use bus::{BusHandler, Message};
-use engine::{Counts, Ended, Engine, Fact, Followed, Halt, Limits, ProgressSink, RunId, Toolbox, Unanswered};
+use engine::{
+    Counts, Engine, Fact, Followed, Halt, Limits, NoAnswer, ProgressSink, RunId, RunResult, Toolbox,
+};
 use schema::CompiledTool;
 
 /// A plugin side that panics in every query except those for the latches and the backends, and in `configuration_updated`.
@@ -181,8 +183,8 @@ impl Counter {
 struct Arm {
     /// Whether planning never ends.
     plans: bool,
-    unplanned: Option<Unanswered>,
-    dies: Option<Ended>,
+    unplanned: Option<NoAnswer>,
+    dies: Option<RunResult>,
     /// The number of calls, including those that got no further than the plan.
     starts: AtomicUsize,
     halts: AtomicUsize,
@@ -196,7 +198,7 @@ impl Toolbox for Arm {
         &'a self,
         _: &'a str,
         _: &'a Object,
-    ) -> BoxFuture<'a, Result<Option<ovos_toolbox_wire::Plan>, Unanswered>> {
+    ) -> BoxFuture<'a, Result<Option<ovos_toolbox_wire::Plan>, NoAnswer>> {
         if self.plans {
             return pending().boxed();
         }
@@ -210,14 +212,14 @@ impl Toolbox for Arm {
         ready(planned).boxed()
     }
 
-    fn start(&self, _: RunId, _: Start, sink: Option<ProgressSink>) -> BoxFuture<'static, Ended> {
+    fn start(&self, _: RunId, _: Start, sink: Option<ProgressSink>) -> BoxFuture<'static, RunResult> {
         self.starts.fetch_add(1, Ordering::SeqCst);
         if let Some(sink) = sink {
             (0..self.updates).for_each(|_| sink(Progress::default()));
             *self.sink.lock() = Some(sink);
         }
         let ended = match &self.dies {
-            None => Ended::Reported(Completion::Output(json!({"done": true}))),
+            None => RunResult::Reported(Completion::Output(json!({"done": true}))),
             Some(ended) => ended.clone(),
         };
         ready(ended).boxed()
@@ -225,12 +227,12 @@ impl Toolbox for Arm {
 
     fn cancel(&self, _: RunId) {}
 
-    fn halt(&self, _: Halt) -> BoxFuture<'static, Result<(), Unanswered>> {
+    fn halt(&self, _: Halt) -> BoxFuture<'static, Result<(), NoAnswer>> {
         self.halts.fetch_add(1, Ordering::SeqCst);
         ready(Ok(())).boxed()
     }
 
-    fn resume(&self) -> BoxFuture<'static, Result<(), Unanswered>> {
+    fn resume(&self) -> BoxFuture<'static, Result<(), NoAnswer>> {
         ready(Ok(())).boxed()
     }
 }
@@ -347,11 +349,11 @@ async fn a_call_whose_toolbox_died_before_it_began_goes_to_the_next_copy() {
         ..crashed()
     };
     for (unplanned, dies, expected) in [
-        (None, Some(Ended::NeverBegun(crashed())), true),
-        (None, Some(Ended::Lost(crashed())), false),
-        (None, Some(Ended::Reported(Completion::Error(said()))), false),
-        (Some(Unanswered::NeverAsked(crashed())), None, true),
-        (Some(Unanswered::Failed(said())), None, false),
+        (None, Some(RunResult::NeverBegun(crashed())), true),
+        (None, Some(RunResult::Lost(crashed())), false),
+        (None, Some(RunResult::Reported(Completion::Error(said()))), false),
+        (Some(NoAnswer::NeverAsked(crashed())), None, true),
+        (Some(NoAnswer::Failed(said())), None, false),
     ] {
         let mut counter = Counter::new(Ok(()));
         let dead = Arc::new(Arm {

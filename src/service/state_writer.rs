@@ -30,22 +30,22 @@ pub(super) trait Store: Send + 'static {
 
 /// Hands the newest state to the thread. No method waits for a disk longer than it documents.
 pub(super) struct StateWriter {
-    wanted: Arc<Mutex<Wanted>>,
+    wanted: Arc<Mutex<NewestState>>,
     /// Capacity 1: a thread that is woken but has not read the state yet sees all later changes.
     wake: mpsc::Sender<()>,
-    written: watch::Receiver<Written>,
+    written: watch::Receiver<WriteOutcomes>,
 }
 
 /// The thread's side before the thread is started. Nothing is written until then.
 pub(super) struct Work {
-    wanted: Arc<Mutex<Wanted>>,
+    wanted: Arc<Mutex<NewestState>>,
     woken: mpsc::Receiver<()>,
-    written: watch::Sender<Written>,
+    written: watch::Sender<WriteOutcomes>,
 }
 
 /// The newest state; the versions of each part are numbered from 1.
 #[derive(Clone, Default)]
-struct Wanted {
+struct NewestState {
     latches_number: u64,
     latches: BTreeMap<String, StopRecord>,
     moving_number: u64,
@@ -53,7 +53,7 @@ struct Wanted {
 }
 
 #[derive(Clone, Default)]
-struct Written {
+struct WriteOutcomes {
     latches: Outcome,
     moving: Outcome,
 }
@@ -82,9 +82,9 @@ impl Outcome {
 
 impl StateWriter {
     pub(super) fn new() -> (Arc<Self>, Work) {
-        let wanted: Arc<Mutex<Wanted>> = Arc::default();
+        let wanted: Arc<Mutex<NewestState>> = Arc::default();
         let (wake, woken) = mpsc::channel(1);
-        let (report, written) = watch::channel(Written::default());
+        let (report, written) = watch::channel(WriteOutcomes::default());
         let work = Work {
             wanted: wanted.clone(),
             woken,
@@ -145,7 +145,7 @@ impl StateWriter {
     /// Waits for the attempt to write this version of a part, or a newer one.
     fn outcome(
         &self,
-        part: fn(&Written) -> &Outcome,
+        part: fn(&WriteOutcomes) -> &Outcome,
         number: u64,
     ) -> impl Future<Output = Result<(), String>> + Send + use<> {
         let mut written = self.written.clone();
@@ -192,7 +192,7 @@ impl Work {
     }
 
     fn run(mut self, mut store: impl Store) {
-        let mut written = Written::default();
+        let mut written = WriteOutcomes::default();
         while self.woken.blocking_recv().is_some() {
             let now = self.wanted.lock().clone();
             if written.latches.is_due(now.latches_number) {

@@ -19,7 +19,9 @@ use super::bus_status::bus_status;
 use super::configuration::Configuration;
 use super::deliveries::Deliveries;
 use super::error::ServiceError;
-use super::listing::{Taken, entry, failed_file, known, python, renamed, renamed_of, step_tools, topics};
+use super::listing::{
+    TakenNames, entry, failed_file, known, python, renamed, renamed_of, step_tools, topics,
+};
 use super::questions::{Question, Questions};
 use super::router::Router;
 use super::settings::{engine_limits, manager_settings};
@@ -32,7 +34,7 @@ use crate::policy::{Backends, Policy};
 use crate::registry::{Registry, Snapshot, Tool};
 use bus::Message;
 use client::payload::OffToolbox;
-use config::{Closed, Config, Installed};
+use config::{Config, Installed, Lockdown};
 use engine::Engine;
 use host::{Drain, HostServices, Live, LiveToolbox, Manager, Origin, Request, State};
 
@@ -59,7 +61,7 @@ pub(super) struct Bridge {
     manager: OnceLock<Manager>,
     questions: Questions,
     /// The `backend` events of each toolbox.
-    backends: Mutex<BTreeMap<String, Said>>,
+    backends: Mutex<BTreeMap<String, BackendReport>>,
     readings: Mutex<Readings>,
     published: Mutex<Published>,
 }
@@ -68,7 +70,7 @@ pub(super) struct Bridge {
 #[derive(Default)]
 struct Published {
     /// Why tools of a toolbox are refused, by its id.
-    closed: BTreeMap<String, Arc<Closed>>,
+    closed: BTreeMap<String, Arc<Lockdown>>,
     off: Arc<[OffToolbox]>,
     /// What the configuration names and nothing is called.
     warnings: Vec<String>,
@@ -76,7 +78,7 @@ struct Published {
 
 /// The `backend` events of one generation of a toolbox.
 #[derive(Clone, Default)]
-struct Said {
+struct BackendReport {
     generation: u64,
     /// The last one.
     last: Value,
@@ -288,8 +290,8 @@ impl Bridge {
     }
 
     /// The tools that yielding toolboxes leave to others.
-    fn taken(&self, live: &Live) -> Taken {
-        Taken::new(live, |toolbox, tool| {
+    fn taken(&self, live: &Live) -> TakenNames {
+        TakenNames::new(live, |toolbox, tool| {
             let config = self.readings.lock().get(toolbox.reading);
             config
                 .toolbox(&toolbox.id)
@@ -298,7 +300,7 @@ impl Bridge {
     }
 
     /// The tools that one toolbox leaves to others, as text.
-    fn yielded(&self, toolbox: &LiveToolbox, taken: &Taken) -> Vec<String> {
+    fn yielded(&self, toolbox: &LiveToolbox, taken: &TakenNames) -> Vec<String> {
         let config = self.readings.lock().get(toolbox.reading);
         let Ok(section) = config.toolbox(&toolbox.id) else {
             return Vec::new();
@@ -382,7 +384,7 @@ impl HostServices for Services {
                 // An event of a copy that is being drained does not apply to its successor.
                 if said.generation <= origin.generation {
                     if said.generation < origin.generation {
-                        *said = Said::default();
+                        *said = BackendReport::default();
                     }
                     said.generation = origin.generation;
                     said.last = event.data.clone().unwrap_or_default();

@@ -4,7 +4,7 @@ use std::net::{TcpListener, UdpSocket};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 
-use engine::{Ended, Toolbox};
+use engine::{RunResult, Toolbox};
 use host::{Confine, Hosted};
 use landlock::{CompatLevel, Compatible, Ruleset, RulesetAttr, Scope};
 use ovos_toolbox_wire::Completion;
@@ -66,7 +66,7 @@ async fn check(toolbox: &dyn Toolbox, attempts: &[(String, &[i64])]) {
     let mut wrong = Vec::new();
     for (number, (attempt, allowed)) in (1..).zip(attempts) {
         let ended = run(toolbox, number, attempt).await;
-        let Ended::Reported(Completion::Output(output)) = &ended else {
+        let RunResult::Reported(Completion::Output(output)) = &ended else {
             panic!("{attempt}: {ended:?}");
         };
         let errno = output["errno"].as_i64().unwrap();
@@ -211,7 +211,7 @@ async fn the_process_of_a_safe_stop_is_confined_too() {
     let config = json!({ "motor": motor.0 }).to_string();
     let toolbox = yard.open(Some(yard.confine()), &config).await;
     let died = toolbox.died();
-    assert!(matches!(run(&toolbox, 1, "abort:").await, Ended::Lost(_)));
+    assert!(matches!(run(&toolbox, 1, "abort:").await, RunResult::Lost(_)));
     within(died).await.unwrap();
     within(toolbox.close()).await;
     assert_eq!(motor.commands(), ["shadow 13", "udp 13"]);

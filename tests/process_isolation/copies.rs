@@ -1,7 +1,7 @@
 //! The copies of a toolbox: what reaches which copy while one replaces the other, and how they end.
 use std::sync::Arc;
 
-use engine::{Ended, RunId, StopTarget, Toolbox};
+use engine::{RunId, RunResult, StopTarget, Toolbox};
 use host::{Configured, Limits};
 use serde_json::json;
 
@@ -25,9 +25,9 @@ async fn runs_of_the_old_copy_do_not_notice_a_swap_until_they_are_drained() {
     rig.reload().await;
     assert_eq!(rig.version("arm").await, "2");
     // This drain returns at once, so the old copy is closed, which ends its run.
-    assert_eq!(within(held).await, Ended::Cancelled);
+    assert_eq!(within(held).await, RunResult::Cancelled);
     leg.toolbox.cancel(RunId(501));
-    assert_eq!(within(left_alone).await, Ended::Cancelled);
+    assert_eq!(within(left_alone).await, RunResult::Cancelled);
     assert_eq!(rig.get("leg").generation, 1);
 }
 
@@ -52,7 +52,7 @@ async fn a_replaced_copy_takes_no_new_calls_and_is_closed_when_its_last_call_has
     rig.seen.wait_for("halted_emergency", 2).await;
     let newer = within(call.toolbox().start(RunId(700), action("go", u64::MAX), None)).await;
     assert!(
-        matches!(newer, Ended::Reported(_)),
+        matches!(newer, RunResult::Reported(_)),
         "a call that holds it goes on: {newer:?}"
     );
     assert_eq!(rig.seen.count("closed"), 0);
@@ -191,7 +191,7 @@ async fn shutdown_halts_and_closes_everything() {
     let waiting = start(&*rig.get("arm").toolbox, 1, "wait");
     rig.seen.wait_for("started", 1).await;
     assert!(within(rig.manager.shutdown(DEADLINE)).await);
-    assert_eq!(within(waiting).await, Ended::Cancelled);
+    assert_eq!(within(waiting).await, RunResult::Cancelled);
     assert_eq!(rig.seen.count("closed"), 2);
     // One more when the halt found the start still in progress.
     assert!(rig.seen.count("halted") >= 2);

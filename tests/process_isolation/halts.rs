@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::support::fixture::{FixtureFolder, action, all, completed, start, within};
 use crate::support::rig::Rig;
-use engine::{Ended, RunId, Toolbox};
+use engine::{RunId, RunResult, Toolbox};
 
 #[tokio::test]
 async fn an_emergency_halt_drops_older_starts_and_a_newer_one_begins() {
@@ -14,11 +14,11 @@ async fn an_emergency_halt_drops_older_starts_and_a_newer_one_begins() {
     within(toolbox.halt(all(true, 5))).await.unwrap();
     assert_eq!(
         within(toolbox.start(RunId(1), action("go", 4), None)).await,
-        Ended::Cancelled
+        RunResult::Cancelled
     );
     assert!(matches!(
         within(toolbox.start(RunId(2), action("go", 5), None)).await,
-        Ended::Reported(_)
+        RunResult::Reported(_)
     ));
     assert_eq!(
         seen.count("started"),
@@ -30,7 +30,7 @@ async fn an_emergency_halt_drops_older_starts_and_a_newer_one_begins() {
     within(toolbox.halt(all(false, 9))).await.unwrap();
     assert!(matches!(
         within(toolbox.start(RunId(3), action("go", 5), None)).await,
-        Ended::Reported(_)
+        RunResult::Reported(_)
     ));
     within(toolbox.resume()).await.unwrap();
 }
@@ -61,7 +61,7 @@ async fn no_gentle_halt_comes_after_an_emergency_halt_until_the_resume() {
         within(toolbox.may_close()).await.unwrap();
         within(toolbox.resume()).await.unwrap();
     }
-    let Ended::Reported(Completion::Output(seen)) =
+    let RunResult::Reported(Completion::Output(seen)) =
         within(toolbox.start(RunId(ROUNDS + 1), action("go", ROUNDS + 1), None)).await
     else {
         panic!("it runs after the resume")
@@ -91,7 +91,7 @@ async fn an_emergency_halt_is_repeated_after_a_gentle_one_that_it_overtook() {
     within(gentle).await.unwrap();
     within(toolbox.resume()).await.unwrap();
     let seen = within(toolbox.start(RunId(1), action("go", 2), None)).await;
-    let Ended::Reported(Completion::Output(seen)) = seen else {
+    let RunResult::Reported(Completion::Output(seen)) = seen else {
         panic!("it runs after the resume: {seen:?}")
     };
     let halts = ["gentle", "after", "emergencies", "undone"].map(|key| seen[key].as_u64());
@@ -108,7 +108,7 @@ async fn a_stop_gets_through_while_plan_start_and_conclude_hang() {
         let hanging = match hangs {
             "plan" => toolbox.plan("move", &args).map(|plan| plan == Ok(None)).boxed(),
             "start" => start(&toolbox, 1, "go")
-                .map(|ended| matches!(ended, Ended::Reported(Completion::Output(_))))
+                .map(|ended| matches!(ended, RunResult::Reported(Completion::Output(_))))
                 .boxed(),
             _ => {
                 let conclusion = toolbox.conclude("move", &args, &report);
@@ -118,7 +118,7 @@ async fn a_stop_gets_through_while_plan_start_and_conclude_hang() {
         seen.wait_for("hanging", 1).await;
         let behind = start(&toolbox, 2, "go");
         toolbox.cancel(RunId(2));
-        assert_eq!(within(behind).await, Ended::Cancelled, "{hangs}");
+        assert_eq!(within(behind).await, RunResult::Cancelled, "{hangs}");
         within(toolbox.halt(all(true, 1))).await.unwrap();
         seen.wait_for("halted_emergency", 1).await;
         within(toolbox.resume()).await.unwrap();
@@ -157,7 +157,7 @@ async fn a_stop_is_known_to_the_next_generation() {
     let toolbox = rig.get("arm");
     assert_eq!(
         within(toolbox.toolbox.start(RunId(1), action("go", 2), None)).await,
-        Ended::Cancelled
+        RunResult::Cancelled
     );
     assert_eq!(toolbox.toolbox.counts().stale_starts, 1);
 }

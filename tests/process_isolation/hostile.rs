@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Ended, RunId, Toolbox};
+use engine::{RunId, RunResult, Toolbox};
 use host::{Hosted, Limits};
 use ovos_toolbox_wire::Completion;
 
@@ -35,8 +35,8 @@ async fn open(fixtures: &FixtureFolder, fixture: &str, limits: Limits) -> (Hoste
 }
 
 #[track_caller]
-fn check(ended: &Ended, expected: &[&str]) {
-    let (Ended::Lost(failure) | Ended::NeverBegun(failure)) = ended else {
+fn check(ended: &RunResult, expected: &[&str]) {
+    let (RunResult::Lost(failure) | RunResult::NeverBegun(failure)) = ended else {
         panic!("expected the loss of the run, got {ended:?}");
     };
     assert_eq!(failure.kind, "ToolboxCrashed", "{failure}");
@@ -85,7 +85,7 @@ async fn a_process_that_dies_reports_how_and_affects_no_other() {
         assert!(!death.moving, "{fixture}: {death:?}");
         let later = run(&toolbox, 2, "go").await;
         check(&later, expected);
-        assert!(matches!(later, Ended::NeverBegun(_)), "{fixture}: {later:?}");
+        assert!(matches!(later, RunResult::NeverBegun(_)), "{fixture}: {later:?}");
         let halted = within(toolbox.halt(all(true, 1)))
             .await
             .unwrap_err()
@@ -107,7 +107,7 @@ async fn a_busy_loop_is_ended_with_the_close_and_can_be_halted_before() {
     seen.wait_for("started", 1).await;
     within(toolbox.halt(all(true, 1))).await.unwrap();
     assert!(!within(toolbox.close()).await);
-    assert!(matches!(within(spinning).await, Ended::Lost(_)));
+    assert!(matches!(within(spinning).await, RunResult::Lost(_)));
 }
 
 #[tokio::test]
@@ -158,7 +158,7 @@ async fn floods_are_cut_and_the_work_goes_on() {
         for number in 1..=3 {
             assert_eq!(
                 run(&toolbox, number, "go").await,
-                Ended::Reported(Completion::Output(1.into())),
+                RunResult::Reported(Completion::Output(1.into())),
                 "{fixture}"
             );
         }
@@ -275,7 +275,7 @@ async fn what_is_too_much_for_its_socket_costs_only_its_own_call() {
     let params = &mut huge.action.params;
     params.insert("text".to_owned(), "x".repeat(64 << 20).into());
     let ended = within(toolbox.start(RunId(1), huge, None)).await;
-    let Ended::Reported(Completion::Error(failure)) = ended else {
+    let RunResult::Reported(Completion::Error(failure)) = ended else {
         panic!("expected a refusal, got {ended:?}");
     };
     assert!(failure.message.contains("at most 67108864"), "{failure}");

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use engine::{Ended, RunId, Toolbox};
+use engine::{RunId, RunResult, Toolbox};
 use futures_util::FutureExt;
 use host::Hosted;
 use ovos_toolbox_wire::Completion;
@@ -64,7 +64,7 @@ async fn a_full_data_lane_refuses_calls_and_delays_no_halt() {
             None => sent.push(run),
         }
     };
-    let Ended::Reported(Completion::Error(failure)) = refused else {
+    let RunResult::Reported(Completion::Error(failure)) = refused else {
         panic!("expected a refusal, got {refused:?}");
     };
     assert_eq!(failure.kind, "BusyError", "{failure}");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use engine::{Ended, RunId, Toolbox};
+use engine::{RunId, RunResult, Toolbox};
 use host::{Limits, ToolboxConfig};
 use ovos_toolbox_wire::{Completion, Object};
 use serde_json::{Value, json};
@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use crate::support::fixture::{FixtureFolder, action, all, error, output, run, start, within};
 use crate::support::rig::Rig;
 
-fn reported(output: impl Into<Value>) -> Ended {
-    Ended::Reported(Completion::Output(output.into()))
+fn reported(output: impl Into<Value>) -> RunResult {
+    RunResult::Reported(Completion::Output(output.into()))
 }
 
 #[tokio::test]
@@ -28,12 +28,12 @@ async fn content_arrives_beside_the_output_and_what_is_none_does_no_harm() {
         "there is no folder"
     );
     let toolbox = toolbox.with_content_dir(folder.to_str().map(str::to_owned));
-    let shown = |output: Value, content: Value| Ended::Shown {
+    let shown = |output: Value, content: Value| RunResult::Shown {
         output,
         content: content.as_array().unwrap().clone(),
     };
     for number in [2, 3] {
-        let Ended::Shown { output, content } = run(&toolbox, number, "go").await else {
+        let RunResult::Shown { output, content } = run(&toolbox, number, "go").await else {
             panic!("no content");
         };
         let path = content[0]["path"].as_str().unwrap();
@@ -65,7 +65,7 @@ async fn a_halt_during_a_start_is_repeated_after_it() {
     within(toolbox.halt(all(true, 1))).await.unwrap();
     assert_eq!(
         within(queued).await,
-        Ended::Cancelled,
+        RunResult::Cancelled,
         "it was planned before the stop"
     );
     let counts = within(toolbox.start(RunId(3), action("go", 1), None)).await;
@@ -102,12 +102,12 @@ async fn a_start_that_never_returns_costs_only_its_own_toolbox() {
     toolbox.cancel(RunId(2));
     assert_eq!(
         within(queued).await,
-        Ended::Cancelled,
+        RunResult::Cancelled,
         "what is queued can still be cancelled"
     );
     within(toolbox.halt(all(true, 1))).await.unwrap();
     assert!(!within(toolbox.close()).await, "it is abandoned");
-    assert!(matches!(within(hanging).await, Ended::Lost(_)));
+    assert!(matches!(within(hanging).await, RunResult::Lost(_)));
     let halted = within(toolbox.halt(all(true, 2))).await;
     assert!(halted.is_err(), "its process has ended: {halted:?}");
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use engine::{Ended, RunId, Toolbox};
+use engine::{RunId, RunResult, Toolbox};
 use host::{Hosted, Limits, LiveToolbox};
 use ovos_toolbox_wire::{Effect, Start};
 use rustix::process::{Pid, Signal, kill_process};
@@ -92,7 +92,7 @@ async fn however_a_process_dies_in_motion_its_machine_is_stopped() {
         }
         let since = Instant::now();
         signal(&toolbox, what);
-        assert!(matches!(within(moving).await, Ended::Lost(_)));
+        assert!(matches!(within(moving).await, RunResult::Lost(_)));
         let death = within(died).await.unwrap();
         assert!(death.moving, "{death:?}");
         motor.rests(since, &format!("{what:?} in round {round}"));
@@ -128,7 +128,7 @@ async fn a_halt_that_hangs_is_replaced_by_a_safe_stop() {
     seen.wait_for("moving", 1).await;
     let since = Instant::now();
     within(toolbox.halt(all(true, 1))).await.unwrap_err();
-    assert!(matches!(within(moving).await, Ended::Lost(_)));
+    assert!(matches!(within(moving).await, RunResult::Lost(_)));
     motor.rests(since, "a halt that hangs");
 }
 
@@ -158,7 +158,7 @@ async fn a_cancel_that_overtakes_its_start_is_not_forgotten() {
         let moving = toolbox.start(RunId(run), motion("wait", 0), None);
         toolbox.cancel(RunId(run));
         within(toolbox.halt(all(false, 0))).await.unwrap();
-        assert_eq!(within(moving).await, Ended::Cancelled);
+        assert_eq!(within(moving).await, RunResult::Cancelled);
         within(toolbox.halt(all(false, 0))).await.unwrap();
     }
     assert_eq!(motor.commands().last().unwrap(), "stop");

@@ -1,6 +1,6 @@
 //! An open toolbox that behaves well: what the engine can rely on from open to close.
 use crate::support::fixture::{FixtureFolder, all, completed, error, output, run, start, within};
-use engine::{Ended, RunId, Toolbox, Unanswered};
+use engine::{NoAnswer, RunId, RunResult, Toolbox};
 use ovos_toolbox_wire::{Conclusion, Object};
 use serde_json::json;
 
@@ -61,7 +61,7 @@ async fn a_cancel_ends_a_run_and_is_harmless_otherwise() {
     let waiting = start(&toolbox, 1, "wait");
     seen.wait_for("started", 1).await;
     toolbox.cancel(RunId(1));
-    assert_eq!(within(waiting).await, Ended::Cancelled);
+    assert_eq!(within(waiting).await, RunResult::Cancelled);
     toolbox.cancel(RunId(1));
     toolbox.cancel(RunId(77));
     assert_eq!(output(&toolbox, 2).await["version"], "1");
@@ -100,14 +100,14 @@ async fn closing_ends_every_run_and_later_ones_say_so() {
     let waiting = start(&toolbox, 1, "wait");
     seen.wait_for("started", 1).await;
     assert!(within(toolbox.close()).await);
-    assert_eq!(within(waiting).await, Ended::Cancelled);
+    assert_eq!(within(waiting).await, RunResult::Cancelled);
     assert_eq!(seen.count("closed"), 1);
-    let Ended::Lost(failure) = run(&toolbox, 2, "go").await else {
+    let RunResult::Lost(failure) = run(&toolbox, 2, "go").await else {
         panic!("a closed toolbox runs nothing")
     };
     assert_eq!(failure.kind, "ToolboxClosed");
     let refusal = within(toolbox.halt(all(true, 1))).await.unwrap_err();
-    assert!(matches!(&refusal, Unanswered::Closed(_)), "{refusal:?}");
+    assert!(matches!(&refusal, NoAnswer::Closed(_)), "{refusal:?}");
     assert_eq!(refusal.into_failure().kind, "ToolboxClosed");
     assert!(within(toolbox.close()).await, "closing twice is closing once");
 }

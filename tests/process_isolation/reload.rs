@@ -1,5 +1,5 @@
 //! A reload: what it adds, replaces, removes and leaves alone.
-use engine::Ended;
+use engine::RunResult;
 use host::{ReloadReport, State, ToolboxConfig};
 use serde_json::{Value, json};
 
@@ -202,7 +202,7 @@ async fn an_exclusive_toolbox_that_neither_opens_says_so_until_it_does() {
         failed.state
     );
     assert!(
-        matches!(run(&*failed.toolbox, 900, "go").await, Ended::Lost(_)),
+        matches!(run(&*failed.toolbox, 900, "go").await, RunResult::Lost(_)),
         "a closed copy runs nothing"
     );
     std::fs::write(&flag, "").unwrap();

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use engine::{Ended, RunId, Toolbox};
+use engine::{RunId, RunResult, Toolbox};
 use host::{Configured, Limits, State, ToolboxConfig};
 use rustix::process::Signal;
 use serde_json::json;
@@ -38,7 +38,7 @@ async fn a_toolbox_that_died_comes_back_as_a_new_generation() {
     assert!(rig.drains.engine.lease("arm", 1).is_none());
     assert!(matches!(
         run(&*before.toolbox, 900, "go").await,
-        Ended::NeverBegun(_)
+        RunResult::NeverBegun(_)
     ));
     let same = rig.get("leg");
     assert_eq!((same.generation, same.toolbox.pid()), (1, leg.toolbox.pid()));

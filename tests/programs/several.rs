@@ -30,13 +30,6 @@ pub(crate) fn answer(scene: &mut Scene, call_id: &str) -> Value {
     scene.client.only_answer(call_id).clone()
 }
 
-/// Has the program offer these from now on.
-pub(crate) fn offer(scene: &mut Scene, ids: &[&str]) {
-    let call = json!({ "name": "offer", "args": { "ids": ids }, "toolbox_id": "kitchen" });
-    let answer = scene.client.ask("ovos.tools.invoke", &call);
-    assert!(answer["result"].is_object(), "{answer}");
-}
-
 /// The ids that are loaded.
 pub(crate) fn ids(scene: &mut Scene) -> Vec<String> {
     let status = scene.client.ask("ovos.tools.status", &json!({}));
@@ -44,14 +37,6 @@ pub(crate) fn ids(scene: &mut Scene) -> Vec<String> {
     toolboxes
         .map(|toolbox| toolbox["toolbox_id"].as_str().unwrap().to_owned())
         .collect()
-}
-
-#[track_caller]
-pub(crate) fn until_gone(scene: &mut Scene, id: &str) {
-    let end = std::time::Instant::now() + crate::support::process::DEADLINE;
-    while ids(scene).iter().any(|found| found == id) {
-        assert!(std::time::Instant::now() < end, "toolbox `{id}` is still there");
-    }
 }
 
 #[test]
@@ -137,38 +122,6 @@ pub(crate) fn ended(scene: &mut Scene, pid: &Value) {
 }
 
 #[test]
-fn a_toolbox_that_hangs_while_it_is_opened_delays_no_reload() {
-    let hangs = |good: Value| Entry {
-        sections: json!({ "good": good, "hangs-1": { "limits": { "open_ms": 60_000, "close_ms": 1000 } } }),
-        ..company(&["kitchen"])
-    };
-    let mut scene = Scene::start(&[hangs(json!({}))]);
-    let kitchen = ready(&mut scene, "kitchen");
-    ready(&mut scene, "good");
-    offer(&mut scene, &["kitchen", "hangs-1", "hall"]);
-    ready(&mut scene, "hall");
-    let begun = std::time::Instant::now();
-    scene.configure(&[hangs(json!({ "trace": "/dev/null" }))]);
-    let report = scene.reload();
-    assert_eq!(
-        (&report["replaced"], &report["unchanged"], &report["failed"]),
-        (&json!(["good"]), &json!(["hall", "kitchen"]), &json!([])),
-        "{report}"
-    );
-    // What hangs goes with its program.
-    scene.configure(&[]);
-    let report = scene.reload();
-    assert_eq!(report["removed"], json!(["hall", "kitchen"]), "{report}");
-    ended(&mut scene, &kitchen["pid"]);
-    let took = begun.elapsed();
-    assert!(took.as_secs() < 30, "it took {took:?}");
-    let status = scene.client.ask("ovos.tools.status", &json!({}));
-    assert_eq!(status["failed"], json!([]), "{status}");
-    assert_eq!(ids(&mut scene), ["good"]);
-    assert!(!status.to_string().contains("hangs-1"), "{status}");
-}
-
-#[test]
 fn a_death_fails_the_calls_of_all_and_all_come_back_until_it_is_too_often() {
     let mut scene = Scene::start(&[company(&["kitchen", "hall"])]);
     ready(&mut scene, "hall");
@@ -209,7 +162,7 @@ fn check_shows_each_toolbox() {
     let found = scene.service.ask(&["check", "house"]);
     let toolboxes = found["toolboxes"].as_array().unwrap();
     let of = |id: &str| toolboxes.iter().find(|one| one["manifest"]["id"] == id).unwrap();
-    assert_eq!(of("kitchen")["tools"].as_array().unwrap().len(), 6, "{found}");
+    assert_eq!(of("kitchen")["tools"].as_array().unwrap().len(), 5, "{found}");
     for (id, error) in [
         ("kitchen", "tool `jump`: its effect is motion"),
         ("cellar", "which its entry does not allow"),

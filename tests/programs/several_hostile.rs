@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::scene::{Entry, Scene};
-use crate::several::{answer, company, ids, offer, ready, send};
+use crate::several::{answer, company, ids, ready, send};
 
 #[test]
 fn a_toolbox_that_does_not_open_costs_itself_only() {
@@ -68,7 +68,8 @@ fn what_is_said_in_the_name_of_another_program_or_of_none_is_dropped() {
             assert_eq!(after[key], before[key], "{key}");
         }
     }
-    offer(&mut scene, &["kitchen"]);
+    // It was under way all the time.
+    send(&mut scene, "dies", "kitchen", "die", &json!({}));
     let gone = answer(&mut scene, "waits");
     assert!(gone["error"].is_string(), "{gone}");
 }

@@ -1,14 +1,13 @@
 //! Programs of several toolboxes that die, hang or offer too much: what becomes of their toolboxes, and of their process.
 
 use std::fs;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::scene::{Entry, Scene};
-use crate::several::{answer, company, ended, ids, offer, ready, send};
+use crate::several::{answer, company, ended, ids, ready, send};
 use crate::support::process::DEADLINE;
 use crate::support::status;
 
@@ -31,23 +30,6 @@ fn until_failed(scene: &mut Scene, text: &str) -> String {
         }
         assert!(Instant::now() < end, "no {text:?}: {failed}");
     }
-}
-
-/// Ends the process of the program, and waits until the next one has been told that it stays.
-fn die(scene: &mut Scene, call: &str) {
-    let sandbox = scene.service.sandbox.path("");
-    let starts = |folder: &Path| {
-        let names = fs::read_dir(folder).unwrap().flatten();
-        let names = names.filter(|file| file.file_name().to_string_lossy().starts_with("company_stays_"));
-        names.count()
-    };
-    let before = starts(&sandbox);
-    send(scene, call, "kitchen", "die", &json!({}));
-    answer(scene, call);
-    scene
-        .service
-        .process
-        .until("the next process", |_| (starts(&sandbox) > before).then_some(()));
 }
 
 #[test]
@@ -74,40 +56,22 @@ fn a_program_that_hangs_does_not_outlive_the_service() {
 }
 
 #[test]
-fn the_toolboxes_of_a_program_that_is_started_again_stay_until_its_first_new_list() {
+fn a_toolbox_that_its_program_forgets_keeps_its_id_until_a_reload_and_costs_no_other() {
     let mut scene = Scene::start(&[Entry {
-        script: "company_returns",
+        script: "company_forgets",
         ..company(&["kitchen", "hall"])
     }]);
-    let allowed = scene.service.sandbox.path("company_may_offer");
-    fs::write(&allowed, "").unwrap();
     for id in ["kitchen", "hall"] {
         ready(&mut scene, id);
     }
-    // A call waits for its toolbox.
-    fs::remove_file(&allowed).unwrap();
-    die(&mut scene, "first");
-    let report = scene.reload();
-    assert_eq!(
-        report["unchanged"],
-        json!(["good", "hall", "kitchen"]),
-        "{report}"
-    );
+    // The program offers `kitchen` alone from now on.
+    send(&mut scene, "die", "kitchen", "die", &json!({}));
+    answer(&mut scene, "die");
+    let kitchen = scene.until("kitchen", "a restart", |toolbox| {
+        toolbox["state"] == "ready" && toolbox["generation"] == 2
+    });
+    // A call waits for its toolbox, and a stop holds it.
     send(&mut scene, "waits", "hall", "poke", &json!({}));
-    assert_eq!(ids(&mut scene), ["good", "hall", "kitchen"]);
-    assert!(scene.client.answer_of("waits").is_none());
-    fs::write(&allowed, "").unwrap();
-    let poked = answer(&mut scene, "waits");
-    assert_eq!(poked["result"]["id"], "hall", "{poked}");
-    for id in ["kitchen", "hall"] {
-        scene.until(id, "a restart", |toolbox| {
-            toolbox["state"] == "ready" && toolbox["generation"] == 2
-        });
-    }
-    // A stop of everything holds them.
-    fs::remove_file(&allowed).unwrap();
-    die(&mut scene, "second");
-    scene.reload();
     let stopped = scene.client.ask("ovos.tools.stop", &json!({}));
     let mut named: Vec<&str> = stopped["toolboxes"]
         .as_array()
@@ -117,37 +81,25 @@ fn the_toolboxes_of_a_program_that_is_started_again_stay_until_its_first_new_lis
         .collect();
     named.sort_unstable();
     assert_eq!(named, ["good", "hall", "kitchen"], "{stopped}");
-    fs::write(&allowed, "").unwrap();
-    for id in ["kitchen", "hall"] {
-        let after = scene.until(id, "a restart", |toolbox| {
-            toolbox["state"] == "ready" && toolbox["generation"] == 3
-        });
-        assert_eq!(after["latched"], true, "{after}");
-    }
-}
-
-#[test]
-fn a_process_that_dies_before_its_list_is_taken_is_started_again_at_once() {
-    // The first load waits 10 s for the silent one, and new lists wait for the load.
-    let silent = Entry::of("silent");
-    let mut scene = Scene::start(&[company(&["kitchen", "hall"]), silent]);
-    for id in ["kitchen", "hall"] {
-        ready(&mut scene, id);
-    }
-    offer(&mut scene, &["kitchen", "hall", "x-1"]);
-    send(&mut scene, "die", "kitchen", "die", &json!({}));
-    answer(&mut scene, "die");
-    for id in ["kitchen", "hall"] {
-        scene.until(id, "a restart", |toolbox| {
-            assert_ne!(toolbox["state"], "failed", "{toolbox}");
-            toolbox["state"] == "ready" && toolbox["generation"].as_u64() > Some(1)
-        });
-    }
-    assert_eq!(
-        scene.failure("silent"),
-        None,
-        "it was not started again before the load had ended"
+    let hall = scene.until("hall", "the end of restarts", |toolbox| {
+        toolbox["state"] == "failed"
+    });
+    assert_eq!(hall["latched"], true, "{hall}");
+    assert!(
+        hall["reason"]
+            .to_string()
+            .contains("its program does not offer toolbox `hall` any more; reload"),
+        "{hall}"
     );
+    assert!(answer(&mut scene, "waits")["error"].is_string());
+    assert_eq!(ready(&mut scene, "kitchen")["pid"], kitchen["pid"]);
+    let report = scene.reload();
+    assert_eq!(
+        (&report["removed"], &report["replaced"]),
+        (&json!(["hall"]), &json!(["kitchen"])),
+        "{report}"
+    );
+    assert_eq!(scene.reload()["unchanged"], json!(["good", "kitchen"]));
 }
 
 #[test]
@@ -187,22 +139,6 @@ fn a_reload_starts_a_program_again_that_hangs() {
     assert_eq!(report["replaced"], json!(["kitchen"]), "{report}");
     assert_ne!(ready(&mut scene, "kitchen")["pid"], kitchen["pid"]);
     ended(&mut scene, &kitchen["pid"]);
-}
-
-#[test]
-fn a_program_offers_no_more_ids_than_the_service_keeps() {
-    let mut scene = Scene::start(&[Entry {
-        script: "company_parade",
-        ..company(&["kitchen"])
-    }]);
-    let kitchen = ready(&mut scene, "kitchen");
-    let failed = until_failed(&mut scene, "1024 different toolboxes");
-    assert!(!failed.contains("`kitchen`"), "{failed}");
-    let after = ready(&mut scene, "kitchen");
-    assert_eq!(
-        (&after["pid"], &after["generation"]),
-        (&kitchen["pid"], &kitchen["generation"])
-    );
 }
 
 #[test]

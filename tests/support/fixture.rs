@@ -12,7 +12,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use engine::{Ended, Halt, RunId, Toolbox};
+use engine::{Halt, RunId, RunResult, Toolbox};
 use futures_util::future::BoxFuture;
 use host::{Greeter, HostServices, Hosted, Limits, Open, Origin, PluginFile, ProcessSettings, Request};
 use ovos_toolbox_wire::{
@@ -247,19 +247,19 @@ pub fn action(word: &str, stop_epoch: u64) -> Start {
     }
 }
 
-pub fn start(toolbox: &dyn Toolbox, run: u64, word: &str) -> BoxFuture<'static, Ended> {
+pub fn start(toolbox: &dyn Toolbox, run: u64, word: &str) -> BoxFuture<'static, RunResult> {
     toolbox.start(RunId(run), action(word, 0), None)
 }
 
 /// Runs one action to its end.
-pub async fn run(toolbox: &dyn Toolbox, run: u64, word: &str) -> Ended {
+pub async fn run(toolbox: &dyn Toolbox, run: u64, word: &str) -> RunResult {
     within(start(toolbox, run, word)).await
 }
 
 /// The output of one action.
 pub async fn output(toolbox: &dyn Toolbox, id: u64) -> Value {
     match run(toolbox, id, "go").await {
-        Ended::Reported(Completion::Output(output)) => output,
+        RunResult::Reported(Completion::Output(output)) => output,
         other => panic!("expected an output, got {other:?}"),
     }
 }
@@ -280,9 +280,9 @@ pub fn all(emergency: bool, stop_epoch: u64) -> Halt {
 
 /// The failure of a run, as `Kind: message`.
 #[track_caller]
-pub fn error(ended: Ended) -> String {
+pub fn error(ended: RunResult) -> String {
     match ended {
-        Ended::Reported(Completion::Error(failure)) => failure.to_string(),
+        RunResult::Reported(Completion::Error(failure)) => failure.to_string(),
         other => panic!("expected an error, got {other:?}"),
     }
 }

@@ -14,7 +14,7 @@ use crate::payload::{
 };
 use crate::pulse::{Beat, Pulse};
 use crate::received::Received;
-use crate::routes::{Heard, Route};
+use crate::routes::{Arrival, Route};
 use crate::topic::{self, Topic};
 
 /// How long a service may take to answer the request by which the client finds out whether the service runs.
@@ -178,7 +178,7 @@ impl<A> Call<A> {
                     Beat::Restarted => return Err(self.client.restarted()),
                 },
                 answered = alive => match answered {
-                    Ok(Heard::Lost(cause)) => Heard::Lost(cause),
+                    Ok(Arrival::Lost(cause)) => Arrival::Lost(cause),
                     Ok(_) => {
                         self.sign = None;
                         continue;
@@ -189,9 +189,9 @@ impl<A> Call<A> {
             };
             self.sign = None;
             match heard {
-                Heard::Answer(data) => return Ok(Step::Answer(Received::new(self.topic, data))),
-                Heard::Lost(cause) => return Err(self.client.lost(cause)),
-                Heard::Progress(data) => {
+                Arrival::Answer(data) => return Ok(Step::Answer(Received::new(self.topic, data))),
+                Arrival::Lost(cause) => return Err(self.client.lost(cause)),
+                Arrival::Progress(data) => {
                     let of = data.get("call_id").and_then(|call_id| call_id.as_str());
                     if of == Some(self.call_id.as_str()) {
                         return Ok(Step::Progress(Received::new(topic::PROGRESS, data)));

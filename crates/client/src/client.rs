@@ -25,8 +25,8 @@ use crate::payload::{
     StatusRequest, StatusResponse, StopRequest, StopResponse, ToolEntry,
 };
 use crate::received::Received;
-use crate::routes::{Heard, IDENT, Route, Routes};
-use crate::statuses::{Said, Statuses, Word};
+use crate::routes::{Arrival, IDENT, Route, Routes};
+use crate::statuses::{StatusAnswer, Statuses, Word};
 use crate::topic::{self, Topic};
 
 /// How long to wait for a reload, in which every plugin may first be loaded in a process of its own.
@@ -235,9 +235,9 @@ impl Client {
         let mut route = self.send(topic, request)?;
         loop {
             match timeout_at(end, route.next()).await {
-                Ok(Heard::Answer(data)) => return Ok(Received::new(topic, data)),
-                Ok(Heard::Progress(_)) => {}
-                Ok(Heard::Lost(cause)) => return Err(self.lost(cause)),
+                Ok(Arrival::Answer(data)) => return Ok(Received::new(topic, data)),
+                Ok(Arrival::Progress(_)) => {}
+                Ok(Arrival::Lost(cause)) => return Err(self.lost(cause)),
                 Err(_) => return Err(self.no_answer(topic, wait)),
             }
         }
@@ -346,8 +346,8 @@ impl Client {
     pub async fn recent_status(&self, age: Duration) -> Option<Arc<StatusResponse>> {
         let now = Instant::now();
         match self.status_after(now.checked_sub(age).unwrap_or(now)).await?.said {
-            Said::Status(status) => Some(status),
-            Said::Other | Said::Nothing => None,
+            StatusAnswer::Status(status) => Some(status),
+            StatusAnswer::Other | StatusAnswer::Nothing => None,
         }
     }
 

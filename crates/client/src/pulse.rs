@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
 use crate::client::Client;
-use crate::statuses::{Said, WAIT, Word};
+use crate::statuses::{StatusAnswer, WAIT, Word};
 
 /// The time from a call, or from the last answer, to the next status request.
 const EVERY: Duration = Duration::from_secs(1);
@@ -55,7 +55,7 @@ impl Pulse {
             return Beat::Alive;
         };
         match said {
-            Said::Status(status) => {
+            StatusAnswer::Status(status) => {
                 self.answers = true;
                 // A service that took the call has been running at least since the call was sent.
                 let must = asked
@@ -68,9 +68,9 @@ impl Pulse {
                 }
             }
             // The request was sent before the service had this call.
-            Said::Nothing if asked < self.sent => Beat::Alive,
-            Said::Nothing if self.answers => Beat::Gone(WAIT),
-            Said::Nothing | Said::Other => Beat::Mute,
+            StatusAnswer::Nothing if asked < self.sent => Beat::Alive,
+            StatusAnswer::Nothing if self.answers => Beat::Gone(WAIT),
+            StatusAnswer::Nothing | StatusAnswer::Other => Beat::Mute,
         }
     }
 }

@@ -30,7 +30,7 @@ const WAITING: usize = 256;
 const RESERVED: usize = 2;
 
 /// What arrived for a request.
-pub(crate) enum Heard {
+pub(crate) enum Arrival {
     Progress(Object),
     Answer(Object),
     /// The connection broke; nothing follows.
@@ -48,7 +48,7 @@ pub(crate) struct Routes {
 
 struct Pending {
     topic: &'static str,
-    heard: mpsc::Sender<Heard>,
+    heard: mpsc::Sender<Arrival>,
 }
 
 impl Routes {
@@ -115,10 +115,10 @@ impl Routes {
         };
         if is_answer {
             if let Some(pending) = requests.remove(ident) {
-                _ = pending.heard.try_send(Heard::Answer(data));
+                _ = pending.heard.try_send(Arrival::Answer(data));
             }
         } else if pending.heard.capacity() > RESERVED {
-            _ = pending.heard.try_send(Heard::Progress(data));
+            _ = pending.heard.try_send(Arrival::Progress(data));
         }
     }
 }
@@ -200,7 +200,7 @@ impl BusHandler for Routes {
 
     fn disconnected(&self, reason: &str) {
         for (_, pending) in self.requests.lock().drain() {
-            _ = pending.heard.try_send(Heard::Lost(reason.to_owned()));
+            _ = pending.heard.try_send(Arrival::Lost(reason.to_owned()));
         }
         self.tell(News::Disconnected {
             reason: reason.to_owned(),
@@ -216,7 +216,7 @@ impl BusHandler for Routes {
 pub(crate) struct Route {
     routes: Arc<Routes>,
     ident: String,
-    hearing: mpsc::Receiver<Heard>,
+    hearing: mpsc::Receiver<Arrival>,
 }
 
 impl Route {
@@ -224,8 +224,8 @@ impl Route {
     ///
     /// # Cancel safety
     /// Safe.
-    pub(crate) async fn next(&mut self) -> Heard {
-        let closed = || Heard::Lost("this request has had its answer".to_owned());
+    pub(crate) async fn next(&mut self) -> Arrival {
+        let closed = || Arrival::Lost("this request has had its answer".to_owned());
         self.hearing.recv().await.unwrap_or_else(closed)
     }
 }

@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::payload::StatusResponse;
 use crate::received::Received;
-use crate::routes::{Heard, Route};
+use crate::routes::{Arrival, Route};
 use crate::topic;
 
 /// How long a service has to answer.
@@ -16,10 +16,10 @@ pub(crate) const WAIT: Duration = Duration::from_secs(5);
 
 /// The last status that a client received, and the request under way.
 #[derive(Default)]
-pub(crate) struct Statuses(Mutex<Known>);
+pub(crate) struct Statuses(Mutex<StatusCache>);
 
 #[derive(Default)]
-struct Known {
+struct StatusCache {
     /// The request under way outlives the call that sent it, so dropping a wait for its answer loses nothing.
     asked: Option<(Route, Instant)>,
     last: Option<Word>,
@@ -30,11 +30,11 @@ struct Known {
 pub(crate) struct Word {
     pub(crate) asked: Instant,
     heard: Instant,
-    pub(crate) said: Said,
+    pub(crate) said: StatusAnswer,
 }
 
 #[derive(Clone)]
-pub(crate) enum Said {
+pub(crate) enum StatusAnswer {
     Status(Arc<StatusResponse>),
     /// The answer is not a status.
     Other,
@@ -63,16 +63,16 @@ impl Statuses {
         let heard = timeout_at(asked + WAIT, route.next()).await;
         known.asked = None;
         let said = match heard {
-            Ok(Heard::Answer(data)) => {
+            Ok(Arrival::Answer(data)) => {
                 let status: Received<StatusResponse> = Received::new(topic::STATUS.name(), data);
                 match status.good() {
                     // A status without a process id does not come from this service.
-                    Ok(status) if status.service.pid > 0 => Said::Status(Arc::new(status)),
-                    Ok(_) | Err(_) => Said::Other,
+                    Ok(status) if status.service.pid > 0 => StatusAnswer::Status(Arc::new(status)),
+                    Ok(_) | Err(_) => StatusAnswer::Other,
                 }
             }
-            Ok(Heard::Progress(_) | Heard::Lost(_)) => return None,
-            Err(_) => Said::Nothing,
+            Ok(Arrival::Progress(_) | Arrival::Lost(_)) => return None,
+            Err(_) => StatusAnswer::Nothing,
         };
         let heard = Instant::now();
         let word = Word { asked, heard, said };

@@ -1,4 +1,4 @@
-//! What the configuration is without a file that cannot be read: closed. Read [`Closed`].
+//! What the configuration is without a file that cannot be read: closed. Read [`Lockdown`].
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 /// Files of the configuration that could not be read at the start. They may forbid what the rest of the configuration
 /// allows, so tools that change or move something are refused until the files are mended.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Closed {
+pub struct Lockdown {
     /// The files; never empty.
     pub files: Vec<BrokenFile>,
 }
@@ -26,7 +26,7 @@ pub struct BrokenFile {
     pub may_forbid_reading: bool,
 }
 
-impl Closed {
+impl Lockdown {
     /// Whether what a toolbox drives is unknown, because nothing stands in for a file that may say it.
     #[must_use]
     pub fn backends_unknown(&self) -> bool {

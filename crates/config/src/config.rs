@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::address::BusConfig;
-use super::closed::Closed;
+use super::closed::Lockdown;
 use super::doors::Doors;
 use super::error::{ConfigError, ConfigErrors, Notice};
 use super::last_good::{self, LastGood};
@@ -228,20 +228,20 @@ impl Config {
 
     /// Why tools that change or move something are refused: files that could not be read at the start.
     #[must_use]
-    pub fn closed(&self) -> Option<Closed> {
+    pub fn closed(&self) -> Option<Lockdown> {
         self.stack.closed()
     }
 
     /// Whether the toolbox with this id in this plugin file was asked for.
     #[must_use]
-    pub fn asked(&self, id: &str, plugin: &Path) -> Asked {
+    pub fn asked(&self, id: &str, plugin: &Path) -> Activation {
         let packaged = self.packaged.iter().any(|folder| plugin.starts_with(folder));
         if self.simulators || !packaged {
-            Asked::Elsewhere
+            Activation::Elsewhere
         } else if self.toolboxes.contains_key(id) {
-            Asked::Section
+            Activation::Section
         } else {
-            Asked::No
+            Activation::No
         }
     }
 
@@ -333,7 +333,7 @@ fn values(settings: &[Setting]) -> BTreeMap<&str, &Value> {
 
 /// Whether a toolbox was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asked {
+pub enum Activation {
     /// No: it comes with the package, and no section has its id.
     No,
     /// It has a section.

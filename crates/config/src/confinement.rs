@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::paths::Xdg;
-use section::{Confine, Usual};
+use section::{Confine, UsualConfinement};
 
 /// What GStreamer and the libraries of its plugins read, in addition to what every program needs.
 const READ: &[&str] = &[
@@ -143,7 +143,7 @@ fn gstreamer(own: &Map<String, Value>, env: &BTreeMap<String, String>, xdg: &Xdg
             .get("network_targets")
             .is_none_or(|targets| *targets != Value::Array(Vec::new())),
         devices,
-        usual: Some(Usual { make, temp }),
+        usual: Some(UsualConfinement { make, temp }),
     }
 }
 

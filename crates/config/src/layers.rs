@@ -2,13 +2,13 @@
 //! written values; it checks only the syntax and records which file set each value.
 //!
 //! A file in a default location that cannot be read is never an error: what was last known of it stands in, and the
-//! stack is [closed](Closed) unless that was known since the start of the service.
+//! stack is [closed](Lockdown) unless that was known since the start of the service.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::closed::{BrokenFile, Closed};
+use super::closed::{BrokenFile, Lockdown};
 use super::error::{ConfigError, Notice, StandsIn};
 use super::last_good::{Found, LastGood};
 use super::merge::{lookup, merge, remove};
@@ -188,13 +188,13 @@ impl Stack {
     }
 
     /// Why tools are refused, if files could not be read since the start.
-    pub(super) fn closed(&self) -> Option<Closed> {
+    pub(super) fn closed(&self) -> Option<Lockdown> {
         let files: Vec<BrokenFile> = self
             .layers
             .iter()
             .filter_map(|layer| layer.closed.clone())
             .collect();
-        (!files.is_empty()).then_some(Closed { files })
+        (!files.is_empty()).then_some(Lockdown { files })
     }
 
     /// Applies `system.disable_user_config` and `system.protected_keys`, then merges.

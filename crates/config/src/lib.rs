@@ -46,8 +46,8 @@ mod unwritten;
 mod yaml;
 
 pub use address::BusConfig;
-pub use closed::{BrokenFile, Closed};
-pub use config::{Asked, Changes, Config};
+pub use closed::{BrokenFile, Lockdown};
+pub use config::{Activation, Changes, Config};
 pub use doors::{
     AgentBudgets, AgentDoor, CallStyle, Doors, HumeVoice, Interrupt, LongCalls, McpDoor, OpenAiVoice,
     Toolset, VoiceDoor, is_this_machine, speech_service,
@@ -66,7 +66,7 @@ pub use paths::{Environment, LayerKind, ProcessEnvironment, Xdg};
 pub use policy::{Backend, Decide, Rule, Who, refused_work};
 pub use principal::{Asker, Caller, Principal, UnclearAsker};
 pub use reader::nearest;
-pub use section::{Confine, ProgramConfig, PythonConfig, Switch, ToolboxConfig, Usual};
+pub use section::{Confine, ProgramConfig, PythonConfig, Switch, ToolboxConfig, UsualConfinement};
 pub use service::{CallLimits, OnBusLoss, ServiceConfig};
 pub use toolbox::{Section, ToolFilter, ToolboxLimits};
 pub use unmatched::{Installed, suggestion};

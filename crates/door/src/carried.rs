@@ -20,7 +20,7 @@ const BEAT_EVERY: Duration = Duration::from_millis(250);
 const CANCEL_WAIT: Duration = Duration::from_secs(10);
 
 /// A call under way. If it is dropped before it has its answer, it asks the service to end the call.
-pub struct Carried<'a, A> {
+pub struct CarriedCall<'a, A> {
     running: Running<'a>,
     call: Call<A>,
     tool: &'a str,
@@ -71,7 +71,7 @@ impl Door {
         tool: &'a Registered,
         call_id: &str,
         send: impl FnOnce(Patience) -> Result<Call<A>, ClientError>,
-    ) -> Result<Carried<'a, A>, NotBegun> {
+    ) -> Result<CarriedCall<'a, A>, NotBegun> {
         let begun = if tool.effect == Effect::Stop {
             Some(self.begin(tool, call_id, send))
         } else {
@@ -92,7 +92,7 @@ impl Door {
         tool: &'a Registered,
         call_id: &str,
         send: impl FnOnce(Patience) -> Result<Call<A>, ClientError>,
-    ) -> Result<Carried<'a, A>, ClientError> {
+    ) -> Result<CarriedCall<'a, A>, ClientError> {
         tracing::debug!(call_id, tool = tool.name, "call");
         let mut running = self.calls.enter(&self.client, call_id, &tool.name);
         let beat = (tool.effect == Effect::Motion).then(|| {
@@ -102,7 +102,7 @@ impl Door {
             every(BEAT_EVERY)
         });
         let call = send(Patience::WhileItRuns).inspect_err(|_| running.answered())?;
-        Ok(Carried {
+        Ok(CarriedCall {
             running,
             call,
             tool: &tool.name,
@@ -112,7 +112,7 @@ impl Door {
     }
 }
 
-impl<A> Carried<'_, A> {
+impl<A> CarriedCall<'_, A> {
     /// Waits for the next step.
     ///
     /// # Errors

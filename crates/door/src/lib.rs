@@ -1,7 +1,7 @@
 //! What the doors have in common. A door is a program that connects a kind of client to the tools. It is a bus client, made of
 //! [`client::Client`]; the service has no code for it.
 //!
-//! [`Door`] holds the bus, the list of tools and the calls under way. [`Listing`] is the list that clients see. [`Carried`] is one
+//! [`Door`] holds the bus, the list of tools and the calls under way. [`Listing`] is the list that clients see. [`CarriedCall`] is one
 //! call from request to answer; its [`Turn`] keeps the order in which requests arrived. [`stop`] carries out the two stops that every door shows. [`Answer`] is what a model reads.
 //! [`Finder`] searches the tools where their list is too long for a model; [`Guide`] is the page of a toolbox.
 //!
@@ -32,7 +32,7 @@ mod unmatched;
 
 pub use answer::{Answer, confirm, waits};
 pub use calls::Calls;
-pub use carried::{Carried, Lost, NotBegun};
+pub use carried::{CarriedCall, Lost, NotBegun};
 pub use door::Door;
 pub use find::Finder;
 pub use guide::Guide;

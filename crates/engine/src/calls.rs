@@ -45,7 +45,7 @@ impl Mark {
 
 /// What the engine knows of a call id.
 #[derive(Clone, Debug)]
-pub enum Known {
+pub enum CallLookup {
     /// The call is under way.
     InFlight(Arc<CallControl>),
     /// The call has ended.
@@ -113,7 +113,7 @@ impl Calls {
 
     /// Enters a call into the table, until the guard is dropped. Only a `bounded` call is refused when the table is
     /// full, or its toolbox's share is.
-    pub(crate) fn enter(&self, control: Arc<CallControl>, bounded: bool) -> Result<Entered<'_>, Refusal> {
+    pub(crate) fn enter(&self, control: Arc<CallControl>, bounded: bool) -> Result<TableGuard<'_>, Refusal> {
         let mut table = self.table.lock();
         if table.closed {
             return Err(Refusal::Ended(Cause::Shutdown));
@@ -138,7 +138,7 @@ impl Calls {
         let call_id = control.call_id.clone();
         *table.held.entry(control.toolbox_id.clone()).or_default() += 1;
         table.in_flight.insert(call_id.clone(), control);
-        Ok(Entered { calls: self, call_id })
+        Ok(TableGuard { calls: self, call_id })
     }
 
     /// From now on, refuses the calls that the mark concerns.
@@ -161,12 +161,12 @@ impl Calls {
         self.table.lock().closed = true;
     }
 
-    pub(crate) fn find(&self, call_id: &str) -> Known {
+    pub(crate) fn find(&self, call_id: &str) -> CallLookup {
         let table = self.table.lock();
         match table.in_flight.get(call_id) {
-            Some(control) => Known::InFlight(control.clone()),
-            None if table.ended.iter().any(|ended| ended == call_id) => Known::Ended,
-            None => Known::Unknown,
+            Some(control) => CallLookup::InFlight(control.clone()),
+            None if table.ended.iter().any(|ended| ended == call_id) => CallLookup::Ended,
+            None => CallLookup::Unknown,
         }
     }
 
@@ -184,12 +184,12 @@ impl Calls {
 
 /// The entry of a call in the table. Dropping it removes the call, however the call's task ends.
 #[derive(Debug)]
-pub(crate) struct Entered<'a> {
+pub(crate) struct TableGuard<'a> {
     calls: &'a Calls,
     call_id: String,
 }
 
-impl Drop for Entered<'_> {
+impl Drop for TableGuard<'_> {
     fn drop(&mut self) {
         let mut table = self.calls.table.lock();
         let control = table.in_flight.remove(&self.call_id);

@@ -11,15 +11,15 @@ use parking_lot::Mutex;
 use tokio::time::timeout;
 
 use super::call::{CallControl, CallEnd, CallRequest, Cause, Phase, Refusal, Verdict};
-use super::calls::Entered;
+use super::calls::TableGuard;
 use super::engine::Engine;
 use super::fact::Fact;
 use super::known_toolbox::Lease;
 use super::plan::{Defaults, Plan};
 use super::report;
-use super::run::{Beginnings, Runner};
+use super::run::{Runner, StartTally};
 use super::subsystem::ALL;
-use super::toolbox::Unanswered;
+use super::toolbox::NoAnswer;
 
 impl Engine {
     /// Runs a call to its end. Tools of effect `stop` and `resume` do not come here; see [`Self::stop`].
@@ -107,7 +107,7 @@ impl Engine {
         let planned = match planned {
             Ok(Ok(Some(plan))) => plan,
             Ok(Ok(None)) => vec![only_action(request)].into(),
-            Ok(Err(Unanswered::NeverAsked(failure))) => return Err(Refusal::NeverBegun(failure)),
+            Ok(Err(NoAnswer::NeverAsked(failure))) => return Err(Refusal::NeverBegun(failure)),
             Ok(Err(unanswered)) => return Err(Refusal::PlanFailed(unanswered.into_failure())),
             Err(_) => {
                 let (toolbox_id, tool) = (request.toolbox_id.clone(), request.tool.clone());
@@ -221,7 +221,7 @@ impl Engine {
             limits: known.limits(),
             run_ids: &self.run_ids,
             moved: AtomicBool::new(false),
-            beginnings: Beginnings::default(),
+            beginnings: StartTally::default(),
             waves: plan.waves.len(),
             content: Mutex::default(),
         };
@@ -269,7 +269,7 @@ impl Engine {
 pub struct Place<'a> {
     control: Arc<CallControl>,
     deadline: Option<(Duration, tokio::time::Instant)>,
-    entered: Entered<'a>,
+    entered: TableGuard<'a>,
 }
 
 impl Place<'_> {

@@ -10,7 +10,7 @@ use parking_lot::RwLock;
 use tokio::sync::watch;
 
 use super::call::{CallControl, Cause, Phase};
-use super::calls::{Calls, Known, Mark};
+use super::calls::{CallLookup, Calls, Mark};
 use super::facts::Facts;
 use super::known_toolbox::KnownToolbox;
 use super::known_toolboxes::KnownToolboxes;
@@ -103,7 +103,7 @@ impl Engine {
 
     /// What the engine knows of a call id.
     #[must_use]
-    pub fn find(&self, call_id: &str) -> Known {
+    pub fn find(&self, call_id: &str) -> CallLookup {
         self.calls.find(call_id)
     }
 

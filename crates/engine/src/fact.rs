@@ -17,7 +17,7 @@ pub enum Fact {
         /// The call.
         call: Arc<Call>,
         /// The request.
-        asked: Arc<Asked>,
+        asked: Arc<RequestOrigin>,
     },
     /// The policy decided whether the caller may make the call.
     Policy {
@@ -125,7 +125,7 @@ pub enum Fact {
         /// The call; `None` if the request made none: it names no known tool, or a tool that stops or resumes.
         call: Option<Arc<Call>>,
         /// The request.
-        asked: Arc<Asked>,
+        asked: Arc<RequestOrigin>,
         /// The answer.
         answer: Answer,
     },
@@ -182,7 +182,7 @@ pub struct Call {
 
 /// A request and its sender.
 #[derive(Debug, Default, Serialize)]
-pub struct Asked {
+pub struct RequestOrigin {
     /// The topic of the request.
     pub topic: String,
     /// `context.source` of the request.
@@ -216,7 +216,7 @@ pub struct Answer {
 
 /// A fact on the stream.
 #[derive(Clone, Debug, Serialize)]
-pub struct Made {
+pub struct NumberedFact {
     /// The number of the fact; each fact has the next number.
     pub number: u64,
     /// Microseconds since the start of the service, on a monotonic clock.

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, mpsc};
 
-use super::fact::{Answer, Asked, Call, Fact, Made, Step};
+use super::fact::{Answer, Call, Fact, NumberedFact, RequestOrigin, Step};
 use super::latch::StopRecord;
 
 /// How many facts a follower may be behind.
@@ -47,7 +47,7 @@ struct Shared {
     begun: tokio::time::Instant,
     /// The number of the last fact. Held while a fact is sent, so that the stream is in the order of the numbers.
     last: Mutex<u64>,
-    stream: broadcast::Sender<Made>,
+    stream: broadcast::Sender<NumberedFact>,
     /// Only [`Fact::Stopped`] and [`Fact::Resumed`].
     stops_and_resumes: broadcast::Sender<Arc<Fact>>,
     calls: AtomicU64,
@@ -103,7 +103,7 @@ impl Facts {
         toolbox_id: &str,
         tool: &str,
         effect: Effect,
-        asked: Arc<Asked>,
+        asked: Arc<RequestOrigin>,
     ) -> CallFacts {
         let call = Arc::new(Call {
             number: self.0.calls.fetch_add(1, Ordering::Relaxed) + 1,
@@ -125,7 +125,7 @@ impl Facts {
     }
 
     /// Makes the fact that a request was answered; `call` is the call that the request made.
-    pub fn answered(&self, call: Option<&CallFacts>, asked: Arc<Asked>, answer: Answer) {
+    pub fn answered(&self, call: Option<&CallFacts>, asked: Arc<RequestOrigin>, answer: Answer) {
         if call.is_some() && !answer.ok {
             self.0.failed_calls.fetch_add(1, Ordering::Relaxed);
         }
@@ -193,7 +193,7 @@ impl Facts {
         *last += 1;
         let since = self.0.begun.elapsed();
         // This fails when the last follower has left meanwhile.
-        _ = self.0.stream.send(Made {
+        _ = self.0.stream.send(NumberedFact {
             number: *last,
             at_us: u64::try_from(since.as_micros()).unwrap_or(u64::MAX),
             fact,
@@ -314,7 +314,7 @@ impl CallFacts {
 #[derive(Clone, Debug)]
 pub enum Followed {
     /// The next fact.
-    Fact(Made),
+    Fact(NumberedFact),
     /// The follower fell behind and lost the facts with these numbers.
     Lost {
         /// The first that is lost.
@@ -349,7 +349,7 @@ impl StopFollower {
 /// Reads the stream of facts.
 #[derive(Debug)]
 pub struct Follower {
-    stream: broadcast::Receiver<Made>,
+    stream: broadcast::Receiver<NumberedFact>,
     next: u64,
 }
 

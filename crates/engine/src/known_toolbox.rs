@@ -229,7 +229,7 @@ impl KnownToolbox {
         control: &Arc<CallControl>,
         claim: Claim,
         safe: bool,
-    ) -> Result<Claimed, Refusal> {
+    ) -> Result<ClaimTicket, Refusal> {
         let wanted = claim.clone();
         let (granted, grant) = oneshot::channel();
         let (ticket, request) = self
@@ -240,11 +240,11 @@ impl KnownToolbox {
             ticket,
         };
         match request {
-            Request::Granted => Ok(Claimed {
+            Request::Granted => Ok(ClaimTicket {
                 reserved,
                 queued: None,
             }),
-            Request::Queued(ahead) => Ok(Claimed {
+            Request::Queued(ahead) => Ok(ClaimTicket {
                 reserved,
                 queued: Some(Queued {
                     wanted,
@@ -358,7 +358,7 @@ impl Seats {
 }
 
 /// A granted claim, or a place in the queue.
-pub(crate) struct Claimed {
+pub(crate) struct ClaimTicket {
     reserved: Reserved,
     queued: Option<Queued>,
 }
@@ -370,7 +370,7 @@ struct Queued {
     safe: bool,
 }
 
-impl Claimed {
+impl ClaimTicket {
     /// Waits until the claim is granted.
     ///
     /// # Errors

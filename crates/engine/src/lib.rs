@@ -56,10 +56,10 @@ mod toolbox;
 mod wave;
 
 pub use call::{CallControl, CallEnd, CallRequest, Cause, Phase, Refusal, Verdict};
-pub use calls::Known;
+pub use calls::CallLookup;
 pub use course::Place;
 pub use engine::Engine;
-pub use fact::{Answer, Asked, Call, Fact, Made, Step};
+pub use fact::{Answer, Call, Fact, NumberedFact, RequestOrigin, Step};
 pub use facts::{BEHIND, CallFacts, Counts, Facts, Followed, Follower, StopFollower};
 pub use known_toolbox::Lease;
 pub use latch::{Latch, LiftError, StopRecord};
@@ -70,4 +70,4 @@ pub use plan_error::PlanError;
 pub use reserve::{Request, Reservations, Ticket};
 pub use stop::{ResumeError, Resumed, StopTarget, Stopped};
 pub use subsystem::Claim;
-pub use toolbox::{Ended, Halt, ProgressSink, RunId, Toolbox, Unanswered};
+pub use toolbox::{Halt, NoAnswer, ProgressSink, RunId, RunResult, Toolbox};

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::call::Cause;
 use super::plan::PlannedAction;
-use super::toolbox::Ended;
+use super::toolbox::RunResult;
 
 /// The outcome of the call: `completed` if every action completed; otherwise the cause that ended the call decides;
 /// without a cause, the worst outcome of the actions does.
@@ -79,15 +79,15 @@ pub(crate) fn interruption(cause: Option<&Cause>) -> Interruption {
 }
 
 /// Writes the end of a run into its report line.
-pub(crate) fn settle(line: &mut ActionReport, end: Ended, interruption: Option<&Interruption>) {
+pub(crate) fn settle(line: &mut ActionReport, end: RunResult, interruption: Option<&Interruption>) {
     match (end, interruption) {
         // An output means that the action did its work, so it is `completed` even if it was asked to end. Only a
         // timeout makes it `timed_out`; the output is kept.
-        (Ended::Reported(Completion::Output(output)) | Ended::Shown { output, .. }, None) => {
+        (RunResult::Reported(Completion::Output(output)) | RunResult::Shown { output, .. }, None) => {
             line.outcome = Outcome::Completed;
             line.output = Some(output);
         }
-        (Ended::Reported(Completion::Output(output)) | Ended::Shown { output, .. }, Some(why)) => {
+        (RunResult::Reported(Completion::Output(output)) | RunResult::Shown { output, .. }, Some(why)) => {
             line.output = Some(output);
             line.outcome = if why.outcome == Outcome::TimedOut {
                 Outcome::TimedOut
@@ -96,16 +96,16 @@ pub(crate) fn settle(line: &mut ActionReport, end: Ended, interruption: Option<&
             };
             line.error = (line.outcome == Outcome::TimedOut).then(|| why.failure.clone());
         }
-        (Ended::Reported(Completion::Error(failure)), None)
-        | (Ended::Lost(failure) | Ended::NeverBegun(failure), _) => {
+        (RunResult::Reported(Completion::Error(failure)), None)
+        | (RunResult::Lost(failure) | RunResult::NeverBegun(failure), _) => {
             line.outcome = Outcome::Failed;
             line.error = Some(failure);
         }
-        (Ended::Reported(Completion::Error(_)) | Ended::Cancelled, Some(why)) => {
+        (RunResult::Reported(Completion::Error(_)) | RunResult::Cancelled, Some(why)) => {
             line.outcome = why.outcome;
             line.error = Some(why.failure.clone());
         }
-        (Ended::Cancelled, None) => {
+        (RunResult::Cancelled, None) => {
             line.outcome = Outcome::Cancelled;
             line.error = Some(Failure::new(FailureKind::CancelledError, "the toolbox ended it"));
         }

@@ -27,7 +27,7 @@ use super::limits::Limits;
 use super::plan::{Plan, PlannedAction};
 use super::report::{Interruption, abandon, call_outcome, cancelled, interruption, line, settle, skipped};
 use super::subsystem::{ALL, Claim};
-use super::toolbox::{Ended, Halt, ProgressSink, RunId, RunIds, Toolbox, Unanswered};
+use super::toolbox::{Halt, NoAnswer, ProgressSink, RunId, RunIds, RunResult, Toolbox};
 use super::wave::WaveQueue;
 
 /// The state that the actions of one call share.
@@ -43,7 +43,7 @@ pub(crate) struct Runner<'a> {
     /// Set at the first start of an action of effect `motion`: from then on, an early end of the call has to bring the
     /// machine to rest.
     pub(crate) moved: AtomicBool,
-    pub(crate) beginnings: Beginnings,
+    pub(crate) beginnings: StartTally,
     pub(crate) waves: usize,
     /// The content of the actions that completed, by their place in the plan.
     pub(crate) content: Mutex<BTreeMap<usize, Vec<Value>>>,
@@ -51,16 +51,16 @@ pub(crate) struct Runner<'a> {
 
 /// Whether the call's runs reached the toolbox.
 #[derive(Default)]
-pub(crate) struct Beginnings {
+pub(crate) struct StartTally {
     any: AtomicBool,
     /// Why a run did not reach the toolbox.
     none: OnceLock<Failure>,
 }
 
-impl Beginnings {
+impl StartTally {
     fn note(&self, waited: &Waited) {
         match waited {
-            Waited::Ended(Ended::NeverBegun(failure)) => _ = self.none.set(failure.clone()),
+            Waited::Ended(RunResult::NeverBegun(failure)) => _ = self.none.set(failure.clone()),
             _ => self.any.store(true, Ordering::Relaxed),
         }
     }
@@ -282,9 +282,9 @@ impl Runner<'_> {
 
     /// Writes the end of a run into its report line, and keeps its content if the action completed and the
     /// caller asks for content.
-    fn settle(&self, index: usize, line: &mut ActionReport, mut end: Ended, why: Option<&Interruption>) {
+    fn settle(&self, index: usize, line: &mut ActionReport, mut end: RunResult, why: Option<&Interruption>) {
         let content = match &mut end {
-            Ended::Shown { content, .. } => std::mem::take(content),
+            RunResult::Shown { content, .. } => std::mem::take(content),
             _ => Vec::new(),
         };
         settle(line, end, why);
@@ -307,8 +307,11 @@ impl Runner<'_> {
 
     /// The emergency stop that ended a run before its call was told: a stop raises the epoch first, then halts, and
     /// tells the calls last.
-    fn stopped_by_now(&self, end: &Ended) -> Option<Interruption> {
-        let did_not_get_there = matches!(end, Ended::Cancelled | Ended::Reported(Completion::Error(_)));
+    fn stopped_by_now(&self, end: &RunResult) -> Option<Interruption> {
+        let did_not_get_there = matches!(
+            end,
+            RunResult::Cancelled | RunResult::Reported(Completion::Error(_))
+        );
         if !did_not_get_there || self.latch.is_current(self.epoch) {
             return None;
         }
@@ -317,7 +320,7 @@ impl Runner<'_> {
     }
 
     /// Waits for a safe action, until it ends, a cause ends safe actions, or `safe_limit` has passed.
-    async fn wait_safely(&self, ended: &mut (impl Future<Output = Ended> + Unpin)) -> Waited {
+    async fn wait_safely(&self, ended: &mut (impl Future<Output = RunResult> + Unpin)) -> Waited {
         tokio::select! {
             biased;
             end = ended => Waited::Ended(end),
@@ -372,7 +375,7 @@ impl Runner<'_> {
     ///
     /// `None` after an emergency stop, which has sent a halt of its own. A gentler halt after it would undo what the
     /// backend does in an emergency (such as releasing torque).
-    fn send_halt(&self, mut subsystems: Vec<String>) -> Option<BoxFuture<'static, Result<(), Unanswered>>> {
+    fn send_halt(&self, mut subsystems: Vec<String>) -> Option<BoxFuture<'static, Result<(), NoAnswer>>> {
         if !self.latch.is_current(self.epoch) {
             return None;
         }
@@ -485,7 +488,7 @@ impl Job {
 
 /// How the wait for an action ended.
 enum Waited {
-    Ended(Ended),
+    Ended(RunResult),
     Cancelled,
     TimedOut,
     GivenUp,

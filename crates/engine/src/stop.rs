@@ -14,7 +14,7 @@ use super::known_toolbox::KnownToolbox;
 use super::latch::{LiftError, StopRecord};
 use super::limits::Limits;
 use super::subsystem::ALL;
-use super::toolbox::{Halt, Unanswered};
+use super::toolbox::{Halt, NoAnswer};
 
 /// Which toolboxes to stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -286,7 +286,7 @@ impl Engine {
                 Ok(Ok(())) => {}
                 // An older generation that is being drained drives the same machine, so it has to agree, too, until it
                 // is gone.
-                Ok(Err(unanswered)) if copy > 0 && !matches!(unanswered, Unanswered::Failed(_)) => {}
+                Ok(Err(unanswered)) if copy > 0 && !matches!(unanswered, NoAnswer::Failed(_)) => {}
                 Ok(Err(unanswered)) => return Err(refused(unanswered.into_failure().message)),
                 Err(_) => return Err(refused("it did not answer".to_owned())),
             }
@@ -345,7 +345,7 @@ fn halt(
             unreached = match halt {
                 Ok(Ok(())) => unreached,
                 // An older generation is brought to rest before it is closed, and a newer one drives the machine.
-                Ok(Err(Unanswered::Closed(_))) if copy > 0 => unreached,
+                Ok(Err(NoAnswer::Closed(_))) if copy > 0 => unreached,
                 Ok(Err(unanswered)) => Some(unanswered.to_string()),
                 Err(_) => Some(format!(
                     "its halt was not answered within {} ms",

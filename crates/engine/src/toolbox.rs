@@ -40,7 +40,7 @@ pub struct Halt {
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Ended {
+pub enum RunResult {
     /// The toolbox reported the end.
     Reported(Completion),
     /// The toolbox reported an output, and content beside it: the items as the toolbox gave them, not checked yet.
@@ -62,7 +62,7 @@ pub enum Ended {
 /// Why a toolbox gave no answer; the failure is the reason.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{0}")]
-pub enum Unanswered {
+pub enum NoAnswer {
     /// The toolbox failed or refused, or did not answer in time.
     Failed(Failure),
     /// The toolbox was closed before it answered.
@@ -73,7 +73,7 @@ pub enum Unanswered {
     NeverAsked(Failure),
 }
 
-impl Unanswered {
+impl NoAnswer {
     /// The reason.
     #[must_use]
     pub fn into_failure(self) -> Failure {
@@ -86,7 +86,7 @@ impl Unanswered {
     }
 }
 
-impl From<Failure> for Unanswered {
+impl From<Failure> for NoAnswer {
     fn from(failure: Failure) -> Self {
         Self::Failed(failure)
     }
@@ -104,7 +104,7 @@ pub trait Toolbox: Send + Sync + 'static {
         &'a self,
         _tool: &'a str,
         _args: &'a Object,
-    ) -> BoxFuture<'a, Result<Option<Plan>, Unanswered>> {
+    ) -> BoxFuture<'a, Result<Option<Plan>, NoAnswer>> {
         Box::pin(ready(Ok(None)))
     }
 
@@ -113,7 +113,12 @@ pub trait Toolbox: Send + Sync + 'static {
     /// # Cancel safety
     /// Dropping the future abandons the run: its completion is counted and dropped when it comes. It does not end the
     /// run; [`Toolbox::cancel`] asks for that.
-    fn start(&self, run: RunId, start: Start, progress: Option<ProgressSink>) -> BoxFuture<'static, Ended>;
+    fn start(
+        &self,
+        run: RunId,
+        start: Start,
+        progress: Option<ProgressSink>,
+    ) -> BoxFuture<'static, RunResult>;
 
     /// Asks a run to end. Idempotent; an unknown run is ignored. A run that has not started yet never starts.
     fn cancel(&self, run: RunId);
@@ -137,8 +142,8 @@ pub trait Toolbox: Send + Sync + 'static {
     ///
     /// # Cancel safety
     /// Dropping the future loses the confirmation; the halt is still sent.
-    fn halt(&self, halt: Halt) -> BoxFuture<'static, Result<(), Unanswered>>;
+    fn halt(&self, halt: Halt) -> BoxFuture<'static, Result<(), NoAnswer>>;
 
     /// Asks whether the latch may be lifted. A toolbox may refuse, and never moves on a resume.
-    fn resume(&self) -> BoxFuture<'static, Result<(), Unanswered>>;
+    fn resume(&self) -> BoxFuture<'static, Result<(), NoAnswer>>;
 }

@@ -1,6 +1,5 @@
 //! The live copies of toolboxes: finding, opening, replacing and restarting them.
 
-pub(crate) mod admitted;
 pub(crate) mod claimed;
 pub(crate) mod claims;
 pub(crate) mod code;

@@ -3,7 +3,6 @@
 pub(crate) mod child;
 pub(crate) mod common_process;
 pub(crate) mod greeting;
-pub(crate) mod halts;
 pub(crate) mod hosted;
 #[cfg(test)]
 mod hosted_tests;

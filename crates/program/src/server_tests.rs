@@ -177,7 +177,6 @@ fn emergency(stop_epoch: u64) -> Order {
         subsystems: vec!["all".to_owned()],
         emergency: true,
         stop_epoch,
-        toolboxes: Vec::new(),
     }
 }
 

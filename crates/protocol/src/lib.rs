@@ -26,9 +26,6 @@ pub const TOOLBOXES: &str = "toolboxes";
 /// Most toolboxes of one program.
 pub const MAX_TOOLBOXES: usize = 256;
 
-/// The event by which a program with several toolboxes announces that the list of them has changed.
-pub const OFFERS_CHANGED: &str = "offers_changed";
-
 /// The version of the protocol. Each side refuses the other when theirs differ.
 pub const PROTOCOL: u32 = 2;
 

@@ -121,15 +121,11 @@ pub enum Order {
     Halt {
         /// Names this order.
         seq: u64,
-        /// The toolboxes to halt, where it names several.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        toolboxes: Vec<String>,
         /// What to halt; `["all"]` for everything.
         subsystems: Vec<String>,
         /// Whether this is an emergency stop; otherwise the machine holds its position.
         emergency: bool,
-        /// In an emergency: starts with an older `stop_epoch` never begin from now on. 0 where it names several toolboxes: each
-        /// of them gets an `epoch` of its own before.
+        /// In an emergency: starts with an older `stop_epoch` never begin from now on.
         stop_epoch: u64,
     },
     /// Asks whether the latch of an emergency stop may be lifted; answered by `resumed`. Control lane.

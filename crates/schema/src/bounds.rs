@@ -50,8 +50,8 @@ impl Bounds {
         self.finish(&survey, outcome)
     }
 
-    fn finish(&self, survey: &Survey, outcome: Result<(), Found>) -> Result<Words, Problem> {
-        outcome.map_err(Found::into_problem)?;
+    fn finish(&self, survey: &Survey, outcome: Result<(), TooLarge>) -> Result<Words, Problem> {
+        outcome.map_err(TooLarge::into_problem)?;
         let (depth, count) = (survey.depth, survey.count as f64);
         let ways = |by_depth: &[f64]| by_depth.get(depth).copied().unwrap_or(f64::INFINITY);
         let to_check = ways(&self.to_check);
@@ -75,7 +75,7 @@ impl Bounds {
 
 /// Checks the limits of nesting and of numbers, which hold for every schema.
 pub(super) fn survey(map: &Map<String, Value>) -> Result<(), Problem> {
-    Survey::default().map(map, 0).map_err(Found::into_problem)
+    Survey::default().map(map, 0).map_err(TooLarge::into_problem)
 }
 
 #[derive(Default)]
@@ -84,18 +84,18 @@ struct Survey {
     count: usize,
 }
 
-struct Found {
+struct TooLarge {
     /// The segments of the path, innermost first.
     path: Vec<String>,
     message: String,
 }
 
 impl Survey {
-    fn value(&mut self, value: &Value, depth: usize) -> Result<(), Found> {
+    fn value(&mut self, value: &Value, depth: usize) -> Result<(), TooLarge> {
         self.count += 1;
         self.depth = self.depth.max(depth);
         match value {
-            Value::Array(_) | Value::Object(_) if depth >= MAX_DEPTH => Err(Found {
+            Value::Array(_) | Value::Object(_) if depth >= MAX_DEPTH => Err(TooLarge {
                 path: Vec::new(),
                 message: format!("expected at most {MAX_DEPTH} levels of nesting"),
             }),
@@ -113,7 +113,7 @@ impl Survey {
                 } else {
                     "expected a finite number".to_owned()
                 };
-                Err(Found {
+                Err(TooLarge {
                     path: Vec::new(),
                     message: format!("{what}, got {}", shorten(value)),
                 })
@@ -122,7 +122,7 @@ impl Survey {
         }
     }
 
-    fn map(&mut self, map: &Map<String, Value>, depth: usize) -> Result<(), Found> {
+    fn map(&mut self, map: &Map<String, Value>, depth: usize) -> Result<(), TooLarge> {
         for (key, value) in map {
             self.value(value, depth + 1)
                 .map_err(|found| found.under(|| format!(".{key}")))?;
@@ -131,7 +131,7 @@ impl Survey {
     }
 }
 
-impl Found {
+impl TooLarge {
     fn into_problem(mut self) -> Problem {
         self.path.reverse();
         Problem {

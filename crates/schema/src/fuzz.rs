@@ -13,17 +13,17 @@ fn next(bytes: &mut &[u8]) -> u8 {
     bytes.split_off_first().copied().unwrap_or(0)
 }
 
-struct Known {
+struct KnownSchema {
     arguments: ArgumentSchema,
     output: OutputSchema,
 }
 
 /// The schemas of the recorded tables: models, unions, enums, recursion.
-static KNOWN: LazyLock<Vec<Known>> = LazyLock::new(|| {
+static KNOWN: LazyLock<Vec<KnownSchema>> = LazyLock::new(|| {
     let recorded: Value =
         serde_json::from_str(include_str!("../tests/data/pydantic_lax.json")).expect("recorded JSON");
     let tables = recorded["tables"].as_array().expect("tables");
-    let compile = |table: &Value| Known {
+    let compile = |table: &Value| KnownSchema {
         arguments: ArgumentSchema::compile(&table["schema"]).expect("a recorded schema"),
         output: OutputSchema::compile(&table["schema"]).expect("a recorded schema"),
     };
@@ -47,7 +47,7 @@ pub fn prepare(data: &[u8]) {
     }
 }
 
-impl Known {
+impl KnownSchema {
     fn check(&self, value: Value) {
         let args = Map::from_iter([("v".to_owned(), value)]);
         match self.arguments.prepare(&args, Unknown::Drop) {

@@ -23,12 +23,12 @@ pub struct Confine {
     pub devices: Vec<PathBuf>,
     /// Present if the section has no `confine`: a machine that cannot confine then runs the toolbox unconfined.
     #[serde(skip)]
-    pub usual: Option<Usual>,
+    pub usual: Option<UsualConfinement>,
 }
 
 /// The additions of a confinement that no section asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usual {
+pub struct UsualConfinement {
     /// Folders of the toolbox that are created if they are missing, because access can be given only to existing
     /// ones.
     pub make: Vec<PathBuf>,

@@ -40,7 +40,7 @@ pub(crate) struct Hands<'a> {
 
 /// The outcome of a call.
 #[derive(Debug)]
-pub(crate) struct Came {
+pub(crate) struct CallResult {
     pub(crate) status: Status,
     /// The value that the tool returned, if any.
     pub(crate) result: Option<Value>,
@@ -54,7 +54,7 @@ pub(crate) struct Came {
     pub(crate) began: bool,
 }
 
-impl Came {
+impl CallResult {
     pub(crate) fn said(status: Status, text: &str) -> Self {
         Self {
             status,
@@ -77,7 +77,7 @@ impl Came {
 }
 
 /// A call that was answered.
-struct Answered {
+struct AnsweredCall {
     answer: Received<InvokeResponse>,
     call_id: String,
     /// Whether an action of the call was cancelled, but not by this run.
@@ -105,7 +105,7 @@ impl Hands<'_> {
     ///
     /// # Cancel safety
     /// Dropping it asks the service to end the call.
-    pub(crate) async fn make(&self, tool: &Registered, arguments: &Object) -> Came {
+    pub(crate) async fn make(&self, tool: &Registered, arguments: &Object) -> CallResult {
         let began = Instant::now();
         let mut said = CallOptions::default();
         let turn = self.arrivals.turn();
@@ -143,12 +143,12 @@ impl Hands<'_> {
         came
     }
 
-    fn waits(&self, tool: &Registered, confirm: &Confirm, why: &str, began: Instant) -> Came {
+    fn waits(&self, tool: &Registered, confirm: &Confirm, why: &str, began: Instant) -> CallResult {
         (self.audience)(&Tell::Confirm {
             text: &confirm.text,
             id: &confirm.id,
         });
-        let mut came = Came::said(
+        let mut came = CallResult::said(
             Status::WaitsForConfirmation,
             &door::waits(tool, confirm, why).text,
         );
@@ -163,11 +163,11 @@ impl Hands<'_> {
         tool: &Registered,
         arguments: &Object,
         said: &CallOptions,
-    ) -> Result<Answered, Box<Came>> {
+    ) -> Result<AnsweredCall, Box<CallResult>> {
         let is_stop = tool.effect == Effect::Stop;
         if let Some(end) = self.interrupt.raised().filter(|end| !is_stop && self.counts(end)) {
             let why = format!("not made: {}", end.text());
-            return Err(Box::new(Came::said(Status::NotMade, &why)));
+            return Err(Box::new(CallResult::said(Status::NotMade, &why)));
         }
         let call_id = door::own_id("agent");
         let request = InvokeRequest {
@@ -183,7 +183,7 @@ impl Hands<'_> {
             },
         };
         let failed = |answer: Answer| {
-            let mut came = Came::said(Status::Failed, &answer.text);
+            let mut came = CallResult::said(Status::Failed, &answer.text);
             came.call_id = Some(call_id.clone());
             Box::new(came)
         };
@@ -220,7 +220,7 @@ impl Hands<'_> {
                         }
                     }
                     Ok(Step::Answer(answer)) => {
-                        return Ok(Answered {
+                        return Ok(AnsweredCall {
                             answer,
                             call_id,
                             cut_short,
@@ -267,11 +267,11 @@ impl Hands<'_> {
     }
 
     /// Reads the outcome of a call, and checks whether people or a stop ended it.
-    async fn read(&self, tool: &Registered, answered: &Answered) -> Came {
+    async fn read(&self, tool: &Registered, answered: &AnsweredCall) -> CallResult {
         let answer = &answered.answer;
         let told = Answer::of(tool, answer);
         let result = answer.data.get("result").cloned();
-        let mut came = Came::said(
+        let mut came = CallResult::said(
             if told.failed {
                 Status::Failed
             } else {

@@ -14,7 +14,7 @@ pub(crate) struct Answer {
     /// The text of the answer.
     pub(crate) text: String,
     /// The calls of the answer, in order.
-    pub(crate) calls: Vec<Asked>,
+    pub(crate) calls: Vec<ModelCall>,
     /// The tokens of request and answer, if the endpoint counts them.
     pub(crate) tokens: Option<u64>,
     /// Whether the answer was cut off at its maximum length. What the rest would have been is unknown.
@@ -23,7 +23,7 @@ pub(crate) struct Answer {
 
 /// A call that the model asks for.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Asked {
+pub(crate) struct ModelCall {
     /// Unique in the run.
     pub(crate) id: String,
     /// The name by which the model calls the tool.
@@ -34,7 +34,7 @@ pub(crate) struct Asked {
     pub(crate) inner: Option<String>,
 }
 
-impl Asked {
+impl ModelCall {
     pub(crate) fn new(id: String, name: &str, arguments: Result<Object, String>, written: &str) -> Self {
         let name = name.trim();
         let inner = (name == CALL_TOOL).then(|| match &arguments {
@@ -107,7 +107,7 @@ pub(crate) fn read(completion: &Value, ids: &mut Ids, step: u32) -> Result<Answe
         };
         let arguments = arguments(function.get("arguments"), cut);
         let id = ids.of(given, step, number + 1);
-        calls.push(Asked::new(id, name, arguments, &written));
+        calls.push(ModelCall::new(id, name, arguments, &written));
     }
     Ok(Answer {
         text: text_of(message.get("content")),
@@ -221,7 +221,7 @@ mod tests {
             (CALL_TOOL, "stop", None),
             ("move", "{\"name\": \"stop\"}", None),
         ] {
-            let asked = Asked::new("a".to_owned(), name, of_text(written), written);
+            let asked = ModelCall::new("a".to_owned(), name, of_text(written), written);
             assert_eq!(asked.inner.as_deref(), expected, "{written}");
         }
     }

@@ -48,7 +48,7 @@ use crate::endpoint::{Endpoint, EndpointError};
 use crate::interrupt::Interrupt;
 use crate::person::Source as KeySource;
 use crate::record::{Record, RecordError, differs};
-use crate::session::{Begun, Session};
+use crate::session::{Session, SessionRun};
 use crate::source::Source;
 use crate::tell::{Audience, Tell};
 use crate::toolbelt::OWN;
@@ -175,7 +175,7 @@ async fn goal(arguments: &Arguments, config: &Config, door: &Arc<Door>) -> Resul
         interrupt.raise(End::Operator("the program was told to end".to_owned()));
         std::future::pending::<()>().await;
     };
-    let Begun { ended, steps, start } = tokio::select! {
+    let SessionRun { ended, steps, start } = tokio::select! {
         begun = running => begun?,
         () = tick => return Ok(5),
         () = signalled => return Ok(5),

@@ -20,10 +20,10 @@ const READ: Duration = Duration::from_millis(750);
 
 /// The person at the terminal.
 #[derive(Clone, Default)]
-pub(crate) struct Person(Arc<Asked>);
+pub(crate) struct Person(Arc<PersonState>);
 
 #[derive(Default)]
-struct Asked {
+struct PersonState {
     /// The question that the next key answers.
     waiting: Mutex<Option<Question>>,
     /// Held while a question is shown: a key always answers the question that was shown last.

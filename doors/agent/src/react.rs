@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::answer::{Answer, Asked, CUT, Ids, of_text};
+use crate::answer::{Answer, CUT, Ids, ModelCall, of_text};
 
 /// The instructions to the model about the form of its answers.
 pub(crate) const FORM: &str = "Answer with exactly these three lines and nothing after them:
@@ -85,7 +85,7 @@ pub(crate) fn read(answer: Answer, ids: &mut Ids, step: u32, is_stop: impl Fn(&s
             Some(input) => of_text(input),
         };
         let written = input.as_deref().unwrap_or_default();
-        Asked::new(ids.of(None, step, 1), name, arguments, written)
+        ModelCall::new(ids.of(None, step, 1), name, arguments, written)
     });
     let calls = calls.into_iter().collect();
     Answer {

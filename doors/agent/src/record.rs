@@ -30,7 +30,7 @@ pub(crate) enum Line {
     /// A step: one answer of the model and the outcome of its calls.
     Step(Box<Step>),
     /// The last line.
-    End(Box<Ended>),
+    End(Box<RunEnd>),
 }
 
 /// The settings at the start of a run.
@@ -112,7 +112,7 @@ pub(crate) enum Status {
 
 /// How a run ended.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Ended {
+pub(crate) struct RunEnd {
     pub(crate) end: End,
     pub(crate) text: String,
     pub(crate) exit_code: u8,

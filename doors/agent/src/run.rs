@@ -20,7 +20,7 @@ use crate::budget::{Used, millis};
 use crate::end::End;
 use crate::prompt;
 use crate::react;
-use crate::record::{Ended, Line, Recorder, Start, Step, VERSION, sha256};
+use crate::record::{Line, Recorder, RunEnd, Start, Step, VERSION, sha256};
 use crate::settings::Settings;
 use crate::source::Source;
 use crate::state::State;
@@ -92,7 +92,7 @@ impl<'a> Run<'a> {
     ///
     /// # Cancel safety
     /// Dropping it asks the service to end its calls.
-    pub(crate) async fn drive(&mut self, source: &mut Source, recorder: &mut Recorder) -> Ended {
+    pub(crate) async fn drive(&mut self, source: &mut Source, recorder: &mut Recorder) -> RunEnd {
         (self.hands.audience)(&Tell::Began {
             goal: &self.settings.goal,
             tools: self.belt.names().len(),
@@ -125,7 +125,7 @@ impl<'a> Run<'a> {
             end: &end,
             left: &left,
         });
-        let ended = Ended {
+        let ended = RunEnd {
             text: told(&end, &agent_end),
             exit_code: end.exit_code(),
             end,

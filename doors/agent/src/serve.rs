@@ -23,7 +23,7 @@ use crate::endpoint::{Endpoint, EndpointError};
 use crate::interrupt::Interrupt;
 use crate::prompt::cut;
 use crate::record::RecordError;
-use crate::session::{Begun, Session};
+use crate::session::{Session, SessionRun};
 use crate::settings::{Narrower, Settings};
 use crate::source::Source;
 use crate::tell::{Audience, Tell};
@@ -276,7 +276,10 @@ fn begin(
 
 /// Returns the answer of a run. An internal failure ends the run, but it still has an answer; its calls end because the run is
 /// dropped.
-async fn response(run_id: &str, run: impl Future<Output = Result<Begun, RecordError>>) -> AgentRunResponse {
+async fn response(
+    run_id: &str,
+    run: impl Future<Output = Result<SessionRun, RecordError>>,
+) -> AgentRunResponse {
     let of_run = AgentRunResponse {
         run_id: run_id.to_owned(),
         ..AgentRunResponse::default()
@@ -290,7 +293,7 @@ async fn response(run_id: &str, run: impl Future<Output = Result<Begun, RecordEr
             error: Some(format!("RuntimeError: {error}")),
             ..of_run
         },
-        Ok(Ok(Begun { ended, .. })) => {
+        Ok(Ok(SessionRun { ended, .. })) => {
             let ok = matches!(ended.end, End::Done(_));
             AgentRunResponse {
                 ok,

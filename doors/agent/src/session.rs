@@ -10,7 +10,7 @@ use crate::act::Hands;
 use crate::end::End;
 use crate::interrupt::Interrupt;
 use crate::person::Person;
-use crate::record::{Ended, Line, RecordError, Recorder, Start, Step};
+use crate::record::{Line, RecordError, Recorder, RunEnd, Start, Step};
 use crate::run::Run;
 use crate::settings::Settings;
 use crate::source::Source;
@@ -33,8 +33,8 @@ pub(crate) struct Session<'a> {
 }
 
 /// A run that has ended.
-pub(crate) struct Begun {
-    pub(crate) ended: Ended,
+pub(crate) struct SessionRun {
+    pub(crate) ended: RunEnd,
     pub(crate) steps: Vec<Step>,
     pub(crate) start: Start,
 }
@@ -47,7 +47,7 @@ impl Session<'_> {
     ///
     /// # Cancel safety
     /// Dropping it asks the service to end the calls of the run.
-    pub(crate) async fn run(&self, source: &mut Source) -> Result<Begun, RecordError> {
+    pub(crate) async fn run(&self, source: &mut Source) -> Result<SessionRun, RecordError> {
         let settings = self.settings;
         let mut recorder = Recorder::new(settings.record.as_deref())?;
         let listing = self.door.refreshed().await;
@@ -97,19 +97,19 @@ impl Session<'_> {
             never = watch.follow(deadline) => match never {},
         };
         let steps = std::mem::take(&mut run.steps);
-        Ok(Begun { ended, steps, start })
+        Ok(SessionRun { ended, steps, start })
     }
 
     /// Returns the result of a run that did not begin.
-    fn failed(&self, end: End) -> Begun {
+    fn failed(&self, end: End) -> SessionRun {
         let left = serde_json::Value::Null;
         (self.audience)(&Tell::Ended {
             end: &end,
             left: &left,
         });
         let settings = self.settings;
-        Begun {
-            ended: Ended {
+        SessionRun {
+            ended: RunEnd {
                 text: end.text(),
                 exit_code: end.exit_code(),
                 end,

@@ -79,11 +79,11 @@ struct Head<'a> {
     #[serde(default)]
     id: Option<Value>,
     #[serde(borrow)]
-    params: Named<'a>,
+    params: RequestName<'a>,
 }
 
 #[derive(Deserialize)]
-struct Named<'a> {
+struct RequestName<'a> {
     #[serde(borrow)]
     name: Cow<'a, str>,
 }

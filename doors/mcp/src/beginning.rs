@@ -44,7 +44,7 @@ pub(crate) async fn begun(
             }
         }
     }
-    let mut response = Response::new(Padded::new(Late::Waits(answering), moving).boxed_unsync());
+    let mut response = Response::new(Padded::new(LateStream::Waits(answering), moving).boxed_unsync());
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(STREAM));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
@@ -69,7 +69,7 @@ fn is_stream(response: &Answered) -> bool {
 }
 
 /// An event stream that has begun before the library's answer.
-enum Late {
+enum LateStream {
     Waits(BoxFuture<'static, Answered>),
     Streams(BoxBody<Bytes, Infallible>),
     /// An answer that is no stream becomes one event.
@@ -77,7 +77,7 @@ enum Late {
     Ended,
 }
 
-impl Body for Late {
+impl Body for LateStream {
     type Data = Bytes;
     type Error = Infallible;
 

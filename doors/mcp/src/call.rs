@@ -23,7 +23,7 @@ const OF_HOSTS: [&str; 5] = ["_meta", "action", "chatInput", "sessionId", "toolC
 
 /// The decision of the client's user about a call, with the token of the question.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Said {
+pub(crate) enum Decision {
     /// The user has not decided yet.
     Nothing,
     /// The call may run.
@@ -33,7 +33,7 @@ pub(crate) enum Said {
 }
 
 /// The result of a call.
-pub(crate) enum Came {
+pub(crate) enum CallResult {
     /// The call was answered.
     Answered(CallToolResult),
     /// The call did not run: a person has to confirm it.
@@ -48,17 +48,17 @@ pub(crate) async fn call(
     door: &Door,
     tool: &Registered,
     args: Object,
-    said: Said,
+    said: Decision,
     context: &RequestContext<RoleServer>,
     turn: &Turn,
     session: &CancellationToken,
-) -> Came {
+) -> CallResult {
     let call_id = own_id("mcp");
     let token = context.meta.get_progress_token();
     let (confirm, decline) = match said {
-        Said::Nothing => (None, None),
-        Said::Yes(token) => (Some(token), None),
-        Said::No(token) => (None, Some(token)),
+        Decision::Nothing => (None, None),
+        Decision::Yes(token) => (Some(token), None),
+        Decision::No(token) => (None, Some(token)),
     };
     let request = InvokeRequest {
         name: tool.name.clone(),
@@ -77,10 +77,10 @@ pub(crate) async fn call(
     let send = |patience| door.link.client.invoke(request, patience);
     let answer = match carried(door, tool, &call_id, send, context, turn, session).await {
         Ok(answer) => answer,
-        Err(failed) => return Came::Answered(failed),
+        Err(failed) => return CallResult::Answered(failed),
     };
     if let Some(confirm) = door::confirm(&answer) {
-        return Came::Waits(confirm);
+        return CallResult::Waits(confirm);
     }
     let mut result = results::result(
         &door.results,
@@ -92,7 +92,7 @@ pub(crate) async fn call(
     result
         .content
         .extend(content::blocks(&door.content, &answer.data).await);
-    Came::Answered(result)
+    CallResult::Answered(result)
 }
 
 /// Carries a call or a run to its answer. Reports its progress to the client, and ends the call if the client goes away.

@@ -19,7 +19,7 @@ use rmcp::{RoleServer, ServiceError};
 use tokio_util::sync::CancellationToken;
 
 use crate::answer;
-use crate::call::{Came, Said, call};
+use crate::call::{CallResult, Decision, call};
 use crate::presence::{is_modern, leaves};
 use crate::shared::Door;
 
@@ -47,8 +47,8 @@ pub(crate) async fn call_asking(
         return unanswered(tool).into();
     };
     let confirm = match run(said).await {
-        Came::Answered(result) => return result.into(),
-        Came::Waits(confirm) => confirm,
+        CallResult::Answered(result) => return result.into(),
+        CallResult::Waits(confirm) => confirm,
     };
     if !asks_its_user(context) {
         return answer::result(door::waits(tool, &confirm, NO_WAY)).into();
@@ -61,28 +61,28 @@ pub(crate) async fn call_asking(
         Err(failed) => return failed.into(),
     };
     match run(said).await {
-        Came::Answered(result) => result.into(),
-        Came::Waits(confirm) => {
+        CallResult::Answered(result) => result.into(),
+        CallResult::Waits(confirm) => {
             answer::result(door::waits(tool, &confirm, "what was confirmed is out of date")).into()
         }
     }
 }
 
 /// Reads the user's answer to the question of an earlier request. `None` if the user gave no answer.
-fn said(answers: Option<&InputResponses>, state: Option<String>) -> Option<Said> {
+fn said(answers: Option<&InputResponses>, state: Option<String>) -> Option<Decision> {
     let answer = answers.and_then(|answers| answers.get(QUESTION));
     let answer = answer.and_then(|answer| serde_json::from_value::<ElicitResult>(answer.clone()).ok());
     match (answer, state) {
         (Some(answer), Some(token)) => meant(&answer.action, token),
-        _ => Some(Said::Nothing),
+        _ => Some(Decision::Nothing),
     }
 }
 
 /// Interprets the user's action. `None` if the user closed the question.
-fn meant(action: &ElicitationAction, token: String) -> Option<Said> {
+fn meant(action: &ElicitationAction, token: String) -> Option<Decision> {
     match action {
-        ElicitationAction::Accept => Some(Said::Yes(token)),
-        ElicitationAction::Decline => Some(Said::No(token)),
+        ElicitationAction::Accept => Some(Decision::Yes(token)),
+        ElicitationAction::Decline => Some(Decision::No(token)),
         _ => None,
     }
 }
@@ -127,7 +127,7 @@ async fn ask(
     door: &Door,
     tool: &Registered,
     confirm: &Confirm,
-) -> Result<Said, CallToolResult> {
+) -> Result<Decision, CallToolResult> {
     let wait = Duration::from_millis(confirm.expires_ms);
     let asked = async {
         let request = ServerRequest::ElicitRequest(form(confirm));
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn only_an_accepted_question_with_its_state_is_a_yes() {
-        let yes = || Some(Said::Yes("t".to_owned()));
+        let yes = || Some(Decision::Yes("t".to_owned()));
         let accepted = json!({"confirm": {"action": "accept", "content": {}}});
         for (answers, state, expected) in [
             (accepted.clone(), Some("t"), yes()),
@@ -169,26 +169,26 @@ mod tests {
             (
                 json!({"confirm": {"action": "decline"}}),
                 Some("t"),
-                Some(Said::No("t".to_owned())),
+                Some(Decision::No("t".to_owned())),
             ),
             (json!({"confirm": {"action": "cancel"}}), Some("t"), None),
-            (accepted, None, Some(Said::Nothing)),
-            (json!({}), Some("t"), Some(Said::Nothing)),
+            (accepted, None, Some(Decision::Nothing)),
+            (json!({}), Some("t"), Some(Decision::Nothing)),
             (
                 json!({"other": {"action": "accept"}}),
                 Some("t"),
-                Some(Said::Nothing),
+                Some(Decision::Nothing),
             ),
             (
                 json!({"confirm": {"action": "yes"}}),
                 Some("t"),
-                Some(Said::Nothing),
+                Some(Decision::Nothing),
             ),
-            (json!({"confirm": "accept"}), Some("t"), Some(Said::Nothing)),
+            (json!({"confirm": "accept"}), Some("t"), Some(Decision::Nothing)),
             (
                 json!({"confirm": {"content": {"action": "accept"}}}),
                 Some("t"),
-                Some(Said::Nothing),
+                Some(Decision::Nothing),
             ),
         ] {
             let Value::Object(entries) = &answers else {
@@ -201,6 +201,6 @@ mod tests {
                 "{answers}"
             );
         }
-        assert_eq!(said(None, Some("t".to_owned())), Some(Said::Nothing));
+        assert_eq!(said(None, Some("t".to_owned())), Some(Decision::Nothing));
     }
 }

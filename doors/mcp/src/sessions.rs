@@ -31,7 +31,7 @@ pub(crate) struct Sessions {
     door: Arc<Door>,
     older: Served,
     newer: Served,
-    known: Mutex<Known>,
+    known: Mutex<SessionTable>,
     /// The order of the requests that belong to no session.
     modern: Arrivals,
 }
@@ -42,7 +42,7 @@ struct Served {
 }
 
 #[derive(Default)]
-struct Known {
+struct SessionTable {
     by_id: HashMap<String, Entry>,
     /// Counts the uses, to find the session that was unused for the longest.
     uses: u64,

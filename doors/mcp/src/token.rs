@@ -29,7 +29,7 @@ pub(crate) enum TokenError {
 pub(crate) struct Token([u8; 32]);
 
 /// A token, with its text if it is new.
-pub(crate) struct Found {
+pub(crate) struct FoundToken {
     pub(crate) token: Token,
     pub(crate) made: Option<String>,
 }
@@ -40,7 +40,7 @@ impl Token {
     }
 
     /// Reads the token from a file. If there is no file, makes a token and the file.
-    pub(crate) fn of_file(path: &Path) -> Result<Found, TokenError> {
+    pub(crate) fn of_file(path: &Path) -> Result<FoundToken, TokenError> {
         let failed = |cause| TokenError::File {
             path: path.to_owned(),
             cause,
@@ -59,7 +59,7 @@ impl Token {
                         found: text.len(),
                     });
                 }
-                Ok(Found {
+                Ok(FoundToken {
                     token: Self::of(text),
                     made: None,
                 })
@@ -80,7 +80,7 @@ impl Token {
                     .open(path)
                     .map_err(failed)?;
                 writeln!(file, "{text}").map_err(failed)?;
-                Ok(Found {
+                Ok(FoundToken {
                     token: Self::of(&text),
                     made: Some(text),
                 })

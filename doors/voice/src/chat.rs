@@ -28,7 +28,7 @@ use crate::line::{ChatError, Line};
 use crate::list::{at_most, shown, too_large};
 use crate::outcome::Outcome;
 use crate::silence::{Need, Silence};
-use crate::socket::{Came, DialError, Socket, dial};
+use crate::socket::{DialError, Socket, SocketEvent, dial};
 
 /// How long the end of a conversation waits for its calls. After that the door takes over the calls that go on.
 const REST_WAIT: Duration = Duration::from_secs(3);
@@ -181,13 +181,13 @@ impl Chat {
                 came = socket.next() => {
                     silence.heard(Instant::now());
                     match came {
-                        Came::Text(text) => match self.hear(&text, socket) {
+                        SocketEvent::Text(text) => match self.hear(&text, socket) {
                             Ok(is_said) => is_said,
                             Err(reason) => return Over::Closed(reason),
                         },
-                        Came::Sign => true,
-                        Came::Closed(reason) => return Over::Closed(reason),
-                        Came::Lost(reason) => return Over::Lost(reason),
+                        SocketEvent::Sign => true,
+                        SocketEvent::Closed(reason) => return Over::Closed(reason),
+                        SocketEvent::Lost(reason) => return Over::Lost(reason),
                     }
                 }
                 Some(done) = self.calls.join_next_with_id() => self.told(done, Some(socket)),

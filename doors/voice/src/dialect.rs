@@ -34,13 +34,13 @@ pub(crate) trait Dialect: Send + Sync + 'static {
     fn reads(&self, kind: &str) -> bool;
 
     /// Returns the meaning of a frame; nothing if the frame does not matter here.
-    fn parse(&self, frame: &Value) -> Vec<Heard>;
+    fn parse(&self, frame: &Value) -> Vec<Meaning>;
 
     /// Returns the frames that answer a call with its outcome.
-    fn answer(&self, call: &Asked, outcome: &Outcome) -> Vec<String>;
+    fn answer(&self, call: &VoiceCall, outcome: &Outcome) -> Vec<String>;
 
     /// Returns the frames that report how a call ended that was answered before its end.
-    fn report(&self, call: &Asked, outcome: &Outcome) -> Vec<String>;
+    fn report(&self, call: &VoiceCall, outcome: &Outcome) -> Vec<String>;
 
     /// Returns the frame that makes the voice speak about what it was told; `None` if it speaks by itself. The frame is sent after
     /// the last answer of a turn and after a report, and never while the voice has the floor.
@@ -49,7 +49,7 @@ pub(crate) trait Dialect: Send + Sync + 'static {
     }
 
     /// Returns the frames that tell which tools there are. They are sent at the beginning and after every change.
-    fn tools_changed(&self, tools: &[Shown]) -> Vec<String>;
+    fn tools_changed(&self, tools: &[ShownTool]) -> Vec<String>;
 
     /// Returns the frames that tell the user this.
     fn tell(&self, text: &str) -> Vec<String>;
@@ -84,7 +84,7 @@ impl fmt::Debug for Key {
 
 /// A tool, as a dialect describes it to its service.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Shown {
+pub(crate) struct ShownTool {
     pub(crate) name: String,
     pub(crate) description: String,
     /// The schema of its arguments.
@@ -93,14 +93,14 @@ pub(crate) struct Shown {
 
 /// The meaning of a frame.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Heard {
+pub(crate) enum Meaning {
     /// The socket's chat has this id, and belongs to this group.
     Chat { id: String, group: Option<String> },
     /// A tool is called.
-    Call(Asked),
+    Call(VoiceCall),
     /// A tool is called, but the call counts only if the tool is a stop, because the voice may still be interrupted, or was. A
     /// stop without a usable id has an empty id and gets no answer.
-    IfStop(Asked),
+    IfStop(VoiceCall),
     /// The voice takes the floor, or gives it back.
     Floor { taken: bool },
     /// The voice was told to speak while it had the floor.
@@ -117,7 +117,7 @@ pub(crate) enum Heard {
 
 /// A call, as the service asks for it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Asked {
+pub(crate) struct VoiceCall {
     pub(crate) id: String,
     pub(crate) name: String,
     /// The arguments, or what is wrong if they are not an object. Wrong arguments are never replaced by an empty object.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use url::Url;
 
 use crate::dialect::{
-    Asked, Dialect, Heard, Key, Opening, Shown, Target, arguments, id, is_plain, tool_name,
+    Dialect, Key, Meaning, Opening, ShownTool, Target, VoiceCall, arguments, id, is_plain, tool_name,
 };
 use crate::outcome::Outcome;
 
@@ -60,17 +60,17 @@ impl Dialect for Hume {
         )
     }
 
-    fn parse(&self, frame: &Value) -> Vec<Heard> {
+    fn parse(&self, frame: &Value) -> Vec<Meaning> {
         let text = |key: &str| frame.get(key).and_then(Value::as_str);
         if text("type") == Some("tool_call") && text("tool_type") != Some("builtin") {
             return called(frame);
         }
         let heard = match text("type") {
-            Some("chat_metadata") => id(frame.get("chat_id")).map(|chat| Heard::Chat {
+            Some("chat_metadata") => id(frame.get("chat_id")).map(|chat| Meaning::Chat {
                 id: chat,
                 group: id(frame.get("chat_group_id")),
             }),
-            Some("user_interruption") => Some(Heard::Interrupted),
+            Some("user_interruption") => Some(Meaning::Interrupted),
             Some("error") => {
                 let part = |key: &str| text(key).unwrap_or("?");
                 let said = format!("{} {}: {}", part("code"), part("slug"), part("message"));
@@ -80,9 +80,9 @@ impl Dialect for Hume {
                     .iter()
                     .any(|word| words.contains(word));
                 Some(if is_of_tools {
-                    Heard::ToolsRefused(said)
+                    Meaning::ToolsRefused(said)
                 } else {
-                    Heard::Complaint(said)
+                    Meaning::Complaint(said)
                 })
             }
             // Every other `tool_call` is for a tool that the service runs itself.
@@ -91,7 +91,7 @@ impl Dialect for Hume {
         heard.into_iter().collect()
     }
 
-    fn answer(&self, call: &Asked, outcome: &Outcome) -> Vec<String> {
+    fn answer(&self, call: &VoiceCall, outcome: &Outcome) -> Vec<String> {
         let frame = match outcome {
             Outcome::Result(result) => json!({
                 "type": "tool_response",
@@ -118,7 +118,7 @@ impl Dialect for Hume {
         vec![frame.to_string()]
     }
 
-    fn report(&self, call: &Asked, outcome: &Outcome) -> Vec<String> {
+    fn report(&self, call: &VoiceCall, outcome: &Outcome) -> Vec<String> {
         self.tell(&outcome.told(&call.name))
     }
 
@@ -128,7 +128,7 @@ impl Dialect for Hume {
         vec![said.to_string()]
     }
 
-    fn tools_changed(&self, tools: &[Shown]) -> Vec<String> {
+    fn tools_changed(&self, tools: &[ShownTool]) -> Vec<String> {
         let tools = tools.iter().map(|tool| {
             json!({
                 "type": "function",
@@ -142,11 +142,11 @@ impl Dialect for Hume {
     }
 }
 
-fn called(frame: &Value) -> Vec<Heard> {
+fn called(frame: &Value) -> Vec<Meaning> {
     let arguments: Result<Object, String> =
         arguments(frame.get("parameters")).map_err(|expected| format!("parameters: {expected}"));
     let id = id(frame.get("tool_call_id"));
-    let asked = Asked {
+    let asked = VoiceCall {
         wants_answer: id.is_some() && frame.get("response_required") != Some(&Value::Bool(false)),
         name: tool_name(frame.get("name")),
         arguments,
@@ -154,10 +154,10 @@ fn called(frame: &Value) -> Vec<Heard> {
         id: id.clone().unwrap_or_default(),
     };
     if id.is_some() {
-        return vec![Heard::Call(asked)];
+        return vec![Meaning::Call(asked)];
     }
     let complaint = "a tool_call without a usable tool_call_id cannot be answered".to_owned();
-    vec![Heard::IfStop(asked), Heard::Complaint(complaint)]
+    vec![Meaning::IfStop(asked), Meaning::Complaint(complaint)]
 }
 
 #[cfg(test)]

@@ -56,7 +56,7 @@ fn a_chat_is_joined_by_its_id_and_an_own_one_follows_its_group() {
 
 #[test]
 fn an_answer_is_what_the_tool_returned_or_an_error_with_words_for_the_voice() {
-    let call = Asked {
+    let call = VoiceCall {
         id: "call_1".to_owned(),
         name: "wave".to_owned(),
         arguments: Ok(Object::new()),
@@ -90,7 +90,7 @@ fn an_answer_is_what_the_tool_returned_or_an_error_with_words_for_the_voice() {
 
 #[test]
 fn tools_have_their_schemas_as_text() {
-    let tool = Shown {
+    let tool = ShownTool {
         name: "wave".to_owned(),
         description: "Waves.".to_owned(),
         arguments: json!({"type": "object"}),

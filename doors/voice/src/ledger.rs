@@ -10,7 +10,7 @@ use std::time::Duration;
 use ovos_toolbox_wire::FailureKind;
 use tokio::time::Instant;
 
-use crate::dialect::{Asked, MAX_ID};
+use crate::dialect::{MAX_ID, VoiceCall};
 use crate::outcome::Outcome;
 
 /// How many calls of a chat may run at the same time. Stops do not count.
@@ -64,7 +64,7 @@ pub(crate) enum Verdict {
 /// An answer or a report that has to be sent.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Saying {
-    pub(crate) asked: Asked,
+    pub(crate) asked: VoiceCall,
     pub(crate) outcome: Outcome,
     pub(crate) how: How,
 }
@@ -95,7 +95,7 @@ pub(crate) struct Ledger {
 }
 
 struct Running {
-    asked: Asked,
+    asked: VoiceCall,
     kind: Kind,
     socket: u64,
     /// When the call is answered even if it still runs.
@@ -135,7 +135,7 @@ impl Ledger {
     }
 
     /// Handles the request for a call. A stop without an id gets one from this program.
-    pub(crate) fn asked(&mut self, asked: Asked, kind: Kind, now: Instant) -> Verdict {
+    pub(crate) fn asked(&mut self, asked: VoiceCall, kind: Kind, now: Instant) -> Verdict {
         let mut key = CallKey {
             chat: self.chat.clone(),
             id: asked.id.clone(),
@@ -214,7 +214,7 @@ impl Ledger {
     }
 
     /// Handles a known call that is repeated on another socket.
-    fn asked_again(&mut self, asked: Asked, key: &CallKey, now: Instant) -> Verdict {
+    fn asked_again(&mut self, asked: VoiceCall, key: &CallKey, now: Instant) -> Verdict {
         if let Some(running) = self.running.get_mut(key) {
             // The answer goes to this socket. Anything that was sent on the lost one does not count.
             running.asked = asked;
@@ -279,7 +279,7 @@ impl Ledger {
                 due.push(running.asked.clone());
             }
         }
-        let say = |asked: Asked| {
+        let say = |asked: VoiceCall| {
             let outcome = Outcome::goes_on(&asked.name);
             let how = How::Answer { is_last: true };
             Saying { asked, outcome, how }

@@ -4,8 +4,8 @@ use super::*;
 
 const AFTER: Duration = Duration::from_secs(4);
 
-fn asked(id: &str) -> Asked {
-    Asked {
+fn asked(id: &str) -> VoiceCall {
+    VoiceCall {
         id: id.to_owned(),
         name: "wave".to_owned(),
         arguments: Ok(ovos_toolbox_wire::Object::new()),
@@ -14,8 +14,8 @@ fn asked(id: &str) -> Asked {
     }
 }
 
-fn of_turn(id: &str, turn: &str) -> Asked {
-    Asked {
+fn of_turn(id: &str, turn: &str) -> VoiceCall {
+    VoiceCall {
         turn: Some(turn.to_owned()),
         ..asked(id)
     }
@@ -28,7 +28,7 @@ fn ledger() -> Ledger {
 }
 
 #[track_caller]
-fn run(ledger: &mut Ledger, asked: Asked, kind: Kind) -> CallKey {
+fn run(ledger: &mut Ledger, asked: VoiceCall, kind: Kind) -> CallKey {
     match ledger.asked(asked, kind, Instant::now()) {
         Verdict::Run(key) => key,
         other => panic!("{other:?}"),
@@ -90,7 +90,7 @@ async fn an_answer_goes_to_the_socket_that_asked() {
     assert_eq!(saying.how, How::Answer { is_last: true });
     assert_eq!(ledger.ended(&key, done(), true), None, "once");
 
-    let silent = Asked {
+    let silent = VoiceCall {
         wants_answer: false,
         ..asked("b")
     };
@@ -192,7 +192,7 @@ async fn what_was_announced_on_a_lost_socket_is_announced_again_where_it_is_aske
 #[tokio::test]
 async fn a_stop_without_an_id_is_carried_out_each_time() {
     let mut ledger = ledger();
-    let nameless = || Asked {
+    let nameless = || VoiceCall {
         wants_answer: false,
         ..asked("")
     };

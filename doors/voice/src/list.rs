@@ -3,19 +3,19 @@
 use door::{Listing, StopTool};
 use serde_json::Value;
 
-use crate::dialect::Shown;
+use crate::dialect::ShownTool;
 
 /// How many of the largest tools a warning names.
 const LARGEST: usize = 5;
 
 /// Returns the two stops and the tools that the door shows.
-pub(crate) fn shown(listing: &Listing) -> Vec<Shown> {
-    let stops = StopTool::ALL.into_iter().map(|stop| Shown {
+pub(crate) fn shown(listing: &Listing) -> Vec<ShownTool> {
+    let stops = StopTool::ALL.into_iter().map(|stop| ShownTool {
         name: stop.name().to_owned(),
         description: stop.description().to_owned(),
         arguments: Value::Object(StopTool::arguments()),
     });
-    let tools = listing.tools().iter().map(|tool| Shown {
+    let tools = listing.tools().iter().map(|tool| ShownTool {
         name: tool.exported.clone(),
         description: tool.description.clone(),
         arguments: Value::Object((*tool.arguments).clone()),
@@ -24,8 +24,8 @@ pub(crate) fn shown(listing: &Listing) -> Vec<Shown> {
 }
 
 /// Leaves out the largest tools until at most `most` are left. The stops stay.
-pub(crate) fn at_most(tools: &mut Vec<Shown>, most: usize) {
-    let size = |tool: &Shown| tool.description.len() + tool.arguments.to_string().len();
+pub(crate) fn at_most(tools: &mut Vec<ShownTool>, most: usize) {
+    let size = |tool: &ShownTool| tool.description.len() + tool.arguments.to_string().len();
     while tools.len() > most.max(StopTool::ALL.len()) {
         let theirs = tools.iter().enumerate().skip(StopTool::ALL.len());
         let Some((largest, _)) = theirs.max_by_key(|(_, tool)| size(tool)) else {
@@ -36,8 +36,8 @@ pub(crate) fn at_most(tools: &mut Vec<Shown>, most: usize) {
 }
 
 /// Returns the warning for a list of tools that is larger than `limit` bytes.
-pub(crate) fn too_large(tools: &[Shown], total: usize, limit: usize) -> String {
-    let size = |tool: &Shown| tool.description.len() + tool.arguments.to_string().len();
+pub(crate) fn too_large(tools: &[ShownTool], total: usize, limit: usize) -> String {
+    let size = |tool: &ShownTool| tool.description.len() + tool.arguments.to_string().len();
     let mut sizes: Vec<(usize, &str)> = tools
         .iter()
         .map(|tool| (size(tool), tool.name.as_str()))
@@ -66,7 +66,7 @@ mod tests {
     fn the_largest_tools_go_first_and_the_stops_never() {
         let mut tools = shown(&Listing::default());
         for size in [10, 30, 20] {
-            tools.push(Shown {
+            tools.push(ShownTool {
                 name: format!("t{size}"),
                 description: "d".repeat(size),
                 arguments: json!({}),

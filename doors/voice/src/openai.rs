@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use url::Url;
 
 use crate::dialect::{
-    Asked, Dialect, Heard, Key, Opening, Shown, Target, arguments, id, is_plain, tool_name,
+    Dialect, Key, Meaning, Opening, ShownTool, Target, VoiceCall, arguments, id, is_plain, tool_name,
 };
 use crate::outcome::Outcome;
 
@@ -57,36 +57,36 @@ impl Dialect for OpenAi {
         )
     }
 
-    fn parse(&self, frame: &Value) -> Vec<Heard> {
+    fn parse(&self, frame: &Value) -> Vec<Meaning> {
         match frame.get("type").and_then(Value::as_str) {
-            Some("response.created") => vec![Heard::Floor { taken: true }],
+            Some("response.created") => vec![Meaning::Floor { taken: true }],
             Some("response.output_item.done") => {
                 let turn = frame.get("response_id").and_then(Value::as_str);
                 let item = frame.get("item").filter(|item| is_complete_call(item));
-                item.map(|item| Heard::IfStop(asked(item, turn)))
+                item.map(|item| Meaning::IfStop(asked(item, turn)))
                     .into_iter()
                     .collect()
             }
             Some("response.done") => frame.get("response").map(done).unwrap_or_default(),
-            Some("conversation.item.truncated" | "output_audio_buffer.cleared") => vec![Heard::Interrupted],
+            Some("conversation.item.truncated" | "output_audio_buffer.cleared") => vec![Meaning::Interrupted],
             Some("error") => {
                 let error = |key: &str| frame.pointer(&format!("/error/{key}")).and_then(Value::as_str);
                 if error("code") == Some("conversation_already_has_active_response") {
-                    return vec![Heard::SpokeTooSoon];
+                    return vec![Meaning::SpokeTooSoon];
                 }
                 let message = error("message").unwrap_or("an error without a message");
                 let is_of_tools = error("event_id") == Some(TOOLS)
                     || error("param").is_some_and(|param| param.starts_with("session.tools"));
                 if is_of_tools {
-                    return vec![Heard::ToolsRefused(message.to_owned())];
+                    return vec![Meaning::ToolsRefused(message.to_owned())];
                 }
-                vec![Heard::Complaint(message.to_owned())]
+                vec![Meaning::Complaint(message.to_owned())]
             }
             _ => Vec::new(),
         }
     }
 
-    fn answer(&self, call: &Asked, outcome: &Outcome) -> Vec<String> {
+    fn answer(&self, call: &VoiceCall, outcome: &Outcome) -> Vec<String> {
         let output = match outcome {
             Outcome::Result(result) => result.to_string(),
             Outcome::Failure {
@@ -104,7 +104,7 @@ impl Dialect for OpenAi {
         vec![json!({"type": "conversation.item.create", "item": item}).to_string()]
     }
 
-    fn report(&self, call: &Asked, outcome: &Outcome) -> Vec<String> {
+    fn report(&self, call: &VoiceCall, outcome: &Outcome) -> Vec<String> {
         self.tell(&outcome.told(&call.name))
     }
 
@@ -119,7 +119,7 @@ impl Dialect for OpenAi {
         Some(json!({"type": "response.create"}).to_string())
     }
 
-    fn tools_changed(&self, tools: &[Shown]) -> Vec<String> {
+    fn tools_changed(&self, tools: &[ShownTool]) -> Vec<String> {
         let tools = tools.iter().map(|tool| {
             json!({
                 "type": "function",
@@ -141,23 +141,23 @@ impl Dialect for OpenAi {
 }
 
 /// Returns the meaning of the end of a response.
-fn done(response: &Value) -> Vec<Heard> {
+fn done(response: &Value) -> Vec<Meaning> {
     let text = |key: &str| response.get(key).and_then(Value::as_str);
     let turn = text("id");
     let items = response.get("output").and_then(Value::as_array);
     let calls: Vec<&Value> = items.into_iter().flatten().filter(|item| is_call(item)).collect();
     let complete = calls.iter().copied().filter(|item| is_complete_call(item));
-    let mut heard = vec![Heard::Floor { taken: false }];
+    let mut heard = vec![Meaning::Floor { taken: false }];
     if text("status") == Some("completed") {
         heard.extend(complete.flat_map(|item| called(item, turn)));
         return heard;
     }
     // A stop counts even if its response is not complete.
-    heard.extend(complete.map(|item| Heard::IfStop(asked(item, turn))));
+    heard.extend(complete.map(|item| Meaning::IfStop(asked(item, turn))));
     let reason = response.pointer("/status_details/reason").and_then(Value::as_str);
-    heard.extend((reason == Some("turn_detected")).then_some(Heard::Interrupted));
+    heard.extend((reason == Some("turn_detected")).then_some(Meaning::Interrupted));
     let ids: Vec<String> = calls.iter().filter_map(|item| id(item.get("call_id"))).collect();
-    heard.extend((!ids.is_empty()).then_some(Heard::Cancel(ids)));
+    heard.extend((!ids.is_empty()).then_some(Meaning::Cancel(ids)));
     heard
 }
 
@@ -171,18 +171,18 @@ fn is_complete_call(item: &Value) -> bool {
     is_call(item) && matches!(status, None | Some("completed"))
 }
 
-fn called(item: &Value, turn: Option<&str>) -> Vec<Heard> {
+fn called(item: &Value, turn: Option<&str>) -> Vec<Meaning> {
     let asked = asked(item, turn);
     if !asked.id.is_empty() {
-        return vec![Heard::Call(asked)];
+        return vec![Meaning::Call(asked)];
     }
     let complaint = "a function_call without a usable call_id cannot be answered".to_owned();
-    vec![Heard::IfStop(asked), Heard::Complaint(complaint)]
+    vec![Meaning::IfStop(asked), Meaning::Complaint(complaint)]
 }
 
-fn asked(item: &Value, turn: Option<&str>) -> Asked {
+fn asked(item: &Value, turn: Option<&str>) -> VoiceCall {
     let id = id(item.get("call_id"));
-    Asked {
+    VoiceCall {
         wants_answer: id.is_some(),
         id: id.unwrap_or_default(),
         name: tool_name(item.get("name")),

@@ -36,7 +36,7 @@ fn a_call_is_joined_by_its_id() {
 
 #[test]
 fn an_answer_is_the_output_of_the_call() {
-    let call = Asked {
+    let call = VoiceCall {
         id: "call_1".to_owned(),
         name: "wave".to_owned(),
         arguments: Ok(Object::new()),

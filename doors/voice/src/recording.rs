@@ -3,7 +3,7 @@
 use ovos_toolbox_wire::Object;
 use serde_json::{Value, json};
 
-use crate::dialect::{Asked, Dialect, Heard};
+use crate::dialect::{Dialect, Meaning, VoiceCall};
 use crate::kind::kind_of;
 
 /// Checks each line of a recording, `{"frame": ..., "heard": [...]}`. `"heard": null` means that the frame is dropped before it is
@@ -26,13 +26,13 @@ pub(crate) fn check(dialect: &dyn Dialect, recording: &str) {
     assert!(checked > 10, "only {checked} frames were found");
 }
 
-fn said(heard: &Heard) -> Value {
+fn said(heard: &Meaning) -> Value {
     match heard {
-        Heard::IfStop(asked) => json!({ "if_stop": said(&Heard::Call(asked.clone())) }),
-        Heard::Floor { taken } => json!({ "floor": taken }),
-        Heard::SpokeTooSoon => json!("spoke too soon"),
-        Heard::Chat { id, group } => json!({"chat": id, "group": group}),
-        Heard::Call(Asked {
+        Meaning::IfStop(asked) => json!({ "if_stop": said(&Meaning::Call(asked.clone())) }),
+        Meaning::Floor { taken } => json!({ "floor": taken }),
+        Meaning::SpokeTooSoon => json!("spoke too soon"),
+        Meaning::Chat { id, group } => json!({"chat": id, "group": group}),
+        Meaning::Call(VoiceCall {
             id,
             name,
             arguments,
@@ -51,9 +51,9 @@ fn said(heard: &Heard) -> Value {
             }
             call
         }
-        Heard::Cancel(ids) => json!({ "cancel": ids }),
-        Heard::Interrupted => json!("interrupted"),
-        Heard::ToolsRefused(why) => json!({ "tools_refused": why }),
-        Heard::Complaint(complaint) => json!({ "complaint": complaint }),
+        Meaning::Cancel(ids) => json!({ "cancel": ids }),
+        Meaning::Interrupted => json!("interrupted"),
+        Meaning::ToolsRefused(why) => json!({ "tools_refused": why }),
+        Meaning::Complaint(complaint) => json!({ "complaint": complaint }),
     }
 }

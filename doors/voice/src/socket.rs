@@ -48,7 +48,7 @@ pub(crate) struct Socket {
 
 /// What arrived on the socket.
 #[derive(Debug)]
-pub(crate) enum Came {
+pub(crate) enum SocketEvent {
     /// A text message.
     Text(Utf8Bytes),
     /// Another message, which shows that the service is alive.
@@ -153,27 +153,27 @@ impl Socket {
     ///
     /// # Cancel safety
     /// Safe: nothing is lost.
-    pub(crate) async fn next(&mut self) -> Came {
+    pub(crate) async fn next(&mut self) -> SocketEvent {
         let message = tokio::select! {
             message = self.reading.next() => message,
-            () = self.broken.cancelled() => return Came::Lost("it no longer accepts frames".to_owned()),
+            () = self.broken.cancelled() => return SocketEvent::Lost("it no longer accepts frames".to_owned()),
         };
         match message {
-            Some(Ok(Message::Text(text))) => Came::Text(text),
+            Some(Ok(Message::Text(text))) => SocketEvent::Text(text),
             Some(Ok(Message::Close(frame))) => {
                 let said = frame.map(|frame| (frame.code, frame.reason.to_string()));
                 match said {
                     Some((
                         code @ (CloseCode::Away | CloseCode::Error | CloseCode::Restart | CloseCode::Again),
                         reason,
-                    )) => Came::Lost(format!("it closed the connection: {code} {reason}")),
-                    Some((code, reason)) => Came::Closed(format!("{code} {reason}")),
-                    None => Came::Closed("without a reason".to_owned()),
+                    )) => SocketEvent::Lost(format!("it closed the connection: {code} {reason}")),
+                    Some((code, reason)) => SocketEvent::Closed(format!("{code} {reason}")),
+                    None => SocketEvent::Closed("without a reason".to_owned()),
                 }
             }
-            Some(Ok(_)) => Came::Sign,
-            Some(Err(error)) => Came::Lost(error.to_string()),
-            None => Came::Lost("the connection ended".to_owned()),
+            Some(Ok(_)) => SocketEvent::Sign,
+            Some(Err(error)) => SocketEvent::Lost(error.to_string()),
+            None => SocketEvent::Lost("the connection ended".to_owned()),
         }
     }
 

@@ -26,7 +26,7 @@ use self::chain::chain;
 use self::late_probe::IgnoresLateProbe;
 use self::lost_session::NoticesLostSession;
 use crate::checked::Checked;
-use crate::peer::{Client, Heard};
+use crate::peer::{Client, Notifications};
 use crate::process::ServerProcess;
 use crate::voice::Voice;
 
@@ -83,7 +83,7 @@ pub(crate) async fn connect(
     checked: &Checked,
     token: Option<&str>,
     era: Option<Era>,
-    heard: Arc<Heard>,
+    heard: Arc<Notifications>,
     voice: &Voice,
 ) -> Result<Connection, NoConnection> {
     let limit = Duration::from_secs_f64(mount.startup_timeout);

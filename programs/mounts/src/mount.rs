@@ -24,7 +24,7 @@ use self::session::serve;
 use self::shared::{FIRST_RETRY, LAST_RETRY, Shared, State, WHY};
 use crate::checked::Checked;
 use crate::connect::{Era, connect, failed};
-use crate::result::Answered;
+use crate::result::CallOutput;
 use crate::secrets::{Secrets, cut};
 use crate::tools::Tools;
 use crate::voice::{Backend, Voice};
@@ -128,7 +128,7 @@ impl Caller {
     ///
     /// # Errors
     /// The tool failed, the server is not there, or the call was cancelled.
-    pub(crate) async fn call(self, call: Call) -> Result<Answered, NoResult> {
+    pub(crate) async fn call(self, call: Call) -> Result<CallOutput, NoResult> {
         let shared = self.shared.clone();
         match self.call_as_said(call).await {
             Ok(answered) => Ok(answered.hiding(&shared.secrets)),
@@ -138,7 +138,7 @@ impl Caller {
     }
 
     /// Calls a tool; the result may still contain secrets.
-    async fn call_as_said(mut self, call: Call) -> Result<Answered, NoResult> {
+    async fn call_as_said(mut self, call: Call) -> Result<CallOutput, NoResult> {
         let Some(remote) = self.shared.tools().remote(&call.tool).map(str::to_owned) else {
             let why = format!(
                 "the server of mount `{}` has no tool `{}` now",
@@ -182,11 +182,11 @@ impl Caller {
         }
     }
 
-    fn read(&self, result: &ServerResult, wants_content: bool) -> Result<Answered, Failure> {
+    fn read(&self, result: &ServerResult, wants_content: bool) -> Result<CallOutput, Failure> {
         let result = serde_json::to_value(result);
         let result =
             result.map_err(|error| Failure::new("ToolError", format!("its result is not JSON: {error}")))?;
-        Answered::read(&result, self.shared.config.output, wants_content)
+        CallOutput::read(&result, self.shared.config.output, wants_content)
     }
 
     /// Waits while the server starts.

@@ -17,14 +17,14 @@ use crate::voice::Voice;
 
 /// The notifications of a server.
 #[derive(Default)]
-pub(crate) struct Heard {
+pub(crate) struct Notifications {
     /// Notified when the tools of the server have changed.
     pub(crate) changed: Notify,
     /// The runs whose callers want progress.
     runs: Mutex<HashMap<ProgressToken, (Steps, Voice)>>,
 }
 
-impl Heard {
+impl Notifications {
     /// Passes progress on until the returned value is dropped.
     pub(crate) fn follow(self: &Arc<Self>, token: ProgressToken, steps: Steps, voice: Voice) -> Follows {
         self.lock().insert(token.clone(), (steps, voice));
@@ -42,7 +42,7 @@ impl Heard {
 
 /// A run whose progress is passed on.
 pub(crate) struct Follows {
-    heard: Arc<Heard>,
+    heard: Arc<Notifications>,
     token: ProgressToken,
 }
 
@@ -53,7 +53,7 @@ impl Drop for Follows {
 }
 
 /// The client of one connection. It offers nothing to a server: it declares no elicitation, no sampling and no roots.
-pub(crate) struct Client(pub(crate) Arc<Heard>);
+pub(crate) struct Client(pub(crate) Arc<Notifications>);
 
 impl ClientHandler for Client {
     fn get_info(&self) -> ClientConfig {

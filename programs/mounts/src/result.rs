@@ -1,4 +1,4 @@
-//! Converts the answer of a server to a call into the result for the service. Pure. Read [`Answered::read`].
+//! Converts the answer of a server to a call into the result for the service. Pure. Read [`CallOutput::read`].
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,12 +13,12 @@ const MAX_CONTENT: usize = 4 << 20;
 
 /// A result, with its content.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Answered {
+pub(crate) struct CallOutput {
     pub(crate) output: Value,
     pub(crate) content: Vec<Content>,
 }
 
-impl Answered {
+impl CallOutput {
     /// Reads the result of `tools/call`.
     ///
     /// # Errors
@@ -209,10 +209,10 @@ mod tests {
                 json!({"content": "t"}),
             ),
         ] {
-            let read = Answered::read(&result, MountOutput::Structured, false).unwrap();
+            let read = CallOutput::read(&result, MountOutput::Structured, false).unwrap();
             assert_eq!(
                 read,
-                Answered {
+                CallOutput {
                     output,
                     content: Vec::new()
                 },
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn an_error_of_the_tool_is_ours_with_its_text() {
-        let read = |result: Value| Answered::read(&result, MountOutput::Structured, true).unwrap_err();
+        let read = |result: Value| CallOutput::read(&result, MountOutput::Structured, true).unwrap_err();
         let failed = read(json!({"isError": true, "content": [{"type": "text", "text": "no such city"}]}));
         assert_eq!(failed, Failure::new("ToolError", "no such city"));
         assert!(read(json!({"isError": true})).message.contains("did not say why"));
@@ -236,7 +236,7 @@ mod tests {
     fn the_adapters_shape_keeps_errors_as_results() {
         let blocks = json!([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]);
         let result = json!({"isError": true, "content": blocks, "structuredContent": {"x": 1}});
-        let read = Answered::read(&result, MountOutput::Adapter, false).unwrap();
+        let read = CallOutput::read(&result, MountOutput::Adapter, false).unwrap();
         assert_eq!(
             read.output,
             json!({"content": "a\nb", "is_error": true, "raw": blocks})
@@ -257,13 +257,13 @@ mod tests {
             {"type": "resource", "resource": {"uri": "a:b", "blob": "AAAA"}},
         ]);
         let result = json!({"content": blocks});
-        let read = Answered::read(&result, MountOutput::Structured, true).unwrap();
+        let read = CallOutput::read(&result, MountOutput::Structured, true).unwrap();
         let kinds: Vec<ContentKind> = read.content.iter().map(|item| item.kind).collect();
         use ContentKind::{Audio, Image, Resource};
         assert_eq!(kinds, [Image, Image, Audio, Resource, Resource]);
         assert_eq!(read.content[3].title.as_deref(), Some("A"));
         let many: Vec<Value> = (0..20).map(|_| picture("AAAA")).collect();
-        let read = Answered::read(&json!({"content": many}), MountOutput::Structured, true).unwrap();
+        let read = CallOutput::read(&json!({"content": many}), MountOutput::Structured, true).unwrap();
         assert_eq!(read.content.len(), Content::MAX_ITEMS);
     }
 }

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::complaint::{EXIT_MACHINE, complain};
 use crate::mount::{Call, Caller, Mount, NoResult};
-use crate::result::Answered;
+use crate::result::CallOutput;
 use crate::voice::Voice;
 
 /// The part of `close_ms` that the end of a server may take.
@@ -211,7 +211,7 @@ async fn live(
     closed(in_time);
 }
 
-fn output(answered: Answered, limit: usize) -> (RunEnd, Option<Raw<Vec<Content>>>) {
+fn output(answered: CallOutput, limit: usize) -> (RunEnd, Option<Raw<Vec<Content>>>) {
     let output = Raw::of(&answered.output);
     let length = output.text().len();
     if length > limit.saturating_add(FRAME) {

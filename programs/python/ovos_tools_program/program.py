@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 import os
 import signal
@@ -23,8 +22,6 @@ from .served import Served
 log = logging.getLogger("ovos_tools_program")
 #: What a program that is left alone by the service takes for its end, in seconds.
 LEAVE = 1.2
-#: What the service grants a halt of several toolboxes is 2 s; one that hangs is told before that.
-HALT = 1.5
 #: How long the process may live after its data socket ended.
 GUARD_LATE = 4.0
 
@@ -82,10 +79,6 @@ class Program:
         sys.stdout.flush()
         sys.stderr.flush()
         self._end(status)
-
-    def offer(self, manifests: Any) -> None:
-        """Renews the list of toolboxes of a program with the feature `toolboxes`."""
-        self._data.send(frames.encode("notice", "event", {"kind": "offers_changed", "data": {"toolboxes": manifests}}))
 
     @property
     def served(self) -> Dict[str, Served]:
@@ -159,10 +152,10 @@ class Program:
             self._control.send(frames.encode("notice", "beat" if name == "beat" else "pong", body))
         elif name == "leave":
             self._start_leaving(body["reason"], body["moved"])
-        elif name == "halt" and self._own_id is None and frame.toolbox is None:
-            self._halt_several(body)
         else:
-            toolbox = self._own_id or frame.toolbox or ""
+            toolbox = self._own_id or frame.toolbox
+            if toolbox is None:
+                return
             with self._lock:
                 served = self._served.get(toolbox)
                 if served is None and name in ("epoch", "halt"):
@@ -172,56 +165,7 @@ class Program:
             elif name in ("halt", "resume"):
                 # Nothing is open yet, so nothing moves.
                 notice = {"halt": "halted", "resume": "resumed"}[name]
-                _Lanes(self, self._own_id or frame.toolbox).control(notice, {"seq": body["seq"], "answer": {"ok": None}})
-
-    def _halt_several(self, body: Dict[str, Any]) -> None:
-        # A copy: another thread may close one of them meanwhile.
-        open_now = self.served
-        named = [open_now[one] for one in body["toolboxes"] if one in open_now]
-        missed: Dict[str, str] = {}
-        waiting = {served.id for served in named}
-        lock = threading.Lock()
-
-        def told(served: Served, answer: Dict[str, Any]) -> None:
-            with lock:
-                if served.id not in waiting:
-                    return  # it was late, and that was told
-                waiting.discard(served.id)
-                if "error" in answer:
-                    missed[served.id] = answer["error"]["message"]
-                if waiting:
-                    return
-            timer.cancel()
-            self._halted_several(body["seq"], missed)
-
-        def late() -> None:
-            with lock:
-                if not waiting:
-                    return
-                missed.update({one: f"it did not halt within {HALT} s" for one in waiting})
-                waiting.clear()
-            self._halted_several(body["seq"], missed)
-
-        if not named:
-            self._halted_several(body["seq"], missed)
-            return
-        timer = threading.Timer(HALT, late)
-        timer.daemon = True
-        for served in named:
-            served.halt(body, functools.partial(told, served))
-        # After the halts: where no thread can be had, they are under way all the same.
-        try:
-            timer.start()
-        except RuntimeError:
-            late()
-
-    def _halted_several(self, seq: int, missed: Dict[str, str]) -> None:
-        answer: Dict[str, Any] = {"ok": None}
-        if missed:
-            text = "; ".join(f"{one}: {why}" for one, why in missed.items())
-            failure = {"kind": "ToolboxError", "message": f"not reached: {text}", "data": {"toolboxes": missed}}
-            answer = {"error": failure}
-        self._control.send(frames.encode("notice", "halted", {"seq": seq, "answer": answer}))
+                _Lanes(self, toolbox).control(notice, {"seq": body["seq"], "answer": {"ok": None}})
 
     # --- the end
 

@@ -83,7 +83,7 @@ class Served:
     def control(self, name: str, body: Dict[str, Any]) -> None:
         """An order of the control lane. Returns at once."""
         if name == "halt":
-            self.halt(body, functools.partial(self._told, "halted", body["seq"]))
+            self._halt(body)
         elif name == "resume":
             seen = self._stops.resume_begins()
             self._beside(functools.partial(self._stops.resume, seen), functools.partial(self._told, "resumed", body["seq"]))
@@ -92,7 +92,7 @@ class Served:
         elif name in ("cancel", "give_up"):
             self._runs.cancel(body["run"], body["starts"], name == "give_up")
 
-    def halt(self, body: Dict[str, Any], answer: Callable[[Dict[str, Any]], None]) -> None:
+    def _halt(self, body: Dict[str, Any]) -> None:
         """Halts on a thread of its own, and answers."""
         subsystems: List[str] = body["subsystems"]
         emergency = bool(body.get("emergency"))
@@ -100,7 +100,8 @@ class Served:
             self._stops.emergency_begins()
             self._runs.stopped(body.get("stop_epoch") or 0)
         self._runs.halted(subsystems)
-        self._beside(functools.partial(self._stops.halt, subsystems, emergency), answer)
+        told = functools.partial(self._told, "halted", body["seq"])
+        self._beside(functools.partial(self._stops.halt, subsystems, emergency), told)
 
     def _told(self, notice: str, seq: int, answer: Dict[str, Any]) -> None:
         self._lanes.control(notice, {"seq": seq, "answer": answer})

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import socket
 import struct
 import threading
 import unittest
 from typing import Annotated, Any, Dict, List, Literal, Optional, Tuple, TypedDict, Union
 
 from ovos_tools_program import Action, Field, Toolbox, action, conclude, planned, tool
-from ovos_tools_program.box import Box
 from ovos_tools_program.errors import ToolError
 from ovos_tools_program.frames import FrameError, Splitter, decode, encode, to_json
 from ovos_tools_program.ledger import Ledger
-from ovos_tools_program.program import Program
 from ovos_tools_program.rates import Rate
 from ovos_tools_program.run import covers
 from ovos_tools_program.schema import BadValue, from_json, schema_of
 from ovos_tools_program.stops import Stops
-from ovos_tools_program.testing import Driver, Failed, Harness
+from ovos_tools_program.testing import Failed, Harness
 from ovos_tools_program.toolbox import AuthorsBox
 
 
@@ -43,40 +40,6 @@ class Starts(unittest.TestCase):
         ledger.stopped(3)
         ledger.stopped(1)
         self.assertEqual([ledger.is_stale(epoch) for epoch in (2, 3, 4)], [True, False, False])
-
-
-class Several(unittest.TestCase):
-    def test_a_halt_of_several_tells_of_one_that_hangs(self) -> None:
-        gate = threading.Event()
-
-        class Hanging(Box):
-            def __init__(self, toolbox_id: str) -> None:
-                self.manifest = {"id": toolbox_id}
-
-            def halt(self, subsystems: List[str], emergency: bool) -> None:
-                if self.manifest["id"] == "hangs":
-                    gate.wait(10)
-
-        (data, their_data), (control, their_control) = socket.socketpair(), socket.socketpair()
-        program = Program(Hanging, None, their_data, their_control, guarded=False, end=lambda status: None)
-        serving = threading.Thread(target=program.serve)
-        serving.start()
-        driver = Driver(data, control)
-        for toolbox_id in ("halts", "hangs"):
-            driver.send("open", {"seq": 1, "config": {}}, toolbox_id)
-            driver.wait(lambda one: one.name == "opened" and one.toolbox == toolbox_id)
-        body = {"seq": 7, "toolboxes": ["halts", "hangs", "gone"], "subsystems": ["all"], "emergency": True, "stop_epoch": 0}
-        driver.send("halt", body)
-        halted = driver.wait(lambda one: one.name == "halted", 2)
-        self.assertEqual((halted.toolbox, halted.body["seq"]), (None, 7))
-        missed = halted.body["answer"]["error"]["data"]["toolboxes"]
-        self.assertEqual(list(missed), ["hangs"])
-        gate.set()
-        for connection in (data, control):
-            connection.shutdown(socket.SHUT_RDWR)
-        serving.join(5)
-        self.assertFalse(serving.is_alive())
-        self.assertEqual(len([one for one in driver.notices if one.name == "halted"]), 1)
 
 
 class Machine:

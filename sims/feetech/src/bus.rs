@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::delivery::{Delivery, Late};
+use crate::delivery::{Delivery, Lateness};
 use crate::frame::{self, BROADCAST, Frame, Instruction};
 use crate::servo::Servo;
 use crate::{Fault, register};
@@ -18,13 +18,13 @@ pub struct Bus {
     /// The beginning of an instruction.
     bytes: Vec<u8>,
     /// The answers on their way, in the order in which they are due.
-    waiting: Vec<Waiting>,
+    waiting: Vec<QueuedAnswer>,
     /// When the last answer of the line is due.
     last: Option<Instant>,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct QueuedAnswer {
     due: Instant,
     id: u8,
     bytes: Vec<u8>,
@@ -81,7 +81,7 @@ impl Bus {
             let due = now + delay + self.delivery.delay(id, now);
             // A servo answers in order, and so does the whole line, unless a servo itself is late.
             let before = match self.delivery.late {
-                Late::InTurn { .. } => self
+                Lateness::InTurn { .. } => self
                     .waiting
                     .iter()
                     .filter(|other| other.id == id)
@@ -92,7 +92,7 @@ impl Bus {
             let due = before.map_or(due, |before| before.max(due));
             self.last = Some(self.last.map_or(due, |last| last.max(due)));
             for (later, bytes) in self.delivery.deliver(id, bytes, &frame.parameters) {
-                self.waiting.push(Waiting {
+                self.waiting.push(QueuedAnswer {
                     due: due + later,
                     id,
                     bytes,

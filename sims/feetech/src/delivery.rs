@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// How late answers are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Late {
+pub enum Lateness {
     /// Not at all.
     #[default]
     Never,
@@ -45,7 +45,7 @@ pub enum Late {
 /// The way of the answers to the client. Seeded: the same seed does the same to the same answers.
 #[derive(Clone, Debug, Default)]
 pub struct Delivery {
-    pub(crate) late: Late,
+    pub(crate) late: Lateness,
     doubled: f64,
     cut: f64,
     foreign: f64,
@@ -58,7 +58,7 @@ pub struct Delivery {
 impl Delivery {
     /// Answers that are late in this way.
     #[must_use]
-    pub fn new(late: Late, seed: u64) -> Self {
+    pub fn new(late: Lateness, seed: u64) -> Self {
         Self {
             late,
             random: Some(fastrand::Rng::with_seed(seed)),
@@ -103,18 +103,18 @@ impl Delivery {
         let count = self.count;
         self.count = self.count.wrapping_add(1);
         match self.late {
-            Late::Never => Duration::ZERO,
-            Late::Always(by) => by,
-            Late::UpTo(by) => {
+            Lateness::Never => Duration::ZERO,
+            Lateness::Always(by) => by,
+            Lateness::UpTo(by) => {
                 let part = self.random.as_mut().map_or(0.0, fastrand::Rng::f64);
                 by.mul_f64(part)
             }
             // Ids are 1 to 11 on a bus of Johnny Five.
-            Late::InTurn { by, answers } if count / answers.max(1) % 11 + 1 == u32::from(id) => by,
-            Late::InTurn { .. } => Duration::ZERO,
-            Late::Bursts { by, of, every } if count % every.max(1) < of => by,
-            Late::Bursts { .. } => Duration::ZERO,
-            Late::Stalls { lasting, every } => {
+            Lateness::InTurn { by, answers } if count / answers.max(1) % 11 + 1 == u32::from(id) => by,
+            Lateness::InTurn { .. } => Duration::ZERO,
+            Lateness::Bursts { by, of, every } if count % every.max(1) < of => by,
+            Lateness::Bursts { .. } => Duration::ZERO,
+            Lateness::Stalls { lasting, every } => {
                 let begun = *self.begun.get_or_insert(now);
                 let passed = now.saturating_duration_since(begun).as_micros() % every.as_micros().max(1);
                 let passed = Duration::from_micros(u64::try_from(passed).unwrap_or_default());

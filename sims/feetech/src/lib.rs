@@ -25,7 +25,7 @@ mod servo;
 mod terminal;
 
 pub use bus::Bus;
-pub use delivery::{Delivery, Late};
+pub use delivery::{Delivery, Lateness};
 pub use fault::Fault;
 pub use frame::{BROADCAST, Frame, Instruction};
 pub use line::Line;

@@ -39,7 +39,7 @@ pub(super) async fn look(address: &Address, wait: Duration) -> (Vec<Finding>, Op
             );
         }
     };
-    let Heard { lists, mut statuses } = heard;
+    let PeerReport { lists, mut statuses } = heard;
     let ours = lists.iter().filter(|tools| is_ours(tools)).count();
     let findings = vec![
         Finding::good("messagebus", format!("connected to {url}")),
@@ -88,13 +88,13 @@ fn is_ours(tools: &[Value]) -> bool {
 
 /// What the services on the bus have answered.
 #[derive(Default)]
-struct Heard {
+struct PeerReport {
     lists: Vec<Vec<Value>>,
     statuses: Vec<StatusResponse>,
 }
 
 /// Asks all services for their lists of tools, and ours for its status.
-async fn ask(address: &Address) -> Result<Heard, String> {
+async fn ask(address: &Address) -> Result<PeerReport, String> {
     let config = ClientConfig {
         extra_ca: address.certificate.clone(),
         ..ClientConfig::new(address.url.clone())
@@ -124,7 +124,7 @@ async fn ask(address: &Address) -> Result<Heard, String> {
 /// Collects the answers for one session.
 struct Lists {
     session: String,
-    heard: Mutex<Heard>,
+    heard: Mutex<PeerReport>,
 }
 
 impl BusHandler for Lists {

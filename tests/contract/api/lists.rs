@@ -35,7 +35,7 @@ fn every_tool_is_listed_and_can_be_called_by_each_of_its_names() {
             "list",
             &json!({
                 "name": "*", "description": "*", "argument_schema": "*", "output_schema": "*", "toolbox_id": "*",
-                "meta": {"category": "*", "effect": "*", "timeout_ms": "*", "subsystems": "*"},
+                "meta": {"exported": "*", "category": "*", "effect": "*", "timeout_ms": "*", "subsystems": "*"},
             }),
             tool,
         );
@@ -44,7 +44,8 @@ fn every_tool_is_listed_and_can_be_called_by_each_of_its_names() {
             tool["name"].as_str().unwrap(),
         );
         let portable = ovos_tools::export::portable_name(toolbox_id, name);
-        for alias in [format!("{toolbox_id}__{name}"), portable] {
+        let exported = tool["meta"]["exported"].as_str().unwrap().to_owned();
+        for alias in [format!("{toolbox_id}__{name}"), portable, exported] {
             let found = client.ask("ovos.tools.get", json!({ "name": alias }));
             expect(
                 &alias,

@@ -62,6 +62,20 @@ const PIPELINES: &[(&str, Ends)] = &[
     // A script is harmless in a process that can open no socket.
     ("faultyscript startup-script=x", [Refused, Refused, Runs]),
     ("fdsrc fd=0 ! fakesink", [Refused, Refused, Refused]),
+    ("fdsrc ! fakesink", [Refused, Refused, Refused]),
+    // A relative path out of the folder, the other spelling of a property, a host beside an allowed one.
+    (
+        "videotestsrc ! filesink location=../secret/new",
+        [Refused, Refused, Refused],
+    ),
+    (
+        "videotestsrc ! x264enc pass=pass1 multipass_cache_file=YARD/secret/new ! fakesink",
+        [Refused, Refused, Refused],
+    ),
+    (
+        "videotestsrc ! udpsink host=127.0.0.1 bind_address=0.0.0.0",
+        [Refused, Refused, Refused],
+    ),
 ];
 
 /// A folder that may be written, one that may be read, and one that the section does not name.

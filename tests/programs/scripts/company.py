@@ -3,7 +3,6 @@ import os
 import socket
 import sys
 import threading
-import time
 
 from program import Program, frame, tool
 
@@ -18,7 +17,6 @@ class Member(Program):
         tool("poke", "read"),
         tool("waits", "write"),
         {**tool("offer", "write"), "argument_schema": IDS},
-        {**tool("flood", "write"), "argument_schema": IDS},
         tool("die", "write"),
         tool("halts", "read"),
         tool("jump", "motion"),
@@ -48,11 +46,6 @@ class Member(Program):
         if name == "poke":
             self.ended(run, id=self.id, pid=os.getpid(), config=self.config, opened=self.company.opened)
         elif name == "offer":
-            self.ended(run)
-            self.company.offer(params["ids"])
-        elif name == "flood":
-            for number in range(3000):
-                self.company.offer([*params["ids"], f"x-{number}"])
             self.company.offer(params["ids"])
             self.ended(run)
         elif name == "die":
@@ -68,7 +61,7 @@ class Member(Program):
         self.say("closed", seq=order["seq"], in_time=True)
 
     def on_halt(self, order):
-        self.company.halts.append([self.id])
+        self.company.halts.append(self.id)
         super().on_halt(order)
 
 
@@ -83,7 +76,7 @@ class Company:
         self.sending = threading.Lock()
         self.sending_control = threading.Lock()
         self.members = {}
-        #: The toolboxes of each halt.
+        #: The toolbox of each halt.
         self.halts = []
         #: How many were opened in this process.
         self.opened = 0
@@ -104,17 +97,14 @@ class Company:
         self.send("hello", hello)
 
     def offer(self, ids):
+        """Says what no program may say: another list than that of the hello."""
         data = {"toolboxes": self.manifests(ids)}
         self.send("event", {"kind": "offers_changed", "severity": "info", "data": data})
 
-    # What is about none of them, or several.
+    # What is about none of them.
 
     def on_beat(self, order):
         self.send_control("beat", order)
-
-    def on_halt(self, order):
-        self.halts.append(order["toolboxes"])
-        self.send_control("halted", {"seq": order["seq"], "answer": {"ok": None}})
 
     def on_close(self, order):
         self.send("closed", {"seq": order["seq"], "in_time": True})

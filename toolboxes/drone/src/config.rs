@@ -1,6 +1,6 @@
 //! The toolbox's section of the configuration.
 //!
-//! [`Config`] is the section as written, with defaults that need no hardware; [`Config::checked`] checks what serde
+//! [`Config`] is the section as written, with defaults that need no hardware; `Config::checked` checks what serde
 //! cannot. Nothing here can be changed from the bus.
 
 use std::path::PathBuf;

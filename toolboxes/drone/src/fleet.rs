@@ -48,7 +48,7 @@ impl Gate for Alone {
 }
 
 /// A call that has no answer yet. If it is dropped without one, it writes `dropped` into the run log.
-struct Unanswered<'a> {
+struct OpenCall<'a> {
     fleet: &'a Fleet,
     vehicle: &'a Vehicle,
     id: &'a str,
@@ -56,7 +56,7 @@ struct Unanswered<'a> {
     answered: bool,
 }
 
-impl Drop for Unanswered<'_> {
+impl Drop for OpenCall<'_> {
     fn drop(&mut self) {
         if self.answered {
             return;
@@ -305,7 +305,7 @@ impl Fleet {
             || json!({"call_id": id, "tool": row.tool, "args": args, "telemetry": self.snapshot(vehicle)}),
         );
         // A cancelled or stopped call is dropped at an await below; [`Fleet::answered_elsewhere`] records its answer.
-        let mut unanswered = Unanswered {
+        let mut unanswered = OpenCall {
             fleet: self,
             vehicle,
             id: &id,

@@ -17,7 +17,7 @@ mod tests;
 
 pub(crate) use braking::{Braking, reaches};
 pub use facts::Caller;
-pub(crate) use facts::{Checks, Facts, Health, Home, Landed, Mode, Pose, Taken};
+pub(crate) use facts::{Checks, Facts, Health, Home, Landed, Mode, OverrideCause, Pose};
 pub use fence::Fence;
 pub(crate) use fence::Global;
 pub(crate) use height::{above_sea, down, heading, height, within};

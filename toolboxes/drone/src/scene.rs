@@ -17,7 +17,7 @@ use crate::config::Perception;
 
 /// One scene, as a source writes it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-struct Written {
+struct SceneMessage {
     schema: u32,
     ts: f64,
     #[serde(default)]
@@ -87,7 +87,7 @@ pub(crate) enum SceneError {
 }
 
 #[derive(Default)]
-struct Kept {
+struct SceneState {
     /// The sources, by frame and name. Each has its own clock, and one does not replace another's data.
     eyes: BTreeMap<(String, String), Eye>,
     /// The detections, the time of receipt, and the time stamp of the scene.
@@ -121,7 +121,7 @@ impl Stamp {
 
 /// The newest data of every source.
 pub(crate) struct SceneStore {
-    kept: Mutex<Kept>,
+    kept: Mutex<SceneState>,
     version: watch::Sender<u64>,
     rules: Perception,
     clock: Clock,
@@ -156,7 +156,7 @@ impl SceneStore {
     }
 
     fn take(&self, scene: Value) -> Result<(), SceneError> {
-        let scene: Written =
+        let scene: SceneMessage =
             serde_json::from_value(scene).map_err(|error| SceneError::Malformed(error.to_string()))?;
         if scene.schema != 1 {
             return Err(SceneError::Schema(scene.schema));
@@ -321,7 +321,7 @@ impl SceneStore {
         tokio::time::timeout(at_most, newer).await.is_ok()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, SceneState> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

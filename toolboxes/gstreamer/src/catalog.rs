@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use gst::prelude::*;
 
 pub(crate) use element::is_deprecated;
-pub(crate) use encoder::{Codec, Encoder, Media, bitrate_unit};
+pub(crate) use encoder::{Codec, Encoder, Media, bitrate_unit, field_values};
 
 pub(crate) use property::{is_deprecated as is_deprecated_property, is_out_of_range, range};
 pub(crate) use search::{Found, Query, Rank};

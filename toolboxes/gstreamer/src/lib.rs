@@ -1,7 +1,7 @@
 //! Discovers what a board can do with GStreamer, checks pipelines, runs and watches them.
 //!
 //! All information comes from the machine: elements from GStreamer's registry, devices from the kernel, storage from
-//! statvfs; there is no built-in table of elements. Only pipelines that [`policy`] allows are started. Needs isolation
+//! statvfs; there is no built-in table of elements. Only pipelines that `policy` allows are started. Needs isolation
 //! `process`: GObject types are registered once per process, and an element that crashes ends its process. Read
 //! [`Gstreamer`], then [`config`].
 //!

@@ -51,7 +51,7 @@ pub trait Adapter: Send + Sync {
 
     /// Does one action and returns when it has ended, with the machine at rest.
     ///
-    /// Every command goes through [`Control::command`]. At the latest 50 ms after [`Control::cancelled`] resolves, the
+    /// Every command goes through [`Control::command`]. At the latest 50 ms after [`Control::is_cancelled`] is true, the
     /// future returns [`ActionError::Cancelled`] or is dropped at an await. In both cases [`Adapter::halt`] is called,
     /// before or after that, so the future itself has nothing to undo.
     ///

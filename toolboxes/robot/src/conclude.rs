@@ -76,7 +76,7 @@ pub struct Failed {
 
 /// What an action returns to the engine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Done {
+pub struct ActionResult {
     /// For a person.
     #[serde(default)]
     pub message: String,
@@ -94,7 +94,7 @@ pub struct Done {
     pub trouble: Option<String>,
 }
 
-impl From<ActionOutput> for Done {
+impl From<ActionOutput> for ActionResult {
     fn from(output: ActionOutput) -> Self {
         Self {
             message: output.message,
@@ -115,7 +115,7 @@ pub fn conclude(
     mut notes: Vec<String>,
     speak: Option<String>,
 ) -> ToolOutput {
-    let mut outputs: Vec<(String, Done)> = report.actions.iter().filter_map(done).collect();
+    let mut outputs: Vec<(String, ActionResult)> = report.actions.iter().filter_map(done).collect();
     // A call whose every action was left out has done nothing, even if each action was optional.
     let something = outputs.is_empty() || outputs.iter().any(|(_, output)| !output.left_out);
     let all = report
@@ -196,7 +196,7 @@ fn says_the_same(known: &str, note: &str) -> bool {
     known == note || reason(known).is_some_and(|why| reason(note) == Some(why))
 }
 
-fn done(line: &ActionReport) -> Option<(String, Done)> {
+fn done(line: &ActionReport) -> Option<(String, ActionResult)> {
     let output = serde_json::from_value(line.output.clone()?).ok()?;
     Some((line.id.clone(), output))
 }

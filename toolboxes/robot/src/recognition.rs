@@ -7,7 +7,7 @@ use ovos_toolbox_sdk::prelude::*;
 
 use crate::adapter::Sighting;
 use crate::bearing::half_circle;
-use crate::conclude::Done;
+use crate::conclude::ActionResult;
 use crate::recogniser::TOPIC;
 use crate::robots::Robots;
 use crate::unit::Unit;
@@ -41,7 +41,7 @@ pub async fn answer(
     unit: &Unit,
     tool: &str,
     args: Object,
-) -> Result<Done, ToolError> {
+) -> Result<ActionResult, ToolError> {
     let args = Value::Object(args);
     let asked = ask(context, unit, tool, &args).await;
     let (answer, note) = match asked {
@@ -82,11 +82,11 @@ pub async fn answer(
         };
         return Err(ToolError::new("RecognitionError", message));
     }
-    Ok(Done {
+    Ok(ActionResult {
         message,
         data,
         notes: note.into_iter().collect(),
-        ..Done::default()
+        ..ActionResult::default()
     })
 }
 

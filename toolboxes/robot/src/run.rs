@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use ovos_toolbox_sdk::prelude::*;
 
 use crate::adapter::{ActionOutput, Control, Right, Sighting};
-use crate::conclude::Done;
+use crate::conclude::ActionResult;
 use crate::error::tool_error;
 use crate::recognition;
 use crate::resolve::{SPEAKER, resolve, sought};
@@ -62,7 +62,7 @@ pub async fn run_whole(context: Context<Robots>, _: Value) -> Result<Value, Tool
 ///
 /// # Cancel safety
 /// May be dropped at any await; the halt that follows ends the motion.
-pub async fn run(context: Context<Robots>, mut params: Object) -> Result<Done, ToolError> {
+pub async fn run(context: Context<Robots>, mut params: Object) -> Result<ActionResult, ToolError> {
     let optional = params.shift_remove("optional").is_some();
     let robot = params.shift_remove("robot");
     let (unit, on) = place(&context, robot.as_ref())?;
@@ -71,11 +71,11 @@ pub async fn run(context: Context<Robots>, mut params: Object) -> Result<Done, T
     let done = perform(&context, unit, on, params).await;
     match done {
         // The failure of an optional action does not end the call; a cancel does.
-        Err(error) if optional && !error.is_cancelled() => Ok(Done {
+        Err(error) if optional && !error.is_cancelled() => Ok(ActionResult {
             notes: vec![format!("left out {}: {}", context.action_id(), error.message())],
             left_out: true,
             trouble: stands.then(|| error.message().to_owned()),
-            ..Done::default()
+            ..ActionResult::default()
         }),
         done => done,
     }
@@ -103,7 +103,7 @@ async fn perform(
     unit: &Unit,
     on: Subsystem,
     params: Object,
-) -> Result<Done, ToolError> {
+) -> Result<ActionResult, ToolError> {
     let name = context.action();
     if recognition::TOOLS.contains(&name) {
         return recognition::answer(context, unit, name, params).await;
@@ -125,7 +125,7 @@ async fn perform(
             return Ok(announced(context, unit, "fire_detection", data));
         }
         Step::Stop {} if !unit.capabilities().has(Subsystem::Base) => {
-            return Ok(Done::default());
+            return Ok(ActionResult::default());
         }
         _ => {}
     }
@@ -133,7 +133,9 @@ async fn perform(
     if let Step::SetTowMode { towing } = step {
         unit.memory().towing = towing;
         let said = if towing { "towing" } else { "not towing" };
-        return Ok(Done::from(ActionOutput::said(said).with("towing", towing)));
+        return Ok(ActionResult::from(
+            ActionOutput::said(said).with("towing", towing),
+        ));
     }
     let seen = find(context, unit, &step).await?;
     let control = Control::new(Arc::new(Rightful {
@@ -210,7 +212,7 @@ fn check_held(
             ))),
         },
         Step::SetTowMode { towing: true } if context.input_ids().contains(&CLOSE_HITCH) => {
-            let closed: Done = context.input(CLOSE_HITCH)?;
+            let closed: ActionResult = context.input(CLOSE_HITCH)?;
             match closed.data.get("holding") {
                 Some(Value::Null | Value::Bool(false)) => Err(ToolError::new(
                     "RobotError",
@@ -257,7 +259,7 @@ async fn remember(
     Ok(output)
 }
 
-fn announced(context: &Context<Robots>, unit: &Unit, kind: &str, data: Value) -> Done {
+fn announced(context: &Context<Robots>, unit: &Unit, kind: &str, data: Value) -> ActionResult {
     let mut event = data.clone();
     event["robot"] = json!(unit.name);
     context.host().event(kind, event);
@@ -265,10 +267,10 @@ fn announced(context: &Context<Robots>, unit: &Unit, kind: &str, data: Value) ->
         Value::Object(data) => data,
         _ => Object::new(),
     };
-    Done {
+    ActionResult {
         message: format!("{kind} set"),
         data,
-        ..Done::default()
+        ..ActionResult::default()
     }
 }
 
@@ -278,7 +280,7 @@ async fn find(context: &Context<Robots>, unit: &Unit, step: &Step) -> Result<Opt
         return Ok(None);
     };
     if what == SPEAKER && context.input_ids().contains(&"get_speaker_direction") {
-        let heard: Done = context.input("get_speaker_direction")?;
+        let heard: ActionResult = context.input("get_speaker_direction")?;
         return speaker(&heard).map(Some);
     }
     if let Some(seen) = unit.adapter.locate(what) {
@@ -287,7 +289,7 @@ async fn find(context: &Context<Robots>, unit: &Unit, step: &Step) -> Result<Opt
     Ok(recognition::locate(context, unit, what).await)
 }
 
-fn speaker(heard: &Done) -> Result<Sighting, ToolError> {
+fn speaker(heard: &ActionResult) -> Result<Sighting, ToolError> {
     let number = |keys: &[&str]| keys.iter().find_map(|key| heard.data.get(*key)?.as_f64());
     let confidence = number(&["confidence"]).unwrap_or(0.0);
     match number(&[recognition::BEARING]) {

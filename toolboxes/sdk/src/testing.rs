@@ -13,6 +13,6 @@ mod run;
 
 pub use built::built;
 pub use harness::Harness;
-pub use outcome::{Closed, Ended, Refused};
+pub use outcome::{CloseReport, Refused, RunOutcome};
 pub use peer::{LogLine, Responder};
 pub use run::Run;

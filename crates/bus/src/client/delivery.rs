@@ -16,7 +16,7 @@ pub(super) const MAX_WRITES: u8 = 3;
 /// The answers that are written, or being written, and not yet echoed.
 #[derive(Debug)]
 pub(super) struct Delivery {
-    on_the_way: VecDeque<Sent>,
+    on_the_way: VecDeque<SentAnswer>,
     bytes: usize,
     limits: Limits,
     /// Whether an answer was ever echoed.
@@ -31,7 +31,7 @@ pub(super) struct Limits {
 }
 
 #[derive(Debug)]
-struct Sent {
+struct SentAnswer {
     answer: Unproven,
     /// Whether the whole frame was written to the socket.
     is_written: bool,
@@ -63,7 +63,7 @@ impl Delivery {
     pub(super) fn writing(&mut self, mut answer: Unproven) -> u64 {
         answer.writes = answer.writes.saturating_add(1);
         self.bytes += answer.text.len();
-        self.on_the_way.push_back(Sent {
+        self.on_the_way.push_back(SentAnswer {
             answer,
             is_written: false,
         });

@@ -32,7 +32,7 @@ const CLOSE_WAIT: Duration = Duration::from_millis(500);
 const AGAIN_FIRST: Duration = Duration::from_millis(100);
 
 /// How a connection ended.
-pub(super) struct Ended {
+pub(super) struct ConnectionEnd {
     /// The code of a close frame, or the error of a read or a write.
     pub(super) reason: String,
     /// Answers whose write did not complete; they still count as unwritten.
@@ -48,7 +48,7 @@ pub(super) async fn hold(
     again: &mut VecDeque<Unproven>,
     tracker: &TaskTracker,
     shutdown: &CancellationToken,
-) -> Ended {
+) -> ConnectionEnd {
     let (reading, writing) = tokio::io::split(line.stream);
     let (over, sent_again) = (CancellationToken::new(), CancellationToken::new());
     // Bounded: while the writer is blocked, further pongs are dropped.
@@ -98,7 +98,7 @@ pub(super) async fn hold(
         (Ok(()), Ok(reason)) => reason,
         (Ok(()), Err(error)) => format!("the reader ended: {error}"),
     };
-    Ended { reason, unwritten }
+    ConnectionEnd { reason, unwritten }
 }
 
 async fn overdue(shutdown: &CancellationToken) {

@@ -110,14 +110,14 @@ impl Hub {
 /// The send queue of one client, bounded by the configuration in messages and in bytes.
 pub(super) struct Outbox {
     from: SocketAddr,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<SendQueue>,
     more: Notify,
     /// Cancelled to disconnect the client without sending the rest of the queue.
     pub(super) gone: CancellationToken,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct SendQueue {
     urgent: VecDeque<Batch>,
     batches: VecDeque<Batch>,
     messages: usize,
@@ -125,7 +125,7 @@ struct Waiting {
     closed: bool,
 }
 
-impl Waiting {
+impl SendQueue {
     fn pop(&mut self) -> Option<Bytes> {
         let batch = self.urgent.pop_front().or_else(|| self.batches.pop_front())?;
         self.messages -= batch.messages;

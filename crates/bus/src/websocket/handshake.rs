@@ -40,7 +40,7 @@ pub(crate) enum HandshakeError {
 }
 
 /// A request that became a websocket.
-pub(crate) struct Answered {
+pub(crate) struct Acceptance {
     /// The bytes received behind it.
     pub(crate) rest: BytesMut,
     /// Whether it showed the secret of the client of this process.
@@ -115,7 +115,7 @@ pub(crate) async fn answer<S>(
     route: &str,
     doorkeeper: &Doorkeeper,
     own: Option<&OwnLink>,
-) -> Result<Answered, HandshakeError>
+) -> Result<Acceptance, HandshakeError>
 where
     S: AsyncRead + AsyncWrite + Unpin + ?Sized,
 {
@@ -162,7 +162,7 @@ where
     let mut head = Vec::new();
     write_response(&mut head, &response).map_err(|error| HandshakeError::NotWebsocket(error.to_string()))?;
     stream.write_all(&head).await?;
-    Ok(Answered { rest, own })
+    Ok(Acceptance { rest, own })
 }
 
 async fn read_head<H, S>(stream: &mut S) -> Result<(H, BytesMut), HandshakeError>

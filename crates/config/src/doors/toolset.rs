@@ -51,7 +51,7 @@ impl Toolset {
     pub(super) fn read(reader: &mut Reader<'_>, door: &'static str) -> Self {
         let mut written = reader.written(&at(&[door]));
         written.retain(|key, _| key == "audience");
-        let (shown, _) = reader.open(&at(&[door]), written, Shown::default());
+        let (shown, _) = reader.open(&at(&[door]), written, AudienceKey::default());
         let mut filter = |part| reader.closed(&at(&[door, part]), ToolFilter::default());
         let toolset = Self {
             tools: filter("tools"),
@@ -77,12 +77,12 @@ impl Toolset {
 
 /// The key `audience` of a door.
 #[derive(Serialize, Deserialize)]
-struct Shown {
+struct AudienceKey {
     #[serde(deserialize_with = "audience")]
     audience: Vec<Audience>,
 }
 
-impl Default for Shown {
+impl Default for AudienceKey {
     fn default() -> Self {
         Self {
             audience: Toolset::default().audience,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::everyday::{self, Meaning};
-use super::requests;
+use super::requests::{self, precise};
 use super::words::{Word, words};
 use crate::Registered;
 use ovos_toolbox_wire::Effect;
@@ -228,10 +228,4 @@ fn sentences(text: &str) -> (&str, &str) {
         Some(end) => text.split_at(end),
         None => (text, ""),
     }
-}
-
-/// Counts of tools and words are far below 2^52.
-#[allow(clippy::cast_precision_loss, reason = "a count of tools or words")]
-pub(super) fn precise(count: usize) -> f64 {
-    count as f64
 }

@@ -37,14 +37,14 @@ enum Feature {
 /// The requests of the file, each with the tools that serve it.
 struct Requests {
     tools: Vec<Vec<&'static str>>,
-    features: HashMap<Feature, Known>,
+    features: HashMap<Feature, Occurrences>,
     /// The rarity of a feature that one request has.
     rarest: f64,
 }
 
 /// A feature that requests of the file have.
 #[derive(Default)]
-struct Known {
+struct Occurrences {
     rarity: f64,
     /// The requests that have it, and what it weighs in each.
     rows: Vec<(usize, f64)>,
@@ -108,7 +108,7 @@ impl Requests {
                 None => rows.push((tools.clone(), features(&words(line)))),
             }
         }
-        let all = super::index::precise(rows.len());
+        let all = precise(rows.len());
         let mut requests = Self {
             tools: Vec::new(),
             features: HashMap::new(),
@@ -154,4 +154,10 @@ impl Requests {
             .for_each(|(_, weight)| *weight /= squares.sqrt());
         vector
     }
+}
+
+/// Counts of tools and words are far below 2^52.
+#[allow(clippy::cast_precision_loss, reason = "a count of tools or words")]
+pub(super) fn precise(count: usize) -> f64 {
+    count as f64
 }

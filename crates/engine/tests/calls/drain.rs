@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ovos_toolbox_wire::{CallOutcome, Effect};
-use ovos_tools_engine::{CallEnd, CallRequest, Cause, Known, Limits, Phase, Refusal, StopTarget};
+use ovos_tools_engine::{CallEnd, CallLookup, CallRequest, Cause, Limits, Phase, Refusal, StopTarget};
 
 use crate::memory_toolbox::{MemoryToolbox, Shared};
 use crate::rig::{GENERATION, Rig};
@@ -234,7 +234,7 @@ async fn a_call_that_waits_for_a_new_generation_can_be_ended_like_any_other() {
 
 fn end(rig: &Rig, call_id: &str) {
     match rig.engine.find(call_id) {
-        Known::InFlight(control) => control.end(Cause::Cancelled { by: "a test".into() }),
+        CallLookup::InFlight(control) => control.end(Cause::Cancelled { by: "a test".into() }),
         other => panic!("{call_id} is {other:?}"),
     }
 }

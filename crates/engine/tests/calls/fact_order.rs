@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::FutureExt;
-use ovos_tools_engine::{Fact, Followed, Follower, Made};
+use ovos_tools_engine::{Fact, Followed, Follower, NumberedFact};
 use tokio::task::unconstrained;
 
 /// What a follower finds now.
@@ -15,7 +15,7 @@ pub(crate) fn read(follower: &mut Follower) -> Vec<Followed> {
 }
 
 /// As [`read`], for a follower that has lost nothing.
-pub(crate) fn read_all(follower: &mut Follower) -> Vec<Made> {
+pub(crate) fn read_all(follower: &mut Follower) -> Vec<NumberedFact> {
     let made = |followed| match followed {
         Followed::Fact(made) => made,
         Followed::Lost { from, to } => panic!("the facts {from} to {to} are lost"),
@@ -38,13 +38,13 @@ struct Course {
 /// Checks that numbers follow each other, that time does not run back, and that each call is received before it is
 /// planned, planned before it waits, then wave after wave with its actions, and answered last. Returns the number of
 /// calls that were answered.
-pub(crate) fn check(facts: &[Made]) -> usize {
+pub(crate) fn check(facts: &[NumberedFact]) -> usize {
     for pair in facts.windows(2) {
         assert_eq!(pair[0].number + 1, pair[1].number);
         assert!(pair[0].at_us <= pair[1].at_us, "{pair:?}");
     }
     let mut calls: BTreeMap<u64, Course> = BTreeMap::new();
-    for Made { fact, .. } in facts {
+    for NumberedFact { fact, .. } in facts {
         let call = match &**fact {
             Fact::Received { call, .. } => {
                 let before = calls.insert(call.number, Course::default());

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use ovos_toolbox_wire::Effect;
-use ovos_tools_engine::{BEHIND, CallRequest, Cause, Counts, Followed, Known, Limits, Phase, StopTarget};
+use ovos_tools_engine::{
+    BEHIND, CallLookup, CallRequest, Cause, Counts, Followed, Limits, Phase, StopTarget,
+};
 
 use crate::fact_order;
 use crate::rig::{Rig, kind, some_progress};
@@ -54,7 +56,7 @@ impl Done {
             Self::CancelsTwiceThenStops => {
                 let call = rig.spawn(rig.received(rig.request("slow")));
                 rig.toolbox.until_started("slow").await;
-                let Known::InFlight(control) = rig.engine.find(&call.call_id) else {
+                let CallLookup::InFlight(control) = rig.engine.find(&call.call_id) else {
                     panic!("{} is not in flight", call.call_id);
                 };
                 for _ in 0..2 {

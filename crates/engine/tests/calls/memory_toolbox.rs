@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use ovos_toolbox_wire::{Action, Completion, Conclusion, Failure, Object, Report, Start};
-use ovos_tools_engine::{Ended, Halt, ProgressSink, RunId, Toolbox, Unanswered};
+use ovos_tools_engine::{Halt, NoAnswer, ProgressSink, RunId, RunResult, Toolbox};
 use serde_json::json;
 use tokio::sync::watch;
 
@@ -245,7 +245,7 @@ impl Toolbox for Shared {
         &'a self,
         tool: &'a str,
         _args: &'a Object,
-    ) -> BoxFuture<'a, Result<Option<ovos_toolbox_wire::Plan>, Unanswered>> {
+    ) -> BoxFuture<'a, Result<Option<ovos_toolbox_wire::Plan>, NoAnswer>> {
         let tool_script = self.0.settings().tools.get(tool).cloned().unwrap_or_default();
         self.0.note(Event::Planned(tool.to_owned()));
         async move {
@@ -260,7 +260,12 @@ impl Toolbox for Shared {
         .boxed()
     }
 
-    fn start(&self, run: RunId, start: Start, progress: Option<ProgressSink>) -> BoxFuture<'static, Ended> {
+    fn start(
+        &self,
+        run: RunId,
+        start: Start,
+        progress: Option<ProgressSink>,
+    ) -> BoxFuture<'static, RunResult> {
         let (id, name) = (start.action.id.clone(), start.action.name.clone());
         let script = {
             let settings = self.0.settings();
@@ -290,7 +295,7 @@ impl Toolbox for Shared {
         };
         if stale {
             self.0.note(Event::Dropped { action: id });
-            return std::future::ready(Ended::Cancelled).boxed();
+            return std::future::ready(RunResult::Cancelled).boxed();
         }
         self.0.note(Event::Started {
             call: start.call.call_id,
@@ -309,13 +314,13 @@ impl Toolbox for Shared {
                     None => std::future::pending().await,
                 }
                 match script.then {
-                    Then::Complete(output) => Ended::Reported(Completion::Output(output)),
-                    Then::Show(output, content) => Ended::Shown { output, content },
+                    Then::Complete(output) => RunResult::Reported(Completion::Output(output)),
+                    Then::Show(output, content) => RunResult::Shown { output, content },
                     Then::Fail => {
-                        Ended::Reported(Completion::Error(Failure::new("MotorError", "it is stuck")))
+                        RunResult::Reported(Completion::Error(Failure::new("MotorError", "it is stuck")))
                     }
-                    Then::Ends => Ended::Cancelled,
-                    Then::Crash => Ended::Lost(Failure::new("ToolboxCrashed", "signal 11")),
+                    Then::Ends => RunResult::Cancelled,
+                    Then::Crash => RunResult::Lost(Failure::new("ToolboxCrashed", "signal 11")),
                 }
             };
             let asked = async {
@@ -326,15 +331,15 @@ impl Toolbox for Shared {
                 match script.on_cancel {
                     OnCancel::Ends(after) => {
                         tokio::time::sleep(after).await;
-                        Ended::Cancelled
+                        RunResult::Cancelled
                     }
                     OnCancel::Fails(after) => {
                         tokio::time::sleep(after).await;
-                        Ended::Reported(Completion::Error(Failure::new("Interrupted", "asked to end")))
+                        RunResult::Reported(Completion::Error(Failure::new("Interrupted", "asked to end")))
                     }
                     OnCancel::Completes(after) => {
                         tokio::time::sleep(after).await;
-                        Ended::Reported(Completion::Output(json!({"late": true})))
+                        RunResult::Reported(Completion::Output(json!({"late": true})))
                     }
                     OnCancel::Ignores => std::future::pending().await,
                 }
@@ -378,7 +383,7 @@ impl Toolbox for Shared {
         .boxed()
     }
 
-    fn halt(&self, halt: Halt) -> BoxFuture<'static, Result<(), Unanswered>> {
+    fn halt(&self, halt: Halt) -> BoxFuture<'static, Result<(), NoAnswer>> {
         if halt.emergency {
             let mut state = self.0.state();
             state.epoch = state.epoch.max(halt.stop_epoch);
@@ -391,7 +396,7 @@ impl Toolbox for Shared {
         answer.said()
     }
 
-    fn resume(&self) -> BoxFuture<'static, Result<(), Unanswered>> {
+    fn resume(&self) -> BoxFuture<'static, Result<(), NoAnswer>> {
         let answer = self.0.settings().resume;
         self.0.note(Event::Resumed);
         answer.said()

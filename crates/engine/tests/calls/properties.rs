@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ovos_toolbox_wire::{Action, Effect, Outcome, Report};
 use ovos_tools_engine::{
-    CallEnd, CallRequest, Cause, Claim, Defaults, Known, Limits, Made, Plan, StopTarget,
+    CallEnd, CallLookup, CallRequest, Cause, Claim, Defaults, Limits, NumberedFact, Plan, StopTarget,
 };
 use proptest::prelude::*;
 use proptest::sample::subsequence;
@@ -144,7 +144,7 @@ struct Story {
     ends: Vec<Option<CallEnd>>,
     /// By call: the first disturbance that asked it to end, with the length of the log at that moment.
     ended_at: HashMap<usize, (usize, Disturbance)>,
-    facts: Vec<Made>,
+    facts: Vec<NumberedFact>,
 }
 
 /// Runs the calls with the disturbances in between. Ids become `<call>-<action>`, so that they are unique in the log.
@@ -207,7 +207,7 @@ fn live(calls: Vec<Drawn>, disturbances: Vec<(u64, Disturbance)>, halts_answered
                 Err(disturbance) => disturbance,
             };
             let in_flight = |number: usize| match rig.engine.find(&format!("call-{number}")) {
-                Known::InFlight(control) => Some(control),
+                CallLookup::InFlight(control) => Some(control),
                 _ => None,
             };
             let place = rig.toolbox.log().len();

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ovos_toolbox_wire::{ActionReport, Effect, Object, Outcome, Progress, Report};
-use ovos_tools_engine::{Answer, Asked, CallEnd, CallRequest, Engine, Known, Lease, Limits, Step};
+use ovos_tools_engine::{
+    Answer, CallEnd, CallLookup, CallRequest, Engine, Lease, Limits, RequestOrigin, Step,
+};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -80,7 +82,7 @@ impl Rig {
             effect,
             ..
         } = &request;
-        let asked = Arc::new(Asked::default());
+        let asked = Arc::new(RequestOrigin::default());
         let facts = self.engine.facts();
         let facts = facts.received(call_id, toolbox_id, tool, *effect, asked);
         CallRequest {
@@ -137,7 +139,7 @@ impl Rig {
     /// Asks a call to end.
     pub(crate) fn end(&self, call: &Call, cause: ovos_tools_engine::Cause) {
         match self.engine.find(&call.call_id) {
-            Known::InFlight(control) => control.end(cause),
+            CallLookup::InFlight(control) => control.end(cause),
             other => panic!("{} is {other:?}", call.call_id),
         }
     }
@@ -146,7 +148,7 @@ impl Rig {
     pub(crate) async fn phase(&self, call: &Call, wanted: ovos_tools_engine::Phase) {
         let reached = async {
             loop {
-                if let Known::InFlight(control) = self.engine.find(&call.call_id)
+                if let CallLookup::InFlight(control) = self.engine.find(&call.call_id)
                     && control.phase() == wanted
                 {
                     return;

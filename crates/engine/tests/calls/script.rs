@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use ovos_toolbox_wire::{Action, Conclusion, Failure};
-use ovos_tools_engine::Unanswered;
+use ovos_tools_engine::NoAnswer;
 use serde_json::{Value, json};
 
 /// The behaviour of an action.
@@ -114,14 +114,14 @@ pub(crate) struct Tool {
 }
 
 impl Answer {
-    pub(crate) fn said(self) -> BoxFuture<'static, Result<(), Unanswered>> {
+    pub(crate) fn said(self) -> BoxFuture<'static, Result<(), NoAnswer>> {
         let closed = || Failure::new("ToolboxClosed", "it is closed");
         let said = match self {
             Answer::Yes => Ok(()),
             Answer::No => Err(Failure::new("BackendError", "the button is still pressed").into()),
             Answer::Never => return std::future::pending().boxed(),
-            Answer::Closed => Err(Unanswered::Closed(closed())),
-            Answer::SaysClosed => Err(Unanswered::Failed(closed())),
+            Answer::Closed => Err(NoAnswer::Closed(closed())),
+            Answer::SaysClosed => Err(NoAnswer::Failed(closed())),
         };
         std::future::ready(said).boxed()
     }

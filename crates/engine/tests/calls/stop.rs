@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use ovos_toolbox_wire::Outcome::Cancelled;
 use ovos_toolbox_wire::{CallOutcome, Effect};
-use ovos_tools_engine::{CallEnd, CallRequest, Cause, Known, Limits, Phase, Refusal, StopRecord, StopTarget};
+use ovos_tools_engine::{
+    CallEnd, CallLookup, CallRequest, Cause, Limits, Phase, Refusal, StopRecord, StopTarget,
+};
 
 use crate::memory_toolbox::{Event, MemoryToolbox, Shared};
 use crate::rig::{GENERATION, Rig, outcomes};
@@ -39,7 +41,7 @@ async fn a_stop_acts_before_its_first_await() {
     let stopped = rig.engine.stop(&robot(), "the button");
     assert!(rig.engine.latch("robot").is_some());
     assert_eq!(rig.toolbox.halted(), [(vec!["all".to_owned()], true)]);
-    let Known::InFlight(control) = rig.engine.find(&call.call_id) else {
+    let CallLookup::InFlight(control) = rig.engine.find(&call.call_id) else {
         panic!("it runs");
     };
     assert!(matches!(control.cause(), Some(Cause::EmergencyStop { .. })));
@@ -265,7 +267,7 @@ async fn every_toolbox_is_latched_and_halted_before_the_first_call_is_told() {
     let call_id = request.call_id.clone();
     let call = tokio::spawn(async move { engine.call(&lease, request).await });
     arm.until_started("swing").await;
-    let Known::InFlight(control) = rig.engine.find(&call_id) else {
+    let CallLookup::InFlight(control) = rig.engine.find(&call_id) else {
         panic!("it runs");
     };
     let seen = Arc::new(Mutex::new(Vec::new()));

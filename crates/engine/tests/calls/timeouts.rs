@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ovos_toolbox_wire::Outcome::{Abandoned, Cancelled, Completed, TimedOut};
 use ovos_toolbox_wire::{Action, CallOutcome, Effect, Outcome};
-use ovos_tools_engine::{CallEnd, CallRequest, Cause, Known, Limits, Phase, Refusal};
+use ovos_tools_engine::{CallEnd, CallLookup, CallRequest, Cause, Limits, Phase, Refusal};
 
 use crate::memory_toolbox::Event;
 use crate::rig::{Rig, kind, line, outcomes, some_progress};
@@ -318,13 +318,13 @@ async fn an_ended_call_is_distinguished_from_an_unknown_one() {
     let call = rig.motion("t");
     let call_id = call.call_id.clone();
     rig.phase(&call, Phase::Running).await;
-    let Known::InFlight(control) = rig.engine.find(&call_id) else {
+    let CallLookup::InFlight(control) = rig.engine.find(&call_id) else {
         panic!("it runs");
     };
     assert_eq!(control.subsystems(), ["all"]);
     call.report().await;
-    assert!(matches!(rig.engine.find(&call_id), Known::Ended));
-    assert!(matches!(rig.engine.find("call-0"), Known::Unknown));
+    assert!(matches!(rig.engine.find(&call_id), CallLookup::Ended));
+    assert!(matches!(rig.engine.find("call-0"), CallLookup::Unknown));
     control.end(by_a_test());
 }
 

@@ -50,7 +50,7 @@ pub struct Installed {
 
 /// The interpreters that were found for an entry of the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct InterpreterSearch {
     /// The interpreter that is used, if there is one.
     pub interpreter: Option<Interpreter>,
     /// The interpreters that are not used, each with the reason.
@@ -65,7 +65,7 @@ pub struct LookedAt {
     /// The entry.
     pub entry: Arc<PythonConfig>,
     /// The interpreters.
-    pub found: Found,
+    pub found: InterpreterSearch,
 }
 
 impl Interpreter {
@@ -132,14 +132,19 @@ impl Interpreter {
 ///
 /// # Cancel safety
 /// The interpreter that is being asked is killed.
-pub async fn look(entry: &PythonConfig, greeter: &Greeter) -> Result<Found, String> {
+pub async fn look(entry: &PythonConfig, greeter: &Greeter) -> Result<InterpreterSearch, String> {
     let script = script()?;
     let stage = Stage::new(&[]).map_err(|error| error.to_string())?;
     Ok(look_in(entry, &script, greeter, stage.folder()).await)
 }
 
 /// As [`look`], with a private folder of the caller for the interpreter's processes.
-pub(crate) async fn look_in(entry: &PythonConfig, script: &Path, greeter: &Greeter, private: &Path) -> Found {
+pub(crate) async fn look_in(
+    entry: &PythonConfig,
+    script: &Path,
+    greeter: &Greeter,
+    private: &Path,
+) -> InterpreterSearch {
     let asker = Asker {
         entry,
         script,
@@ -161,8 +166,8 @@ fn confine(entry: &PythonConfig, script: &Path) -> Option<Confine> {
 
 /// The first candidate that has a toolbox to offer. No interpreter is used if a candidate before it did not answer this
 /// time, because that candidate may have the same toolboxes, with other packages.
-async fn look_at(candidates: Vec<PathBuf>, asker: &Asker<'_>) -> Found {
-    let mut found = Found::default();
+async fn look_at(candidates: Vec<PathBuf>, asker: &Asker<'_>) -> InterpreterSearch {
+    let mut found = InterpreterSearch::default();
     for candidate in candidates {
         match asker.ask(&candidate).await {
             Ok(interpreter) if interpreter.offered(asker.entry).next().is_some() => {

@@ -9,22 +9,22 @@ use program::payload::{self, broken, unusable};
 use protocol::{Answer, Raw, RunEnd};
 use serde_json::Value;
 
-use engine::{Ended, Unanswered};
+use engine::{NoAnswer, RunResult};
 
 /// How a run ended, as the engine's type. A toolbox cannot report that a run never began.
-pub(crate) fn ended(end: &RunEnd, shown: Option<&Raw<Vec<Content>>>) -> Ended {
+pub(crate) fn ended(end: &RunEnd, shown: Option<&Raw<Vec<Content>>>) -> RunResult {
     match end {
         RunEnd::Output(output) => match (json::read(output.text()), shown) {
-            (Ok(output), None) => Ended::Reported(Completion::Output(output)),
-            (Ok(output), Some(shown)) => Ended::Shown {
+            (Ok(output), None) => RunResult::Reported(Completion::Output(output)),
+            (Ok(output), Some(shown)) => RunResult::Shown {
                 output,
                 content: items(shown),
             },
-            (Err(error), _) => Ended::Reported(Completion::Error(unusable("the result", &error))),
+            (Err(error), _) => RunResult::Reported(Completion::Error(unusable("the result", &error))),
         },
-        RunEnd::Error(failure) => Ended::Reported(Completion::Error(failure_of(failure))),
-        RunEnd::Cancelled => Ended::Cancelled,
-        RunEnd::Lost(failure) => Ended::Lost(failure_of(failure)),
+        RunEnd::Error(failure) => RunResult::Reported(Completion::Error(failure_of(failure))),
+        RunEnd::Cancelled => RunResult::Cancelled,
+        RunEnd::Lost(failure) => RunResult::Lost(failure_of(failure)),
     }
 }
 
@@ -64,11 +64,11 @@ pub(crate) fn conclusion(json: &str) -> Result<Option<Conclusion>, Failure> {
 ///
 /// # Errors
 /// Why the order was not carried out.
-pub(crate) fn said<T>(answer: Answer<T>) -> Result<T, Box<Unanswered>> {
+pub(crate) fn said<T>(answer: Answer<T>) -> Result<T, Box<NoAnswer>> {
     match answer {
         Answer::Ok(value) => Ok(value),
-        Answer::Error(failure) => Err(Unanswered::Failed(failure_of(&failure)).into()),
-        Answer::Lost(failure) => Err(Unanswered::Closed(failure_of(&failure)).into()),
+        Answer::Error(failure) => Err(NoAnswer::Failed(failure_of(&failure)).into()),
+        Answer::Lost(failure) => Err(NoAnswer::Closed(failure_of(&failure)).into()),
     }
 }
 
@@ -100,9 +100,11 @@ mod tests {
             let end = RunEnd::Output(Raw::from_text(output.to_owned()).unwrap());
             let shown = content.map(|text| Raw::from_text(text.to_owned()).unwrap());
             let found = match ended(&end, shown.as_ref()) {
-                Ended::Reported(Completion::Output(value)) => format!("output {value}"),
-                Ended::Reported(Completion::Error(failure)) => format!("error {failure}"),
-                Ended::Shown { output, content } => format!("output {output} with {}", Value::from(content)),
+                RunResult::Reported(Completion::Output(value)) => format!("output {value}"),
+                RunResult::Reported(Completion::Error(failure)) => format!("error {failure}"),
+                RunResult::Shown { output, content } => {
+                    format!("output {output} with {}", Value::from(content))
+                }
                 other => format!("{other:?}"),
             };
             assert!(

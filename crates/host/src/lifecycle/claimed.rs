@@ -13,8 +13,7 @@ use crate::lifecycle::swap::{Swapped, swap};
 use schema::shorten_text;
 use section::ProgramConfig;
 
-/// The longest reason in bytes: a reason may contain text from a program, and `status` shows it until the next list or
-/// reload.
+/// The longest reason in bytes: a reason may contain text from a program, and `status` shows it until the next reload.
 const MAX_REASON: usize = 4096;
 
 /// The result for one toolbox of a program.
@@ -25,42 +24,21 @@ pub(crate) enum Offered {
     Swapped(String, Result<Swapped, FailedFile>),
     /// It cannot be used. A working copy stays, unless another file or program has the id.
     Broken { keeps: Vec<String>, failed: FailedFile },
-    /// It is being opened, because its program offered it between two reloads.
-    Opening(String),
     /// Its section switches it off.
     Nothing,
 }
 
-impl Offered {
-    /// Why the toolbox is not as the program offers it.
-    pub(crate) fn into_failure(self) -> Option<FailedFile> {
-        match self {
-            Self::Swapped(_, Err(failed)) | Self::Broken { failed, .. } => Some(failed),
-            Self::Same(_) | Self::Swapped(_, Ok(_)) | Self::Opening(_) | Self::Nothing => None,
-        }
-    }
-}
-
 /// What has to be done about a toolbox of a program.
 pub(crate) enum Finding {
-    Same {
-        id: String,
-        reading: u64,
-    },
+    Same { id: String, reading: u64 },
     New(Box<Candidate>),
-    /// It is being opened already, with the right manifest and configuration.
-    Opening {
-        id: String,
-    },
-    Disabled {
-        id: String,
-    },
+    Disabled { id: String },
 }
 
 impl Finding {
     fn id(&self) -> &str {
         match self {
-            Self::Same { id, .. } | Self::Opening { id } | Self::Disabled { id } => id,
+            Self::Same { id, .. } | Self::Disabled { id } => id,
             Self::New(candidate) => &candidate.id,
         }
     }
@@ -95,17 +73,9 @@ impl Claimed {
     }
 
     /// The id of the toolbox, if it stays live or is to be opened.
-    pub(crate) fn keeps(&self) -> Option<String> {
+    fn keeps(&self) -> Option<String> {
         let stays = self.claimed.is_ok() && !matches!(self.finding, Ok(Finding::Disabled { .. }));
         self.id.clone().filter(|_| stays)
-    }
-
-    /// The toolbox that is to be opened.
-    pub(crate) fn candidate(&self) -> Option<&Candidate> {
-        match (&self.finding, &self.claimed) {
-            (Ok(Finding::New(candidate)), Ok(())) => Some(candidate),
-            _ => None,
-        }
     }
 
     /// Opens the toolbox if it is new or has changed. Every other case returns without a wait.
@@ -122,7 +92,6 @@ impl Claimed {
                 failed: failed(entry, id, &taken),
             },
             (Ok(Finding::Disabled { .. }), Ok(())) => Offered::Nothing,
-            (Ok(Finding::Opening { id }), Ok(())) => Offered::Opening(id),
             (Ok(Finding::Same { id, reading }), Ok(())) => {
                 if let Some(slot) = manager.copies().slots.get_mut(&id) {
                     slot.config.reading = reading;

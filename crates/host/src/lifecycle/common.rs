@@ -1,27 +1,27 @@
 //! A program that is several toolboxes: the state that they share. Read [`CommonProgram::open`]; `common_program` owns
 //! the process.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::future::pending;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::Either;
 use ovos_toolbox_wire::{Failure, FailureKind, Manifest};
 use parking_lot::Mutex;
+use protocol::Raw;
 use tokio::sync::{RwLock, watch};
-use tokio::time::{Instant, timeout_at};
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio::time::sleep;
+use tokio_util::sync::DropGuard;
 
 use crate::artifact::file::PluginFile;
 use crate::artifact::fingerprint::Fingerprint;
 use crate::artifact::program::Executable;
-use crate::contract::services::HostServices;
-use crate::contract::services::Open;
-use crate::lifecycle::admitted::Admitted;
-use crate::lifecycle::settings::Configured;
+use crate::contract::services::{HostServices, Open};
+use crate::contract::tools::ToolSet;
 use crate::process::spawner::Program;
 use crate::transport::common_process::CommonProcess;
 use crate::transport::hosted::Hosted;
-use crate::transport::members::Offers;
 use section::ProgramConfig;
 
 /// A program that is several toolboxes. Dropping it ends its process once its toolboxes are closed.
@@ -32,31 +32,27 @@ pub(crate) struct CommonProgram {
     pub(crate) host: Program,
     pub(crate) sha256: String,
     pub(crate) fingerprint: Fingerprint,
-    /// The newest list of toolboxes that was applied.
-    pub(crate) offers: Mutex<Offers>,
-    pub(crate) admitted: Mutex<Admitted>,
+    /// The manifests in the hello with which the program was examined, and the ids in them.
+    pub(crate) offers: Vec<Raw<Manifest>>,
+    pub(crate) ids: HashSet<String>,
     pub(crate) phase: watch::Receiver<Phase>,
     /// Toolboxes during whose opening the process ended; they are opened alone.
     pub(crate) suspects: Mutex<HashMap<String, Suspicion>>,
     pub(crate) openings: RwLock<()>,
-    /// The toolboxes of a new list that are being opened, with their configuration. A reload does not wait for them.
-    pub(crate) coming: Mutex<HashMap<String, (Arc<Manifest>, Configured)>>,
-    /// Held while a list is applied: one list at a time.
-    pub(crate) renewing: tokio::sync::Mutex<()>,
-    /// Cancelled when another program gets the name of this one, or this one is removed. The opening of its toolboxes
-    /// is given up then.
-    pub(crate) replaced: CancellationToken,
     pub(crate) _end: DropGuard,
 }
+
+/// An open toolbox, and its tools.
+pub(crate) type Listing = (Arc<Hosted>, Result<ToolSet, Failure>);
 
 /// The phase of the program's process.
 #[derive(Clone)]
 pub(crate) enum Phase {
-    /// The process is being started, or will be in a moment.
-    Starts,
-    /// The process serves. If it replaces a dead one, there is a time until which it may offer its toolboxes again.
-    Serves(Arc<CommonProcess>, Option<Instant>),
-    /// The process did not start, or is given up, for this reason.
+    /// The process is being started, or will be in a moment; with the reason, if its last start failed.
+    Starts(Option<Failure>),
+    /// The process serves.
+    Serves(Arc<CommonProcess>),
+    /// The process is given up, for this reason.
     Down(Failure),
 }
 
@@ -81,9 +77,11 @@ impl CommonProgram {
     /// Whether this program fits the executable and the environment, and works, so that it need not be replaced.
     pub(crate) fn is_same(&self, executable: &Executable, host: &Program) -> bool {
         let is_up = match &*self.phase.borrow() {
-            Phase::Starts => true,
-            // A reload replaces a process that hangs.
-            Phase::Serves(process, _) => !process.members.is_stuck(),
+            Phase::Starts(failed) => failed.is_none(),
+            // A reload replaces a process that hangs, and one that offers other toolboxes than the one before it.
+            Phase::Serves(process) => {
+                !process.members.is_stuck() && process.members.offered().is_some_and(|ids| *ids == self.ids)
+            }
             Phase::Down(_) => false,
         };
         let Program { env, confine, .. } = &self.host;
@@ -94,22 +92,6 @@ impl CommonProgram {
         self.host.confine.is_some()
     }
 
-    /// Admits one more id.
-    ///
-    /// # Errors
-    /// The program has offered too many ids.
-    pub(crate) fn admit(&self, id: &str) -> Result<(), String> {
-        self.admitted.lock().admit(id)
-    }
-
-    /// Whether this toolbox is being opened with this manifest and configuration.
-    pub(crate) fn is_coming(&self, manifest: &Manifest, config: &Configured) -> bool {
-        let coming = self.coming.lock();
-        coming
-            .get(&manifest.id)
-            .is_some_and(|(known, with)| **known == *manifest && config.keeps(with))
-    }
-
     /// Lets toolboxes whose opening ended the process be opened again, after a reload.
     pub(crate) fn forgive(&self) {
         for suspicion in self.suspects.lock().values_mut() {
@@ -117,87 +99,95 @@ impl CommonProgram {
         }
     }
 
-    /// Opens a toolbox of the program, as soon as the process serves and offers the toolbox, unless `given_up` is
-    /// cancelled.
+    /// Opens a toolbox of the program, as soon as the process serves, and has `list` ask for its tools. If the process ends
+    /// meanwhile, it is opened once more, alone.
     ///
     /// # Errors
-    /// As `Hosted::in_common`; or the process does not start, does not offer the toolbox any more, or ended when it
-    /// opened only this toolbox before.
+    /// As `Hosted::in_common`; or the process does not start within `limits.open`, does not offer the toolbox any more,
+    /// or ended when it opened only this toolbox before.
     ///
     /// # Cancel safety
     /// As `Hosted::in_common`.
-    pub(crate) async fn open(
+    pub(crate) async fn open<L>(
         &self,
         manifest: Arc<Manifest>,
         open: Open,
         services: Arc<dyn HostServices>,
-        given_up: &CancellationToken,
-    ) -> Result<Hosted, Failure> {
-        let id = manifest.id.clone();
-        let suspicion = self.suspects.lock().get(&id).copied();
-        if let Some(Suspicion::Certain) = suspicion {
-            let text = "its program ended while it opened this toolbox; reload it to try again";
-            return Err(Failure::new(FailureKind::ToolboxCrashed, text));
-        }
-        let begins = async {
-            loop {
-                let process = self.process(&id).await?;
-                let turn = match suspicion {
-                    None => Either::Left(self.openings.read().await),
-                    Some(_) => Either::Right(self.openings.write().await),
-                };
-                if !process.members.is_gone() {
-                    break Ok::<_, Failure>((process, turn));
-                }
+        list: impl Fn(Hosted) -> L,
+    ) -> Result<Listing, Failure>
+    where
+        L: Future<Output = Listing> + Send,
+    {
+        let id = &manifest.id;
+        loop {
+            let suspicion = self.suspects.lock().get(id).copied();
+            if let Some(Suspicion::Certain) = suspicion {
+                let text = "its program ended while it opened this toolbox; reload it to try again";
+                return Err(Failure::new(FailureKind::ToolboxCrashed, text));
             }
-        };
-        let Some(begun) = given_up.run_until_cancelled(begins).await else {
-            return Err(Failure::new(
-                FailureKind::ToolboxClosed,
-                "its opening was given up",
-            ));
-        };
-        let (process, _turn) = begun?;
-        let opened = Hosted::in_common(&process, manifest, open, services, given_up).await;
-        let mut suspects = self.suspects.lock();
-        if opened.is_ok() {
-            suspects.remove(&id);
-        } else if process.members.is_gone() {
-            suspects.insert(id, suspicion.map_or(Suspicion::Possible, |_| Suspicion::Certain));
+            let process = self.process(id, open.limits.open).await?;
+            let _turn = match suspicion {
+                None => Either::Left(self.openings.read().await),
+                Some(_) => Either::Right(self.openings.write().await),
+            };
+            if process.members.is_gone() {
+                continue;
+            }
+            let opening = Hosted::in_common(&process, manifest.clone(), open.clone(), services.clone());
+            let opened = match opening.await {
+                Ok(toolbox) => Ok(list(toolbox).await),
+                Err(failure) => Err(failure),
+            };
+            let mut suspects = self.suspects.lock();
+            if matches!(opened, Ok((_, Ok(_)))) {
+                suspects.remove(id);
+            } else if process.members.is_gone() {
+                // It is opened alone in the next process.
+                let suspicion = suspicion.map_or(Suspicion::Possible, |_| Suspicion::Certain);
+                suspects.insert(id.clone(), suspicion);
+                continue;
+            }
+            return opened;
         }
-        opened
     }
 
-    /// The program's process, as soon as it serves and offers a toolbox.
-    async fn process(&self, id: &str) -> Result<Arc<CommonProcess>, Failure> {
+    /// The program's process, as soon as it serves, if it offers a toolbox. A start that failed is waited for again, for
+    /// at most `limit`.
+    async fn process(&self, id: &str, limit: Duration) -> Result<Arc<CommonProcess>, Failure> {
         let mut phase = self.phase.clone();
         let is_decided = |phase: &Phase| match phase {
-            Phase::Starts => false,
+            Phase::Starts(_) => false,
             // A process that has ended is about to be started again.
-            Phase::Serves(process, _) => !process.members.is_gone(),
+            Phase::Serves(process) => !process.members.is_gone(),
             Phase::Down(_) => true,
         };
-        let decided = phase.wait_for(is_decided).await.map(|phase| phase.clone());
-        let (process, until) = match decided {
-            Ok(Phase::Serves(process, until)) => (process, until),
-            Ok(Phase::Down(failure)) => return Err(failure),
-            Ok(Phase::Starts) | Err(_) => {
-                return Err(Failure::new(FailureKind::ToolboxClosed, "its program was ended"));
+        let mut fails = self.phase.clone();
+        let has_failed = |phase: &Phase| matches!(phase, Phase::Starts(Some(_)));
+        let late = async {
+            // A start has a limit of its own; only the wait for the next one needs another.
+            if fails.wait_for(has_failed).await.is_err() {
+                pending::<()>().await;
             }
+            sleep(limit).await;
         };
-        if let Some(until) = until {
-            let mut lists = process.offers();
-            let mut died = process.died();
-            let listed = lists.wait_for(|listed| listed.number > 1 || listed.ids.contains(id));
-            let listed = tokio::select! {
-                listed = timeout_at(until, listed) => listed.is_ok_and(|listed| listed.is_ok_and(|listed| listed.ids.contains(id))),
-                _ = &mut died => true,
-            };
-            if !listed {
-                let text = format!("its program does not offer toolbox `{id}` since it was started again");
-                return Err(Failure::new(FailureKind::ToolboxError, text));
+        let decided = tokio::select! {
+            decided = phase.wait_for(is_decided) => decided.map(|phase| phase.clone()).ok(),
+            () = late => Some(self.phase.borrow().clone()),
+        };
+        match decided {
+            Some(Phase::Serves(process)) => {
+                if process.members.offered().is_some_and(|ids| ids.contains(id)) {
+                    return Ok(process);
+                }
+                let text = format!(
+                    "its program does not offer toolbox `{id}` any more; reload to have what it offers now"
+                );
+                Err(Failure::new(FailureKind::ToolboxError, text))
+            }
+            Some(Phase::Down(failure) | Phase::Starts(Some(failure))) => Err(failure),
+            Some(Phase::Starts(None)) | None => {
+                Err(Failure::new(FailureKind::ToolboxClosed, "its program was ended"))
             }
         }
-        Ok(process)
     }
 }

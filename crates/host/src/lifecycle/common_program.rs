@@ -4,13 +4,12 @@
 //! Owns the process: starts it again when it has ended, and gives it up when that happens too often. As for any
 //! toolbox, a supervisor of its own brings each toolbox back. Read [`CommonProgram::start`], then [`Life::live`].
 
-use std::convert::Infallible;
-use std::future::pending;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use ovos_toolbox_wire::{Failure, FailureKind};
+use ovos_toolbox_wire::{Failure, FailureKind, Manifest};
 use parking_lot::Mutex;
+use protocol::Raw;
 use tokio::sync::{RwLock, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -24,17 +23,10 @@ use crate::lifecycle::shared::Shared;
 use crate::process::spawner::Program;
 use crate::transport::child::ProcessSettings;
 use crate::transport::common_process::CommonProcess;
-use crate::transport::members::Offers;
+use crate::transport::members::ids_of;
 use crate::transport::peer::Death;
 use section::ProgramConfig;
 
-/// The shortest time between two lists that are applied: however often a program sends a list, toolboxes come and go no
-/// faster.
-const PACE: Duration = Duration::from_secs(1);
-/// How long a process that replaces a dead one has to offer the toolboxes that the dead one offered. Until then, or
-/// until its first new list, these toolboxes stay: a program that connects to servers knows none of their toolboxes in
-/// its hello, and a stop has to hold the toolboxes meanwhile.
-const REOFFER: Duration = Duration::from_secs(30);
 /// The process is killed this long before the service stops to wait for it, because nothing would end it afterwards.
 const KILLING: Duration = Duration::from_millis(200);
 
@@ -47,7 +39,7 @@ pub(crate) struct Known {
     pub(crate) fingerprint: Fingerprint,
     /// The hashes that its toolboxes allow; empty if one of them allows everything.
     pub(crate) allow_sha256: Vec<String>,
-    pub(crate) offers: Offers,
+    pub(crate) offers: Vec<Raw<Manifest>>,
 }
 
 impl CommonProgram {
@@ -62,7 +54,7 @@ impl CommonProgram {
             allow_sha256,
             offers,
         } = known;
-        let (told, phase) = watch::channel(Phase::Starts);
+        let (told, phase) = watch::channel(Phase::Starts(None));
         let end = manager.stop.child_token();
         let program = Arc::new(Self {
             entry,
@@ -70,14 +62,11 @@ impl CommonProgram {
             host,
             sha256,
             fingerprint,
-            offers: Mutex::new(offers),
-            admitted: Mutex::default(),
+            ids: ids_of(&offers),
+            offers,
             phase,
             suspects: Mutex::default(),
             openings: RwLock::default(),
-            coming: Mutex::default(),
-            renewing: tokio::sync::Mutex::default(),
-            replaced: CancellationToken::new(),
             _end: end.clone().drop_guard(),
         });
         let process = ProcessSettings {
@@ -130,11 +119,11 @@ impl Life {
                 return;
             }
             let (death, next) = match started {
-                Ok(process) => match self.serve(process, generation > 1).await {
-                    Some(death) => (death, Phase::Starts),
+                Ok(process) => match self.serve(process).await {
+                    Some(death) => (death, Phase::Starts(None)),
                     None => return,
                 },
-                Err(failure) => (Death::of(failure.message.clone()), Phase::Down(failure)),
+                Err(failure) => (Death::of(failure.message.clone()), Phase::Starts(Some(failure))),
             };
             let (settings, why) = (&self.manager.settings, &death.reason);
             if death.asked {
@@ -155,57 +144,21 @@ impl Life {
             if self.end.run_until_cancelled(wait).await.is_none() {
                 return;
             }
-            self.told.send_replace(Phase::Starts);
         }
     }
 
     /// Serves one process until it ends. Returns why it died; `None` if the program was ended.
-    async fn serve(&self, process: CommonProcess, follows_a_death: bool) -> Option<Death> {
+    async fn serve(&self, process: CommonProcess) -> Option<Death> {
         let process = Arc::new(process);
-        let until = follows_a_death.then(|| Instant::now() + REOFFER);
-        self.told.send_replace(Phase::Serves(process.clone(), until));
+        self.told.send_replace(Phase::Serves(process.clone()));
         let death = tokio::select! {
             death = process.died() => death,
-            never = self.follow(&process, until) => match never {},
             () = self.end.cancelled() => {
                 self.close(&process).await;
                 return None;
             }
         };
         Some(death.unwrap_or_else(|| Death::of("its process ended".to_owned())))
-    }
-
-    /// Applies the lists of a process. Until `until`, if it is given, the list of the hello removes no toolbox.
-    async fn follow(&self, process: &CommonProcess, until: Option<Instant>) -> Infallible {
-        let mut lists = process.offers();
-        // The first list is in the hello.
-        lists.mark_changed();
-        let mut keeps = until.is_some();
-        loop {
-            let is_over = async move {
-                match until.filter(|_| keeps) {
-                    Some(until) => sleep_until(until).await,
-                    None => pending().await,
-                }
-            };
-            tokio::select! {
-                changed = lists.changed() => if changed.is_err() {
-                    return pending().await;
-                },
-                () = is_over => keeps = false,
-            }
-            keeps &= lists.borrow_and_update().number <= 1;
-            let Some(program) = self.program.upgrade() else {
-                return pending().await;
-            };
-            let (manager, members) = (self.manager.clone(), process.members.clone());
-            // In a task of its own: an opening may wait for the next process, which this task starts.
-            let renewal = async move { offers::renew(&manager, &program, &members, keeps).await };
-            if let Err(error) = self.manager.tracker.spawn(renewal).await {
-                tracing::error!(program = self.name, %error, "bug in the service: a list was not taken");
-            }
-            sleep(PACE).await;
-        }
     }
 
     /// Closes the process when its toolboxes have ended, or it has ended itself. Kills it if the service ends before

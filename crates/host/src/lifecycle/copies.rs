@@ -39,11 +39,8 @@ pub(crate) struct Copies {
     pub(crate) changed_early: HashMap<Origin, Event>,
     /// Staged files that are not in use, by toolbox id: a copy that failed to open is opened again from the same one.
     pub(crate) spares: HashMap<String, Source>,
-    /// The programs that are several toolboxes, by name. Such a program stays even without a toolbox, because its list
-    /// may change.
+    /// The programs that are several toolboxes, by name.
     pub(crate) programs: HashMap<String, Arc<CommonProgram>>,
-    /// By the name of such a program: why toolboxes that it offers are not live.
-    pub(crate) refused: BTreeMap<String, Vec<FailedFile>>,
     /// The owner of each toolbox id since the last reload.
     pub(crate) owners: Owners,
     /// The failures of a toolbox's processes.
@@ -106,38 +103,23 @@ impl Copies {
         self.all(move |source| source.program() == Some(name))
     }
 
-    /// The toolboxes that share the process of a program.
-    pub(crate) fn in_common(&self, program: &Arc<CommonProgram>) -> Vec<String> {
-        let of_it = self.all(|source| {
-            source
-                .code
-                .common()
-                .is_some_and(|common| Arc::ptr_eq(common, program))
-        });
-        of_it.map(|(id, _)| id.to_owned()).collect()
-    }
-
     /// Whether the program is still the one of its name.
     pub(crate) fn is_current(&self, program: &Arc<CommonProgram>) -> bool {
         let current = self.programs.get(&program.entry.name);
         current.is_some_and(|current| Arc::ptr_eq(current, program))
     }
 
-    /// Gives a name to a program, or to none; returns the program that had the name before, if it is another one.
+    /// Gives a name to a program, or to none; returns the program that had the name before. The caller drops it after the
+    /// lock is released, because the drop may end its process.
     pub(crate) fn replace_program(
         &mut self,
         name: &str,
         program: Option<Arc<CommonProgram>>,
     ) -> Option<Arc<CommonProgram>> {
-        let before = match &program {
-            Some(program) => self.programs.insert(name.to_owned(), program.clone()),
+        match program {
+            Some(program) => self.programs.insert(name.to_owned(), program),
             None => self.programs.remove(name),
-        };
-        let is_other =
-            |before: &Arc<CommonProgram>| program.is_none_or(|program| !Arc::ptr_eq(before, &program));
-        let before = before.filter(is_other)?;
-        before.replaced.cancel();
-        Some(before)
+        }
     }
 
     /// Keeps the code of a toolbox that did not open, for the next time. A program of several toolboxes is kept with
@@ -172,13 +154,6 @@ impl Copies {
         self.slots.insert(id, slot)
     }
 
-    /// Forgets why a program's toolbox did not open before, because it is open now.
-    pub(crate) fn opens_after_all(&mut self, program: &str, id: &str) {
-        if let Some(refused) = self.refused.get_mut(program) {
-            refused.retain(|failed| failed.toolbox_id.as_deref() != Some(id));
-        }
-    }
-
     /// Removes a toolbox.
     pub(crate) fn remove(&mut self, id: &str) -> Option<Slot> {
         self.stop_epoch(id);
@@ -196,12 +171,7 @@ impl Copies {
         Arc::new(Live {
             toolboxes: self.slots.values().map(|slot| slot.live(&self.health)).collect(),
             starting: self.starting.iter().cloned().collect(),
-            failed: self
-                .failed
-                .iter()
-                .chain(self.refused.values().flatten())
-                .cloned()
-                .collect(),
+            failed: self.failed.clone(),
             pythons: self.pythons.clone(),
             off: self.off.clone(),
             known: {

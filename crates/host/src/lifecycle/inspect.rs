@@ -209,13 +209,8 @@ async fn try_several(
     offers: &[Raw<Manifest>],
 ) -> Result<Inspection, String> {
     let mut found = Inspection::default();
-    if offers.is_empty() {
-        let warning = "it offers no toolbox in its hello; it may do so later";
-        found.warnings.push(warning.to_owned());
-    }
     let started = CommonProcess::start(process, &entry.name, 1, Arc::new(Silence)).await;
     let started = started.map_err(|failure| failure.to_string())?;
-    let never = CancellationToken::new();
     for manifest in offers {
         let manifest = match manifest::read(manifest.text()) {
             Ok(manifest) => Arc::new(manifest),
@@ -226,7 +221,7 @@ async fn try_several(
             }
         };
         let (open, limit) = how(entry);
-        let opening = Hosted::in_common(&started, Arc::clone(&manifest), open, Arc::new(Silence), &never);
+        let opening = Hosted::in_common(&started, Arc::clone(&manifest), open, Arc::new(Silence));
         let mut inside = try_in_time(&manifest, opening, limit)
             .await
             .unwrap_or_else(|error| Inspection {

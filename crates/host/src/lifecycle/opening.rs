@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use ovos_toolbox_wire::{Failure, FailureKind};
-use tokio_util::sync::CancellationToken;
 
 use crate::contract::services::Open;
 use crate::contract::services::Origin;
@@ -74,25 +73,39 @@ pub(crate) async fn open(
         Some(program) if program.is_confined() => None,
         _ => content_folder(manager, &id).await,
     };
+    let ending = || Failure::new(FailureKind::ToolboxClosed, "the service ends");
+    let origin = Origin {
+        toolbox_id: id.as_str().into(),
+        generation,
+    };
+    let content_dir = content
+        .clone()
+        .and_then(|folder| folder.into_os_string().into_string().ok());
+    let list = |opened: Hosted| {
+        let (manager, origin) = (Arc::clone(manager), origin.clone());
+        let instance = Arc::new(opened.with_content_dir(content_dir.clone()));
+        async move {
+            let known = Arc::downgrade(&instance);
+            manager.copies().instances.insert(origin, known);
+            let tools = tokio::select! {
+                tools = instance.tools() => tools,
+                () = manager.stop.cancelled() => Err(ending()),
+            };
+            (instance, tools)
+        }
+    };
     let services = manager.services.clone();
     let has_process = matches!(source.code, Code::Staged(..));
     let opening = match &source.code {
         Code::Common(program, manifest) => {
             let (program, manifest) = (Arc::clone(program), Arc::clone(manifest));
             let allowed = config.toolbox.allow_sha256.clone();
-            // A copy that replaces a dead one is opened even if its program was replaced: the new program may not work.
-            let is_live = manager.copies().slots.contains_key(&id);
-            let given_up = if is_live {
-                CancellationToken::new()
-            } else {
-                program.replaced.clone()
-            };
             async move {
                 let file = program.file.clone();
                 // The process may have been started again since the hash was compared.
                 let checked = manager.blocking(move || file.check_again(&allowed)).await;
                 checked.map_err(|reason| Failure::new(FailureKind::ToolboxError, reason))?;
-                program.open(manifest, open, services, &given_up).await
+                program.open(manifest, open, services, list).await
             }
             .boxed()
         }
@@ -118,13 +131,9 @@ pub(crate) async fn open(
                 allow_sha256: config.toolbox.allow_sha256.clone(),
                 stop: manager.stop.clone(),
             };
-            Hosted::in_child(process, Arc::clone(manifest), open, services).boxed()
+            let opened = Hosted::in_child(process, Arc::clone(manifest), open, services);
+            async move { Ok(list(opened.await?).await) }.boxed()
         }
-    };
-    let ending = || Failure::new(FailureKind::ToolboxClosed, "the service ends");
-    let origin = Origin {
-        toolbox_id: id.as_str().into(),
-        generation,
     };
     // Entered now, because the toolbox's tools may change as soon as it has begun to open.
     manager.copies().instances.insert(origin.clone(), Weak::new());
@@ -133,20 +142,10 @@ pub(crate) async fn open(
         // The opening in a process of its own is awaited until the process has ended.
         () = manager.stop.cancelled(), if !has_process => Err(ending()),
     };
-    let content_dir = content.and_then(|folder| folder.into_os_string().into_string().ok());
-    let instance = opened.map_err(|e| {
+    let (instance, tools) = opened.map_err(|e| {
         manager.copies().forget(&origin);
         format!("toolbox `{id}` does not open: {e}")
     })?;
-    let instance = Arc::new(instance.with_content_dir(content_dir));
-    manager
-        .copies()
-        .instances
-        .insert(origin.clone(), Arc::downgrade(&instance));
-    let tools = tokio::select! {
-        tools = instance.tools() => tools,
-        () = manager.stop.cancelled() => Err(ending()),
-    };
     match tools {
         Ok(tools) => {
             name_dropped(&origin, &tools);

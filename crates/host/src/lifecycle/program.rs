@@ -26,13 +26,6 @@ use crate::transport::greeting::{self, Said};
 use crate::transport::members::id_of;
 use section::ProgramConfig;
 
-/// The result of a reload for one program.
-pub(crate) struct Offering {
-    /// The program's name, if it is several toolboxes, whose list it may renew.
-    pub(crate) several: Option<String>,
-    pub(crate) offered: Vec<Offered>,
-}
-
 /// The result of examining a program.
 enum Examined {
     One(Finding),
@@ -44,8 +37,8 @@ pub(crate) async fn offer(
     manager: &Arc<Shared>,
     claimant: Claimant<'_>,
     entry: &Arc<ProgramConfig>,
-) -> Offering {
-    let (finding, several) = match examine(manager, entry).await {
+) -> Vec<Offered> {
+    let finding = match examine(manager, entry).await {
         Ok(Examined::Several(program)) => {
             let before = manager
                 .copies()
@@ -60,9 +53,9 @@ pub(crate) async fn offer(
                 let before = manager.copies().replace_program(&entry.name, None);
                 drop(before);
             }
-            (finding, None)
+            finding
         }
-        Err(broken) => (Err(broken), None),
+        Err(broken) => Err(broken),
     };
     // These toolboxes stay even if their program cannot be used.
     let mut live: Vec<String> = live(manager, entry).into_iter().map(|(id, _)| id).collect();
@@ -80,27 +73,21 @@ pub(crate) async fn offer(
     if let Offered::Broken { keeps, .. } = &mut offered {
         keeps.extend(kept);
     }
-    Offering {
-        several,
-        offered: vec![offered],
-    }
+    vec![offered]
 }
 
 async fn offer_several(
     manager: &Arc<Shared>,
     claimant: Claimant<'_>,
     program: &Arc<CommonProgram>,
-) -> Offering {
+) -> Vec<Offered> {
     program.forgive();
     let found = offers::find(manager, program, &claimant).await;
     drop(claimant);
     let opening = found
         .into_iter()
         .map(|found| found.carry_out(manager, &program.entry));
-    Offering {
-        several: Some(program.entry.name.clone()),
-        offered: join_all(opening).await,
-    }
+    join_all(opening).await
 }
 
 /// The ids of the live toolboxes of a program, and whether each shares its process.
@@ -212,7 +199,7 @@ async fn examine(manager: &Arc<Shared>, entry: &Arc<ProgramConfig>) -> Result<Ex
                 sha256,
                 fingerprint,
                 allow_sha256,
-                offers: Arc::new(offers),
+                offers,
             };
             return Ok(Examined::Several(CommonProgram::start(manager, known)));
         }

@@ -10,10 +10,11 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 
-use crate::artifact::python::{Found, LookedAt, look_in, script};
+use crate::artifact::python::{InterpreterSearch, LookedAt, look_in, script};
 use crate::artifact::scan::FailedFile;
+use crate::lifecycle::claimed::Offered;
 use crate::lifecycle::claims::Claims;
-use crate::lifecycle::program::{Offering, offer};
+use crate::lifecycle::program::offer;
 use crate::lifecycle::shared::Shared;
 use section::{ProgramConfig, PythonConfig, Switch};
 
@@ -23,7 +24,7 @@ const SEPARATOR: char = ':';
 /// The result of a reload for all interpreters.
 #[derive(Default)]
 pub(crate) struct Pythons {
-    pub(crate) offered: Vec<Offering>,
+    pub(crate) offered: Vec<Offered>,
     /// The names of their programs, including the programs whose interpreter could not be asked this time.
     pub(crate) names: Vec<String>,
     /// The live toolboxes of interpreters that could not be asked this time.
@@ -43,7 +44,7 @@ pub(crate) async fn offer_all(
         Ok(host) => host,
         Err(reason) => {
             for entry in entries {
-                let found = Found {
+                let found = InterpreterSearch {
                     interpreter: None,
                     passed_over: vec![reason.clone()],
                     unanswered: true,
@@ -74,7 +75,7 @@ pub(crate) async fn offer_all(
     let offers = claims
         .claimants()
         .map(|(claimant, program)| offer(manager, claimant, program));
-    pythons.offered = join_all(offers).await;
+    pythons.offered = join_all(offers).await.into_iter().flatten().collect();
     pythons
 }
 
@@ -101,7 +102,7 @@ pub(crate) fn had(manager: &Shared, entries: &[Arc<PythonConfig>]) -> HashSet<St
 
 impl Pythons {
     /// Notes that an entry has no interpreter to offer toolboxes from.
-    fn unusable(&mut self, manager: &Shared, entry: &PythonConfig, found: &Found) {
+    fn unusable(&mut self, manager: &Shared, entry: &PythonConfig, found: &InterpreterSearch) {
         if found.unanswered {
             let copies = manager.copies();
             for (id, slot) in &copies.slots {

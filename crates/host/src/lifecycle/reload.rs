@@ -51,19 +51,14 @@ pub(crate) async fn run(manager: &Arc<Shared>) -> ReloadReport {
     let (removed, swapped, (offered, pythons)) = join3(removals, swaps, join(offers, pythons)).await;
     tally.keep.extend(gone.into_iter().chain(pythons.keeps));
     tally.report.broken.extend(pythons.failed);
-    let offered = offered.into_iter().chain(pythons.offered);
-    offered.for_each(|offering| tally.offered(offering));
+    let offered = offered.into_iter().flatten().chain(pythons.offered);
+    offered.for_each(|offered| tally.offered(offered));
     swapped.into_iter().for_each(|result| tally.swapped(result));
     removed.into_iter().for_each(|result| tally.removed(result));
     let gone = others(manager, &tally.keep, |_| true);
     let removed = join_all(gone.iter().map(|id| remove(manager, id))).await;
     removed.into_iter().for_each(|result| tally.removed(result));
-    let Tally {
-        mut report,
-        refused,
-        off,
-        ..
-    } = tally.sorted();
+    let Tally { report, off, .. } = tally.sorted();
     let mut copies = manager.copies();
     copies.failed.clone_from(&report.broken);
     let gone = copies
@@ -71,14 +66,11 @@ pub(crate) async fn run(manager: &Arc<Shared>) -> ReloadReport {
         .extract_if(|name, _| !claims.has_program(name) && !pythons.names.contains(name));
     // Dropped after the lock is released, because the drop may end their processes.
     let gone: Vec<_> = gone.collect();
-    gone.iter().for_each(|(_, program)| program.replaced.cancel());
     copies.owners = claims.owners();
-    copies.refused.clone_from(&refused);
     copies.pythons = pythons.looked_at;
     copies.off = off;
     manager.publish(copies);
     drop(gone);
-    report.broken.extend(refused.into_values().flatten());
     log(&report);
     report
 }

@@ -21,7 +21,7 @@ use crate::lifecycle::copies::Copies;
 use crate::lifecycle::settings::{Drain, Publish, Settings};
 use crate::lifecycle::status::ReloadReport;
 use crate::transport::hosted::Hosted;
-use engine::{Halt, Toolbox, Unanswered};
+use engine::{Halt, NoAnswer, Toolbox};
 
 /// How long the service may take to end the calls of a drained copy. The service has a limit of its own, which
 /// depends on how long the machine takes to come to rest; this one only guards against a bug.
@@ -167,7 +167,7 @@ pub(crate) async fn rest(instance: &Hosted) -> bool {
         emergency: instance.is_stopped(),
         stop_epoch: instance.stop_epoch(),
     };
-    if let Err(Unanswered::Failed(failure)) = instance.halt(halt).await {
+    if let Err(NoAnswer::Failed(failure)) = instance.halt(halt).await {
         let Origin {
             toolbox_id,
             generation,

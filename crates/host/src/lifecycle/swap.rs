@@ -2,12 +2,8 @@
 //! hardware can be opened only once; if that fails, the working copy is used again. Read [`swap`].
 
 use std::sync::Arc;
-use std::time::Duration;
-
-use tokio::sync::OwnedMutexGuard;
 
 use crate::artifact::scan::FailedFile;
-use crate::lifecycle::common::CommonProgram;
 use crate::lifecycle::copies::{Slot, Source};
 use crate::lifecycle::examine::Candidate;
 use crate::lifecycle::opening::{open, source};
@@ -16,9 +12,6 @@ use crate::lifecycle::shared::Shared;
 use crate::lifecycle::status::State;
 use crate::lifecycle::supervise::install;
 use crate::transport::hosted::Hosted;
-
-/// Why a toolbox that a program offered is not opened any more.
-const REPLACED: &str = "its program was replaced or removed while it was opened";
 
 /// The result for a candidate.
 pub(crate) enum Swapped {
@@ -50,13 +43,8 @@ pub(crate) async fn swap(manager: &Arc<Shared>, candidate: Candidate) -> Result<
     };
     let Some((serves, old, old_code)) = old else {
         let slot = open_first(manager, &id, &source, &config).await.map_err(failed)?;
-        return match install_first(manager, slot) {
-            Ok(()) => Ok(Swapped::Added(id)),
-            Err(orphan) => {
-                manager.retire(orphan.instance, Duration::ZERO).await;
-                Err(failed(REPLACED.to_owned()))
-            }
-        };
+        install(manager, slot);
+        return Ok(Swapped::Added(id));
     };
     if !serves {
         // The old copy is closed already; if it died, its hardware is being brought to rest.
@@ -115,34 +103,11 @@ async fn open_first(
     }
     let opened = open(manager, source, config).await;
     if opened.is_err() {
-        not_started(manager, id);
+        let mut copies = manager.copies();
+        copies.starting.remove(id);
+        manager.publish(copies);
     }
     opened
-}
-
-/// Makes the first copy of a toolbox the live one, unless its program was replaced meanwhile.
-fn install_first(manager: &Arc<Shared>, slot: Slot) -> Result<(), Box<Slot>> {
-    let is_orphan = slot
-        .source
-        .code
-        .common()
-        .is_some_and(|program| program.replaced.is_cancelled());
-    if is_orphan {
-        not_started(manager, &slot.instance.origin().toolbox_id);
-        return Err(Box::new(slot));
-    }
-    if let Some(program) = slot.source.program() {
-        let id = slot.instance.origin().toolbox_id.clone();
-        manager.copies().opens_after_all(program, &id);
-    }
-    install(manager, slot);
-    Ok(())
-}
-
-fn not_started(manager: &Shared, id: &str) {
-    let mut copies = manager.copies();
-    copies.starting.remove(id);
-    manager.publish(copies);
 }
 
 /// Closes the old copy before the new one opens, and opens the old one again if that fails.
@@ -210,30 +175,16 @@ pub(crate) async fn remove(manager: &Arc<Shared>, id: &str) -> Result<String, Fa
             reason,
         });
     }
-    take_away(manager, id, alone, manager.settings.drain);
-    Ok(id.to_owned())
-}
-
-/// Removes a toolbox that its program does not offer any more. Its calls end now, because the program may not answer
-/// them.
-pub(crate) async fn withdraw(manager: &Arc<Shared>, program: &Arc<CommonProgram>, id: &str) {
-    let alone = manager.alone(id).await;
-    if !manager.copies().in_common(program).iter().any(|live| live == id) {
-        // A reload has given the id to another program or file.
-        return;
-    }
-    take_away(manager, id, alone, Duration::ZERO);
-}
-
-fn take_away(manager: &Arc<Shared>, id: &str, alone: OwnedMutexGuard<()>, drain: Duration) {
     let mut copies = manager.copies();
-    let Some(slot) = copies.remove(id) else { return };
-    manager.publish(copies);
-    // A shared process can have the next copy only when this one is closed.
-    let alone = slot.source.code.common().map(|_| alone);
-    let manager = Arc::clone(manager);
-    manager.tracker.clone().spawn(async move {
-        manager.retire(slot.instance, drain).await;
-        drop(alone);
-    });
+    if let Some(slot) = copies.remove(id) {
+        manager.publish(copies);
+        // A shared process can have the next copy only when this one is closed.
+        let alone = slot.source.code.common().map(|_| alone);
+        let manager = Arc::clone(manager);
+        manager.tracker.clone().spawn(async move {
+            manager.retire(slot.instance, manager.settings.drain).await;
+            drop(alone);
+        });
+    }
+    Ok(id.to_owned())
 }

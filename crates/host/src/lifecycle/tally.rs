@@ -1,10 +1,9 @@
 //! Collects the results of the parts of a reload. Pure. Read [`Tally`].
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 use crate::artifact::scan::FailedFile;
 use crate::lifecycle::claimed::Offered;
-use crate::lifecycle::program::Offering;
 use crate::lifecycle::status::{Off, ReloadReport};
 use crate::lifecycle::swap::Swapped;
 
@@ -16,8 +15,6 @@ pub(crate) struct Tally {
     pub(crate) keep: HashSet<String>,
     /// The toolboxes that were not admitted.
     pub(crate) off: Vec<Off>,
-    /// The failures of each program of several toolboxes, by the program's name. They stay until its next list.
-    pub(crate) refused: BTreeMap<String, Vec<FailedFile>>,
 }
 
 impl Tally {
@@ -44,30 +41,19 @@ impl Tally {
         }
     }
 
-    /// Notes the result for a program.
-    pub(crate) fn offered(&mut self, Offering { several, offered }: Offering) {
-        let mut failures = Vec::new();
-        for offer in offered {
-            match offer {
-                Offered::Same(id) => self.unchanged(id),
-                Offered::Swapped(id, result) => {
-                    self.keep.insert(id);
-                    match result {
-                        Err(failed) => failures.push(failed),
-                        swapped => self.swapped(swapped),
-                    }
-                }
-                Offered::Broken { keeps, failed } => {
-                    self.keep.extend(keeps);
-                    failures.push(failed);
-                }
-                Offered::Opening(id) => _ = self.keep.insert(id),
-                Offered::Nothing => {}
+    /// Notes the result for a toolbox of a program.
+    pub(crate) fn offered(&mut self, offered: Offered) {
+        match offered {
+            Offered::Same(id) => self.unchanged(id),
+            Offered::Swapped(id, result) => {
+                self.keep.insert(id);
+                self.swapped(result);
             }
-        }
-        match several {
-            Some(name) => self.refused.entry(name).or_default().append(&mut failures),
-            None => self.report.broken.append(&mut failures),
+            Offered::Broken { keeps, failed } => {
+                self.keep.extend(keeps);
+                self.report.broken.push(failed);
+            }
+            Offered::Nothing => {}
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! [`Confine`] is what the configuration asks for, and the process applies it to itself while it has one thread and no
 //! foreign code. It is applied as a whole: if this kernel cannot enforce a part of it, that is an error, and the
-//! toolbox is not loaded. Only a confinement that no section asks for ([`Usual`]) is left out, as a whole and before
+//! toolbox is not loaded. Only a confinement that no section asks for ([`UsualConfinement`]) is left out, as a whole and before
 //! the process is started. The tables below list what is always allowed. Read [`put_on`].
 
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
 use crate::process::usual::{make_folders, matching};
-use section::{Confine, Usual};
+use section::{Confine, UsualConfinement};
 
 /// Always readable: libraries and the files by which they are found and configured, time zones, certificates,
 /// properties of the machine. Not the home folder, not all of `/etc`, nothing below `/run`, `/var` or `/tmp`.
@@ -127,7 +127,7 @@ pub(crate) fn argument(confine: &Confine) -> String {
 /// # Errors
 /// The text was not made by [`argument`].
 fn from_argument(text: &str) -> Result<Confine, String> {
-    let (confine, usual): (Confine, Option<Usual>) =
+    let (confine, usual): (Confine, Option<UsualConfinement>) =
         serde_json::from_str(text).map_err(|e| format!("--confine: {e}"))?;
     Ok(Confine { usual, ..confine })
 }

@@ -1,4 +1,4 @@
-//! A process that ends when its owner drops it. Read [`Started`].
+//! A process that ends when its owner drops it. Read [`StartedProcess`].
 
 use std::process::{Child, ExitStatus};
 use std::thread;
@@ -10,11 +10,11 @@ use tokio::time::{sleep, timeout};
 
 /// A process that is ended with everything in its process group, and reaped, when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Started {
+pub(crate) struct StartedProcess {
     pub(crate) child: ScopeGuard<Child, fn(Child)>,
 }
 
-impl Started {
+impl StartedProcess {
     pub(crate) fn new(child: Child) -> Self {
         Self {
             child: scopeguard::guard(child, end),

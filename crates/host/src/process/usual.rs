@@ -6,10 +6,10 @@
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use section::{Confine, Usual};
+use section::{Confine, UsualConfinement};
 
 /// A folder that cannot be created stays missing: the toolbox finds that out and reports it.
-pub(super) fn make_folders(usual: &Usual) {
+pub(super) fn make_folders(usual: &UsualConfinement) {
     for folder in &usual.make {
         let mut private = std::fs::DirBuilder::new();
         _ = private.recursive(true).mode(0o700).create(folder);
@@ -58,7 +58,7 @@ mod tests {
         let now = || {
             let confine = Confine {
                 devices: vec![dev.path().join("video*")],
-                usual: Some(Usual::default()),
+                usual: Some(UsualConfinement::default()),
                 ..Confine::default()
             };
             seen(&confine)

@@ -18,7 +18,7 @@ use crate::contract::services::HostServices;
 use crate::contract::services::Open;
 use crate::contract::tools::Maker;
 use crate::process::spawner::{self, Program};
-use crate::process::started::Started;
+use crate::process::started::StartedProcess;
 use crate::transport::hosted::Hosted;
 use crate::transport::keeper::{Keeper, Keeping};
 use crate::transport::members::Members;
@@ -87,7 +87,7 @@ impl Hosted {
             peer: Arc::new(Peer::new(&open, manifest.clone(), services, sockets)),
             members: None,
         });
-        let Kept { peer, sockets, .. } = kept.await.map_err(|e| trouble(&e))?;
+        let KeptProcess { peer, sockets, .. } = kept.await.map_err(|e| trouble(&e))?;
         // From here on, a drop of this value ends the process.
         let toolbox = Self {
             peer,
@@ -129,7 +129,7 @@ pub(super) struct Served {
 }
 
 /// A process that has a keeper.
-pub(super) struct Kept {
+pub(super) struct KeptProcess {
     pub(super) peer: Arc<Peer>,
     pub(super) members: Option<Arc<Members>>,
     pub(super) sockets: Arc<Sockets>,
@@ -147,7 +147,7 @@ pub(super) async fn keep(
     name: &str,
     config: String,
     serve: impl FnOnce(Arc<Sockets>) -> Served,
-) -> std::io::Result<Kept> {
+) -> std::io::Result<KeptProcess> {
     let program = Program {
         path: process.program.clone().into(),
         env: process.env.clone(),
@@ -166,7 +166,9 @@ pub(super) async fn keep(
         .stderr(Stdio::piped());
     let (tell, told) = oneshot::channel();
     // If this future is dropped, the spawner's thread drops the process, which ends it.
-    spawner::spawn(command, move |spawned| drop(tell.send(spawned.map(Started::new))));
+    spawner::spawn(command, move |spawned| {
+        drop(tell.send(spawned.map(StartedProcess::new)))
+    });
     let started = told.await.map_err(std::io::Error::other)??;
     let pid = started.child.id();
     let sockets = Arc::new(Sockets::new(pairs.data, pairs.control, name, pid)?);
@@ -181,7 +183,7 @@ pub(super) async fn keep(
         _folder: folder,
     };
     Keeper::start(peer.clone(), sockets.clone(), started, keeping)?;
-    Ok(Kept {
+    Ok(KeptProcess {
         peer,
         members,
         sockets,

@@ -6,17 +6,15 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use ovos_toolbox_wire::{Failure, FailureKind, Manifest};
 use protocol::Order;
-use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
 
 use crate::contract::services::Open;
 use crate::contract::services::{HostServices, Limits};
 use crate::contract::tools::Maker;
 use crate::transport::child::{
-    Kept, LOADING, ProcessSettings, Served, cannot_start, end, greeted, keep, opening,
+    KeptProcess, LOADING, ProcessSettings, Served, cannot_start, end, greeted, keep, opening,
 };
 use crate::transport::hosted::Hosted;
-use crate::transport::members::{Listed, Members};
+use crate::transport::members::Members;
 use crate::transport::peer::{Death, Peer};
 use crate::transport::sockets::Sockets;
 
@@ -26,7 +24,7 @@ pub(crate) const HALT: Duration = Duration::from_secs(2);
 /// How long a shared process may be silent before the silence is reported.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// A process that is several toolboxes, or none yet. Dropping it closes them all in the background.
+/// A process that is several toolboxes. Dropping it closes them all in the background.
 pub(crate) struct CommonProcess {
     peer: Arc<Peer>,
     sockets: Arc<Sockets>,
@@ -74,7 +72,7 @@ impl CommonProcess {
             members: Some(Members::new(sockets)),
         });
         let trouble = |error: &dyn std::fmt::Display| cannot_start(&format!("program `{name}`"), error);
-        let Kept {
+        let KeptProcess {
             peer,
             members,
             sockets,
@@ -95,11 +93,6 @@ impl CommonProcess {
             return Err(failure);
         }
         Ok(common)
-    }
-
-    /// Receives the newest list of the process's toolboxes.
-    pub(crate) fn offers(&self) -> watch::Receiver<Listed> {
-        self.members.offers.subscribe()
     }
 
     /// Resolves when the process has ended; to a `Death` if it was not asked to end.
@@ -144,7 +137,7 @@ impl Drop for CommonProcess {
 }
 
 impl Hosted {
-    /// Opens one of the toolboxes of a process, unless `given_up` is cancelled.
+    /// Opens one of the toolboxes of a process.
     ///
     /// # Errors
     /// The toolbox's own failure; or it took longer than `limits.open`; or the process cannot open this toolbox.
@@ -156,7 +149,6 @@ impl Hosted {
         manifest: Arc<Manifest>,
         mut open: Open,
         services: Arc<dyn HostServices>,
-        given_up: &CancellationToken,
     ) -> Result<Self, Failure> {
         open.limits.halt = HALT;
         let id = manifest.id.clone();
@@ -175,14 +167,8 @@ impl Hosted {
         toolbox.peer.opens();
         toolbox.peer.lanes.data(Order::Open(opening))?;
         let limit = open.limits.open;
-        let opened = toolbox.await_open(is_open, limit + LOADING);
-        let opened = match given_up.run_until_cancelled(opened).await {
-            Some(opened) => opened.unwrap_or_else(|| Err(toolbox.late("open()", limit))),
-            None => Err(Failure::new(
-                FailureKind::ToolboxClosed,
-                "its opening was given up",
-            )),
-        };
+        let opened = toolbox.await_open(is_open, limit + LOADING).await;
+        let opened = opened.unwrap_or_else(|| Err(toolbox.late("open()", limit)));
         if opened.is_err() {
             // Closed completely before it is opened again.
             toolbox.close().await;

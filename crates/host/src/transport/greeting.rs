@@ -22,7 +22,7 @@ use crate::artifact::file::{Launch, PluginFile, Task};
 use crate::artifact::greeter::{Greeter, last_lines};
 use crate::contract::manifest;
 use crate::process::spawner::{self, Program};
-use crate::process::started::Started;
+use crate::process::started::StartedProcess;
 use crate::transport::sockets::Pairs;
 
 /// How much of a process's output before its hello is kept.
@@ -116,7 +116,7 @@ fn said(wrote: &str) -> String {
 pub(crate) enum Said {
     /// One toolbox.
     One(Box<Manifest>),
-    /// Several toolboxes that share one process, or none so far.
+    /// Several toolboxes that share one process.
     Several(Vec<Raw<Manifest>>),
 }
 
@@ -184,7 +184,7 @@ async fn ask(file: &PluginFile, host: &Program, limit: Duration) -> Result<Hello
     let (tell, told) = oneshot::channel();
     spawner::spawn(command, move |spawned| {
         // If the receiver is gone, the drop of the process here ends it.
-        drop(tell.send(spawned.map(Started::new)));
+        drop(tell.send(spawned.map(StartedProcess::new)));
     });
     let started = told.await.unwrap_or_else(|error| Err(io::Error::other(error)));
     let mut started = started.map_err(NoHello::NotStarted)?;
@@ -259,18 +259,19 @@ fn what(hello: &Hello) -> Result<Said, String> {
     manifest_of(hello).map(|manifest| Said::One(Box::new(manifest)))
 }
 
-/// Whether a program says that it may be several toolboxes.
+/// Whether a program says that it is several toolboxes.
 pub(crate) fn has_several(hello: &Hello) -> bool {
     hello.features.iter().any(|feature| feature == TOOLBOXES)
 }
 
-/// The manifests of a program that may be several toolboxes. Their content is not checked.
+/// The manifests of a program that is several toolboxes. Their content is not checked.
 ///
 /// # Errors
-/// There are too many, in words that follow the program's name.
+/// There is none or there are too many, in words that follow the program's name.
 pub(crate) fn several(hello: &Hello) -> Result<Vec<Raw<Manifest>>, String> {
     match hello.toolboxes.len() {
-        0..=MAX_TOOLBOXES => Ok(hello.toolboxes.clone()),
+        1..=MAX_TOOLBOXES => Ok(hello.toolboxes.clone()),
+        0 => Err("names no toolbox in its hello; a program names all of its toolboxes there".to_owned()),
         many => Err(format!(
             "names {many} toolboxes in its hello; a program may be at most {MAX_TOOLBOXES}"
         )),

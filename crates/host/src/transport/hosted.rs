@@ -22,7 +22,7 @@ use crate::contract::services::Origin;
 use crate::contract::tools::{self, Maker, Motion, ToolSet};
 use crate::transport::peer::{Death, End, Peer};
 use crate::transport::sent::Sent;
-use engine::{Ended, Halt, ProgressSink, RunId, Toolbox, Unanswered};
+use engine::{Halt, NoAnswer, ProgressSink, RunId, RunResult, Toolbox};
 
 /// An open toolbox. Dropping it closes it in the background.
 pub struct Hosted {
@@ -115,7 +115,7 @@ impl Hosted {
         let limit = self.peer.limits.open;
         let list = timeout(limit, self.ask(|seq| Order::Tools { seq })).await;
         let list = list.map_err(|_| self.late("tools()", limit))?;
-        let list = list.map_err(Unanswered::into_failure)?;
+        let list = list.map_err(NoAnswer::into_failure)?;
         let motion = match (self.peer.lanes.is_alone(), self.peer.has(|f| f.halt)) {
             (false, _) => Motion::SharesProcess,
             (true, false) => Motion::HasNoHalt,
@@ -134,7 +134,7 @@ impl Hosted {
     pub async fn may_close(&self) -> Result<(), Failure> {
         let answer = self.ask(|seq| Order::MayClose { seq });
         match timeout(self.peer.limits.open, answer).await {
-            Ok(Err(Unanswered::Failed(refusal))) => Err(refusal),
+            Ok(Err(NoAnswer::Failed(refusal))) => Err(refusal),
             // A toolbox that does not answer, or is gone, cannot refuse.
             _ => Ok(()),
         }
@@ -214,7 +214,7 @@ impl Hosted {
     }
 
     /// Sends a question; the future brings the answer, as JSON.
-    fn ask(&self, order: impl FnOnce(u64) -> Order) -> BoxFuture<'static, Result<String, Unanswered>> {
+    fn ask(&self, order: impl FnOnce(u64) -> Order) -> BoxFuture<'static, Result<String, NoAnswer>> {
         let seq = self.peer.next_id();
         let answer = match self.peer.asked(seq) {
             Ok(answer) => answer,
@@ -250,7 +250,7 @@ impl Hosted {
         limit: Option<Duration>,
         halted: Option<Instant>,
         order: impl FnOnce(u64) -> Order,
-    ) -> BoxFuture<'static, Result<(), Unanswered>> {
+    ) -> BoxFuture<'static, Result<(), NoAnswer>> {
         let seq = self.peer.next_id();
         let answer = match self.peer.commanded(seq, halted) {
             Ok(answer) => answer,
@@ -260,8 +260,6 @@ impl Hosted {
         self.peer.lanes.wait();
         let peer = self.peer.clone();
         async move {
-            // When the first future of a stop is polled, all halts of this stop have been queued.
-            peer.lanes.hurry();
             if let Some(answer) = within(limit, answer).await {
                 return match answer {
                     Ok(said) => said,
@@ -286,11 +284,7 @@ impl Drop for Hosted {
 }
 
 impl Toolbox for Hosted {
-    fn plan<'a>(
-        &'a self,
-        tool: &'a str,
-        args: &'a Object,
-    ) -> BoxFuture<'a, Result<Option<Plan>, Unanswered>> {
+    fn plan<'a>(&'a self, tool: &'a str, args: &'a Object) -> BoxFuture<'a, Result<Option<Plan>, NoAnswer>> {
         let planless = &self.peer.planless;
         let version = planless.version();
         if !self.peer.has(|f| f.plan) || planless.has(tool) {
@@ -316,7 +310,7 @@ impl Toolbox for Hosted {
         run: RunId,
         mut start: Start,
         progress: Option<ProgressSink>,
-    ) -> BoxFuture<'static, Ended> {
+    ) -> BoxFuture<'static, RunResult> {
         // A call that asks for no content gets no folder.
         start.call.content_dir = start.call.content_dir.and(self.content_dir.clone());
         let (peer, run, wanted) = (&self.peer, run.0, progress.is_some());
@@ -326,7 +320,7 @@ impl Toolbox for Hosted {
         };
         if let Err(refusal) = peer.lanes.start(run, &start, wanted) {
             peer.unsent(run);
-            return ready(Ended::Reported(Completion::Error(refusal))).boxed();
+            return ready(RunResult::Reported(Completion::Error(refusal))).boxed();
         }
         peer.lanes.wait();
         Sent::new(run, peer.clone()).end(ended).boxed()
@@ -355,7 +349,7 @@ impl Toolbox for Hosted {
             report: Raw::of(report),
         });
         async move {
-            let answer = answer.await.map_err(Unanswered::into_failure)?;
+            let answer = answer.await.map_err(NoAnswer::into_failure)?;
             let conclusion = answer::conclusion(&answer)?;
             if conclusion.is_none() {
                 conclusionless.note(tool.to_owned(), version);
@@ -365,7 +359,7 @@ impl Toolbox for Hosted {
         .boxed()
     }
 
-    fn halt(&self, halt: Halt) -> BoxFuture<'static, Result<(), Unanswered>> {
+    fn halt(&self, halt: Halt) -> BoxFuture<'static, Result<(), NoAnswer>> {
         let Halt {
             subsystems,
             emergency,
@@ -380,14 +374,13 @@ impl Toolbox for Hosted {
         let limit = (!self.peer.lanes.is_kept()).then_some(self.peer.limits.halt);
         self.command("halt()", limit, Some(Instant::now()), |seq| Order::Halt {
             seq,
-            toolboxes: Vec::new(),
             subsystems,
             emergency,
             stop_epoch,
         })
     }
 
-    fn resume(&self) -> BoxFuture<'static, Result<(), Unanswered>> {
+    fn resume(&self) -> BoxFuture<'static, Result<(), NoAnswer>> {
         let peer = Arc::clone(&self.peer);
         let stops = peer.stopped.load(Ordering::SeqCst);
         // A resume is not urgent, and the toolbox may check the hardware first.

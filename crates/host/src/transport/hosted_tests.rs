@@ -18,23 +18,23 @@ use crate::contract::tools::Maker;
 use crate::transport::hosted::Hosted;
 use crate::transport::lanes::Lanes;
 use crate::transport::peer::{Death, End, Peer};
-use engine::{Ended, Halt, RunId, Toolbox, Unanswered};
+use engine::{Halt, NoAnswer, RunId, RunResult, Toolbox};
 
 /// Lanes that keep the orders.
 #[derive(Default)]
-struct Kept {
+struct KeptProcess {
     orders: Mutex<Vec<Order>>,
     requests: Mutex<Vec<u64>>,
     full: AtomicBool,
 }
 
-impl Kept {
+impl KeptProcess {
     fn take(&self) -> Vec<Order> {
         std::mem::take(&mut *self.orders.lock())
     }
 }
 
-impl Lanes for Kept {
+impl Lanes for KeptProcess {
     fn start(&self, run: u64, start: &Start, progress: bool) -> Result<(), Failure> {
         let start = Raw::of(start);
         self.data(Order::Start { run, progress, start })
@@ -66,7 +66,7 @@ impl Lanes for Kept {
     }
 }
 
-impl HostServices for Kept {
+impl HostServices for KeptProcess {
     fn event(&self, _: &Origin, _: Event) {}
 
     fn request(&self, _: &Origin, request: Request) {
@@ -75,8 +75,8 @@ impl HostServices for Kept {
 }
 
 /// An open toolbox whose only request topic is `ask.time`.
-fn open(limits: Limits) -> (Hosted, Arc<Kept>) {
-    let kept = Arc::new(Kept::default());
+fn open(limits: Limits) -> (Hosted, Arc<KeptProcess>) {
+    let kept = Arc::new(KeptProcess::default());
     let manifest = Manifest {
         id: "arm".to_owned(),
         requests: vec!["ask.time".to_owned()],
@@ -170,19 +170,19 @@ async fn every_caller_is_told_once_how_the_toolbox_ended() {
         let halt = toolbox.halt(all());
         let is_death = matches!(end, End::Died(_));
         toolbox.peer.ended(end);
-        let Ended::Lost(lost) = run.await else {
+        let RunResult::Lost(lost) = run.await else {
             panic!("the run is lost")
         };
         let asked = plan.await.unwrap_err();
         let halted = halt.await.unwrap_err();
-        assert_eq!(matches!(asked, Unanswered::Died(_)), is_death, "{asked:?}");
+        assert_eq!(matches!(asked, NoAnswer::Died(_)), is_death, "{asked:?}");
         for failure in [lost, asked.into_failure(), halted.into_failure()] {
             assert_eq!(failure.kind, kind);
             assert!(failure.message.contains(words), "{}", failure.message);
         }
         // A later start was never sent, so that another copy may run it.
         let later = toolbox.start(RunId(2), start(Effect::Motion, 3), None).await;
-        assert_eq!(matches!(later, Ended::NeverBegun(_)), is_death, "{later:?}");
+        assert_eq!(matches!(later, RunResult::NeverBegun(_)), is_death, "{later:?}");
         assert!(!toolbox.peer.is_moving());
     }
 }
@@ -211,7 +211,7 @@ async fn an_end_counts_once_and_only_for_a_run_that_was_sent() {
     let run = toolbox.start(RunId(7), start(Effect::Motion, 3), None);
     toolbox.peer.hear(ended(7));
     toolbox.peer.hear(ended(7));
-    assert_eq!(run.await, Ended::Reported(Completion::Output(json!("done"))));
+    assert_eq!(run.await, RunResult::Reported(Completion::Output(json!("done"))));
     let counts = toolbox.counts();
     assert_eq!((counts.unknown_completions, counts.late_completions), (1, 1));
 }
@@ -224,7 +224,7 @@ async fn a_start_that_must_not_begin_is_not_sent() {
     };
     let (toolbox, kept) = open(limits);
     let old = toolbox.start(RunId(1), start(Effect::Motion, 2), None).await;
-    assert_eq!(old, Ended::Cancelled);
+    assert_eq!(old, RunResult::Cancelled);
     assert_eq!(toolbox.counts().stale_starts, 1);
     kept.full.store(true, Ordering::SeqCst);
     let refused = toolbox.start(RunId(2), start(Effect::Motion, 3), None).await;
@@ -235,21 +235,21 @@ async fn a_start_that_must_not_begin_is_not_sent() {
     assert!(is_busy(&refused), "{refused:?}");
     let again = toolbox.start(RunId(3), start(Effect::Motion, 3), None).await;
     assert!(
-        matches!(again, Ended::Reported(Completion::Error(_))),
+        matches!(again, RunResult::Reported(Completion::Error(_))),
         "{again:?}"
     );
     toolbox.peer.hear(ended(3));
     // After an emergency stop, no start that was planned before it is sent, even before the toolbox knows of the stop.
     let _halt = toolbox.halt(all());
     let late = toolbox.start(RunId(5), start(Effect::Motion, 3), None).await;
-    assert_eq!(late, Ended::Cancelled);
+    assert_eq!(late, RunResult::Cancelled);
     let starts = kept.take();
     let starts = starts.iter().filter(|order| matches!(order, Order::Start { .. }));
     assert_eq!(starts.count(), 1);
 }
 
-fn is_busy(ended: &Ended) -> bool {
-    matches!(ended, Ended::Reported(Completion::Error(failure)) if failure.kind == "BusyError")
+fn is_busy(ended: &RunResult) -> bool {
+    matches!(ended, RunResult::Reported(Completion::Error(failure)) if failure.kind == "BusyError")
 }
 
 #[tokio::test]

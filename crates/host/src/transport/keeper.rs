@@ -30,7 +30,7 @@ use rustix::process::{
 
 use crate::artifact::file::PluginFile;
 use crate::process::spawner::Program;
-use crate::process::started::Started;
+use crate::process::started::StartedProcess;
 use crate::process::work_folder::WorkFolder;
 use crate::transport::lanes::Lanes;
 use crate::transport::members::Members;
@@ -90,7 +90,7 @@ impl Keeper {
     pub(crate) fn start(
         peer: Arc<Peer>,
         sockets: Arc<Sockets>,
-        mut started: Started,
+        mut started: StartedProcess,
         keeping: Keeping,
     ) -> std::io::Result<()> {
         let pid = i32::try_from(started.child.id()).ok().and_then(Pid::from_raw);
@@ -138,7 +138,7 @@ impl Keeper {
             self.wait();
             self.sockets.wake.clear();
             if let Some(members) = &self.keeping.members {
-                members.send_halts();
+                members.catch_up();
             }
             self.sockets.control.flush();
             // Read before the decision: an answer of the child may have waited for this thread.

@@ -34,9 +34,6 @@ pub(crate) trait Lanes: Send + Sync + 'static {
     /// Sends an order on the control lane.
     fn control(&self, order: Order);
 
-    /// Sends now the orders that [`Lanes::control`] holds back for a moment.
-    fn hurry(&self) {}
-
     /// Sends the order to close the toolbox.
     fn close(&self, seq: u64);
 

@@ -1,20 +1,18 @@
-//! The toolboxes that share one process: passes each notice to its toolbox, and sends one halt for several of them.
+//! The toolboxes that share one process: passes each notice to its toolbox, and each order to the process.
 //!
 //! Each toolbox has a [`Peer`] of its own, whose lanes are the two sockets of the process with the toolbox's id in
 //! every frame. The process has a peer, too, for notices about no toolbox or about all. Read [`Members::join`], then
 //! [`Members::hear`].
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use ovos_toolbox_wire::{Failure, FailureKind, Manifest, Start};
 use parking_lot::Mutex;
-use protocol::{Answer, MAX_CONTROL, MAX_TOOLBOXES, Notice, OFFERS_CHANGED, Order, Raw};
+use protocol::{Answer, Notice, Order, Raw};
 use serde::Deserialize;
-use tokio::sync::watch;
 
-use crate::transport::halts::{Halts, Waiting};
 use crate::transport::lanes::Lanes;
 use crate::transport::peer::{End, Peer};
 use crate::transport::sockets::Sockets;
@@ -25,30 +23,16 @@ use program::json;
 /// process is not ended for not reading.
 const MAX_UNREAD: usize = 1 << 20;
 
-/// The manifests that a program offers.
-pub(crate) type Offers = Arc<Vec<Raw<Manifest>>>;
-
-/// The newest list of a process.
-#[derive(Debug, Default)]
-pub(crate) struct Listed {
-    pub(crate) offers: Offers,
-    /// The ids of the toolboxes in the list.
-    pub(crate) ids: HashSet<String>,
-    /// The number of the list, counted from 1; list 1 is the one in the hello.
-    pub(crate) number: u64,
-}
-
 /// The state that the toolboxes of one process share.
 pub(crate) struct Members {
     sockets: Arc<Sockets>,
     state: Mutex<State>,
-    /// Has a lock of its own, so that a halt does not wait for the lock of the state.
-    halts: Mutex<Halts>,
     ids: Arc<AtomicU64>,
-    /// The newest stop epochs that were not sent, because the process reads no orders. Locked after `halts`.
+    /// The newest stop epochs that were not sent, because the process reads no orders. Has a lock of its own, so that a
+    /// halt does not wait for the lock of the state.
     epochs: Mutex<HashMap<String, u64>>,
-    /// The newest list.
-    pub(crate) offers: watch::Sender<Listed>,
+    /// The ids of the toolboxes in the hello.
+    offered: OnceLock<HashSet<String>>,
     /// Whether it was reported that the process is silent, and nothing was received since then.
     pub(crate) silent: AtomicBool,
 }
@@ -75,27 +59,14 @@ struct Named {
     id: String,
 }
 
-/// The event that renews the list.
-#[derive(Deserialize)]
-struct Renewal {
-    kind: String,
-    data: Renewed,
-}
-
-#[derive(Deserialize)]
-struct Renewed {
-    toolboxes: Vec<Raw<Manifest>>,
-}
-
 impl Members {
     pub(crate) fn new(sockets: Arc<Sockets>) -> Arc<Self> {
         Arc::new(Self {
             sockets,
             state: Mutex::default(),
-            halts: Mutex::default(),
             ids: Arc::new(AtomicU64::new(1)),
             epochs: Mutex::default(),
-            offers: watch::Sender::new(Listed::default()),
+            offered: OnceLock::new(),
             silent: AtomicBool::new(false),
         })
     }
@@ -138,7 +109,6 @@ impl Members {
     pub(crate) fn hear(&self, process: &Peer, toolbox: Option<&str>, notice: Notice) -> bool {
         let Some(id) = toolbox else {
             match notice {
-                Notice::Event(event) => return self.renew(event.text()),
                 Notice::Log { .. } | Notice::Closed { .. } => process.hear(notice),
                 _ => return false,
             }
@@ -159,47 +129,19 @@ impl Members {
 
     /// Handles an answer from the control lane.
     pub(crate) fn hear_control(&self, toolbox: Option<&str>, notice: Notice) {
-        match (toolbox, notice) {
-            (Some(id), notice) => {
-                if let Some(peer) = self.member(id) {
-                    peer.hear(notice);
-                }
-            }
-            (None, Notice::Halted { seq, answer }) => {
-                let answers = self.halts.lock().answered(seq, &answer);
-                for (id, seq, answer) in answers {
-                    if let Some(peer) = self.member(&id) {
-                        peer.hear(Notice::Halted { seq, answer });
-                    }
-                }
-            }
-            (None, _) => {}
+        if let Some(peer) = toolbox.and_then(|id| self.member(id)) {
+            peer.hear(notice);
         }
     }
 
-    /// Keeps the list in an event; false if the event has no valid list.
-    fn renew(&self, event: &str) -> bool {
-        if event.len() > MAX_CONTROL {
-            return false;
-        }
-        let Ok(renewal) = json::read::<Renewal>(event) else {
-            return false;
-        };
-        let good = renewal.kind == OFFERS_CHANGED && renewal.data.toolboxes.len() <= MAX_TOOLBOXES;
-        if good {
-            self.list(renewal.data.toolboxes);
-        }
-        good
+    /// Keeps the list of the hello. Only the first one counts.
+    pub(crate) fn list(&self, offers: &[Raw<Manifest>]) {
+        self.offered.get_or_init(|| ids_of(offers));
     }
 
-    /// Keeps a list that the process has sent.
-    pub(crate) fn list(&self, offers: Vec<Raw<Manifest>>) {
-        let ids = offers.iter().filter_map(id_of).collect();
-        self.offers.send_modify(|listed| {
-            let number = listed.number + 1;
-            let offers = Arc::new(offers);
-            *listed = Listed { offers, ids, number };
-        });
+    /// The ids of the toolboxes that the process offers; `None` before its hello.
+    pub(crate) fn offered(&self) -> Option<&HashSet<String>> {
+        self.offered.get()
     }
 
     /// Whether so many orders wait for the process that no more are sent.
@@ -294,27 +236,29 @@ impl Members {
         }
     }
 
-    /// Sends the halts that wait, those of several toolboxes as one halt; and the epochs that were not sent, if the
-    /// process reads again.
-    pub(crate) fn send_halts(&self) {
-        let mut halts = self.halts.lock();
+    /// Sends the stop epochs that were not sent, if the process reads again.
+    pub(crate) fn catch_up(&self) {
+        let mut epochs = self.epochs.lock();
+        if epochs.is_empty() {
+            return;
+        }
         self.sockets.control.flush();
-        self.send_halts_of(&mut halts);
+        if !self.is_deaf() {
+            self.send_epochs(&mut epochs);
+        }
     }
 
-    fn send_halts_of(&self, halts: &mut Halts) {
-        if !self.is_deaf() {
-            for (id, stop_epoch) in self.epochs.lock().drain() {
-                let order = Order::Epoch { stop_epoch };
-                self.sockets.control.send(&Frame::about(&order, Some(&id)));
-            }
-        }
-        for (toolbox, order) in halts.take(|| self.ids.fetch_add(1, Ordering::Relaxed)) {
-            self.sockets
-                .control
-                .send(&Frame::about(&order, toolbox.as_deref()));
+    fn send_epochs(&self, epochs: &mut HashMap<String, u64>) {
+        for (id, stop_epoch) in epochs.drain() {
+            let order = Order::Epoch { stop_epoch };
+            self.sockets.control.send(&Frame::about(&order, Some(&id)));
         }
     }
+}
+
+/// The ids in manifests. Manifests that are not valid have none.
+pub(crate) fn ids_of(offers: &[Raw<Manifest>]) -> HashSet<String> {
+    offers.iter().filter_map(id_of).collect()
 }
 
 /// The id in a manifest; `None` if the manifest is not valid.
@@ -364,28 +308,14 @@ impl Lanes for Member {
         frame.is_ok_and(|frame| self.sockets().data.chatter(&frame))
     }
 
-    /// A halt waits for the halts of other toolboxes, until the keeper, its caller or the next order sends them
-    /// together.
     fn control(&self, order: Order) {
         if self.members.is_deaf() {
             return self.members.refuse(&self.id, order);
         }
-        let mut halts = self.members.halts.lock();
-        match Waiting::of(&self.id, order) {
-            Ok(waiting) => {
-                halts.add(waiting);
-                drop(halts);
-                self.sockets().wake.signal();
-            }
-            Err(order) => {
-                self.members.send_halts_of(&mut halts);
-                self.sockets().control.send(&Frame::about(&order, Some(&self.id)));
-            }
-        }
-    }
-
-    fn hurry(&self) {
-        self.members.send_halts();
+        // Held until the order is sent, so that no older epoch follows it.
+        let mut epochs = self.members.epochs.lock();
+        self.members.send_epochs(&mut epochs);
+        self.sockets().control.send(&Frame::about(&order, Some(&self.id)));
     }
 
     fn close(&self, seq: u64) {

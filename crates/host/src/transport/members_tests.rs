@@ -6,17 +6,16 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use ovos_toolbox_wire::{ActionIdentity, CallIdentity, Effect, Event, Failure, Manifest, Object, Start};
-use protocol::{Answer, Functions, MAX_CONTROL, MAX_TOOLBOXES, Notice, Raw, RunEnd};
+use protocol::{Answer, Functions, MAX_CONTROL, Notice, Raw, RunEnd};
 use serde_json::{Value, json};
 
-use crate::contract::services::Open;
-use crate::contract::services::{HostServices, Limits, Origin, Request};
+use crate::contract::services::{HostServices, Limits, Open, Origin, Request};
 use crate::contract::tools::Maker;
 use crate::transport::hosted::Hosted;
 use crate::transport::members::Members;
 use crate::transport::peer::{Death, End, Peer};
 use crate::transport::sockets::{Pairs, Sockets};
-use engine::{Ended, Halt, RunId, Toolbox as _, Unanswered};
+use engine::{Halt, NoAnswer, RunId, RunResult, Toolbox as _};
 use program::frame::Cutter;
 
 struct Nothing;
@@ -176,7 +175,7 @@ async fn only_the_toolbox_that_was_asked_answers() {
     assert!((&mut run).now_or_never().is_none() && tools.as_mut().now_or_never().is_none());
     scene.hear(Some("a"), ended());
     scene.hear(Some("b"), list());
-    assert!(matches!(run.now_or_never(), Some(Ended::Reported(_))));
+    assert!(matches!(run.now_or_never(), Some(RunResult::Reported(_))));
     assert!(tools.now_or_never().unwrap().is_ok());
 }
 
@@ -234,7 +233,7 @@ async fn one_that_does_not_close_is_not_opened_again_and_a_dead_process_has_none
         reason: "its process ended with exit code 3".to_owned(),
         moving: false,
     }));
-    let Ended::Lost(failure) = run.await else {
+    let RunResult::Lost(failure) = run.await else {
         panic!("the run is lost")
     };
     assert_eq!(
@@ -258,21 +257,7 @@ async fn one_that_does_not_close_is_not_opened_again_and_a_dead_process_has_none
 fn what_is_about_nothing_that_is_there_is_not_taken() {
     let scene = Scene::new();
     let event = |text: String| Notice::Event(Raw::from_text(text).unwrap());
-    let offers = |count: usize, more: &str| {
-        let toolboxes = vec![json!({ "id": "a", "description": more }); count];
-        let data = json!({ "toolboxes": toolboxes });
-        event(json!({ "kind": "offers_changed", "severity": "info", "data": data }).to_string())
-    };
     for (toolbox, notice, taken) in [
-        (None, offers(MAX_TOOLBOXES, ""), true),
-        (None, offers(0, ""), true),
-        (None, offers(MAX_TOOLBOXES + 1, ""), false),
-        (None, offers(1, &"x".repeat(MAX_CONTROL)), false),
-        (
-            None,
-            event(r#"{"kind":"offers_changed","data":{"toolboxes":"a"}}"#.to_owned()),
-            false,
-        ),
         (
             None,
             event(r#"{"kind":"latched","data":{"toolboxes":[]}}"#.to_owned()),
@@ -280,7 +265,6 @@ fn what_is_about_nothing_that_is_there_is_not_taken() {
         ),
         (None, Notice::Hello(protocol::Hello::default()), false),
         (None, Notice::Counts(protocol::Counts::default()), false),
-        (Some("a"), offers(1, ""), false),
         (Some(""), Notice::Counts(protocol::Counts::default()), false),
     ] {
         let shown = format!("{toolbox:?} {notice:?}")
@@ -289,11 +273,6 @@ fn what_is_about_nothing_that_is_there_is_not_taken() {
             .collect::<String>();
         assert_eq!(scene.hear(toolbox, notice), taken, "{shown}");
     }
-    assert_eq!(
-        scene.members.offers.borrow().offers.len(),
-        0,
-        "the last good list counts"
-    );
     assert_eq!(scene.process.lanes.starts(), 0);
 }
 
@@ -317,7 +296,7 @@ async fn a_process_that_reads_no_orders_is_sent_no_more_and_told_the_newest_epoc
         epoch += 1;
         assert!(epoch < 50_000, "every halt is kept");
     };
-    let Err(Unanswered::Failed(failure)) = refused else {
+    let Err(NoAnswer::Failed(failure)) = refused else {
         panic!("{refused:?}")
     };
     assert_eq!(failure.message, "its program does not read its orders");
@@ -327,7 +306,7 @@ async fn a_process_that_reads_no_orders_is_sent_no_more_and_told_the_newest_epoc
     assert!(halt(epoch + 7).is_some() && halt(epoch + 6).is_some());
     let (mut bytes, mut piece) = (Vec::new(), vec![0; 1 << 16]);
     loop {
-        scene.members.send_halts();
+        scene.members.catch_up();
         let before = bytes.len();
         while let Ok(count @ 1..) = scene.control.read(&mut piece) {
             bytes.extend_from_slice(&piece[..count]);

@@ -23,8 +23,8 @@ use tokio::sync::{oneshot, watch};
 use crate::contract::services::{HostServices, Limits, Open, Origin};
 use crate::transport::journal;
 use crate::transport::lanes::Lanes;
-use crate::transport::without::Without;
-use engine::{Ended, ProgressSink, Unanswered};
+use crate::transport::without::NegativeCache;
+use engine::{NoAnswer, ProgressSink, RunResult};
 use program::message_limits::MessageLimits;
 use program::moves;
 
@@ -42,8 +42,8 @@ pub(crate) struct Peer {
     /// Whether the hardware is at rest, as far as possible; set a while after the end.
     pub(crate) rested: watch::Sender<bool>,
     /// The tools for which the toolbox has no plan, and those for which it has no conclusion.
-    pub(crate) planless: Without,
-    pub(crate) conclusionless: Without,
+    pub(crate) planless: NegativeCache,
+    pub(crate) conclusionless: NegativeCache,
     state: Mutex<State>,
     /// The source of order numbers. Toolboxes that share a process share it, so that an answer to one toolbox's order
     /// cannot be taken for an answer to another's.
@@ -90,7 +90,7 @@ pub(crate) struct State {
     opens: bool,
     /// The number of the order to open, and the receiver of its result.
     opened: Option<(u64, oneshot::Sender<Result<(), Failure>>)>,
-    pub(crate) asks: HashMap<u64, oneshot::Sender<Result<String, Unanswered>>>,
+    pub(crate) asks: HashMap<u64, oneshot::Sender<Result<String, NoAnswer>>>,
     pub(crate) commands: HashMap<u64, Command>,
     pub(crate) runs: HashMap<u64, Run>,
     /// The newest stop epoch; starts with an older one are not sent.
@@ -110,25 +110,25 @@ pub(crate) struct State {
     closing: Option<Instant>,
     /// Whether the toolbox closed in time, and when it reported this.
     closed: Option<(bool, Instant)>,
-    gone: Option<Gone>,
+    gone: Option<Departure>,
 }
 
 /// A command without an answer yet.
 pub(crate) struct Command {
-    reply: oneshot::Sender<Result<(), Unanswered>>,
+    reply: oneshot::Sender<Result<(), NoAnswer>>,
     /// When a halt was sent.
     halted: Option<Instant>,
 }
 
 /// A run that was sent.
 pub(crate) struct Run {
-    ended: oneshot::Sender<Ended>,
+    ended: oneshot::Sender<RunResult>,
     progress: Option<ProgressSink>,
 }
 
 /// Why nothing reaches the toolbox any more.
-struct Gone {
-    why: Unanswered,
+struct Departure {
+    why: NoAnswer,
     /// Whether a halt still reaches it.
     halts: bool,
 }
@@ -154,8 +154,8 @@ impl Peer {
             stopped: AtomicU64::new(0),
             end: watch::Sender::new(None),
             rested: watch::Sender::new(false),
-            planless: Without::default(),
-            conclusionless: Without::default(),
+            planless: NegativeCache::default(),
+            conclusionless: NegativeCache::default(),
             state: Mutex::new(State {
                 stop_epoch: open.stop_epoch,
                 ..State::default()
@@ -214,7 +214,7 @@ impl Peer {
     pub(crate) fn asked(
         &self,
         seq: u64,
-    ) -> Result<oneshot::Receiver<Result<String, Unanswered>>, Box<Unanswered>> {
+    ) -> Result<oneshot::Receiver<Result<String, NoAnswer>>, Box<NoAnswer>> {
         let (reply, answer) = oneshot::channel();
         let full = self.lanes.is_full();
         let mut state = self.lock();
@@ -236,7 +236,7 @@ impl Peer {
         &self,
         seq: u64,
         halted: Option<Instant>,
-    ) -> Result<oneshot::Receiver<Result<(), Unanswered>>, Box<Unanswered>> {
+    ) -> Result<oneshot::Receiver<Result<(), NoAnswer>>, Box<NoAnswer>> {
         let (reply, answer) = oneshot::channel();
         let mut state = self.lock();
         let halts = state.gone.as_ref().is_some_and(|gone| gone.halts);
@@ -256,15 +256,15 @@ impl Peer {
         run: u64,
         start: &Start,
         progress: Option<ProgressSink>,
-    ) -> Result<oneshot::Receiver<Ended>, Box<Ended>> {
-        let failed = |failure| Err(Box::new(Ended::Reported(Completion::Error(failure))));
+    ) -> Result<oneshot::Receiver<RunResult>, Box<RunResult>> {
+        let failed = |failure| Err(Box::new(RunResult::Reported(Completion::Error(failure))));
         let (told, ended) = oneshot::channel();
         let full = self.lanes.is_full();
         let mut state = self.lock();
         if let Some(refusal) = self.refusal(&state) {
             return Err(Box::new(match refusal {
-                Unanswered::NeverAsked(failure) => Ended::NeverBegun(failure),
-                gone => Ended::Lost(gone.into_failure()),
+                NoAnswer::NeverAsked(failure) => RunResult::NeverBegun(failure),
+                gone => RunResult::Lost(gone.into_failure()),
             }));
         }
         if state.runs.contains_key(&run) {
@@ -276,7 +276,7 @@ impl Peer {
         }
         if start.call.stop_epoch < state.stop_epoch {
             self.unasked.counters().add(|counts| &mut counts.stale_starts);
-            return Err(Box::new(Ended::Cancelled));
+            return Err(Box::new(RunResult::Cancelled));
         }
         state.newest = state.newest.max(run);
         if moves(start.action.effect) {
@@ -305,14 +305,14 @@ impl Peer {
     }
 
     /// Why the toolbox cannot be asked.
-    fn refusal(&self, state: &State) -> Option<Unanswered> {
+    fn refusal(&self, state: &State) -> Option<NoAnswer> {
         let gone = state.gone.as_ref().map(|gone| gone.why.clone());
         gone.or_else(|| state.closed.map(|_| self.is_closed()))
     }
 
-    fn is_closed(&self) -> Unanswered {
+    fn is_closed(&self) -> NoAnswer {
         let id = &self.origin.toolbox_id;
-        Unanswered::Closed(Failure::new(
+        NoAnswer::Closed(Failure::new(
             FailureKind::ToolboxClosed,
             format!("toolbox `{id}` is closed"),
         ))
@@ -325,7 +325,7 @@ impl Peer {
     }
 
     /// Why an expected answer does not arrive.
-    pub(crate) fn gone(&self) -> Unanswered {
+    pub(crate) fn gone(&self) -> NoAnswer {
         let gone = self.lock().gone.as_ref().map(|gone| gone.why.clone());
         gone.unwrap_or_else(|| self.is_closed())
     }

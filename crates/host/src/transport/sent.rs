@@ -7,7 +7,7 @@ use protocol::Order;
 use tokio::sync::oneshot;
 
 use crate::transport::peer::Peer;
-use engine::Ended;
+use engine::RunResult;
 
 /// A run that was sent. If this is dropped before the run's end, the run is given up: if it has not begun, it never
 /// begins.
@@ -27,12 +27,12 @@ impl Sent {
     }
 
     /// Waits for the end of the run.
-    pub(super) async fn end(mut self, told: oneshot::Receiver<Ended>) -> Ended {
+    pub(super) async fn end(mut self, told: oneshot::Receiver<RunResult>) -> RunResult {
         let ended = told.await;
         self.done = true;
         // Every removal from the table reports the end. A lost run would be a bug, and must not make the call hang.
         let lost = |_| {
-            Ended::Lost(Failure::new(
+            RunResult::Lost(Failure::new(
                 FailureKind::InternalError,
                 "the run was lost by the service",
             ))

@@ -1,4 +1,4 @@
-//! Tools that have no plan, or no conclusion, of their own. Read [`Without`].
+//! Tools that have no plan, or no conclusion, of their own. Read [`NegativeCache`].
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use parking_lot::RwLock;
 /// The names of tools about which the toolbox need not be asked: a question costs a call two switches of threads, or of
 /// processes.
 #[derive(Debug, Default)]
-pub(crate) struct Without(RwLock<Names>);
+pub(crate) struct NegativeCache(RwLock<Names>);
 
 #[derive(Debug, Default)]
 struct Names {
@@ -16,7 +16,7 @@ struct Names {
     version: u64,
 }
 
-impl Without {
+impl NegativeCache {
     pub(crate) fn has(&self, tool: &str) -> bool {
         self.0.read().tools.contains(tool)
     }
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn an_answer_from_before_the_tools_changed_is_not_remembered() {
-        let without = Without::default();
+        let without = NegativeCache::default();
         let asked = without.version();
         without.forget();
         without.note("old".to_owned(), asked);

@@ -9,14 +9,14 @@ use ovos_toolbox_wire::Object;
 use serde_json::Value;
 
 use super::Run;
-use crate::act::{Came, waves};
+use crate::act::{CallResult, waves};
 use crate::batch::Claim;
 use crate::end::End;
 use crate::record::Status;
 use crate::tell::Tell;
 
 /// A call that a toolbox wants.
-struct Wanted {
+struct WantedCall {
     tool: Arc<Registered>,
     arguments: Object,
     waves: Vec<Vec<String>>,
@@ -47,7 +47,7 @@ impl Run<'_> {
     }
 
     /// Returns the calls for everything that the run moved, and those whose plan is refused.
-    async fn wanted(&self) -> (Vec<Wanted>, Vec<AgentEndCall>) {
+    async fn wanted(&self) -> (Vec<WantedCall>, Vec<AgentEndCall>) {
         let (mut wanted, mut refused) = (Vec::new(), Vec::new());
         for tool in self.belt.agent_ends() {
             if !self.moved.iter().any(|moved| moved.toolbox_id == tool.toolbox_id) {
@@ -57,7 +57,11 @@ impl Run<'_> {
                 let plan = match self.hands.plan(tool, arguments).await {
                     Ok(plan) => plan,
                     Err(why) => {
-                        refused.push(self.came(tool, arguments, &Came::said(Status::Refused, &why.text)));
+                        refused.push(self.came(
+                            tool,
+                            arguments,
+                            &CallResult::said(Status::Refused, &why.text),
+                        ));
                         continue;
                     }
                 };
@@ -68,7 +72,7 @@ impl Run<'_> {
                     subsystems: plan.subsystems,
                 };
                 if self.moved.iter().any(|moved| moved.shares(&held)) {
-                    wanted.push(Wanted {
+                    wanted.push(WantedCall {
                         tool: Arc::clone(tool),
                         arguments: arguments.clone(),
                         waves,
@@ -79,8 +83,8 @@ impl Run<'_> {
         (wanted, refused)
     }
 
-    async fn carry_out(&self, wanted: &Wanted) -> AgentEndCall {
-        let Wanted {
+    async fn carry_out(&self, wanted: &WantedCall) -> AgentEndCall {
+        let WantedCall {
             tool,
             arguments,
             waves,
@@ -94,7 +98,7 @@ impl Run<'_> {
         self.came(tool, arguments, &came)
     }
 
-    fn came(&self, tool: &Registered, arguments: &Object, came: &Came) -> AgentEndCall {
+    fn came(&self, tool: &Registered, arguments: &Object, came: &CallResult) -> AgentEndCall {
         (self.hands.audience)(&Tell::Came {
             name: &tool.name,
             status: came.status,

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::Run;
 use crate::act::planned;
-use crate::answer::Asked;
+use crate::answer::ModelCall;
 use crate::budget::millis;
 use crate::end::End;
 use crate::record::{self, Status};
@@ -19,18 +19,18 @@ use crate::toolbelt::{Own, Target};
 const STOPS: u32 = 3;
 
 /// Returns the tool that a call is for, also through `call_tool`.
-fn meant(asked: &Asked) -> &str {
+fn meant(asked: &ModelCall) -> &str {
     asked.inner.as_deref().unwrap_or(&asked.name)
 }
 
 impl Run<'_> {
     /// Returns the position of the first call that stops something.
-    pub(super) fn first_stop(&self, calls: &[Asked]) -> Option<usize> {
+    pub(super) fn first_stop(&self, calls: &[ModelCall]) -> Option<usize> {
         calls.iter().position(|call| self.belt.is_stop(meant(call)))
     }
 
     /// Carries out a stop. An emergency stop ends the run; after `stop_moving` the model continues.
-    pub(super) async fn stop(&mut self, asked: &Asked, line: &mut record::Call) -> Option<End> {
+    pub(super) async fn stop(&mut self, asked: &ModelCall, line: &mut record::Call) -> Option<End> {
         let name = meant(asked);
         let arguments = json!({});
         self.used.call(name, &arguments);

@@ -10,8 +10,8 @@ use ovos_toolbox_wire::{Effect, Object};
 use serde_json::{Value, json};
 
 use super::Run;
-use crate::act::{Came, planned, waves};
-use crate::answer::{Answer, Asked};
+use crate::act::{CallResult, planned, waves};
+use crate::answer::{Answer, ModelCall};
 use crate::batch::{Claim, batches};
 use crate::budget::{Charge, Used, Verdict};
 use crate::end::{End, Spent};
@@ -175,7 +175,7 @@ impl Run<'_> {
     }
 
     /// Returns the tool and the arguments that a call is for: `call_tool` stands for another tool.
-    fn unwrapped(&self, asked: &Asked) -> Result<(String, Object), String> {
+    fn unwrapped(&self, asked: &ModelCall) -> Result<(String, Object), String> {
         let arguments = asked.arguments.clone()?;
         if !matches!(self.belt.target(&asked.name), Some(Target::Own(Own::CallTool))) {
             return Ok((asked.name.clone(), arguments));
@@ -296,7 +296,7 @@ impl Run<'_> {
         verdict
     }
 
-    async fn one(&self, call: &Ready) -> Came {
+    async fn one(&self, call: &Ready) -> CallResult {
         let arguments = Value::Object(call.arguments.clone());
         let waves = call.plan.as_ref().map(waves).unwrap_or_default();
         (self.hands.audience)(&Tell::Call {
@@ -307,7 +307,7 @@ impl Run<'_> {
         let mut came = match &call.plan {
             Some(plan) if self.settings.dry_run => {
                 let text = json!({"dry_run": true, "would": planned(plan)}).to_string();
-                Came::said(Status::Planned, &text)
+                CallResult::said(Status::Planned, &text)
             }
             _ => self.hands.make(&call.tool, &call.arguments).await,
         };
@@ -326,7 +326,7 @@ impl Run<'_> {
     }
 
     /// Charges a call, and records what its result says about the world.
-    fn note(&mut self, call: &Ready, came: &Came) {
+    fn note(&mut self, call: &Ready, came: &CallResult) {
         self.used.came(came.failed());
         let arguments = call.given();
         if let Some(result) = &came.result {
@@ -342,7 +342,7 @@ impl Run<'_> {
     }
 }
 
-fn line(asked: &Asked) -> record::Call {
+fn line(asked: &ModelCall) -> record::Call {
     record::Call {
         id: asked.id.clone(),
         name: asked.name.clone(),

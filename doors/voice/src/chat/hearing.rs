@@ -14,14 +14,14 @@ use tokio_util::sync::CancellationToken;
 use super::Chat;
 use crate::call::{call, call_id};
 use crate::claim::{Claim, ClaimError};
-use crate::dialect::{Asked, Heard, Target};
+use crate::dialect::{Meaning, Target, VoiceCall};
 use crate::kind::kind_of;
 use crate::ledger::{CallKey, How, Kind, Saying, Verdict};
 use crate::outcome::Outcome;
 use crate::socket::Socket;
 
 /// The result of a request for a call.
-enum Asking {
+enum RequestedCall {
     /// The call runs, or ran before.
     Runs,
     /// The call does not run, or its end is not waited for.
@@ -52,9 +52,9 @@ impl Chat {
         let mut ended = Vec::new();
         for heard in self.line.dialect.parse(&frame) {
             let asked = match heard {
-                Heard::Call(asked) => asked,
-                Heard::IfStop(asked) if self.kind(&asked.name) == Kind::Stop => asked,
-                Heard::ToolsRefused(why) => {
+                Meaning::Call(asked) => asked,
+                Meaning::IfStop(asked) if self.kind(&asked.name) == Kind::Stop => asked,
+                Meaning::ToolsRefused(why) => {
                     if !self.tell_fewer_tools(socket, &why) {
                         return Ok(false);
                     }
@@ -66,9 +66,9 @@ impl Chat {
                 }
             };
             match self.ask(asked) {
-                Asking::Runs => {}
-                Asking::Ended(key, outcome) => ended.push((key, outcome)),
-                Asking::Told(saying) => sayings.push(*saying),
+                RequestedCall::Runs => {}
+                RequestedCall::Ended(key, outcome) => ended.push((key, outcome)),
+                RequestedCall::Told(saying) => sayings.push(*saying),
             }
         }
         for (key, outcome) in ended {
@@ -79,24 +79,24 @@ impl Chat {
     }
 
     /// Handles everything but calls.
-    fn note(&mut self, heard: Heard) -> Result<(), String> {
+    fn note(&mut self, heard: Meaning) -> Result<(), String> {
         match heard {
-            Heard::Chat { id, group } => self.name(&id, group)?,
-            Heard::Cancel(ids) => {
+            Meaning::Chat { id, group } => self.name(&id, group)?,
+            Meaning::Cancel(ids) => {
                 let keys = self.ledger.take_back(&ids);
                 self.end(&keys, "its voice took it back");
             }
-            Heard::Interrupted if self.line.config.interrupt == Interrupt::CancelMotion => {
+            Meaning::Interrupted if self.line.config.interrupt == Interrupt::CancelMotion => {
                 self.halt("the user interrupted");
             }
-            Heard::Floor { taken } => self.floor.changed(taken),
-            Heard::SpokeTooSoon => self.floor.refused(),
-            Heard::Complaint(complaint) => {
+            Meaning::Floor { taken } => self.floor.changed(taken),
+            Meaning::SpokeTooSoon => self.floor.refused(),
+            Meaning::Complaint(complaint) => {
                 self.floor.complained();
                 let dialect = self.line.dialect.name();
                 tracing::warn!(dialect, complaint, "the service complains");
             }
-            Heard::Call(_) | Heard::IfStop(_) | Heard::ToolsRefused(_) | Heard::Interrupted => {}
+            Meaning::Call(_) | Meaning::IfStop(_) | Meaning::ToolsRefused(_) | Meaning::Interrupted => {}
         }
         Ok(())
     }
@@ -140,7 +140,7 @@ impl Chat {
     }
 
     /// Handles the request for a call.
-    fn ask(&mut self, mut asked: Asked) -> Asking {
+    fn ask(&mut self, mut asked: VoiceCall) -> RequestedCall {
         let stop = StopTool::named(&asked.name);
         let tool = self.tool(&asked.name);
         let kind = self.kind(&asked.name);
@@ -154,25 +154,25 @@ impl Chat {
             }
             Verdict::Known => {
                 tracing::debug!(tool = name, "a call came again, and does not run again");
-                return Asking::Runs;
+                return RequestedCall::Runs;
             }
-            Verdict::Again(saying) => return Asking::Told(saying),
+            Verdict::Again(saying) => return RequestedCall::Told(saying),
             Verdict::StopUnheard(key, outcome) => {
                 self.stop_unheard(stop, tool.as_deref());
-                return Asking::Ended(key, outcome);
+                return RequestedCall::Ended(key, outcome);
             }
-            Verdict::Refuse(key, outcome) => return Asking::Ended(key, outcome),
+            Verdict::Refuse(key, outcome) => return RequestedCall::Ended(key, outcome),
         };
         let door = Arc::clone(&self.line.door);
         if let Some(stop) = stop {
             let stopping = door.stopping(stop);
             let task = self.calls.spawn(async move { Outcome::stopped(stopping.await) });
             self.keys.insert(task.id(), key);
-            return Asking::Runs;
+            return RequestedCall::Runs;
         }
         let Some(tool) = tool else {
             let message = format!("There is no tool {name:?}.");
-            return Asking::Ended(key, Outcome::failure(FailureKind::ValueError, message));
+            return RequestedCall::Ended(key, Outcome::failure(FailureKind::ValueError, message));
         };
         let args = match arguments {
             Ok(args) => args,
@@ -181,7 +181,7 @@ impl Chat {
             Err(wrong) => {
                 let message =
                     format!("{name} did not run. Its {wrong}. Call it again with arguments that fit.");
-                return Asking::Ended(key, Outcome::failure(FailureKind::ValueError, message));
+                return RequestedCall::Ended(key, Outcome::failure(FailureKind::ValueError, message));
             }
         };
         let end = CancellationToken::new();
@@ -192,7 +192,7 @@ impl Chat {
             .spawn(call(door, client, turn, tool, call_id, args, end.clone()));
         self.keys.insert(task.id(), key.clone());
         self.ends.insert(key, end);
-        Asking::Runs
+        RequestedCall::Runs
     }
 
     /// Stops without waiting for an answer. A tool that stops is replaced by the emergency stop of its toolbox, which has the same

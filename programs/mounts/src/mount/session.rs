@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::shared::{FIRST_RETRY, LAST_RETRY, Shared, State, WHY};
 use crate::connect::{Connection, Era, list};
-use crate::peer::Heard;
+use crate::peer::Notifications;
 use crate::process::ServerProcess;
 
 /// How long a server with a URL must have had no call before the program checks whether it is still there.
@@ -124,7 +124,7 @@ async fn renew(
 }
 
 /// Receives the news of changed tools from a server of the modern era.
-async fn watch_changes(peer: &Peer<RoleClient>, heard: &Heard) {
+async fn watch_changes(peer: &Peer<RoleClient>, heard: &Notifications) {
     let mut delay = FIRST_RETRY;
     loop {
         let filter = SubscriptionFilter::builder().tools_list_changed().build();

@@ -11,7 +11,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::peer::Heard;
+use crate::peer::Notifications;
 use crate::secrets::{Secrets, cut};
 use crate::tools::Tools;
 use crate::voice::{Backend, Voice};
@@ -39,7 +39,7 @@ pub(crate) struct Shared {
     pub(super) token: Option<String>,
     pub(super) secrets: Arc<Secrets>,
     pub(super) voice: Voice,
-    pub(crate) heard: Arc<Heard>,
+    pub(crate) heard: Arc<Notifications>,
     pub(super) tools: Mutex<Arc<Tools>>,
     /// The number of calls that the server has now.
     pub(super) calls: watch::Sender<usize>,

@@ -2,7 +2,7 @@
 //!
 //! `plain` has the tools that a Python twin has, too; `assemble` moves a simulated machine; `machine` is that machine
 //! and the log of its commands with their times; `probe` has tools by which tests inspect the toolbox. Read
-//! [`Testbed`].
+//! `Testbed`.
 
 #![forbid(unsafe_code)]
 

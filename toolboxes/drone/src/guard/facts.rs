@@ -21,7 +21,7 @@ pub(crate) struct Facts {
     /// Whether telemetry arrives.
     pub(crate) link_ok: bool,
     /// How the vehicle was taken from us, if it was.
-    pub(crate) overridden: Option<Taken>,
+    pub(crate) overridden: Option<OverrideCause>,
     /// Its type in MAVLink (`MAV_TYPE`), once it was reported.
     pub(crate) kind: Option<u64>,
     /// Absent when it is stale.
@@ -57,13 +57,13 @@ pub(crate) struct Facts {
 
 /// How the vehicle was taken from us.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Taken {
+pub(crate) struct OverrideCause {
     pub(crate) how: String,
     /// Whether the autopilot did it by itself; otherwise a pilot or a ground station did.
     pub(crate) failsafe: bool,
 }
 
-impl Taken {
+impl OverrideCause {
     /// Its code in answers and its kind as an event.
     pub(crate) fn code(&self) -> &'static str {
         if self.failsafe { FAILSAFE } else { OVERRIDE }

@@ -12,10 +12,10 @@ use tokio::time::Instant;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The calls that need a vehicle.
-pub(super) struct Attention(pub(super) watch::Sender<Needed>);
+pub(super) struct Attention(pub(super) watch::Sender<Need>);
 
 #[derive(Clone, Copy)]
-pub(super) struct Needed {
+pub(super) struct Need {
     pub(super) calls: usize,
     /// When the last of them ended.
     pub(super) since: Instant,
@@ -24,7 +24,7 @@ pub(super) struct Needed {
 
 impl Attention {
     pub(super) fn new() -> Self {
-        Self(watch::Sender::new(Needed {
+        Self(watch::Sender::new(Need {
             calls: 0,
             since: Instant::now(),
             asleep: false,

@@ -13,10 +13,10 @@ use tonic::transport::Channel;
 use super::command::Command;
 use super::lock::lock;
 use super::rest::{Brake, Flight, SLOWING, Seen};
-use super::right::Ended;
+use super::right::EndReason;
 use super::unit::Vehicle;
 use crate::config::Estop;
-use crate::guard::{Mode, Taken};
+use crate::guard::{Mode, OverrideCause};
 
 /// The service halts every vehicle when one of them is taken over. A halt within this time after a takeover was not
 /// requested by a user, and must not end the landing of another vehicle.
@@ -42,7 +42,7 @@ pub(crate) enum Braked {
     /// Nothing moves, or the vehicle is not ours to stop.
     Nothing(&'static str),
     /// Another party has taken over: nothing was sent.
-    Foreign(Taken),
+    Foreign(OverrideCause),
     /// The commands of the brake with this number were sent; resolves when they are acknowledged.
     Sent(u64, oneshot::Receiver<Result<(), String>>),
     /// There is no connection to the vehicle.
@@ -77,7 +77,7 @@ impl Vehicle {
             {
                 return Braked::Foreign(taken.clone());
             }
-            control.withdraw(&Ended::Halted, emergency && !landing);
+            control.withdraw(&EndReason::Halted, emergency && !landing);
             if landing {
                 return Braked::Nothing("it is being brought to safety already");
             }

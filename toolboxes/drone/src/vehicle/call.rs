@@ -13,7 +13,7 @@ use super::link_state::Link;
 use super::lock::lock;
 use super::log_line::Asker;
 use super::outside::Gate;
-use super::right::Ended;
+use super::right::EndReason;
 use super::right::Right;
 use super::telemetry::Telemetry;
 use super::unit::Vehicle;
@@ -313,21 +313,21 @@ impl Call {
     }
 }
 
-fn ended(why: &Ended) -> Refusal {
+fn ended(why: &EndReason) -> Refusal {
     match why {
-        Ended::Halted => Refusal {
+        EndReason::Halted => Refusal {
             code: "stopped",
             msg: "the call was stopped".to_string(),
         },
-        Ended::Override(taken) => Refusal {
+        EndReason::Override(taken) => Refusal {
             code: taken.code(),
             msg: taken.how.clone(),
         },
-        Ended::Battery(why) => Refusal {
+        EndReason::Battery(why) => Refusal {
             code: "battery_low",
             msg: why.clone(),
         },
-        Ended::Closed => Refusal {
+        EndReason::Closed => Refusal {
             code: "closed",
             msg: "the toolbox closes".to_string(),
         },

@@ -8,10 +8,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::command::{Command, Waypoint};
-use super::right::{Ended, Right};
+use super::right::{EndReason, Right};
 use super::telemetry::Telemetry;
 use crate::geo::Ned;
-use crate::guard::{Landed, Mode, Pose, Taken};
+use crate::guard::{Landed, Mode, OverrideCause, Pose};
 
 /// PX4 ends a take-off 0.8 m below its height; the height varies by another half a metre, metres.
 const RISEN_M: f64 = 1.3;
@@ -29,7 +29,7 @@ const CROSSES: Duration = Duration::from_secs(1);
 
 /// The last mode requested.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Wanted {
+struct ModeRequest {
     mode: Mode,
     reached: bool,
     /// The previous mode, which may still be reported until the wanted one is reached.
@@ -39,7 +39,7 @@ struct Wanted {
     late: Option<(Mode, Instant)>,
 }
 
-impl Wanted {
+impl ModeRequest {
     /// Whether a command sent before this one may have led to `mode`.
     fn may_be_late(&self, mode: Mode) -> bool {
         self.late
@@ -50,7 +50,7 @@ impl Wanted {
 /// A takeover by another party, or by the autopilot itself.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Takeover {
-    pub(crate) taken: Taken,
+    pub(crate) taken: OverrideCause,
     /// The pilot's mode, if a command of ours may have ended it.
     pub(crate) give_back: Option<Mode>,
     /// Whether it may still turn out to be a failsafe; see [`Control::is_unsure`].
@@ -60,7 +60,7 @@ pub(crate) struct Takeover {
 }
 
 /// A change that we did not command.
-struct Found {
+struct ForeignChange {
     how: String,
     failsafe: bool,
     /// The mode in which a pilot flies.
@@ -69,7 +69,7 @@ struct Found {
     unsure: Option<(Mode, Mode)>,
 }
 
-impl Found {
+impl ForeignChange {
     fn changed(mode: Mode, wanted: Mode, failsafe: bool) -> Self {
         let (mode_name, wanted) = (mode.name(), wanted.name());
         Self {
@@ -105,10 +105,10 @@ fn is_failsafe(mode: Mode, heard: &Telemetry) -> bool {
 /// Who commands the vehicle.
 #[derive(Debug)]
 pub(crate) struct Control {
-    wanted: Option<Wanted>,
+    wanted: Option<ModeRequest>,
     /// When a mode was last requested, even if the vehicle was already in that mode.
     requested: Option<Instant>,
-    overridden: Option<Taken>,
+    overridden: Option<OverrideCause>,
     /// Whether the last mode was requested by an emergency stop.
     pub(super) stops: bool,
     /// The mode in the vehicle's last report of its mode and intention.
@@ -180,7 +180,7 @@ impl Control {
     }
 
     /// Ends the motion calls, and with `safe` also the safe calls.
-    pub(crate) fn withdraw(&mut self, why: &Ended, safe: bool) {
+    pub(crate) fn withdraw(&mut self, why: &EndReason, safe: bool) {
         self.motion.withdraw(why);
         if safe {
             self.safe.withdraw(why);
@@ -213,7 +213,7 @@ impl Control {
                 .then(|| (wanted.mode, Instant::now() + LATE))
                 .or(wanted.late)
         });
-        self.wanted = Some(Wanted {
+        self.wanted = Some(ModeRequest {
             mode,
             reached: false,
             before: self.last,
@@ -254,7 +254,7 @@ impl Control {
     }
 
     /// How the vehicle was taken from us, if it was.
-    pub(crate) fn overridden(&self) -> Option<&Taken> {
+    pub(crate) fn overridden(&self) -> Option<&OverrideCause> {
         self.overridden.as_ref()
     }
 
@@ -281,14 +281,14 @@ impl Control {
             && let Some(taken) = &mut self.overridden
         {
             taken.failsafe = true;
-            taken.how = Found::changed(mode, wanted, true).how + &said(heard, true);
+            taken.how = ForeignChange::changed(mode, wanted, true).how + &said(heard, true);
         }
     }
 
     /// Records that a call relies on this mode, which the vehicle has already; a change of it is a takeover from now on.
     pub(crate) fn keep(&mut self, mode: Mode) {
         if self.wanted.is_none() {
-            self.wanted = Some(Wanted {
+            self.wanted = Some(ModeRequest {
                 mode,
                 reached: true,
                 before: None,
@@ -314,7 +314,7 @@ impl Control {
     /// Ends the motion calls because of the battery.
     pub(crate) fn spend_battery_action(&mut self, why: String) {
         self.battery_spent = true;
-        self.withdraw(&Ended::Battery(why), false);
+        self.withdraw(&EndReason::Battery(why), false);
     }
 
     /// Lifts the latch for an operator.
@@ -335,7 +335,7 @@ impl Control {
         }
         self.was_armed = heard.armed == Some(true);
         self.last = heard.mode.or(self.last);
-        let Found {
+        let ForeignChange {
             how,
             failsafe,
             pilot,
@@ -351,12 +351,12 @@ impl Control {
             }
             (true, true) => "; an emergency stop was under way, and the vehicle may have obeyed it since",
         };
-        let taken = Taken {
+        let taken = OverrideCause {
             how: format!("{how}{crossed}{words}"),
             failsafe,
         };
         self.flown = false;
-        self.withdraw(&Ended::Override(taken.clone()), true);
+        self.withdraw(&EndReason::Override(taken.clone()), true);
         let first = self.overridden.replace(taken.clone()).is_none();
         Some(Takeover {
             taken,
@@ -368,7 +368,7 @@ impl Control {
 
     /// A pilot's mode in the vehicle's frequent reports, which a command of ours may have ended before the next
     /// heartbeat. We command no such mode, so it does not matter in which order those reports and the heartbeats arrive.
-    fn pilot_switched(&mut self, heard: &Telemetry) -> Option<Found> {
+    fn pilot_switched(&mut self, heard: &Telemetry) -> Option<ForeignChange> {
         let present = heard.present?;
         let now = present.mode;
         let before = self.present.replace(now)?;
@@ -376,16 +376,16 @@ impl Control {
         let switched = now.is_manual() && !before.is_manual() && heard.armed == Some(true);
         switched.then(|| {
             self.wanted = None;
-            Found::changed(now, wanted.mode, present.intended != now)
+            ForeignChange::changed(now, wanted.mode, present.intended != now)
         })
     }
 
-    fn look(&mut self, heard: &Telemetry) -> Option<Found> {
+    fn look(&mut self, heard: &Telemetry) -> Option<ForeignChange> {
         if self.was_armed && heard.armed == Some(false) {
             let standing = heard.landed == Some(Landed::OnGround) || heard.in_air == Some(false);
             let ours = self.may_disarm || standing && self.motion_calls == 0;
             self.wanted = None;
-            return (!ours).then(|| Found {
+            return (!ours).then(|| ForeignChange {
                 how: "the vehicle was disarmed, not by us".to_string(),
                 failsafe: false,
                 pilot: None,
@@ -397,7 +397,7 @@ impl Control {
         }
         let (mode, wanted) = (heard.mode?, self.wanted?);
         if mode == wanted.mode {
-            self.wanted = Some(Wanted {
+            self.wanted = Some(ModeRequest {
                 reached: true,
                 ..wanted
             });
@@ -420,7 +420,7 @@ impl Control {
         };
         if expected {
             if wanted.reached {
-                self.wanted = Some(Wanted {
+                self.wanted = Some(ModeRequest {
                     mode,
                     reached: true,
                     before: None,
@@ -433,9 +433,9 @@ impl Control {
         let failsafe = is_failsafe(mode, heard);
         let told = heard.present.is_some_and(|present| present.mode == mode);
         let unsure = !failsafe && !told && !mode.is_manual();
-        Some(Found {
+        Some(ForeignChange {
             unsure: unsure.then_some((mode, wanted.mode)),
-            ..Found::changed(mode, wanted.mode, failsafe)
+            ..ForeignChange::changed(mode, wanted.mode, failsafe)
         })
     }
 
@@ -679,16 +679,16 @@ mod tests {
     fn a_halt_ends_motion_and_an_emergency_ends_safe_calls_too() {
         let mut control = Control::default();
         let (motion, safe) = (control.right(false), control.right(true));
-        control.withdraw(&Ended::Halted, false);
+        control.withdraw(&EndReason::Halted, false);
         assert!(motion.is_withdrawn() && !safe.is_withdrawn());
-        let taken = Taken {
+        let taken = OverrideCause {
             how: "a pilot".into(),
             failsafe: false,
         };
-        control.withdraw(&Ended::Override(taken.clone()), true);
+        control.withdraw(&EndReason::Override(taken.clone()), true);
         assert_eq!(
             (motion.why(), safe.why()),
-            (Ended::Halted, Ended::Override(taken))
+            (EndReason::Halted, EndReason::Override(taken))
         );
         assert!(control.holds(&control.right(false)) && control.holds(&control.right(true)));
     }

@@ -42,14 +42,14 @@ impl Asker<'_> {
 
 /// The logged part of the telemetry, for comparison.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) struct Shown {
+pub(super) struct LoggedState {
     pub(super) mode: Option<Mode>,
     pub(super) armed: Option<bool>,
     pub(super) landed: Option<Landed>,
     pub(super) texts: u64,
 }
 
-impl Shown {
+impl LoggedState {
     pub(super) fn by(heard: &Telemetry) -> Self {
         Self {
             mode: heard.mode,

@@ -34,7 +34,7 @@ const WRITTEN: Duration = Duration::from_millis(500);
 const STILL_MPS: f64 = 0.2;
 
 /// The collected telemetry.
-struct Seen {
+struct OrphanState {
     mode: Option<Mode>,
     armed: Option<bool>,
     /// Latitude, longitude, metres above sea level.
@@ -72,7 +72,12 @@ pub(crate) async fn stop_from_nothing(address: &str, id: &str, config: &Config) 
     stopped
 }
 
-async fn stop(story: &Story<'_>, seen: &Seen, channel: Channel, braking: Braking) -> Result<(), String> {
+async fn stop(
+    story: &Story<'_>,
+    seen: &OrphanState,
+    channel: Channel,
+    braking: Braking,
+) -> Result<(), String> {
     let mut asked =
         json!({"vehicle": story.id, "emergency": true, "asked_by": "the end of the process that flew it"});
     if let Some(why) = seen.leave_alone() {
@@ -161,7 +166,7 @@ impl<'a> Story<'a> {
     }
 }
 
-impl Seen {
+impl OrphanState {
     /// The reason to send nothing, if there is one.
     fn leave_alone(&self) -> Option<&'static str> {
         if self.armed == Some(false) {
@@ -184,7 +189,7 @@ impl Seen {
 }
 
 /// Collects the first message of each stream; a new subscription is answered with one.
-async fn look(channel: &Channel) -> Seen {
+async fn look(channel: &Channel) -> OrphanState {
     macro_rules! first {
         ($method:ident, $request:expr, |$message:ident| $read:expr) => {
             async {
@@ -238,7 +243,7 @@ async fn look(channel: &Channel) -> Seen {
         }
     );
     let (mode, armed, place, velocity) = tokio::join!(mode, armed, place, velocity);
-    Seen {
+    OrphanState {
         mode,
         armed,
         place,

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::command::{Command, Trouble};
 use super::lock::lock;
-use super::log_line::{Asker, Shown};
+use super::log_line::{Asker, LoggedState};
 use super::telemetry::Telemetry;
 use super::unit::Vehicle;
 use crate::scene::SceneError;
@@ -22,8 +22,8 @@ const SOURCES: usize = 16;
 
 impl Vehicle {
     /// Logs what has changed since `before`.
-    pub(super) fn record(&self, before: Shown, heard: &Telemetry) {
-        let now = Shown::by(heard);
+    pub(super) fn record(&self, before: LoggedState, heard: &Telemetry) {
+        let now = LoggedState::by(heard);
         if now == before {
             return;
         }
@@ -34,7 +34,7 @@ impl Vehicle {
                 || json!({"vehicle": self.id, "severity": text.severity, "text": &*text.text}),
             );
         }
-        if (Shown { texts: 0, ..now }) == (Shown { texts: 0, ..before }) {
+        if (LoggedState { texts: 0, ..now }) == (LoggedState { texts: 0, ..before }) {
             return;
         }
         self.log.write("mode", || {

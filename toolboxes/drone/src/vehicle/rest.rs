@@ -16,7 +16,7 @@ use super::log_line::Asker;
 use super::telemetry::Telemetry;
 use super::unit::Vehicle;
 use crate::geo::{Ned, Origin, distance};
-use crate::guard::{Braking, Mode, Pose, Taken, reaches};
+use crate::guard::{Braking, Mode, OverrideCause, Pose, reaches};
 
 /// A vehicle slower than this is at rest, metres per second: PX4's simulation hovers at up to 0.84 m/s.
 const SLOW_MPS: f64 = 0.9;
@@ -47,7 +47,7 @@ pub(crate) enum Resting {
     /// Not yet.
     No,
     /// Not yet, and another party flies it.
-    Foreign(Taken),
+    Foreign(OverrideCause),
 }
 
 /// What a brake has observed.

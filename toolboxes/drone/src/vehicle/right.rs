@@ -6,15 +6,15 @@ use std::sync::{Arc, OnceLock};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::guard::Taken;
+use crate::guard::OverrideCause;
 
 /// Why running calls were ended.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Ended {
+pub(crate) enum EndReason {
     /// A halt: cancelled, timed out, or an emergency stop.
     Halted,
     /// Another party has taken over, and how.
-    Override(Taken),
+    Override(OverrideCause),
     /// The battery is below the reserve; says what is done about it.
     Battery(String),
     /// The toolbox is closing.
@@ -26,7 +26,7 @@ pub(crate) enum Ended {
 pub(crate) struct Right {
     number: u64,
     token: CancellationToken,
-    why: Arc<OnceLock<Ended>>,
+    why: Arc<OnceLock<EndReason>>,
 }
 
 impl Right {
@@ -39,7 +39,7 @@ impl Right {
     }
 
     /// Withdraws this right from all calls that hold it, and replaces it with a new one for the calls that follow.
-    pub(super) fn withdraw(&mut self, why: &Ended) {
+    pub(super) fn withdraw(&mut self, why: &EndReason) {
         let old = std::mem::replace(self, Self::new(self.number + 1));
         // The first reason counts.
         let _ = old.why.set(why.clone());
@@ -50,16 +50,16 @@ impl Right {
     ///
     /// # Cancel safety
     /// Safe.
-    pub(crate) async fn withdrawn(&self) -> Ended {
+    pub(crate) async fn withdrawn(&self) -> EndReason {
         self.token.cancelled().await;
-        self.why.get().cloned().unwrap_or(Ended::Halted)
+        self.why.get().cloned().unwrap_or(EndReason::Halted)
     }
 
     pub(crate) fn is_withdrawn(&self) -> bool {
         self.token.is_cancelled()
     }
 
-    pub(crate) fn why(&self) -> Ended {
-        self.why.get().cloned().unwrap_or(Ended::Halted)
+    pub(crate) fn why(&self) -> EndReason {
+        self.why.get().cloned().unwrap_or(EndReason::Halted)
     }
 }

@@ -17,14 +17,14 @@ use super::control::{Control, Takeover};
 use super::hover::Hover;
 use super::link_state::{ASLEEP, Link};
 use super::lock::lock;
-use super::log_line::{Asker, Shown};
+use super::log_line::{Asker, LoggedState};
 use super::outside::Outside;
-use super::right::Ended;
+use super::right::EndReason;
 use super::telemetry::{Battery, Telemetry};
 use crate::clock::Clock;
 use crate::config::{Config, VehicleConfig};
 use crate::flight::Flight;
-use crate::guard::{Caller, Facts, Mode, Taken};
+use crate::guard::{Caller, Facts, Mode, OverrideCause};
 use crate::run_log::RunLog;
 use crate::scene::{SceneStore, Side};
 
@@ -56,7 +56,7 @@ pub(crate) struct Vehicle {
     pub(super) control: Mutex<Control>,
     pub(super) flight: Mutex<Flight>,
     pub(super) hover: Mutex<Hover>,
-    pub(super) under_way: watch::Sender<Unanswered>,
+    pub(super) under_way: watch::Sender<OpenCommands>,
     pub(super) braking: Arc<tokio::sync::Mutex<()>>,
     /// Number of brakes so far; only the last one judges whether the vehicle is unstable.
     pub(super) brakes: std::sync::atomic::AtomicU64,
@@ -189,7 +189,7 @@ impl Vehicle {
     /// # Cancel safety
     /// When dropped, the tasks end anyway.
     pub(crate) async fn close(&self) {
-        lock(&self.control).withdraw(&Ended::Closed, true);
+        lock(&self.control).withdraw(&EndReason::Closed, true);
         self.closing.cancel();
         self.tasks.close();
         self.tasks.wait().await;
@@ -311,7 +311,7 @@ impl Vehicle {
     }
 
     /// How the vehicle was taken from us, if it was.
-    pub(crate) fn overridden(&self) -> Option<Taken> {
+    pub(crate) fn overridden(&self) -> Option<OverrideCause> {
         lock(&self.control).overridden().cloned()
     }
 
@@ -336,7 +336,7 @@ impl Vehicle {
     pub(super) fn hear(self: &Arc<Self>, write: impl FnOnce(&mut Telemetry)) {
         let mut taken = None;
         self.heard.send_modify(|heard| {
-            let (before, boots) = (Shown::by(heard), heard.boots);
+            let (before, boots) = (LoggedState::by(heard), heard.boots);
             write(heard);
             if heard.boots != boots {
                 // After a restart the vehicle has forgotten its commands.
@@ -396,8 +396,8 @@ impl Vehicle {
         }
     }
 
-    pub(super) fn report_taken(&self, taken: &Taken, first: bool) {
-        let (Taken { how, failsafe }, kind) = (taken, taken.code());
+    pub(super) fn report_taken(&self, taken: &OverrideCause, first: bool) {
+        let (OverrideCause { how, failsafe }, kind) = (taken, taken.code());
         tracing::warn!(
             vehicle = self.id,
             how,
@@ -485,7 +485,7 @@ impl Vehicle {
 
 /// Commands that were sent and not answered yet.
 #[derive(Debug, Default)]
-pub(super) struct Unanswered {
+pub(super) struct OpenCommands {
     pub(super) all: usize,
     /// Those that are not setpoints; a vehicle that holds or lands ignores setpoints.
     pub(super) leading: usize,

@@ -257,7 +257,8 @@ fn largest(structure: &gst::StructureRef, field: &str) -> Option<i32> {
     list.iter().filter_map(|value| value.get::<i32>().ok()).max()
 }
 
-fn field_values(all: impl Iterator<Item = gst::Caps>, field: &str) -> Vec<String> {
+/// The texts that a field has in caps, each once.
+pub(crate) fn field_values(all: impl Iterator<Item = gst::Caps>, field: &str) -> Vec<String> {
     let mut values = Vec::new();
     for caps in all.filter(|caps| !caps.is_any()) {
         for value in caps.iter().filter_map(|structure| structure.value(field).ok()) {

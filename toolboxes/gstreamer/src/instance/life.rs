@@ -52,6 +52,9 @@ impl Worker {
         self.instance.remember_pipeline(pipeline);
         self.instance.enter(Phase::Starting);
         let end = self.play(pipeline, &meters);
+        if matches!(end, End::Stopped { finished: false }) {
+            self.busy(|| unblock(pipeline));
+        }
         self.busy(|| pipeline.set_state(gst::State::Null)).ok();
         self.note(pipeline, &meters);
         self.instance.forget_pipeline();
@@ -270,7 +273,7 @@ impl Worker {
         let phase = self.instance.lock().phase;
         let plays = matches!(phase, Phase::Playing | Phase::Stalled) && run.stopping.is_none();
         meters.tick(plays);
-        let (owed, idle) = meters.lack(STALLED_AFTER);
+        let (owed, idle) = meters.shortfall(STALLED_AFTER);
         let mut view = self.instance.lock();
         if view.clockwork.live == Some(true) {
             view.clockwork.owed = view.clockwork.owed.max(owed);
@@ -414,9 +417,23 @@ struct Run {
 fn end_of_stream(pipeline: &gst::Pipeline) {
     let mut sources = pipeline.iterate_sources();
     while let Ok(Some(source)) = sources.next() {
-        source.call_async(|source| {
-            source.send_event(gst::event::Eos::new());
-        });
+        // What sends and receives, such as webrtcbin, counts as a source, too.
+        if source.sink_pads().is_empty() {
+            source.call_async(|source| {
+                source.send_event(gst::event::Eos::new());
+            });
+        }
+    }
+}
+
+/// Sets everything behind the sources to NULL, the sinks first. Then no thread of the pipeline waits in a sink any more, an end
+/// of stream that waits for it goes on, and the pipeline can be set to NULL.
+fn unblock(pipeline: &gst::Pipeline) {
+    let mut elements = pipeline.iterate_sorted();
+    while let Ok(Some(element)) = elements.next() {
+        if !element.sink_pads().is_empty() {
+            element.set_state(gst::State::Null).ok();
+        }
     }
 }
 

@@ -105,7 +105,7 @@ impl Meters {
     }
 
     /// The frames that live sources owe, and a sink that got nothing for so long.
-    pub(crate) fn lack(&self, idle: Duration) -> (u64, Option<String>) {
+    pub(crate) fn shortfall(&self, idle: Duration) -> (u64, Option<String>) {
         let all = self.lock();
         let owed = all
             .iter()

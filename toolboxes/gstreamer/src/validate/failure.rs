@@ -6,6 +6,7 @@ use super::caps::Never;
 use super::graph::{Graph, factory_name};
 use super::open::OpenEnd;
 use super::{Kind, Position, Validation};
+use crate::catalog::field_values;
 use crate::description::{Description, Endpoint, PropertyText};
 use crate::parse::{Advice, ParseFailure};
 use crate::policy::Refusal;
@@ -356,17 +357,11 @@ fn filter(description: &Description, gives: &gst::Caps) -> Option<String> {
 
 /// The words that caps have in a field of a media type.
 fn words(caps: &gst::Caps, media_type: &str, field: &str) -> Vec<String> {
-    let mut found = Vec::new();
     let of_type = caps.iter().filter(|structure| structure.name() == media_type);
-    for value in of_type.filter_map(|structure| structure.value(field).ok()) {
-        if let Ok(one) = value.get::<String>() {
-            found.push(one);
-        } else if let Ok(list) = value.get::<gst::List>() {
-            found.extend(list.iter().filter_map(|value| value.get::<String>().ok()));
-        }
-    }
-    found.dedup();
-    found
+    field_values(
+        of_type.map(|structure| gst::Caps::from(structure.to_owned())),
+        field,
+    )
 }
 
 /// A reference to an unknown name.

@@ -117,7 +117,7 @@ fn lacks(graph: &Graph<'_>, index: usize, element: &gst::Element, direction: gst
         .pad_template_list()
         .iter()
         .any(|template| template.direction() == direction);
-    opens && later && !says(&["Player", "Network"]) || opens && later && factory_name(element) == "rtspsrc"
+    opens && later && (factory_name(element) == "rtspsrc" || !says(&["Player", "Network"]))
 }
 
 /// Whether the data comes from a branch of a tee.

@@ -20,14 +20,14 @@ use serde_json::{Value, json};
 
 pub use self::config::{BoosterK1Config, Profile, Topics, VelocityType, model};
 use self::rpc::RpcLink;
-use self::sent::Sent;
+use self::sent::LastAngles;
 use self::topics::TopicsLink;
 use super::remote::{Link, Remote, until};
 use super::walker::{Outcome, Walker, followed};
 use super::{ActionError, ActionOutput, Control, Estop, Notify};
 use crate::action::{Keyframe, Velocity};
 use crate::capability::Capabilities;
-use crate::dds::asked::Asked;
+use crate::dds::asked::DdsRequest;
 use crate::dds::booster::api::GET_STATUS;
 use crate::dds::booster::{REQUEST, REQUESTS};
 use crate::dds::shout::{Listening, Shout};
@@ -71,7 +71,7 @@ impl Speech {
     }
 
     /// The last commanded positions.
-    fn sent(&self) -> &Sent {
+    fn sent(&self) -> &LastAngles {
         match self {
             Self::Topics(link) => link.sent(),
             Self::Rpc(link) => link.sent(),
@@ -97,7 +97,7 @@ impl Link for Speech {
         }
     }
 
-    fn tell(&self, velocity: &Velocity) -> Result<Option<Asked>, RosError> {
+    fn tell(&self, velocity: &Velocity) -> Result<Option<DdsRequest>, RosError> {
         match self {
             Self::Topics(link) => link.velocity(velocity).map(|()| None),
             Self::Rpc(link) => link.ask_velocity(velocity).map(Some),

@@ -60,14 +60,14 @@ pub struct Johnny5 {
     estop: Estop,
     unheard: Unheard,
     buses: BTreeMap<BusName, ServoBus>,
-    known: Mutex<Known>,
+    known: Mutex<Memory>,
     stopped: AtomicBool,
     notify: Notify,
 }
 
 /// What the last answers and calls have shown.
 #[derive(Default)]
-struct Known {
+struct Memory {
     /// The last position read from each servo, in steps.
     positions: BTreeMap<(BusName, u8), i64>,
     /// Servos that are left alone.
@@ -139,7 +139,7 @@ impl Johnny5 {
         })
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, Memory> {
         // Every change is one assignment.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }

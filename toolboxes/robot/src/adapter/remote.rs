@@ -16,7 +16,7 @@ use super::seek::{Seek, Sought};
 use super::{ActionError, ActionOutput, BackendState, Control, Notice, Notify};
 use crate::action::{Action, Velocity};
 use crate::capability::Capabilities;
-use crate::dds::asked::Asked;
+use crate::dds::asked::DdsRequest;
 use crate::ros::watch::{Watch, Watched};
 use crate::ros::{RosConfig, RosError};
 use crate::step::Step;
@@ -46,7 +46,7 @@ pub(super) trait Link: Send + Sync + 'static {
     fn say(&self, velocity: &Velocity) -> Result<(), RosError>;
 
     /// Sends a velocity and returns the pending answer, if the robot gives answers.
-    fn tell(&self, velocity: &Velocity) -> Result<Option<Asked>, RosError>;
+    fn tell(&self, velocity: &Velocity) -> Result<Option<DdsRequest>, RosError>;
 
     /// Whether the robot is there.
     fn is_there(&self) -> bool;
@@ -334,7 +334,7 @@ impl<L: Link> Remote<L> {
     pub(super) async fn ask(
         &self,
         control: &Control,
-        send: impl FnOnce() -> Result<Asked, RosError>,
+        send: impl FnOnce() -> Result<DdsRequest, RosError>,
     ) -> Result<Value, ActionError> {
         let asked = self.command(control, send)?;
         self.answer(asked, control).await
@@ -344,13 +344,13 @@ impl<L: Link> Remote<L> {
     pub(super) async fn inquire(
         &self,
         control: &Control,
-        send: impl FnOnce() -> Result<Asked, RosError>,
+        send: impl FnOnce() -> Result<DdsRequest, RosError>,
     ) -> Result<Value, ActionError> {
         let asked = control.command(send)?.map_err(|error| self.failed(error))?;
         self.answer(asked, control).await
     }
 
-    async fn answer(&self, asked: Asked, control: &Control) -> Result<Value, ActionError> {
+    async fn answer(&self, asked: DdsRequest, control: &Control) -> Result<Value, ActionError> {
         control
             .unless_cancelled(asked.answer())
             .await?

@@ -22,7 +22,7 @@ use super::{ActionError, ActionOutput, Control, Estop, Notify};
 use crate::action::{Keyframe, Velocity};
 use crate::capability::Capabilities;
 use crate::dds::Participant;
-use crate::dds::asked::Asked;
+use crate::dds::asked::DdsRequest;
 use crate::dds::shout::Shout;
 use crate::dds::unitree::{REQUEST, Rpc, api, request};
 use crate::model::{Model, ModelError};
@@ -123,7 +123,7 @@ impl Link for Services {
         self.sport.send(api::SET_VELOCITY, &velocity_body(velocity))
     }
 
-    fn tell(&self, velocity: &Velocity) -> Result<Option<Asked>, RosError> {
+    fn tell(&self, velocity: &Velocity) -> Result<Option<DdsRequest>, RosError> {
         let asked = self.sport.ask(api::SET_VELOCITY, &velocity_body(velocity));
         asked.map(Some)
     }

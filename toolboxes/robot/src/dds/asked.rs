@@ -1,7 +1,7 @@
 //! Requests over topics, and their answers.
 //!
 //! The RPC of both vendors is a topic of requests and a topic of responses. Owns which answer belongs to which
-//! request; the vendor's file owns their shape. Read [`Asked`].
+//! request; the vendor's file owns their shape. Read [`DdsRequest`].
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,9 +17,9 @@ pub(super) type Verdict = Result<Value, (i64, &'static str)>;
 
 /// The requests without an answer so far.
 #[derive(Clone, Default)]
-pub(super) struct Waiting(Arc<Mutex<HashMap<String, oneshot::Sender<Verdict>>>>);
+pub(super) struct OpenRequests(Arc<Mutex<HashMap<String, oneshot::Sender<Verdict>>>>);
 
-impl Waiting {
+impl OpenRequests {
     fn lock(&self) -> MutexGuard<'_, HashMap<String, oneshot::Sender<Verdict>>> {
         // Every change is one insertion or removal.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -27,10 +27,10 @@ impl Waiting {
 
     /// Expects the answer to a request. Called before the request is sent, because the answer may come at once.
     /// `what` names the function.
-    pub(super) fn expect(&self, id: String, what: String, topic: String, timeout: Duration) -> Asked {
+    pub(super) fn expect(&self, id: String, what: String, topic: String, timeout: Duration) -> DdsRequest {
         let (answer, receiver) = oneshot::channel();
         self.lock().insert(id.clone(), answer);
-        Asked {
+        DdsRequest {
             id,
             what,
             topic,
@@ -50,22 +50,22 @@ impl Waiting {
 }
 
 /// A request on its way. Dropping it forgets the answer.
-pub struct Asked {
+pub struct DdsRequest {
     id: String,
     what: String,
     topic: String,
     receiver: oneshot::Receiver<Verdict>,
-    waiting: Waiting,
+    waiting: OpenRequests,
     timeout: Duration,
 }
 
-impl Drop for Asked {
+impl Drop for DdsRequest {
     fn drop(&mut self) {
         self.waiting.lock().remove(&self.id);
     }
 }
 
-impl Asked {
+impl DdsRequest {
     /// The body of the answer, null when it has none.
     ///
     /// # Errors

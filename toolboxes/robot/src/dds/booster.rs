@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::asked::{Asked, Verdict, Waiting};
+use super::asked::{DdsRequest, OpenRequests, Verdict};
 use super::{Participant, Publisher};
 use crate::ros::error::RosError;
 
@@ -103,7 +103,7 @@ pub struct LowCmd {
 #[derive(Clone)]
 pub struct Rpc {
     requests: Publisher<RpcReqMsg>,
-    waiting: Waiting,
+    waiting: OpenRequests,
     timeout: Duration,
 }
 
@@ -114,7 +114,7 @@ impl Rpc {
     /// The topics cannot be used.
     pub fn new(participant: &Participant, timeout: Duration) -> Result<Self, RosError> {
         let requests = participant.publish(REQUESTS, REQUEST)?;
-        let waiting = Waiting::default();
+        let waiting = OpenRequests::default();
         let answered = waiting.clone();
         participant.subscribe(RESPONSES, RESPONSE, true, move |response: RpcRespMsg| {
             answered.answered(&response.uuid, verdict(&response));
@@ -143,7 +143,7 @@ impl Rpc {
     ///
     /// # Errors
     /// It could not be sent.
-    pub fn ask(&self, api_id: i64, body: &Value) -> Result<Asked, RosError> {
+    pub fn ask(&self, api_id: i64, body: &Value) -> Result<DdsRequest, RosError> {
         let (uuid, message) = request(api_id, body, true);
         let what = format!("K1 function {api_id}");
         let asked = self.waiting.expect(uuid, what, REQUESTS.to_owned(), self.timeout);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::asked::{Asked, Verdict, Waiting};
+use super::asked::{DdsRequest, OpenRequests, Verdict};
 use super::{Participant, Peers, Publisher};
 use crate::ros::error::RosError;
 
@@ -218,7 +218,7 @@ pub struct Rpc {
     service: &'static str,
     requests: Publisher<Request>,
     responses: Peers,
-    waiting: Waiting,
+    waiting: OpenRequests,
     next: Arc<AtomicI64>,
     timeout: Duration,
 }
@@ -234,7 +234,7 @@ impl Rpc {
         timeout: Duration,
     ) -> Result<Self, RosError> {
         let requests = participant.publish(&format!("/api/{service}/request"), REQUEST)?;
-        let waiting = Waiting::default();
+        let waiting = OpenRequests::default();
         let answered = waiting.clone();
         let deliver = move |response: Response| {
             answered.answered(&response.header.identity.id.to_string(), verdict(&response));
@@ -282,7 +282,7 @@ impl Rpc {
     ///
     /// # Errors
     /// It could not be sent.
-    pub fn ask(&self, api_id: i64, parameter: &Value) -> Result<Asked, RosError> {
+    pub fn ask(&self, api_id: i64, parameter: &Value) -> Result<DdsRequest, RosError> {
         let request = request(self.next_id(), api_id, parameter, false);
         let asked = self.waiting.expect(
             request.header.identity.id.to_string(),

@@ -52,14 +52,14 @@ pub(crate) struct Wire {
     /// While a stop runs: the time at which it stops asking.
     bound: Option<Instant>,
     /// Questions whose answers may come, or come again.
-    asked: Vec<Asked>,
+    asked: Vec<SentInstruction>,
     /// The servos whose goal speed is one of ours.
     sped: BTreeSet<u8>,
     /// The servos that were heard since this was asked for.
     heard: BTreeSet<u8>,
 }
 
-struct Asked {
+struct SentInstruction {
     id: u8,
     length: u8,
     at: Instant,
@@ -74,7 +74,7 @@ struct Block {
 
 /// What came of a read.
 #[derive(Default)]
-struct Found {
+struct ReadBlocks {
     blocks: BTreeMap<u8, Block>,
     /// Why the last answers could not be read.
     broken: Option<&'static str>,
@@ -443,8 +443,8 @@ impl Wire {
     }
 
     /// The same registers of several servos: first of all together, then of each that is missing.
-    fn blocks(&mut self, ids: &[u8], span: Span, patience: Patience) -> Result<Found, ServoError> {
-        let mut found = Found::default();
+    fn blocks(&mut self, ids: &[u8], span: Span, patience: Patience) -> Result<ReadBlocks, ServoError> {
+        let mut found = ReadBlocks::default();
         let mut asked = Vec::new();
         if ids.is_empty() {
             return Ok(found);
@@ -523,7 +523,7 @@ impl Wire {
             .retain(|asked| now.saturating_duration_since(asked.at) < OWED);
         let used = |wide: &Span| {
             let length = wide.length;
-            let of_these = move |asked: &&Asked| ids.contains(&asked.id) && asked.length == length;
+            let of_these = move |asked: &&SentInstruction| ids.contains(&asked.id) && asked.length == length;
             self.asked.iter().filter(of_these)
         };
         (0..MORE)
@@ -542,7 +542,7 @@ impl Wire {
         self.over_port(|port| port.clear())?;
         self.send(&bytes)?;
         let at = self.now();
-        let asked = ids.iter().map(|id| Asked {
+        let asked = ids.iter().map(|id| SentInstruction {
             id: *id,
             length: wide.length,
             at,
@@ -558,7 +558,7 @@ impl Wire {
         ids: &[u8],
         until: Instant,
         (span, asked): (Span, &[(Vec<u8>, Span)]),
-        found: &mut Found,
+        found: &mut ReadBlocks,
     ) -> Result<(), ServoError> {
         let begun = self.now();
         let mut answers = Answers::default();
@@ -617,7 +617,7 @@ impl Wire {
     fn settle(&mut self, answer: &Answer) {
         self.heard.insert(answer.id);
         let length = answer.parameters.len();
-        let this = |asked: &&mut Asked| {
+        let this = |asked: &&mut SentInstruction| {
             asked.id == answer.id && usize::from(asked.length) == length && !asked.answered
         };
         if let Some(asked) = self.asked.iter_mut().find(this) {

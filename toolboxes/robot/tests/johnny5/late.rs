@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use feetech_sim::{Delivery, Late, Line, register as r};
+use feetech_sim::{Delivery, Lateness, Line, register as r};
 use robot::adapter::johnny5::Johnny5;
 use robot::adapter::{Adapter, Estop};
 use robot::step::Step;
@@ -23,26 +23,26 @@ const AT_REST: Duration = Duration::from_millis(500);
 const SLOWEST: f64 = 20.0;
 
 /// Every kind of lateness, from 1 to 200 ms.
-fn late(seed: u64, random: &mut fastrand::Rng) -> Late {
+fn late(seed: u64, random: &mut fastrand::Rng) -> Lateness {
     let by = Duration::from_millis(random.u64(1..=200));
     match seed % 6 {
-        0 => Late::Always(by),
-        1 => Late::UpTo(by),
-        2 => Late::InTurn {
+        0 => Lateness::Always(by),
+        1 => Lateness::UpTo(by),
+        2 => Lateness::InTurn {
             by,
             answers: random.u32(1..20),
         },
-        3 => Late::Bursts {
+        3 => Lateness::Bursts {
             by,
             of: random.u32(1..6),
             every: random.u32(6..30),
         },
-        4 => Late::Stalls {
+        4 => Lateness::Stalls {
             lasting: by,
             every: Duration::from_millis(random.u64(210..800)),
         },
         // As the emulator was that brought the bus down.
-        _ => Late::Always(Duration::from_millis(random.u64(42..=55))),
+        _ => Lateness::Always(Duration::from_millis(random.u64(42..=55))),
     }
 }
 

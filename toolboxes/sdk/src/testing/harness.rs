@@ -12,7 +12,7 @@ use ovos_toolbox_wire::{
 };
 use serde_json::{Value, json};
 
-use super::outcome::{Closed, Refused};
+use super::outcome::{CloseReport, Refused};
 use super::peer::{self, LogLine, Peer};
 use crate::Toolbox;
 use crate::boundary::{Table, empty};
@@ -437,7 +437,7 @@ impl Harness {
     /// No event of this kind came within the deadline.
     #[must_use]
     pub fn wait_event(&self, kind: &str) -> Event {
-        let event = |seen: &peer::Seen| seen.events.iter().find(|event| event.kind == kind).cloned();
+        let event = |seen: &peer::Received| seen.events.iter().find(|event| event.kind == kind).cloned();
         self.peer
             .wait(self.deadline, event)
             .unwrap_or_else(|| panic!("no event {kind}"))
@@ -454,7 +454,7 @@ impl Harness {
     /// # Panics
     /// The lines were not logged within the deadline.
     pub fn wait_logs(&self, count: usize) {
-        let logged = |seen: &peer::Seen| (seen.logs.len() >= count).then_some(());
+        let logged = |seen: &peer::Received| (seen.logs.len() >= count).then_some(());
         self.peer
             .wait(self.deadline, logged)
             .unwrap_or_else(|| panic!("fewer than {count} lines: {:?}", self.logs()));
@@ -467,7 +467,7 @@ impl Harness {
 
     /// Closes the toolbox and reports what it left behind.
     #[must_use]
-    pub fn close(mut self) -> Closed {
+    pub fn close(mut self) -> CloseReport {
         self.shut();
         self.peer.closed()
     }

@@ -6,14 +6,14 @@ use serde_json::Value;
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ended {
+pub struct RunOutcome {
     /// One of the values of [`ovos_toolbox_abi::status`].
     pub status: Status,
     /// The completion as received: `{"output": ..., "content"?: [...]}` or `{"error": ...}`.
     pub text: String,
 }
 
-impl Ended {
+impl RunOutcome {
     /// The output, or why there is none.
     ///
     /// # Errors
@@ -59,7 +59,7 @@ impl std::error::Error for Refused {}
 /// What a toolbox left behind when it was closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Closed {
+pub struct CloseReport {
     /// Runs that were accepted and never completed; must be empty.
     pub unfinished: Vec<u64>,
     /// Completions of runs that had completed or were never started; must be 0.
@@ -68,7 +68,7 @@ pub struct Closed {
     pub calls_after_close: usize,
 }
 
-impl Closed {
+impl CloseReport {
     /// Whether the toolbox kept the contract.
     #[must_use]
     pub fn is_clean(&self) -> bool {

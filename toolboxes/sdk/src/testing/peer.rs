@@ -11,7 +11,7 @@ use ovos_toolbox_abi::{Bytes, Status, Str};
 use ovos_toolbox_wire::{Event, Failure, Progress};
 use serde_json::Value;
 
-use super::outcome::{Closed, Ended};
+use super::outcome::{CloseReport, RunOutcome};
 use crate::bytes::{take, text};
 use crate::lock::lock;
 
@@ -31,8 +31,8 @@ pub type Responder = Arc<dyn Fn(Value) -> Option<Result<Value, Failure>> + Send 
 
 /// What the toolbox has sent.
 #[derive(Default)]
-pub(super) struct Seen {
-    pub(super) ended: HashMap<u64, Ended>,
+pub(super) struct Received {
+    pub(super) ended: HashMap<u64, RunOutcome>,
     pub(super) progress: HashMap<u64, Vec<Progress>>,
     pub(super) events: Vec<Event>,
     pub(super) logs: Vec<LogLine>,
@@ -49,7 +49,7 @@ pub(super) struct Seen {
 /// crashing.
 #[derive(Default)]
 pub(super) struct Peer {
-    seen: Mutex<Seen>,
+    seen: Mutex<Received>,
     changed: Condvar,
 }
 
@@ -67,12 +67,12 @@ impl Peer {
         }
     }
 
-    pub(super) fn see<R>(&self, look: impl FnOnce(&Seen) -> R) -> R {
+    pub(super) fn see<R>(&self, look: impl FnOnce(&Received) -> R) -> R {
         look(&lock(&self.seen))
     }
 
     /// Waits until `look` finds something.
-    pub(super) fn wait<R>(&self, at_most: Duration, look: impl Fn(&Seen) -> Option<R>) -> Option<R> {
+    pub(super) fn wait<R>(&self, at_most: Duration, look: impl Fn(&Received) -> Option<R>) -> Option<R> {
         let mut found = None;
         let seen = lock(&self.seen);
         let waited = self.changed.wait_timeout_while(seen, at_most, |seen| {
@@ -103,7 +103,7 @@ impl Peer {
         lock(&self.seen).closed = true;
     }
 
-    pub(super) fn closed(&self) -> Closed {
+    pub(super) fn closed(&self) -> CloseReport {
         let seen = lock(&self.seen);
         let mut unfinished: Vec<u64> = seen
             .expected
@@ -112,14 +112,14 @@ impl Peer {
             .copied()
             .collect();
         unfinished.sort_unstable();
-        Closed {
+        CloseReport {
             unfinished,
             stray_completions: seen.strays,
             calls_after_close: seen.after_close,
         }
     }
 
-    fn change<R>(&self, change: impl FnOnce(&mut Seen) -> R) -> R {
+    fn change<R>(&self, change: impl FnOnce(&mut Received) -> R) -> R {
         let mut seen = lock(&self.seen);
         if seen.closed {
             seen.after_close += 1;
@@ -171,7 +171,7 @@ unsafe extern "C" fn complete(ctx: *mut c_void, run: u64, status: Status, json: 
                 if !seen.expected.contains(&run) || seen.ended.contains_key(&run) {
                     seen.strays += 1;
                 } else {
-                    seen.ended.insert(run, Ended { status, text });
+                    seen.ended.insert(run, RunOutcome { status, text });
                 }
             });
         });

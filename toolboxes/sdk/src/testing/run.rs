@@ -7,7 +7,7 @@ use ovos_toolbox_wire::{Action, Progress};
 use serde_json::{Value, json};
 
 use super::harness::Harness;
-use super::outcome::{Ended, Refused};
+use super::outcome::{Refused, RunOutcome};
 use super::peer;
 
 impl Harness {
@@ -86,7 +86,7 @@ impl Run<'_> {
     /// # Panics
     /// The run did not complete within the harness's deadline.
     #[must_use]
-    pub fn wait(&self) -> Ended {
+    pub fn wait(&self) -> RunOutcome {
         self.wait_for(self.harness.deadline).unwrap_or_else(|| {
             panic!(
                 "run {} did not complete within {:?}",
@@ -97,7 +97,7 @@ impl Run<'_> {
 
     /// Waits for the completion, at most this long.
     #[must_use]
-    pub fn wait_for(&self, at_most: Duration) -> Option<Ended> {
+    pub fn wait_for(&self, at_most: Duration) -> Option<RunOutcome> {
         self.harness
             .peer
             .wait(at_most, |seen| seen.ended.get(&self.id).cloned())
@@ -122,7 +122,7 @@ impl Run<'_> {
     /// The run did not report that often within the harness's deadline.
     #[must_use]
     pub fn wait_progress(&self, count: usize) -> Vec<Progress> {
-        let reports = |seen: &peer::Seen| {
+        let reports = |seen: &peer::Received| {
             seen.progress
                 .get(&self.id)
                 .filter(|reports| reports.len() >= count)

@@ -20,7 +20,7 @@ use crate::artifact::file::Launch;
 use crate::artifact::greeter::last_lines;
 use crate::artifact::program::Executable;
 use crate::process::spawner::{self, Program};
-use crate::process::started::Started;
+use crate::process::started::StartedProcess;
 use section::{ProgramConfig, PythonConfig};
 
 /// The largest answer, far larger than any list.
@@ -136,7 +136,7 @@ impl Asker<'_> {
         let (tell, told) = oneshot::channel();
         spawner::spawn(command, move |spawned| {
             // If the receiver is gone, the drop of the process here ends it.
-            drop(tell.send(spawned.map(Started::new)));
+            drop(tell.send(spawned.map(StartedProcess::new)));
         });
         let cannot = |error: std::io::Error| Silent::Cannot(format!("cannot be started: {error}"));
         let started = told.await.map_err(|error| bug(&error))?;

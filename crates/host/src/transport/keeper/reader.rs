@@ -1,9 +1,8 @@
 //! The thread of the data socket. Read [`read`].
 
 use ovos_toolbox_wire::Manifest;
-use protocol::{MAX_CONTROL, Notice, Order};
+use protocol::{MAX_CONTROL, Notice};
 
-use crate::transport::lanes::Lanes as _;
 use crate::transport::members::Members;
 use crate::transport::peer::Peer;
 use crate::transport::sockets::Sockets;
@@ -25,7 +24,7 @@ pub(super) fn read(peer: &Peer, sockets: &Sockets, members: Option<&Members>) ->
                 ));
             }
             match members {
-                Some(members) => greet_several(&notice, members, sockets)?,
+                Some(members) => greet_several(&notice, members)?,
                 None => greet(&notice, &peer.manifest.id)?,
             }
             greeted = true;
@@ -67,15 +66,13 @@ fn greet(notice: &Notice, id: &str) -> Result<(), String> {
     Err(format!("it no longer says that it is toolbox `{id}`; reload it"))
 }
 
-/// As `greet`, for a program that is several toolboxes. It may have no toolbox to open yet, so a heartbeat tells it
-/// that it is in use.
-fn greet_several(notice: &Notice, members: &Members, sockets: &Sockets) -> Result<(), String> {
+/// As `greet`, for a program that is several toolboxes.
+fn greet_several(notice: &Notice, members: &Members) -> Result<(), String> {
     let hello = greeting::hello(notice).map_err(|what| format!("it {what}"))?;
     if !greeting::has_several(hello) {
         return Err("it no longer says that it is several toolboxes; reload it".to_owned());
     }
     let offers = greeting::several(hello).map_err(|what| format!("it {what}"))?;
-    members.list(offers);
-    sockets.control(Order::Beat { seq: 0 });
+    members.list(&offers);
     Ok(())
 }

@@ -11,10 +11,10 @@ use program::payload::MAX_FAILURE_BYTES;
 use protocol::{Answer, Notice, Order, Raw, RunEnd};
 use serde_json::Value;
 
-use super::{End, Gone, Peer, Run};
+use super::{Departure, End, Peer, Run};
 use crate::contract::answer;
 use crate::contract::services::Request;
-use engine::{Ended, Unanswered};
+use engine::{NoAnswer, RunResult};
 
 impl Peer {
     /// Handles a notice of the toolbox.
@@ -46,7 +46,7 @@ impl Peer {
                 if let Some(run) = self.take(run) {
                     let ended = match self.too_long("the result", length(&end, content.as_ref())) {
                         None => answer::ended(&end, content.as_ref()),
-                        Some(failure) => Ended::Reported(Completion::Error(failure)),
+                        Some(failure) => RunResult::Reported(Completion::Error(failure)),
                     };
                     _ = run.ended.send(ended);
                 }
@@ -184,7 +184,7 @@ impl Peer {
         let id = &self.origin.toolbox_id;
         let closed = |what: &str| {
             let text = format!("toolbox `{id}` {what}");
-            Unanswered::Closed(Failure::new(FailureKind::ToolboxClosed, text))
+            NoAnswer::Closed(Failure::new(FailureKind::ToolboxClosed, text))
         };
         let why = match &end {
             End::Closed(true) => closed("was closed while it ran"),
@@ -192,17 +192,17 @@ impl Peer {
             End::Abandoned => closed("did not close in time and was abandoned"),
             End::Died(death) => {
                 let text = format!("toolbox `{id}`: {}", death.reason);
-                Unanswered::Died(Failure::new(FailureKind::ToolboxCrashed, text))
+                NoAnswer::Died(Failure::new(FailureKind::ToolboxCrashed, text))
             }
         };
         let later = match &why {
-            Unanswered::Died(failure) => Unanswered::NeverAsked(failure.clone()),
+            NoAnswer::Died(failure) => NoAnswer::NeverAsked(failure.clone()),
             _ => self.is_closed(),
         };
         let halts = matches!(end, End::Abandoned);
         let (asks, commands, runs) = {
             let mut state = self.lock();
-            state.gone = Some(Gone { why: later, halts });
+            state.gone = Some(Departure { why: later, halts });
             state.moving.clear();
             state.requests.clear();
             // The drop tells the opening that the toolbox has ended.
@@ -219,7 +219,7 @@ impl Peer {
         };
         self.end.send_replace(Some(end));
         for (_, run) in runs {
-            _ = run.ended.send(Ended::Lost(why.clone().into_failure()));
+            _ = run.ended.send(RunResult::Lost(why.clone().into_failure()));
         }
         for (_, reply) in asks {
             _ = reply.send(Err(why.clone()));

@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn taken(failsafe: bool) -> Taken {
-    Taken {
+fn taken(failsafe: bool) -> OverrideCause {
+    OverrideCause {
         how: "a pilot".into(),
         failsafe,
     }

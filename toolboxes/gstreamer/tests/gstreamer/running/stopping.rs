@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::rig::{self, DEADLINE, Rig};
+use crate::rig::{DEADLINE, Rig};
 use crate::running::LIVE;
 
 #[test]

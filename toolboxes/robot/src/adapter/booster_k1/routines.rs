@@ -48,12 +48,12 @@ pub(super) struct Routines(Arc<Mutex<List>>);
 
 #[derive(Default)]
 struct List {
-    begun: Vec<Begun>,
+    begun: Vec<RoutineRun>,
     /// The number of the newest routine.
     number: u64,
 }
 
-struct Begun {
+struct RoutineRun {
     number: u64,
     arm: Subsystem,
     end: End,
@@ -72,7 +72,7 @@ impl Routines {
         let mut list = self.list();
         list.number += 1;
         let number = list.number;
-        list.begun.push(Begun {
+        list.begun.push(RoutineRun {
             number,
             arm,
             end,
@@ -91,7 +91,7 @@ impl Routines {
         self.ends(|begun| begun.owed)
     }
 
-    fn ends(&self, which: impl Fn(&Begun) -> bool) -> Vec<End> {
+    fn ends(&self, which: impl Fn(&RoutineRun) -> bool) -> Vec<End> {
         let mut ends: Vec<End> = Vec::new();
         for begun in self.list().begun.iter().filter(|begun| which(begun)) {
             if !ends.contains(&begun.end) {

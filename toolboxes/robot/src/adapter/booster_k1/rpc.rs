@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use super::config::BoosterK1Config;
 use super::posture::Posture;
 use super::routines::{End, Routines};
-use super::sent::Sent;
+use super::sent::LastAngles;
 use crate::action::Velocity;
 use crate::adapter::Notify;
 use crate::adapter::remote::node_name;
 use crate::adapter::walker::Hands;
-use crate::dds::asked::Asked;
+use crate::dds::asked::DdsRequest;
 use crate::dds::booster::{LOW_COMMAND, LOW_STATE, LowCmd, LowState, MotorCmd, Rpc, RpcReqMsg, api, request};
 use crate::dds::latest::Latest;
 use crate::dds::{Participant, Publisher, radians};
@@ -39,8 +39,8 @@ pub(in crate::adapter) struct RpcLink {
     commands: Publisher<LowCmd>,
     state: Latest<LowState>,
     /// The last commanded positions of arms and head.
-    sent: Sent,
-    told: Mutex<Told>,
+    sent: LastAngles,
+    told: Mutex<ArmCommand>,
     /// Whether the arms may obey us. If so, they are given back in the end.
     pub(super) ours: AtomicBool,
     /// Whether the robot has given us the arms and was not away since then.
@@ -52,7 +52,7 @@ pub(in crate::adapter) struct RpcLink {
 }
 
 /// The last command to the arms.
-struct Told {
+struct ArmCommand {
     motors: Vec<MotorCmd>,
     /// Arms that are at home and wait for the other arm.
     home: Vec<Subsystem>,
@@ -61,7 +61,7 @@ struct Told {
     stale: bool,
 }
 
-impl Default for Told {
+impl Default for ArmCommand {
     fn default() -> Self {
         Self {
             motors: vec![MotorCmd::default(); JOINTS],
@@ -96,7 +96,7 @@ impl RpcLink {
             rpc,
             commands,
             state,
-            sent: Sent::default(),
+            sent: LastAngles::default(),
             told: Mutex::default(),
             ours: AtomicBool::new(false),
             taken: AtomicBool::new(false),
@@ -110,11 +110,11 @@ impl RpcLink {
         &self.posture
     }
 
-    pub(super) fn sent(&self) -> &Sent {
+    pub(super) fn sent(&self) -> &LastAngles {
         &self.sent
     }
 
-    fn told(&self) -> MutexGuard<'_, Told> {
+    fn told(&self) -> MutexGuard<'_, ArmCommand> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -130,7 +130,7 @@ impl RpcLink {
 
     /// After the robot was away, commands our arms to their present positions: a restarted robot would swing them to
     /// the old positions. Returns false if the robot has not reported the positions.
-    fn refresh(&self, told: &mut Told) -> bool {
+    fn refresh(&self, told: &mut ArmCommand) -> bool {
         if !told.stale {
             return true;
         }
@@ -147,11 +147,11 @@ impl RpcLink {
         true
     }
 
-    pub(super) fn ask(&self, api: i64, body: &Value) -> Result<Asked, RosError> {
+    pub(super) fn ask(&self, api: i64, body: &Value) -> Result<DdsRequest, RosError> {
         self.rpc.ask(api, body)
     }
 
-    pub(super) fn ask_velocity(&self, velocity: &Velocity) -> Result<Asked, RosError> {
+    pub(super) fn ask_velocity(&self, velocity: &Velocity) -> Result<DdsRequest, RosError> {
         self.rpc.ask(api::MOVE, &move_body(velocity))
     }
 
@@ -163,7 +163,7 @@ impl RpcLink {
     /// present position.
     pub(super) fn damp(&self) -> Result<(), RosError> {
         let damped = self.rpc.send(api::CHANGE_MODE, &json!({"mode": 0}));
-        *self.told() = Told::default();
+        *self.told() = ArmCommand::default();
         self.sent.forget();
         damped.and(self.give_back())
     }
@@ -203,7 +203,7 @@ impl RpcLink {
             motor_cmd: told.motors.clone(),
         };
         if none {
-            *told = Told::default();
+            *told = ArmCommand::default();
         }
         self.commands.publish(command)?;
         drop(told);

@@ -7,9 +7,9 @@ use crate::subsystem::Subsystem;
 
 /// The last commanded positions of arms and head, in degrees.
 #[derive(Default)]
-pub(super) struct Sent(Mutex<BTreeMap<Subsystem, Vec<f64>>>);
+pub(super) struct LastAngles(Mutex<BTreeMap<Subsystem, Vec<f64>>>);
 
-impl Sent {
+impl LastAngles {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Subsystem, Vec<f64>>> {
         // Every change is one insertion or removal.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::config::{BoosterK1Config, Topics, VelocityType, model};
-use super::sent::Sent;
+use super::sent::LastAngles;
 use crate::action::Velocity;
 use crate::adapter::remote::node_name;
 use crate::capability::Capabilities;
@@ -26,7 +26,7 @@ pub(in crate::adapter) struct TopicsLink {
     joints: Arc<Mutex<HashMap<String, f64>>>,
     last_word: LastWord,
     /// The last commanded positions of arms and head.
-    sent: Sent,
+    sent: LastAngles,
 }
 
 impl TopicsLink {
@@ -54,11 +54,11 @@ impl TopicsLink {
             capabilities,
             joints,
             last_word,
-            sent: Sent::default(),
+            sent: LastAngles::default(),
         })
     }
 
-    pub(super) fn sent(&self) -> &Sent {
+    pub(super) fn sent(&self) -> &LastAngles {
         &self.sent
     }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use feetech_sim::{Bus, Delivery, Late, Servo, register as r};
+use feetech_sim::{Bus, Delivery, Lateness, Servo, register as r};
 
 use super::rest::{Rest, settle};
 use super::torque::{SLOWEST, ease, power};
@@ -94,7 +94,7 @@ impl Port for Line {
 
 /// What the runs have shown.
 #[derive(Debug, Default)]
-struct Shown {
+struct Tally {
     runs: u32,
     read: u32,
     given_up: u32,
@@ -106,27 +106,27 @@ struct Shown {
 }
 
 /// How late: every kind, from 1 to 200 ms.
-fn late(random: &mut fastrand::Rng) -> Late {
+fn late(random: &mut fastrand::Rng) -> Lateness {
     let by = Duration::from_millis(random.u64(1..=200));
     match random.u8(..7) {
-        0 => Late::Always(by),
-        1 => Late::UpTo(by),
-        2 => Late::InTurn {
+        0 => Lateness::Always(by),
+        1 => Lateness::UpTo(by),
+        2 => Lateness::InTurn {
             by,
             answers: random.u32(1..20),
         },
-        3 => Late::Bursts {
+        3 => Lateness::Bursts {
             by,
             of: random.u32(1..6),
             every: random.u32(6..30),
         },
-        4 => Late::Stalls {
+        4 => Lateness::Stalls {
             lasting: by,
             every: Duration::from_millis(random.u64(210..800)),
         },
         // As the emulator was that brought the bus down.
-        5 => Late::Always(Duration::from_millis(random.u64(42..=55))),
-        _ => Late::Never,
+        5 => Lateness::Always(Duration::from_millis(random.u64(42..=55))),
+        _ => Lateness::Never,
     }
 }
 
@@ -140,7 +140,7 @@ fn delivery(random: &mut fastrand::Rng, seed: u64) -> Delivery {
 }
 
 /// One run: a movement and questions, until it is stopped.
-fn run(seed: u64, shown: &mut Shown) {
+fn run(seed: u64, shown: &mut Tally) {
     let mut random = fastrand::Rng::with_seed(seed);
     let ids: Vec<u8> = (1..=if random.bool() { 6 } else { 11 }).collect();
     let servos = ids.iter().map(|id| {
@@ -227,7 +227,7 @@ fn run(seed: u64, shown: &mut Shown) {
 }
 
 /// Asks or writes one thing, and compares an answer that counts with the servos.
-fn ask(wire: &mut Wire, line: &Line, ids: &[u8], random: &mut fastrand::Rng, shown: &mut Shown) {
+fn ask(wire: &mut Wire, line: &Line, ids: &[u8], random: &mut fastrand::Rng, shown: &mut Tally) {
     let id = random.choice(ids.iter().copied()).unwrap();
     let before = line.world().positions(ids);
     let place = |id: u8| usize::from(id) - 1;
@@ -300,7 +300,7 @@ fn ask(wire: &mut Wire, line: &Line, ids: &[u8], random: &mut fastrand::Rng, sho
 }
 
 /// No joint moves 100 ms after the stop, whatever was answered.
-fn stopped_in_time(line: &Line, ids: &[u8], stop_at: Instant, rest: Rest, shown: &mut Shown) {
+fn stopped_in_time(line: &Line, ids: &[u8], stop_at: Instant, rest: Rest, shown: &mut Tally) {
     let mut world = line.world();
     for id in ids {
         let told = world.bus.frames().iter().find(|frame| {
@@ -321,7 +321,7 @@ fn stopped_in_time(line: &Line, ids: &[u8], stop_at: Instant, rest: Rest, shown:
 #[test]
 fn whatever_is_late_no_wrong_reading_counts_and_every_stop_ends_the_motion() {
     let runs = std::env::var("SERVO_RUNS").map_or(60, |runs| runs.parse().unwrap());
-    let mut shown = Shown::default();
+    let mut shown = Tally::default();
     for seed in 0..runs {
         run(seed, &mut shown);
     }
@@ -335,7 +335,7 @@ fn an_arm_that_answers_after_its_time_is_still_read() {
     for (by, reads) in [(0, true), (19, true), (42, true), (55, true), (200, false)] {
         let servos = (1..=6).map(Servo::new);
         let mut bus = Bus::new(servos);
-        bus.set_delivery(Delivery::new(Late::Always(Duration::from_millis(by)), 1));
+        bus.set_delivery(Delivery::new(Lateness::Always(Duration::from_millis(by)), 1));
         let hurry = Arc::new(AtomicBool::new(false));
         let now = Instant::now();
         let world = World {

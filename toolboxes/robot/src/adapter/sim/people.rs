@@ -37,11 +37,11 @@ fn near() -> f64 {
 #[derive(Debug)]
 pub(super) struct People {
     visible: Vec<Person>,
-    known: BTreeMap<String, Known>,
+    known: BTreeMap<String, Enrolment>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Known {
+struct Enrolment {
     face: bool,
     voice: bool,
     admin: bool,
@@ -51,7 +51,7 @@ impl People {
     pub(super) fn new(visible: Vec<Person>) -> Self {
         let name = |person: &Person| person.name.clone();
         let known = visible.iter().filter_map(name).map(|name| {
-            let both = Known {
+            let both = Enrolment {
                 face: true,
                 voice: true,
                 admin: false,
@@ -127,7 +127,7 @@ impl People {
                 json!({"name": name, "duration_seconds": args.get("duration_seconds")})
             }
             "get_known_people" => {
-                let wanted = |known: &Known| {
+                let wanted = |known: &Enrolment| {
                     (known.face && flag("include_face")) || (known.voice && flag("include_voice"))
                 };
                 let people: Vec<Value> = self

@@ -33,7 +33,7 @@ pub(super) struct Arms {
     hands: [Publisher<HandCmd>; 2],
     state: Latest<LowState>,
     told_to_close: Hands,
-    told: Mutex<Told>,
+    told: Mutex<ArmCommand>,
     /// The change of the weight with a command.
     step: f32,
 }
@@ -48,7 +48,7 @@ pub(super) struct Led {
 }
 
 #[derive(Default)]
-struct Told {
+struct ArmCommand {
     /// Radians by joint; `None` for an arm without a command.
     left: Option<[f32; ARM]>,
     right: Option<[f32; ARM]>,
@@ -66,7 +66,7 @@ struct Told {
     home: Vec<Subsystem>,
 }
 
-impl Told {
+impl ArmCommand {
     /// Drops everything but the number of commands.
     fn forget(&mut self) {
         *self = Self {
@@ -108,7 +108,7 @@ impl Arms {
         })
     }
 
-    fn told(&self) -> MutexGuard<'_, Told> {
+    fn told(&self) -> MutexGuard<'_, ArmCommand> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -176,7 +176,7 @@ impl Arms {
     /// After the robot was away, commands both arms to their present positions: a restarted robot would swing them to
     /// the old positions. The weight is kept, because it may still be in force after a gap in the network. Returns
     /// false if the robot has not reported the positions.
-    fn refresh(&self, told: &mut Told) -> bool {
+    fn refresh(&self, told: &mut ArmCommand) -> bool {
         if !told.stale {
             return true;
         }
@@ -287,7 +287,7 @@ impl Arms {
         [angle(12), angle(13), angle(14)]
     }
 
-    fn send(&self, told: &mut Told) -> Result<(), RosError> {
+    fn send(&self, told: &mut ArmCommand) -> Result<(), RosError> {
         let mut command = LowCmd {
             // The robot expects its own kind in every command.
             mode_machine: self.state.lock().as_ref().map_or(0, |state| state.mode_machine),

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::dds::Participant;
-use crate::dds::asked::Asked;
+use crate::dds::asked::DdsRequest;
 use crate::dds::unitree::{Rpc, api};
 use crate::ros::RosError;
 
@@ -71,7 +71,7 @@ impl Gestures {
     }
 
     /// Begins an action; its answer comes when it is over.
-    pub(super) fn begin(&self, action: i64) -> Result<Asked, RosError> {
+    pub(super) fn begin(&self, action: i64) -> Result<DdsRequest, RosError> {
         let number = self.under_way.last.fetch_add(1, Ordering::SeqCst);
         *self.under_way.now() = Some(number);
         let asked = self.rpc.ask(api::ARM_ACTION, &action_body(action));
@@ -82,7 +82,7 @@ impl Gestures {
     }
 
     /// Releases the arms; the answer comes when they are back.
-    pub(super) fn release(&self) -> Result<Asked, RosError> {
+    pub(super) fn release(&self) -> Result<DdsRequest, RosError> {
         self.rpc.ask(api::ARM_ACTION, &release_body())
     }
 
