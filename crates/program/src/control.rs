@@ -4,7 +4,7 @@
 
 use std::io::{ErrorKind, Read};
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use ovos_toolbox_wire::{Event, Severity};
@@ -101,16 +101,20 @@ fn read(process: &Process, cutter: &mut Cutter) -> Result<(), String> {
 /// Ends a process whose toolbox hangs, so that the service starts another one. The work that is under way is lost; its callers
 /// get the reason.
 fn die(process: &Process, reason: &str) -> ! {
-    process.warn(reason);
     // Halted here, because the fresh process can only call `safe_stop`, which not every toolbox has.
-    halt(process);
+    let halted = halt(process);
+    process.warn(reason);
+    is_confirmed(&halted);
     kill_self()
 }
 
 /// Brings everything to rest and ends the process.
 fn end(process: &Process, reason: &str) -> ! {
+    let moved = process.server.is_moving();
+    // Before anything is said on the data lane, which may have much to send.
+    let halted = halt(process);
     process.warn(reason);
-    if process.server.is_moving() {
+    if moved {
         // In case the service still exists: this is an emergency stop, and nothing moves after it until a resume.
         process.notices.data(&Notice::Event(Raw::of(&Event {
             kind: "latched".to_owned(),
@@ -119,7 +123,7 @@ fn end(process: &Process, reason: &str) -> ! {
         })));
     }
     if let Some(toolbox) = process.server.toolbox() {
-        if !halt(process) {
+        if !is_confirmed(&halted) {
             toolbox.safe_stop();
         }
         toolbox.leave();
@@ -128,11 +132,16 @@ fn end(process: &Process, reason: &str) -> ! {
     kill_self()
 }
 
-/// Halts everything and voids the starts that are on their way; false if the halt was not confirmed in time.
-fn halt(process: &Process) -> bool {
+/// Halts everything and voids the starts that are on their way. Returns at once; the receiver gets whether that succeeded.
+fn halt(process: &Process) -> Receiver<bool> {
     let (tell, told) = channel();
     process
         .server
         .halt_all(Box::new(move |said| _ = tell.send(said.is_ok())));
-    told.recv_timeout(LAST_HALT).unwrap_or(false)
+    told
+}
+
+/// Whether a halt is confirmed in time.
+fn is_confirmed(halted: &Receiver<bool>) -> bool {
+    halted.recv_timeout(LAST_HALT).unwrap_or(false)
 }
