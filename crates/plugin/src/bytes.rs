@@ -57,7 +57,7 @@ pub(crate) unsafe fn borrow<'a>(text: abi::Str, limit: usize) -> Result<&'a str,
         return Err(Unreadable::TooLong { len, limit });
     }
     // SAFETY: not null, and readable for `len` bytes by this function's contract (toolbox.h, tb_str);
-    // tests/plugin_hostile.rs sends null pointers, bad UTF-8 and too long texts.
+    // tests/process_isolation/misbehaviour.rs sends null pointers, bad UTF-8 and too long texts.
     let bytes = unsafe { std::slice::from_raw_parts(ptr.cast::<u8>(), len) };
     std::str::from_utf8(bytes).map_err(|e| Unreadable::NotUtf8 { at: e.valid_up_to() })
 }

@@ -23,5 +23,4 @@ mod toolbox;
 mod wake_lock;
 mod watchdog;
 
-pub use load::{Library, LoadError};
 pub use serve::{safe_stop, serve};

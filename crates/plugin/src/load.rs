@@ -23,7 +23,7 @@ const MAX_TABLE_BYTES: u64 = 64 * 1024;
 
 /// Why a file is not a toolbox.
 #[derive(Debug, thiserror::Error)]
-pub enum LoadError {
+pub(crate) enum LoadError {
     /// The dynamic linker refused the file.
     #[error("load {}: {message}", path.display())]
     Link {
@@ -74,7 +74,7 @@ pub enum LoadError {
 
 /// A loaded, checked library, which may be opened any number of times.
 #[derive(Debug)]
-pub struct Library {
+pub(crate) struct Library {
     pub(crate) table: Table,
     manifest: Raw<Manifest>,
     // Last, and never dropped: everything above points into it.
@@ -82,16 +82,16 @@ pub struct Library {
 }
 
 impl Library {
-    /// Loads `file`, which should be a staged copy that nothing else writes. `shown` is the path for error messages.
+    /// Loads `file`, which should be a staged copy that nothing else writes.
     ///
-    /// Runs the library's constructors and its entry point, so probe the file in a child process first.
+    /// Runs the library's constructors and its entry point: greet the file in a child process first.
     ///
     /// # Errors
     /// See [`LoadError`]. A library that was refused stays mapped.
-    pub fn load(file: &Path, shown: &Path) -> Result<Self, LoadError> {
-        let path = || shown.to_owned();
-        // SAFETY: runs foreign constructors. The caller probed the file in a child (tests/plugin_hostile.rs,
-        // constructor_crashes); loading is code execution by a file that `check` found to be ours.
+    pub(crate) fn load(file: &Path) -> Result<Self, LoadError> {
+        let path = || file.to_owned();
+        // SAFETY: runs foreign constructors. This process is for this file alone, and loading it is code execution by a file
+        // that `check` found to be ours.
         let handle = unsafe { Handle::open(Some(file), RTLD_NOW | RTLD_LOCAL) };
         let handle = handle.map_err(|e| LoadError::Link {
             path: path(),
@@ -105,7 +105,7 @@ impl Library {
         };
         // SAFETY: an argument-free function by the contract of its name.
         let raw = unsafe { entry() };
-        let table = read_table(raw, shown)?;
+        let table = read_table(raw, file)?;
         let checked = Table::new(&table).map_err(|missing| LoadError::Missing {
             path: path(),
             missing,
@@ -129,7 +129,7 @@ impl Library {
 
     /// The toolbox's manifest, as it says it. The service checks it.
     #[must_use]
-    pub fn manifest(&self) -> &Raw<Manifest> {
+    pub(crate) fn manifest(&self) -> &Raw<Manifest> {
         &self.manifest
     }
 
@@ -139,15 +139,15 @@ impl Library {
     }
 
     /// Brings the hardware to rest without an instance; `None` where the toolbox has no such function. Blocks.
-    pub fn safe_stop(&self, config: &str) -> Option<Result<(), Failure>> {
+    pub(crate) fn safe_stop(&self, config: &str) -> Option<Result<(), Failure>> {
         self.table.safe_stop(config)
     }
 }
 
 /// Copies the part of the table that both sides know.
-fn read_table(raw: *const abi::Toolbox, shown: &Path) -> Result<abi::Toolbox, LoadError> {
+fn read_table(raw: *const abi::Toolbox, file: &Path) -> Result<abi::Toolbox, LoadError> {
     let no_table = |what| LoadError::NoTable {
-        path: shown.to_owned(),
+        path: file.to_owned(),
         what,
     };
     if raw.is_null() {
@@ -157,11 +157,11 @@ fn read_table(raw: *const abi::Toolbox, shown: &Path) -> Result<abi::Toolbox, Lo
         return Err(no_table("a pointer that is not aligned"));
     }
     // SAFETY: not null and aligned; every version of the table begins with its size. Read through a raw pointer, because
-    // a reference to a table that is shorter than ours would be undefined (tests/plugin_hostile.rs, short_size).
+    // a reference to a table that is shorter than ours would be undefined (tests/process_isolation/misbehaviour.rs, short_size).
     let size = unsafe { raw.cast::<u64>().read() };
     if !(abi::TOOLBOX_SIZE_V1_0..=MAX_TABLE_BYTES).contains(&size) {
         return Err(LoadError::Size {
-            path: shown.to_owned(),
+            path: file.to_owned(),
             found: size,
         });
     }
@@ -169,7 +169,7 @@ fn read_table(raw: *const abi::Toolbox, shown: &Path) -> Result<abi::Toolbox, Lo
     let known = (size as usize).min(size_of::<abi::Toolbox>());
     let mut table = MaybeUninit::<abi::Toolbox>::zeroed();
     // SAFETY: `known` bytes are readable by the table's own word and writable in ours; all zeroes is a valid table of
-    // null pointers, so fields beyond `known` are null (tests/plugin_hostile.rs, newer_minor).
+    // null pointers, so fields beyond `known` are null (tests/process_isolation/misbehaviour.rs, newer_minor).
     let table = unsafe {
         std::ptr::copy_nonoverlapping(raw.cast::<u8>(), table.as_mut_ptr().cast::<u8>(), known);
         table.assume_init()

@@ -60,7 +60,7 @@ pub fn serve(file: &Path, sockets: Sockets, confined: Result<Vec<PathBuf>, Strin
 
 fn load(file: &Path, confined: Result<Vec<PathBuf>, String>) -> Result<Library, Failure> {
     confined.map_err(|reason| Failure::new(FailureKind::PermissionError, reason))?;
-    let library = Library::load(file, file);
+    let library = Library::load(file);
     library.map_err(|error| Failure::new(FailureKind::ToolboxError, error.to_string()))
 }
 
@@ -89,7 +89,7 @@ pub fn safe_stop(file: &Path) -> Result<(), String> {
     let mut config = String::new();
     let read = std::io::stdin().read_to_string(&mut config);
     read.map_err(|error| format!("read the configuration: {error}"))?;
-    let library = Library::load(file, file).map_err(|error| error.to_string())?;
+    let library = Library::load(file).map_err(|error| error.to_string())?;
     let said = library.safe_stop(&config).unwrap_or(Ok(()));
     said.map_err(|failure| failure.to_string())
 }
