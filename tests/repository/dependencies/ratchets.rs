@@ -79,7 +79,7 @@ const CIRCLES: &[(&str, &[&str])] = &[
 
 /// Types whose name is a bare participle or adverb, by the folder of their crate. A type is a noun of its field.
 const BARE_NAMES: &[(&str, &[&str])] = &[
-    ("crates/host", &["Claimed", "Known", "Named", "Said", "Sent"]),
+    ("crates/host", &["Claimed", "Known", "Named", "Sent"]),
     ("toolboxes/drone", &["Seen", "Seen"]),
     (
         "toolboxes/gstreamer",

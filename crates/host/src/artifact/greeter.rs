@@ -7,6 +7,10 @@ use std::time::Duration;
 
 use ovos_toolbox_wire::is_toolbox_id;
 
+use crate::artifact::file::PluginFile;
+use crate::process::spawner::Program;
+use section::Confine;
+
 const LAST_LINES: usize = 5;
 
 /// The time limit for a plugin file.
@@ -62,10 +66,22 @@ impl Greeter {
         }
     }
 
-    /// This greeter with other variables for the process: the linker may need one to find the libraries of a file.
-    #[must_use]
-    pub fn with_env(&self, env: BTreeMap<String, String>) -> Self {
-        Self { env, ..self.clone() }
+    /// What hosts a file or a program, with these variables and this confinement. The linker may need a variable to
+    /// find the libraries of a file.
+    pub(crate) fn host(&self, env: BTreeMap<String, String>, confine: Option<Confine>) -> Program {
+        Program {
+            path: self.program.clone().into(),
+            env,
+            confine,
+        }
+    }
+
+    /// How long this has until its hello.
+    pub(crate) fn limit_of(&self, file: &PluginFile) -> Duration {
+        match file.executable() {
+            Some(_) => self.hello,
+            None => self.limit,
+        }
     }
 }
 

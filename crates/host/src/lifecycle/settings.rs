@@ -52,19 +52,14 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The present configuration of a toolbox from a plugin file.
+    /// The present configuration of a toolbox: of a program with this entry, or else of a plugin file.
     ///
     /// # Errors
     /// The configuration is wrong; the text says why.
-    pub(crate) fn toolbox(&self, id: &str) -> Result<Configured, String> {
-        Ok(seen_of((self.config)(id)?))
-    }
-
-    /// The present configuration of a toolbox from a program.
-    ///
-    /// # Errors
-    /// The configuration is wrong; the text says why.
-    pub(crate) fn program(&self, entry: &ProgramConfig, id: &str) -> Result<Configured, String> {
+    pub(crate) fn configured(&self, entry: Option<&ProgramConfig>, id: &str) -> Result<Configured, String> {
+        let Some(entry) = entry else {
+            return Ok(seen_of((self.config)(id)?));
+        };
         let source = match entry.mounted {
             Some(_) => &self.mounted,
             None => &self.config,

@@ -15,7 +15,6 @@ use program::frame::Cutter;
 use protocol::{Hello, MAX_CONTROL, MAX_TOOLBOXES, Notice, PROTOCOL, Raw, TOOLBOXES};
 use tokio::io::AsyncReadExt;
 use tokio::process::ChildStderr;
-use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::artifact::file::{Launch, PluginFile, Task};
@@ -113,45 +112,41 @@ fn said(wrote: &str) -> String {
 }
 
 /// What a program is, according to its hello.
-pub(crate) enum Said {
+pub(crate) enum Introduction {
     /// One toolbox.
     One(Box<Manifest>),
     /// Several toolboxes that share one process.
     Several(Vec<Raw<Manifest>>),
 }
 
-/// Learns what a program is.
+/// Learns what a plugin file or a program is. A plugin file is known as `shown`.
 ///
 /// # Errors
-/// What the program did instead, in words that follow its name.
+/// What is wrong with it.
 ///
 /// # Cancel safety
-/// The program is ended.
-pub(crate) async fn of_program(file: &PluginFile, host: &Program, limit: Duration) -> Result<Said, String> {
-    let hello = ask(file, host, limit).await.map_err(NoHello::of_program)?;
-    what(&hello)
-}
-
-/// Learns what is in a plugin file, which is known as `shown`.
-///
-/// # Errors
-/// What is wrong with the file.
-///
-/// # Cancel safety
-/// The process that loads it is ended.
-pub(crate) async fn of_file(file: &PluginFile, shown: &Path, greeter: &Greeter) -> Result<Manifest, String> {
-    let host = Program {
-        path: greeter.program.clone().into(),
-        env: greeter.env.clone(),
-        confine: None,
-    };
-    let hello = ask(file, &host, greeter.limit).await;
-    let hello = hello.map_err(|none| none.of_file(file.path(), shown, &greeter.program))?;
+/// The process is ended.
+pub(crate) async fn learn(
+    file: &PluginFile,
+    shown: &Path,
+    host: &Program,
+    greeter: &Greeter,
+) -> Result<Introduction, String> {
+    let asked = ask(file, host, greeter.limit_of(file)).await;
+    if file.executable().is_some() {
+        let hello = asked.map_err(NoHello::of_program);
+        return hello
+            .and_then(|hello| what(&hello))
+            .map_err(|what| format!("it {what}"));
+    }
+    let hello = asked.map_err(|none| none.of_file(file.path(), shown, &greeter.program))?;
     let text = hello.toolboxes.first().map_or("", Raw::text);
-    manifest::read(text).map_err(|wrong| format!("{}: manifest: {}", shown.display(), wrong.join("; ")))
+    let manifest = manifest::read(text);
+    let manifest = manifest.map_err(|wrong| format!("{}: manifest: {}", shown.display(), wrong.join("; ")));
+    Ok(Introduction::One(Box::new(manifest?)))
 }
 
-/// As [`of_file`], for a file of the caller.
+/// Learns what is in a plugin file of the caller, which is known as `shown`.
 ///
 /// # Errors
 /// What is wrong with the file.
@@ -159,7 +154,12 @@ pub(crate) async fn of_file(file: &PluginFile, shown: &Path, greeter: &Greeter) 
 /// # Cancel safety
 /// The process that loads it is ended.
 pub async fn greet(path: &Path, shown: &Path, greeter: &Greeter) -> Result<Manifest, String> {
-    of_file(&PluginFile::lent(path.to_owned()), shown, greeter).await
+    let file = PluginFile::lent(path.to_owned());
+    let host = greeter.host(greeter.env.clone(), None);
+    match learn(&file, shown, &host, greeter).await? {
+        Introduction::One(manifest) => Ok(*manifest),
+        Introduction::Several(_) => Err(format!("{} is several toolboxes", shown.display())),
+    }
 }
 
 /// Starts a process, reads its hello, and ends it with everything in its process group.
@@ -181,12 +181,7 @@ async fn ask(file: &PluginFile, host: &Program, limit: Duration) -> Result<Hello
         .stdin(Stdio::from(OwnedFd::from(their_data)))
         .stdout(Stdio::from(OwnedFd::from(their_control)))
         .stderr(Stdio::piped());
-    let (tell, told) = oneshot::channel();
-    spawner::spawn(command, move |spawned| {
-        // If the receiver is gone, the drop of the process here ends it.
-        drop(tell.send(spawned.map(StartedProcess::new)));
-    });
-    let started = told.await.unwrap_or_else(|error| Err(io::Error::other(error)));
+    let started = StartedProcess::start(command).await;
     let mut started = started.map_err(NoHello::NotStarted)?;
 
     let stderr = started.child.stderr.take().map(ChildStderr::from_std).transpose();
@@ -252,11 +247,11 @@ pub(crate) fn hello(first: &Notice) -> Result<&Hello, String> {
 }
 
 /// Reads from a hello what its program is.
-fn what(hello: &Hello) -> Result<Said, String> {
+fn what(hello: &Hello) -> Result<Introduction, String> {
     if has_several(hello) {
-        return several(hello).map(Said::Several);
+        return several(hello).map(Introduction::Several);
     }
-    manifest_of(hello).map(|manifest| Said::One(Box::new(manifest)))
+    manifest_of(hello).map(|manifest| Introduction::One(Box::new(manifest)))
 }
 
 /// Whether a program says that it is several toolboxes.
