@@ -195,7 +195,7 @@ impl Store {
             }
         };
         if kind == ContentKind::Text && std::str::from_utf8(&bytes).is_err() {
-            return Err("it is not text in UTF-8".to_owned());
+            return Err("it is not UTF-8 text".to_owned());
         }
         match mode {
             ContentMode::Path => {

@@ -67,13 +67,21 @@ fn lines_look_like_those_of_every_ovos_service() {
         tracing::info!(name = "x\ny", "first\nsecond\x1b[31m\r\t\u{85}");
     });
     let expected = [
-        ("logs:-", "INFO", "ready"),
-        ("logs:-", "WARNING", r#"odd tool="add" n=3 text="two words""#),
-        ("logs:-", "ERROR", "bad - worse"),
-        ("logs:-", "DEBUG", "fine"),
-        ("logs:action", "DEBUG", r#"started name="grip" call_id="c1""#),
+        ("service.logs:-", "INFO", "ready"),
         (
-            "logs:-",
+            "service.logs:-",
+            "WARNING",
+            r#"odd tool="add" n=3 text="two words""#,
+        ),
+        ("service.logs:-", "ERROR", "bad - worse"),
+        ("service.logs:-", "DEBUG", "fine"),
+        (
+            "service.logs:action",
+            "DEBUG",
+            r#"started name="grip" call_id="c1""#,
+        ),
+        (
+            "service.logs:-",
             "INFO",
             "first\\nsecond\\x1b[31m\\r\t\\u{85} name=\"x\\ny\"",
         ),

@@ -43,7 +43,10 @@ fn change(text: &str, plain: &str, path: &[&str], value: &Value, new_line: &str)
     for (depth, key) in path.iter().enumerate() {
         let rest = &path[depth + 1..];
         let members = members(&plain[object.clone()]).ok_or_else(|| {
-            let at = dotted(path[..depth].iter().copied());
+            let at = match depth {
+                0 => "the file".to_owned(),
+                _ => dotted(path[..depth].iter().copied()),
+            };
             format!("{at} is not an object, so {key:?} cannot be set in it")
         })?;
         let Some(found) = members.get(*key) else {

@@ -5,7 +5,7 @@
 //! [`LogConfig`] decides what is logged, and where.
 //!
 //! ```no_run
-//! use ovos_tools_config::{Config, Overrides, ProcessEnvironment};
+//! use config::{Config, Overrides, ProcessEnvironment};
 //! use ovos_tools_logs::{LogOptions, start};
 //!
 //! let config = Config::load(&ProcessEnvironment, &Overrides::default(), None)?;

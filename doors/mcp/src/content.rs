@@ -162,7 +162,7 @@ fn block(folder: Option<&Path>, item: &Content, left: &mut u64) -> Result<Conten
 }
 
 fn utf8(bytes: Vec<u8>) -> Result<String, String> {
-    String::from_utf8(bytes).map_err(|_| "it is not text in UTF-8".to_owned())
+    String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned())
 }
 
 /// Returns the name of the file, if the file is directly in the folder.

@@ -105,10 +105,10 @@ fn it_calls_tools_of_the_list_and_shows_what_became_of_each() {
         "the name of the list: {run}"
     );
     for (name, expected) in [
-        ("set_mark", "step 'a': 'set_mark' is no tool of this list"),
-        ("testbed__set_mark", "is no tool of this list"),
-        ("run_steps", "is no tool of this list that can be a step"),
-        ("reset_stop", "is no tool of this list"),
+        ("set_mark", "step 'a': 'set_mark' is not a tool of this list"),
+        ("testbed__set_mark", "is not a tool of this list"),
+        ("run_steps", "is not a tool of this list that can be a step"),
+        ("reset_stop", "is not a tool of this list"),
     ] {
         let (failed, text, _) = client.run(json!([{"id": "a", "name": name}]));
         assert!(failed && text.contains(expected), "{name}: {text}");

@@ -648,7 +648,7 @@ async fn without_a_bus_it_is_said_what_to_do() {
             "is not ws://",
             "wss://host:port/route",
         ),
-        (bus.url.replace("ws:", "wss:"), "TLS", "extra CA file"),
+        (bus.url.replace("ws:", "wss:"), "TLS", "websocket.ssl_cert"),
     ] {
         let address = Address {
             url: url.parse().unwrap(),

@@ -190,7 +190,7 @@ fn a_file_that_is_removed_is_a_choice_that_is_said() {
         .collect();
     assert!(
         said.iter()
-            .any(|notice| notice.contains(USER) && notice.contains("is gone")),
+            .any(|notice| notice.contains(USER) && notice.contains("no longer exists")),
         "{said:?}"
     );
     keep(&machine);

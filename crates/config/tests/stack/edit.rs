@@ -43,11 +43,11 @@ fn a_file_that_cannot_be_changed_is_refused() {
     for (text, expected) in [
         ("{", "line 1: EOF"),
         ("{} // x", "a comment needs a line of its own"),
-        ("[1]", "is no object"),
-        (r#"{"PHAL": 5}"#, "PHAL is no object"),
+        ("[1]", "the file is not an object"),
+        (r#"{"PHAL": 5}"#, "PHAL is not an object"),
         (
             r#"{"PHAL": {"ovos-phal-plugin-tools": {"robot": true}}}"#,
-            "robot is no object",
+            "robot is not an object",
         ),
     ] {
         let told = set_in_text(text, &PATH, &Value::Bool(true)).expect_err(text);

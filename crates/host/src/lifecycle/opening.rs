@@ -47,7 +47,7 @@ pub(crate) async fn open(
         Some(program) if program.is_confined() => None,
         _ => content_folder(manager, &id).await,
     };
-    let ending = || Failure::new(FailureKind::ToolboxClosed, "the service ends");
+    let ending = || Failure::new(FailureKind::ToolboxClosed, "the service is shutting down");
     let origin = Origin {
         toolbox_id: id.as_str().into(),
         generation,

@@ -95,7 +95,7 @@ impl Hosted {
         };
         let opened = tokio::select! {
             opened = toolbox.greet_and_open(&sockets, opening, hello) => opened,
-            () = stop.cancelled() => Err(Failure::new(FailureKind::ToolboxClosed, "the service ends")),
+            () = stop.cancelled() => Err(Failure::new(FailureKind::ToolboxClosed, "the service is shutting down")),
         };
         let Err(failure) = opened else { return Ok(toolbox) };
         // The caller learns of the failure only when the device is free and the hardware at rest.

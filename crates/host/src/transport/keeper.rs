@@ -137,10 +137,10 @@ impl Keeper {
         loop {
             self.wait();
             self.sockets.wake.clear();
-            if let Some(members) = &self.keeping.members {
-                members.catch_up();
+            match &self.keeping.members {
+                Some(members) => members.catch_up(),
+                None => self.sockets.control.flush(),
             }
-            self.sockets.control.flush();
             // Read before the decision: an answer of the child may have waited for this thread.
             if self.broken.is_none()
                 && let Err(reason) = self.read_control()

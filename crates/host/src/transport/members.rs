@@ -236,12 +236,9 @@ impl Members {
         }
     }
 
-    /// Sends the stop epochs that were not sent, if the process reads again.
+    /// Writes what waits for the process, and sends the stop epochs that were not sent, if it reads again.
     pub(crate) fn catch_up(&self) {
         let mut epochs = self.epochs.lock();
-        if epochs.is_empty() {
-            return;
-        }
         self.sockets.control.flush();
         if !self.is_deaf() {
             self.send_epochs(&mut epochs);
