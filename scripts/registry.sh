@@ -4,7 +4,7 @@ set -eu
 cd "$(dirname "$0")/.."
 
 target=${CARGO_TARGET_DIR:-target}
-crates="ovos-toolbox-abi ovos-toolbox-wire ovos-toolbox-sdk ovos-tools-protocol ovos-tools-bus ovos-tools-client"
+crates="ovos-toolbox-abi ovos-toolbox-wire ovos-toolbox-sdk ovos-tools-protocol ovos-tools-signals ovos-tools-program ovos-tools-bus ovos-tools-client"
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 # Cargo uses what it once unpacked and built of a version, even where the package has changed since: all of it is made anew.
 log=$target/registry.log

@@ -10,7 +10,7 @@
 //! 3. `engine::Engine::call` asks the toolbox for a plan, checks its graph (`engine::Plan`), takes the call's
 //!    subsystems (`engine::Reservations`) and runs wave after wave against `engine::Toolbox`.
 //! 4. `host::Hosted` is that toolbox: it sends the engine's orders to the toolbox's own process, where a server turns them
-//!    into calls of a C table in a library that the `host::Manager` staged and probed.
+//!    into calls of a C table in a library that the `host::Manager` staged and greeted.
 //! 5. The report goes back through the toolbox's `conclude` and the output schema into one answer, in the context of the
 //!    request, and `bus::BusClient` keeps it until it has arrived.
 //!

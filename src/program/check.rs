@@ -10,7 +10,9 @@ use clap::Args;
 use ::config::Section;
 use cli::{CliError, Context, Paint, Tone, ToolRow, count, plain, tool_table};
 use host::python::look;
-use host::{Inspection, Probe, ProgramConfig, Switch, inspect, inspect_program, section_of, why_unconfined};
+use host::{
+    Greeter, Inspection, ProgramConfig, Switch, inspect, inspect_program, section_of, why_unconfined,
+};
 use ovos_toolbox_wire::is_toolbox_id;
 
 /// Arguments of `check`.
@@ -34,13 +36,13 @@ pub(crate) struct Arguments {
 }
 
 pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Result<(), CliError> {
-    let mut probe = probe()?;
+    let mut greeter = greeter()?;
     if let Some(entry) = entry(&arguments.file, context) {
-        return show(&inspect_program(&entry, &probe).await, context);
+        return show(&inspect_program(&entry, &greeter).await, context);
     }
     if let Some(id) = toolbox_id(&arguments.file) {
-        let found = match entry_point(id, &probe, context).await {
-            Ok(entry) => inspect_program(&entry, &probe).await,
+        let found = match entry_point(id, &greeter, context).await {
+            Ok(entry) => inspect_program(&entry, &greeter).await,
             Err(errors) => Inspection {
                 path: arguments.file.clone(),
                 errors,
@@ -51,14 +53,14 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     }
     let mut unread = None;
     match environment(&arguments.file, context) {
-        Ok(env) => probe.env = env,
+        Ok(env) => greeter.env = env,
         Err(error) => {
             unread = Some(format!(
                 "no `env` was set, because the configuration is wrong: {error}"
             ))
         }
     }
-    let mut found = inspect(&arguments.file, &probe).await;
+    let mut found = inspect(&arguments.file, &greeter).await;
     found.warnings.extend(unread);
     let section = section_of(&arguments.file).and_then(|id| context.config().ok()?.toolbox(id).ok());
     found
@@ -71,8 +73,8 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
 ///
 /// # Errors
 /// The file of this program is not known.
-pub(super) fn probe() -> Result<Probe, CliError> {
-    Probe::current_exe().map_err(|cause| CliError::Machine {
+pub(super) fn greeter() -> Result<Greeter, CliError> {
+    Greeter::current_exe().map_err(|cause| CliError::Machine {
         what: "find this program".to_owned(),
         cause,
     })
@@ -118,7 +120,7 @@ fn toolbox_id(argument: &Path) -> Option<&str> {
 /// The places where the toolbox was looked for.
 async fn entry_point(
     id: &str,
-    probe: &Probe,
+    greeter: &Greeter,
     context: &Context<'_, '_>,
 ) -> Result<Arc<ProgramConfig>, Vec<String>> {
     let config = context.config().map_err(|error| vec![error.to_string()])?;
@@ -127,7 +129,7 @@ async fn entry_point(
     )];
     for entry in config.pythons.iter().filter(|entry| entry.enabled != Switch::Off) {
         let name = &entry.name;
-        let found = match look(entry, probe).await {
+        let found = match look(entry, greeter).await {
             Ok(found) => found,
             Err(reason) => return Err(vec![reason]),
         };

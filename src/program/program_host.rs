@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use host::serve::{ProgramTask, become_program};
+use host::{ProgramTask, become_program};
 
 /// Arguments of `program-host`.
 #[derive(Debug, Args)]

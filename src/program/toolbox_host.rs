@@ -1,15 +1,16 @@
 //! `ovos-tools toolbox-host`: a process that the service starts for a plugin, so that a broken plugin affects only that process.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use ::program::Sockets;
 use clap::Args;
 
 /// Arguments of `toolbox-host`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  ovos-tools toolbox-host --probe ./libhello.so")]
+  ovos-tools toolbox-host --safe-stop ./libhello.so </dev/null")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     task: Task,
@@ -22,9 +23,9 @@ pub(crate) struct Arguments {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct Task {
-    /// Load this file, say on stdout what is in it, and end
+    /// As --serve, only to say what is in the file: the process may change no file and open no connection
     #[arg(long, value_name = "FILE")]
-    probe: Option<PathBuf>,
+    greet: Option<PathBuf>,
     /// Host this file for a service whose data and control sockets are stdin and stdout
     #[arg(long, value_name = "FILE")]
     serve: Option<PathBuf>,
@@ -33,21 +34,44 @@ struct Task {
     safe_stop: Option<PathBuf>,
 }
 
+/// Does the task of the process.
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
     let Task {
-        probe,
+        greet,
         serve,
         safe_stop,
     } = &arguments.task;
     let confine = arguments.confine.as_deref();
-    if let Some(file) = probe {
-        host::probe::child_main(file)
+    let done = if let Some(file) = greet {
+        self::serve(file, || {
+            host::confine_greeting();
+            Ok(Vec::new())
+        })
     } else if let Some(file) = serve {
-        host::serve::child_main(file, confine)
+        self::serve(file, || host::enter(confine, file))
     } else if let Some(file) = safe_stop {
-        host::serve::safe_stop_main(file, confine)
+        host::enter(confine, file)
+            .map_err(|error| format!("safe_stop was not called: {error}"))
+            .and_then(|_| plugin::safe_stop(file))
     } else {
         // clap's group requires one of them.
-        ExitCode::FAILURE
+        Err("there is no task".to_owned())
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&error),
     }
+}
+
+fn serve(file: &Path, confine: impl FnOnce() -> Result<Vec<PathBuf>, String>) -> Result<(), String> {
+    let begun = ::program::stand_alone().and_then(|()| Sockets::take_stdio());
+    begun
+        .and_then(|sockets| plugin::serve(file, sockets, confine()))
+        .map_err(|error| format!("host {}: {error}", file.display()))
+}
+
+#[expect(clippy::print_stderr, reason = "the service reads it there")]
+fn fail(text: &str) -> ExitCode {
+    eprintln!("{text}");
+    ExitCode::FAILURE
 }

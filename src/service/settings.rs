@@ -9,8 +9,8 @@ use ovos_toolbox_wire::Manifest;
 use super::admission;
 use config::{CallLimits, Config, ConfigErrors, ProcessEnvironment, Section};
 use engine::Limits;
-use host::probe::FILE_LIMIT;
-use host::{Configured, Probe, Settings, Switch};
+use host::greeter::FILE_LIMIT;
+use host::{Configured, Greeter, Settings, Switch};
 
 /// The name of the program that mounts servers as toolboxes.
 const MOUNTS: &str = "ovos-tools-mounts";
@@ -24,10 +24,10 @@ pub(super) fn manager_settings(
     newest: impl Fn() -> Option<(Arc<Config>, u64)> + Send + Sync + 'static,
 ) -> Result<Settings, String> {
     let service = &config.service;
-    let mut probe = Probe::current_exe().map_err(|error| format!("find this program: {error}"))?;
+    let mut greeter = Greeter::current_exe().map_err(|error| format!("find this program: {error}"))?;
     // The default is for files; programs have a longer one. What the configuration says is for both.
     if service.probe != FILE_LIMIT {
-        (probe.limit, probe.hello) = (service.probe, service.probe);
+        (greeter.limit, greeter.hello) = (service.probe, service.probe);
     }
     let (max_result_bytes, fallback) = (service.max_result_bytes, config.clone());
     let newest = Arc::new(move || newest().unwrap_or_else(|| (fallback.clone(), 0)));
@@ -89,7 +89,7 @@ pub(super) fn manager_settings(
         admit: Arc::new(admit),
         programs: Arc::new(programs),
         pythons: Arc::new(pythons),
-        ..Settings::new(service.plugins_dir.clone(), probe)
+        ..Settings::new(service.plugins_dir.clone(), greeter)
     })
 }
 

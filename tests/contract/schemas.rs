@@ -264,10 +264,10 @@ async fn committed_tools_are_those_that_the_toolboxes_list() {
     );
     let update = std::env::var_os("UPDATE_SCHEMAS").is_some();
     let mut differing = Vec::new();
-    let probe = host::Probe::with_program(env!("CARGO_BIN_EXE_ovos-tools"));
+    let greeter = host::Greeter::with_program(env!("CARGO_BIN_EXE_ovos-tools"));
     for name in ["hello", "hello_c", "math", "robot", "drone"] {
         let file = plugins.path().join(format!("{name}.so"));
-        let found = host::inspect(&file, &probe).await;
+        let found = host::inspect(&file, &greeter).await;
         assert_eq!(found.errors, Vec::<String>::new(), "{name}");
         let listed = ToolList { tools: found.tools };
         let expected = format!("{:#}\n", serde_json::to_value(&listed).expect("JSON"));

@@ -1,8 +1,8 @@
-//! What the probe and `ovos-tools check` say of a file.
+//! What the greeting and `ovos-tools check` say of a file.
 
 use std::path::Path;
 
-use host::Probe;
+use host::Greeter;
 
 use crate::support::fixture::{FixtureFolder, within};
 
@@ -10,13 +10,15 @@ use crate::support::fixture::{FixtureFolder, within};
 async fn output_and_threads_of_a_file_after_its_probe_are_ignored() {
     let fixtures = FixtureFolder::new();
     let path = fixtures.build("constructor_talks", &[]);
-    let probe = Probe::with_program(env!("CARGO_BIN_EXE_ovos-tools"));
-    assert_eq!(within(probe.run(&path, &path)).await.unwrap().id, "hostile");
-    let none = Probe::with_program("/no/such/program");
-    let failure = within(none.run(&path, Path::new("/shown.so")))
+    let greeter = Greeter::with_program(env!("CARGO_BIN_EXE_ovos-tools"));
+    assert_eq!(
+        within(host::greet(&path, &path, &greeter)).await.unwrap().id,
+        "hostile"
+    );
+    let none = Greeter::with_program("/no/such/program");
+    let failure = within(host::greet(&path, Path::new("/shown.so"), &none))
         .await
-        .unwrap_err()
-        .to_string();
+        .unwrap_err();
     assert!(
         failure.contains("/no/such/program") && failure.contains("/shown.so"),
         "{failure}"
@@ -26,7 +28,7 @@ async fn output_and_threads_of_a_file_after_its_probe_are_ignored() {
 #[tokio::test]
 async fn an_author_is_told_everything_at_once() {
     let fixtures = FixtureFolder::new();
-    let program = Probe::with_program(env!("CARGO_BIN_EXE_ovos-tools"));
+    let program = Greeter::with_program(env!("CARGO_BIN_EXE_ovos-tools"));
     for (fixture, errors, warnings) in [
         ("well_behaved", &[][..], &["no `description`", "no `licence`"][..]),
         (

@@ -245,7 +245,7 @@ async fn a_file_that_is_tried_out_changes_nothing() {
     let define = format!("\"{}\"", mark.display());
     let file = yard.fixtures.build("reaches_out", &[("CONSTRUCTED", &define)]);
     let (process, manifest) = process_of(&file).await;
-    assert!(!mark.exists(), "the probe wrote a file");
+    assert!(!mark.exists(), "a process that only says hello wrote a file");
     let toolbox = Hosted::in_child(process, manifest, opening("{}"), Recorder::new())
         .await
         .unwrap();

@@ -184,7 +184,7 @@ async fn a_silent_process_is_ended_while_an_answer_is_due() {
 #[tokio::test]
 async fn the_process_gets_only_the_environment_that_it_needs() {
     let fixtures = FixtureFolder::new();
-    // Its constructor would end the probe already.
+    // Its constructor would end the process that says hello already.
     assert!(std::env::var_os("CARGO_PKG_NAME").is_some());
     let (mut process, manifest) = process_of(&fixtures.build("constructor_looks", &[])).await;
     process.env = BTreeMap::from([("ROBOT".to_owned(), "1".to_owned())]);

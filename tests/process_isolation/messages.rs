@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use host::{Manager, Probe, Settings};
+use host::{Greeter, Manager, Settings};
 
 use crate::support::{fixture, rig};
 
@@ -13,8 +13,8 @@ async fn a_bus_message_does_not_wait_for_a_snapshot_that_is_being_published() {
     fixtures.build("well_behaved", &[]);
     let stage = fixtures.path().join(".stage");
     std::fs::create_dir(&stage).unwrap();
-    let probe = Probe::with_program(env!("CARGO_BIN_EXE_ovos-tools"));
-    let mut settings = Settings::new(vec![fixtures.path().to_owned()], probe);
+    let greeter = Greeter::with_program(env!("CARGO_BIN_EXE_ovos-tools"));
+    let mut settings = Settings::new(vec![fixtures.path().to_owned()], greeter);
     settings.stage_dirs = vec![stage];
     let (entered, is_inside) = std::sync::mpsc::channel();
     let (go_on, may_go) = std::sync::mpsc::channel::<()>();

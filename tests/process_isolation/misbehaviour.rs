@@ -396,8 +396,8 @@ async fn files_that_are_no_toolbox_are_refused_with_the_reason() {
 }
 
 #[tokio::test]
-async fn files_that_kill_or_hang_their_loader_affect_only_the_probe() {
-    let rig = Rig::with(|settings| settings.probe.limit = Duration::from_secs(1));
+async fn files_that_kill_or_hang_their_loader_affect_only_their_own_process() {
+    let rig = Rig::with(|settings| settings.greeter.limit = Duration::from_secs(1));
     let files: [(&str, &[&str]); 4] = [
         ("constructor_crashes", &["SIGSEGV", "about to | crash"]),
         ("constructor_aborts", &["SIGABRT"]),

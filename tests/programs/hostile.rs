@@ -58,6 +58,12 @@ const ROWS: &[(&str, &str, &[&str], Then)] = &[
         Refused("it is of another version (1, protocol 1; this service speaks 2)"),
     ),
     (
+        "refuses",
+        "refuses",
+        &[],
+        Refused("it says that it can be no toolbox: no arm is connected; connect one"),
+    ),
+    (
         "other_id",
         "other_id",
         &["elsewhere"],

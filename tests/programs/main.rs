@@ -10,6 +10,7 @@
 
 mod guarded;
 mod hostile;
+mod in_rust;
 mod life;
 mod mounts;
 mod python_toolboxes;

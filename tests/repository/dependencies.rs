@@ -37,16 +37,26 @@ const EDGES: &[(&str, &[&str])] = &[
     ("engine", &["ovos-toolbox-wire"]),
     ("logs", &["client", "config"]),
     ("protocol", &["ovos-toolbox-wire"]),
+    ("program", &["ovos-toolbox-wire", "protocol", "signals"]),
+    (
+        "plugin",
+        &[
+            "ovos-toolbox-abi",
+            "ovos-toolbox-wire",
+            "program",
+            "protocol",
+            "signals",
+        ],
+    ),
     (
         "host",
         &[
             "engine",
-            "ovos-toolbox-abi",
             "ovos-toolbox-wire",
+            "program",
             "protocol",
             "schema",
             "section",
-            "signals",
         ],
     ),
 ];
@@ -62,7 +72,14 @@ const DOORS: &[(&str, &[&str])] = &[
 /// It has the schemas, because it drops what the service refuses of those of a server.
 const PROGRAMS: &[(&str, &[&str])] = &[(
     "mounts",
-    &["config", "ovos-toolbox-wire", "protocol", "schema", "signals"],
+    &[
+        "config",
+        "ovos-toolbox-wire",
+        "program",
+        "protocol",
+        "schema",
+        "signals",
+    ],
 )];
 
 /// The crates for authors, which `scripts/registry.sh` packs.
@@ -71,6 +88,8 @@ const FOR_AUTHORS: &[&str] = &[
     "ovos-toolbox-wire",
     "ovos-toolbox-sdk",
     "ovos-tools-protocol",
+    "ovos-tools-signals",
+    "ovos-tools-program",
     "ovos-tools-bus",
     "ovos-tools-client",
 ];
@@ -82,13 +101,9 @@ const OF_DOORS: &[&str] = &["rmcp", "hyper", "http", "tokio-tungstenite"];
 const FOLDERS: &[(&str, &[&str])] = &[
     ("contract", &[]),
     ("process", &[]),
-    ("ffi", &["contract"]),
-    ("artifact", &["contract", "ffi", "process"]),
-    ("transport", &["contract", "ffi", "process", "artifact"]),
-    (
-        "lifecycle",
-        &["contract", "ffi", "process", "artifact", "transport"],
-    ),
+    ("artifact", &["contract", "process"]),
+    ("transport", &["contract", "process", "artifact"]),
+    ("lifecycle", &["contract", "process", "artifact", "transport"]),
 ];
 
 /// The names that modules of the service may not use.
@@ -159,9 +174,7 @@ const RULES: &[(&str, &[&str], &str)] = &[
 
 /// The files that may have unsafe code.
 const UNSAFE: &[&str] = &[
-    "crates/host/src/ffi",
-    // It closes descriptors that the process inherited.
-    "crates/host/src/transport/serve",
+    "crates/plugin/src",
     "toolboxes/abi",
     "toolboxes/sdk",
     // It asks video devices for their properties.
@@ -315,6 +328,17 @@ fn folders_of_the_host_use_only_what_they_may() {
         }
     }
     assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
+#[test]
+fn only_the_process_of_a_plugin_loads_it() {
+    let mut found = Vec::new();
+    for place in ["src", "crates"].into_iter().flat_map(files) {
+        if !place.starts_with(root().join("crates/plugin")) && names(&code(&place), "plugin") {
+            found.push(place);
+        }
+    }
+    assert_eq!(found, [root().join("src/program/toolbox_host.rs")]);
 }
 
 #[test]
@@ -472,12 +496,12 @@ fn libraries_are_loaded_in_one_place_and_one_way() {
             assert!(!code.contains(banned), "{} uses {banned}", file.display());
         }
         assert!(
-            !code.contains("libloading") || file.ends_with("crates/host/src/ffi/load.rs"),
+            !code.contains("libloading") || file.ends_with("crates/plugin/src/load.rs"),
             "{} loads libraries",
             file.display()
         );
     }
-    let load = code(&root().join("crates/host/src/ffi/load.rs"));
+    let load = code(&root().join("crates/plugin/src/load.rs"));
     assert!(load.contains("RTLD_NOW") && load.contains("RTLD_LOCAL") && load.contains("ManuallyDrop"));
 }
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use engine::{Halt, RunId, RunResult, Toolbox};
 use futures_util::future::BoxFuture;
-use host::{HostServices, Hosted, Limits, Open, Origin, PluginFile, Probe, ProcessSettings, Request};
+use host::{Greeter, HostServices, Hosted, Limits, Open, Origin, PluginFile, ProcessSettings, Request};
 use ovos_toolbox_wire::{
     ActionIdentity, CallIdentity, CallOutcome, Completion, Effect, Event, Manifest, Object, Report, Start,
 };
@@ -132,9 +132,9 @@ impl FixtureFolder {
 /// The settings of a process that hosts a file, and the file's manifest.
 pub async fn process_of(path: &Path) -> (ProcessSettings, Arc<Manifest>) {
     let program = env!("CARGO_BIN_EXE_ovos-tools");
-    let mut probe = Probe::with_program(program);
-    probe.limit = DEADLINE;
-    let manifest = probe.run(path, path).await.unwrap();
+    let mut greeter = Greeter::with_program(program);
+    greeter.limit = DEADLINE;
+    let manifest = host::greet(path, path, &greeter).await.unwrap();
     let process = ProcessSettings {
         program: program.into(),
         file: PluginFile::lent(path.to_owned()).into(),

@@ -15,7 +15,7 @@ use engine::{self, Engine};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use host::{
-    Configured, Drain, Limits, Live, LiveToolbox, Manager, Probe, ReloadReport, Settings, State,
+    Configured, Drain, Greeter, Limits, Live, LiveToolbox, Manager, ReloadReport, Settings, State,
     ToolboxConfig,
 };
 use serde_json::{Value, json};
@@ -108,7 +108,7 @@ impl Rig {
         let configs: Arc<Mutex<HashMap<String, Configured>>> = Arc::default();
         let mut settings = Settings::new(
             vec![fixtures.path().to_owned()],
-            Probe::with_program(env!("CARGO_BIN_EXE_ovos-tools")),
+            Greeter::with_program(env!("CARGO_BIN_EXE_ovos-tools")),
         );
         let stage = fixtures.path().join(".stage");
         std::fs::create_dir(&stage).unwrap();

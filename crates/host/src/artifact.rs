@@ -4,7 +4,7 @@ pub(crate) mod check;
 pub(crate) mod elf;
 pub(crate) mod file;
 pub(crate) mod fingerprint;
-pub mod probe;
+pub mod greeter;
 pub(crate) mod program;
 pub mod python;
 pub(crate) mod scan;

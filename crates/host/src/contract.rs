@@ -3,8 +3,7 @@
 //!
 //! Pure: no thread, no file, no foreign call.
 
-pub(crate) mod counts;
-pub(crate) mod json;
+pub(crate) mod answer;
 pub(crate) mod manifest;
 pub(crate) mod services;
 pub(crate) mod tools;

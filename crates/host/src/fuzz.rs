@@ -2,13 +2,12 @@
 //! tests and fuzzing only.
 #![allow(clippy::unwrap_used, reason = "a finding panics")]
 
-use bytes::BytesMut;
 use protocol::{MAX_DATA, Notice, Order};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::contract::{manifest as manifests, tools as lists};
-use crate::transport::frame::{self, Cutter, Frame, FrameError};
+use program::frame::{self, Cutter, Frame, FrameError};
 
 /// Checks that the result does not depend on how the bytes are split into reads, that no body exceeds the limit, and
 /// that an order or a notice survives being written and read again. The first byte selects the split.
@@ -38,14 +37,14 @@ fn understand<T: Serialize + DeserializeOwned>(body: &[u8]) {
     assert_eq!(Frame::of(&frame::read::<T>(&bodies[0]).unwrap()), written);
 }
 
-fn cut(limit: usize, bytes: &[u8], piece: usize) -> (Vec<BytesMut>, Option<FrameError>) {
+fn cut(limit: usize, bytes: &[u8], piece: usize) -> (Vec<Vec<u8>>, Option<FrameError>) {
     let mut cutter = Cutter::new(limit);
     let mut bodies = Vec::new();
     for piece in bytes.chunks(piece.min(bytes.len()).max(1)) {
         cutter.push(piece);
         loop {
-            match cutter.next() {
-                Ok(Some(body)) => bodies.push(body),
+            match cutter.body() {
+                Ok(Some(body)) => bodies.push(body.to_vec()),
                 Ok(None) => break,
                 Err(error) => return (bodies, Some(error)),
             }

@@ -1,14 +1,12 @@
 //! Toolboxes: finding, checking, loading, running and replacing them.
 //!
-//! Owns everything that touches a foreign library, and is the only unsafe code of the service. The engine sees none of it:
-//! it drives `engine::Toolbox`. The folders, each of which uses only those above it:
+//! Owns the processes of toolboxes, and loads no library itself. The engine sees none of it: it drives `engine::Toolbox`. The
+//! folders, each of which uses only those above it:
 //!
 //! - `contract`: what crosses between a toolbox and the service, as types;
-//! - `ffi`: the C table of a toolbox, the threads that call it, and the server of its orders;
 //! - `process`: how processes are started and what they may reach;
 //! - `artifact`: which files may be loaded;
-//! - `transport`: a toolbox as the engine uses it ([`Hosted`]), in a process of its own, and the code of such a process
-//!   (`serve`);
+//! - `transport`: a toolbox as the engine uses it ([`Hosted`]), in a process of its own;
 //! - `lifecycle`: which copies live. Read [`Manager`] first.
 //!
 //! ```
@@ -17,11 +15,10 @@
 //! assert!(files.iter().all(|file| file.extension().is_some_and(|ending| ending == "so")));
 //! println!("{} files, {} that cannot be read", files.len(), failed.len());
 //! ```
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 mod artifact;
 mod contract;
-mod ffi;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzz;
@@ -30,24 +27,23 @@ mod process;
 mod transport;
 
 pub use artifact::file::PluginFile;
-pub use artifact::probe::{self, Probe, section_of};
+pub use artifact::greeter::{self, Greeter, section_of};
 pub use artifact::python;
 pub use artifact::scan::{FailedFile, scan};
-pub use contract::services::{HostServices, Limits, Origin, Request};
+pub use contract::services::{HostServices, Limits, Open, Origin, Request};
 pub use contract::tools::{DroppedTool, ToolSet, UnknownKeys};
-pub use ffi::load::{Library, LoadError};
-pub use ffi::plugin::Open;
 pub use lifecycle::inspect::{self, Inspection, inspect, inspect_program};
 pub use lifecycle::manager::Manager;
 pub use lifecycle::settings::{
     Admission, ConfigSource, Configured, Drain, ProgramSource, Publish, PythonSource, Settings,
 };
 pub use lifecycle::status::{Live, LiveToolbox, NotAdmitted, Off, ReloadReport, State};
-pub use process::confine::why_unconfined;
+pub use process::confine::{confine_greeting, enter, why_unconfined};
 pub use process::descriptors;
+pub use process::program_host::{ProgramTask, become_program};
 pub use protocol::Counts;
 pub use section::{Confine, ProgramConfig, PythonConfig, Switch, ToolboxConfig};
 pub use transport::child::ProcessSettings;
+pub use transport::greeting::greet;
 pub use transport::hosted::Hosted;
 pub use transport::peer::Death;
-pub use transport::serve;

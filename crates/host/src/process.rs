@@ -2,6 +2,7 @@
 
 pub(crate) mod confine;
 pub mod descriptors;
+pub(crate) mod program_host;
 pub(crate) mod spawner;
 pub(crate) mod started;
 pub(crate) mod usual;

@@ -18,10 +18,12 @@ pub struct Hello {
     /// What it can do beyond that version; the service ignores what it does not know.
     #[serde(default)]
     pub features: Vec<String>,
-    /// The manifest of its toolbox. Missing only where the service knows it already: in its own program, which loads a plugin.
-    /// Another number than one needs the feature `toolboxes`.
+    /// The manifest of its toolbox. Missing only beside a `refusal`; another number than one needs the feature `toolboxes`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub toolboxes: Vec<Raw<Manifest>>,
+    /// Why the program can be no toolbox, for people: the reason is shown as that of the toolbox.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<String>,
 }
 
 /// The optional functions that a toolbox has.

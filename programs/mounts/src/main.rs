@@ -9,11 +9,9 @@
 #![forbid(unsafe_code)]
 
 mod checked;
+mod complaint;
 mod connect;
-mod frames;
 mod keeper;
-mod lanes;
-mod ledger;
 mod mount;
 mod offered;
 mod peer;

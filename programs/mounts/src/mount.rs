@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use config::MountConfig;
 use ovos_toolbox_wire::{Failure, Object};
+use program::{Steps, level};
 use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, ServerResult};
 use rmcp::service::{PeerRequestOptions, ServiceError};
 use rmcp::{Peer, RoleClient};
@@ -26,17 +27,17 @@ use crate::connect::{Era, connect, failed};
 use crate::result::CallOutput;
 use crate::secrets::{Secrets, cut};
 use crate::tools::Tools;
-use crate::voice::{Backend, Level, Voice};
+use crate::voice::{Backend, Voice};
 
 /// A server that worked for this long and ends is reconnected at once.
 const STEADY: Duration = Duration::from_secs(30);
 
 /// A call of a tool.
 pub(crate) struct Call {
-    pub(crate) run: u64,
+    /// What reports its progress, if its caller wants any.
+    pub(crate) steps: Option<Steps>,
     pub(crate) tool: String,
     pub(crate) args: Object,
-    pub(crate) wants_progress: bool,
     pub(crate) wants_content: bool,
     /// Cancelled when the call should end.
     pub(crate) cancelled: CancellationToken,
@@ -81,11 +82,6 @@ impl Mount {
         Self { shared, state, task }
     }
 
-    /// The tools of the server. If it is away, those that it had last.
-    pub(crate) fn tools(&self) -> Arc<Tools> {
-        self.shared.tools()
-    }
-
     /// Waits until this program no longer keeps the server connected, although the mount was not closed, and returns the reason.
     /// Cancel-safe; must not be called again after it has returned.
     pub(crate) async fn given_up(&mut self) -> String {
@@ -116,12 +112,18 @@ impl Mount {
 }
 
 /// Calls the tools of a mount.
+#[derive(Clone)]
 pub(crate) struct Caller {
     shared: Arc<Shared>,
     state: watch::Receiver<State>,
 }
 
 impl Caller {
+    /// The tools of the server. If it is away, those that it had last.
+    pub(crate) fn tools(&self) -> Arc<Tools> {
+        self.shared.tools()
+    }
+
     /// Calls a tool. The server is told about a cancelled call, and its answer is not waited for.
     ///
     /// # Errors
@@ -157,11 +159,11 @@ impl Caller {
             Err(error) => return Err(NoResult::Failed(self.failure(error).await)),
         };
         // This thread also reads from the server, so no progress can have arrived yet.
-        let _follows = call.wants_progress.then(|| {
+        let _follows = call.steps.map(|steps| {
             let voice = self.shared.voice.clone();
             self.shared
                 .heard
-                .follow(sent.progress_token.clone(), call.run, voice)
+                .follow(sent.progress_token.clone(), steps, voice)
         });
         let answer = tokio::select! {
             answer = &mut sent.rx => answer.unwrap_or(Err(ServiceError::TransportClosed)),
@@ -277,7 +279,7 @@ async fn keep(shared: Arc<Shared>, says: watch::Sender<State>) {
         let told = format!("{reason}; it is tried again in {} s", delay.as_secs_f64());
         shared.voice.backend(Backend::Down, &told);
         if reason != said {
-            shared.voice.log(Level::Warning, "mounts", &told);
+            shared.voice.log(level::WARN, "mounts", &told);
             said = reason;
         }
         // A call that finds no server causes another attempt, but not faster than the first delay.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ovos_toolbox_wire::Progress;
+use program::Steps;
 use rmcp::ClientHandler;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ErrorCode, ErrorData,
@@ -20,20 +21,20 @@ pub(crate) struct Notifications {
     /// Notified when the tools of the server have changed.
     pub(crate) changed: Notify,
     /// The runs whose callers want progress.
-    runs: Mutex<HashMap<ProgressToken, (u64, Voice)>>,
+    runs: Mutex<HashMap<ProgressToken, (Steps, Voice)>>,
 }
 
 impl Notifications {
     /// Passes progress on until the returned value is dropped.
-    pub(crate) fn follow(self: &Arc<Self>, token: ProgressToken, run: u64, voice: Voice) -> Follows {
-        self.lock().insert(token.clone(), (run, voice));
+    pub(crate) fn follow(self: &Arc<Self>, token: ProgressToken, steps: Steps, voice: Voice) -> Follows {
+        self.lock().insert(token.clone(), (steps, voice));
         Follows {
             heard: self.clone(),
             token,
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ProgressToken, (u64, Voice)>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ProgressToken, (Steps, Voice)>> {
         // Only single insertions and removals are made, so a panic leaves nothing half done.
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -64,8 +65,8 @@ impl ClientHandler for Client {
 
     async fn on_progress(&self, told: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
         let follows = self.0.lock().get(&told.progress_token).cloned();
-        if let Some((run, voice)) = follows {
-            voice.progress(run, &progress(&told));
+        if let Some((steps, voice)) = follows {
+            voice.progress(&steps, &progress(&told));
         }
     }
 

@@ -8,12 +8,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use config::MountConfig;
+use program::level;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 
-use crate::voice::{Level, Voice};
+use crate::voice::Voice;
 
 /// The variables that a server inherits from this program, in addition to its own `env`. Others may contain tokens.
 const ALLOWED: &[&str] = &[
@@ -179,7 +180,7 @@ async fn listen(errors: ChildStderr, last: Arc<Mutex<VecDeque<String>>>, voice: 
         if text.is_empty() {
             continue;
         }
-        voice.log(Level::Info, "server", text);
+        voice.log(level::INFO, "server", text);
         let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
         last.push_back(text.to_owned());
         if last.len() > LAST_LINES {

@@ -1,17 +1,21 @@
-//! One toolbox from the service's point of view: its orders, its runs and their ends. Read [`Served::order`].
+//! One mount as the toolbox of this program: its runs and their ends. Read [`Served::open`].
 
 use std::collections::HashMap;
+use std::process::exit;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use config::MountConfig;
-use ovos_toolbox_wire::{Failure, FailureKind, Start, ToolList};
-use protocol::{Answer, Functions, Notice, Opening, Order, Raw, RunEnd};
-use tokio::sync::mpsc::UnboundedSender;
-use tokio::time::Instant;
+use ovos_toolbox_wire::{Content, Failure, FailureKind, Start, ToolList};
+use program::{Later, Link, Refusal, Reply, Run, Toolbox, json};
+use protocol::{Opening, Raw, RunEnd};
+use tokio::runtime::Handle;
+use tokio::sync::{oneshot, watch};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::ledger::Ledger;
-use crate::mount::{Call, Mount, NoResult};
+use crate::complaint::{EXIT_MACHINE, complain};
+use crate::mount::{Call, Caller, Mount, NoResult};
 use crate::result::CallOutput;
 use crate::voice::Voice;
 
@@ -21,246 +25,199 @@ const FOR_THE_SERVER: Duration = Duration::from_secs(6);
 /// The bytes of a frame in addition to the result.
 const FRAME: usize = 256;
 
-/// The end of a run.
-pub(crate) struct FinishedRun {
-    pub(crate) run: u64,
-    result: Result<CallOutput, NoResult>,
-}
-
-/// One toolbox.
+/// One toolbox. Its calls and the end of its server are tasks of the program's runtime.
 pub(crate) struct Served {
     id: String,
-    voice: Voice,
-    /// `None` if the toolbox could not be opened, or is closed.
-    mount: Option<Mount>,
-    ledger: Ledger,
-    runs: HashMap<u64, CancellationToken>,
-    ends: UnboundedSender<FinishedRun>,
+    caller: Caller,
+    runtime: Handle,
+    runs: Arc<Runs>,
     max_queued: usize,
     max_result_bytes: usize,
-    close: Duration,
-    closing: Option<(u64, Instant)>,
+    /// Taken when the toolbox is closed.
+    close: Mutex<Option<oneshot::Sender<Closed>>>,
+}
+
+/// Receives whether all runs had ended when the toolbox was closed.
+type Closed = Box<dyn FnOnce(bool) + Send>;
+
+/// The runs under way.
+type Runs = watch::Sender<HashMap<u64, UnderWay>>;
+
+/// A run under way. Whoever takes it out of the table ends it.
+struct UnderWay {
+    run: Run,
+    cancelled: CancellationToken,
 }
 
 impl Served {
-    /// Opens the toolbox and reports that. Its server starts in the background, so neither the start of the service nor calls of
-    /// other toolboxes wait for it.
-    pub(crate) fn open(
-        id: &str,
-        opening: &Opening,
-        voice: Voice,
-        ends: UnboundedSender<FinishedRun>,
-    ) -> Self {
-        let config = serde_json::from_str::<MountConfig>(opening.config.text());
-        let (mount, answer) = match config {
-            Ok(config) => {
-                let mount = Mount::open(id, config, voice.clone());
-                (Some(mount), Answer::Ok(Functions::default()))
-            }
-            Err(error) => {
-                let why = format!(
-                    "this is not the configuration of a mount: {error}; see service.mounts in docs/mounts.md"
-                );
-                (None, Answer::Error(Raw::of(&Failure::new("ConfigError", why))))
-            }
-        };
-        voice.say(&Notice::Opened {
-            seq: opening.seq,
-            answer,
-        });
-        let mut ledger = Ledger::default();
-        ledger.stopped(opening.stop_epoch);
-        Self {
+    /// Opens the toolbox. Its server starts in the background, so neither the start of the service nor calls of other toolboxes
+    /// wait for it.
+    ///
+    /// # Errors
+    /// The configuration is not one of a mount.
+    pub(crate) fn open(id: &str, opening: &Opening, link: Link, runtime: Handle) -> Result<Self, Failure> {
+        let config = serde_json::from_str::<MountConfig>(opening.config.text()).map_err(|error| {
+            let why = format!(
+                "this is not the configuration of a mount: {error}; see service.mounts in docs/mounts.md"
+            );
+            Failure::new("ConfigError", why)
+        })?;
+        let entered = runtime.enter();
+        let mount = Mount::open(id, config, Voice::new(link));
+        drop(entered);
+        let (caller, runs) = (mount.caller(), Arc::new(Runs::default()));
+        let (close, closing) = oneshot::channel();
+        let close_limit = Duration::from_millis(opening.close_ms);
+        runtime.spawn(live(id.to_owned(), mount, runs.clone(), closing, close_limit));
+        Ok(Self {
             id: id.to_owned(),
-            voice,
-            mount,
-            ledger,
-            runs: HashMap::new(),
-            ends,
+            caller,
+            runtime,
+            runs,
             max_queued: opening.max_queued,
             max_result_bytes: opening.max_result_bytes,
-            close: Duration::from_millis(opening.close_ms),
-            closing: None,
-        }
+            close: Mutex::new(Some(close)),
+        })
     }
 
-    /// Carries out an order.
-    pub(crate) fn order(&mut self, order: Order) {
-        match order {
-            Order::Tools { seq } => self.tools(seq),
-            Order::Start { run, progress, start } => self.start(run, progress, &start),
-            Order::Cancel { run, starts } => match self.runs.get(&run) {
-                Some(cancelled) => cancelled.cancel(),
-                None => self.ledger.cancelled(run, starts),
-            },
-            // A run under way continues, and no run ever waits here.
-            Order::GiveUp { run, starts } => {
-                if !self.runs.contains_key(&run) {
-                    self.ledger.cancelled(run, starts);
-                }
-            }
-            Order::Epoch { stop_epoch } => self.ledger.stopped(stop_epoch),
-            Order::MayClose { seq } => self.voice.say(&Notice::Closable {
-                seq,
-                answer: Answer::Ok(Raw::of(&())),
-            }),
-            Order::Plan { seq, .. } => self.voice.say(&Notice::Planned {
-                seq,
-                answer: Answer::Ok(Raw::of(&None)),
-            }),
-            Order::Conclude { seq, .. } => self.voice.say(&Notice::Concluded {
-                seq,
-                answer: Answer::Ok(Raw::of(&None)),
-            }),
-            Order::Close { seq } => {
-                let left = self.close.saturating_sub(FOR_THE_SERVER).max(self.close / 4);
-                self.closing = Some((seq, Instant::now() + left));
-            }
-            // The control lane serves these orders, or a mount does not need them.
-            Order::Open(_)
-            | Order::Message { .. }
-            | Order::Response { .. }
-            | Order::Halt { .. }
-            | Order::Resume { .. }
-            | Order::Beat { .. }
-            | Order::Unknown => {}
-        }
+    fn is_closed(&self) -> bool {
+        self.closer().is_none()
     }
 
-    fn tools(&self, seq: u64) {
-        let answer = match &self.mount {
-            Some(mount) => Answer::Ok(Raw::of(&ToolList {
-                tools: mount.tools().definitions.clone(),
-            })),
-            None => Answer::Lost(Raw::of(&self.is_closed())),
-        };
-        self.voice.say(&Notice::Tools { seq, answer });
+    fn closer(&self) -> std::sync::MutexGuard<'_, Option<oneshot::Sender<Closed>>> {
+        // The lock guards one value, so a panic leaves nothing half done.
+        self.close.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn start(&mut self, run: u64, wants_progress: bool, start: &Raw<Start>) {
-        let begins = self.ledger.begins(run);
-        let read = serde_json::from_str::<Start>(start.text());
-        let end = match (read, &self.mount) {
-            (Ok(start), _) if self.ledger.is_stale(start.call.stop_epoch) => {
-                self.voice.dropped_stale_start();
-                RunEnd::Cancelled
-            }
-            _ if !begins => RunEnd::Cancelled,
-            (_, None) => RunEnd::Lost(Raw::of(&self.is_closed())),
-            _ if self.closing.is_some() => RunEnd::Lost(Raw::of(&self.is_closed())),
-            (Err(error), _) => {
-                let why = format!("the start cannot be read: {error}");
-                RunEnd::Error(Raw::of(&Failure::new(FailureKind::ValueError, why)))
-            }
-            _ if self.runs.len() >= self.max_queued => {
-                let why = format!(
-                    "{} calls of mount `{}` are under way; try again later",
-                    self.runs.len(),
-                    self.id
-                );
-                RunEnd::Error(Raw::of(&Failure::new(FailureKind::BusyError, why)))
-            }
-            (Ok(start), Some(mount)) => {
-                let cancelled = CancellationToken::new();
-                self.runs.insert(run, cancelled.clone());
-                let call = Call {
-                    run,
-                    tool: start.action.name,
-                    args: start.action.params,
-                    wants_progress,
-                    wants_content: start.call.content_dir.is_some(),
-                    cancelled,
-                };
-                let called = tokio::spawn(mount.caller().call(call));
-                let ends = self.ends.clone();
-                tokio::spawn(async move {
-                    let result = called.await.unwrap_or_else(|error| {
-                        let why = format!("the mounts program failed: {error}");
-                        Err(NoResult::Failed(Failure::new(FailureKind::InternalError, why)))
-                    });
-                    // This fails only when the program ends.
-                    _ = ends.send(FinishedRun { run, result });
-                });
-                return;
-            }
-        };
-        self.voice.ended(&Notice::Ended {
-            run,
-            end,
-            content: None,
-        });
-    }
-
-    /// Reports how a run ended.
-    pub(crate) fn ended(&mut self, ended: FinishedRun) {
-        let FinishedRun { run, result } = ended;
-        if self.runs.remove(&run).is_none() {
-            return;
-        }
-        let (end, content) = match result {
-            Ok(answered) => self.output(answered),
-            Err(NoResult::Failed(failure)) => (RunEnd::Error(Raw::of(&failure)), None),
-            Err(NoResult::Cancelled) => (RunEnd::Cancelled, None),
-        };
-        self.voice.ended(&Notice::Ended { run, end, content });
-    }
-
-    fn output(&self, answered: CallOutput) -> (RunEnd, Option<Raw<Vec<ovos_toolbox_wire::Content>>>) {
-        let output = Raw::of(&answered.output);
-        let length = output.text().len();
-        if length > self.max_result_bytes.saturating_add(FRAME) {
-            let limit = self.max_result_bytes;
-            let why =
-                format!("the result has {length} bytes; at most {limit} are allowed (max_result_bytes)");
-            return (RunEnd::Error(Raw::of(&Failure::new("ResultTooLarge", why))), None);
-        }
-        let content = (!answered.content.is_empty()).then(|| Raw::of(&answered.content));
-        (RunEnd::Output(output), content)
-    }
-
-    fn is_closed(&self) -> Failure {
+    fn closed(&self) -> Failure {
         Failure::new(
             FailureKind::ToolboxClosed,
             format!("mount `{}` is closed", self.id),
         )
     }
+}
 
-    /// The time at which the runs under way are given up, if the toolbox is closing.
-    pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.closing.map(|(_, deadline)| deadline)
+impl Toolbox for Served {
+    fn tools(&self, reply: Reply<Raw<ToolList>>) {
+        reply(if self.is_closed() {
+            Err(Refusal::Closed(self.closed()))
+        } else {
+            Ok(Raw::of(&ToolList {
+                tools: self.caller.tools().definitions.clone(),
+            }))
+        });
     }
 
-    /// Returns when the server is no longer kept connected although the service did not close the toolbox, with the reason.
-    pub(crate) async fn given_up(&mut self) -> String {
-        match &mut self.mount {
-            Some(mount) => mount.given_up().await,
-            None => std::future::pending().await,
+    fn start(&self, run: Run, start: Raw<Start>) {
+        if self.is_closed() {
+            return run.end(RunEnd::Lost(Raw::of(&self.closed())), None);
         }
-    }
-
-    /// Whether the toolbox can be closed now: nothing runs any longer, or the time limit is over.
-    pub(crate) fn may_end(&self) -> bool {
-        let over = |(_, deadline)| self.runs.is_empty() || Instant::now() >= deadline;
-        self.closing.is_some_and(over)
-    }
-
-    /// Ends the remaining runs and the server. Returns the last notice.
-    pub(crate) async fn end(mut self) -> Notice {
-        let in_time = self.runs.is_empty();
-        for (run, cancelled) in std::mem::take(&mut self.runs) {
-            cancelled.cancel();
-            let why = format!("mount `{}` was closed while it ran", self.id);
-            let end = RunEnd::Lost(Raw::of(&Failure::new(FailureKind::ToolboxClosed, why)));
-            self.voice.ended(&Notice::Ended {
-                run,
-                end,
-                content: None,
+        let start = match json::read::<Start>(start.text()) {
+            Ok(start) => start,
+            Err(error) => {
+                let why = format!("the start cannot be read: {error}");
+                return run.fail(&Failure::new(FailureKind::ValueError, why));
+            }
+        };
+        let under_way = self.runs.borrow().len();
+        if under_way >= self.max_queued {
+            let why = format!(
+                "{under_way} calls of mount `{}` are under way; try again later",
+                self.id
+            );
+            return run.fail(&Failure::new(FailureKind::BusyError, why));
+        }
+        let (number, cancelled) = (run.number(), CancellationToken::new());
+        let call = Call {
+            steps: run.progress(),
+            tool: start.action.name,
+            args: start.action.params,
+            wants_content: start.call.content_dir.is_some(),
+            cancelled: cancelled.clone(),
+        };
+        self.runs
+            .send_modify(|runs| _ = runs.insert(number, UnderWay { run, cancelled }));
+        let called = self.runtime.spawn(self.caller.clone().call(call));
+        let (runs, limit) = (self.runs.clone(), self.max_result_bytes);
+        self.runtime.spawn(async move {
+            let result = called.await.unwrap_or_else(|error| {
+                let why = format!("the mounts program failed: {error}");
+                Err(NoResult::Failed(Failure::new(FailureKind::InternalError, why)))
             });
-        }
-        if let Some(mount) = self.mount.take() {
-            mount.close().await;
-        }
-        let seq = self.closing.map_or(0, |(seq, _)| seq);
-        Notice::Closed { seq, in_time }
+            let mut taken = None;
+            runs.send_modify(|runs| taken = runs.remove(&number));
+            let Some(UnderWay { run, .. }) = taken else { return };
+            match result {
+                Ok(answered) => {
+                    let (end, content) = output(answered, limit);
+                    run.end(end, content);
+                }
+                Err(NoResult::Failed(failure)) => run.fail(&failure),
+                Err(NoResult::Cancelled) => run.end(RunEnd::Cancelled, None),
+            }
+        });
     }
+
+    /// No run ever waits here, so each has begun.
+    fn cancel(&self, run: u64) -> Option<Later> {
+        if let Some(under_way) = self.runs.borrow().get(&run) {
+            under_way.cancelled.cancel();
+        }
+        None
+    }
+
+    fn leave(&self) {
+        for under_way in self.runs.borrow().values() {
+            under_way.cancelled.cancel();
+        }
+    }
+
+    fn close(&self, closed: Closed) {
+        if let Some(close) = self.closer().take() {
+            // This fails only when the program ends.
+            _ = close.send(closed);
+        }
+    }
+}
+
+/// Waits until the toolbox is closed, then ends its runs and its server. If the server is no longer kept connected before that,
+/// the program ends with an error; the service then starts it again.
+async fn live(
+    id: String,
+    mut mount: Mount,
+    runs: Arc<Runs>,
+    closing: oneshot::Receiver<Closed>,
+    close_limit: Duration,
+) {
+    let closed = tokio::select! {
+        why = mount.given_up() => {
+            complain(&why);
+            exit(i32::from(EXIT_MACHINE));
+        }
+        Ok(closed) = closing => closed,
+    };
+    let left = close_limit.saturating_sub(FOR_THE_SERVER).max(close_limit / 4);
+    let mut under_way = runs.subscribe();
+    let in_time = timeout(left, under_way.wait_for(HashMap::is_empty)).await.is_ok();
+    let mut lost = HashMap::new();
+    runs.send_modify(|runs| lost = std::mem::take(runs));
+    for (_, UnderWay { run, cancelled }) in lost {
+        cancelled.cancel();
+        let why = format!("mount `{id}` was closed while it ran");
+        let failure = Failure::new(FailureKind::ToolboxClosed, why);
+        run.end(RunEnd::Lost(Raw::of(&failure)), None);
+    }
+    mount.close().await;
+    closed(in_time);
+}
+
+fn output(answered: CallOutput, limit: usize) -> (RunEnd, Option<Raw<Vec<Content>>>) {
+    let output = Raw::of(&answered.output);
+    let length = output.text().len();
+    if length > limit.saturating_add(FRAME) {
+        let why = format!("the result has {length} bytes; at most {limit} are allowed (max_result_bytes)");
+        return (RunEnd::Error(Raw::of(&Failure::new("ResultTooLarge", why))), None);
+    }
+    let content = (!answered.content.is_empty()).then(|| Raw::of(&answered.content));
+    (RunEnd::Output(output), content)
 }

@@ -82,13 +82,13 @@ pub(super) fn unread(folders: &[FailedFile]) -> impl Iterator<Item = Finding> {
 pub(super) async fn plugins(files: &[PathBuf], config: &Config) -> Result<Vec<Inspection>, CliError> {
     let mut inspections = Vec::new();
     for file in files {
-        let mut probe = check::probe()?;
+        let mut greeter = check::greeter()?;
         if let Some(id) = section_of(file)
             && let Ok(section) = config.toolbox(id)
         {
-            probe.env = section.toolbox.env.clone();
+            greeter.env = section.toolbox.env.clone();
         }
-        inspections.push(inspect(file, &probe).await);
+        inspections.push(inspect(file, &greeter).await);
     }
     Ok(inspections)
 }
@@ -163,8 +163,8 @@ pub(super) async fn pythons(config: &Config) -> Vec<Finding> {
         .filter(|python| python.enabled != Switch::Off);
     for python in used {
         let part = format!("program {}", python.name);
-        let looked = match check::probe() {
-            Ok(probe) => host::python::look(python, &probe).await,
+        let looked = match check::greeter() {
+            Ok(greeter) => host::python::look(python, &greeter).await,
             Err(error) => Err(error.to_string()),
         };
         let found = match looked {

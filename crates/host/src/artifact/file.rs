@@ -35,6 +35,8 @@ enum Kind {
 pub(crate) enum Task {
     /// Serves the toolbox, with the data socket as stdin and the control socket as stdout.
     Serve,
+    /// As `Serve`, only until its hello.
+    Greet,
     /// Brings the hardware to rest, with the configuration as stdin.
     SafeStop,
 }
@@ -104,6 +106,7 @@ impl PluginFile {
             Kind::Library { path, .. } => {
                 let task = match task {
                     Task::Serve => "--serve",
+                    Task::Greet => "--greet",
                     Task::SafeStop => "--safe-stop",
                 };
                 Launch {
@@ -113,7 +116,7 @@ impl PluginFile {
             }
             Kind::Program { executable, private } => {
                 let how = match task {
-                    Task::Serve => None,
+                    Task::Serve | Task::Greet => None,
                     Task::SafeStop => Some("--safe-stop"),
                 };
                 Launch::of(executable, private, host, how)

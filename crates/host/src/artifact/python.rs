@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::artifact::probe::Probe;
+use crate::artifact::greeter::Greeter;
 use crate::artifact::stage::Stage;
 use question::{Asker, Silent};
 use section::{Confine, ProgramConfig, PythonConfig};
@@ -124,7 +124,7 @@ impl Interpreter {
     }
 }
 
-/// Finds the interpreter of an entry and the toolboxes that are installed for it. `probe` has the path of this program,
+/// Finds the interpreter of an entry and the toolboxes that are installed for it. `greeter` has the path of this program,
 /// which is run as `program-host`.
 ///
 /// # Errors
@@ -132,23 +132,23 @@ impl Interpreter {
 ///
 /// # Cancel safety
 /// The interpreter that is being asked is killed.
-pub async fn look(entry: &PythonConfig, probe: &Probe) -> Result<InterpreterSearch, String> {
+pub async fn look(entry: &PythonConfig, greeter: &Greeter) -> Result<InterpreterSearch, String> {
     let script = script()?;
     let stage = Stage::new(&[]).map_err(|error| error.to_string())?;
-    Ok(look_in(entry, &script, probe, stage.folder()).await)
+    Ok(look_in(entry, &script, greeter, stage.folder()).await)
 }
 
 /// As [`look`], with a private folder of the caller for the interpreter's processes.
 pub(crate) async fn look_in(
     entry: &PythonConfig,
     script: &Path,
-    probe: &Probe,
+    greeter: &Greeter,
     private: &Path,
 ) -> InterpreterSearch {
     let asker = Asker {
         entry,
         script,
-        program: &probe.program,
+        program: &greeter.program,
         private,
         limit: LISTING,
     };

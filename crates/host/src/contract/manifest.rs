@@ -5,7 +5,7 @@
 use ovos_toolbox_wire::{Manifest, is_requestable, is_subscribable, is_toolbox_id};
 use serde_json::Value;
 
-use crate::contract::json;
+use program::json;
 use schema::OutputSchema;
 
 /// Reads a manifest.

@@ -78,3 +78,16 @@ impl Default for Limits {
         }
     }
 }
+
+/// How an instance is opened.
+#[derive(Clone, Debug)]
+pub struct Open {
+    /// Which copy of the toolbox this is, counted from 1.
+    pub generation: u64,
+    /// The toolbox's section of the configuration: a JSON object.
+    pub config: String,
+    /// Starts that were planned under an older stop epoch never begin.
+    pub stop_epoch: u64,
+    /// The limits of the toolbox.
+    pub limits: Limits,
+}

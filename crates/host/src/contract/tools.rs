@@ -10,7 +10,7 @@ use ovos_toolbox_wire::{Effect, Failure, FailureKind, Object, ToolDefinition};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::contract::json;
+use program::json;
 use schema::{ArgumentSchema, CompiledTool, OutputSchema, SchemaError, allows_objects};
 
 /// The tools of an open toolbox.

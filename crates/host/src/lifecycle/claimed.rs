@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::artifact::scan::FailedFile;
 use crate::lifecycle::claims::Claimant;
-use crate::lifecycle::examine::Candidate;
+use crate::lifecycle::examine::{Broken, Finding};
 use crate::lifecycle::shared::Shared;
 use crate::lifecycle::swap::{Swapped, swap};
 use schema::shorten_text;
@@ -27,25 +27,6 @@ pub(crate) enum Offered {
     /// Its section switches it off.
     Nothing,
 }
-
-/// What has to be done about a toolbox of a program.
-pub(crate) enum Finding {
-    Same { id: String, reading: u64 },
-    New(Box<Candidate>),
-    Disabled { id: String },
-}
-
-impl Finding {
-    fn id(&self) -> &str {
-        match self {
-            Self::Same { id, .. } | Self::Disabled { id } => id,
-            Self::New(candidate) => &candidate.id,
-        }
-    }
-}
-
-/// The id of the toolbox, if it is known, and the problem.
-pub(crate) type Broken = (Option<String>, String);
 
 /// A finding, after the id was claimed.
 pub(crate) struct Claimed {
@@ -74,7 +55,8 @@ impl Claimed {
 
     /// The id of the toolbox, if it stays live or is to be opened.
     fn keeps(&self) -> Option<String> {
-        let stays = self.claimed.is_ok() && !matches!(self.finding, Ok(Finding::Disabled { .. }));
+        let stays =
+            self.claimed.is_ok() && !matches!(self.finding, Ok(Finding::Disabled(_) | Finding::Off(_)));
         self.id.clone().filter(|_| stays)
     }
 
@@ -91,15 +73,14 @@ impl Claimed {
                 keeps,
                 failed: failed(entry, id, &taken),
             },
-            (Ok(Finding::Disabled { .. }), Ok(())) => Offered::Nothing,
-            (Ok(Finding::Same { id, reading }), Ok(())) => {
-                if let Some(slot) = manager.copies().slots.get_mut(&id) {
-                    slot.config.reading = reading;
-                }
+            (Ok(Finding::Disabled(_) | Finding::Off(_)), Ok(())) => Offered::Nothing,
+            (Ok(Finding::Same(candidate)), Ok(())) => {
+                let id = candidate.source.id().to_owned();
+                candidate.stays(manager);
                 Offered::Same(id)
             }
             (Ok(Finding::New(candidate)), Ok(())) => {
-                let id = candidate.id.clone();
+                let id = candidate.source.id().to_owned();
                 let swapped = swap(manager, *candidate).await;
                 let swapped = swapped.map_err(|wrong| failed(entry, wrong.toolbox_id, &wrong.reason));
                 Offered::Swapped(id, swapped)
@@ -119,12 +100,4 @@ pub(crate) fn failed(entry: &ProgramConfig, toolbox_id: Option<String>, reason: 
         toolbox_id: toolbox_id.or_else(|| entry.only_toolbox().map(str::to_owned)),
         reason: format!("program `{}`: {reason}", entry.name),
     }
-}
-
-/// The error for a program that offers an id that its entry does not allow.
-pub(crate) fn not_allowed(entry: &ProgramConfig, id: &str) -> String {
-    let (name, allowed) = (&entry.name, entry.toolboxes.join("`, `"));
-    format!(
-        "it offers toolbox `{id}`, and may offer `{allowed}`; if it should, add the id to `service.programs.{name}.toolboxes`"
-    )
 }

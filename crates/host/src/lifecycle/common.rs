@@ -17,9 +17,10 @@ use tokio_util::sync::DropGuard;
 use crate::artifact::file::PluginFile;
 use crate::artifact::fingerprint::Fingerprint;
 use crate::artifact::program::Executable;
-use crate::contract::services::HostServices;
+use crate::contract::services::{HostServices, Open};
 use crate::contract::tools::ToolSet;
-use crate::ffi::plugin::Open;
+use crate::lifecycle::settings::Configured;
+use crate::process::confine::why_unconfined;
 use crate::process::spawner::Program;
 use crate::transport::common_process::CommonProcess;
 use crate::transport::hosted::Hosted;
@@ -87,6 +88,32 @@ impl CommonProgram {
         };
         let Program { env, confine, .. } = &self.host;
         is_up && self.file.executable() == Some(executable) && (env, confine) == (&host.env, &host.confine)
+    }
+
+    /// Gives the configuration of one of its toolboxes the environment and the confinement of the process. All toolboxes
+    /// share these, and a section that asks for more would silently not get it.
+    ///
+    /// # Errors
+    /// The key of the section that cannot hold, and what to do about it.
+    pub(crate) fn share(&self, id: &str, config: &mut Configured) -> Result<(), String> {
+        let toolbox = &mut config.toolbox;
+        let asked = toolbox.confine.as_ref();
+        let asked = asked.filter(|confine| why_unconfined(confine).is_none());
+        let key = if asked.is_some() && asked != self.host.confine.as_ref() {
+            Some("confine")
+        } else {
+            config.memory_mb.map(|_| "limits.memory_mb")
+        };
+        if let Some(key) = key {
+            let name = &self.entry.name;
+            return Err(format!(
+                "toolbox `{id}` shares its process with others, so its own `{key}` cannot hold; put `confine` into \
+                 `service.programs.{name}` and remove it from the section, or give the toolbox a program of its own"
+            ));
+        }
+        toolbox.env.clone_from(&self.host.env);
+        toolbox.confine.clone_from(&self.host.confine);
+        Ok(())
     }
 
     pub(crate) fn is_confined(&self) -> bool {

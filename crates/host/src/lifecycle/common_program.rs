@@ -70,12 +70,12 @@ impl CommonProgram {
             _end: end.clone().drop_guard(),
         });
         let process = ProcessSettings {
-            program: manager.settings.probe.program.clone(),
+            program: manager.settings.greeter.program.clone(),
             file: program.file.clone(),
             env: program.host.env.clone(),
             memory_mb: None,
             confine: program.host.confine.clone(),
-            hello: manager.settings.probe.hello,
+            hello: manager.settings.greeter.hello,
             allow_sha256,
             stop: end.clone(),
         };

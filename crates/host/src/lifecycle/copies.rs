@@ -3,18 +3,17 @@
 //! Numbers the generations, and makes the snapshots. Decides nothing. Read [`Copies`] first.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Weak};
 
 use ovos_toolbox_wire::Event;
 
-use crate::artifact::fingerprint::Fingerprint;
 use crate::artifact::python::LookedAt;
 use crate::artifact::scan::FailedFile;
 use crate::contract::services::Origin;
 use crate::contract::tools::ToolSet;
 use crate::lifecycle::claims::Owners;
-use crate::lifecycle::code::Code;
+use crate::lifecycle::code::{Code, Source};
 use crate::lifecycle::common::CommonProgram;
 use crate::lifecycle::health::Health;
 use crate::lifecycle::settings::Configured;
@@ -47,24 +46,6 @@ pub(crate) struct Copies {
     pub(crate) health: HashMap<String, Health>,
     generations: HashMap<String, u64>,
     stop_epochs: HashMap<String, u64>,
-}
-
-/// The code of a toolbox and the file that it came from.
-#[derive(Clone)]
-pub(crate) struct Source {
-    pub(crate) code: Code,
-    pub(crate) path: PathBuf,
-    pub(crate) sha256: String,
-    pub(crate) fingerprint: Fingerprint,
-}
-
-impl Source {
-    /// The name of the program; `None` for a plugin file.
-    pub(crate) fn program(&self) -> Option<&str> {
-        self.code
-            .executable()
-            .map(|executable| executable.entry.name.as_str())
-    }
 }
 
 /// The live copy of one toolbox.
@@ -186,6 +167,25 @@ impl Copies {
 impl Slot {
     pub(crate) fn serves(&self) -> bool {
         self.state == State::Ready
+    }
+
+    /// Whether its copy serves, or will serve again, with this code.
+    pub(crate) fn has(&self, source: &Source) -> bool {
+        let code = &self.source.code;
+        match (code.common(), source.code.common()) {
+            // The supervisor takes care of a toolbox that is being brought back.
+            (Some(program), Some(other)) => {
+                Arc::ptr_eq(program, other)
+                    && !matches!(self.state, State::Failed(_))
+                    && code.manifest() == source.code.manifest()
+            }
+            (None, None) => {
+                self.serves()
+                    && code.executable() == source.code.executable()
+                    && self.source.sha256 == source.sha256
+            }
+            _ => false,
+        }
     }
 
     fn live(&self, health: &HashMap<String, Health>) -> Arc<LiveToolbox> {

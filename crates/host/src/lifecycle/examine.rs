@@ -1,7 +1,8 @@
-//! Decides what has to be done about a plugin file.
+//! Decides what has to be done about a toolbox, wherever its code comes from.
 //!
-//! From a path to a decision: check, compare, stage, probe, configuration. Loads nothing into this process and
-//! changes nothing but the stage. Read [`Finding`] first.
+//! From a file or a program to a decision: check, compare, stage, greet, judge by the configuration. Loads nothing into
+//! this process and changes nothing but the stage. Read [`Finding`], then [`judge`]; `program` has the way of a program
+//! until then.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,72 +14,68 @@ use serde_json::Value;
 use crate::artifact::check;
 use crate::artifact::elf;
 use crate::artifact::fingerprint::Fingerprint;
-use crate::artifact::probe::section_of;
+use crate::artifact::greeter::section_of;
 use crate::artifact::stage::Staged;
-use crate::lifecycle::code::Code;
-use crate::lifecycle::copies::Slot;
+use crate::lifecycle::code::{Code, Source};
+use crate::lifecycle::copies::{Copies, Slot};
 use crate::lifecycle::settings::Configured;
 use crate::lifecycle::shared::Shared;
 use crate::lifecycle::status::Off;
+use crate::transport::greeting::{self, Introduction};
 use schema::OutputSchema;
+use section::ProgramConfig;
 
-/// The result of examining a file.
+/// What has to be done about a toolbox.
 pub(crate) enum Finding {
-    /// The live toolbox has this content and this configuration already.
-    Same {
-        id: String,
-        path: PathBuf,
-        fingerprint: Fingerprint,
-        /// [`Configured::reading`].
-        reading: u64,
-    },
-    /// It should be loaded.
+    /// Nothing: the live toolbox has this code and this configuration already.
+    Same(Box<Candidate>),
+    /// It should be opened.
     New(Box<Candidate>),
-    /// The configuration switches it off.
-    Disabled { id: String },
+    /// The configuration switches the toolbox with this id off.
+    Disabled(String),
     /// It is not admitted.
     Off(Off),
-    /// It cannot be loaded.
-    Broken { id: Option<String>, reason: String },
 }
 
-/// A file that should be loaded, or a program that should be opened.
+/// A toolbox, and the configuration to open it with.
 pub(crate) struct Candidate {
-    pub(crate) id: String,
-    pub(crate) path: PathBuf,
-    pub(crate) staged: Staged,
-    pub(crate) manifest: Arc<Manifest>,
-    /// The code with this content, if it is loaded or staged already.
-    pub(crate) code: Option<Code>,
+    pub(crate) source: Source,
     pub(crate) config: Configured,
 }
 
+/// Why a file or a program cannot be a toolbox: the id of the toolbox, if it is known, and the reason.
+pub(crate) type Broken = (Option<String>, String);
+
 impl Finding {
-    pub(crate) fn id(&self) -> Option<&str> {
+    pub(crate) fn id(&self) -> &str {
         match self {
-            Self::Same { id, .. } | Self::Disabled { id } => Some(id),
-            Self::New(candidate) => Some(&candidate.id),
-            Self::Off(off) => Some(&off.toolbox_id),
-            Self::Broken { id, .. } => id.as_deref(),
+            Self::Same(candidate) | Self::New(candidate) => candidate.source.id(),
+            Self::Disabled(id) => id,
+            Self::Off(off) => &off.toolbox_id,
         }
     }
 }
 
-/// Examines one file.
-pub(crate) async fn examine(manager: &Arc<Shared>, path: PathBuf) -> Finding {
-    let known = manager.copies().at(&path).map(|(id, _)| id.to_owned());
-    match try_examine(manager, path).await {
-        Ok(finding) => finding,
-        Err((id, reason)) => Finding::Broken {
-            id: id.or(known),
-            reason,
-        },
+impl Candidate {
+    /// Notes that the live toolbox stays: where its file is now, and which reading of the configuration it has.
+    pub(crate) fn stays(self, manager: &Shared) {
+        if let Some(slot) = manager.copies().slots.get_mut(self.source.id()) {
+            slot.source.path = self.source.path;
+            slot.source.fingerprint = self.source.fingerprint;
+            slot.config.reading = self.config.reading;
+        }
     }
 }
 
-type Broken = (Option<String>, String);
+/// Examines a plugin file.
+pub(crate) async fn examine(manager: &Arc<Shared>, path: PathBuf) -> Result<Finding, Broken> {
+    let known = manager.copies().at(&path).map(|(id, _)| id.to_owned());
+    let finding = try_examine(manager, path).await;
+    finding.map_err(|(id, reason)| (id.or(known), reason))
+}
 
 async fn try_examine(manager: &Arc<Shared>, path: PathBuf) -> Result<Finding, Broken> {
+    let unknown = |reason: String| (None, reason);
     let looked = {
         let path = path.clone();
         manager.blocking(move || {
@@ -87,98 +84,131 @@ async fn try_examine(manager: &Arc<Shared>, path: PathBuf) -> Result<Finding, Br
             Ok((real, fingerprint))
         })
     };
-    let (real, fingerprint) = looked.await.map_err(|reason| (None, reason))?;
-    if let Some((id, reading)) = untouched(manager, &path, fingerprint) {
-        return Ok(Finding::Same {
-            id,
-            path,
-            fingerprint,
-            reading,
-        });
+    let (real, fingerprint) = looked.await.map_err(unknown)?;
+    let live = |slot: &Slot| slot.source.fingerprint == fingerprint;
+    if let Some(same) = untouched(manager, |copies| copies.at(&path).filter(|(_, slot)| live(slot)))? {
+        return Ok(same);
     }
-    let staged = {
-        let folder = Arc::clone(&manager.stage);
-        manager
-            .blocking(move || folder.copy(&real).map_err(|e| e.to_string()))
-            .await
-            .map_err(|reason| (None, reason))?
+    let folder = Arc::clone(&manager.stage);
+    let staged = manager.blocking(move || folder.copy(&real).map_err(|e| e.to_string()));
+    let staged = staged.await.map_err(unknown)?;
+    let known = manager.copies().loaded_with(&staged.sha256);
+    let code = match known {
+        Some(code) => code,
+        None => greeted(manager, &path, &staged).await.map_err(unknown)?,
     };
-    judge(manager, &path, staged).await
-}
-
-/// The live toolbox of this file, if neither file nor configuration changed, and the newest reading of its
-/// configuration.
-fn untouched(manager: &Shared, path: &Path, fingerprint: Fingerprint) -> Option<(String, u64)> {
-    let copies = manager.copies();
-    let (id, slot) = copies.at(path)?;
-    let same = slot.serves() && slot.source.fingerprint == fingerprint;
-    let config = manager.settings.toolbox(id).ok()?;
-    let same = same && (manager.settings.admit)(slot.instance.manifest(), path).is_ok();
-    (same && config.toolbox.enabled && config.keeps(&slot.config)).then(|| (id.to_owned(), config.reading))
-}
-
-async fn judge(manager: &Arc<Shared>, path: &Path, staged: Staged) -> Result<Finding, Broken> {
-    let code = manager.copies().loaded_with(&staged.sha256);
-    let manifest = match &code {
-        Some(code) => Arc::clone(code.manifest()),
-        None => {
-            let copy = staged.file.clone();
-            let usable = manager.blocking(move || elf::usable(copy.path()));
-            usable
-                .await
-                .map_err(|e| (None, format!("{} {e}", path.display())))?;
-            let probe = manager.settings.probe.with_env(probe_environment(manager, path));
-            let probed = probe.run(staged.file.path(), path).await;
-            Arc::new(probed.map_err(|e| (None, e.to_string()))?)
-        }
-    };
-    let id = manifest.id.clone();
-    let broken = |reason: String| (Some(id.clone()), reason);
-    let config = manager.settings.toolbox(&id).map_err(broken)?;
-    if !config.toolbox.enabled {
-        return Ok(Finding::Disabled { id });
-    }
-    if let Err(why) = (manager.settings.admit)(&manifest, path) {
-        let path = path.to_owned();
-        return Ok(Finding::Off(Off {
-            toolbox_id: id,
-            path,
-            why,
-        }));
-    }
-    check::allowed(path, &staged.sha256, &config.toolbox.allow_sha256).map_err(|e| broken(e.to_string()))?;
-    {
-        let copies = manager.copies();
-        let slot = copies.slots.get(&id).filter(|slot| slot.serves());
-        let same = |slot: &Slot| slot.source.program().is_none() && slot.source.sha256 == staged.sha256;
-        if slot.is_some_and(|slot| same(slot) && config.keeps(&slot.config)) {
-            let fingerprint = staged.fingerprint;
-            return Ok(Finding::Same {
-                id,
-                path: path.to_owned(),
-                fingerprint,
-                reading: config.reading,
-            });
-        }
-    }
-    check_config(&manifest, &config.toolbox.own).map_err(broken)?;
-    Ok(Finding::New(Box::new(Candidate {
-        id,
-        path: path.to_owned(),
-        staged,
-        manifest,
+    let source = Source {
         code,
-        config,
-    })))
+        path,
+        sha256: staged.sha256,
+        fingerprint: staged.fingerprint,
+    };
+    judge(manager, source)
 }
 
-/// The `env` of the section to which a file belongs. The toolbox's id is in the manifest, which only the probe reads;
+/// Learns what is in a plugin file that is not loaded yet.
+async fn greeted(manager: &Arc<Shared>, path: &Path, staged: &Staged) -> Result<Code, String> {
+    let file = staged.file.clone();
+    let usable = manager.blocking(move || elf::usable(file.path())).await;
+    usable.map_err(|error| format!("{} {error}", path.display()))?;
+    let greeter = &manager.settings.greeter;
+    let host = greeter.host(greeting_environment(manager, path), None);
+    match greeting::learn(&staged.file, path, &host, greeter).await? {
+        Introduction::One(manifest) => Ok(Code::Staged(staged.file.clone(), Arc::from(manifest))),
+        Introduction::Several(_) => Err(format!("{} says that it is several toolboxes", path.display())),
+    }
+}
+
+/// The finding that nothing is to be done, if the live toolbox that `find` finds serves and neither its configuration nor
+/// its admission has changed.
+///
+/// # Errors
+/// The configuration is wrong.
+pub(crate) fn untouched(
+    manager: &Shared,
+    find: impl FnOnce(&Copies) -> Option<(&str, &Slot)>,
+) -> Result<Option<Finding>, Broken> {
+    let copies = manager.copies();
+    let Some((id, slot)) = find(&copies).filter(|(_, slot)| slot.serves()) else {
+        return Ok(None);
+    };
+    let source = &slot.source;
+    let config = manager
+        .settings
+        .configured(source.entry().map(|entry| &**entry), id);
+    let config = config.map_err(|reason| (Some(id.to_owned()), reason))?;
+    let same = config.toolbox.enabled && config.keeps(&slot.config) && admitted(manager, source).is_ok();
+    Ok(same.then(|| {
+        Finding::Same(Box::new(Candidate {
+            source: source.clone(),
+            config,
+        }))
+    }))
+}
+
+/// Decides what has to be done about a toolbox, now that its manifest is known. Opens nothing.
+pub(crate) fn judge(manager: &Shared, source: Source) -> Result<Finding, Broken> {
+    let (id, entry) = (source.id().to_owned(), source.entry().cloned());
+    if let Some(entry) = entry.as_deref().filter(|entry| !entry.may_offer(&id)) {
+        return Err((None, not_allowed(entry, &id)));
+    }
+    let broken = |reason: String| (Some(id.clone()), reason);
+    let mut config = manager
+        .settings
+        .configured(entry.as_deref(), &id)
+        .map_err(broken)?;
+    if !config.toolbox.enabled {
+        return Ok(Finding::Disabled(id));
+    }
+    if let Err(off) = admitted(manager, &source) {
+        return Ok(Finding::Off(off));
+    }
+    if let Some(program) = source.code.common() {
+        program.share(&id, &mut config).map_err(broken)?;
+    }
+    let allowed = check::allowed(&source.path, &source.sha256, &config.toolbox.allow_sha256);
+    allowed.map_err(|error| broken(error.to_string()))?;
+    let live = |slot: &Slot| slot.has(&source) && config.keeps(&slot.config);
+    let is_live = manager.copies().slots.get(&id).is_some_and(live);
+    if !is_live {
+        check_config(source.code.manifest(), &config.toolbox.own).map_err(broken)?;
+    }
+    let candidate = Box::new(Candidate { source, config });
+    Ok(if is_live {
+        Finding::Same(candidate)
+    } else {
+        Finding::New(candidate)
+    })
+}
+
+/// Whether the toolbox of a plugin file is admitted; programs are named in the configuration.
+fn admitted(manager: &Shared, source: &Source) -> Result<(), Off> {
+    if source.entry().is_some() {
+        return Ok(());
+    }
+    let admitted = (manager.settings.admit)(source.code.manifest(), &source.path);
+    admitted.map_err(|why| Off {
+        toolbox_id: source.id().to_owned(),
+        path: source.path.clone(),
+        why,
+    })
+}
+
+/// The error for a program that offers an id that its entry does not allow.
+fn not_allowed(entry: &ProgramConfig, id: &str) -> String {
+    let (name, allowed) = (&entry.name, entry.toolboxes.join("`, `"));
+    format!(
+        "it offers toolbox `{id}`, and may offer `{allowed}`; if it should, add the id to `service.programs.{name}.toolboxes`"
+    )
+}
+
+/// The `env` of the section to which a file belongs. The toolbox's id is in the manifest, which only the greeting says;
 /// before that, the id of the live toolbox with this path stands for it, or the file's name.
-fn probe_environment(manager: &Shared, path: &Path) -> BTreeMap<String, String> {
+fn greeting_environment(manager: &Shared, path: &Path) -> BTreeMap<String, String> {
     let known = manager.copies().at(path).map(|(id, _)| id.to_owned());
     let config = known
         .or_else(|| section_of(path).map(str::to_owned))
-        .map(|id| manager.settings.toolbox(&id));
+        .map(|id| manager.settings.configured(None, &id));
     // Errors of the section are reported when the id is known.
     config
         .and_then(Result::ok)

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ovos_toolbox_wire::{ENTRY_SYMBOL, Effect, Event, Failure, Manifest, Object, ToolDefinition};
-use protocol::Raw;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -15,18 +14,17 @@ use tokio_util::sync::CancellationToken;
 use crate::artifact::check;
 use crate::artifact::elf;
 use crate::artifact::file::PluginFile;
-use crate::artifact::probe::Probe;
+use crate::artifact::greeter::Greeter;
 use crate::artifact::program::Executable;
 use crate::artifact::stage::Stage;
 use crate::contract::manifest;
-use crate::contract::services::{HostServices, Limits, Origin, Request};
-use crate::ffi::plugin::Open;
+use crate::contract::services::{HostServices, Limits, Open, Origin, Request};
 use crate::lifecycle::examine::check_config;
 use crate::lifecycle::settings::PYTHON_OPEN;
 use crate::process::spawner::Program;
 use crate::transport::child::ProcessSettings;
 use crate::transport::common_process::CommonProcess;
-use crate::transport::greeting::{self, Said};
+use crate::transport::greeting::{self, Introduction};
 use crate::transport::hosted::Hosted;
 use section::ProgramConfig;
 
@@ -60,20 +58,35 @@ impl Inspection {
         let inside = self.toolboxes.iter().map(|toolbox| toolbox.errors.len());
         self.errors.len() + inside.sum::<usize>()
     }
+
+    fn of(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// Notes the toolbox that a file or a program offers, and whether the program may do so.
+    fn offers(&mut self, entry: Option<&ProgramConfig>, manifest: &Manifest) {
+        self.manifest = Some(manifest.clone());
+        let id = &manifest.id;
+        if entry.is_some_and(|entry| !entry.may_offer(id)) {
+            self.errors.push(format!(
+                "it offers toolbox `{id}`, which its entry does not allow; add the id to its `toolboxes`"
+            ));
+        }
+    }
 }
 
-/// Inspects a file. `probe` has this program, which is run as `toolbox-host --probe FILE` and then as the host of the
-/// toolbox, and the environment that both see.
+/// Inspects a file. `greeter` has this program, which hosts the toolbox, first until its hello, and the environment of
+/// both processes.
 ///
 /// The toolbox is opened with an empty configuration, which by the rules of the boundary moves nothing.
 ///
 /// # Cancel safety
 /// The child is killed.
-pub async fn inspect(path: &Path, probe: &Probe) -> Inspection {
-    let mut found = Inspection {
-        path: path.to_owned(),
-        ..Inspection::default()
-    };
+pub async fn inspect(path: &Path, greeter: &Greeter) -> Inspection {
+    let mut found = Inspection::of(path);
     let path = match check::file(path) {
         Ok(path) => path,
         Err(check::CheckError::Io { path, source }) => {
@@ -90,32 +103,88 @@ pub async fn inspect(path: &Path, probe: &Probe) -> Inspection {
         found.errors.push(format!("{} {error}", path.display()));
         return found;
     }
-    match probe.run(&path, &path).await {
-        Ok(manifest) => found.manifest = Some(manifest),
-        Err(error) => {
-            found.errors.push(error.to_string());
-            return found;
-        }
-    }
-    let Some(manifest) = found.manifest.clone().map(Arc::new) else {
-        return found;
-    };
-    let process = process_of(PluginFile::lent(path), probe);
-    let opening = Hosted::in_child(
-        process,
-        Arc::clone(&manifest),
-        opening(Limits::default()),
-        Arc::new(Silence),
-    );
-    match try_in_time(&manifest, opening, LIMIT).await {
-        Ok(more) => {
-            found.tools = more.tools;
-            found.errors.extend(more.errors);
-            found.warnings.extend(more.warnings);
-        }
-        Err(error) => found.errors.push(error),
-    }
+    let file = Arc::new(PluginFile::lent(path));
+    let host = greeter.host(greeter.env.clone(), None);
+    let tried = try_out(&mut found, None, file, host, greeter).await;
+    found.errors.extend(tried.err());
     found
+}
+
+/// Inspects a program: starts it as the service would, opens its toolboxes with an empty configuration, lists their tools
+/// and closes them. `greeter` has this program, which is run as `program-host`.
+///
+/// # Cancel safety
+/// The program is ended.
+pub async fn inspect_program(entry: &Arc<ProgramConfig>, greeter: &Greeter) -> Inspection {
+    let mut found = Inspection::of(entry.command.first().map_or(Path::new(""), Path::new));
+    let tried = try_program(&mut found, entry, greeter).await;
+    found.errors.extend(tried.err());
+    found
+}
+
+async fn try_program(
+    found: &mut Inspection,
+    entry: &Arc<ProgramConfig>,
+    greeter: &Greeter,
+) -> Result<(), String> {
+    let executable = Executable::find(entry)?;
+    executable.shown().clone_into(&mut found.path);
+    let stage = Stage::new(&[]).map_err(|error| error.to_string())?;
+    let file = Arc::new(PluginFile::program(executable, stage.folder()));
+    let host = greeter.host(entry.env.clone(), entry.confine.clone());
+    try_out(found, Some(entry), file, host, greeter).await
+}
+
+/// Learns what a file or a program is, opens each of its toolboxes in a process, and closes them.
+async fn try_out(
+    found: &mut Inspection,
+    entry: Option<&ProgramConfig>,
+    file: Arc<PluginFile>,
+    host: Program,
+    greeter: &Greeter,
+) -> Result<(), String> {
+    let said = greeting::learn(&file, file.path(), &host, greeter).await?;
+    let process = ProcessSettings {
+        program: greeter.program.clone(),
+        file,
+        env: host.env,
+        memory_mb: None,
+        confine: host.confine,
+        hello: greeter.hello,
+        allow_sha256: Vec::new(),
+        stop: CancellationToken::new(),
+    };
+    let (open, limit) = how(entry);
+    match said {
+        Introduction::One(manifest) => {
+            let manifest: Arc<Manifest> = Arc::from(manifest);
+            found.offers(entry, &manifest);
+            let opening = Hosted::in_child(process, manifest.clone(), open, Arc::new(Silence));
+            try_in_time(found, &manifest, opening, limit).await;
+        }
+        Introduction::Several(offers) => {
+            let name = entry.map_or("", |entry| &entry.name);
+            let started = CommonProcess::start(process, name, 1, Arc::new(Silence)).await;
+            let started = started.map_err(|failure| failure.to_string())?;
+            for manifest in offers {
+                let manifest = match manifest::read(manifest.text()) {
+                    Ok(manifest) => Arc::new(manifest),
+                    Err(wrong) => {
+                        let text = format!("it offers a manifest that cannot be used: {}", wrong.join("; "));
+                        found.errors.push(text);
+                        continue;
+                    }
+                };
+                let mut inside = Inspection::default();
+                let opening = Hosted::in_common(&started, manifest.clone(), open.clone(), Arc::new(Silence));
+                try_in_time(&mut inside, &manifest, opening, limit).await;
+                inside.offers(entry, &manifest);
+                found.toolboxes.push(inside);
+            }
+            started.close().await;
+        }
+    }
+    Ok(())
 }
 
 /// The findings that do not need the file to be loaded.
@@ -147,142 +216,47 @@ fn look(path: &Path, found: &mut Inspection) -> Result<(), String> {
     Ok(())
 }
 
-/// Inspects a program: starts it as the service would, opens its toolbox with an empty configuration, lists its tools and
-/// closes it. `probe` has this program, which is run as `program-host`.
-///
-/// # Cancel safety
-/// The program is ended.
-pub async fn inspect_program(entry: &Arc<ProgramConfig>, probe: &Probe) -> Inspection {
-    let mut found = Inspection {
-        path: entry.command.first().map(PathBuf::from).unwrap_or_default(),
-        ..Inspection::default()
-    };
-    match try_program(entry, probe, &mut found).await {
+/// Opens, lists and closes a toolbox; keeps what was found only if that took no longer than `limit`.
+async fn try_in_time(
+    found: &mut Inspection,
+    manifest: &Manifest,
+    opening: impl Future<Output = Result<Hosted, Failure>>,
+    limit: Duration,
+) {
+    match tokio::time::timeout(limit, open_and_close(manifest, opening)).await {
         Ok(inside) => {
             found.tools = inside.tools;
             found.errors.extend(inside.errors);
             found.warnings.extend(inside.warnings);
-            found.toolboxes = inside.toolboxes;
         }
-        Err(error) => found.errors.push(error),
-    }
-    found
-}
-
-async fn try_program(
-    entry: &Arc<ProgramConfig>,
-    probe: &Probe,
-    found: &mut Inspection,
-) -> Result<Inspection, String> {
-    let executable = Executable::find(entry)?;
-    found.path = executable.shown().to_owned();
-    let stage = Stage::new(&[]).map_err(|error| error.to_string())?;
-    let file = Arc::new(PluginFile::program(executable, stage.folder()));
-    let host = Program {
-        path: probe.program.clone().into(),
-        env: entry.env.clone(),
-        confine: entry.confine.clone(),
-    };
-    let said = greeting::ask(&file, &host, probe.hello).await;
-    let said = said.map_err(|what| format!("it {what}"))?;
-    let process = ProcessSettings {
-        env: host.env,
-        confine: host.confine,
-        ..process_of(file, probe)
-    };
-    match said {
-        Said::One(manifest) => {
-            found.manifest = Some((*manifest).clone());
-            found.errors.extend(refusal(entry, &manifest));
-            let manifest = Arc::from(manifest);
-            let (open, limit) = how(entry);
-            let opening = Hosted::in_child(process, Arc::clone(&manifest), open, Arc::new(Silence));
-            try_in_time(&manifest, opening, limit).await
-        }
-        Said::Several(offers) => try_several(entry, process, &offers).await,
-    }
-}
-
-/// Opens each toolbox of a program, one after the other, in one process.
-async fn try_several(
-    entry: &ProgramConfig,
-    process: ProcessSettings,
-    offers: &[Raw<Manifest>],
-) -> Result<Inspection, String> {
-    let mut found = Inspection::default();
-    let started = CommonProcess::start(process, &entry.name, 1, Arc::new(Silence)).await;
-    let started = started.map_err(|failure| failure.to_string())?;
-    for manifest in offers {
-        let manifest = match manifest::read(manifest.text()) {
-            Ok(manifest) => Arc::new(manifest),
-            Err(wrong) => {
-                let text = format!("it offers a manifest that cannot be used: {}", wrong.join("; "));
-                found.errors.push(text);
-                continue;
-            }
-        };
-        let (open, limit) = how(entry);
-        let opening = Hosted::in_common(&started, Arc::clone(&manifest), open, Arc::new(Silence));
-        let mut inside = try_in_time(&manifest, opening, limit)
-            .await
-            .unwrap_or_else(|error| Inspection {
-                errors: vec![error],
-                ..Inspection::default()
-            });
-        inside.errors.extend(refusal(entry, &manifest));
-        inside.manifest = Some((*manifest).clone());
-        found.toolboxes.push(inside);
-    }
-    started.close().await;
-    Ok(found)
-}
-
-/// Why a program may not offer a toolbox.
-fn refusal(entry: &ProgramConfig, manifest: &Manifest) -> Option<String> {
-    let id = &manifest.id;
-    let text =
-        format!("it offers toolbox `{id}`, which its entry does not allow; add the id to its `toolboxes`");
-    (!entry.may_offer(id)).then_some(text)
-}
-
-async fn try_in_time(
-    manifest: &Manifest,
-    opening: impl Future<Output = Result<Hosted, Failure>>,
-    limit: Duration,
-) -> Result<Inspection, String> {
-    let inside = tokio::time::timeout(limit, try_out(manifest, opening)).await;
-    inside.map_err(|_| {
-        let limit = limit.as_secs();
-        format!("it was not opened, listed and closed within {limit} s")
-    })
-}
-
-/// The settings for the opening of a program's toolbox, and the time limit of the whole inspection.
-fn how(entry: &ProgramConfig) -> (Open, Duration) {
-    match entry.revisions {
-        None => (opening(Limits::default()), LIMIT),
-        Some(_) => {
-            let limits = Limits {
-                open: PYTHON_OPEN,
-                ..Limits::default()
-            };
-            (opening(limits), PYTHON_LIMIT)
+        Err(_) => {
+            let limit = limit.as_secs();
+            let text = format!("it was not opened, listed and closed within {limit} s");
+            found.errors.push(text);
         }
     }
 }
 
-/// The settings for the first copy, with an empty configuration.
-fn opening(limits: Limits) -> Open {
-    Open {
+/// The settings for the opening of a first copy with an empty configuration, and the time limit of the whole inspection.
+fn how(entry: Option<&ProgramConfig>) -> (Open, Duration) {
+    let mut open = Open {
         generation: 1,
         config: "{}".to_owned(),
         stop_epoch: 0,
-        limits,
+        limits: Limits::default(),
+    };
+    if entry.is_some_and(|entry| entry.revisions.is_some()) {
+        open.limits.open = PYTHON_OPEN;
+        return (open, PYTHON_LIMIT);
     }
+    (open, LIMIT)
 }
 
 /// Inspects an opened toolbox and closes it.
-async fn try_out(manifest: &Manifest, opening: impl Future<Output = Result<Hosted, Failure>>) -> Inspection {
+async fn open_and_close(
+    manifest: &Manifest,
+    opening: impl Future<Output = Result<Hosted, Failure>>,
+) -> Inspection {
     let mut found = Inspection::default();
     for (key, value) in [
         ("version", &manifest.version),
@@ -370,20 +344,6 @@ fn advice(tool: &ToolDefinition) -> Vec<String> {
         ));
     }
     advice
-}
-
-/// The process in which a file is tried.
-fn process_of(file: impl Into<Arc<PluginFile>>, probe: &Probe) -> ProcessSettings {
-    ProcessSettings {
-        program: probe.program.clone(),
-        file: file.into(),
-        env: probe.env.clone(),
-        memory_mb: None,
-        confine: None,
-        hello: probe.hello,
-        allow_sha256: Vec::new(),
-        stop: CancellationToken::new(),
-    }
 }
 
 struct Silence;

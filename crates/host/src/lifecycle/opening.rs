@@ -1,6 +1,6 @@
 //! One copy of a toolbox, from its file to its list of tools.
 //!
-//! Takes every step that has to succeed before a copy may become the live one. Read [`source`], then [`open`].
+//! Takes every step that has to succeed before a copy may become the live one. Read [`open`].
 
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
@@ -9,13 +9,11 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use ovos_toolbox_wire::{Failure, FailureKind};
 
-use crate::contract::services::Origin;
+use crate::contract::services::{Open, Origin};
 use crate::contract::tools::ToolSet;
-use crate::ffi::plugin::Open;
-use crate::lifecycle::code::Code;
+use crate::lifecycle::code::{Code, Source};
 use crate::lifecycle::content::private_folder;
-use crate::lifecycle::copies::{Slot, Source};
-use crate::lifecycle::examine::Candidate;
+use crate::lifecycle::copies::Slot;
 use crate::lifecycle::settings::Configured;
 use crate::lifecycle::shared::{Shared, rest};
 use crate::lifecycle::status::State;
@@ -26,37 +24,13 @@ use crate::transport::hosted::Hosted;
 /// How long the service waits for the disk to make a toolbox's content folder.
 const FOLDER_PATIENCE: Duration = Duration::from_secs(1);
 
-/// The code of a candidate; kept, so that a copy that fails to open is opened again from the same file.
-pub(crate) fn source(manager: &Shared, candidate: &Candidate) -> Source {
-    let Candidate {
-        id,
-        path,
-        staged,
-        code,
-        manifest,
-        ..
-    } = candidate;
-    let code = match code {
-        Some(code) => code.clone(),
-        None => Code::Staged(Arc::clone(&staged.file), Arc::clone(manifest)),
-    };
-    let source = Source {
-        code,
-        path: path.clone(),
-        sha256: staged.sha256.clone(),
-        fingerprint: staged.fingerprint,
-    };
-    manager.copies().spare(id, source.clone());
-    source
-}
-
 /// Opens a copy and asks for its tools. A copy that fails, or is not ready when the service ends, is closed.
 pub(crate) async fn open(
     manager: &Arc<Shared>,
     source: &Source,
     config: &Configured,
 ) -> Result<Slot, String> {
-    let id = source.code.manifest().id.clone();
+    let id = source.id().to_owned();
     let (generation, stop_epoch) = {
         let mut copies = manager.copies();
         (copies.next_generation(&id), copies.stop_epoch(&id))
@@ -116,7 +90,7 @@ pub(crate) async fn open(
                 tracing::warn!(toolbox = id, why, "the toolbox runs without its confinement");
             }
             let process = ProcessSettings {
-                program: manager.settings.probe.program.clone(),
+                program: manager.settings.greeter.program.clone(),
                 file: Arc::clone(file),
                 env: config.toolbox.env.clone(),
                 memory_mb: config.memory_mb,
@@ -127,7 +101,7 @@ pub(crate) async fn open(
                         confine.paths_rw.extend(content.clone());
                         confine
                     }),
-                hello: manager.settings.probe.hello,
+                hello: manager.settings.greeter.hello,
                 allow_sha256: config.toolbox.allow_sha256.clone(),
                 stop: manager.stop.clone(),
             };

@@ -12,17 +12,17 @@ use protocol::Raw;
 use crate::artifact::check;
 use crate::artifact::file::PluginFile;
 use crate::artifact::program::Executable;
-use crate::artifact::stage::Staged;
-use crate::lifecycle::claimed::{Broken, Claimed, Finding, Offered, not_allowed};
+use crate::lifecycle::claimed::{Claimed, Offered};
 use crate::lifecycle::claims::Claimant;
+use crate::lifecycle::code::{Code, Source};
 use crate::lifecycle::common::CommonProgram;
 use crate::lifecycle::common_program::Known;
-use crate::lifecycle::examine::{Candidate, check_config};
+use crate::lifecycle::copies::Slot;
+use crate::lifecycle::examine::{Broken, Finding, judge, untouched};
 use crate::lifecycle::offers;
 use crate::lifecycle::shared::Shared;
 use crate::process::confine::why_unconfined;
-use crate::process::spawner::Program;
-use crate::transport::greeting::{self, Said};
+use crate::transport::greeting::{self, Introduction};
 use crate::transport::members::id_of;
 use section::ProgramConfig;
 
@@ -99,22 +99,14 @@ fn live(manager: &Shared, entry: &ProgramConfig) -> Vec<(String, bool)> {
         .collect()
 }
 
-/// The live toolbox of a program that is a single toolbox, if it serves.
-fn serving(manager: &Shared, entry: &ProgramConfig) -> Option<String> {
-    let copies = manager.copies();
-    let mut of_it = copies.of_program(&entry.name);
-    let found = of_it.find(|(_, slot)| slot.serves() && slot.source.code.common().is_none());
-    found.map(|(id, _)| id.to_owned())
-}
-
 /// Passes a finding on, unless the program was another toolbox before: both would drive the same hardware, and an
 /// emergency stop of one would not hold the other. A toolbox that shares its process drives no hardware.
 fn still(manager: &Shared, entry: &ProgramConfig, finding: Finding) -> Result<Finding, Broken> {
     let live = live(manager, entry);
     let old = live.into_iter().find(|(_, shares)| !shares);
     match (&finding, old) {
-        (Finding::New(candidate), Some((old, _))) if old != candidate.id => {
-            let new = candidate.id.clone();
+        (Finding::New(candidate), Some((old, _))) if old != candidate.source.id() => {
+            let new = candidate.source.id().to_owned();
             let reason = format!(
                 "it says that it is toolbox `{new}`, and was `{old}`; set `enabled` to false, reload, and set it to true again"
             );
@@ -128,7 +120,7 @@ fn still(manager: &Shared, entry: &ProgramConfig, finding: Finding) -> Result<Fi
 /// allows. Empty if one of them allows everything.
 fn allowed_of(manager: &Shared, entry: &ProgramConfig, offers: &[Raw<Manifest>]) -> Vec<String> {
     let ids = offers.iter().filter_map(id_of).filter(|id| entry.may_offer(id));
-    let configured = ids.filter_map(|id| manager.settings.program(entry, &id).ok());
+    let configured = ids.filter_map(|id| manager.settings.configured(Some(entry), &id).ok());
     let lists: Vec<Vec<String>> = configured.map(|config| config.toolbox.allow_sha256).collect();
     if lists.iter().any(Vec::is_empty) {
         return Vec::new();
@@ -142,38 +134,31 @@ async fn examine(manager: &Arc<Shared>, entry: &Arc<ProgramConfig>) -> Result<Ex
     let looked = entry.clone();
     let found = manager.blocking(move || Executable::find(&looked)).await;
     let executable = found.map_err(unknown)?;
-    if let Some(id) = serving(manager, entry) {
-        let config = manager.settings.program(entry, &id);
-        let config = config.map_err(|reason| (Some(id.clone()), reason))?;
-        let copies = manager.copies();
-        let slot = copies.slots.get(&id);
-        let same = slot.is_some_and(|slot| {
-            slot.source.code.executable() == Some(&executable) && config.keeps(&slot.config)
-        });
-        if same && config.toolbox.enabled {
-            let reading = config.reading;
-            return Ok(Examined::One(Finding::Same { id, reading }));
-        }
+    let is_live = |slot: &Slot| {
+        let code = &slot.source.code;
+        slot.serves() && code.common().is_none() && code.executable() == Some(&executable)
+    };
+    let live = untouched(manager, |copies| {
+        copies.of_program(&entry.name).find(|(_, slot)| is_live(slot))
+    });
+    if let Some(same) = live? {
+        return Ok(Examined::One(same));
     }
     // If the program can be only one toolbox, the section of that toolbox applies from the first start on.
     let (mut env, mut confine) = (entry.env.clone(), entry.confine.clone());
     if let Some(id) = entry.only_toolbox() {
-        let config = manager.settings.program(entry, id);
+        let config = manager.settings.configured(Some(&**entry), id);
         let config = config.map_err(|reason| (Some(id.to_owned()), reason))?.toolbox;
         if !config.enabled {
-            return Ok(Examined::One(Finding::Disabled { id: id.to_owned() }));
+            return Ok(Examined::One(Finding::Disabled(id.to_owned())));
         }
         let allowed = check::allowed(executable.shown(), &executable.sha256, &config.allow_sha256);
         allowed.map_err(|error| (Some(id.to_owned()), error.to_string()))?;
         env = config.env;
         confine = config.confine.filter(|confine| why_unconfined(confine).is_none());
     }
-    let probe = &manager.settings.probe;
-    let host = Program {
-        path: probe.program.clone().into(),
-        env,
-        confine,
-    };
+    let greeter = &manager.settings.greeter;
+    let host = greeter.host(env, confine);
     let before = manager.copies().programs.get(&entry.name).cloned();
     if let Some(program) = before.filter(|program| program.is_same(&executable, &host)) {
         return Ok(Examined::Several(program));
@@ -181,13 +166,13 @@ async fn examine(manager: &Arc<Shared>, entry: &Arc<ProgramConfig>) -> Result<Ex
     let (sha256, fingerprint) = (executable.sha256.clone(), executable.fingerprint());
     let fingerprint = fingerprint.ok_or_else(|| unknown("it has no file".to_owned()))?;
     let file = Arc::new(PluginFile::program(executable, manager.stage.folder()));
-    let asking = greeting::ask(&file, &host, probe.hello);
+    let asking = greeting::learn(&file, file.path(), &host, greeter);
     let asked = manager.stop.run_until_cancelled(asking).await;
     let said =
         asked.ok_or_else(|| unknown("it is not started, because the service is shutting down".to_owned()))?;
-    let manifest = match said.map_err(|what| unknown(format!("it {what}")))? {
-        Said::One(manifest) => Arc::new(*manifest),
-        Said::Several(offers) => {
+    let manifest = match said.map_err(unknown)? {
+        Introduction::One(manifest) => Arc::from(manifest),
+        Introduction::Several(offers) => {
             // Every toolbox that it offers has to allow this file.
             let allow_sha256 = allowed_of(manager, entry, &offers);
             let allowed = check::allowed(file.path(), &sha256, &allow_sha256);
@@ -204,28 +189,12 @@ async fn examine(manager: &Arc<Shared>, entry: &Arc<ProgramConfig>) -> Result<Ex
             return Ok(Examined::Several(CommonProgram::start(manager, known)));
         }
     };
-    let id = manifest.id.clone();
-    if !entry.may_offer(&id) {
-        return Err(unknown(not_allowed(entry, &id)));
-    }
-    let broken = |reason: String| (Some(id.clone()), reason);
-    let config = manager.settings.program(entry, &id).map_err(broken)?;
-    if !config.toolbox.enabled {
-        return Ok(Examined::One(Finding::Disabled { id }));
-    }
-    let allowed = check::allowed(file.path(), &sha256, &config.toolbox.allow_sha256);
-    allowed.map_err(|error| broken(error.to_string()))?;
-    check_config(&manifest, &config.toolbox.own).map_err(broken)?;
-    Ok(Examined::One(Finding::New(Box::new(Candidate {
-        id,
-        path: file.path().to_owned(),
-        staged: Staged {
-            file,
-            sha256,
-            fingerprint,
-        },
-        manifest,
-        code: None,
-        config,
-    }))))
+    let path = file.path().to_owned();
+    let source = Source {
+        code: Code::Staged(file, manifest),
+        path,
+        sha256,
+        fingerprint,
+    };
+    judge(manager, source).map(Examined::One)
 }

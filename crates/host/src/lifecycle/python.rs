@@ -55,8 +55,8 @@ pub(crate) async fn offer_all(
             return pythons;
         }
     };
-    let (probe, folder) = (&manager.settings.probe, manager.stage.folder());
-    let looked = join_all(entries.iter().map(|entry| look_in(entry, &host, probe, folder)));
+    let (greeter, folder) = (&manager.settings.greeter, manager.stage.folder());
+    let looked = join_all(entries.iter().map(|entry| look_in(entry, &host, greeter, folder)));
     let Some(looked) = manager.stop.run_until_cancelled(looked).await else {
         return pythons;
     };

@@ -11,7 +11,7 @@ use futures_util::future::{join, join_all, join3};
 
 use crate::artifact::scan::{FailedFile, scan};
 use crate::lifecycle::claims::{Claims, Owner, Owners};
-use crate::lifecycle::examine::{Candidate, Finding, examine};
+use crate::lifecycle::examine::{Broken, Candidate, Finding, examine};
 use crate::lifecycle::program::offer;
 use crate::lifecycle::python::{had, offer_all};
 use crate::lifecycle::shared::Shared;
@@ -28,7 +28,7 @@ pub(crate) async fn run(manager: &Arc<Shared>) -> ReloadReport {
     let (files, failed) = scanned(manager).await;
     let unread: Vec<PathBuf> = failed.iter().map(|folder| folder.path.clone()).collect();
     tally.report.broken = failed;
-    // All at the same time: each waits for its probe, and a start with four toolboxes has to be quick.
+    // All at the same time: each waits for its hello, and a start with four toolboxes has to be quick.
     let findings = join_all(files.iter().map(|path| examine(manager, path.clone()))).await;
     let (candidates, mut owners) = sort(manager, &files, findings, &mut tally);
     keep_unread(manager, &unread, &mut owners, &mut tally);
@@ -120,63 +120,45 @@ fn others(manager: &Shared, keep: &HashSet<String>, fits: impl Fn(&str) -> bool)
 fn sort(
     manager: &Shared,
     files: &[PathBuf],
-    findings: Vec<Finding>,
+    findings: Vec<Result<Finding, Broken>>,
     tally: &mut Tally,
 ) -> (Vec<Candidate>, Owners) {
     let mut candidates = Vec::new();
     let mut owners: HashMap<String, PathBuf> = HashMap::new();
     let mut broken = Vec::new();
     for (path, finding) in files.iter().zip(findings) {
-        let taken = finding
-            .id()
-            .and_then(|id| Some((id.to_owned(), owners.get(id)?.clone())));
-        match (taken, finding) {
-            (_, Finding::Broken { id, reason }) => {
-                broken.push(FailedFile {
-                    path: path.clone(),
-                    toolbox_id: id,
-                    reason,
-                });
+        let failed = |toolbox_id, reason| FailedFile {
+            path: path.clone(),
+            toolbox_id,
+            reason,
+        };
+        let finding = match finding {
+            Ok(finding) => finding,
+            Err((id, reason)) => {
+                broken.push(failed(id, reason));
+                continue;
             }
-            (Some((id, owner)), _) => {
-                let reason = format!(
-                    "toolbox id `{id}` is taken by {}, which comes first; {} is not loaded. Remove one of the two files",
-                    owner.display(),
-                    path.display()
-                );
-                broken.push(FailedFile {
-                    path: path.clone(),
-                    toolbox_id: Some(id),
-                    reason,
-                });
-            }
-            (
-                None,
-                Finding::Same {
-                    id,
-                    path,
-                    fingerprint,
-                    reading,
-                },
-            ) => {
-                if let Some(slot) = manager.copies().slots.get_mut(&id) {
-                    slot.source.path.clone_from(&path);
-                    slot.source.fingerprint = fingerprint;
-                    slot.config.reading = reading;
-                }
-                owners.insert(id.clone(), path);
+        };
+        let id = finding.id().to_owned();
+        if let Some(owner) = owners.get(&id) {
+            let reason = format!(
+                "toolbox id `{id}` is taken by {}, which comes first; {} is not loaded. Remove one of the two files",
+                owner.display(),
+                path.display()
+            );
+            broken.push(failed(Some(id), reason));
+            continue;
+        }
+        owners.insert(id.clone(), path.clone());
+        match finding {
+            Finding::Same(candidate) => {
+                candidate.stays(manager);
                 tally.unchanged(id);
             }
-            (None, Finding::Disabled { id }) => {
-                owners.insert(id, path.clone());
-            }
-            (None, Finding::Off(off)) => {
-                owners.insert(off.toolbox_id.clone(), path.clone());
-                tally.off.push(off);
-            }
-            (None, Finding::New(candidate)) => {
-                owners.insert(candidate.id.clone(), path.clone());
-                tally.keep.insert(candidate.id.clone());
+            Finding::Disabled(_) => {}
+            Finding::Off(off) => tally.off.push(off),
+            Finding::New(candidate) => {
+                tally.keep.insert(id);
                 candidates.push(*candidate);
             }
         }

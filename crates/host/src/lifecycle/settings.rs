@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use ovos_toolbox_wire::Manifest;
 
-use crate::artifact::probe::Probe;
+use crate::artifact::greeter::Greeter;
 use crate::artifact::program::server_of;
 use crate::contract::services::Limits;
 use crate::lifecycle::status::{Live, NotAdmitted};
@@ -31,7 +31,7 @@ pub struct Settings {
     /// How long running calls of a replaced toolbox may continue. Default 10 s.
     pub drain: Duration,
     /// How files are probed.
-    pub probe: Probe,
+    pub greeter: Greeter,
     /// How often a toolbox's process may die within a minute before it is not restarted until a reload; 0: without
     /// limit. Default 5.
     pub max_failures: u32,
@@ -52,19 +52,14 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The present configuration of a toolbox from a plugin file.
+    /// The present configuration of a toolbox: of a program with this entry, or else of a plugin file.
     ///
     /// # Errors
     /// The configuration is wrong; the text says why.
-    pub(crate) fn toolbox(&self, id: &str) -> Result<Configured, String> {
-        Ok(seen_of((self.config)(id)?))
-    }
-
-    /// The present configuration of a toolbox from a program.
-    ///
-    /// # Errors
-    /// The configuration is wrong; the text says why.
-    pub(crate) fn program(&self, entry: &ProgramConfig, id: &str) -> Result<Configured, String> {
+    pub(crate) fn configured(&self, entry: Option<&ProgramConfig>, id: &str) -> Result<Configured, String> {
+        let Some(entry) = entry else {
+            return Ok(seen_of((self.config)(id)?));
+        };
         let source = match entry.mounted {
             Some(_) => &self.mounted,
             None => &self.config,
@@ -94,13 +89,13 @@ impl Settings {
 
     /// The defaults, for toolboxes that need no configuration.
     #[must_use]
-    pub fn new(plugin_dirs: Vec<PathBuf>, probe: Probe) -> Self {
+    pub fn new(plugin_dirs: Vec<PathBuf>, greeter: Greeter) -> Self {
         Self {
             plugin_dirs,
             stage_dirs: Vec::new(),
             content_dir: None,
             drain: Duration::from_secs(10),
-            probe,
+            greeter,
             max_failures: 5,
             first_restart: Duration::from_millis(200),
             max_restart: Duration::from_secs(30),

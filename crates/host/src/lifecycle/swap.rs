@@ -4,9 +4,10 @@
 use std::sync::Arc;
 
 use crate::artifact::scan::FailedFile;
-use crate::lifecycle::copies::{Slot, Source};
+use crate::lifecycle::code::Source;
+use crate::lifecycle::copies::Slot;
 use crate::lifecycle::examine::Candidate;
-use crate::lifecycle::opening::{open, source};
+use crate::lifecycle::opening::open;
 use crate::lifecycle::settings::Configured;
 use crate::lifecycle::shared::Shared;
 use crate::lifecycle::status::State;
@@ -21,14 +22,15 @@ pub(crate) enum Swapped {
 
 /// Makes a candidate the live copy.
 pub(crate) async fn swap(manager: &Arc<Shared>, candidate: Candidate) -> Result<Swapped, FailedFile> {
-    let (id, path) = (candidate.id.clone(), candidate.path.clone());
+    let Candidate { source, config } = candidate;
+    let (id, path) = (source.id().to_owned(), source.path.clone());
     let failed = |reason: String| FailedFile {
         path: path.clone(),
         toolbox_id: Some(id.clone()),
         reason,
     };
-    let source = source(manager, &candidate);
-    let config = candidate.config;
+    // A copy that fails to open is opened again from the same file.
+    manager.copies().spare(&id, source.clone());
     // Waits while the toolbox is restarted after a death.
     let _alone = manager.alone(&id).await;
     let old = {

@@ -106,7 +106,7 @@ pub(crate) enum ConfineError {
 
 impl ConfineError {
     /// The error, with advice.
-    pub(crate) fn advise(&self) -> String {
+    fn advise(&self) -> String {
         match self {
             Self::Landlock(_) => {
                 format!("{self}; remove `confine` from the toolbox's section to load it unconfined")
@@ -126,7 +126,7 @@ pub(crate) fn argument(confine: &Confine) -> String {
 
 /// # Errors
 /// The text was not made by [`argument`].
-pub(crate) fn from_argument(text: &str) -> Result<Confine, String> {
+fn from_argument(text: &str) -> Result<Confine, String> {
     let (confine, usual): (Confine, Option<UsualConfinement>) =
         serde_json::from_str(text).map_err(|e| format!("--confine: {e}"))?;
     Ok(Confine { usual, ..confine })
@@ -163,7 +163,7 @@ pub fn why_unconfined(confine: &Confine) -> Option<&'static str> {
 ///
 /// # Errors
 /// See [`ConfineError`]. The process may be confined in part then, and must not load the plugin.
-pub(crate) fn put_on(confine: &Confine, plugin: &Path) -> Result<Vec<PathBuf>, ConfineError> {
+fn put_on(confine: &Confine, plugin: &Path) -> Result<Vec<PathBuf>, ConfineError> {
     let files = getrlimit(Resource::Nofile);
     let most = files.maximum.map_or(OPEN_FILES, |most| most.min(OPEN_FILES));
     limit(Resource::Nofile, most, "limit its open files")?;
@@ -266,9 +266,22 @@ fn drop_capabilities(confine: &Confine) -> Result<(), ConfineError> {
     set_capabilities(None, sets).map_err(system)
 }
 
-/// Confines a process that only inspects a file: it may change no file and open no connection, as far as this kernel
+/// Confines this process, which still has only one thread and will load or become `file`, as an argument of its command line
+/// says. Returns the paths that do not exist.
+///
+/// # Errors
+/// The reason, with advice. The process must not go on then.
+pub fn enter(argument: Option<&str>, file: &Path) -> Result<Vec<PathBuf>, String> {
+    no_core().map_err(|e| format!("forbid core files: {e}"))?;
+    match argument {
+        None => Ok(Vec::new()),
+        Some(text) => put_on(&from_argument(text)?, file).map_err(|e| e.advise()),
+    }
+}
+
+/// Confines a process that only says hello for a file: it may change no file and open no connection, as far as this kernel
 /// can enforce that. The id of the toolbox is not known yet, and so its section is not, either.
-pub(crate) fn put_on_probe() {
+pub fn confine_greeting() {
     let writes = || {
         let ruleset = Ruleset::default()
             .handle_access(AccessFs::from_write(KNOWN))?
@@ -290,7 +303,7 @@ pub(crate) fn put_on_probe() {
 
 /// Forbids core files: they would contain the toolbox's secrets, and writing one would delay the safe stop after a
 /// crash.
-pub(crate) fn no_core() -> std::io::Result<()> {
+fn no_core() -> std::io::Result<()> {
     let none = Rlimit {
         current: Some(0),
         maximum: Some(0),

@@ -6,15 +6,12 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::{self, Seek, Write};
+use std::io;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::sync::OnceLock;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
-
-use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::process::{confine, descriptors};
 use section::Confine;
@@ -84,15 +81,6 @@ pub(crate) fn allowed_environment() -> impl Iterator<Item = (OsString, OsString)
             .is_some_and(|name| ALLOWED.contains(&name) || name.starts_with("LC_"))
     };
     std::env::vars_os().filter(move |(name, _)| is_allowed(name))
-}
-
-/// A standard input that contains a text. A file in memory holds the text: unlike a pipe, it never blocks the writer if
-/// the process does not read.
-pub(crate) fn input(text: &str) -> io::Result<Stdio> {
-    let mut file = File::from(memfd_create("input", MemfdFlags::CLOEXEC)?);
-    file.write_all(text.as_bytes())?;
-    file.rewind()?;
-    Ok(file.into())
 }
 
 struct Job {
@@ -167,7 +155,7 @@ mod tests {
         let mut command = Command::new("sh");
         command
             .args(["-c", "sleep 0.1; wc -c"])
-            .stdin(input(&text).unwrap());
+            .stdin(program::input(&text).unwrap());
         let said = command.output().unwrap();
         assert_eq!(
             String::from_utf8_lossy(&said.stdout).trim(),

@@ -1,12 +1,16 @@
 //! A process that ends when its owner drops it. Read [`StartedProcess`].
 
-use std::process::{Child, ExitStatus};
+use std::io;
+use std::process::{Child, Command, ExitStatus};
 use std::thread;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use scopeguard::ScopeGuard;
+use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
+
+use crate::process::spawner;
 
 /// A process that is ended with everything in its process group, and reaped, when this is dropped.
 #[derive(Debug)]
@@ -15,10 +19,23 @@ pub(crate) struct StartedProcess {
 }
 
 impl StartedProcess {
-    pub(crate) fn new(child: Child) -> Self {
-        Self {
-            child: scopeguard::guard(child, end),
-        }
+    /// Starts a process.
+    ///
+    /// # Errors
+    /// The process cannot be started.
+    ///
+    /// # Cancel safety
+    /// The process is ended.
+    pub(crate) async fn start(command: Command) -> io::Result<Self> {
+        let (tell, told) = oneshot::channel();
+        spawner::spawn(command, move |spawned| {
+            let started = spawned.map(|child| Self {
+                child: scopeguard::guard(child, end),
+            });
+            // If the receiver is gone, the drop of the process here ends it.
+            drop(tell.send(started));
+        });
+        told.await.unwrap_or_else(|error| Err(io::Error::other(error)))
     }
 
     /// The process; from now on the caller has to end it.

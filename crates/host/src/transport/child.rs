@@ -9,15 +9,14 @@ use std::time::Duration;
 
 use ovos_toolbox_wire::{Failure, FailureKind, Manifest};
 use protocol::{Opening, Order, Raw};
-use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::artifact::file::{Launch, PluginFile, Task};
 use crate::contract::services::HostServices;
+use crate::contract::services::Open;
 use crate::contract::tools::Maker;
-use crate::ffi::plugin::Open;
-use crate::process::spawner::{self, Program};
+use crate::process::spawner::Program;
 use crate::process::started::StartedProcess;
 use crate::transport::hosted::Hosted;
 use crate::transport::keeper::{Keeper, Keeping};
@@ -26,8 +25,8 @@ use crate::transport::peer::Peer;
 use crate::transport::sockets::{Pairs, Sockets};
 use section::Confine;
 
-/// The time for loading the file, which comes before the opening of the toolbox.
-pub(super) const LOADING: Duration = Duration::from_millis(500);
+/// How much longer than the opening itself its answer may take.
+pub(super) const ANSWERING: Duration = Duration::from_millis(500);
 
 /// How long a toolbox that is being opened has to close when the service ends.
 const CLOSING: Duration = Duration::from_secs(1);
@@ -117,7 +116,7 @@ impl Hosted {
         peer.lanes.data(Order::Open(opening))?;
         // No heartbeats are sent during the opening: the dynamic linker may need the processor for a while.
         let limit = peer.limits.open;
-        let opened = self.await_open(is_open, limit + LOADING).await;
+        let opened = self.await_open(is_open, limit + ANSWERING).await;
         opened.unwrap_or_else(|| Err(give_up(peer, sockets, "did not return from open()", limit)))
     }
 }
@@ -164,12 +163,7 @@ pub(super) async fn keep(
         .stdin(Stdio::from(OwnedFd::from(pairs.their_data)))
         .stdout(Stdio::from(OwnedFd::from(pairs.their_control)))
         .stderr(Stdio::piped());
-    let (tell, told) = oneshot::channel();
-    // If this future is dropped, the spawner's thread drops the process, which ends it.
-    spawner::spawn(command, move |spawned| {
-        drop(tell.send(spawned.map(StartedProcess::new)))
-    });
-    let started = told.await.map_err(std::io::Error::other)??;
+    let started = StartedProcess::start(command).await?;
     let pid = started.child.id();
     let sockets = Arc::new(Sockets::new(pairs.data, pairs.control, name, pid)?);
     let Served { peer, members } = serve(sockets.clone());
@@ -219,7 +213,7 @@ pub(super) async fn greeted(peer: &Peer, sockets: &Sockets, hello: Duration) -> 
 
 /// Tells the keeper to end a process that does not do its task.
 fn give_up(peer: &Peer, sockets: &Sockets, what: &str, limit: Duration) -> Failure {
-    let id = &peer.unasked.origin.toolbox_id;
+    let id = &peer.origin.toolbox_id;
     let text = format!("its process {what} within {} s", limit.as_secs_f64());
     peer.give_up(text.clone());
     sockets.wake.signal();

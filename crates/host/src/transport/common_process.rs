@@ -7,11 +7,11 @@ use futures_util::future::BoxFuture;
 use ovos_toolbox_wire::{Failure, FailureKind, Manifest};
 use protocol::Order;
 
+use crate::contract::services::Open;
 use crate::contract::services::{HostServices, Limits};
 use crate::contract::tools::Maker;
-use crate::ffi::plugin::Open;
 use crate::transport::child::{
-    KeptProcess, LOADING, ProcessSettings, Served, cannot_start, end, greeted, keep, opening,
+    ANSWERING, KeptProcess, ProcessSettings, Served, cannot_start, end, greeted, keep, opening,
 };
 use crate::transport::hosted::Hosted;
 use crate::transport::members::Members;
@@ -167,7 +167,7 @@ impl Hosted {
         toolbox.peer.opens();
         toolbox.peer.lanes.data(Order::Open(opening))?;
         let limit = open.limits.open;
-        let opened = toolbox.await_open(is_open, limit + LOADING).await;
+        let opened = toolbox.await_open(is_open, limit + ANSWERING).await;
         let opened = opened.unwrap_or_else(|| Err(toolbox.late("open()", limit)));
         if opened.is_err() {
             // Closed completely before it is opened again.

@@ -1,106 +1,231 @@
-//! The hello of a toolbox's process, which says which toolboxes it is. Read [`ask`].
+//! The hello of a toolbox's process: the only way to learn what a file or a program offers. Read [`ask`].
 
+use std::convert::Infallible;
+use std::future::pending;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use ovos_toolbox_wire::Manifest;
+use program::frame::Cutter;
 use protocol::{Hello, MAX_CONTROL, MAX_TOOLBOXES, Notice, PROTOCOL, Raw, TOOLBOXES};
 use tokio::io::AsyncReadExt;
 use tokio::process::ChildStderr;
-use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::artifact::file::{Launch, PluginFile, Task};
-use crate::artifact::probe::last_lines;
+use crate::artifact::greeter::{Greeter, last_lines};
 use crate::contract::manifest;
 use crate::process::spawner::{self, Program};
 use crate::process::started::StartedProcess;
-use crate::transport::frame::Cutter;
 use crate::transport::sockets::Pairs;
 
-/// How much of a program's output before its hello is kept.
+/// How much of a process's output before its hello is kept.
 const MAX_STDERR_BYTES: u64 = 64 * 1024;
-/// How long a program that has closed its connection has to end, so that its exit code can be reported.
+/// How long a process that has closed its connection has to end, so that its exit code can be reported.
 const END: Duration = Duration::from_millis(200);
 
+/// Why there is no hello. The last lines that the process wrote may be empty.
+enum NoHello {
+    NotStarted(io::Error),
+    Late {
+        limit: Duration,
+        wrote: String,
+    },
+    Ended {
+        status: Option<ExitStatus>,
+        wrote: String,
+    },
+    /// It said something else, in words that follow its name.
+    Wrong {
+        what: String,
+        wrote: String,
+    },
+    /// It said why it is no toolbox.
+    Refused(String),
+}
+
+impl NoHello {
+    /// The reason for a program, in words that follow its name.
+    fn of_program(self) -> String {
+        match self {
+            Self::NotStarted(error) => format!("cannot be started: {error}"),
+            Self::Late { limit, wrote } => format!(
+                "did not say hello within {} s; if it takes longer to start and to import, raise service.probe_ms{}",
+                limit.as_secs_f64(),
+                said(&wrote)
+            ),
+            Self::Ended {
+                status: Some(status),
+                wrote,
+            } => {
+                let how = match (status.signal(), status.code()) {
+                    (Some(signal), _) => format!("by signal {signal}{}", spawner::signal_name(signal)),
+                    (None, code) => format!("with exit code {}", code.unwrap_or_default()),
+                };
+                format!("ended before its hello {how}{}", said(&wrote))
+            }
+            Self::Ended { status: None, wrote } => {
+                format!("closed its data connection before its hello{}", said(&wrote))
+            }
+            Self::Wrong { what, wrote } => format!("{what}{}", said(&wrote)),
+            Self::Refused(reason) => format!("says that it can be no toolbox: {reason}"),
+        }
+    }
+
+    /// The reason for a plugin, which is loaded from `file` and known as `shown`.
+    fn of_file(self, file: &Path, shown: &Path, program: &Path) -> String {
+        let path = shown.display();
+        match self {
+            Self::NotStarted(error) => format!("start {} to probe {path}: {error}", program.display()),
+            Self::Late { limit, wrote } => format!(
+                "{path} does not load within {} ms (service.probe_ms){}",
+                limit.as_millis(),
+                said(&wrote)
+            ),
+            Self::Ended { status, wrote } => {
+                let how = match status.map(|status| (status.signal(), status.code())) {
+                    Some((Some(signal), _)) => format!("signal {signal}{}", spawner::signal_name(signal)),
+                    Some((None, Some(code))) => format!("exit code {code} before it answered"),
+                    Some((None, None)) | None => "its end is unknown".to_owned(),
+                };
+                format!("{path} kills the process that loads it: {how}{}", said(&wrote))
+            }
+            Self::Wrong { what, wrote } => {
+                format!("{path}: the process that loads it {what}{}", said(&wrote))
+            }
+            Self::Refused(reason) => reason.replace(&file.display().to_string(), &path.to_string()),
+        }
+    }
+}
+
+fn said(wrote: &str) -> String {
+    if wrote.is_empty() {
+        String::new()
+    } else {
+        format!("; it wrote: {wrote}")
+    }
+}
+
 /// What a program is, according to its hello.
-pub(crate) enum Said {
+pub(crate) enum Introduction {
     /// One toolbox.
     One(Box<Manifest>),
     /// Several toolboxes that share one process.
     Several(Vec<Raw<Manifest>>),
 }
 
-/// Starts a program, reads its hello, and ends it with everything in its process group.
+/// Learns what a plugin file or a program is. A plugin file is known as `shown`.
 ///
 /// # Errors
-/// What the program did instead, in words that follow its name.
+/// What is wrong with it.
 ///
 /// # Cancel safety
-/// The program is ended.
-pub(crate) async fn ask(file: &PluginFile, host: &Program, limit: Duration) -> Result<Said, String> {
-    let trouble = |error: std::io::Error| format!("cannot be started: {error}");
+/// The process is ended.
+pub(crate) async fn learn(
+    file: &PluginFile,
+    shown: &Path,
+    host: &Program,
+    greeter: &Greeter,
+) -> Result<Introduction, String> {
+    let asked = ask(file, host, greeter.limit_of(file)).await;
+    if file.executable().is_some() {
+        let hello = asked.map_err(NoHello::of_program);
+        return hello
+            .and_then(|hello| what(&hello))
+            .map_err(|what| format!("it {what}"));
+    }
+    let hello = asked.map_err(|none| none.of_file(file.path(), shown, &greeter.program))?;
+    let text = hello.toolboxes.first().map_or("", Raw::text);
+    let manifest = manifest::read(text);
+    let manifest = manifest.map_err(|wrong| format!("{}: manifest: {}", shown.display(), wrong.join("; ")));
+    Ok(Introduction::One(Box::new(manifest?)))
+}
+
+/// Learns what is in a plugin file of the caller, which is known as `shown`.
+///
+/// # Errors
+/// What is wrong with the file.
+///
+/// # Cancel safety
+/// The process that loads it is ended.
+pub async fn greet(path: &Path, shown: &Path, greeter: &Greeter) -> Result<Manifest, String> {
+    let file = PluginFile::lent(path.to_owned());
+    let host = greeter.host(greeter.env.clone(), None);
+    match learn(&file, shown, &host, greeter).await? {
+        Introduction::One(manifest) => Ok(*manifest),
+        Introduction::Several(_) => Err(format!("{} is several toolboxes", shown.display())),
+    }
+}
+
+/// Starts a process, reads its hello, and ends it with everything in its process group.
+///
+/// # Cancel safety
+/// The process is ended.
+async fn ask(file: &PluginFile, host: &Program, limit: Duration) -> Result<Hello, NoHello> {
     let Launch {
         mut command,
         folder: _folder,
-    } = file.launch(host, Task::Serve);
+    } = file.launch(host, Task::Greet);
     let Pairs {
         data,
         their_data,
         control: _control,
         their_control,
-    } = Pairs::new().map_err(trouble)?;
+    } = Pairs::new().map_err(NoHello::NotStarted)?;
     command
         .stdin(Stdio::from(OwnedFd::from(their_data)))
         .stdout(Stdio::from(OwnedFd::from(their_control)))
         .stderr(Stdio::piped());
-    let (tell, told) = oneshot::channel();
-    spawner::spawn(command, move |spawned| {
-        // If the receiver is gone, the drop of the process here ends it.
-        drop(tell.send(spawned.map(StartedProcess::new)));
-    });
-    let started = told
-        .await
-        .map_err(|error| format!("cannot be started: {error}"))?;
-    let mut started = started.map_err(trouble)?;
+    let started = StartedProcess::start(command).await;
+    let mut started = started.map_err(NoHello::NotStarted)?;
 
     let stderr = started.child.stderr.take().map(ChildStderr::from_std).transpose();
-    let mut stderr = stderr.map_err(trouble)?.map(|pipe| pipe.take(MAX_STDERR_BYTES));
+    let stderr = stderr.map_err(NoHello::NotStarted)?;
+    let mut stderr = stderr.map(|pipe| pipe.take(MAX_STDERR_BYTES));
+    // Read into a buffer of this function's, which keeps the last lines of a process that is given up.
     let mut written = Vec::new();
     let heard = {
         let complaints = async {
             if let Some(pipe) = &mut stderr {
                 _ = pipe.read_to_end(&mut written).await;
             }
-            std::future::pending::<()>().await;
+            pending::<Infallible>().await
         };
         tokio::select! {
             heard = timeout(limit, first_words(data)) => heard,
-            () = complaints => return Err("was not heard".to_owned()),
+            never = complaints => match never {},
         }
     };
-    let wrong = match heard {
-        Ok(Ok(hello)) => return what(&hello),
-        Ok(Err(Unheard::Wrong(what))) => what,
-        Ok(Err(Unheard::Ended)) => match started.end(END).await {
-            Some(status) => format!("ended before its hello {}", how(status)),
-            None => "closed its data connection before its hello".to_owned(),
-        },
-        Err(_) => format!(
-            "did not say hello within {} s; if it takes longer to start and to import, raise service.probe_ms",
-            limit.as_secs_f64()
-        ),
+    let lines = |written: &[u8]| last_lines(&String::from_utf8_lossy(written));
+    let unheard = match heard {
+        Ok(Ok(Hello {
+            refusal: Some(reason),
+            ..
+        })) => return Err(NoHello::Refused(reason)),
+        Ok(Ok(hello)) => return Ok(hello),
+        Ok(Err(unheard)) => unheard,
+        Err(_) => {
+            let wrote = lines(&written);
+            return Err(NoHello::Late { limit, wrote });
+        }
+    };
+    let status = match &unheard {
+        Unheard::Ended => started.end(END).await,
+        Unheard::Wrong(_) => None,
     };
     if let Some(pipe) = &mut stderr {
-        // The program's last lines are still in the pipe.
+        // Its last lines are still in the pipe.
         _ = timeout(END, pipe.read_to_end(&mut written)).await;
     }
-    Err(match last_lines(&String::from_utf8_lossy(&written)) {
-        lines if lines.is_empty() => wrong,
-        lines => format!("{wrong}; it wrote: {lines}"),
+    let wrote = lines(&written);
+    Err(match unheard {
+        Unheard::Ended => NoHello::Ended { status, wrote },
+        Unheard::Wrong(what) => NoHello::Wrong { what, wrote },
     })
 }
 
@@ -122,11 +247,11 @@ pub(crate) fn hello(first: &Notice) -> Result<&Hello, String> {
 }
 
 /// Reads from a hello what its program is.
-fn what(hello: &Hello) -> Result<Said, String> {
+fn what(hello: &Hello) -> Result<Introduction, String> {
     if has_several(hello) {
-        return several(hello).map(Said::Several);
+        return several(hello).map(Introduction::Several);
     }
-    manifest_of(hello).map(|manifest| Said::One(Box::new(manifest)))
+    manifest_of(hello).map(|manifest| Introduction::One(Box::new(manifest)))
 }
 
 /// Whether a program says that it is several toolboxes.
@@ -160,14 +285,7 @@ fn manifest_of(hello: &Hello) -> Result<Manifest, String> {
         .map_err(|wrong| format!("has a manifest that cannot be used: {}", wrong.join("; ")))
 }
 
-fn how(status: ExitStatus) -> String {
-    match (status.signal(), status.code()) {
-        (Some(signal), _) => format!("by signal {signal}{}", spawner::signal_name(signal)),
-        (None, code) => format!("with exit code {}", code.unwrap_or_default()),
-    }
-}
-
-/// Why there is no hello.
+/// Why there is no hello on a connection.
 enum Unheard {
     Ended,
     Wrong(String),

@@ -17,9 +17,9 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
+use crate::contract::answer;
 use crate::contract::services::Origin;
 use crate::contract::tools::{self, Maker, Motion, ToolSet};
-use crate::ffi::answer;
 use crate::transport::peer::{Death, End, Peer};
 use crate::transport::sent::Sent;
 use engine::{Halt, NoAnswer, ProgressSink, RunId, RunResult, Toolbox};
@@ -51,7 +51,7 @@ impl Hosted {
     /// Which copy of which toolbox this is.
     #[must_use]
     pub fn origin(&self) -> &Origin {
-        &self.peer.unasked.origin
+        &self.peer.origin
     }
 
     /// The toolbox's manifest.
@@ -63,7 +63,7 @@ impl Hosted {
     /// The counts of dropped messages so far.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        self.peer.unasked.counters.read() + self.peer.lock().counts
+        self.peer.unasked.counters().read() + self.peer.lock().counts
     }
 
     /// How long the toolbox may take to answer a halt.
@@ -151,7 +151,7 @@ impl Hosted {
         let sent = Raw::from_text(data.to_owned())
             .is_ok_and(|data| peer.lanes.chatter(Order::Message { topic, data }));
         if !sent {
-            peer.unasked.counters.add(|counts| &mut counts.dropped_messages);
+            peer.unasked.counters().add(|counts| &mut counts.dropped_messages);
         }
     }
 
@@ -267,7 +267,7 @@ impl Hosted {
                 };
             }
             peer.lock().commands.remove(&seq);
-            let id = &peer.unasked.origin.toolbox_id;
+            let id = &peer.origin.toolbox_id;
             let limit_ms = limit.unwrap_or_default().as_millis();
             let text = format!("{what} of toolbox `{id}` was not confirmed within {limit_ms} ms");
             tracing::error!(toolbox = &**id, "{text}");

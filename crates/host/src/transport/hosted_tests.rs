@@ -12,9 +12,9 @@ use parking_lot::Mutex;
 use protocol::{Answer, Functions, Notice, Order, Raw, RunEnd};
 use serde_json::{Value, json};
 
+use crate::contract::services::Open;
 use crate::contract::services::{HostServices, Limits, Origin, Request};
 use crate::contract::tools::Maker;
-use crate::ffi::plugin::Open;
 use crate::transport::hosted::Hosted;
 use crate::transport::lanes::Lanes;
 use crate::transport::peer::{Death, End, Peer};

@@ -32,12 +32,12 @@ use crate::artifact::file::PluginFile;
 use crate::process::spawner::Program;
 use crate::process::started::StartedProcess;
 use crate::process::work_folder::WorkFolder;
-use crate::transport::frame::{self, Cutter, FrameError};
 use crate::transport::lanes::Lanes;
 use crate::transport::members::Members;
 use crate::transport::peer::Peer;
 use crate::transport::sockets::Sockets;
 use lines::Lines;
+use program::frame::{self, Cutter, FrameError};
 use verdict::{Action, Facts, Limits, Wait};
 
 /// What a keeper needs to start the fresh process.
@@ -97,7 +97,7 @@ impl Keeper {
         let pid = pid.ok_or_else(|| std::io::Error::other("the process has no id"))?;
         let process = pidfd_open(pid, PidfdFlags::empty())?;
         let (ended, reader) = channel();
-        let name = &peer.unasked.origin.toolbox_id;
+        let name = &peer.origin.toolbox_id;
         let names = (format!("tr-{name}"), format!("tk-{name}"));
         let (listener, lane, members) = (peer.clone(), sockets.clone(), keeping.members.clone());
         thread::Builder::new().name(names.0).spawn(move || {
@@ -174,7 +174,7 @@ impl Keeper {
     }
 
     fn id(&self) -> &str {
-        &self.peer.unasked.origin.toolbox_id
+        &self.peer.origin.toolbox_id
     }
 
     fn limits(&self) -> Limits {
@@ -278,7 +278,7 @@ impl Keeper {
                 severity: Severity::Warning,
                 data: Some(serde_json::json!({ "reason": reason })),
             };
-            self.peer.unasked.services.event(&origin, event);
+            self.peer.services.event(&origin, event);
         }
     }
 
@@ -331,7 +331,7 @@ impl Keeper {
             if std::mem::take(&mut self.told) {
                 self.silence(false);
             }
-            while let Some(body) = self.cutter.next().map_err(|e| e.to_string())? {
+            while let Some(body) = self.cutter.body().map_err(|e| e.to_string())? {
                 self.hear(&body).map_err(|e| e.to_string())?;
             }
         }

@@ -13,11 +13,11 @@ use parking_lot::Mutex;
 use protocol::{Answer, Notice, Order, Raw};
 use serde::Deserialize;
 
-use crate::contract::json;
-use crate::transport::frame::Frame;
 use crate::transport::lanes::Lanes;
 use crate::transport::peer::{End, Peer};
 use crate::transport::sockets::Sockets;
+use program::frame::Frame;
+use program::json;
 
 /// How many bytes a process may leave unread on its control lane. Beyond it no order is sent there, because such a
 /// process is not ended for not reading.
@@ -221,7 +221,7 @@ impl Members {
     /// The toolboxes that have not ended.
     pub(crate) fn origins(&self) -> Vec<crate::contract::services::Origin> {
         let all = self.all();
-        all.iter().map(|peer| peer.unasked.origin.clone()).collect()
+        all.iter().map(|peer| peer.origin.clone()).collect()
     }
 
     /// Ends all toolboxes, because the process has ended.

@@ -9,15 +9,14 @@ use ovos_toolbox_wire::{ActionIdentity, CallIdentity, Effect, Event, Failure, Ma
 use protocol::{Answer, Functions, MAX_CONTROL, Notice, Raw, RunEnd};
 use serde_json::{Value, json};
 
-use crate::contract::services::{HostServices, Limits, Origin, Request};
+use crate::contract::services::{HostServices, Limits, Open, Origin, Request};
 use crate::contract::tools::Maker;
-use crate::ffi::plugin::Open;
-use crate::transport::frame::Cutter;
 use crate::transport::hosted::Hosted;
 use crate::transport::members::Members;
 use crate::transport::peer::{Death, End, Peer};
 use crate::transport::sockets::{Pairs, Sockets};
 use engine::{Halt, NoAnswer, RunId, RunResult, Toolbox as _};
+use program::frame::Cutter;
 
 struct Nothing;
 

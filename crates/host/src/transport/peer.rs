@@ -20,17 +20,19 @@ use parking_lot::{Mutex, MutexGuard};
 use protocol::{Counts, Functions};
 use tokio::sync::{oneshot, watch};
 
-use crate::contract::services::{HostServices, Limits, Origin};
-use crate::ffi::plugin::Open;
-use crate::ffi::server::moves;
-use crate::ffi::unasked::UnaskedMessages;
+use crate::contract::services::{HostServices, Limits, Open, Origin};
+use crate::transport::journal;
 use crate::transport::lanes::Lanes;
 use crate::transport::without::NegativeCache;
 use engine::{NoAnswer, ProgressSink, RunResult};
+use program::message_limits::MessageLimits;
+use program::moves;
 
 /// The state of one open toolbox that the service's threads share.
 pub(crate) struct Peer {
-    pub(crate) unasked: UnaskedMessages,
+    pub(crate) origin: Origin,
+    pub(crate) services: Arc<dyn HostServices>,
+    pub(crate) unasked: MessageLimits,
     pub(crate) manifest: Arc<Manifest>,
     pub(crate) limits: Limits,
     pub(crate) lanes: Arc<dyn Lanes>,
@@ -143,7 +145,9 @@ impl Peer {
             generation: open.generation,
         };
         Self {
-            unasked: UnaskedMessages::new(origin, Arc::default(), services),
+            unasked: MessageLimits::new(Arc::default(), journal::of(origin.clone())),
+            origin,
+            services,
             manifest,
             limits: open.limits.clone(),
             lanes,
@@ -271,7 +275,7 @@ impl Peer {
             return failed(self.busy());
         }
         if start.call.stop_epoch < state.stop_epoch {
-            self.unasked.counters.add(|counts| &mut counts.stale_starts);
+            self.unasked.counters().add(|counts| &mut counts.stale_starts);
             return Err(Box::new(RunResult::Cancelled));
         }
         state.newest = state.newest.max(run);
@@ -307,7 +311,7 @@ impl Peer {
     }
 
     fn is_closed(&self) -> NoAnswer {
-        let id = &self.unasked.origin.toolbox_id;
+        let id = &self.origin.toolbox_id;
         NoAnswer::Closed(Failure::new(
             FailureKind::ToolboxClosed,
             format!("toolbox `{id}` is closed"),
@@ -315,7 +319,7 @@ impl Peer {
     }
 
     fn busy(&self) -> Failure {
-        let id = &self.unasked.origin.toolbox_id;
+        let id = &self.origin.toolbox_id;
         let text = format!("toolbox `{id}` has too many calls waiting for it; try again later");
         Failure::new(FailureKind::BusyError, text)
     }
@@ -354,7 +358,7 @@ impl Peer {
         let Origin {
             toolbox_id,
             generation,
-        } = &self.unasked.origin;
+        } = &self.origin;
         tracing::error!(
             toolbox = &**toolbox_id,
             generation,

@@ -8,9 +8,9 @@ use ovos_toolbox_wire::{Failure, FailureKind, Start};
 use protocol::{MAX_DATA, Order, Raw};
 use tokio::sync::watch;
 
-use crate::transport::frame::Frame;
-use crate::transport::lane_socket::{EventFd, LaneSocket};
 use crate::transport::lanes::Lanes;
+use program::frame::Frame;
+use program::lane::{EventFd, LaneSocket};
 
 /// The service's ends. A thread of its own reads the data lane and sends the bytes that it keeps; the keeper does the
 /// same for the control lane.

@@ -5,15 +5,17 @@
 use std::os::unix::net::UnixStream;
 
 use super::*;
-use crate::lanes::NoticeSender;
+use program::{Link, Notices};
 
 #[tokio::test]
 async fn the_end_of_the_task_that_keeps_a_server_is_told() {
     let panics = tokio::spawn(async { panic!("it was out of luck") });
     let ends = tokio::spawn(async {});
     for (task, told) in [(panics, "it was out of luck"), (ends, "has changed")] {
-        let (ours, _service) = UnixStream::pair().unwrap();
-        let voice = Voice::new(NoticeSender::start(ours));
+        let (data, _service) = UnixStream::pair().unwrap();
+        let (control, _service) = UnixStream::pair().unwrap();
+        let notices = Arc::new(Notices::new(data, control).unwrap());
+        let voice = Voice::new(Link::new(notices));
         let mut mount = Mount::open("fake", MountConfig::default(), voice);
         mount.task.abort();
         mount.task = task;

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use config::MountConfig;
+use program::level;
 use rmcp::{Peer, RoleClient};
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
@@ -13,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::peer::Notifications;
 use crate::secrets::{Secrets, cut};
 use crate::tools::Tools;
-use crate::voice::{Backend, Level, Voice};
+use crate::voice::{Backend, Voice};
 
 /// The delay before the next attempt to connect; it doubles up to `LAST_RETRY`.
 pub(crate) const FIRST_RETRY: Duration = Duration::from_millis(500);
@@ -81,7 +82,7 @@ impl Shared {
         let old = self.tools();
         if old.problems != tools.problems {
             for problem in &tools.problems {
-                self.voice.log(Level::Warning, "mounts", problem);
+                self.voice.log(level::WARN, "mounts", problem);
             }
         }
         let changed = old.definitions != tools.definitions;

@@ -11,15 +11,14 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use tokio::io::AsyncReadExt as _;
-use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::{Installed, Interpreter, confine};
 use crate::artifact::check;
 use crate::artifact::file::Launch;
-use crate::artifact::probe::last_lines;
+use crate::artifact::greeter::last_lines;
 use crate::artifact::program::Executable;
-use crate::process::spawner::{self, Program};
+use crate::process::spawner::Program;
 use crate::process::started::StartedProcess;
 use section::{ProgramConfig, PythonConfig};
 
@@ -133,14 +132,8 @@ impl Asker<'_> {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let (tell, told) = oneshot::channel();
-        spawner::spawn(command, move |spawned| {
-            // If the receiver is gone, the drop of the process here ends it.
-            drop(tell.send(spawned.map(StartedProcess::new)));
-        });
         let cannot = |error: std::io::Error| Silent::Cannot(format!("cannot be started: {error}"));
-        let started = told.await.map_err(|error| bug(&error))?;
-        let mut started = started.map_err(cannot)?;
+        let mut started = StartedProcess::start(command).await.map_err(cannot)?;
         let (stdout, stderr) = (started.child.stdout.take(), started.child.stderr.take());
         let heard = async {
             let heard = tokio::join!(all_of(stdout), last_of(stderr));

@@ -54,7 +54,7 @@ impl Keeper {
                 if last.closed.is_none() {
                     tracing::error!(
                         toolbox = self.id(),
-                        generation = self.peer.unasked.origin.generation,
+                        generation = self.peer.origin.generation,
                         reason = self.reason(status),
                         "the toolbox's process ended while it was closed"
                     );
@@ -104,13 +104,12 @@ impl Keeper {
     }
 
     fn latch(&self, reason: &str) {
-        let unasked = &self.peer.unasked;
         let event = Event {
             kind: "latched".to_owned(),
             severity: Severity::Error,
             data: Some(serde_json::json!({ "reason": format!("it died while something moved: {reason}") })),
         };
-        unasked.services.event(&unasked.origin, event);
+        self.peer.services.event(&self.peer.origin, event);
     }
 
     fn reason(&self, status: Option<ExitStatus>) -> String {

@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Read};
 use std::process::ChildStderr;
 
-use ovos_toolbox_abi::level;
+use program::level;
 
 use crate::transport::peer::Peer;
 
@@ -58,7 +58,7 @@ impl Lines {
             };
             let line = String::from_utf8_lossy(&rest[..=end]);
             peer.keep_line(&line);
-            peer.unasked.log(level::INFO, "stderr", Ok(&line));
+            peer.unasked.log(level::INFO, "stderr", Ok::<_, String>(&line));
             begin += end + 1;
         }
         self.line.drain(..begin);

@@ -3,11 +3,13 @@
 use ovos_toolbox_wire::Manifest;
 use protocol::{MAX_CONTROL, Notice};
 
-use crate::contract::json;
 use crate::transport::members::Members;
 use crate::transport::peer::Peer;
 use crate::transport::sockets::Sockets;
-use crate::transport::{data_lane, frame, greeting};
+use program::json;
+use program::{data_lane, frame};
+
+use crate::transport::greeting;
 
 /// Serves the data socket until it ends; returns the reason.
 pub(super) fn read(peer: &Peer, sockets: &Sockets, members: Option<&Members>) -> String {

@@ -7,9 +7,11 @@ use std::time::{Duration, Instant};
 use super::Keeping;
 use crate::artifact::file::{Launch, Task};
 use crate::process::descriptors;
-use crate::process::spawner::{input, spawn_now};
+use crate::process::spawner::spawn_now;
 use crate::process::work_folder::WorkFolder;
-use crate::transport::serve::SAFE_STOP;
+
+/// How long `safe_stop` may take.
+const SAFE_STOP: Duration = Duration::from_secs(5);
 
 /// How often the process is checked.
 const LOOK: Duration = Duration::from_millis(20);
@@ -41,7 +43,7 @@ pub(super) fn start(keeping: &Keeping, id: &str) -> Option<Fresh> {
             return None;
         }
         let Launch { mut command, folder } = file.launch(program, Task::SafeStop);
-        let spawned = input(config).and_then(|config| {
+        let spawned = program::input(config).and_then(|config| {
             command
                 .stdin(config)
                 .stdout(Stdio::null())

@@ -1,17 +1,19 @@
 //! Handles the notices of a toolbox: passes answers to the waiting callers. Read [`Peer::hear`], then [`Peer::ended`].
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
 use ovos_toolbox_wire::{Completion, Content, Failure, FailureKind};
+use program::json;
+use program::message_limits::MAX_SMALL_BYTES;
+use program::payload::MAX_FAILURE_BYTES;
 use protocol::{Answer, Notice, Order, Raw, RunEnd};
 use serde_json::Value;
 
 use super::{Departure, End, Peer, Run};
-use crate::contract::json;
+use crate::contract::answer;
 use crate::contract::services::Request;
-use crate::ffi::answer::{self, MAX_FAILURE_BYTES};
-use crate::ffi::unasked::MAX_SMALL_BYTES;
 use engine::{NoAnswer, RunResult};
 
 impl Peer {
@@ -51,9 +53,16 @@ impl Peer {
             }
             Notice::Progress { run, progress } => {
                 let sink = self.lock().runs.get(&run).and_then(|run| run.progress.clone());
-                self.unasked.progress(sink, Ok(progress.text()));
+                let progress = self.unasked.progress(sink.is_some(), said(progress.text()));
+                if let (Some(sink), Some(progress)) = (sink, progress) {
+                    sink(progress);
+                }
             }
-            Notice::Event(event) => self.unasked.event(Ok(event.text())),
+            Notice::Event(event) => {
+                if let Some(event) = self.unasked.event(said(event.text())) {
+                    self.services.event(&self.origin, event);
+                }
+            }
             Notice::Request {
                 request,
                 topic,
@@ -66,7 +75,7 @@ impl Peer {
                 message,
             } => {
                 self.keep_line(&message);
-                self.unasked.log(level, &target, Ok(&message));
+                self.unasked.log(level, &target, said(&message));
             }
             Notice::Counts(counts) => self.lock().counts = counts,
             Notice::Closed { in_time, .. } => {
@@ -111,7 +120,7 @@ impl Peer {
         state.moving.remove(&run);
         let taken = state.runs.remove(&run);
         if taken.is_none() {
-            let counters = &self.unasked.counters;
+            let counters = self.unasked.counters();
             if run <= state.newest {
                 counters.add(|counts| &mut counts.late_completions);
             } else {
@@ -131,7 +140,7 @@ impl Peer {
             let mut state = self.lock();
             if state.requests.contains(&request) {
                 drop(state);
-                self.unasked.counters.add(|counts| &mut counts.refused_requests);
+                self.unasked.counters().add(|counts| &mut counts.refused_requests);
                 // Not answered: the one answer for this number belongs to the first request.
                 return self
                     .unasked
@@ -142,7 +151,7 @@ impl Peer {
                 .inspect(|_| _ = state.requests.insert(request))
         };
         let Some(data) = taken else {
-            self.unasked.counters.add(|counts| &mut counts.refused_requests);
+            self.unasked.counters().add(|counts| &mut counts.refused_requests);
             let refusal = Failure::new(FailureKind::ToolboxError, "the request was refused");
             let answer = Answer::Error(Raw::of(&refusal));
             // This answer may be lost: a process that does not read could send requests without end.
@@ -155,7 +164,7 @@ impl Peer {
             data,
             timeout: Duration::from_millis(timeout_ms),
         };
-        self.unasked.services.request(&self.unasked.origin, request);
+        self.services.request(&self.origin, request);
     }
 
     /// Answers a request of the toolbox.
@@ -172,7 +181,7 @@ impl Peer {
 
     /// Notes that the toolbox is gone, and tells all waiting callers why.
     pub(crate) fn ended(&self, end: End) {
-        let id = &self.unasked.origin.toolbox_id;
+        let id = &self.origin.toolbox_id;
         let closed = |what: &str| {
             let text = format!("toolbox `{id}` {what}");
             NoAnswer::Closed(Failure::new(FailureKind::ToolboxClosed, text))
@@ -219,6 +228,11 @@ impl Peer {
             _ = command.reply.send(Err(why.clone()));
         }
     }
+}
+
+/// A text that was read already.
+fn said(text: &str) -> Result<&str, Infallible> {
+    Ok(text)
 }
 
 /// The length of the end of a run, in bytes.

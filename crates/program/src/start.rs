@@ -1,0 +1,71 @@
+//! A whole program of one toolbox. Read [`run`].
+
+use std::future::pending;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use ovos_toolbox_wire::{Failure, Manifest};
+use protocol::Opening;
+use signals::Ending;
+
+use crate::greeting::{GreetedProcess, hello};
+use crate::link::Link;
+
+use crate::sockets::Sockets;
+use crate::toolbox::Toolbox;
+
+/// The exit code where the machine does not give the program what it needs.
+const EXIT_MACHINE: u8 = 70;
+
+/// Serves a toolbox until the service closes it or is gone; the process ends in here, unless it cannot begin. `open` opens the
+/// toolbox, brings its hardware to rest and moves nothing. Called with `--safe-stop`, the program ends at once: one that has
+/// hardware to bring to rest looks for that argument before it calls this.
+#[must_use]
+pub fn run<T: Toolbox>(
+    manifest: &Manifest,
+    open: impl FnOnce(Opening, Link) -> Result<T, Failure> + Send + 'static,
+) -> ExitCode {
+    if std::env::args()
+        .next_back()
+        .is_some_and(|last| last == "--safe-stop")
+    {
+        return ExitCode::SUCCESS;
+    }
+    match serve(manifest, open) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&error);
+            ExitCode::from(EXIT_MACHINE)
+        }
+    }
+}
+
+fn serve<T: Toolbox>(
+    manifest: &Manifest,
+    open: impl FnOnce(Opening, Link) -> Result<T, Failure> + Send + 'static,
+) -> Result<(), String> {
+    let sockets = Sockets::take().map_err(|error| {
+        format!("descriptors 3 and 4 are not sockets ({error}): ovos-tools starts this program, for an entry of service.programs")
+    })?;
+    let begun = GreetedProcess::new(sockets, hello(&manifest.version, manifest));
+    let begun = begun.and_then(|greeted| {
+        greeted.serve(move |opening, link| {
+            open(opening, link).map(|toolbox| Arc::new(toolbox) as Arc<dyn Toolbox>)
+        })
+    });
+    let serving = begun.map_err(|error| format!("the lanes cannot be served: {error}"))?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("signals cannot be waited for: {error}"))?;
+    runtime.block_on(async {
+        let mut ending = Ending::listen().map_err(|error| format!("signals: {error}"))?;
+        ending.next().await;
+        serving.leave();
+        // The control lane ends the process.
+        pending().await
+    })
+}
+
+#[expect(clippy::print_stderr, reason = "the service logs it")]
+fn complain(error: &str) {
+    eprintln!("{error}");
+}

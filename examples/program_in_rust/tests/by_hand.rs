@@ -1,0 +1,19 @@
+//! The program as a person meets it who starts it by hand.
+
+use std::process::Command;
+
+#[test]
+fn by_hand_it_says_who_starts_it() {
+    for (arguments, code, told) in [
+        (&[][..], 70, "ovos-tools starts this program"),
+        (&["--safe-stop"], 0, ""),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_program_in_rust"))
+            .args(arguments)
+            .output();
+        let output = output.expect("it runs");
+        let said = String::from_utf8(output.stderr).expect("text");
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        assert!(said.contains(told), "{said}");
+    }
+}
