@@ -27,6 +27,7 @@ mod settings;
 mod state;
 mod state_writer;
 mod stop_events;
+mod stop_thread;
 mod toolboxes;
 mod upgrade;
 mod warnings;
@@ -59,6 +60,7 @@ use own_bus::OwnBus;
 use router::Router;
 use state::StateFolder;
 use state_writer::StateWriter;
+use stop_thread::StopThread;
 use toolboxes::Bridge;
 
 /// Time limit of the whole shutdown.
@@ -163,6 +165,8 @@ struct Running {
     tracker: TaskTracker,
     /// Cancelled when the calls have ended and been answered. It ends the tasks.
     end: CancellationToken,
+    /// Dropped after everything that runs there.
+    _stops: StopThread,
 }
 
 impl Running {
@@ -177,7 +181,8 @@ impl Running {
         if let Err(error) = descriptors::raise() {
             tracing::warn!(%error, "the limit of file descriptors stays as it is");
         }
-        let own_bus = OwnBus::start(&config).await?;
+        let stops = StopThread::start().map_err(ServiceError::Stops)?;
+        let own_bus = OwnBus::start(&config, stops.handle()).await?;
         let state_dir = config.service.state_dir.clone();
         let read = tokio::task::spawn_blocking(move || StateFolder::read(&state_dir));
         let (folder, latched) = read.await.map_err(|error| ServiceError::State(error.into()))?;
@@ -253,12 +258,13 @@ impl Running {
             end.clone(),
             config.service.max_calls,
             config.service.answer_as_phal,
+            stops.handle(),
         );
         bridge.connect_router(&router);
         if let Some(link) = own_bus.link() {
             // The router reaches the link through the bus client: if the link held the router, neither would ever be dropped.
             let router = Arc::downgrade(&router);
-            link.overtake(move |text| router.upgrade().is_some_and(|router| router.overtakes(text)));
+            link.overtake(move |text| router.upgrade().is_some_and(|router| router.takes_early(text)));
         }
         let running = Self {
             config,
@@ -271,6 +277,7 @@ impl Running {
             state,
             tracker,
             end,
+            _stops: stops,
         };
         // The engine holds every latch that the files name, so writing the files again loses no latch.
         writing.start(folder).map_err(ServiceError::State)?;

@@ -16,6 +16,9 @@ pub enum ServiceError {
     /// The handler of SIGUSR1 cannot be installed.
     #[error("catch signals: {0}")]
     Signal(std::io::Error),
+    /// The thread that serves stops cannot be started.
+    #[error("start the thread for stops: {0}")]
+    Stops(std::io::Error),
     /// The thread for the state files cannot be started, or reading them failed.
     #[error("set up the state folder: {0}")]
     State(std::io::Error),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::system::uname;
-
+use tokio::runtime::Handle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
@@ -29,18 +29,22 @@ pub(super) struct OwnBus {
 }
 
 impl OwnBus {
-    /// Starts the bus if the configuration enables it.
+    /// Starts the bus if the configuration enables it; `readers` is where it reads its clients.
     ///
     /// # Errors
     /// The address cannot be bound.
-    pub(super) async fn start(config: &Config) -> Result<Self, BindError> {
+    pub(super) async fn start(config: &Config, readers: &Handle) -> Result<Self, BindError> {
         let (tracker, end) = (TaskTracker::new(), CancellationToken::new());
         let (mut url, mut link) = (None, None);
         if is_wanted(config).await {
             let own = link.insert(Arc::new(OwnLink::new())).clone();
-            let bus = EmbeddedBus::bind(server_config(config, own)).await?;
+            let config = ServerConfig {
+                workers: Some(Handle::current()),
+                ..server_config(config, own)
+            };
+            let bus = EmbeddedBus::bind(config).await?;
             url = Some(bus.url());
-            tracker.spawn(bus.run(end.clone()));
+            tracker.spawn_on(bus.run(end.clone()), readers);
         }
         let guard = end.clone().drop_guard();
         Ok(Self {

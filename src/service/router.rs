@@ -4,6 +4,7 @@
 //! [`RequestServer`], messages for toolboxes to the toolboxes. Only of a request that may call a tool with effect
 //! `stop`, more than the type is read. Read [`Router::frame`].
 
+use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,6 +13,8 @@ use std::time::Instant;
 use arc_swap::ArcSwap;
 use bus::Utf8Bytes;
 use futures_util::FutureExt;
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -36,6 +39,8 @@ pub(super) struct Router {
     /// Requests that did not fit into `requests`; they are answered with a `BusyError`.
     surplus: mpsc::Sender<Arrived>,
     stops: mpsc::Sender<Stop>,
+    /// Stops that were taken where the embedded bus read them, and arrive again over the bus.
+    early: Mutex<VecDeque<Utf8Bytes>>,
     overflow: Arc<Overflow>,
     /// Tracks requests that are not answered yet, and stops whose toolboxes have not confirmed yet.
     unanswered: TaskTracker,
@@ -74,7 +79,7 @@ struct Overflow {
 }
 
 impl Router {
-    /// Starts the router. Its tasks for stops and requests belong to `tracker`.
+    /// Starts the router. Its tasks for stops and requests belong to `tracker`; those for stops run on `stop_thread`.
     pub(super) fn start(
         api: Arc<Api>,
         deliveries: Arc<dyn Deliveries>,
@@ -82,17 +87,19 @@ impl Router {
         shutdown: CancellationToken,
         max_calls: usize,
         answer_as_phal: bool,
+        stop_thread: &Handle,
     ) -> Arc<Self> {
         let (stops, queue) = mpsc::channel(STOPS);
         let overflow = Arc::new(Overflow::default());
         let unanswered = TaskTracker::new();
-        tracker.spawn(serve_stops(
+        let serving = serve_stops(
             api.clone(),
             queue,
             overflow.clone(),
             unanswered.clone(),
             shutdown.clone(),
-        ));
+        );
+        tracker.spawn_on(serving, stop_thread);
         // The queue holds as many requests as may be in progress; beyond that the service is flooded.
         let bound = max_calls.saturating_mul(4).max(64);
         let (requests, arrivals) = mpsc::channel(bound);
@@ -113,6 +120,7 @@ impl Router {
             requests,
             surplus,
             stops,
+            early: Mutex::default(),
             overflow,
             unanswered,
             shutdown,
@@ -154,18 +162,40 @@ impl Router {
         self.unanswered.wait().await;
     }
 
-    /// Whether an embedded bus of this process relays a message before others. Only emergency stops: they latch, so that
-    /// what they overtook does not move anything when it arrives. The user's stop ends what came before it, and would not
-    /// end what it overtook.
-    pub(super) fn overtakes(&self, text: &str) -> bool {
+    /// Takes an emergency stop where the embedded bus of this process reads it; false for other messages. Only emergency stops:
+    /// they latch, so that what they overtook does not move anything when it arrives. The user's stop ends what came before
+    /// it, and would not end what it overtook.
+    pub(super) fn takes_early(&self, text: &Utf8Bytes) -> bool {
         if text.len() > LARGE {
             return false;
         }
         let Some(kind) = Envelope::kind_of(text) else {
             return false;
         };
-        Urgent::of(&kind) == Some(Urgent::EmergencyStop)
-            || Topic::of(&kind, false).is_some_and(|topic| self.api.calls_stop(&topic, text))
+        let what = match Urgent::of(&kind) {
+            Some(Urgent::EmergencyStop) => What::Urgent(Urgent::EmergencyStop),
+            Some(Urgent::UserStop) => return false,
+            None => match Topic::of(&kind, self.answer_as_phal) {
+                Some(topic) if self.api.calls_stop(&topic, text) => What::Tool(topic),
+                _ => return false,
+            },
+        };
+        // One that does not fit into the queue stops everything now, and is looked at again when it arrives.
+        if self.stop(what, text.clone()) {
+            let mut early = self.early.lock();
+            if early.len() >= STOPS {
+                early.pop_front();
+            }
+            early.push_back(text.clone());
+        }
+        true
+    }
+
+    /// Whether a stop was taken before it arrived over the bus. Each is so once.
+    fn was_taken(&self, text: &Utf8Bytes) -> bool {
+        let mut early = self.early.lock();
+        let taken = early.iter().position(|taken| taken == text);
+        taken.is_some_and(|at| early.remove(at).is_some())
     }
 
     /// Queues a stop. False if the queue is full: then everything is stopped, and the stop task does not answer this
@@ -229,7 +259,9 @@ impl BusHandler for Router {
             return;
         };
         if let Some(urgent) = Urgent::of(&kind) {
-            self.stop(What::Urgent(urgent), text.clone());
+            if !self.was_taken(&text) {
+                self.stop(What::Urgent(urgent), text.clone());
+            }
             // Toolboxes may subscribe to the user's stop, for work that continues after its call has ended; they
             // receive it after the stop itself.
             if urgent == Urgent::UserStop {
@@ -239,6 +271,9 @@ impl BusHandler for Router {
             self.doors.hear(&text);
         } else if let Some(topic) = Topic::of(&kind, self.answer_as_phal) {
             let stops = self.api.calls_stop(&topic, &text);
+            if stops && self.was_taken(&text) {
+                return;
+            }
             if !(stops && self.stop(What::Tool(topic.clone()), text.clone())) {
                 self.request(topic, text.clone());
             }

@@ -16,6 +16,7 @@ use futures_util::future::{BoxFuture, pending, ready};
 use ovos_toolbox_wire::{Audience, Completion, Effect, Failure, Object, Progress, Start, ToolDefinition};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -113,6 +114,7 @@ impl Counter {
             shutdown.clone(),
             1,
             false,
+            &Handle::current(),
         );
         Self {
             router,

@@ -12,7 +12,7 @@ use tungstenite::handshake::client::generate_key;
 const ON_THE_WAY: usize = 1024;
 
 /// Tells which messages of a client overtake others.
-type Overtakes = Box<dyn Fn(&str) -> bool + Send + Sync>;
+type Overtakes = Box<dyn Fn(&Utf8Bytes) -> bool + Send + Sync>;
 
 /// Connects an [`EmbeddedBus`](crate::EmbeddedBus) with the [`BusClient`](crate::BusClient) that it was started for.
 ///
@@ -40,8 +40,9 @@ impl OwnLink {
     }
 
     /// Sets which messages of other clients overtake what waits for a client. The function gets each message that the
-    /// bus relays, on the task that reads its sender, so it must be quick. Only the first call counts.
-    pub fn overtake(&self, overtakes: impl Fn(&str) -> bool + Send + Sync + 'static) {
+    /// bus relays, on the task that reads its sender, so it must be quick. It may act on the message at once; the client gets
+    /// it from the bus all the same. Only the first call counts.
+    pub fn overtake(&self, overtakes: impl Fn(&Utf8Bytes) -> bool + Send + Sync + 'static) {
         // A second function is ignored.
         _ = self.overtakes.set(Box::new(overtakes));
     }
@@ -75,7 +76,7 @@ impl OwnLink {
     }
 
     /// Whether this message of another client overtakes others.
-    pub(crate) fn is_urgent_request(&self, text: &str) -> bool {
+    pub(crate) fn is_urgent_request(&self, text: &Utf8Bytes) -> bool {
         self.overtakes.get().is_some_and(|overtakes| overtakes(text))
     }
 }

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::runtime::Handle;
+
 use crate::own_link::OwnLink;
 
 /// Where the bus listens, and its limits.
@@ -37,6 +39,10 @@ pub struct ServerConfig {
     pub origins: Vec<String>,
     /// The client in this process, if there is one.
     pub own: Option<Arc<OwnLink>>,
+    /// Where the work is done that may take long: what is written to clients, what the client in this process sends, and a look
+    /// at long messages. The task that runs the bus then only reads its clients, so that an urgent message waits for none of
+    /// that. `None`: everything is done where the bus runs.
+    pub workers: Option<Handle>,
 }
 
 impl Default for ServerConfig {
@@ -55,6 +61,7 @@ impl Default for ServerConfig {
             hosts: Vec::new(),
             origins: Vec::new(),
             own: None,
+            workers: None,
         }
     }
 }

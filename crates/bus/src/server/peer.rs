@@ -19,7 +19,7 @@ use super::seats::Seat;
 use super::unfinished::Unfinished;
 use crate::own_link::OwnLink;
 use crate::websocket::frame::{self, Control, Data, End, Event, FrameError, FrameReader, OpCode};
-use crate::websocket::handshake::{self, HandshakeError};
+use crate::websocket::handshake::{self, Acceptance, HandshakeError};
 use crate::websocket::socket::QuickAck;
 
 /// The first frame sent to a new client, byte for byte the same as from the Python bus.
@@ -32,7 +32,11 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How long a client has to read the rest of its queue after the close frame is queued.
 const CLOSE_WAIT: Duration = Duration::from_millis(500);
 
-/// Serves one client until it disconnects, its queue overflows, its seat goes to another, or the bus shuts down.
+/// Messages of more bytes than this take long to look at.
+const LONG: usize = 64 << 10;
+
+/// Takes the handshake of a client, and serves it until it disconnects, its queue overflows, its seat goes to another, or the
+/// bus shuts down.
 pub(super) async fn serve(
     hub: Arc<Hub>,
     socket: TcpStream,
@@ -41,8 +45,6 @@ pub(super) async fn serve(
     shutdown: CancellationToken,
     tracker: TaskTracker,
 ) {
-    // The seat is free when the socket is closed, so it is dropped after everything that follows.
-    let seat = &seat;
     let mut stream = QuickAck::new(socket);
     let config = hub.config();
     let own = config.own.as_deref();
@@ -57,48 +59,89 @@ pub(super) async fn serve(
         },
     };
     seat.joined(answered.own);
-    let (reading, writing) = tokio::io::split(stream);
-    let outbox = Arc::new(Outbox::new(from, seat.gone().clone()));
-    let mut greeting = Vec::new();
-    frame::encode(&mut greeting, OpCode::Data(Data::Text), GREETING.as_bytes(), None);
-    // Queued before the client joins, so that the greeting is its first frame.
-    outbox.push(
-        &Batch {
-            bytes: greeting.into(),
-            messages: 1,
-        },
-        Order::Last,
-        hub.config(),
-    );
-    hub.join(Arc::clone(&outbox));
-    tracing::debug!(client = %from, "joined the bus");
-
-    let writer = tracker.spawn(write(writing, Arc::clone(&outbox)));
-    let mut reader = Reader {
-        frames: FrameReader::new(End::Server, hub.config().max_message, answered.rest),
-        hub: &hub,
-        outbox: &outbox,
+    let workers = config.workers.clone().filter(|_| answered.own);
+    let client = Client {
+        hub,
+        stream,
         from,
         seat,
-        own: answered.own,
-        began: None,
-        counts: false,
+        answered,
     };
-    let last = tokio::select! {
-        () = outbox.gone.cancelled() => None,
-        () = shutdown.cancelled() => Some(close(1001, "the bus ends")),
-        last = reader.run(reading) => last,
-    };
-    hub.leave(&outbox);
-    hub.unfinished().forget(seat.number());
-    match last {
-        Some(last) => outbox.close(last),
-        None => outbox.gone.cancel(),
+    let attended = client.attend(shutdown, tracker.clone());
+    match workers {
+        Some(workers) => drop(tracker.spawn_on(attended, &workers)),
+        None => attended.await,
     }
-    if timeout(CLOSE_WAIT, writer).await.is_err() {
-        outbox.gone.cancel();
+}
+
+/// A client with a websocket.
+struct Client {
+    hub: Arc<Hub>,
+    stream: QuickAck,
+    from: SocketAddr,
+    seat: Seat,
+    answered: Acceptance,
+}
+
+impl Client {
+    /// Relays what the client sends, and sends what is relayed to it, until it is gone.
+    async fn attend(self, shutdown: CancellationToken, tracker: TaskTracker) {
+        let Self {
+            hub,
+            stream,
+            from,
+            seat,
+            answered,
+        } = self;
+        // The seat is free when the socket is closed, so it is dropped after everything that follows.
+        let seat = &seat;
+        let (reading, writing) = tokio::io::split(stream);
+        let outbox = Arc::new(Outbox::new(from, seat.gone().clone()));
+        let mut greeting = Vec::new();
+        frame::encode(&mut greeting, OpCode::Data(Data::Text), GREETING.as_bytes(), None);
+        // Queued before the client joins, so that the greeting is its first frame.
+        outbox.push(
+            &Batch {
+                bytes: greeting.into(),
+                messages: 1,
+            },
+            Order::Last,
+            hub.config(),
+        );
+        hub.join(Arc::clone(&outbox));
+        tracing::debug!(client = %from, "joined the bus");
+
+        let writing = write(writing, Arc::clone(&outbox));
+        let writer = match &hub.config().workers {
+            Some(workers) => tracker.spawn_on(writing, workers),
+            None => tracker.spawn(writing),
+        };
+        let mut reader = Reader {
+            frames: FrameReader::new(End::Server, hub.config().max_message, answered.rest),
+            hub: &hub,
+            outbox: &outbox,
+            from,
+            seat,
+            own: answered.own,
+            began: None,
+            counts: false,
+        };
+        let last = tokio::select! {
+            () = outbox.gone.cancelled() => None,
+            () = shutdown.cancelled() => Some(close(1001, "the bus ends")),
+            last = reader.run(reading) => last,
+        };
+        hub.leave(&outbox);
+        hub.unfinished().forget(seat.number());
+        match last {
+            Some(last) => outbox.close(last),
+            None => outbox.gone.cancel(),
+        }
+        if timeout(CLOSE_WAIT, writer).await.is_err() {
+            outbox.gone.cancel();
+        }
+        tracing::debug!(client = %from, "left the bus");
     }
-    tracing::debug!(client = %from, "left the bus");
 }
 
 struct Reader<'a> {
@@ -120,7 +163,7 @@ impl Reader<'_> {
     /// gone.
     async fn run(&mut self, mut stream: ReadHalf<QuickAck>) -> Option<Vec<u8>> {
         loop {
-            let last = self.relay();
+            let last = self.relay().await;
             if last.is_some() {
                 return last;
             }
@@ -161,7 +204,7 @@ impl Reader<'_> {
     }
 
     /// Whether a message goes before what waits for the clients.
-    fn overtakes(&self, own: Option<&OwnLink>, text: &str) -> bool {
+    fn overtakes(&self, own: Option<&OwnLink>, text: &Utf8Bytes) -> bool {
         own.is_some_and(|own| {
             if self.own {
                 own.is_urgent_answer(text)
@@ -171,8 +214,22 @@ impl Reader<'_> {
         })
     }
 
+    /// Decides about a message; about a long one beside the task that reads.
+    async fn judge(&self, text: &Utf8Bytes) -> Verdict {
+        let workers = self.hub.config().workers.as_ref().filter(|_| text.len() > LONG);
+        let judged = match workers {
+            Some(workers) => {
+                let text = text.clone();
+                workers.spawn_blocking(move || gate::judge(&text)).await.ok()
+            }
+            None => None,
+        };
+        // Without workers, and when they end before the bus does.
+        judged.unwrap_or_else(|| gate::judge(text))
+    }
+
     /// Relays all complete messages in the buffer as one batch. Returns the close frame if the connection has to end.
-    fn relay(&mut self) -> Option<Vec<u8>> {
+    async fn relay(&mut self) -> Option<Vec<u8>> {
         let own = self.hub.config().own.clone();
         let mut out = Vec::new();
         let mut messages = 0;
@@ -210,7 +267,7 @@ impl Reader<'_> {
                 }
             };
             heard = true;
-            match gate::judge(&text) {
+            match self.judge(&text).await {
                 Verdict::Relay if self.overtakes(own.as_deref(), &text) => {
                     let mut urgent = Vec::new();
                     frame::encode(&mut urgent, OpCode::Data(Data::Text), text.as_ref(), None);

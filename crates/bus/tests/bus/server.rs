@@ -1,6 +1,7 @@
 //! The embedded bus behaves on the wire as the Python bus does, and no client can harm another.
 
 use std::sync::Arc;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use crate::support::{Bus, GREETING, Heard, Peer, Recorder, any_port, soon};
@@ -8,6 +9,8 @@ use futures_util::SinkExt;
 use ovos_tools_bus::{BusClient, ClientConfig, EmbeddedBus, OwnLink, ServerConfig, reachable};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::runtime::Builder;
+use tokio::sync::mpsc::unbounded_channel;
 use tokio_tungstenite::tungstenite::Message as Frame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 use tokio_tungstenite::tungstenite::protocol::frame::{Frame as RawFrame, FrameHeader};
@@ -405,6 +408,40 @@ async fn an_urgent_answer_overtakes_between_frames() {
     assert!(asked < PAGES / 2, "it waited behind {asked} pages");
     let pages: Vec<&String> = heard.iter().filter(|text| text.contains("page")).collect();
     assert!((0..PAGES).all(|n| *pages[n] == page(n)), "the others keep theirs");
+}
+
+#[tokio::test]
+async fn an_urgent_message_is_seen_while_every_worker_is_busy() {
+    let workers = Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let (seen, mut urgent) = unbounded_channel();
+    let own = Arc::new(OwnLink::new());
+    own.overtake(move |text| {
+        let is_urgent = text.contains("urgent");
+        is_urgent && seen.send(()).is_ok()
+    });
+    let bus = Bus::start(ServerConfig {
+        own: Some(own),
+        workers: Some(workers.handle().clone()),
+        ..any_port()
+    })
+    .await;
+    let mut peer = Peer::join(&bus.url).await;
+    let ((begun, begins), (release, held)) = (channel(), channel::<()>());
+    workers.spawn(async move {
+        begun.send(()).unwrap();
+        held.recv()
+    });
+    begins.recv().unwrap();
+    let request = r#"{"type":"urgent"}"#;
+    peer.send(Frame::text(request)).await;
+    soon("a look at the request", urgent.recv()).await.unwrap();
+    release.send(()).unwrap();
+    assert_eq!(peer.text().await, request);
+    workers.shutdown_background();
 }
 
 #[tokio::test]
