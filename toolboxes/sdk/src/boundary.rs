@@ -72,9 +72,12 @@ impl Table {
     }
 }
 
+/// The work of a role.
+pub type RoleWork = fn(Leash);
+
 /// Does the work of a role; `toolbox_role_v1` of [`export_toolbox!`](crate::export_toolbox).
 #[must_use]
-pub fn role(role: Str, leash: std::ffi::c_int, roles: &[(&str, fn(Leash))]) -> Status {
+pub fn role(role: Str, leash: std::ffi::c_int, roles: &[(&str, RoleWork)]) -> Status {
     // SAFETY: toolbox.h: the socket is this function's to close, and nothing else uses it.
     let leash = Leash::new(unsafe { OwnedFd::from_raw_fd(leash) }.into());
     // SAFETY: toolbox.h: a tb_str lives until the call returns.
