@@ -6,6 +6,7 @@
 mod confined;
 
 use std::fs;
+use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -103,37 +104,82 @@ fn misbehave(service: &Service) {
     let status = service.invoke("pipeline_status", &json!({"instance_id": "plain"}));
     assert_eq!(status["result"]["state"], "playing", "{status}");
 
-    // An element that crashes ends all pipelines of the process; those that may be restarted are.
+    // An element that crashes ends its own pipeline, and is named.
     let crashed = service.invoke(
         "start_pipeline",
-        &json!({"pipeline": "faultycrash", "name": "bomb"}),
+        &json!({"pipeline": "faultycrash name=culprit", "name": "bomb"}),
     );
     let error = crashed["error"].as_str().unwrap();
-    assert!(
-        error.contains("ToolboxCrashed") && error.contains("SIGABRT"),
-        "{crashed}"
-    );
-    let end = Instant::now() + DEADLINE;
-    let running = loop {
-        let running = service.invoke("get_running_instances", &json!({}));
-        let playing = |entry: &Value| entry["name"] == "stubborn" && entry["state"] == "playing";
-        if running["result"]["instances"]
-            .as_array()
-            .is_some_and(|all| all.iter().any(playing))
-        {
-            break running["result"].clone();
-        }
-        assert!(Instant::now() < end, "stubborn does not come back: {running:#}");
-        thread::park_timeout(Duration::from_millis(100));
-    };
-    assert_eq!(running["instances"].as_array().unwrap().len(), 1, "{running:#}");
-    for name in ["plain", "bomb", "hung"] {
-        let ended = running["ended"].as_array().unwrap();
-        let ended = ended.iter().find(|entry| entry["name"] == name);
-        let reason =
-            ended.unwrap_or_else(|| panic!("{name} is not reported: {running:#}"))["reason"].as_str();
-        assert!(reason.unwrap().contains("process died"), "{name}: {reason:?}");
+    for said in ["PipelineError", "culprit", "SIGABRT"] {
+        assert!(error.contains(said), "{crashed}");
     }
+    let stopped = service.invoke("stop_pipeline", &json!({"instance_id": "hung", "force": true}));
+    assert_eq!(stopped["result"]["files_finished"], false, "{stopped}");
+    let running = service.invoke("get_running_instances", &json!({}))["result"].clone();
+    let playing: Vec<&Value> = running["instances"].as_array().unwrap().iter().collect();
+    assert_eq!(playing.len(), 2, "{running:#}");
+    assert!(
+        playing.iter().all(|entry| entry["state"] == "playing"),
+        "{running:#}"
+    );
+}
+
+/// Neither a killed toolbox nor a killed service leaves the process of a pipeline behind, or its port.
+#[test]
+fn what_is_killed_leaves_no_pipeline_behind() {
+    let fixtures = FixtureFolder::new();
+    let Some(service) = Service::start(&fixtures, &json!({})) else {
+        return;
+    };
+    let own = service.0.process.pid();
+    for of_service in [false, true] {
+        let port = UdpSocket::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
+        let end = Instant::now() + DEADLINE;
+        let pipeline = format!("udpsrc address=127.0.0.1 port={port} ! fakesink async=false");
+        while service.invoke("start_pipeline", &json!({"pipeline": pipeline}))["result"]["state"] != "playing"
+        {
+            assert!(Instant::now() < end, "{}", service.0.process.log());
+        }
+        let toolboxes = children(own);
+        let (toolbox, workers) = toolboxes
+            .iter()
+            .map(|toolbox| (*toolbox, children(*toolbox)))
+            .find(|(_, workers)| !workers.is_empty())
+            .expect("the toolbox has a worker");
+        assert!(UdpSocket::bind(("127.0.0.1", port)).is_err());
+        let killed = if of_service { own } else { toolbox };
+        assert!(
+            Command::new("kill")
+                .args(["-KILL", &killed.to_string()])
+                .status()
+                .unwrap()
+                .success()
+        );
+        // A process that has ended has no command line, even while nothing has reaped it.
+        let is_there = |process: &u32| {
+            fs::read(format!("/proc/{process}/cmdline")).is_ok_and(|command| !command.is_empty())
+        };
+        let end = Instant::now() + DEADLINE;
+        while workers.iter().any(is_there) || UdpSocket::bind(("127.0.0.1", port)).is_err() {
+            assert!(Instant::now() < end, "{workers:?} and port {port} are left");
+            thread::park_timeout(Duration::from_millis(20));
+        }
+    }
+}
+
+/// The processes that a process has started.
+fn children(process: u32) -> Vec<u32> {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).unwrap().flatten();
+    let children = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    let children = children.collect::<String>();
+    children
+        .split_whitespace()
+        .map(|child| child.parse().unwrap())
+        .collect()
 }
 
 struct Service(ServiceWithBus);

@@ -28,15 +28,8 @@ const CIRCLES: &[(&str, &[&str])] = &[
             "devices::v4l2",
             "devices::v4l2::kernel",
             "devices::video",
-            "instance",
-            "instance::change",
-            "instance::command",
             "instance::entry",
-            "instance::launch",
-            "instance::table",
-            "instance::trial",
-            "instance::worker",
-            "lib",
+            "instance::process",
             "policy",
             "policy::guard",
             "policy::judge",
@@ -46,7 +39,6 @@ const CIRCLES: &[(&str, &[&str])] = &[
             "tools::encoders",
             "tools::instances",
             "tools::pipelines",
-            "tools::running",
             "tools::watching",
             "validate",
             "validate::failure",
@@ -83,10 +75,9 @@ const BARE_NAMES: &[(&str, &[&str])] = &[
     ("toolboxes/drone", &["Seen", "Seen"]),
     (
         "toolboxes/gstreamer",
-        &[
-            "Begun", "Found", "Found", "Held", "Read", "Said", "Started", "Started", "Written",
-        ],
+        &["Answered", "Asked", "Begun", "Held", "Made", "Started", "Written"],
     ),
+    ("toolboxes/sdk", &["Heard"]),
 ];
 
 /// How many files use a type or a constant of the module around them, where a file beside them would do.
