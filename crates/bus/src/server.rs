@@ -18,8 +18,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::BytesMut;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tokio::io::DuplexStream;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -106,9 +110,18 @@ impl EmbeddedBus {
         let _over = over.clone().drop_guard();
         tracing::info!(address = %self.address, "the embedded bus listens");
         let mut told = None;
+        let mut own = self.hub.config().own.as_ref().and_then(|own| own.connections());
         loop {
             let accepted = tokio::select! {
                 () = over.cancelled() => break,
+                Some(stream) = from_own(&mut own) => {
+                    let hub = Arc::clone(&self.hub);
+                    let workers = hub.config().workers.clone().unwrap_or_else(Handle::current);
+                    let (over, rest) = (over.clone(), BytesMut::new());
+                    let attend = peer::attend(hub, stream, self.address, None, rest, over, clients.clone());
+                    clients.spawn_on(attend, &workers);
+                    continue;
+                }
                 accepted = self.listener.accept() => accepted,
             };
             match accepted {
@@ -144,6 +157,11 @@ impl EmbeddedBus {
             );
         }
     }
+}
+
+/// The next connection of the client of this process.
+async fn from_own(own: &mut Option<Receiver<DuplexStream>>) -> Option<DuplexStream> {
+    own.as_mut()?.recv().await
 }
 
 /// Whether a client waits to be accepted.
