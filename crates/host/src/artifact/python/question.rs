@@ -13,7 +13,7 @@ use serde::Deserialize;
 use tokio::io::AsyncReadExt as _;
 use tokio::time::timeout;
 
-use super::{Installed, Interpreter, confine};
+use super::interpreter::{Installed, Interpreter, confine};
 use crate::artifact::check;
 use crate::artifact::file::Launch;
 use crate::artifact::greeter::last_lines;
