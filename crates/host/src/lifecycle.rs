@@ -1,6 +1,6 @@
 //! The live copies of toolboxes: finding, opening, replacing and restarting them.
 
-pub(crate) mod claimed;
+pub(crate) mod claimed_finding;
 pub(crate) mod claims;
 pub(crate) mod code;
 pub(crate) mod common;

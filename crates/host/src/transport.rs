@@ -13,6 +13,6 @@ pub(crate) mod members;
 #[cfg(test)]
 mod members_tests;
 pub(crate) mod peer;
-pub(crate) mod sent;
+pub(crate) mod sent_run;
 pub(crate) mod sockets;
 pub(crate) mod without;

@@ -31,7 +31,7 @@ use section::ProgramConfig;
 const KILLING: Duration = Duration::from_millis(200);
 
 /// What the examination of a program found, before its lasting process is started.
-pub(crate) struct Known {
+pub(crate) struct ExaminedProgram {
     pub(crate) entry: Arc<ProgramConfig>,
     pub(crate) file: Arc<PluginFile>,
     pub(crate) host: Program,
@@ -44,8 +44,8 @@ pub(crate) struct Known {
 
 impl CommonProgram {
     /// Starts the program's process, and starts it again whenever it ends.
-    pub(crate) fn start(manager: &Arc<Shared>, known: Known) -> Arc<Self> {
-        let Known {
+    pub(crate) fn start(manager: &Arc<Shared>, examined: ExaminedProgram) -> Arc<Self> {
+        let ExaminedProgram {
             entry,
             file,
             host,
@@ -53,7 +53,7 @@ impl CommonProgram {
             fingerprint,
             allow_sha256,
             offers,
-        } = known;
+        } = examined;
         let (told, phase) = watch::channel(Phase::Starts(None));
         let end = manager.stop.child_token();
         let program = Arc::new(Self {

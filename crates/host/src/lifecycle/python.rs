@@ -12,7 +12,7 @@ use futures_util::future::join_all;
 
 use crate::artifact::python::{InterpreterSearch, LookedAt, look_in, script};
 use crate::artifact::scan::FailedFile;
-use crate::lifecycle::claimed::Offered;
+use crate::lifecycle::claimed_finding::Offered;
 use crate::lifecycle::claims::Claims;
 use crate::lifecycle::program::offer;
 use crate::lifecycle::shared::Shared;

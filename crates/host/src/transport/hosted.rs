@@ -21,7 +21,7 @@ use crate::contract::answer;
 use crate::contract::services::Origin;
 use crate::contract::tools::{self, Maker, Motion, ToolSet};
 use crate::transport::peer::{Death, End, Peer};
-use crate::transport::sent::Sent;
+use crate::transport::sent_run::SentRun;
 use engine::{Halt, NoAnswer, ProgressSink, RunId, RunResult, Toolbox};
 
 /// An open toolbox. Dropping it closes it in the background.
@@ -323,7 +323,7 @@ impl Toolbox for Hosted {
             return ready(RunResult::Reported(Completion::Error(refusal))).boxed();
         }
         peer.lanes.wait();
-        Sent::new(run, peer.clone()).end(ended).boxed()
+        SentRun::new(run, peer.clone()).end(ended).boxed()
     }
 
     fn cancel(&self, run: RunId) {

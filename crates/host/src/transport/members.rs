@@ -55,7 +55,7 @@ struct Member {
 
 /// The part of a manifest that names the toolbox.
 #[derive(Deserialize)]
-struct Named {
+struct ManifestId {
     id: String,
 }
 
@@ -260,7 +260,7 @@ pub(crate) fn ids_of(offers: &[Raw<Manifest>]) -> HashSet<String> {
 
 /// The id in a manifest; `None` if the manifest is not valid.
 pub(crate) fn id_of(manifest: &Raw<Manifest>) -> Option<String> {
-    let named: Named = json::read(manifest.text()).ok()?;
+    let named: ManifestId = json::read(manifest.text()).ok()?;
     Some(named.id)
 }
 
