@@ -179,7 +179,7 @@ impl Chat {
             let is_said = tokio::select! {
                 () = self.leave.cancelled() => return Over::Leaves,
                 came = socket.next() => {
-                    silence.heard(Instant::now());
+                    silence.note_frame(Instant::now());
                     match came {
                         SocketEvent::Text(text) => match self.hear(&text, socket) {
                             Ok(is_said) => is_said,
@@ -190,7 +190,7 @@ impl Chat {
                         SocketEvent::Lost(reason) => return Over::Lost(reason),
                     }
                 }
-                Some(done) = self.calls.join_next_with_id() => self.told(done, Some(socket)),
+                Some(done) = self.calls.join_next_with_id() => self.call_ended(done, Some(socket)),
                 // The sender is part of the door, which outlives this conversation.
                 _ = self.changes.changed() => self.tell_tools(socket),
                 () = sleep_until(until) => true,
@@ -222,7 +222,7 @@ impl Chat {
                     () = self.leave.cancelled() => return Ok(None),
                     dialled = &mut attempt => break dialled,
                     Some(done) = self.calls.join_next_with_id() => {
-                        self.told(done, None);
+                        self.call_ended(done, None);
                     }
                 }
             };
@@ -345,7 +345,7 @@ impl Chat {
     async fn rest(&mut self, socket: Option<&Socket>) {
         let ending = async {
             while let Some(done) = self.calls.join_next_with_id().await {
-                self.told(done, socket);
+                self.call_ended(done, socket);
             }
         };
         _ = timeout(REST_WAIT, ending).await;

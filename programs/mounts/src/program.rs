@@ -9,7 +9,7 @@ use program::{GreetedProcess, Sockets, Toolbox, hello};
 use signals::Ending;
 
 use crate::complaint::{EXIT_MACHINE, complain};
-use crate::served::Served;
+use crate::mount_toolbox::MountToolbox;
 
 /// Serves the toolbox `id` until the service closes it or is gone.
 pub(crate) fn run(id: &str) -> ExitCode {
@@ -36,7 +36,7 @@ fn serve_alone(id: &str) -> Result<(), String> {
     _ = rustls::crypto::ring::default_provider().install_default();
     let (id, handle) = (manifest.id, runtime.handle().clone());
     let serving = greeted.serve(move |opening, link| {
-        let served: Arc<dyn Toolbox> = Arc::new(Served::open(&id, &opening, link, handle)?);
+        let served: Arc<dyn Toolbox> = Arc::new(MountToolbox::open(&id, &opening, link, handle)?);
         Ok(served)
     });
     let serving = serving.map_err(|error| format!("no threads for the lanes: {error}"))?;

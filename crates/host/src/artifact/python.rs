@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::artifact::greeter::Greeter;
 use crate::artifact::stage::Stage;
-pub use interpreter::{Installed, Interpreter, script};
+pub use interpreter::{InstalledToolbox, Interpreter, script};
 use question::{Asker, Silent};
 use section::PythonConfig;
 

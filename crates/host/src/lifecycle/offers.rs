@@ -12,7 +12,7 @@ use crate::contract::manifest;
 use crate::lifecycle::claimed_finding::{ClaimedFinding, failed};
 use crate::lifecycle::claims::Claimant;
 use crate::lifecycle::code::{Code, Source};
-use crate::lifecycle::common::CommonProgram;
+use crate::lifecycle::common_program::CommonProgram;
 use crate::lifecycle::examine::{Broken, Finding, judge};
 use crate::lifecycle::shared::Shared;
 

@@ -119,7 +119,7 @@ impl Members {
         };
         let closes = matches!(notice, Notice::Closed { .. });
         peer.hear(notice);
-        let closed = peer.outlook().closed.filter(|_| closes);
+        let closed = peer.keeper_view().closed.filter(|_| closes);
         if let Some((in_time, _)) = closed {
             self.state.lock().open.remove(id);
             end(&peer, End::Closed(in_time));
@@ -196,7 +196,7 @@ impl Members {
 
     /// Whether a caller waits for any of the toolboxes.
     pub(crate) fn is_busy(&self) -> bool {
-        self.all().iter().any(|peer| peer.outlook().busy)
+        self.all().iter().any(|peer| peer.keeper_view().busy)
     }
 
     /// The process has ended.

@@ -476,7 +476,7 @@ impl Control {
 
 #[cfg(test)]
 mod tests {
-    use super::super::telemetry::{Mission, Place, Reading};
+    use super::super::telemetry::{GlobalPosition, Mission, Reading};
     use super::*;
     use crate::geo::Origin;
 
@@ -494,7 +494,7 @@ mod tests {
     fn flies(mode: Mode, north_m: f64, relative_m: f64, mission: Option<(i32, i32)>) -> Telemetry {
         let (lat, lon) = HERE.global(north_m, 0.0);
         Telemetry {
-            place: Some(Reading::now(Place {
+            place: Some(Reading::now(GlobalPosition {
                 lat,
                 lon,
                 amsl_m: 500.0 + relative_m,

@@ -14,7 +14,7 @@ use tonic::transport::Channel;
 use super::mode_report::AUTOPILOT;
 use super::recognise::parameter;
 use super::telemetry::Telemetry;
-use super::telemetry::{Battery, Mission, Place, Present, Reading};
+use super::telemetry::{Battery, GlobalPosition, Mission, Present, Reading};
 use super::unit::Vehicle;
 use crate::guard::{Checks, Health, Landed, Mode};
 use crate::mavsdk::camera::camera_service_client::CameraServiceClient;
@@ -65,7 +65,7 @@ pub(super) fn listen(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut Jo
         telemetry::SubscribePositionRequest {},
         |heard, message| {
             if let Some(position) = message.position {
-                heard.place = Some(Reading::now(Place {
+                heard.place = Some(Reading::now(GlobalPosition {
                     lat: position.latitude_deg,
                     lon: position.longitude_deg,
                     amsl_m: position.absolute_altitude_m.into(),
@@ -211,7 +211,7 @@ pub(super) fn listen(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut Jo
                     .ok()
                     .and_then(|index| severity.get(index))
                     .copied();
-                heard.said(severity.unwrap_or("unknown"), &text.text);
+                heard.record_text(severity.unwrap_or("unknown"), &text.text);
             }
         }
     );

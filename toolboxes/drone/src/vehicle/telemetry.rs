@@ -31,7 +31,7 @@ impl<T> Reading<T> {
 
 /// Position in degrees, heights in metres.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct GlobalPosition {
     pub(crate) lat: f64,
     pub(crate) lon: f64,
     pub(crate) amsl_m: f64,
@@ -88,7 +88,7 @@ pub(crate) struct Telemetry {
     pub(super) behind: u32,
     /// Number of restarts detected.
     pub(crate) boots: u32,
-    pub(crate) place: Option<Reading<Place>>,
+    pub(crate) place: Option<Reading<GlobalPosition>>,
     pub(crate) local: Option<Reading<(Ned, Ned)>>,
     /// The velocities of the last [`ACCELERATES`], oldest first.
     pub(super) velocities: VecDeque<(Instant, Ned)>,
@@ -286,7 +286,7 @@ impl Telemetry {
     }
 
     /// Adds a status text.
-    pub(crate) fn said(&mut self, severity: &'static str, text: &str) {
+    pub(crate) fn record_text(&mut self, severity: &'static str, text: &str) {
         self.texts_so_far += 1;
         if self.texts.len() == TEXTS {
             self.texts.pop_front();

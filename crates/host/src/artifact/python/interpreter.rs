@@ -15,14 +15,14 @@ pub struct Interpreter {
     /// The version of Python.
     pub version: String,
     /// The toolboxes that are installed for it, one for each entry point.
-    pub toolboxes: Vec<Installed>,
+    pub toolboxes: Vec<InstalledToolbox>,
     /// The folders from which it imports.
     pub imports: Vec<PathBuf>,
 }
 
 /// An entry point of the group `opm.agents.toolbox`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Installed {
+pub struct InstalledToolbox {
     /// The entry point's name, which is the id of the toolbox.
     pub entry_point: String,
     /// The package that has the entry point.
@@ -37,7 +37,7 @@ pub struct Installed {
 
 impl Interpreter {
     /// The toolboxes of this interpreter that an entry may offer.
-    pub(crate) fn offered(&self, entry: &PythonConfig) -> impl Iterator<Item = &Installed> {
+    pub(crate) fn offered(&self, entry: &PythonConfig) -> impl Iterator<Item = &InstalledToolbox> {
         let good = self.toolboxes.iter().filter(|one| one.problem.is_none());
         good.filter(|one| entry.may_offer(&one.entry_point))
     }
@@ -63,7 +63,7 @@ impl Interpreter {
 
     /// The programs that host the toolboxes that an entry may offer.
     pub(crate) fn programs(&self, entry: &PythonConfig, script: &Path) -> Vec<Arc<ProgramConfig>> {
-        let program = |name: String, toolboxes: &[&Installed], arguments: &[&str]| {
+        let program = |name: String, toolboxes: &[&InstalledToolbox], arguments: &[&str]| {
             let words = [&self.path, script as &Path].map(|path| path.to_string_lossy().into_owned());
             let arguments = arguments.iter().map(|word| (*word).to_owned());
             Arc::new(ProgramConfig {
@@ -76,7 +76,7 @@ impl Interpreter {
                 ..ProgramConfig::new(&name)
             })
         };
-        let offered: Vec<&Installed> = self.offered(entry).collect();
+        let offered: Vec<&InstalledToolbox> = self.offered(entry).collect();
         if !entry.alone {
             // The program must not offer the toolboxes that the entry excludes.
             let only = offered.iter().flat_map(|one| ["--only", &one.entry_point]);
@@ -131,8 +131,8 @@ pub fn script() -> Result<PathBuf, String> {
 mod tests {
     use super::*;
 
-    fn installed(entry_point: &str, problem: Option<&str>) -> Installed {
-        Installed {
+    fn installed(entry_point: &str, problem: Option<&str>) -> InstalledToolbox {
+        InstalledToolbox {
             entry_point: entry_point.to_owned(),
             distribution: "tools".to_owned(),
             version: "1".to_owned(),
