@@ -22,9 +22,9 @@ Examples:
   ovos-tools config --config ./mycroft.conf --json | jq '.settings[] | select(.origin != \"default\")'
 
 Reads the files as `serve` would; the service that runs may have read them earlier (`ovos-tools status` shows what \
-is not in force yet). Values whose key speaks of a secret are hidden.")]
+is not in force yet). Values of keys that look like secrets are hidden.")]
 pub(crate) struct Arguments {
-    /// The files that do not exist, too
+    /// Also list files that do not exist
     #[arg(long)]
     all: bool,
     /// Show secrets

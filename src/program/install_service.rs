@@ -31,7 +31,7 @@ Examples:
   ovos-tools install-service --plugins ~/toolboxes    with these toolboxes only
   ovos-tools install-service --remove                 stop it, and remove what this command has written
 
---bus and --config are written into the unit, too. On a device without a login: loginctl enable-linger")]
+--bus and --config are written into the unit, too. To start it at boot, without a login: loginctl enable-linger")]
 pub(crate) struct Arguments {
     /// Stop the service and remove its unit
     #[arg(long, conflicts_with = "plugins")]
@@ -71,7 +71,7 @@ pub(super) fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Resul
         let by_hand = "systemctl --user daemon-reload && systemctl --user enable --now ovos-tools";
         let file = file.display();
         machine(
-            format!("the unit {file} is written; to start it, log in as its user and run `{by_hand}`"),
+            format!("reach systemd (the unit {file} is written: to start it, log in as its user and run `{by_hand}`)"),
             cause,
         )
     })?;
@@ -87,12 +87,15 @@ pub(super) fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Resul
     let unit = report.unit.display();
     let replaced = before.is_some() && changed;
     context.output.result(&report, |_| {
-        let mut text = format!("{} runs now and from every login on: {unit}\n", program.display());
+        let mut text = format!(
+            "{} is running and will start at every login ({unit})\n",
+            program.display()
+        );
         if replaced {
             text +=
-                "The unit has changed. A service that ran before goes on as it was until: systemctl --user restart ovos-tools\n";
+                "The unit changed. To apply it to the running service: systemctl --user restart ovos-tools\n";
         }
-        text + "On a device without a login: loginctl enable-linger\n"
+        text + "To start it at boot, without a login: loginctl enable-linger\n"
     })
 }
 
@@ -168,7 +171,7 @@ fn program() -> Result<PathBuf, CliError> {
     match program.is_file() && program.to_str().is_some() {
         true => Ok(program),
         false => Err(CliError::Refused(format!(
-            "this program runs from {}, which a systemd unit cannot name (it was replaced, or its path is not UTF-8): run the installed program instead",
+            "cannot install {}: the file was replaced since it started, or its path is not UTF-8. Run the installed program",
             program.display()
         ))),
     }

@@ -313,7 +313,7 @@ impl Bridge {
         let yielded = names.filter_map(|name| {
             let owner = taken.owner(toolbox, &section, name)?;
             Some(format!(
-                "`{name}` is left to `{owner}`; name it in `tools.allow` to have both"
+                "`{name}` is left out, because `{owner}` offers it too; list it in `tools.allow` to have both"
             ))
         });
         yielded.collect()
@@ -487,7 +487,7 @@ impl Bridge {
             let unstated = tools.filter(|tool| effects::unstated(&newest, &toolbox.id, tool).is_some());
             unstated.map(|tool| tool.name.clone()).collect()
         };
-        let unconfined = |why| format!("runs without its confinement: {why}");
+        let unconfined = |why| format!("running unconfined: {why}");
         let status = |toolbox: &Arc<LiveToolbox>| {
             let (state, reason) = match &toolbox.state {
                 State::Ready => ("ready", toolbox.unconfined.map(unconfined)),

@@ -329,7 +329,7 @@ robot is in emergency stop: asked on the bus; when it is safe to go on: ovos-too
 
 counters: calls 12
 
-changed in the files and not in force yet (reload or restart): service.max_calls
+changed on disk, not yet applied (reload or restart): service.max_calls
 ";
     check(&["status"], json!({}), status(), text, None).await;
 }

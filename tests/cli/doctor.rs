@@ -118,7 +118,7 @@ fn ours() -> Value {
 async fn every_service_that_answers_is_counted() {
     let python = json!([{"name": "add"}]);
     for (lists, state, found, mend) in [
-        (vec![ours()], "good", "one ovos-tools answers", ""),
+        (vec![ours()], "good", "one ovos-tools service is running", ""),
         (vec![], "broken", "no service answers", "ovos-tools serve"),
         (
             vec![python.clone()],

@@ -61,7 +61,7 @@ const ROWS: &[(&str, &str, &[&str], Then)] = &[
         "refuses",
         "refuses",
         &[],
-        Refused("it says that it can be no toolbox: no arm is connected; connect one"),
+        Refused("it reported that it cannot be a toolbox: no arm is connected; connect one"),
     ),
     (
         "other_id",

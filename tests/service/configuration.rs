@@ -489,10 +489,10 @@ fn a_reload_reads_the_files_and_names_what_means_nothing() {
     for answer in [reload, stage.status()] {
         let warnings = answer["warnings"].to_string();
         for part in [
-            "section `testbet` belongs to no toolbox that is installed; did you mean `testbed`?",
+            "section `testbet` matches no installed toolbox; did you mean `testbed`?",
             "tools.deny: `count_mark` matches none of its tools; did you mean `count_marks`?",
-            "rule 1 of service.policy: `testbed__ad` matches no tool that is loaded; did you mean `testbed__add`?",
-            "service.doors.mcp.tools.deny: `countmarks` matches no tool that is loaded; did you mean `count_marks`?",
+            "rule 1 of service.policy: `testbed__ad` matches no loaded tool; did you mean `testbed__add`?",
+            "service.doors.mcp.tools.deny: `countmarks` matches no loaded tool; did you mean `count_marks`?",
             "service.doors.mcp.toolboxes.allow: `testbad` matches no toolbox that is installed; did you mean `testbed`?",
         ] {
             assert!(warnings.contains(part), "{part}: {warnings}");

@@ -513,7 +513,7 @@ fn an_operator_approves_one_run_and_refuses_for_longer() {
     let (mut door, mut other) = (stage.door("mcp"), stage.door("voice"));
     assert_eq!(
         stage.person(&["approve"]),
-        (Some(0), "nothing waits to be confirmed\n".to_owned())
+        (Some(0), "no calls are waiting for approval\n".to_owned())
     );
     let confirm = waits(&mut door, &wave(), None);
     let id = confirm["id"].as_str().unwrap();

@@ -23,8 +23,8 @@ Examples:
 
 `all` lifts the stop wherever it holds, also from toolboxes that are not installed any more.
 
-The service on this machine is asked through its control socket, which knows its people. Where none answers, or --bus names
-another machine, the bus is asked: its clients lift the stops of simulators only, unless the configuration says `operator_tools`.
+Asks the service on this machine through its control socket, which only its own user can open. If none answers, or --bus names
+another machine, asks the bus, over which only stops of simulators can be lifted unless the configuration sets `operator_tools`.
 
 Look at the machine first. The id makes sure that you lift the stop you know of, and not a newer one.")]
 pub struct Arguments {
@@ -105,7 +105,7 @@ async fn refuse(toolbox: &str, client: &Client, wait: Duration) -> CliError {
     if toolbox == "all" {
         return CliError::Usage(match &answer.all_latched {
             Some(all) => format!(
-                "everything is in emergency stop ({}); when it is safe to go on: ovos-tools resume all {}",
+                "everything is in emergency stop ({}). When it is safe, run: ovos-tools resume all {}",
                 all.stop_reason, all.stop_id
             ),
             None => "give the id of the stop, as `ovos-tools status` shows it: ovos-tools resume all STOP_ID"

@@ -110,8 +110,8 @@ fn show(answer: &Received<RunResponse>, context: &mut Context<'_, '_>) -> Result
             call::warn_of_ignored(&step.ignored, Some(&step.id), context.output);
             if let Some(confirm) = &step.confirm {
                 context.output.remark(&format!(
-                    "{}: invoke it by itself; where no terminal asks, `ovos-tools approve {}` on the machine of the \
-                     service lets it run when it is invoked within a minute",
+                    "{}: this step needs approval. Invoke it on its own, or run `ovos-tools approve {}` on the service's \
+                     machine and retry within a minute",
                     step.id, confirm.id
                 ));
             }

@@ -46,9 +46,7 @@ impl Inventory {
         } else {
             suggestion(pattern, names.map(|(_, tool)| tool.clone()))
         };
-        Some(format!(
-            "{place}: `{pattern}` matches no tool that is loaded{near}"
-        ))
+        Some(format!("{place}: `{pattern}` matches no loaded tool{near}"))
     }
 
     /// The warnings about the toolset of a door.

@@ -68,7 +68,7 @@ impl Listing {
             match Registered::read(definition) {
                 Ok((tool, audience)) => listing.add(tool, audience, toolset, own),
                 Err(error) => {
-                    tracing::warn!(%error, "clients do not see a tool that the service describes in another way")
+                    tracing::warn!(%error, "hid a tool: its definition is not in the expected format")
                 }
             }
         }

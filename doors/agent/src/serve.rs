@@ -99,7 +99,7 @@ pub(crate) async fn serve(
     }
     // Requests that arrived before the end are answered, too.
     while let Some(Some(request)) = requests.next().now_or_never() {
-        let error = Some("BusyError: the agent ends".to_owned());
+        let error = Some("BusyError: the agent is shutting down".to_owned());
         match request.topic() {
             CANCEL => cancel(&door.client, &request, current.as_ref()),
             _ => {
@@ -117,7 +117,7 @@ pub(crate) async fn serve(
     }
     if let Some(run) = current {
         run.interrupt
-            .raise(End::Operator("the agent was told to end".to_owned()));
+            .raise(End::Operator("the agent was shut down".to_owned()));
         _ = run.ended.await;
     }
     Ok(())
@@ -147,7 +147,7 @@ async fn answer_at_last(door: &Door, request: &Request, answer: &impl Serialize)
     let mut news = client.events();
     let sent = async {
         while let Err(error) = client.answer(request, answer) {
-            tracing::warn!(%error, "the answer of a run waits for the bus");
+            tracing::warn!(%error, "cannot send the run's answer; waiting for the bus");
             // The time limit also covers the loss of that news.
             _ = timeout(AGAIN, news.next()).await;
         }
@@ -161,7 +161,7 @@ async fn answer_at_last(door: &Door, request: &Request, answer: &impl Serialize)
     tokio::select! {
         biased;
         () = sent => {}
-        () = given_up => tracing::error!("the answer of a run is lost: the bus did not come back"),
+        () = given_up => tracing::error!("gave up sending the run's answer: bus still disconnected"),
     }
 }
 
@@ -176,7 +176,7 @@ fn cancel(client: &Client, request: &Request, current: Option<&Current>) {
                 (run_id, None)
             }
             None => {
-                let error = format!("ValueError: no run '{run_id}' is under way");
+                let error = format!("ValueError: there is no active run '{run_id}'");
                 (run_id, Some(error))
             }
         },

@@ -142,7 +142,7 @@ impl View {
                 );
                 line.push_str(&self.tone(Tone::Dim, &format!("  ({tools} tools)")));
                 if *dry_run {
-                    line.push_str(&self.tone(Tone::Warning, "  dry run: nothing is moved"));
+                    line.push_str(&self.tone(Tone::Warning, "  dry run: nothing moves"));
                 }
                 if self.keys {
                     line.push_str(&self.tone(Tone::Dim, "  space or s stops"));
@@ -227,7 +227,7 @@ impl View {
             News::Ask { text } => {
                 let text = plain(text);
                 self.line(&format!(
-                    "  {} {text}\n  y runs it (once you had time to read it), n refuses it",
+                    "  {} {text}\n  y runs it (accepted after a short delay), n denies it",
                     self.tone(Tone::Warning, "confirm?")
                 ));
             }

@@ -67,7 +67,7 @@ pub(crate) enum HostError {
         path: PathBuf,
         cause: io::Error,
     },
-    #[error("{} is not a JSON object ({cause}): run this without --write and add the entry by hand", path.display())]
+    #[error("{} cannot be edited ({cause}): run this without --write and add the entry by hand", path.display())]
     NoJson { path: PathBuf, cause: String },
     #[error("the home directory is not known: set HOME, or name the client's file with --file")]
     NoHome,
@@ -215,7 +215,7 @@ pub(crate) fn run(
     if arguments.write {
         write(host, &file, entry)?;
         return Ok(format!(
-            "{} has the entry \"{ENTRY}\" now; restart the client\n",
+            "added \"{ENTRY}\" to {}; restart the client\n",
             file.display()
         ));
     }

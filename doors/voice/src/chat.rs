@@ -168,7 +168,7 @@ impl Chat {
         let mut silence = Silence::new(Instant::now());
         loop {
             let until = match silence.need(self.ledger.moves(), Instant::now()) {
-                Need::Lost => return Over::Lost("it gives no sign of life".to_owned()),
+                Need::Lost => return Over::Lost("it does not answer".to_owned()),
                 Need::Ping => {
                     socket.ping();
                     continue;
@@ -262,7 +262,7 @@ impl Chat {
             tracing::warn!(
                 dialect,
                 why,
-                "the service refused a list of {told} tools; it gets {most}"
+                "the speech service refused a list of {told} tools; {most} are sent"
             );
             self.most_tools = Some(most);
             self.publish_refusal(Severity::Warning, told, most, why);
@@ -271,7 +271,7 @@ impl Chat {
         tracing::error!(
             dialect,
             why,
-            "the service takes no tools: the voice can do nothing and stop nothing"
+            "the speech service accepts no tools: this conversation can neither call nor stop anything"
         );
         if self.most_tools == Some(0) {
             return true;
@@ -294,7 +294,7 @@ impl Chat {
             "why": why,
         });
         if let Err(error) = self.line.door.client.event(TOOLS_REFUSED, severity, data) {
-            tracing::warn!(%error, "the bus does not hear of the refusal");
+            tracing::warn!(%error, "the event about the refused tools was not sent");
         }
     }
 

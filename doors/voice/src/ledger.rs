@@ -165,7 +165,7 @@ impl Ledger {
             )),
             Kind::Stop => None,
             _ if is_full => busy(format!(
-                "This chat has made {MAX_CALLS} calls, and may make no more: begin a new one."
+                "Call limit of this conversation reached ({MAX_CALLS}). Start a new conversation."
             )),
             _ if count(false) >= MAX_RUNNING => busy(format!(
                 "{MAX_RUNNING} calls of this chat run already: wait until one of them has ended."
@@ -233,7 +233,7 @@ impl Ledger {
             || {
                 let name = &asked.name;
                 let message = format!(
-                    "{name} was carried out before, and is not again. How it ended is not known any more."
+                    "{name} already ran in this conversation and was not repeated; its result is no longer available"
                 );
                 Outcome::failure("RepeatedCall", message)
             },

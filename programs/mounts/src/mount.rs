@@ -141,7 +141,7 @@ impl Caller {
     async fn call_as_said(mut self, call: Call) -> Result<CallOutput, NoResult> {
         let Some(remote) = self.shared.tools().remote(&call.tool).map(str::to_owned) else {
             let why = format!(
-                "the server of mount `{}` has no tool `{}` now",
+                "the server of mount `{}` no longer has the tool `{}`",
                 self.shared.id, call.tool
             );
             return Err(NoResult::Failed(Failure::new("ToolError", why)));
@@ -171,7 +171,7 @@ impl Caller {
                 self.shared.unanswered.notify_one();
                 tokio::spawn(async move {
                     // A server that is gone needs no cancel.
-                    _ = sent.cancel(Some("the caller cancelled it, or its time is over".to_owned())).await;
+                    _ = sent.cancel(Some("the caller cancelled it, or its timeout has passed".to_owned())).await;
                 });
                 return Err(NoResult::Cancelled);
             }
@@ -208,7 +208,10 @@ impl Caller {
     }
 
     fn down(&self, reason: &str) -> Failure {
-        let why = format!("the server of mount `{}` is not there: {reason}", self.shared.id);
+        let why = format!(
+            "the server of mount `{}` cannot be reached: {reason}",
+            self.shared.id
+        );
         Failure::new("ConnectionError", why)
     }
 
@@ -276,7 +279,7 @@ async fn keep(shared: Arc<Shared>, says: watch::Sender<State>) {
         }
         let reason = cut(&shared.secrets.hide(&reason));
         says.send_replace(State::Down(reason.clone()));
-        let told = format!("{reason}; it is tried again in {} s", delay.as_secs_f64());
+        let told = format!("{reason}; trying again in {} s", delay.as_secs_f64());
         shared.reporter.backend(Backend::Down, &told);
         if reason != said {
             shared.reporter.log(level::WARN, "mounts", &told);

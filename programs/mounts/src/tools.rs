@@ -56,10 +56,7 @@ impl Tools {
             }
         }
         if !shortened.is_empty() {
-            let problem = format!(
-                "parts of schemas are not offered, and are left to the server: {}",
-                shortened.join(", ")
-            );
+            let problem = format!("schema keywords not passed on: {}", shortened.join(", "));
             tools.problems.push(problem);
         }
         for name in mount.effects.keys().filter(|name| !seen.contains(&name.as_str())) {
@@ -94,7 +91,7 @@ impl Tools {
         let name = local_name(remote);
         if let Some(other) = self.remote(&name) {
             return Err(format!(
-                "its name becomes `{name}`, as that of `{other}` before it does"
+                "its name becomes `{name}`, which is that of `{other}` already"
             ));
         }
         if one.pointer("/execution/taskSupport").and_then(Value::as_str) == Some("required") {

@@ -219,7 +219,7 @@ fn a_broken_layer_is_told_and_skipped() {
         (
             "m.yaml",
             b"a: !python/object:os.system x",
-            "a: a tag (!...) is not accepted at line 1",
+            "a: YAML tags (!...) are not supported at line 1",
         ),
     ];
     for (name, text, expected) in rows {

@@ -193,7 +193,11 @@ impl ProgramKeeper {
         let why = format!(
             "it ended {max} times within a minute (service.max_failures), the last time: {reason}; reload it to try again"
         );
-        tracing::error!(program = self.name, reason = why, "a program is left alone");
+        tracing::error!(
+            program = self.name,
+            reason = why,
+            "a program failed too often and is not started again until a reload"
+        );
         self.told.send_replace(Phase::Down(Failure::new(
             FailureKind::ToolboxCrashed,
             why.clone(),

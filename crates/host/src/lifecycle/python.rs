@@ -115,7 +115,7 @@ impl Pythons {
         }
         if entry.enabled == Switch::On {
             let why = match found.passed_over.as_slice() {
-                [] => "there is no python3 in $VIRTUAL_ENV and PATH".to_owned(),
+                [] => "no python3 was found in $VIRTUAL_ENV/bin and PATH".to_owned(),
                 reasons => reasons.join("; "),
             };
             self.failed.push(FailedFile {

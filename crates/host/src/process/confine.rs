@@ -97,7 +97,7 @@ pub(crate) enum ConfineError {
     #[error("this machine cannot keep a process from the network ({0})")]
     Network(String),
     /// A call to the system failed.
-    #[error("confine the process: {what}: {source}")]
+    #[error("cannot cannot confine the process: {what}: {source}")]
     System {
         what: &'static str,
         source: std::io::Error,

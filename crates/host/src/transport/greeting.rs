@@ -76,7 +76,7 @@ impl NoHello {
                 )
             }
             Self::Wrong { what, wrote } => format!("{what}{}", output_note(&wrote)),
-            Self::Refused(reason) => format!("says that it can be no toolbox: {reason}"),
+            Self::Refused(reason) => format!("reported that it cannot be a toolbox: {reason}"),
         }
     }
 
@@ -298,7 +298,8 @@ enum Unheard {
 }
 
 async fn first_words(data: UnixStream) -> Result<Hello, Unheard> {
-    let wrong = |error: std::io::Error| Unheard::Wrong(format!("cannot be heard: {error}"));
+    let wrong =
+        |error: std::io::Error| Unheard::Wrong(format!("has a connection that cannot be read: {error}"));
     data.set_nonblocking(true).map_err(wrong)?;
     let mut data = tokio::net::UnixStream::from_std(data).map_err(wrong)?;
     let mut cutter = Cutter::new(MAX_CONTROL);

@@ -271,7 +271,7 @@ impl Keeper {
     fn tell(&mut self, reason: &str) {
         self.told = true;
         self.silence(true);
-        tracing::warn!(program = self.id(), reason, "a program is not reached");
+        tracing::warn!(program = self.id(), reason, "a program does not answer");
         for origin in self.keeping.members.iter().flat_map(|members| members.origins()) {
             let event = Event {
                 kind: "not_reached".to_owned(),

@@ -84,7 +84,7 @@ impl Chat {
             Meaning::Chat { id, group } => self.name(&id, group)?,
             Meaning::Cancel(ids) => {
                 let keys = self.ledger.take_back(&ids);
-                self.end(&keys, "its voice took it back");
+                self.end(&keys, "the conversation withdrew it");
             }
             Meaning::Interrupted if self.line.config.interrupt == Interrupt::CancelMotion => {
                 self.halt("the user interrupted");

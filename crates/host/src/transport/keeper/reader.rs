@@ -55,7 +55,7 @@ pub(super) fn read(peer: &Peer, sockets: &Sockets, members: Option<&Members>) ->
 fn greet(notice: &Notice, id: &str) -> Result<(), String> {
     let hello = greeting::hello(notice).map_err(|what| format!("it {what}"))?;
     if greeting::has_several(hello) {
-        return Err("it says now that it is several toolboxes; reload it".to_owned());
+        return Err("its manifest changed to several toolboxes; run `ovos-tools reload`".to_owned());
     }
     let names = |manifest: &protocol::Raw<Manifest>| {
         json::read::<Manifest>(manifest.text()).is_ok_and(|manifest| manifest.id == id)
