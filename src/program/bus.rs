@@ -63,7 +63,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     if !bus.local_addr().ip().is_loopback() {
         context
             .output
-            .remark("warning: no authentication: anyone who can reach this address can call every tool");
+            .remark("no authentication: every client that reaches this address can call every tool");
     }
     let data = json!({"url": bus.url()});
     context.output.result(&data, |_| {

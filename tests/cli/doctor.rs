@@ -123,7 +123,7 @@ async fn every_service_that_answers_is_counted() {
         (
             vec![python.clone()],
             "broken",
-            "only ovos-PHAL-plugin-tools",
+            "only the Python plugin (ovos-PHAL-plugin-tools)",
             "\"enabled\": false",
         ),
         (
@@ -135,7 +135,7 @@ async fn every_service_that_answers_is_counted() {
         (
             vec![ours(), ours()],
             "broken",
-            "2 ovos-tools answer",
+            "2 ovos-tools services share this bus",
             "stop all but one",
         ),
     ] {
@@ -149,7 +149,7 @@ async fn every_service_that_answers_is_counted() {
 async fn a_bus_that_takes_web_pages_is_named() {
     let mut machine = Machine::new(vec![ours()]).await;
     let (_, report) = machine.examine(&json!({})).await;
-    assert_finding(&report, "web pages", "limited", "every page", "service.policy");
+    assert_finding(&report, "web pages", "limited", "any web page", "service.policy");
 
     let config = ServerConfig {
         port: 0,
@@ -201,17 +201,17 @@ async fn a_running_service_is_asked_and_believed() {
             "ovos-tools reload",
         ),
         (
-            json!({"warnings": ["section `gstremer` belongs to no toolbox"]}),
+            json!({"warnings": ["section `gstremer` matches no installed toolbox"]}),
             "configuration",
             "limited",
             "gstremer",
             "correct the name",
         ),
         (
-            json!({"off": [{"toolbox_id": "robot", "path": "/p/robot.so", "reason": "toolbox `robot` is installed and off", "enable": "ovos-tools enable robot"}]}),
+            json!({"off": [{"toolbox_id": "robot", "path": "/p/robot.so", "reason": "toolbox `robot` is installed but off", "enable": "ovos-tools enable robot"}]}),
             "toolbox robot",
             "good",
-            "is installed and off",
+            "is installed but off",
             "",
         ),
         (
@@ -225,7 +225,7 @@ async fn a_running_service_is_asked_and_believed() {
             json!({"pending_config": ["math"]}),
             "configuration",
             "limited",
-            "not in force yet: math",
+            "not applied: math",
             "ovos-tools reload",
         ),
         (
@@ -412,7 +412,7 @@ async fn a_device_of_another_user_names_its_group_or_a_rule() {
         };
         fs::set_permissions(device.path(), fs::Permissions::from_mode(mode)).unwrap();
         let (_, report) = machine.examine(&json!({"robot": {"port": device.path()}})).await;
-        let found = format!("may not read and write {}", device.path().display());
+        let found = format!("no permission to open {}", device.path().display());
         assert_finding(&report, "toolbox robot", "broken", &found, mend);
     }
 }
@@ -506,7 +506,7 @@ async fn a_kernel_that_cannot_confine_is_named() {
         &report,
         "toolbox gstreamer",
         "limited",
-        "runs without its confinement",
+        "running unconfined",
         mend,
     );
     assert_finding(&report, "toolbox boxed", "broken", "is not loaded", mend);
@@ -573,7 +573,7 @@ async fn the_interpreter_of_python_toolboxes_is_named() {
         &report,
         part,
         "limited",
-        "which a systemd unit does not have",
+        "which is not set in a systemd unit",
         "\"interpreter\":\"/",
     );
 }
