@@ -1,11 +1,13 @@
 //! `ovos-tools mcp config`: the entry of the door in the configuration of an MCP client.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
+
+use config::write_atomically;
 
 /// The name of the entry.
 const ENTRY: &str = "ovos-tools";
@@ -61,7 +63,7 @@ enum Way<'a> {
 /// Why the entry was not written.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HostError {
-    #[error("{what} {}: {cause}", path.display())]
+    #[error("cannot {what} {}: {cause}", path.display())]
     File {
         what: &'static str,
         path: PathBuf,
@@ -272,20 +274,9 @@ fn write(host: Host, path: &Path, entry: Value) -> Result<(), HostError> {
         Value::Object(entries) => _ = entries.insert(ENTRY.to_owned(), entry),
         _ => return Err(no_json(&format!("its {} is no object", host.key()))),
     }
-    let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder).map_err(failed("make the folder of"))?;
-    // The new file is written beside the old one and then renamed, so that the client never reads half of it.
-    let beside = path.with_extension("json.new");
-    let written = fs::File::create(&beside).and_then(|mut file| {
-        if let Ok(metadata) = fs::metadata(path) {
-            file.set_permissions(metadata.permissions())?;
-        }
-        writeln!(file, "{:#}", Value::Object(whole))?;
-        file.sync_all()
-    });
-    written
-        .and_then(|()| fs::rename(&beside, path))
-        .map_err(failed("write"))
+    let permissions = fs::metadata(path).map(|metadata| metadata.permissions()).ok();
+    let text = format!("{:#}\n", Value::Object(whole));
+    write_atomically(path, text.as_bytes(), permissions).map_err(failed("write"))
 }
 
 #[cfg(test)]
