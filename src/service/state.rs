@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,6 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::state_writer::Store;
-use config::write_atomically;
 use engine::StopRecord;
 use host::descriptors;
 
@@ -128,10 +127,16 @@ impl StateFolder {
     fn replace(&mut self, name: &'static str, text: &str) -> io::Result<()> {
         // A stop that is not on record is lifted by a restart.
         let _spare = descriptors::spare();
+        fs::create_dir_all(&self.folder)?;
         self.set_aside(name)?;
-        write_atomically(&self.folder.join(name), text.as_bytes(), None)?;
+        let fresh = self.folder.join(format!("{name}.new"));
+        let mut file = File::create(&fresh)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&fresh, self.folder.join(name))?;
         self.unreadable.retain(|unreadable| *unreadable != name);
-        Ok(())
+        // The rename is durable only after the folder is synced.
+        File::open(&self.folder)?.sync_all()
     }
 }
 
