@@ -134,7 +134,7 @@ fn beside(tool: &Tool, given: RequestArguments<'_>, args: &Object) -> Result<Vec
     match (tool.effect(), misplaced.first()) {
         (Effect::Write | Effect::Motion, Some(name)) => {
             let message = format!(
-                "'{name}' stands beside '{}': the arguments belong in it",
+                "'{name}' stands beside '{}': put the arguments inside it",
                 given.key
             );
             Err(invalid(tool, &[problem(message)]))

@@ -55,7 +55,7 @@ impl Api {
     /// # Cancel safety
     /// The answer is lost.
     pub async fn answer_busy(&self, topic: Topic, request: &Request) {
-        let busy = "far too many requests are under way; try again later";
+        let busy = "too many requests in progress; try again later";
         self.fail(topic, request, WireError::new(FailureKind::BusyError, busy).text)
             .await;
     }
@@ -81,7 +81,7 @@ impl Api {
                 let id = toolbox_id.clone().or_else(|| text("toolbox_id"));
                 let Some(id) = id.filter(|id| self.registry.snapshot().toolbox(id).is_some()) else {
                     // The request may be meant for a toolbox of another service: the contract prescribes silence then.
-                    return tracing::debug!(error, "dropped a call of a toolbox that is not here");
+                    return tracing::debug!(error, "ignored a call to a toolbox of another service");
                 };
                 answer.insert("toolbox_id".to_owned(), Value::from(id));
             }
@@ -179,8 +179,8 @@ pub(super) fn list_too_large(bytes: usize, limit: usize) -> Object {
     /// How many tools a client should ask for at a time; a page ends also where it becomes long.
     const PAGE: u32 = 500;
     let reason = format!(
-        "the answer has {bytes} bytes, and the bus takes {limit} (websocket.max_msg_size): ask for pages, with `\"limit\": {PAGE}` \
-         and then also the `next_cursor` of each answer as `cursor`"
+        "the answer has {bytes} bytes, and the bus takes {limit} (websocket.max_msg_size): ask for it in pages, with \
+         `\"limit\": {PAGE}` and the `next_cursor` of each answer as the next `cursor`"
     );
     let error = WireError::new(FailureKind::RuntimeError, reason).text;
     Object::from_iter([

@@ -14,7 +14,7 @@ use host::{ProgramTask, become_program};
 Examples:
   ovos-tools program-host --folder /run/user/1000/work -- /usr/bin/python3 -m ovos_tools_program")]
 pub(crate) struct Arguments {
-    /// The working directory, which is made
+    /// Working directory (created if missing)
     #[arg(long, value_name = "DIR")]
     folder: PathBuf,
     /// What the process may reach, as JSON: the entry's `confine`

@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct Task {
-    /// As --serve, only to say what is in the file: the process may change no file and open no connection
+    /// Like --serve, but only inspect the file, without file writes or network
     #[arg(long, value_name = "FILE")]
     greet: Option<PathBuf>,
     /// Host this file for a service whose data and control sockets are stdin and stdout

@@ -55,11 +55,9 @@ impl CallLog {
             match followed {
                 Followed::Fact(made) if matches!(*made.fact, Fact::Answered { .. }) => self.queue(made.fact),
                 Followed::Fact(_) => {}
-                Followed::Lost { from, to } => tracing::warn!(
-                    from,
-                    to,
-                    "calls may be missing from the log of calls: its writer did not keep up with these facts"
-                ),
+                Followed::Lost { from, to } => {
+                    tracing::warn!(from, to, "calls.jsonl may be incomplete: its writer fell behind")
+                }
             }
         }
     }

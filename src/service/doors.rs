@@ -114,7 +114,7 @@ impl Doors {
                     "the call's door is gone"
                 );
                 call.end(Cause::Cancelled {
-                    by: "the service, because its door is gone".to_owned(),
+                    by: "the service (its door disconnected)".to_owned(),
                 });
             }
         }

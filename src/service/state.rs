@@ -71,8 +71,8 @@ impl StateFolder {
         }
         if !trouble.is_empty() {
             let reason = format!(
-                "it is not known what was in emergency stop or moved when the service last ended: {}; look at every \
-                 machine, then resume `all`",
+                "cannot tell what was stopped or moving when the service last exited ({}). Everything is held in emergency \
+                 stop: check every machine, then run `ovos-tools resume all STOP_ID`",
                 trouble.join("; ")
             );
             tracing::error!("{reason}");

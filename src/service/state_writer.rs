@@ -215,7 +215,7 @@ impl Work {
 
 fn outcome(number: u64, wrote: io::Result<()>, what: &str) -> Outcome {
     if let Err(error) = &wrote {
-        tracing::error!(%error, "cannot remember {what} (service.state_dir)");
+        tracing::error!(%error, "cannot save {what} (service.state_dir)");
     }
     Outcome {
         number,

@@ -93,11 +93,14 @@ robot (1 tool)
     let (ran, _) = ask(&["list", "two", "waves"], "ovos.tools.list", &tools()).await;
     assert_eq!(
         (ran.code, ran.err.as_str()),
-        (1, "error: none of 3 tools matches; `ovos-tools list` shows all\n")
+        (
+            1,
+            "error: none of the 3 tools matches; `ovos-tools list` shows all\n"
+        )
     );
     let (ran, _) = ask(&["list", "--toolbox", "drone"], "ovos.tools.list", &tools()).await;
     let error =
-        "no tools of a toolbox \"drone\"; toolboxes with tools: math, robot; see also `ovos-tools status`";
+        "no toolbox \"drone\" has tools; toolboxes with tools: math, robot; see also `ovos-tools status`";
     verify(&["list", "--toolbox", "drone"], &ran, "", Some(error));
     for (arguments, meant) in [
         (&["list", "--toolbox", "robots"][..], Some("robot")),
@@ -329,7 +332,7 @@ robot is in emergency stop: asked on the bus; when it is safe to go on: ovos-too
 
 counters: calls 12
 
-changed in the files and not in force yet (reload or restart): service.max_calls
+changed on disk, not yet applied (reload or restart): service.max_calls
 ";
     check(&["status"], json!({}), status(), text, None).await;
 }

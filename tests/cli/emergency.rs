@@ -90,7 +90,7 @@ async fn a_broken_configuration_does_not_prevent_a_stop() {
     ])
     .await;
     assert_eq!(ran.code, 0, "{ran:?}");
-    assert!(ran.err.contains("stopping on"), "{}", ran.err);
+    assert!(ran.err.contains("sending the stop to"), "{}", ran.err);
 }
 
 /// One test, because a signal affects the whole process, and this process acts as the service.
@@ -153,7 +153,11 @@ async fn without_an_answer_from_the_bus_the_service_on_this_machine_gets_a_signa
     )
     .await;
     assert_eq!(ran.code, 4, "{ran:?}");
-    assert!(ran.err.contains("and was not signalled"), "{}", ran.err);
+    assert!(
+        ran.err.contains("not signalled: the local service"),
+        "{}",
+        ran.err
+    );
     drop(service);
 
     // A service that has ended gets no signal: another program may have its process id now.
@@ -163,11 +167,7 @@ async fn without_an_answer_from_the_bus_the_service_on_this_machine_gets_a_signa
             .unwrap(),
     )
     .await;
-    assert!(
-        ran.err.contains("no service on this machine to signal"),
-        "{}",
-        ran.err
-    );
+    assert!(ran.err.contains("no local service to signal"), "{}", ran.err);
     let again = timeout(Duration::ZERO, received.recv()).await;
     assert!(again.is_err(), "there is nothing to signal any more");
 }

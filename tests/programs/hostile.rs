@@ -61,7 +61,7 @@ const ROWS: &[(&str, &str, &[&str], Then)] = &[
         "refuses",
         "refuses",
         &[],
-        Refused("it says that it can be no toolbox: no arm is connected; connect one"),
+        Refused("it reported that it cannot be a toolbox: no arm is connected; connect one"),
     ),
     (
         "other_id",
@@ -88,6 +88,18 @@ const ROWS: &[(&str, &str, &[&str], Then)] = &[
         "changes_id",
         &[],
         Refused("it no longer says that it is toolbox `changes_id`"),
+    ),
+    (
+        "forgets_id",
+        "changes_id",
+        &["nothing"],
+        Refused("it no longer says that it is toolbox `forgets_id`"),
+    ),
+    (
+        "doubles_id",
+        "changes_id",
+        &["twice"],
+        Refused("it no longer says that it is toolbox `doubles_id`"),
     ),
     (
         "missing",

@@ -96,7 +96,7 @@ until_it_moves(TRACE, moved)
 killed.kill()
 killed.wait()
 wire.wait(lambda frame: frame["type"] == "ovos.tools.invoke.response"
-          and "its door is gone" in str(frame["data"]), DEADLINE)
+          and "its door disconnected" in str(frame["data"]), DEADLINE)
 assert_at_rest(TRACE, wire)
 
 # The model of another loop stops everything; this stays so.

@@ -21,7 +21,7 @@ fn without_a_bus_it_says_what_to_do_and_waits_for_one() {
     for part in [scene.url().as_str(), "ovos-messagebus", "--embedded-bus auto"] {
         assert!(said.contains(part), "no {part:?} in\n{said}");
     }
-    until_said(&mut service, "connecting again until it is back");
+    until_said(&mut service, "disconnected from the bus; reconnecting");
     for round in 0..2 {
         let bus = scene.bus(BusKind::Embedded);
         let mut client = Client::connect(scene.port);

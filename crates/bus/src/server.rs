@@ -9,9 +9,9 @@
 mod config;
 pub(super) mod gate;
 mod hub;
+mod partial_messages;
 mod peer;
 mod seats;
-mod unfinished;
 
 use std::io;
 use std::net::SocketAddr;
@@ -108,7 +108,7 @@ impl EmbeddedBus {
         // Cancelled when this call ends or is dropped, even if the caller's token lives on.
         let over = shutdown.child_token();
         let _over = over.clone().drop_guard();
-        tracing::info!(address = %self.address, "the embedded bus listens");
+        tracing::info!(address = %self.address, "embedded bus listening");
         let mut told = None;
         let mut own = self.hub.config().own.as_ref().and_then(|own| own.connections());
         loop {
@@ -140,7 +140,7 @@ impl EmbeddedBus {
                     // The usual cause is a lack of file descriptors: the socket of another client is one.
                     if told.is_none_or(|told: Instant| told.elapsed() >= REMINDER) {
                         told = Some(Instant::now());
-                        tracing::warn!(%error, "the embedded bus cannot take a client");
+                        tracing::warn!(%error, "cannot accept a client");
                     }
                     if !self.seats.make_room().await {
                         sleep(Duration::from_millis(100)).await;
@@ -153,7 +153,7 @@ impl EmbeddedBus {
         if timeout(CLOSE_WAIT, clients.wait()).await.is_err() {
             tracing::warn!(
                 clients = clients.len(),
-                "the embedded bus ends before its clients have gone"
+                "the embedded bus shut down with clients still connected"
             );
         }
     }

@@ -13,11 +13,11 @@ use client::payload::{ControlRequest, PlannedActionEntry, WaitingCall};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  ovos-tools approve             what waits, with its plan, and what is refused
+  ovos-tools approve             what waits, with its plan, and what was denied
   ovos-tools approve 3fa20c      the call runs when it is made again within a minute
 
-Calls wait where service.policy or a built-in rule says `confirm` (see `ovos-tools config`). An approval is for one run of \
-the call that is shown, and ends a refusal of it. It goes to the service on this machine, past the bus.")]
+Calls wait where service.policy or a built-in rule says `confirm` (see `ovos-tools config`). An approval covers one run of \
+exactly this call and lifts an earlier denial. It uses the local control socket, not the bus.")]
 pub struct Approve {
     /// The call, as it is shown without an id
     id: Option<String>,
@@ -63,7 +63,7 @@ fn ask(request: &ControlRequest, done: &str, context: &mut Context<'_, '_>) -> R
 
 fn render(calls: &[WaitingCall], done: &str, paint: Paint) -> String {
     if calls.is_empty() {
-        return "nothing waits to be confirmed\n".to_owned();
+        return "no calls are waiting for approval\n".to_owned();
     }
     let mut text = String::new();
     for call in calls {

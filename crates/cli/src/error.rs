@@ -66,7 +66,7 @@ pub enum CliError {
     #[error("{0}")]
     Unconfirmed(String),
     /// A file, a port, a signal.
-    #[error("{what}: {cause}")]
+    #[error("cannot {what}: {cause}")]
     Machine {
         /// The operation.
         what: String,

@@ -54,7 +54,7 @@ fn old_program(service: &ServiceStatus) -> Option<String> {
         return None;
     };
     Some(format!(
-        "the service still runs the old program: {what}. To run the new one: `systemctl --user restart ovos-tools`, or end it and \
+        "the service still runs the old program ({what}); restart it: `systemctl --user restart ovos-tools`, or stop it and \
          start it as before"
     ))
 }
@@ -121,7 +121,7 @@ fn render(status: &StatusResponse, paint: Paint) -> String {
             "\n{} {}\n",
             paint.tone(
                 Tone::Warning,
-                "changed in the files and not in force yet (reload or restart):"
+                "changed on disk, not yet applied (reload or restart):"
             ),
             plain(&status.pending_config.join(", "))
         );

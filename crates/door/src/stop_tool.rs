@@ -30,11 +30,12 @@ impl StopTool {
     pub fn description(self) -> &'static str {
         match self {
             Self::EmergencyStop => {
-                "Emergency stop of every machine in any danger; never wait or ask first. Nothing moves until a person lifts it: \
+                "Emergency stop of every machine: use it at any sign of danger, without waiting or asking first. Nothing \
+                 moves until a person lifts it: \
                  `ovos-tools status` shows the command with its stop id."
             }
             Self::StopMoving => {
-                "Ends what was started here and brings what moves to rest, when the user says stop, wait or cancel. Nothing is \
+                "Cancel the calls started here and stop their motion, when the user says stop, wait or cancel. Nothing is \
                  locked."
             }
         }

@@ -211,15 +211,13 @@ pub enum Refusal {
     #[error("{0}")]
     NeverBegun(Failure),
     /// The record of moving toolboxes was not written in time.
-    #[error("the state folder does not answer within {} ms, and nothing moves that is not on record (service.state_dir)", limit.as_millis())]
+    #[error("the motion cannot be recorded within {} ms, so it was not started (is service.state_dir on a slow disk?)", limit.as_millis())]
     RecordTooLong {
         /// The time that the record had.
         limit: Duration,
     },
     /// The record of moving toolboxes cannot be written.
-    #[error(
-        "nothing moves that is not on record, and the record cannot be written (service.state_dir): {why}"
-    )]
+    #[error("the motion cannot be recorded in service.state_dir, so it was not started: {why}")]
     NotRecorded {
         /// The reason.
         why: String,

@@ -86,7 +86,7 @@ impl Meter {
                 generation = self.generation,
                 function = NAMES[calling as usize],
                 elapsed_ms = now().saturating_sub(since),
-                "the toolbox came back from a call that it should have returned from at once"
+                "the toolbox has returned from a call that must not block"
             );
         }
         result
@@ -155,7 +155,7 @@ impl Watch {
             match spawned {
                 Ok(handle) => Some(handle.thread().clone()),
                 Err(error) => {
-                    tracing::error!(%error, "toolboxes that hang will not be noticed: cannot start a thread");
+                    tracing::error!(%error, "watchdog not running: cannot start its thread");
                     None
                 }
             }

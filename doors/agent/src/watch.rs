@@ -167,9 +167,7 @@ fn meaning<'a>(news: &'a News, ours: &[Option<&str>]) -> Option<Meaning<'a>> {
             End::Latched(format!("{} has stopped itself", event.toolbox_id))
         }
         // The lost news may include the user's stop, which the status does not show.
-        News::Missed(lost) => End::Service(format!(
-            "{lost} messages of the bus were lost, and a stop may be among them"
-        )),
+        News::Missed(lost) => End::Service(format!("missed {lost} bus messages, possibly including a stop")),
         _ => return None,
     };
     Some(Meaning::End(end))

@@ -180,7 +180,7 @@ fn page(toolbox: &ToolboxStatus, status: &StatusResponse, tools: &[ToolEntry]) -
                 toolbox.stop_id.as_deref().unwrap_or("STOP_ID")
             ),
         ),
-        (false, Some(why)) => line("emergency stop", &format!("yes, of everything ({why})")),
+        (false, Some(why)) => line("emergency stop", &format!("yes, everything is stopped ({why})")),
         (false, None) => line("emergency stop", "no"),
     }
     let calls = status

@@ -8,7 +8,7 @@ use config::{MountConfig, MountOutput};
 use ovos_toolbox_wire::{Audience, Effect, Object, ToolDefinition};
 use serde_json::{Map, Value, json};
 
-use crate::offered;
+use crate::schemas;
 use crate::secrets::Secrets;
 
 /// The longest name of a tool.
@@ -56,10 +56,7 @@ impl Tools {
             }
         }
         if !shortened.is_empty() {
-            let problem = format!(
-                "parts of schemas are not offered, and are left to the server: {}",
-                shortened.join(", ")
-            );
+            let problem = format!("schema keywords not passed on: {}", shortened.join(", "));
             tools.problems.push(problem);
         }
         for name in mount.effects.keys().filter(|name| !seen.contains(&name.as_str())) {
@@ -94,7 +91,7 @@ impl Tools {
         let name = local_name(remote);
         if let Some(other) = self.remote(&name) {
             return Err(format!(
-                "its name becomes `{name}`, as that of `{other}` before it does"
+                "its name becomes `{name}`, which is that of `{other}` already"
             ));
         }
         if one.pointer("/execution/taskSupport").and_then(Value::as_str) == Some("required") {
@@ -106,8 +103,8 @@ impl Tools {
             }
             _ => return Err("it has no inputSchema that is an object".to_owned()),
         };
-        let (argument_schema, fewer) = offered::arguments(&argument_schema);
-        let (output_schema, less) = offered::output(&output_schema(one, mount.output));
+        let (argument_schema, fewer) = schemas::arguments(&argument_schema);
+        let (output_schema, less) = schemas::output(&output_schema(one, mount.output));
         let text = |key: &str| one.get(key).and_then(Value::as_str);
         let title = text("title").or_else(|| one.pointer("/annotations/title")?.as_str());
         let definition = ToolDefinition {

@@ -281,6 +281,6 @@ def _waits(required: ConfirmationRequired, why: str) -> str:
     """A call that waits for a person, as a model is told it. The token that confirms it is for people, not for models."""
     confirmation = required.confirmation
     note = f" {confirmation.note}." if confirmation.note else ""
-    return (f"{required}\nIt did not run: a person has to confirm it, and {why}. Tell the user that `ovos-tools approve "
-            f"{confirmation.id}`, typed on the machine of the service within {confirmation.expires_ms // 1000} s, lets it run when you "
-            f"call it again with the same arguments.{note}")
+    return (f"{required}\nIt did not run: a person has to confirm it, and {why}. Tell the user to run `ovos-tools approve "
+            f"{confirmation.id}` on the service's machine within {confirmation.expires_ms // 1000} s; then call it again with the same "
+            f"arguments.{note}")

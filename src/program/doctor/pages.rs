@@ -30,10 +30,10 @@ fn finding(status: &str) -> Option<Finding> {
     match status {
         "101" => Some(Finding::limited(
             part,
-            "the messagebus takes every page that a browser on this machine shows for a client (ovos-messagebus does not look at the \
-             Origin), and a client can call every tool",
-            "let the service be the bus (`embedded_bus`: \"always\" in mycroft.conf, and ovos-messagebus off), which refuses pages; or \
-             have what moves a machine confirmed (`service.policy`)",
+            "any web page open in a browser on this machine can connect to the messagebus and call every tool: \
+             ovos-messagebus does not check the Origin header",
+            "use the embedded bus, which refuses web pages (`embedded_bus`: \"always\" in mycroft.conf, and ovos-messagebus \
+             stopped), or require a confirmation for motion (`service.policy`)",
         )),
         "403" => Some(Finding::good(
             part,

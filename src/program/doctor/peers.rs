@@ -61,16 +61,16 @@ fn no_bus(found: String) -> Finding {
 fn services(ours: usize, others: usize) -> Finding {
     let part = "service";
     match (ours, others) {
-        (1, 0) => Finding::good(part, "one ovos-tools answers"),
+        (1, 0) => Finding::good(part, "one ovos-tools service is running"),
         (0, 0) => Finding::broken(part, "no service answers", "run `ovos-tools serve`"),
         (0, _) => Finding::broken(
             part,
-            "only ovos-PHAL-plugin-tools answers",
+            "only the Python plugin (ovos-PHAL-plugin-tools) is running",
             "run `ovos-tools serve`, and switch the other off: \"PHAL\": {\"ovos-phal-plugin-tools\": {\"enabled\": false}} in mycroft.conf",
         ),
         (_, 0) => Finding::broken(
             part,
-            format!("{ours} ovos-tools answer on one bus, and each runs every call"),
+            format!("{ours} ovos-tools services share this bus, and each of them runs every call"),
             "stop all but one: `pgrep -a ovos-tools`",
         ),
         (_, _) => Finding::broken(

@@ -24,8 +24,8 @@ pub(super) fn judged(status: &StatusResponse) -> Vec<Finding> {
         let keys = status.pending_config.join(", ");
         findings.push(Finding::limited(
             "configuration",
-            format!("changed in the files and not in force yet: {keys}"),
-            "`ovos-tools reload` for toolboxes, a restart of the service for keys of `service`",
+            format!("changed on disk but not applied: {keys}"),
+            "run `ovos-tools reload`; keys under `service` need a restart",
         ));
     }
     findings.extend(status.toolboxes.iter().flat_map(toolbox));

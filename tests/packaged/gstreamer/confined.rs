@@ -183,7 +183,7 @@ fn without_landlock_the_toolbox_runs_and_the_status_says_so() {
     let Some(service) = Service::start_as(&program, &fixtures, &keys) else {
         return;
     };
-    let told = "runs without its confinement: this kernel cannot confine a process";
+    let told = "running unconfined: this kernel cannot confine a process";
     let reason = service.status()["reason"].as_str().unwrap_or_default().to_owned();
     assert!(
         reason.starts_with(told) && reason.contains("Linux 6.2"),

@@ -95,7 +95,7 @@ fn an_invalid_run_does_nothing() {
         );
     }
     for (key, value, expected) in [
-        ("content", json!("inline"), "'content' of a run must be \"path\""),
+        ("content", json!("inline"), "'content' must be \"path\" in a run"),
         ("timeout_ms", json!(0), "'timeout_ms' must be"),
         (
             "call_id",

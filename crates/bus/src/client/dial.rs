@@ -44,7 +44,7 @@ pub(super) struct Line {
 #[derive(Debug, thiserror::Error)]
 pub enum DialError {
     /// The URL is not a bus address.
-    #[error("bus address {} is not ws://host:port/route or wss://host:port/route", shown(.0))]
+    #[error("invalid bus address {}: expected ws://host:port/route or wss://host:port/route", shown(.0))]
     Address(Url),
     /// Nothing listens there, or it cannot be reached.
     #[error("no bus at {}: {source}", shown(url))]
@@ -230,7 +230,7 @@ impl Dialer {
 
 /// Connects to the first address of a name that accepts, within `CONNECT_TIMEOUT` for each.
 async fn connect(name: &str, port: u16) -> io::Result<TcpStream> {
-    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the host name has no address");
     for address in tokio::net::lookup_host((name, port)).await? {
         match timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await {
             Ok(Ok(socket)) => return Ok(socket),

@@ -96,7 +96,7 @@ pub(super) async fn hold(
     let reason = match (written, read) {
         (Err(error), _) => error.to_string(),
         (Ok(()), Ok(reason)) => reason,
-        (Ok(()), Err(error)) => format!("the reader ended: {error}"),
+        (Ok(()), Err(error)) => format!("reader task failed: {error}"),
     };
     ConnectionEnd { reason, unwritten }
 }
@@ -133,7 +133,7 @@ impl Reader {
             };
             match read {
                 Ok(0) => return "end of stream".to_owned(),
-                Ok(_) => *self.shared.heard() = Instant::now(),
+                Ok(_) => *self.shared.last_heard() = Instant::now(),
                 Err(error) => return error.to_string(),
             }
         }
@@ -293,7 +293,7 @@ impl Writer<'_> {
             tracing::error!(
                 given_up,
                 total,
-                "dropped an answer: too many wait, and this bus relays no messages"
+                "dropped an answer: too many are unconfirmed (the bus never echoes messages)"
             );
         }
     }

@@ -15,8 +15,8 @@ use tungstenite::Utf8Bytes;
 
 use super::gate::{self, Verdict};
 use super::hub::{Batch, Hub, Order, Outbox};
+use super::partial_messages::PartialMessages;
 use super::seats::Seat;
-use super::unfinished::Unfinished;
 use crate::own_link::OwnLink;
 use crate::websocket::frame::{self, Control, Data, End, Event, FrameError, FrameReader, OpCode};
 use crate::websocket::handshake::{self, HandshakeError};
@@ -49,7 +49,7 @@ pub(super) async fn serve(
     let config = hub.config();
     let rest = tokio::select! {
         () = shutdown.cancelled() => return,
-        () = seat.gone().cancelled() => return,
+        () = seat.eviction().cancelled() => return,
         read = timeout(HANDSHAKE, handshake::answer(&mut stream, &config.route, hub.doorkeeper())) => match read {
             Ok(Ok(rest)) => rest,
             Ok(Err(HandshakeError::Foreign(foreign))) => return hub.refused(from, &foreign),
@@ -74,7 +74,10 @@ pub(super) async fn attend(
 ) {
     // The seat is free when the socket is closed, so it is dropped after everything that follows.
     let seat = &seat;
-    let gone = seat.as_ref().map(|seat| seat.gone().clone()).unwrap_or_default();
+    let gone = seat
+        .as_ref()
+        .map(|seat| seat.eviction().clone())
+        .unwrap_or_default();
     let (reading, writing) = tokio::io::split(stream);
     let outbox = Arc::new(Outbox::new(from, gone));
     let mut greeting = Vec::new();
@@ -176,8 +179,8 @@ impl Reader<'_> {
             (_, None) => self.began = Some(Instant::now()),
             (_, Some(_)) => {}
         }
-        let all: &Unfinished = self.hub.unfinished();
-        all.set(seat.number(), bytes, &mut self.counts, seat.gone());
+        let all: &PartialMessages = self.hub.unfinished();
+        all.set(seat.number(), bytes, &mut self.counts, seat.eviction());
     }
 
     /// Whether a message goes before what waits for the clients.
@@ -223,7 +226,7 @@ impl Reader<'_> {
                     }
                 },
                 Ok(Some(Event::Ping(payload))) => {
-                    self.heard();
+                    self.note_message();
                     self.pong(&payload);
                     continue;
                 }
@@ -267,7 +270,7 @@ impl Reader<'_> {
         if heard {
             // A message has ended, so what is unfinished now has begun after it.
             self.began = None;
-            self.heard();
+            self.note_message();
         }
         if messages > 0 {
             let bytes = out.into();
@@ -276,9 +279,9 @@ impl Reader<'_> {
         last
     }
 
-    fn heard(&self) {
+    fn note_message(&self) {
         if let Some(seat) = self.seat {
-            seat.heard();
+            seat.note_message();
         }
     }
 

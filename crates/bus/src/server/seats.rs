@@ -176,7 +176,7 @@ impl Seat {
     }
 
     /// Cancelled when the client has to go.
-    pub(super) fn gone(&self) -> &CancellationToken {
+    pub(super) fn eviction(&self) -> &CancellationToken {
         &self.seated.gone
     }
 
@@ -186,7 +186,7 @@ impl Seat {
     }
 
     /// The client has sent a message.
-    pub(super) fn heard(&self) {
+    pub(super) fn note_message(&self) {
         let number = self.seats.messages.fetch_add(1, Ordering::Relaxed);
         self.seated.heard.store(number, Ordering::Relaxed);
     }
@@ -226,7 +226,7 @@ mod tests {
                 Joins => seat.joined(),
                 Sends => {
                     seat.joined();
-                    seat.heard();
+                    seat.note_message();
                 }
             }
             taken.push(Some(seat));
@@ -236,7 +236,7 @@ mod tests {
         while order.len() < ended.len() {
             match seats.seat(ip(newer)) {
                 Ok(seat) => {
-                    seat.heard();
+                    seat.note_message();
                     newest.push(seat);
                 }
                 Err(gone) => {
@@ -281,7 +281,7 @@ mod tests {
         let seats = Arc::new(Seats::new(2, 2));
         let from = "127.0.0.1:5".parse().unwrap();
         let (first, _second) = (seats.take(from).await, seats.take(from).await);
-        let gone = first.gone().clone();
+        let gone = first.eviction().clone();
         let taking = tokio::spawn({
             let seats = seats.clone();
             async move { seats.take(from).await.number() }

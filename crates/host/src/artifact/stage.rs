@@ -187,7 +187,7 @@ impl Stage {
                 _lock: locked,
             });
         }
-        Err("holds a thousand folders of this process".to_owned())
+        Err("has a thousand staging folders of this process already".to_owned())
     }
 }
 

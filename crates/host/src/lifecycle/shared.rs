@@ -153,7 +153,7 @@ impl Shared {
             tracing::error!(
                 toolbox = &**toolbox_id,
                 generation,
-                "calls still use this copy after the drain; it is closed now"
+                "calls still run on this copy after drain_ms; it is closed anyway"
             );
         }
     }

@@ -67,7 +67,7 @@ async fn bring_back(manager: &Arc<Shared>, origin: &Origin, death: &Death) {
             .health
             .entry(id.to_owned())
             .or_default()
-            .asked(&death.reason, Instant::now());
+            .restart_requested(&death.reason, Instant::now());
         false
     } else {
         tracing::error!(
@@ -188,7 +188,11 @@ fn park(manager: &Shared, origin: &Origin, reason: &str) {
         copies.health.entry(id.to_owned()).or_default().forgive();
         manager.publish(copies);
     }
-    tracing::error!(toolbox = id, reason = why, "the toolbox is left alone");
+    tracing::error!(
+        toolbox = id,
+        reason = why,
+        "the toolbox failed too often and is not started again until a reload"
+    );
     tell(
         manager,
         origin,

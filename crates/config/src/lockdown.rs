@@ -69,7 +69,7 @@ impl Lockdown {
             "every tool that changes or moves something is refused"
         };
         format!(
-            "the configuration cannot be read: {}; {refused} until the file is mended and `ovos-tools reload` has run",
+            "the configuration cannot be read: {}; {refused} until you fix the file and run `ovos-tools reload`",
             files.join("; ")
         )
     }

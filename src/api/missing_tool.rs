@@ -1,4 +1,4 @@
-//! Why a tool that a request names is missing, if its toolbox is known to be down. Read [`Api::absence`].
+//! Why a tool that a request names is missing, if its toolbox is known to be down. Read [`Api::why_missing`].
 
 use super::state::Api;
 use crate::names::ALIAS_SEPARATOR;
@@ -12,7 +12,7 @@ const MAX_REASON: usize = 2000;
 impl Api {
     /// The text that follows the fixed text "unknown tool". It is empty, unless the request names a toolbox, by its id
     /// or in an alias, and the reason why that toolbox offers nothing is known, toolboxes still start, or a tool has another name.
-    pub(super) fn absence(&self, snapshot: &Snapshot, name: &str, toolbox_id: Option<&str>) -> String {
+    pub(super) fn why_missing(&self, snapshot: &Snapshot, name: &str, toolbox_id: Option<&str>) -> String {
         let reason = self.why_down(snapshot, name, toolbox_id);
         let not_loaded = toolbox_id.filter(|id| snapshot.toolbox(id).is_none());
         match (reason, not_loaded) {
@@ -38,7 +38,10 @@ impl Api {
             [first, ..] => {
                 let ids: Vec<&str> = off.iter().map(|off| off.toolbox_id.as_str()).collect();
                 let reason = shorten_text(&first.reason, MAX_REASON);
-                format!(": the toolboxes {} are off: {reason}", ids.join(", "))
+                format!(
+                    ": it may belong to a disabled toolbox ({}): {reason}",
+                    ids.join(", ")
+                )
             }
         }
     }
@@ -95,7 +98,7 @@ fn other_name(snapshot: &Snapshot, name: &str) -> String {
     let mut renamed = snapshot.renamed().filter(|(tool, ..)| tool.name() == name);
     if let Some((tool, why, called)) = renamed.next() {
         let id = &tool.toolbox_id;
-        return format!(": {why}; the tool of this name in '{id}' is called '{called}'");
+        return format!(": {why}; to call the one in '{id}', use '{called}'");
     }
     if let Some(id) = snapshot.absent(name) {
         return format!(": toolbox '{id}' offers no tools now (ovos.tools.status shows the toolboxes)");

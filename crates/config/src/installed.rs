@@ -1,4 +1,4 @@
-//! Patterns that match nothing of what is installed, with the nearest name that would. Pure: read [`Installed`].
+//! Patterns that match nothing of what is installed, with the nearest name that would. Pure: read [`Inventory`].
 
 use std::collections::BTreeSet;
 
@@ -10,14 +10,14 @@ use crate::toolbox::ToolFilter;
 
 /// What is installed.
 #[derive(Debug, Default)]
-pub struct Installed {
+pub struct Inventory {
     /// The ids of all toolboxes, loaded or not.
     pub ids: BTreeSet<String>,
     /// All tools of the toolboxes that list some, with their toolbox: id and name.
     pub tools: Vec<(String, String)>,
 }
 
-impl Installed {
+impl Inventory {
     /// Whether the tools of a toolbox are known.
     #[must_use]
     pub fn lists(&self, id: &str) -> bool {
@@ -46,9 +46,7 @@ impl Installed {
         } else {
             suggestion(pattern, names.map(|(_, tool)| tool.clone()))
         };
-        Some(format!(
-            "{place}: `{pattern}` matches no tool that is loaded{near}"
-        ))
+        Some(format!("{place}: `{pattern}` matches no loaded tool{near}"))
     }
 
     /// The warnings about the toolset of a door.
@@ -108,7 +106,7 @@ mod tests {
     #[test]
     fn a_pattern_of_a_toolset_that_matches_nothing_is_named_with_the_nearest_name() {
         let own = |text: &str| text.to_owned();
-        let installed = Installed {
+        let installed = Inventory {
             ids: ["robot", "math", "camera"].map(own).into(),
             tools: vec![(own("robot"), own("wave")), (own("math"), own("add"))],
         };
@@ -119,18 +117,14 @@ mod tests {
             (
                 "tools",
                 "wawe",
-                Some("`wawe` matches no tool that is loaded; did you mean `wave`?"),
+                Some("`wawe` matches no loaded tool; did you mean `wave`?"),
             ),
             (
                 "tools",
                 "robot__wav",
-                Some("`robot__wav` matches no tool that is loaded; did you mean `robot__wave`?"),
+                Some("`robot__wav` matches no loaded tool; did you mean `robot__wave`?"),
             ),
-            (
-                "tools",
-                "joint_*",
-                Some("`joint_*` matches no tool that is loaded"),
-            ),
+            ("tools", "joint_*", Some("`joint_*` matches no loaded tool")),
             // Its tools are not known.
             ("tools", "camera__shoot", None),
             ("toolboxes", "camera", None),
