@@ -46,9 +46,7 @@ impl Installed {
         } else {
             suggestion(pattern, names.map(|(_, tool)| tool.clone()))
         };
-        Some(format!(
-            "{place}: `{pattern}` matches no tool that is loaded{near}"
-        ))
+        Some(format!("{place}: `{pattern}` matches no loaded tool{near}"))
     }
 
     /// The warnings about the toolset of a door.
@@ -119,18 +117,14 @@ mod tests {
             (
                 "tools",
                 "wawe",
-                Some("`wawe` matches no tool that is loaded; did you mean `wave`?"),
+                Some("`wawe` matches no loaded tool; did you mean `wave`?"),
             ),
             (
                 "tools",
                 "robot__wav",
-                Some("`robot__wav` matches no tool that is loaded; did you mean `robot__wave`?"),
+                Some("`robot__wav` matches no loaded tool; did you mean `robot__wave`?"),
             ),
-            (
-                "tools",
-                "joint_*",
-                Some("`joint_*` matches no tool that is loaded"),
-            ),
+            ("tools", "joint_*", Some("`joint_*` matches no loaded tool")),
             // Its tools are not known.
             ("tools", "camera__shoot", None),
             ("toolboxes", "camera", None),
