@@ -44,7 +44,7 @@ pub(super) struct Line {
 #[derive(Debug, thiserror::Error)]
 pub enum DialError {
     /// The URL is not a bus address.
-    #[error("bus address {} is not ws://host:port/route or wss://host:port/route", shown(.0))]
+    #[error("invalid bus address {}: expected ws://host:port/route or wss://host:port/route", shown(.0))]
     Address(Url),
     /// Nothing listens there, or it cannot be reached.
     #[error("no bus at {}: {source}", shown(url))]
@@ -67,7 +67,8 @@ pub enum DialError {
     },
     /// There are no trusted certificates to verify the bus's certificate with.
     #[error(
-        "no trusted certificates on this machine to verify {} with: install ca-certificates or name a CA file",
+        "cannot verify {}: there are no trusted certificates on this machine; install ca-certificates or set \
+         websocket.ssl_cert to a CA file",
         shown(.0)
     )]
     NoTrust(Url),

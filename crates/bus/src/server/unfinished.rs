@@ -53,7 +53,7 @@ impl Unfinished {
                 tracing::warn!(
                     bytes = holder.bytes,
                     limit = self.limit,
-                    "disconnected the client with the longest unfinished message: together they are too long"
+                    "disconnected the client with the largest partial message: all partial messages together exceed the limit"
                 );
             }
         }
