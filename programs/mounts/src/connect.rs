@@ -231,7 +231,7 @@ fn told(error: &ClientInitializeError) -> String {
         ClientInitializeError::TransportError { error, .. } => {
             format!("it could not be reached: {}", chain(&*error.error))
         }
-        error => format!("it could not be greeted: {}", chain(error)),
+        error => format!("MCP initialization failed: {}", chain(error)),
     }
 }
 

@@ -141,7 +141,7 @@ impl Caller {
     async fn call_as_said(mut self, call: Call) -> Result<CallOutput, NoResult> {
         let Some(remote) = self.shared.tools().remote(&call.tool).map(str::to_owned) else {
             let why = format!(
-                "the server of mount `{}` has no tool `{}` now",
+                "the MCP server of mount `{}` no longer offers tool `{}`",
                 self.shared.id, call.tool
             );
             return Err(NoResult::Failed(Failure::new("ToolError", why)));
@@ -208,7 +208,10 @@ impl Caller {
     }
 
     fn down(&self, reason: &str) -> Failure {
-        let why = format!("the server of mount `{}` is not there: {reason}", self.shared.id);
+        let why = format!(
+            "the MCP server of mount `{}` is unavailable: {reason}",
+            self.shared.id
+        );
         Failure::new("ConnectionError", why)
     }
 
@@ -262,7 +265,7 @@ async fn keep(shared: Arc<Shared>, says: watch::Sender<State>) {
     let mut said = String::new();
     shared
         .voice
-        .backend(Backend::Starting, "its server is being started");
+        .backend(Backend::Starting, "its MCP server is starting");
     loop {
         if Checked::of(&shared.config) != checked {
             return;
@@ -276,7 +279,7 @@ async fn keep(shared: Arc<Shared>, says: watch::Sender<State>) {
         }
         let reason = cut(&shared.secrets.hide(&reason));
         says.send_replace(State::Down(reason.clone()));
-        let told = format!("{reason}; it is tried again in {} s", delay.as_secs_f64());
+        let told = format!("{reason}; retrying in {} s", delay.as_secs_f64());
         shared.voice.backend(Backend::Down, &told);
         if reason != said {
             shared.voice.log(level::WARN, "mounts", &told);

@@ -57,7 +57,7 @@ impl Tools {
         }
         if !shortened.is_empty() {
             let problem = format!(
-                "parts of schemas are not offered, and are left to the server: {}",
+                "parts of the schemas are not offered, and only the MCP server checks them: {}",
                 shortened.join(", ")
             );
             tools.problems.push(problem);
@@ -93,9 +93,7 @@ impl Tools {
     ) -> Result<(ToolDefinition, bool), String> {
         let name = local_name(remote);
         if let Some(other) = self.remote(&name) {
-            return Err(format!(
-                "its name becomes `{name}`, as that of `{other}` before it does"
-            ));
+            return Err(format!("its name maps to `{name}`, which `{other}` already uses"));
         }
         if one.pointer("/execution/taskSupport").and_then(Value::as_str) == Some("required") {
             return Err("it runs only as a task, which mounts do not support".to_owned());

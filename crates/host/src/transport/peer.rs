@@ -363,7 +363,7 @@ impl Peer {
             toolbox = &**toolbox_id,
             generation,
             limit_ms = u64::try_from(self.limits.close.as_millis()).unwrap_or(u64::MAX),
-            "the toolbox does not close; it is abandoned and stays until the process that it runs in ends"
+            "the toolbox did not close; it is abandoned until its process ends"
         );
         self.ended(End::Abandoned);
     }
