@@ -113,7 +113,7 @@ impl Hands<'_> {
             Ok(answered) => match (door::confirm(&answered.answer), self.person) {
                 (None, _) => answered,
                 (Some(confirm), None) => {
-                    return self.waits(tool, &confirm, "no person can be asked here", began);
+                    return self.waits(tool, &confirm, "no user can be asked here", began);
                 }
                 (Some(confirm), Some(person)) => {
                     let ask = || (self.audience)(&Tell::Ask { text: &confirm.text });

@@ -102,7 +102,7 @@ impl Used {
             }
             if asked > left + 1e-6 {
                 return Verdict::Refuse(format!(
-                    "it asks for {} {unit}, and {} of {} are left in this run",
+                    "it needs {} {unit}, but only {} of {} are left in this run",
                     short(asked),
                     short(left),
                     short(most)

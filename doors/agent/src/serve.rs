@@ -99,7 +99,7 @@ pub(crate) async fn serve(
     }
     // Requests that arrived before the end are answered, too.
     while let Some(Some(request)) = requests.next().now_or_never() {
-        let error = Some("BusyError: the agent ends".to_owned());
+        let error = Some("BusyError: the agent is shutting down".to_owned());
         match request.topic() {
             CANCEL => cancel(&door.client, &request, current.as_ref()),
             _ => {
@@ -117,7 +117,7 @@ pub(crate) async fn serve(
     }
     if let Some(run) = current {
         run.interrupt
-            .raise(End::Operator("the agent was told to end".to_owned()));
+            .raise(End::Operator("the agent was shut down".to_owned()));
         _ = run.ended.await;
     }
     Ok(())
@@ -147,7 +147,7 @@ async fn answer_at_last(door: &Door, request: &Request, answer: &impl Serialize)
     let mut news = client.events();
     let sent = async {
         while let Err(error) = client.answer(request, answer) {
-            tracing::warn!(%error, "the answer of a run waits for the bus");
+            tracing::warn!(%error, "cannot send the answer of a run yet: waiting for the bus");
             // The time limit also covers the loss of that news.
             _ = timeout(AGAIN, news.next()).await;
         }
@@ -161,7 +161,7 @@ async fn answer_at_last(door: &Door, request: &Request, answer: &impl Serialize)
     tokio::select! {
         biased;
         () = sent => {}
-        () = given_up => tracing::error!("the answer of a run is lost: the bus did not come back"),
+        () = given_up => tracing::error!("gave up sending the answer of a run: the bus is still disconnected"),
     }
 }
 
@@ -176,7 +176,7 @@ fn cancel(client: &Client, request: &Request, current: Option<&Current>) {
                 (run_id, None)
             }
             None => {
-                let error = format!("ValueError: no run '{run_id}' is under way");
+                let error = format!("ValueError: no run '{run_id}' is in progress");
                 (run_id, Some(error))
             }
         },
@@ -210,7 +210,7 @@ fn begin(
         .map_err(|refused| (run_id.clone(), refused))?;
     let good = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
     if run_id.is_empty() || run_id.len() > 128 || !run_id.bytes().all(good) {
-        return refuse("ValueError: run_id: expected 1 to 128 of [A-Za-z0-9._:-]");
+        return refuse("ValueError: run_id: expected 1 to 128 characters of [A-Za-z0-9._:-]");
     }
     let goal = asked.goal.trim();
     if goal.is_empty() || goal.chars().count() > LONGEST {
@@ -218,7 +218,7 @@ fn begin(
     }
     if let Some(current) = current {
         let busy = format!(
-            "BusyError: run '{}' is under way; one goal is pursued at a time",
+            "BusyError: run '{}' is in progress; the agent pursues one goal at a time",
             current.run_id
         );
         return refuse(&busy);
@@ -232,7 +232,7 @@ fn begin(
         .flatten()
         .any(|number| !(0.0..).contains(&number))
     {
-        return refuse("ValueError: budgets: expected numbers of 0 or more");
+        return refuse("ValueError: budgets: rotation_deg, forward_m and battery_pct: expected 0 or more");
     }
     let narrower = Narrower {
         steps: budgets.steps,

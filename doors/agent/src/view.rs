@@ -142,7 +142,7 @@ impl View {
                 );
                 line.push_str(&self.tone(Tone::Dim, &format!("  ({tools} tools)")));
                 if *dry_run {
-                    line.push_str(&self.tone(Tone::Warning, "  dry run: nothing is moved"));
+                    line.push_str(&self.tone(Tone::Warning, "  dry run: nothing moves"));
                 }
                 if self.keys {
                     line.push_str(&self.tone(Tone::Dim, "  space or s stops"));
@@ -210,7 +210,7 @@ impl View {
                     Status::NotMade => ("not made", Tone::Dim),
                     Status::Refused => ("refused", Tone::Bad),
                     Status::Failed => ("failed", Tone::Bad),
-                    Status::WaitsForConfirmation => ("waits for a person", Tone::Warning),
+                    Status::WaitsForConfirmation => ("waiting for approval", Tone::Warning),
                 };
                 let time = if *ms > 0 {
                     format!(" {}", seconds(*ms))
@@ -227,14 +227,14 @@ impl View {
             Tell::Ask { text } => {
                 let text = plain(text);
                 self.line(&format!(
-                    "  {} {text}\n  y runs it (once you had time to read it), n refuses it",
+                    "  {} {text}\n  y approves it (after a moment to read it), n denies it",
                     self.tone(Tone::Warning, "confirm?")
                 ));
             }
             Tell::Confirm { text, id } => {
                 let text = plain(text);
                 let advice = self.tone(Tone::Warning, &format!("ovos-tools approve {id}"));
-                self.line(&format!("  {advice} lets it run: {text}"));
+                self.line(&format!("  run {advice} to let it run: {text}"));
             }
             Tell::Ending { end } => {
                 let why = end.text();

@@ -62,9 +62,12 @@ pub(crate) async fn call_asking(
     };
     match run(said).await {
         CallResult::Answered(result) => result.into(),
-        CallResult::Waits(confirm) => {
-            answer::result(door::waits(tool, &confirm, "what was confirmed is out of date")).into()
-        }
+        CallResult::Waits(confirm) => answer::result(door::waits(
+            tool,
+            &confirm,
+            "the approval no longer matches the call",
+        ))
+        .into(),
     }
 }
 
@@ -90,7 +93,7 @@ fn meant(action: &ElicitationAction, token: String) -> Option<Decision> {
 fn unanswered(tool: &Registered) -> CallToolResult {
     answer::result(Answer::cancelled(
         tool,
-        "a person has to confirm it, and its user did not answer",
+        "it needs approval, and its user did not answer",
     ))
 }
 

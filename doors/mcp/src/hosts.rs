@@ -61,13 +61,13 @@ enum Way<'a> {
 /// Why the entry was not written.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HostError {
-    #[error("{what} {}: {cause}", path.display())]
+    #[error("cannot {what} {}: {cause}", path.display())]
     File {
         what: &'static str,
         path: PathBuf,
         cause: io::Error,
     },
-    #[error("{} is not a JSON object ({cause}): run this without --write and add the entry by hand", path.display())]
+    #[error("cannot edit {}: {cause}; run this without --write and add the entry by hand", path.display())]
     NoJson { path: PathBuf, cause: String },
     #[error("the home directory is not known: set HOME, or name the client's file with --file")]
     NoHome,
@@ -215,7 +215,7 @@ pub(crate) fn run(
     if arguments.write {
         write(host, &file, entry)?;
         return Ok(format!(
-            "{} has the entry \"{ENTRY}\" now; restart the client\n",
+            "added the entry \"{ENTRY}\" to {}; restart the client\n",
             file.display()
         ));
     }
@@ -265,15 +265,15 @@ fn write(host: Host, path: &Path, entry: Value) -> Result<(), HostError> {
     };
     let mut whole: Map<String, Value> = match serde_json::from_str(&text) {
         Ok(Value::Object(whole)) => whole,
-        Ok(_) => return Err(no_json("it is another value")),
-        Err(error) => return Err(no_json(&error.to_string())),
+        Ok(_) => return Err(no_json("it is not a JSON object")),
+        Err(error) => return Err(no_json(&format!("it is not valid JSON ({error})"))),
     };
     match whole.entry(host.key()).or_insert_with(|| json!({})) {
         Value::Object(entries) => _ = entries.insert(ENTRY.to_owned(), entry),
-        _ => return Err(no_json(&format!("its {} is no object", host.key()))),
+        _ => return Err(no_json(&format!("its {} is not an object", host.key()))),
     }
     let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder).map_err(failed("make the folder of"))?;
+    fs::create_dir_all(folder).map_err(failed("create the folder of"))?;
     // The new file is written beside the old one and then renamed, so that the client never reads half of it.
     let beside = path.with_extension("json.new");
     let written = fs::File::create(&beside).and_then(|mut file| {

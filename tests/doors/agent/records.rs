@@ -46,7 +46,7 @@ fn a_replay_makes_the_calls_of_its_record_without_a_model() {
     let replayed = end(Process::start("replay", &stage.scene.sandbox, again));
     assert_eq!(replayed.reason(), "done", "{}", replayed.output);
     assert!(
-        replayed.output.contains("replay: the same calls in 4 steps"),
+        replayed.output.contains("replay: identical over 4 steps"),
         "{}",
         replayed.output
     );

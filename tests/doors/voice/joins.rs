@@ -65,7 +65,7 @@ fn a_conversation_is_served_by_one_door() {
     let mut second = stage.door(&["hume", "--chat", "c1"]);
     assert_eq!(second.end_within(DEADLINE).code(), Some(5));
     assert!(
-        second.output().contains("serves this conversation already"),
+        second.output().contains("already serves this conversation"),
         "{}",
         second.log()
     );

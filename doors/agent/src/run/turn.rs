@@ -75,7 +75,7 @@ impl Run<'_> {
             let end = self.stop(&answer.calls[at], &mut lines[at]).await;
             for (other, line) in lines.iter_mut().enumerate() {
                 if other != at {
-                    line.observation = json!("not made: there was a stop in the same answer");
+                    line.observation = json!("skipped: the same answer contained a stop");
                 }
             }
             self.tell_model(&lines);
@@ -114,11 +114,11 @@ impl Run<'_> {
             }
             let line = &mut lines[at];
             if let Some(refused) = &prepared.refused {
-                line.observation = json!(format!("not made: '{refused}' was refused"));
+                line.observation = json!(format!("skipped: '{refused}' was refused"));
                 continue;
             }
             if at >= most {
-                line.observation = json!(format!("not made: an answer may have at most {most} calls"));
+                line.observation = json!(format!("skipped: an answer may have at most {most} calls"));
                 continue;
             }
             let (name, arguments) = match self.unwrapped(asked) {
@@ -135,7 +135,7 @@ impl Run<'_> {
             };
             let is_end = matches!(target, Target::Own(Own::Finish));
             if self.used.calls >= budgets.calls && !is_end {
-                line.observation = json!("not made: no calls are left in this run");
+                line.observation = json!("skipped: the call budget of this run is used up");
                 continue;
             }
             if self.used.would_repeat(&name, &given) > budgets.repeats {
@@ -215,7 +215,7 @@ impl Run<'_> {
                 .or_else(|| failed.as_ref().map(|name| format!("'{name}' failed")))
             {
                 for call in batch {
-                    lines[call.at].observation = json!(format!("not made: {why}"));
+                    lines[call.at].observation = json!(format!("skipped: {why}"));
                 }
                 continue;
             }
@@ -224,7 +224,7 @@ impl Run<'_> {
             let mut used = self.used.clone();
             for call in batch {
                 if let Some(refused) = &failed {
-                    lines[call.at].observation = json!(format!("not made: '{refused}' was refused"));
+                    lines[call.at].observation = json!(format!("skipped: '{refused}' was refused"));
                     continue;
                 }
                 match self.permitted(call, &mut used).await {
@@ -234,14 +234,14 @@ impl Run<'_> {
                         failed = Some(call.tool.name.clone());
                     }
                     Verdict::End(reason) => {
-                        lines[call.at].observation = json!(format!("not made: {}", reason.text()));
+                        lines[call.at].observation = json!(format!("skipped: {}", reason.text()));
                         end = Some(reason);
                     }
                 }
             }
             if end.is_some() {
                 for call in allowed {
-                    lines[call.at].observation = json!("not made: the run ends");
+                    lines[call.at].observation = json!("skipped: the run is ending");
                 }
                 continue;
             }
