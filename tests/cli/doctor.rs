@@ -118,18 +118,18 @@ fn ours() -> Value {
 async fn every_service_that_answers_is_counted() {
     let python = json!([{"name": "add"}]);
     for (lists, state, found, mend) in [
-        (vec![ours()], "good", "one ovos-tools answers", ""),
+        (vec![ours()], "good", "one ovos-tools service answers", ""),
         (vec![], "broken", "no service answers", "ovos-tools serve"),
         (
             vec![python.clone()],
             "broken",
-            "only ovos-PHAL-plugin-tools",
+            "only the Python plugin",
             "\"enabled\": false",
         ),
         (
             vec![ours(), python],
             "broken",
-            "ovos-PHAL-plugin-tools answers, too",
+            "(ovos-PHAL-plugin-tools) answers, too",
             "\"enabled\": false",
         ),
         (
@@ -194,24 +194,24 @@ async fn a_running_service_is_asked_and_believed() {
             "ovos-tools reload",
         ),
         (
-            json!({"closed": "the configuration cannot be read: /e: line 3: EOF"}),
+            json!({"closed": "cannot read the configuration: /e: line 3: EOF"}),
             "configuration",
             "broken",
             "line 3: EOF",
             "ovos-tools reload",
         ),
         (
-            json!({"warnings": ["section `gstremer` belongs to no toolbox"]}),
+            json!({"warnings": ["section `gstremer` matches no installed toolbox"]}),
             "configuration",
             "limited",
             "gstremer",
             "correct the name",
         ),
         (
-            json!({"off": [{"toolbox_id": "robot", "path": "/p/robot.so", "reason": "toolbox `robot` is installed and off", "enable": "ovos-tools enable robot"}]}),
+            json!({"off": [{"toolbox_id": "robot", "path": "/p/robot.so", "reason": "toolbox `robot` is installed but off", "enable": "ovos-tools enable robot"}]}),
             "toolbox robot",
             "good",
-            "is installed and off",
+            "is installed but off",
             "",
         ),
         (
@@ -225,7 +225,7 @@ async fn a_running_service_is_asked_and_believed() {
             json!({"pending_config": ["math"]}),
             "configuration",
             "limited",
-            "not in force yet: math",
+            "not applied yet: math",
             "ovos-tools reload",
         ),
         (
@@ -412,7 +412,7 @@ async fn a_device_of_another_user_names_its_group_or_a_rule() {
         };
         fs::set_permissions(device.path(), fs::Permissions::from_mode(mode)).unwrap();
         let (_, report) = machine.examine(&json!({"robot": {"port": device.path()}})).await;
-        let found = format!("may not read and write {}", device.path().display());
+        let found = format!("may not read from and write to {}", device.path().display());
         told(&report, "toolbox robot", "broken", &found, mend);
     }
 }
@@ -573,7 +573,7 @@ async fn the_interpreter_of_python_toolboxes_is_named() {
         &report,
         part,
         "limited",
-        "which a systemd unit does not have",
+        "which is not set in a systemd unit",
         "\"interpreter\":\"/",
     );
 }
@@ -603,7 +603,7 @@ async fn serve_points_to_it_where_something_is_missing() {
         printed += &line.unwrap_or_else(|| panic!("it ended: {printed}"));
     }
     assert!(
-        printed.contains("`ovos-tools doctor` says what is missing"),
+        printed.contains("`ovos-tools doctor` shows what is missing"),
         "{printed}"
     );
 }

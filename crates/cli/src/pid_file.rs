@@ -28,7 +28,7 @@ const LOOK: Duration = Duration::from_millis(10);
 pub enum PidFileError {
     /// Another service already uses the state directory. A second one would write the same latches.
     #[error(
-        "another ovos-tools service{} uses {}: stop it, or give this one a state_dir of its own",
+        "another ovos-tools service{} is using {}: stop it, or set a different service.state_dir for this one",
         pid.map_or_else(String::new, |pid| format!(" (process {pid})")),
         path.display()
     )]
