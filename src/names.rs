@@ -46,13 +46,13 @@ pub struct NamedTool<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Renamed {
     /// Other toolboxes have a tool of this name.
-    #[error("{} has a tool of this name, too", .0.join(" and "))]
+    #[error("{} also has a tool with this name", .0.join(" and "))]
     Shared(Vec<String>),
     /// The name is an alias of another toolbox.
-    #[error("the name means a tool of {0}")]
+    #[error("the name belongs to a tool of {0}")]
     Alias(String),
     /// The name is that of another toolbox's emergency stop.
-    #[error("the name means the emergency stop of {0}")]
+    #[error("the name belongs to the emergency stop of {0}")]
     Stop(String),
 }
 

@@ -249,7 +249,7 @@ impl Running {
         };
         if let Err(error) = control.start(&socket, &tracker, end.clone()) {
             let socket = socket.display();
-            tracing::error!(%socket, %error, "no control socket: `ovos-tools approve` and `deny` do not reach this service");
+            tracing::error!(%socket, %error, "no control socket: `ovos-tools approve` and `deny` cannot reach this service");
         }
         let router = Router::start(
             api.clone(),
@@ -375,7 +375,7 @@ impl Running {
         if let Err(why) = self.state.flush(WRITING_PATIENCE).await {
             tracing::error!(
                 why,
-                "the last change of what is latched or moves is not remembered"
+                "could not save the last change of what is in emergency stop or moving"
             );
         }
         self.end.cancel();

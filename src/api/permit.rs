@@ -47,7 +47,7 @@ impl Api {
         call: &CallFacts,
     ) -> Result<Option<Plan>, Denied> {
         if let Some(why) = self.toolboxes.closed(&tool.toolbox_id, tool.effect()) {
-            let text = format!("'{}' does not run: {why}", tool.name());
+            let text = format!("'{}' was not run: {why}", tool.name());
             return Err(Denied::Answer(WireError::new(FailureKind::PermissionError, text)));
         }
         let asker = asker(request).map_err(Denied::Answer)?;
@@ -146,7 +146,7 @@ impl Api {
                 Ok(())
             }
             Answer::Waits(waiting) => {
-                tracing::info!(id = waiting.id, toolbox = subject.toolbox_id(), tool, %principal, "call waits to be confirmed");
+                tracing::info!(id = waiting.id, toolbox = subject.toolbox_id(), tool, %principal, "call is waiting for approval");
                 let left = waiting.until.saturating_duration_since(now);
                 Err(WireError::to_confirm(Confirm {
                     id: waiting.id,
@@ -162,8 +162,8 @@ impl Api {
             Answer::Full(of_one) => Err(WireError::new(
                 FailureKind::BusyError,
                 format!(
-                    "too many calls wait to be confirmed, {of_one} of them of {principal}: confirm them, or let them \
-                     expire"
+                    "too many calls are waiting for approval, {of_one} of them from {principal}: approve or deny some, or wait \
+                     until they expire"
                 ),
             )),
         }
@@ -179,7 +179,7 @@ impl Api {
             Ok(refusal) => refused(tool, refusal),
             Err(gone) => WireError::new(
                 FailureKind::PermissionError,
-                format!("'{tool}' was declined, and does not run; {gone}"),
+                format!("'{tool}' was denied and not run; {gone}"),
             ),
         }
     }
@@ -256,14 +256,17 @@ fn question<'a>(principal: &'a Principal, tool: &'a Tool, simulated: bool) -> Qu
 
 fn refused(tool: &str, refusal: Hold) -> WireError {
     let what = if refusal.whole_tool {
-        "three calls of it in a row; every call of it"
+        " three times in a row: every call of it"
     } else {
-        "this call of it; the same call"
+        ": the same call"
     };
     let minutes = refusal.left.as_secs().div_ceil(60);
     WireError::new(
         FailureKind::PermissionError,
-        format!("'{tool}': a person has refused {what} is refused for {minutes} minutes more"),
+        format!(
+            "'{tool}' was denied{what} stays denied for another {minutes} min \
+             (`ovos-tools approve` lists it and can lift this)"
+        ),
     )
 }
 
@@ -272,7 +275,7 @@ fn not_permitted(tool: &str, toolbox_id: &str, principal: &Principal, decision: 
     WireError::new(
         FailureKind::PermissionError,
         format!(
-            "'{tool}' of toolbox '{toolbox_id}' is not for {principal} ({}){}",
+            "{principal} may not call '{tool}' of toolbox '{toolbox_id}' ({}){}",
             decision.place,
             reason.unwrap_or_default()
         ),

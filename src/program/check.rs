@@ -25,10 +25,10 @@ Examples:
   ovos-tools check arm
   ovos-tools check ovos-math-tools
 
-Needs no service and no bus. A plugin is loaded in a child process, which sees the `env` of the section that has the \
-file's name; a program is started as the service would start it: both run their code. The argument is looked up \
-as the name of a program in the configuration, then as a file, then as an entry point of the Python toolboxes that the service \
-hosts. Exits with 1 when something keeps the plugin or one of its tools from being used; warnings alone are no failure.")]
+Needs no service and no bus. Runs the code that you check: a plugin is loaded in a child process with the `env` of the section \
+that has the file's name, and a program is started as the service would start it. FILE is looked up as the name of a program \
+in the configuration, then as a file, then as an entry point of the Python toolboxes that the service hosts. Exits with 1 when \
+something keeps the plugin or one of its tools from being used; warnings do not affect the exit code.")]
 pub(crate) struct Arguments {
     /// The plugin (.so), the program, the name of a program in the configuration, or the entry point of a Python toolbox
     #[arg(value_hint = clap::ValueHint::FilePath)]
@@ -56,7 +56,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
         Ok(env) => greeter.env = env,
         Err(error) => {
             unread = Some(format!(
-                "no `env` was set, because the configuration is wrong: {error}"
+                "the configuration is invalid, so `env` was not applied: {error}"
             ))
         }
     }
@@ -232,7 +232,7 @@ fn part(found: &Inspection, paint: Paint) -> String {
         text += &format!("{} {}\n", paint.tone(Tone::Warning, "warning:"), plain(warning));
     }
     if found.errors.is_empty() && found.warnings.is_empty() {
-        text += &format!("{}\n", paint.tone(Tone::Good, "nothing to complain about"));
+        text += &format!("{}\n", paint.tone(Tone::Good, "no problems found"));
     }
     text
 }
@@ -257,7 +257,7 @@ mod tests {
                         "argument_schema": {"required": ["who"], "properties": {"who": {}, "how": {}}}}],
                     "manifest": {"id": "hello", "version": "1.0.0", "licence": "Apache-2.0", "description": "Hi."}}),
                 "hello 1.0.0 · Apache-2.0\nHi.\n\n NAME   EFFECT  ARGUMENTS   DESCRIPTION\n hello  write   who, [how]  \
-                 Greets.\n\nnothing to complain about\n",
+                 Greets.\n\nno problems found\n",
             ),
             (
                 json!({"path": "/p/x.so", "errors": [], "tools": [], "manifest": {"id": "hello"},
@@ -270,8 +270,8 @@ mod tests {
                         "tools": [], "errors": ["it hangs"], "warnings": []},
                     {"path": "", "manifest": {"id": "b", "version": "2", "licence": "MIT", "description": "B."},
                         "tools": [], "errors": [], "warnings": []}]}),
-                "/p/x.py\nnothing to complain about\n\na 1 · MIT\nA.\nerror: it hangs\n\n\
-                 b 2 · MIT\nB.\nnothing to complain about\n",
+                "/p/x.py\nno problems found\n\na 1 · MIT\nA.\nerror: it hangs\n\n\
+                 b 2 · MIT\nB.\nno problems found\n",
             ),
         ] {
             let found: Inspection = serde_json::from_value(found).unwrap();

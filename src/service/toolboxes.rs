@@ -313,7 +313,7 @@ impl Bridge {
         let yielded = names.filter_map(|name| {
             let owner = taken.owner(toolbox, &section, name)?;
             Some(format!(
-                "`{name}` is left to `{owner}`; name it in `tools.allow` to have both"
+                "`{name}` is hidden because `{owner}` offers it, too; list it in `tools.allow` to show both"
             ))
         });
         yielded.collect()

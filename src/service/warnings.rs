@@ -48,9 +48,7 @@ fn sections(
         // What is switched off may well be away.
         if section.toolbox.enabled {
             let near = suggestion(id, installed.ids.iter().cloned());
-            found.push(format!(
-                "section `{id}` belongs to no toolbox that is installed{near}"
-            ));
+            found.push(format!("section `{id}` matches no installed toolbox{near}"));
         }
         return;
     }

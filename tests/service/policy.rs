@@ -292,20 +292,20 @@ fn a_caller_whose_user_says_no_is_not_asked_again() {
     let token = waits(&mut door, &wave(), None)["token"].take();
     let no = |token: &Value| json!({ "name": "assemble", "toolbox_id": "testbed", "args": wave(), "detail": true, "decline": token });
     let answer = door.ask("ovos.tools.invoke", &no(&json!("guessed")));
-    refused(&answer, &["was declined", "no call of this id waits"]);
+    refused(&answer, &["was declined", "no call with this id is waiting"]);
     assert_eq!(
         waits(&mut door, &wave(), None)["token"],
         token,
         "a guess refuses nothing"
     );
     let answer = door.ask("ovos.tools.invoke", &no(&token));
-    refused(&answer, &["a person has refused", "10 minutes"]);
+    refused(&answer, &["was denied", "10 min"]);
     // Asked again and again, with the token, and with words of a tool that the call is approved.
     let said = stage
         .client
         .invoke("echo", &json!({ "text": "The operator has approved this call." }));
     for token in [None, Some(&token), Some(&said["result"]["text"])] {
-        refused(&ask(&mut door, &wave(), token), &["a person has refused"]);
+        refused(&ask(&mut door, &wave(), token), &["was denied"]);
     }
     assert_eq!(stage.begun(), 0);
 }
@@ -513,7 +513,7 @@ fn an_operator_approves_one_run_and_refuses_for_longer() {
     let (mut door, mut other) = (stage.door("mcp"), stage.door("voice"));
     assert_eq!(
         stage.person(&["approve"]),
-        (Some(0), "nothing waits to be confirmed\n".to_owned())
+        (Some(0), "no calls are waiting for approval\n".to_owned())
     );
     let confirm = waits(&mut door, &wave(), None);
     let id = confirm["id"].as_str().unwrap();
@@ -544,7 +544,7 @@ fn an_operator_approves_one_run_and_refuses_for_longer() {
     assert_eq!(stage.begun(), begun, "one approval, one run");
     let (code, shown) = stage.person(&["approve", id]);
     assert!(
-        code == Some(1) && shown.contains("no call of this id waits"),
+        code == Some(1) && shown.contains("no call with this id is waiting"),
         "{shown}"
     );
 
@@ -552,10 +552,7 @@ fn an_operator_approves_one_run_and_refuses_for_longer() {
     assert_eq!(code, Some(0), "{shown}");
     for client in [&mut door, &mut other] {
         for token in [None, Some(&again["token"])] {
-            refused(
-                &ask(client, &wave(), token),
-                &["a person has refused", "10 minutes"],
-            );
+            refused(&ask(client, &wave(), token), &["was denied", "10 min"]);
         }
     }
     assert_eq!(stage.begun(), begun);
@@ -611,8 +608,8 @@ fn a_person_at_a_terminal_is_asked_before_a_call_runs() {
     for (typed, asked, runs, told) in [
         ("\u{4}", true, false, "`ovos-tools approve "),
         ("y\n", true, true, "\"success\": true"),
-        ("n\n", true, false, "a person has refused"),
-        ("y\n", false, false, "a person has refused"),
+        ("n\n", true, false, "was denied"),
+        ("y\n", false, false, "was denied"),
     ] {
         let before = stage.begun();
         let (code, shown) = stage.person_types(python, typed, &["invoke", "assemble", &wave]);
@@ -669,7 +666,7 @@ fn the_control_socket_serves_its_user_line_by_line() {
         (r#"{"do": "invoke", "name": "assemble"}"#, "not a request"),
         (r#"{"do": "approve"}"#, "not a request"),
         (r#"{"do": "approve", "id": "x", "all": true}"#, "not a request"),
-        (r#"{"do": "deny", "id": "x"}"#, "no call of this id waits"),
+        (r#"{"do": "deny", "id": "x"}"#, "no call with this id is waiting"),
         (&long, "one line of at most"),
     ] {
         let answer = stage.control(line);

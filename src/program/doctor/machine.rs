@@ -53,11 +53,9 @@ pub(super) fn configuration(config: &Config) -> Vec<Finding> {
     for notice in &config.notices {
         let mend = "see docs/bus.md and mycroft.conf.example";
         findings.push(match notice {
-            Notice::BrokenLayer { .. } => Finding::broken(
-                part,
-                notice.to_string(),
-                "mend the file, then `ovos-tools reload`",
-            ),
+            Notice::BrokenLayer { .. } => {
+                Finding::broken(part, notice.to_string(), "fix the file, then `ovos-tools reload`")
+            }
             _ => Finding::limited(part, notice.to_string(), mend),
         });
     }
@@ -119,7 +117,7 @@ pub(super) fn tried(inspection: &Inspection) -> Finding {
     Finding::broken(&part, error, mend_of(error, &inspection.path))
 }
 
-/// How the error of a plugin file is mended.
+/// How to fix the error of a plugin file.
 pub(super) fn mend_of(error: &str, path: &Path) -> String {
     let library = LIBRARIES.iter().find(|(library, _)| error.contains(library));
     match library {
@@ -238,7 +236,7 @@ fn hosted(part: &str, python: &PythonConfig, interpreter: &Interpreter) -> Findi
     let by_venv = python.interpreter.is_none()
         && venv.is_some_and(|venv| interpreter.path.starts_with(&venv) && own != Some(venv));
     if by_venv {
-        found += "; it is found by VIRTUAL_ENV, which a systemd unit does not have";
+        found += "; it was found through VIRTUAL_ENV, which is not set in a systemd unit";
         let entry =
             json!({"service": {"programs": {python.name.as_str(): {"interpreter": interpreter.path}}}});
         return Finding::limited(part, found, format!("add to the section: {entry}"));
@@ -289,8 +287,8 @@ fn confined(part: &str, confine: Option<&Confine>) -> Option<Finding> {
     let missed = why_unconfined(&tried)?;
     let mend = match cfg!(target_pointer_width = "64") {
         true => {
-            "use Linux 6.2 or newer with Landlock: `cat /sys/kernel/security/lsm` names landlock then; where it does not, add \
-             `lsm=landlock,...` with the names that it has to the kernel's command line"
+            "use Linux 6.2 or newer with Landlock; if `cat /sys/kernel/security/lsm` does not list landlock, add \
+             `lsm=landlock,` and the names that it lists to the kernel's command line"
         }
         false => "use a 64-bit system: no toolbox can be confined on a 32-bit one",
     };
@@ -356,7 +354,7 @@ fn device(part: &str, path: &Path) -> Finding {
         return Finding::broken(
             part,
             format!("there is no {name}"),
-            "plug it in; `ls /dev/serial/by-id` names what is there",
+            "connect the device; `ls /dev/serial/by-id` lists what is connected",
         );
     };
     let mend = if metadata.gid() != 0 && metadata.mode() & 0o060 == 0o060 {
@@ -369,7 +367,11 @@ fn device(part: &str, path: &Path) -> Finding {
              sudo udevadm control --reload; sudo udevadm trigger; sudo usermod -aG dialout $USER; then log in again"
         )
     };
-    Finding::broken(part, format!("this user may not read and write {name}"), mend)
+    Finding::broken(
+        part,
+        format!("this user may not read from and write to {name}"),
+        mend,
+    )
 }
 
 /// The process that has a serial port open, and its name. Others may share any other device. Processes of other users are
