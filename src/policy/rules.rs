@@ -69,7 +69,7 @@ pub fn built_in(operator_tools: bool) -> Vec<Rule> {
     let changes = [Effect::Write, Effect::Motion];
     let resume = [Effect::Resume];
     let hardware = Some(Backend::Hardware);
-    let unsure = "it may change or move real hardware";
+    let unsure = "it may change or move something real, not a simulator";
     let operators = "only an operator can lift an emergency stop: run `ovos-tools resume TOOLBOX STOP_ID` on the service's \
         machine (`ovos-tools status` shows both)";
     let of_bus = "over the bus, only stops of simulators can be lifted: run `ovos-tools resume TOOLBOX STOP_ID` on the \
