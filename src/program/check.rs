@@ -184,7 +184,7 @@ fn environment(file: &Path, context: &Context<'_, '_>) -> Result<BTreeMap<String
 /// Tells why this machine cannot confine the toolbox as its section asks.
 fn unconfined(section: &Section) -> Option<String> {
     let missed = why_unconfined(section.toolbox.confine.as_ref()?)?;
-    Some(format!("runs without its confinement: {missed}"))
+    Some(format!("runs unconfined: {missed}"))
 }
 
 fn render(found: &Inspection, paint: Paint) -> String {

@@ -487,7 +487,7 @@ impl Bridge {
             let unstated = tools.filter(|tool| effects::unstated(&newest, &toolbox.id, tool).is_some());
             unstated.map(|tool| tool.name.clone()).collect()
         };
-        let unconfined = |why| format!("runs without its confinement: {why}");
+        let unconfined = |why| format!("runs unconfined: {why}");
         let status = |toolbox: &Arc<LiveToolbox>| {
             let (state, reason) = match &toolbox.state {
                 State::Ready => ("ready", toolbox.unconfined.map(unconfined)),

@@ -93,7 +93,10 @@ robot (1 tool)
     let (ran, _) = ask(&["list", "two", "waves"], "ovos.tools.list", &tools()).await;
     assert_eq!(
         (ran.code, ran.err.as_str()),
-        (1, "error: none of 3 tools matches; `ovos-tools list` shows all\n")
+        (
+            1,
+            "error: no tool matches (3 tools searched); `ovos-tools list` shows all\n"
+        )
     );
     let (ran, _) = ask(&["list", "--toolbox", "drone"], "ovos.tools.list", &tools()).await;
     let error =

@@ -502,13 +502,7 @@ async fn a_kernel_that_cannot_confine_is_named() {
     });
     let (_, report) = machine.examine(&section).await;
     let mend = "Linux 6.2 or newer";
-    told(
-        &report,
-        "toolbox gstreamer",
-        "limited",
-        "runs without its confinement",
-        mend,
-    );
+    told(&report, "toolbox gstreamer", "limited", "runs unconfined", mend);
     told(&report, "toolbox boxed", "broken", "is not loaded", mend);
     told(&report, "program arm", "broken", "is not loaded", mend);
 }

@@ -50,7 +50,7 @@ const ROWS: &[(&str, &str, &[&str], Then)] = &[
         "wrong_version",
         "wrong_version",
         &[],
-        Refused("it is of another version (1, protocol 1; this service speaks 2)"),
+        Refused("it speaks protocol 1 (version 1), but this service speaks 2"),
     ),
     (
         "refuses",
@@ -169,7 +169,7 @@ const ROWS: &[(&str, &str, &[&str], Then)] = &[
         "long_result",
         "long_result",
         &[],
-        Answers("more than the 8388608 that are accepted", "generation", "1"),
+        Answers("the limit is 8388608", "generation", "1"),
     ),
     (
         "repeats_request",

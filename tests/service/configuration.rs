@@ -555,7 +555,7 @@ fn a_packaged_simulator_is_off_until_it_is_asked_for() {
         let text = String::from_utf8_lossy(&ran.stdout).into_owned() + &String::from_utf8_lossy(&ran.stderr);
         (ran.status.code(), text)
     };
-    let line = "`ovos-tools enable robot` switches it on";
+    let line = "`ovos-tools enable robot` turns it on";
     let listed = |client: &mut Client| {
         let list = client.ask("ovos.tools.list", &json!({}));
         list.to_string().contains("\"toolbox_id\":\"robot\"")

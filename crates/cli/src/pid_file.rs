@@ -204,7 +204,10 @@ mod tests {
         assert_eq!(found.pid as u32, std::process::id());
         assert_eq!(found.bus, "ws://127.0.0.1:1/core");
         let second = PidFile::claim(&state, "ws://x/").unwrap_err().to_string();
-        let expected = format!("another ovos-tools service (process {}) uses", std::process::id());
+        let expected = format!(
+            "another ovos-tools service (process {}) is using",
+            std::process::id()
+        );
         assert!(second.starts_with(&expected), "{second}");
 
         drop(claimed);

@@ -131,7 +131,7 @@ pub(super) fn off(id: &str) -> Finding {
     Finding::good(
         &format!("toolbox {id}"),
         format!(
-            "installed and off, because it would drive a simulator; `ovos-tools enable {id}` switches it on"
+            "installed but off, because it would drive a simulator; `ovos-tools enable {id}` turns it on"
         ),
     )
 }
@@ -293,7 +293,7 @@ fn confined(part: &str, confine: Option<&Confine>) -> Option<Finding> {
         false => "use a 64-bit system: no toolbox can be confined on a 32-bit one",
     };
     Some(match confine.usual {
-        Some(_) => Finding::limited(part, format!("runs without its confinement: {missed}"), mend),
+        Some(_) => Finding::limited(part, format!("runs unconfined: {missed}"), mend),
         None => Finding::broken(part, format!("is not loaded: {missed}"), mend),
     })
 }

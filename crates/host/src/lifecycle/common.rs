@@ -107,8 +107,8 @@ impl CommonProgram {
         if let Some(key) = key {
             let name = &self.entry.name;
             return Err(format!(
-                "`{key}` of toolbox `{id}` cannot be enforced, because the toolbox shares its process with others; move it to \
-                 `service.programs.{name}` as `confine`, or give the toolbox a program of its own"
+                "`{key}` of toolbox `{id}` cannot be enforced, because the toolbox shares its process with others; remove it \
+                 from the section (`confine` may stand in `service.programs.{name}`), or give the toolbox a program of its own"
             ));
         }
         toolbox.env.clone_from(&self.host.env);
