@@ -113,7 +113,7 @@ impl Names {
             }
             names.portable.insert(portable, place);
         }
-        names.renamed = names.taken(tools);
+        names.renamed = names.renames(tools);
         for (place, tool) in tools.iter().enumerate() {
             if names.renamed[place].is_none() && !tool.yields {
                 names.plain.entry(tool.name.to_owned()).or_default().push(place);
@@ -142,7 +142,7 @@ impl Names {
     }
 
     /// For each tool, why its own name does not mean it. Names that several tools share are not looked at.
-    fn taken(&self, tools: &[NamedTool<'_>]) -> Vec<Option<Renamed>> {
+    fn renames(&self, tools: &[NamedTool<'_>]) -> Vec<Option<Renamed>> {
         let mut ids: HashMap<String, Vec<&str>> = HashMap::new();
         for id in self.own.keys() {
             ids.entry(fold(id)).or_default().push(id);

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use ovos_toolbox_wire::{Effect, FailureKind};
 
-use super::actions::{everything, for_people, told};
+use super::actions::{describe_for_person, everything, for_people};
 use super::error::WireError;
 use super::request::Request;
 use super::sentence::sentence;
@@ -87,7 +87,7 @@ impl Api {
             }
         }
         let (decision, principal) = decision;
-        call.decided(&asker, decision.decide.as_str(), &decision.place);
+        call.decided(&asker, decision.decide.as_str(), &decision.rule);
         match decision.decide {
             Decide::Allow => return Ok(plan),
             Decide::Deny => {
@@ -228,7 +228,7 @@ impl Api {
     fn is_simulated(&self, toolbox_id: &str) -> bool {
         let snapshot = self.registry.snapshot();
         if toolbox_id == EVERYTHING {
-            return snapshot.known().all(|id| self.is_simulated(id));
+            return snapshot.known_ids().all(|id| self.is_simulated(id));
         }
         snapshot.toolbox(toolbox_id).is_some_and(|toolbox| {
             let tools: Vec<_> = toolbox.tools.iter().chain(&toolbox.yielded).collect();
@@ -276,7 +276,7 @@ fn not_permitted(tool: &str, toolbox_id: &str, principal: &Principal, decision: 
         FailureKind::PermissionError,
         format!(
             "{principal} may not call '{tool}' of toolbox '{toolbox_id}' ({}){}",
-            decision.place,
+            decision.rule,
             reason.unwrap_or_default()
         ),
     )
@@ -285,7 +285,9 @@ fn not_permitted(tool: &str, toolbox_id: &str, principal: &Principal, decision: 
 /// The actions of a plan in one line. Text that a model wrote into the arguments appears only as quoted parameters.
 fn text(plan: &Plan) -> String {
     let actions = plan.waves.iter().flatten().take(ACTIONS);
-    let actions: Vec<String> = actions.map(|&index| told(&plan.actions[index])).collect();
+    let actions: Vec<String> = actions
+        .map(|&index| describe_for_person(&plan.actions[index]))
+        .collect();
     let count = plan.actions.len();
     let more = match count.saturating_sub(ACTIONS) {
         0 => String::new(),

@@ -104,7 +104,7 @@ async fn without_service(config: &Config) -> Result<Vec<Finding>, CliError> {
     plugins.retain(|plugin| {
         let manifest = plugin.manifest.as_ref();
         let off = manifest.filter(|manifest| {
-            manifest.simulated_by_default && config.asked(&manifest.id, &plugin.path) == Activation::No
+            manifest.simulated_by_default && config.activation(&manifest.id, &plugin.path) == Activation::No
         });
         findings.extend(off.map(|manifest| machine::off(&manifest.id)));
         off.is_none()

@@ -53,7 +53,7 @@ pub(super) async fn run(
 ) -> Result<(), CliError> {
     let config = context.config()?;
     let toolboxes = &arguments.toolboxes;
-    toolboxes.iter().try_for_each(|id| known(id, &config))?;
+    toolboxes.iter().try_for_each(|id| check_id(id, &config))?;
     let layer = config.stack().layers().last();
     let layer = layer.ok_or_else(|| CliError::Usage("there is no file to write to".to_owned()))?;
     if layer.state == LayerState::Broken {
@@ -122,7 +122,7 @@ fn render(report: &Report) -> String {
 }
 
 /// Refuses an id that nothing on this machine has.
-fn known(id: &str, config: &Config) -> Result<(), CliError> {
+fn check_id(id: &str, config: &Config) -> Result<(), CliError> {
     let (files, _) = scan(&config.service.plugins_dir);
     let files = files
         .iter()

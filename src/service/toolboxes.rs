@@ -20,7 +20,7 @@ use super::configuration::Configuration;
 use super::deliveries::Deliveries;
 use super::error::ServiceError;
 use super::listing::{
-    TakenNames, entry, failed_file, known, python, renamed, renamed_of, step_tools, topics,
+    TakenNames, entry, failed_file, known_ids, python, renamed, renamed_of, step_tools, topics,
 };
 use super::questions::{Question, Questions};
 use super::router::Router;
@@ -34,7 +34,7 @@ use crate::policy::{Backends, Policy};
 use crate::registry::{Registry, Snapshot, Tool};
 use bus::Message;
 use client::payload::OffToolbox;
-use config::{Config, Installed, Lockdown};
+use config::{Config, Inventory, Lockdown};
 use engine::Engine;
 use host::{Drain, HostServices, Live, LiveToolbox, Manager, Origin, Request, State};
 
@@ -241,8 +241,8 @@ impl Bridge {
         let loaded = live.toolboxes.iter().map(|toolbox| &*toolbox.id);
         let starting = live.starting.iter().map(String::as_str);
         self.parts.engine.set_installed(&loaded.chain(starting).collect());
-        let taken = self.taken(live);
-        let known = known(live, &self.readings.lock().newest().0);
+        let taken = self.yielded_names(live);
+        let known = known_ids(live, &self.readings.lock().newest().0);
         let mut entries = Vec::with_capacity(live.toolboxes.len());
         let mut closed = BTreeMap::new();
         for toolbox in &live.toolboxes {
@@ -290,7 +290,7 @@ impl Bridge {
     }
 
     /// The tools that yielding toolboxes leave to others.
-    fn taken(&self, live: &Live) -> TakenNames {
+    fn yielded_names(&self, live: &Live) -> TakenNames {
         TakenNames::new(live, |toolbox, tool| {
             let config = self.readings.lock().get(toolbox.reading);
             config
@@ -480,7 +480,7 @@ impl Bridge {
             let said = backends.get(&*toolbox.id);
             said.filter(|said| said.generation == toolbox.generation)
         };
-        let taken = self.taken(live);
+        let taken = self.yielded_names(live);
         let newest = self.parts.configuration.newest();
         let unstated = |toolbox: &LiveToolbox| {
             let tools = toolbox.tools.tools.iter().map(|tool| &tool.definition);
@@ -635,7 +635,7 @@ fn unused(live: &Live, config: &Config) -> Vec<String> {
 }
 
 /// What is installed, for the warnings, and the keys of sections that no schema knows.
-fn installed(live: &Live, config: &Config) -> (Installed, Vec<(String, String)>) {
+fn installed(live: &Live, config: &Config) -> (Inventory, Vec<(String, String)>) {
     let mut ids: BTreeSet<String> = live.known.iter().cloned().collect();
     ids.extend(live.toolboxes.iter().map(|toolbox| toolbox.id.to_string()));
     ids.extend(live.failed.iter().filter_map(|failed| failed.toolbox_id.clone()));
@@ -656,7 +656,7 @@ fn installed(live: &Live, config: &Config) -> (Installed, Vec<(String, String)>)
         unknown.map(|key| (toolbox.id.to_string(), key.clone()))
     });
     let tools = names.collect();
-    (Installed { ids, tools }, unchecked.collect())
+    (Inventory { ids, tools }, unchecked.collect())
 }
 
 /// Seconds since 1970.

@@ -2,13 +2,13 @@
 //!
 //! Pure: compares a configuration with what is installed. Read [`warnings`].
 
-use config::{Config, Installed, OURS, Rule, Section, ToolFilter, nearest, suggestion};
+use config::{Config, Inventory, OURS, Rule, Section, ToolFilter, nearest, suggestion};
 
 /// Names everything that means nothing, with the nearest name that would.
 /// `unchecked` are the keys of the sections of toolboxes whose schema accepts any: toolbox and key.
 pub(super) fn warnings(
     config: &Config,
-    installed: &Installed,
+    installed: &Inventory,
     unchecked: &[(String, String)],
 ) -> Vec<String> {
     let mut found = Vec::new();
@@ -40,7 +40,7 @@ pub(super) fn warnings(
 fn sections(
     id: &str,
     section: &Section,
-    installed: &Installed,
+    installed: &Inventory,
     unchecked: &[(String, String)],
     found: &mut Vec<String>,
 ) {

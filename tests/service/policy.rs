@@ -69,7 +69,7 @@ impl Stage {
     /// Runs the program as a person does; its exit code and everything that it prints.
     fn person(&self, args: &[&str]) -> (Option<i32>, String) {
         let mut command = self.scene.sandbox.command(env!("CARGO_BIN_EXE_ovos-tools"));
-        said(command.args(args).output().unwrap())
+        code_and_output(command.args(args).output().unwrap())
     }
 
     /// The same at a terminal, at which this is typed.
@@ -88,7 +88,7 @@ impl Stage {
             .unwrap()
             .write_all(typed.as_bytes())
             .unwrap();
-        said(terminal.wait_with_output().unwrap())
+        code_and_output(terminal.wait_with_output().unwrap())
     }
 
     fn stop_and_resume(&mut self) {
@@ -125,7 +125,7 @@ impl Stage {
 }
 
 /// How a program ended, and everything that it printed.
-fn said(output: Output) -> (Option<i32>, String) {
+fn code_and_output(output: Output) -> (Option<i32>, String) {
     let text = [output.stdout, output.stderr].concat();
     (output.status.code(), String::from_utf8(text).unwrap())
 }

@@ -249,8 +249,8 @@ impl BusClient {
     }
 
     /// When data was last read from the bus; before the first read, the start of the client.
-    pub fn heard(&self) -> Instant {
-        *self.shared.heard()
+    pub fn last_heard(&self) -> Instant {
+        *self.shared.last_heard()
     }
 
     /// Whether the bus ever relayed an answer of this client back to it. Without an echo the client cannot tell which

@@ -9,9 +9,9 @@
 mod config;
 pub(super) mod gate;
 mod hub;
+mod partial_messages;
 mod peer;
 mod seats;
-mod unfinished;
 
 use std::io;
 use std::net::SocketAddr;

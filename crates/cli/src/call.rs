@@ -7,11 +7,11 @@ use ovos_toolbox_wire::Object;
 use serde_json::Value;
 
 use super::context::Context;
-use super::ending::no_signals;
 use super::error::CliError;
 use super::output::Output;
 use super::paint::plain;
 use super::progress::View;
+use super::shutdown::no_signals;
 use client::payload::{CallOptions, CancelRequest, ContentMode};
 use client::{Call, Client, ClientError, Patience, Received, Step, topic};
 use signals::Ending;

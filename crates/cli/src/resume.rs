@@ -48,7 +48,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
         if lifted || context.options.bus.is_none() {
             return match data.error {
                 Some(error) => Err(CliError::Refused(error)),
-                None => shown(arguments, &answer, &toolboxes, context),
+                None => describe_stop(arguments, &answer, &toolboxes, context),
             };
         }
     }
@@ -60,7 +60,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     let answer = client.ask(topic::RESUME, &request, wait).await?;
     context.refuse_error(&answer)?;
     let toolboxes = answer.read()?.toolboxes;
-    shown(arguments, &answer.data, &toolboxes, context)
+    describe_stop(arguments, &answer.data, &toolboxes, context)
 }
 
 /// Asks the service of this machine. `None` if it does not answer on its control socket.
@@ -76,7 +76,7 @@ fn through_the_socket(
     control::ask(&request, context).ok()
 }
 
-fn shown(
+fn describe_stop(
     arguments: &Arguments,
     answer: &impl Serialize,
     toolboxes: &[StoppedToolbox],

@@ -137,7 +137,7 @@ fn render(run: &RunResponse, paint: Paint) -> String {
             Cell::toned(Tone::Strong, step.id.as_str()),
             step.name.as_str().into(),
             Cell::toned(tone, step.status.as_str()),
-            said(step).into(),
+            step_result(step).into(),
         ]
     });
     let mut text = paint.table(&["STEP", "TOOL", "STATUS", "RESULT"], rows);
@@ -150,7 +150,7 @@ fn render(run: &RunResponse, paint: Paint) -> String {
 }
 
 /// Returns what a step returned, or why it has no result.
-fn said(step: &RunStepReport) -> String {
+fn step_result(step: &RunStepReport) -> String {
     let result = step.result.as_ref().map(Value::to_string);
     let said = result
         .or_else(|| step.error.clone())

@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
-use crate::{Door, unmatched};
+use crate::{Door, pattern_warnings};
 
 /// How long most requests to the service may take.
 const WAIT: Duration = Duration::from_secs(5);
@@ -224,7 +224,7 @@ impl Joined {
         _ = self.client.hello(name);
         let (client, rules) = (self.client.clone(), self.rules.clone());
         let door = Door::new(client, toolset.clone(), rules, own, self.shutdown.clone());
-        door.tasks.spawn(unmatched::warn(
+        door.tasks.spawn(pattern_warnings::warn(
             Arc::clone(&door),
             name.to_owned(),
             toolset.clone(),

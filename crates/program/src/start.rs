@@ -54,7 +54,8 @@ fn serve<T: Toolbox>(
             open(opening, link).map(|toolbox| Arc::new(toolbox) as Arc<dyn Toolbox>)
         })
     });
-    let serving = begun.map_err(|error| format!("the lanes cannot be served: {error}"))?;
+    let serving =
+        begun.map_err(|error| format!("the threads that serve its sockets cannot be started: {error}"))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("signals cannot be waited for: {error}"))?;
     runtime.block_on(async {

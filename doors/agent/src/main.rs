@@ -9,14 +9,15 @@
 //! $ ovos-tools agent --goal 'bring the cup' --url http://127.0.0.1:8080/v1
 //! ```
 
-mod act;
 mod answer;
 mod arguments;
 mod batch;
 mod budget;
 mod end;
 mod endpoint;
+mod hands;
 mod interrupt;
+mod news;
 mod person;
 mod prompt;
 mod react;
@@ -27,7 +28,6 @@ mod session;
 mod settings;
 mod source;
 mod state;
-mod tell;
 mod toolbelt;
 mod view;
 mod watch;
@@ -45,11 +45,11 @@ use crate::arguments::Arguments;
 use crate::end::End;
 use crate::endpoint::{Endpoint, EndpointError};
 use crate::interrupt::Interrupt;
+use crate::news::{Audience, News};
 use crate::person::Source as KeySource;
 use crate::record::{Record, RecordError, differs};
 use crate::session::{Session, SessionRun};
 use crate::source::Source;
-use crate::tell::{Audience, Tell};
 use crate::toolbelt::OWN;
 use crate::view::{View, say};
 
@@ -119,7 +119,7 @@ async fn begin(arguments: &Arguments) -> Result<u8, AgentError> {
 /// Waits for goals on the bus.
 async fn wait(arguments: &Arguments, config: &Config, door: &Arc<Door>) -> Result<u8, AgentError> {
     let view = View::new(false, true).map_err(thread)?;
-    let audience: Audience = Arc::new(move |tell: &Tell<'_>| view.show(tell));
+    let audience: Audience = Arc::new(move |news: &News<'_>| view.show(news));
     serve::serve(door, || arguments.settings(&config.doors.agent, None), audience).await?;
     Ok(0)
 }
@@ -147,7 +147,7 @@ async fn goal(arguments: &Arguments, config: &Config, door: &Arc<Door>) -> Resul
     let view = Arc::new(View::new(keys.person().is_some(), !arguments.json).map_err(thread)?);
     let audience: Audience = {
         let view = Arc::clone(&view);
-        Arc::new(move |tell: &Tell<'_>| view.show(tell))
+        Arc::new(move |news: &News<'_>| view.show(news))
     };
     let session = Session {
         door,

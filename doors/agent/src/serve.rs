@@ -21,12 +21,12 @@ use tokio::time::{sleep, timeout};
 use crate::end::End;
 use crate::endpoint::{Endpoint, EndpointError};
 use crate::interrupt::Interrupt;
+use crate::news::{Audience, News};
 use crate::prompt::cut;
 use crate::record::RecordError;
 use crate::session::{Session, SessionRun};
 use crate::settings::{Narrower, Settings};
 use crate::source::Source;
-use crate::tell::{Audience, Tell};
 use crate::view::say;
 
 const RUN: &str = "ovos.tools.agent.run";
@@ -321,51 +321,51 @@ fn told_on_bus(client: &Client, request: &Request, run_id: &str, view: &Audience
         Arc::clone(view),
     );
     let seq = AtomicU64::new(0);
-    Arc::new(move |tell: &Tell<'_>| {
-        view(tell);
+    Arc::new(move |news: &News<'_>| {
+        view(news);
         let progress = AgentProgress {
             run_id: run_id.clone(),
             seq: seq.fetch_add(1, Ordering::Relaxed) + 1,
-            ..progress(tell)
+            ..progress(news)
         };
         // If the bus is away, the progress is lost, like that of calls.
         _ = client.reply(&request, PROGRESS, &progress);
     })
 }
 
-fn progress(tell: &Tell<'_>) -> AgentProgress {
+fn progress(news: &News<'_>) -> AgentProgress {
     let text = |text: &str| Some(cut(text, SHOWN));
     let empty = AgentProgress::default();
-    match tell {
-        Tell::Began { goal, .. } => AgentProgress {
+    match news {
+        News::Began { goal, .. } => AgentProgress {
             kind: AgentProgressKind::Began,
             text: text(goal),
             ..empty
         },
-        Tell::Asking { step, left } => AgentProgress {
+        News::Asking { step, left } => AgentProgress {
             kind: AgentProgressKind::Asking,
             step: Some(*step),
             left: Some((*left).clone()),
             ..empty
         },
-        Tell::Thought(thought) => AgentProgress {
+        News::Thought(thought) => AgentProgress {
             kind: AgentProgressKind::Thought,
             text: text(thought),
             ..empty
         },
-        Tell::Call { name, arguments, .. } => AgentProgress {
+        News::Call { name, arguments, .. } => AgentProgress {
             kind: AgentProgressKind::Call,
             name: Some((*name).to_owned()),
             arguments: Some((*arguments).clone()),
             ..empty
         },
-        Tell::Progress(of_call) => AgentProgress {
+        News::Progress(of_call) => AgentProgress {
             kind: AgentProgressKind::CallProgress,
             name: Some(of_call.name.clone()),
             text: of_call.message.clone().or_else(|| of_call.action.clone()),
             ..empty
         },
-        Tell::Came {
+        News::CallEnded {
             name,
             status,
             text: told,
@@ -379,17 +379,17 @@ fn progress(tell: &Tell<'_>) -> AgentProgress {
             text: text(told),
             ..empty
         },
-        Tell::Ask { text: asked } | Tell::Confirm { text: asked, .. } => AgentProgress {
+        News::Ask { text: asked } | News::Confirm { text: asked, .. } => AgentProgress {
             kind: AgentProgressKind::Confirm,
             text: text(asked),
             ..empty
         },
-        Tell::Ending { end } => AgentProgress {
+        News::Ending { end } => AgentProgress {
             kind: AgentProgressKind::Ending,
             text: text(&end.text()),
             ..empty
         },
-        Tell::Ended { end, .. } => AgentProgress {
+        News::Ended { end, .. } => AgentProgress {
             kind: AgentProgressKind::Ended,
             text: text(&end.text()),
             ..empty

@@ -292,7 +292,7 @@ fn write(host: Host, path: &Path, entry: Value) -> Result<(), HostError> {
 mod tests {
     use super::*;
 
-    fn said(host: Host, write: bool, home: &Path) -> Result<String, HostError> {
+    fn configured(host: Host, write: bool, home: &Path) -> Result<String, HostError> {
         of(host, write, None, None, home)
     }
 
@@ -426,7 +426,7 @@ mod tests {
             assert!(text.contains(said), "{text}");
         }
         for host in [Host::Codex, Host::HomeAssistant] {
-            let error = said(host, true, home.path()).expect_err("there is no such file");
+            let error = configured(host, true, home.path()).expect_err("there is no such file");
             assert!(error.to_string().contains("without --write"), "{error}");
         }
     }
@@ -441,7 +441,7 @@ mod tests {
         fs::create_dir_all(link.parent().expect("a folder")).expect("a folder");
         fs::write(&real, "{\"x\": 1}").expect("a file");
         std::os::unix::fs::symlink(&real, &link).expect("a link");
-        said(Host::Cursor, true, home.path()).expect("it is written");
+        configured(Host::Cursor, true, home.path()).expect("it is written");
         assert!(fs::symlink_metadata(&link).expect("it is there").is_symlink());
         let after = json_of(&real);
         assert_eq!(
@@ -457,7 +457,7 @@ mod tests {
         fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
         let before = json!({"x": 1, "mcpServers": {"other": {"url": "http://o"}, ENTRY: {"command": "old"}}});
         fs::write(&path, before.to_string()).expect("a file");
-        said(Host::Cursor, true, home.path()).expect("it is written");
+        configured(Host::Cursor, true, home.path()).expect("it is written");
         let after = json_of(&path);
         assert_eq!(
             (&after["x"], &after["mcpServers"]["other"]),
@@ -467,7 +467,7 @@ mod tests {
 
         for text in ["// a comment\n{}", "[1]", "{\"mcpServers\": 3}"] {
             fs::write(&path, text).expect("a file");
-            let error = said(Host::Cursor, true, home.path()).expect_err("it is left alone");
+            let error = configured(Host::Cursor, true, home.path()).expect_err("it is left alone");
             assert!(error.to_string().contains("by hand"), "{error}");
             assert_eq!(fs::read_to_string(&path).expect("a file"), text);
         }

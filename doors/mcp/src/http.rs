@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::answer::{self, INVALID_PARAMS, INVALID_REQUEST, refused};
 use crate::arrival::{self, Arrival, MODERN, Stop};
-use crate::beginning::{Answer, begun};
+use crate::early_answer::{Answer, begun};
 use crate::origin::{Allowed, Source, is_preflight};
 use crate::padding::{Moving, narrow_socket};
 use crate::presence::{Connection, Watched};

@@ -10,11 +10,11 @@
 
 mod answer;
 mod arrival;
-mod beginning;
 mod call;
 mod confirm;
 mod content;
-mod found;
+mod early_answer;
+mod find_tools;
 mod hosts;
 mod http;
 mod lines;

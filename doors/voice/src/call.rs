@@ -27,7 +27,7 @@ pub(crate) async fn call(
 ) -> Outcome {
     // The conversation may have ended before this task first runs.
     if end.is_cancelled() {
-        return Outcome::refused(&Answer::cancelled(&tool, "it was taken back before it began"));
+        return Outcome::refused(&Answer::cancelled(&tool, "it was withdrawn before it began"));
     }
     let request = InvokeRequest {
         name: tool.name.clone(),

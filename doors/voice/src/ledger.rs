@@ -135,7 +135,7 @@ impl Ledger {
     }
 
     /// Handles the request for a call. A stop without an id gets one from this program.
-    pub(crate) fn asked(&mut self, asked: VoiceCall, kind: Kind, now: Instant) -> Verdict {
+    pub(crate) fn judge(&mut self, asked: VoiceCall, kind: Kind, now: Instant) -> Verdict {
         let mut key = CallKey {
             chat: self.chat.clone(),
             id: asked.id.clone(),
@@ -145,7 +145,7 @@ impl Ledger {
             // The id is longer than any id that is accepted in a call, so it is unique.
             key.id = format!("{:0>1$}", self.nameless, MAX_ID + 1);
         }
-        if let Some(socket) = self.seen(&key, kind) {
+        if let Some(socket) = self.move_to_socket(&key, kind) {
             return match socket == self.socket {
                 true => Verdict::Known,
                 false => self.asked_again(asked, &key, now),
@@ -201,7 +201,7 @@ impl Ledger {
     }
 
     /// Returns the last socket that the call was requested on. From now on it is this one.
-    fn seen(&mut self, key: &CallKey, kind: Kind) -> Option<u64> {
+    fn move_to_socket(&mut self, key: &CallKey, kind: Kind) -> Option<u64> {
         let socket = match kind {
             Kind::Stop => self
                 .stops

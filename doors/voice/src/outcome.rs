@@ -83,7 +83,7 @@ impl Outcome {
     }
 
     /// Describes the outcome in one sentence, for a call whose end is reported.
-    pub(crate) fn told(&self, tool: &str) -> String {
+    pub(crate) fn sentence(&self, tool: &str) -> String {
         match self {
             Self::Result(result) => {
                 let ended = match failure_key(result) {
@@ -188,7 +188,7 @@ mod tests {
                 "wave did not succeed: X: broken",
             ),
         ] {
-            assert_eq!(outcome.told("wave"), told);
+            assert_eq!(outcome.sentence("wave"), told);
         }
     }
 }

@@ -8,20 +8,20 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod checked;
 mod complaint;
 mod connect;
 mod keeper;
 mod mount;
-mod offered;
+mod mount_toolbox;
 mod peer;
 mod process;
 mod program;
+mod reporter;
 mod result;
+mod schemas;
 mod secrets;
-mod served;
+mod server_files;
 mod tools;
-mod voice;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -8,7 +8,7 @@ use config::{MountConfig, MountOutput};
 use ovos_toolbox_wire::{Audience, Effect, Object, ToolDefinition};
 use serde_json::{Map, Value, json};
 
-use crate::offered;
+use crate::schemas;
 use crate::secrets::Secrets;
 
 /// The longest name of a tool.
@@ -104,8 +104,8 @@ impl Tools {
             }
             _ => return Err("it has no inputSchema that is an object".to_owned()),
         };
-        let (argument_schema, fewer) = offered::arguments(&argument_schema);
-        let (output_schema, less) = offered::output(&output_schema(one, mount.output));
+        let (argument_schema, fewer) = schemas::arguments(&argument_schema);
+        let (output_schema, less) = schemas::output(&output_schema(one, mount.output));
         let text = |key: &str| one.get(key).and_then(Value::as_str);
         let title = text("title").or_else(|| one.pointer("/annotations/title")?.as_str());
         let definition = ToolDefinition {

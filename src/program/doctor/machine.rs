@@ -283,7 +283,7 @@ fn confined(part: &str, confine: Option<&Confine>) -> Option<Finding> {
     let confine = confine?;
     let mut tried = confine.clone();
     // The usual confinement is tried. If the section requires more, that fails only when the process starts.
-    tried.usual.get_or_insert_default();
+    tried.default.get_or_insert_default();
     let missed = why_unconfined(&tried)?;
     let mend = match cfg!(target_pointer_width = "64") {
         true => {
@@ -292,7 +292,7 @@ fn confined(part: &str, confine: Option<&Confine>) -> Option<Finding> {
         }
         false => "use a 64-bit system: no toolbox can be confined on a 32-bit one",
     };
-    Some(match confine.usual {
+    Some(match confine.default {
         Some(_) => Finding::limited(part, format!("runs unconfined: {missed}"), mend),
         None => Finding::broken(part, format!("is not loaded: {missed}"), mend),
     })

@@ -10,7 +10,6 @@ use super::{folders, root};
 
 /// The modules of a crate that use each other in circles.
 const CIRCLES: &[(&str, &[&str])] = &[
-    ("crates/host", &["artifact::python", "artifact::python::question"]),
     (
         "toolboxes/gstreamer",
         &[
@@ -78,16 +77,12 @@ const CIRCLES: &[(&str, &[&str])] = &[
 ];
 
 /// Types whose name is a bare participle or adverb, by the folder of their crate. A type is a noun of its field.
-const BARE_NAMES: &[(&str, &[&str])] = &[
-    ("crates/host", &["Claimed", "Known", "Named", "Sent"]),
-    ("toolboxes/drone", &["Seen", "Seen"]),
-    (
-        "toolboxes/gstreamer",
-        &[
-            "Begun", "Found", "Found", "Held", "Read", "Said", "Started", "Started", "Written",
-        ],
-    ),
-];
+const BARE_NAMES: &[(&str, &[&str])] = &[(
+    "toolboxes/gstreamer",
+    &[
+        "Begun", "Found", "Found", "Held", "Read", "Said", "Started", "Started", "Written",
+    ],
+)];
 
 /// How many files use a type or a constant of the module around them, where a file beside them would do.
 const ARROWS_UP: &[(&str, usize)] = &[

@@ -223,7 +223,7 @@ impl Dialer {
 
 /// Connects to the first address of a name that accepts, within `CONNECT_TIMEOUT` for each.
 async fn connect(name: &str, port: u16) -> io::Result<TcpStream> {
-    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the host name has no address");
     for address in tokio::net::lookup_host((name, port)).await? {
         match timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await {
             Ok(Ok(socket)) => return Ok(socket),

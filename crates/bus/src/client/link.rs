@@ -133,7 +133,7 @@ impl Reader {
             };
             match read {
                 Ok(0) => return "end of stream".to_owned(),
-                Ok(_) => *self.shared.heard() = Instant::now(),
+                Ok(_) => *self.shared.last_heard() = Instant::now(),
                 Err(error) => return error.to_string(),
             }
         }

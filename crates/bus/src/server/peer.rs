@@ -15,8 +15,8 @@ use tungstenite::Utf8Bytes;
 
 use super::gate::{self, Verdict};
 use super::hub::{Batch, Hub, Order, Outbox};
+use super::partial_messages::PartialMessages;
 use super::seats::Seat;
-use super::unfinished::Unfinished;
 use crate::own_link::OwnLink;
 use crate::websocket::frame::{self, Control, Data, End, Event, FrameError, FrameReader, OpCode};
 use crate::websocket::handshake::{self, Acceptance, HandshakeError};
@@ -50,7 +50,7 @@ pub(super) async fn serve(
     let own = config.own.as_deref();
     let answered = tokio::select! {
         () = shutdown.cancelled() => return,
-        () = seat.gone().cancelled() => return,
+        () = seat.eviction().cancelled() => return,
         read = timeout(HANDSHAKE, handshake::answer(&mut stream, &config.route, hub.doorkeeper(), own)) => match read {
             Ok(Ok(answered)) => answered,
             Ok(Err(HandshakeError::Foreign(foreign))) => return hub.refused(from, &foreign),
@@ -96,7 +96,7 @@ impl Client {
         // The seat is free when the socket is closed, so it is dropped after everything that follows.
         let seat = &seat;
         let (reading, writing) = tokio::io::split(stream);
-        let outbox = Arc::new(Outbox::new(from, seat.gone().clone()));
+        let outbox = Arc::new(Outbox::new(from, seat.eviction().clone()));
         let mut greeting = Vec::new();
         frame::encode(&mut greeting, OpCode::Data(Data::Text), GREETING.as_bytes(), None);
         // Queued before the client joins, so that the greeting is its first frame.
@@ -199,8 +199,8 @@ impl Reader<'_> {
             (_, None) => self.began = Some(Instant::now()),
             (_, Some(_)) => {}
         }
-        let all: &Unfinished = self.hub.unfinished();
-        all.set(self.seat.number(), bytes, &mut self.counts, self.seat.gone());
+        let all: &PartialMessages = self.hub.unfinished();
+        all.set(self.seat.number(), bytes, &mut self.counts, self.seat.eviction());
     }
 
     /// Whether a message goes before what waits for the clients.
@@ -246,7 +246,7 @@ impl Reader<'_> {
                     }
                 },
                 Ok(Some(Event::Ping(payload))) => {
-                    self.seat.heard();
+                    self.seat.note_message();
                     self.pong(&payload);
                     continue;
                 }
@@ -290,7 +290,7 @@ impl Reader<'_> {
         if heard {
             // A message has ended, so what is unfinished now has begun after it.
             self.began = None;
-            self.seat.heard();
+            self.seat.note_message();
         }
         if messages > 0 {
             let bytes = out.into();

@@ -179,7 +179,7 @@ impl Seat {
     }
 
     /// Cancelled when the client has to go.
-    pub(super) fn gone(&self) -> &CancellationToken {
+    pub(super) fn eviction(&self) -> &CancellationToken {
         &self.seated.gone
     }
 
@@ -190,7 +190,7 @@ impl Seat {
     }
 
     /// The client has sent a message.
-    pub(super) fn heard(&self) {
+    pub(super) fn note_message(&self) {
         if self.seated.heard.load(Ordering::Relaxed) != OWN {
             let number = self.seats.messages.fetch_add(1, Ordering::Relaxed);
             self.seated.heard.store(number, Ordering::Relaxed);
@@ -233,7 +233,7 @@ mod tests {
                 Joins => seat.joined(false),
                 Sends => {
                     seat.joined(false);
-                    seat.heard();
+                    seat.note_message();
                 }
                 IsOwn => seat.joined(true),
             }
@@ -244,7 +244,7 @@ mod tests {
         while order.len() < ended.len() {
             match seats.seat(ip(newer)) {
                 Ok(seat) => {
-                    seat.heard();
+                    seat.note_message();
                     newest.push(seat);
                 }
                 Err(gone) => {
@@ -299,7 +299,7 @@ mod tests {
         let seats = Arc::new(Seats::new(2, 2));
         let from = "127.0.0.1:5".parse().unwrap();
         let (first, _second) = (seats.take(from).await, seats.take(from).await);
-        let gone = first.gone().clone();
+        let gone = first.eviction().clone();
         let taking = tokio::spawn({
             let seats = seats.clone();
             async move { seats.take(from).await.number() }

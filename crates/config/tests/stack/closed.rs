@@ -1,4 +1,4 @@
-//! What cannot be read closes: the copy of its last good content stands in, and tools that change something are refused.
+//! If a configuration file cannot be read: the copy of its last good content stands in, and tools that change something are refused.
 
 use std::fs;
 use std::os::unix::fs::symlink;

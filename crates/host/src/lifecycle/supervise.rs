@@ -67,7 +67,7 @@ async fn bring_back(manager: &Arc<Shared>, origin: &Origin, death: &Death) {
             .health
             .entry(id.to_owned())
             .or_default()
-            .asked(&death.reason, Instant::now());
+            .restart_requested(&death.reason, Instant::now());
         false
     } else {
         tracing::error!(

@@ -21,7 +21,7 @@ use crate::artifact::file::{Launch, PluginFile, Task};
 use crate::artifact::greeter::{Greeter, last_lines};
 use crate::contract::manifest;
 use crate::process::spawner::{self, Program};
-use crate::process::started::StartedProcess;
+use crate::process::started_process::StartedProcess;
 use crate::transport::sockets::Pairs;
 
 /// How much of a process's output before its hello is kept.
@@ -57,7 +57,7 @@ impl NoHello {
             Self::Late { limit, wrote } => format!(
                 "sent no hello within {} s; if it needs longer to start and to import, raise service.probe_ms{}",
                 limit.as_secs_f64(),
-                said(&wrote)
+                output_note(&wrote)
             ),
             Self::Ended {
                 status: Some(status),
@@ -67,12 +67,15 @@ impl NoHello {
                     (Some(signal), _) => format!("by signal {signal}{}", spawner::signal_name(signal)),
                     (None, code) => format!("with exit code {}", code.unwrap_or_default()),
                 };
-                format!("ended before its hello, {how}{}", said(&wrote))
+                format!("ended before its hello, {how}{}", output_note(&wrote))
             }
             Self::Ended { status: None, wrote } => {
-                format!("closed its data connection before its hello{}", said(&wrote))
+                format!(
+                    "closed its data connection before its hello{}",
+                    output_note(&wrote)
+                )
             }
-            Self::Wrong { what, wrote } => format!("{what}{}", said(&wrote)),
+            Self::Wrong { what, wrote } => format!("{what}{}", output_note(&wrote)),
             Self::Refused(reason) => format!("says that it cannot be a toolbox: {reason}"),
         }
     }
@@ -85,7 +88,7 @@ impl NoHello {
             Self::Late { limit, wrote } => format!(
                 "{path} does not load within {} ms (service.probe_ms){}",
                 limit.as_millis(),
-                said(&wrote)
+                output_note(&wrote)
             ),
             Self::Ended { status, wrote } => {
                 let how = match status.map(|status| (status.signal(), status.code())) {
@@ -93,17 +96,20 @@ impl NoHello {
                     Some((None, Some(code))) => format!("exit code {code} before it answered"),
                     Some((None, None)) | None => "its end is unknown".to_owned(),
                 };
-                format!("{path} kills the process that loads it: {how}{}", said(&wrote))
+                format!(
+                    "{path} kills the process that loads it: {how}{}",
+                    output_note(&wrote)
+                )
             }
             Self::Wrong { what, wrote } => {
-                format!("{path}: the process that loads it {what}{}", said(&wrote))
+                format!("{path}: the process that loads it {what}{}", output_note(&wrote))
             }
             Self::Refused(reason) => reason.replace(&file.display().to_string(), &path.to_string()),
         }
     }
 }
 
-fn said(wrote: &str) -> String {
+fn output_note(wrote: &str) -> String {
     if wrote.is_empty() {
         String::new()
     } else {

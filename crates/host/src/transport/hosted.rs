@@ -21,7 +21,7 @@ use crate::contract::answer;
 use crate::contract::services::Origin;
 use crate::contract::tools::{self, Maker, Motion, ToolSet};
 use crate::transport::peer::{Death, End, Peer};
-use crate::transport::sent::Sent;
+use crate::transport::sent_run::SentRun;
 use engine::{Halt, NoAnswer, ProgressSink, RunId, RunResult, Toolbox};
 
 /// An open toolbox. Dropping it closes it in the background.
@@ -210,7 +210,7 @@ impl Hosted {
         limit: Duration,
     ) -> Option<Result<(), Failure>> {
         let opened = timeout(limit, is_open).await.ok()?;
-        Some(opened.unwrap_or_else(|_| Err(self.peer.gone().into_failure())))
+        Some(opened.unwrap_or_else(|_| Err(self.peer.closed_reason().into_failure())))
     }
 
     /// Sends a question; the future brings the answer, as JSON.
@@ -229,7 +229,7 @@ impl Hosted {
         async move {
             match answer.await {
                 Ok(said) => said,
-                Err(_) => Err(peer.gone()),
+                Err(_) => Err(peer.closed_reason()),
             }
         }
         .boxed()
@@ -263,7 +263,7 @@ impl Hosted {
             if let Some(answer) = within(limit, answer).await {
                 return match answer {
                     Ok(said) => said,
-                    Err(_) => Err(peer.gone()),
+                    Err(_) => Err(peer.closed_reason()),
                 };
             }
             peer.lock().commands.remove(&seq);
@@ -323,7 +323,7 @@ impl Toolbox for Hosted {
             return ready(RunResult::Reported(Completion::Error(refusal))).boxed();
         }
         peer.lanes.wait();
-        Sent::new(run, peer.clone()).end(ended).boxed()
+        SentRun::new(run, peer.clone()).end(ended).boxed()
     }
 
     fn cancel(&self, run: RunId) {

@@ -5,8 +5,8 @@
 //! but refusals, and never under its lock. `hosted` sends the orders, and a transport passes the notices on to here.
 //! Read [`Peer`].
 
-mod hear;
-mod outlook;
+mod keeper_view;
+mod notices;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use tokio::sync::{oneshot, watch};
 use crate::contract::services::{HostServices, Limits, Open, Origin};
 use crate::transport::journal;
 use crate::transport::lanes::Lanes;
-use crate::transport::without::NegativeCache;
+use crate::transport::negative_cache::NegativeCache;
 use engine::{NoAnswer, ProgressSink, RunResult};
 use program::message_limits::MessageLimits;
 use program::moves;
@@ -325,7 +325,7 @@ impl Peer {
     }
 
     /// Why an expected answer does not arrive.
-    pub(crate) fn gone(&self) -> NoAnswer {
+    pub(crate) fn closed_reason(&self) -> NoAnswer {
         let gone = self.lock().gone.as_ref().map(|gone| gone.why.clone());
         gone.unwrap_or_else(|| self.is_closed())
     }

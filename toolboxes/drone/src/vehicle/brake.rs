@@ -12,7 +12,7 @@ use tonic::transport::Channel;
 
 use super::command::Command;
 use super::lock::lock;
-use super::rest::{Brake, Flight, SLOWING, Seen};
+use super::rest::{Brake, BrakeObservation, Flight, SLOWING};
 use super::right::EndReason;
 use super::unit::Vehicle;
 use crate::config::Estop;
@@ -176,18 +176,18 @@ impl Vehicle {
                 flight.stubborn |= again.is_ok();
             }
             match self.watch_rest(brake.rest).await {
-                Seen::Rest => {
+                BrakeObservation::Rest => {
                     self.arrived();
                     break;
                 }
-                Seen::Slowing => {}
-                Seen::Flying if !self.is_heard() => continue,
-                Seen::Flying if repeats == REPEATS => {
+                BrakeObservation::Slowing => {}
+                BrakeObservation::Flying if !self.is_heard() => continue,
+                BrakeObservation::Flying if repeats == REPEATS => {
                     tracing::error!(vehicle = self.id, "the brake has no effect");
                     break;
                 }
                 // By now the mode was reported again, so a takeover would be known.
-                Seen::Flying => {
+                BrakeObservation::Flying => {
                     if self.knows_better(&brake) {
                         return;
                     }

@@ -476,7 +476,7 @@ impl Control {
 
 #[cfg(test)]
 mod tests {
-    use super::super::telemetry::{Mission, Place, Seen};
+    use super::super::telemetry::{GlobalPosition, Mission, Reading};
     use super::*;
     use crate::geo::Origin;
 
@@ -494,15 +494,15 @@ mod tests {
     fn flies(mode: Mode, north_m: f64, relative_m: f64, mission: Option<(i32, i32)>) -> Telemetry {
         let (lat, lon) = HERE.global(north_m, 0.0);
         Telemetry {
-            place: Some(Seen::now(Place {
+            place: Some(Reading::now(GlobalPosition {
                 lat,
                 lon,
                 amsl_m: 500.0 + relative_m,
                 relative_m,
             })),
-            local: Some(Seen::now(([north_m, 0.0, -relative_m], [0.0; 3]))),
-            yaw_deg: Some(Seen::now(0.0)),
-            mission: mission.map(|(current, total)| Seen::now(Mission { current, total })),
+            local: Some(Reading::now(([north_m, 0.0, -relative_m], [0.0; 3]))),
+            yaw_deg: Some(Reading::now(0.0)),
+            mission: mission.map(|(current, total)| Reading::now(Mission { current, total })),
             launch: Some((HERE.lat, HERE.lon)),
             ..heard(mode, true, true)
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use client::payload::ListRequest;
 use client::{Client, ClientError};
-use config::{Installed, Toolset};
+use config::{Inventory, Toolset};
 use tokio::time::sleep;
 
 use crate::Door;
@@ -53,7 +53,7 @@ pub(crate) async fn warn(door: Arc<Door>, name: String, toolset: Toolset) {
 }
 
 /// What is installed, once all toolboxes are loaded.
-async fn installed(client: &Client) -> Result<Option<Installed>, ClientError> {
+async fn installed(client: &Client) -> Result<Option<Inventory>, ClientError> {
     if !client.all_loaded().await? {
         return Ok(None);
     }
@@ -62,7 +62,7 @@ async fn installed(client: &Client) -> Result<Option<Installed>, ClientError> {
     let loaded = status.toolboxes.into_iter().map(|toolbox| toolbox.toolbox_id);
     let off = status.off.into_iter().map(|toolbox| toolbox.toolbox_id);
     let failed = status.failed.into_iter().filter_map(|file| file.toolbox_id);
-    Ok(Some(Installed {
+    Ok(Some(Inventory {
         ids: loaded.chain(off).chain(failed).collect(),
         tools: listed
             .into_iter()

@@ -1,4 +1,4 @@
-//! Sends the notices of a mount that no order asked for: events, progress and lines for the log. Read [`Voice`].
+//! Sends the notices of a mount that no order asked for: events, progress and lines for the log. Read [`Reporter`].
 
 use std::sync::Arc;
 
@@ -38,13 +38,13 @@ impl Backend {
 
 /// Sends notices for one toolbox.
 #[derive(Clone)]
-pub(crate) struct Voice {
+pub(crate) struct Reporter {
     link: Link,
     /// The secrets that are removed from all notices that no order asked for.
     secrets: Arc<Secrets>,
 }
 
-impl Voice {
+impl Reporter {
     pub(crate) fn new(link: Link) -> Self {
         Self {
             link,
@@ -52,7 +52,7 @@ impl Voice {
         }
     }
 
-    /// Returns the same voice, which removes these secrets from notices that no order asked for.
+    /// Returns the same reporter, which removes these secrets from notices that no order asked for.
     pub(crate) fn hiding(self, secrets: Arc<Secrets>) -> Self {
         Self { secrets, ..self }
     }

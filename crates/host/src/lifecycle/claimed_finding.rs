@@ -1,6 +1,6 @@
 //! Decides what happens to a toolbox that a program offers, once its id was claimed, and carries that out.
 //!
-//! Read [`Claimed::of`], then [`Claimed::carry_out`].
+//! Read [`ClaimedFinding::of`], then [`ClaimedFinding::carry_out`].
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,13 +29,13 @@ pub(crate) enum Offered {
 }
 
 /// A finding, after the id was claimed.
-pub(crate) struct Claimed {
+pub(crate) struct ClaimedFinding {
     pub(crate) finding: Result<Finding, Broken>,
     id: Option<String>,
     claimed: Result<(), String>,
 }
 
-impl Claimed {
+impl ClaimedFinding {
     /// Claims the id of a finding; `live` is the toolbox to claim if the finding is a problem.
     pub(crate) async fn of(
         finding: Result<Finding, Broken>,

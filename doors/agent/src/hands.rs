@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use crate::budget::millis;
 use crate::end::End;
 use crate::interrupt::Interrupt;
+use crate::news::{Audience, News};
 use crate::person::Person;
 use crate::record::Status;
 use crate::settings::Settings;
-use crate::tell::{Audience, Tell};
 use crate::watch::Watch;
 use client::payload::{
     CallOptions, Confirm, ContentMode, InvokeRequest, InvokeResponse, PlanRequest, PlanResponse, ProgressKind,
@@ -55,7 +55,7 @@ pub(crate) struct CallResult {
 }
 
 impl CallResult {
-    pub(crate) fn said(status: Status, text: &str) -> Self {
+    pub(crate) fn of_text(status: Status, text: &str) -> Self {
         Self {
             status,
             result: None,
@@ -116,7 +116,7 @@ impl Hands<'_> {
                     return self.waits(tool, &confirm, "no user can be asked here", began);
                 }
                 (Some(confirm), Some(person)) => {
-                    let ask = || (self.audience)(&Tell::Ask { text: &confirm.text });
+                    let ask = || (self.audience)(&News::Ask { text: &confirm.text });
                     // If a stop and a confirmation arrive together, the stop counts.
                     let yes = tokio::select! {
                         biased;
@@ -144,11 +144,11 @@ impl Hands<'_> {
     }
 
     fn waits(&self, tool: &Registered, confirm: &Confirm, why: &str, began: Instant) -> CallResult {
-        (self.audience)(&Tell::Confirm {
+        (self.audience)(&News::Confirm {
             text: &confirm.text,
             id: &confirm.id,
         });
-        let mut came = CallResult::said(
+        let mut came = CallResult::of_text(
             Status::WaitsForConfirmation,
             &door::waits(tool, confirm, why).text,
         );
@@ -167,7 +167,7 @@ impl Hands<'_> {
         let is_stop = tool.effect == Effect::Stop;
         if let Some(end) = self.interrupt.raised().filter(|end| !is_stop && self.counts(end)) {
             let why = format!("not made: {}", end.text());
-            return Err(Box::new(CallResult::said(Status::NotMade, &why)));
+            return Err(Box::new(CallResult::of_text(Status::NotMade, &why)));
         }
         let call_id = door::own_id("agent");
         let request = InvokeRequest {
@@ -183,7 +183,7 @@ impl Hands<'_> {
             },
         };
         let failed = |answer: Answer| {
-            let mut came = CallResult::said(Status::Failed, &answer.text);
+            let mut came = CallResult::of_text(Status::Failed, &answer.text);
             came.call_id = Some(call_id.clone());
             Box::new(came)
         };
@@ -197,7 +197,7 @@ impl Hands<'_> {
         let sent = self.door.carry(turn, tool, &call_id, send).await;
         let mut carried = sent.map_err(|why| {
             if let NotBegun::Client(error) = &why {
-                self.gone(error);
+                self.end_run_without_service(error);
             }
             failed(Answer::not_begun(tool, &why))
         })?;
@@ -216,7 +216,7 @@ impl Hands<'_> {
                         if let Ok(progress) = progress.read() {
                             began |= progress.kind != ProgressKind::Queued;
                             cut_short |= ended.is_none() && progress.outcome == Some(Outcome::Cancelled);
-                            (self.audience)(&Tell::Progress(&progress));
+                            (self.audience)(&News::Progress(&progress));
                         }
                     }
                     Ok(Step::Answer(answer)) => {
@@ -230,7 +230,7 @@ impl Hands<'_> {
                     Err(lost) => {
                         self.lost.store(true, Ordering::Relaxed);
                         if let Lost::Client(error) = &lost {
-                            self.gone(error);
+                            self.end_run_without_service(error);
                         }
                         let left = ended.map_or_else(String::new, |end| end.text());
                         let mut came = failed(Answer::lost(tool, &lost, &left));
@@ -260,7 +260,7 @@ impl Hands<'_> {
     }
 
     /// Ends the run, because the service is gone.
-    fn gone(&self, error: &ClientError) {
+    fn end_run_without_service(&self, error: &ClientError) {
         if !matches!(error, ClientError::Refused(_) | ClientError::TooLarge { .. }) {
             self.interrupt.raise(End::Service(error.to_string()));
         }
@@ -271,7 +271,7 @@ impl Hands<'_> {
         let answer = &answered.answer;
         let told = Answer::of(tool, answer);
         let result = answer.data.get("result").cloned();
-        let mut came = CallResult::said(
+        let mut came = CallResult::of_text(
             if told.failed {
                 Status::Failed
             } else {

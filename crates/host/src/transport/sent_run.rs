@@ -1,4 +1,4 @@
-//! A run whose start was sent to a toolbox. Read [`Sent`].
+//! A run whose start was sent to a toolbox. Read [`SentRun`].
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use engine::RunResult;
 
 /// A run that was sent. If this is dropped before the run's end, the run is given up: if it has not begun, it never
 /// begins.
-pub(super) struct Sent {
+pub(super) struct SentRun {
     run: u64,
     peer: Arc<Peer>,
     done: bool,
 }
 
-impl Sent {
+impl SentRun {
     pub(super) fn new(run: u64, peer: Arc<Peer>) -> Self {
         Self {
             run,
@@ -41,7 +41,7 @@ impl Sent {
     }
 }
 
-impl Drop for Sent {
+impl Drop for SentRun {
     fn drop(&mut self) {
         if !self.done {
             let (run, starts) = (self.run, self.peer.lanes.starts());

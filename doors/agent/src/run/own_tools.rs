@@ -7,34 +7,34 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::Run;
-use crate::act::planned;
 use crate::answer::ModelCall;
 use crate::budget::millis;
 use crate::end::End;
+use crate::hands::planned;
+use crate::news::News;
 use crate::record::{self, Status};
-use crate::tell::Tell;
 use crate::toolbelt::{Own, Target};
 
 /// How often an emergency stop is sent if it is not confirmed.
 const STOPS: u32 = 3;
 
 /// Returns the tool that a call is for, also through `call_tool`.
-fn meant(asked: &ModelCall) -> &str {
+fn target_tool(asked: &ModelCall) -> &str {
     asked.inner.as_deref().unwrap_or(&asked.name)
 }
 
 impl Run<'_> {
     /// Returns the position of the first call that stops something.
     pub(super) fn first_stop(&self, calls: &[ModelCall]) -> Option<usize> {
-        calls.iter().position(|call| self.belt.is_stop(meant(call)))
+        calls.iter().position(|call| self.belt.is_stop(target_tool(call)))
     }
 
     /// Carries out a stop. An emergency stop ends the run; after `stop_moving` the model continues.
     pub(super) async fn stop(&mut self, asked: &ModelCall, line: &mut record::Call) -> Option<End> {
-        let name = meant(asked);
+        let name = target_tool(asked);
         let arguments = json!({});
         self.used.call(name, &arguments);
-        (self.hands.audience)(&Tell::Call {
+        (self.hands.audience)(&News::Call {
             name,
             arguments: &arguments,
             waves: &[],
@@ -62,8 +62,8 @@ impl Run<'_> {
         line.ms = millis(began.elapsed());
         line.status = if failed { Status::Failed } else { Status::Completed };
         line.observation = json!(text);
-        self.used.came(failed);
-        (self.hands.audience)(&Tell::Came {
+        self.used.count_outcome(failed);
+        (self.hands.audience)(&News::CallEnded {
             name,
             status: line.status,
             text: &text,
@@ -120,7 +120,7 @@ impl Run<'_> {
                     Ok(found) => {
                         line.status = Status::Completed;
                         line.observation = json!(found.to_string());
-                        self.used.came(false);
+                        self.used.count_outcome(false);
                     }
                     Err(why) => self.refuse(line, &format!("ValueError: {why}")),
                 }
@@ -141,7 +141,7 @@ impl Run<'_> {
                     Ok(plan) => {
                         line.status = Status::Completed;
                         line.observation = json!(planned(&plan).to_string());
-                        self.used.came(false);
+                        self.used.count_outcome(false);
                     }
                     Err(why) => self.refuse(line, &why.text),
                 }

@@ -1,7 +1,7 @@
 //! Memory for messages that clients have begun to send and not finished: bounded for all of them together.
 //!
 //! Beyond the bound the client that holds most is disconnected, so that a client which sends something short is never
-//! the one that pays. Read [`Unfinished::set`].
+//! the one that pays. Read [`PartialMessages::set`].
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 const FREE: usize = 64 << 10;
 
 /// The unfinished messages of all clients.
-pub(super) struct Unfinished {
+pub(super) struct PartialMessages {
     limit: usize,
     held: Mutex<HashMap<u64, Holder>>,
 }
@@ -22,7 +22,7 @@ struct Holder {
     gone: CancellationToken,
 }
 
-impl Unfinished {
+impl PartialMessages {
     pub(super) fn new(limit: usize) -> Self {
         Self {
             limit,
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn the_client_that_holds_most_pays() {
-        let unfinished = Unfinished::new(1 << 20);
+        let unfinished = PartialMessages::new(1 << 20);
         let mut clients: Vec<_> = (0..4).map(|_| (CancellationToken::new(), false)).collect();
         let mut set = |client: usize, kib: usize| {
             let (gone, held) = &mut clients[client];

@@ -1,4 +1,4 @@
-//! One mount as the toolbox of this program: its runs and their ends. Read [`Served::open`].
+//! One mount as the toolbox of this program: its runs and their ends. Read [`MountToolbox::open`].
 
 use std::collections::HashMap;
 use std::process::exit;
@@ -16,8 +16,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::complaint::{EXIT_MACHINE, complain};
 use crate::mount::{Call, Caller, Mount, NoResult};
+use crate::reporter::Reporter;
 use crate::result::CallOutput;
-use crate::voice::Voice;
 
 /// The part of `close_ms` that the end of a server may take.
 const FOR_THE_SERVER: Duration = Duration::from_secs(6);
@@ -26,7 +26,7 @@ const FOR_THE_SERVER: Duration = Duration::from_secs(6);
 const FRAME: usize = 256;
 
 /// One toolbox. Its calls and the end of its server are tasks of the program's runtime.
-pub(crate) struct Served {
+pub(crate) struct MountToolbox {
     id: String,
     caller: Caller,
     runtime: Handle,
@@ -49,7 +49,7 @@ struct UnderWay {
     cancelled: CancellationToken,
 }
 
-impl Served {
+impl MountToolbox {
     /// Opens the toolbox. Its server starts in the background, so neither the start of the service nor calls of other toolboxes
     /// wait for it.
     ///
@@ -63,7 +63,7 @@ impl Served {
             Failure::new("ConfigError", why)
         })?;
         let entered = runtime.enter();
-        let mount = Mount::open(id, config, Voice::new(link));
+        let mount = Mount::open(id, config, Reporter::new(link));
         drop(entered);
         let (caller, runs) = (mount.caller(), Arc::new(Runs::default()));
         let (close, closing) = oneshot::channel();
@@ -97,7 +97,7 @@ impl Served {
     }
 }
 
-impl Toolbox for Served {
+impl Toolbox for MountToolbox {
     fn tools(&self, reply: Reply<Raw<ToolList>>) {
         reply(if self.is_closed() {
             Err(Refusal::Closed(self.closed()))

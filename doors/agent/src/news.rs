@@ -10,7 +10,7 @@ use crate::record::Status;
 
 /// An item of news.
 #[derive(Debug)]
-pub(crate) enum Tell<'a> {
+pub(crate) enum News<'a> {
     /// The run begins.
     Began {
         goal: &'a str,
@@ -30,7 +30,7 @@ pub(crate) enum Tell<'a> {
     /// The progress of a call.
     Progress(&'a ProgressMessage),
     /// The outcome of a call.
-    Came {
+    CallEnded {
         name: &'a str,
         status: Status,
         text: &'a str,
@@ -47,4 +47,4 @@ pub(crate) enum Tell<'a> {
 }
 
 /// Receives the news. It never blocks for long.
-pub(crate) type Audience = Arc<dyn Fn(&Tell<'_>) + Send + Sync>;
+pub(crate) type Audience = Arc<dyn Fn(&News<'_>) + Send + Sync>;

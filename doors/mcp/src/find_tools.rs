@@ -23,7 +23,7 @@ pub(crate) fn call_tool() -> Tool {
 }
 
 /// The answer to `find_tools`.
-pub(crate) fn found(finder: &Finder, arguments: &Object, budget: usize) -> CallToolResult {
+pub(crate) fn answer_find(finder: &Finder, arguments: &Object, budget: usize) -> CallToolResult {
     match finder.find(arguments, budget) {
         Ok(found) => answer::result(Answer::success(&found.to_string(), found)),
         Err(why) => refused(FailureKind::ValueError, &why),
@@ -34,7 +34,7 @@ pub(crate) fn found(finder: &Finder, arguments: &Object, budget: usize) -> CallT
 ///
 /// # Errors
 /// The result for the client where the arguments name no tool.
-pub(crate) fn meant(
+pub(crate) fn called_tool(
     mut request: CallToolRequestParams,
 ) -> Result<CallToolRequestParams, Box<CallToolResult>> {
     let inner = CallTool::read(&request.arguments.take().unwrap_or_default());

@@ -9,11 +9,11 @@ use ovos_toolbox_wire::Object;
 use serde_json::Value;
 
 use super::Run;
-use crate::act::{CallResult, waves};
 use crate::batch::Claim;
 use crate::end::End;
+use crate::hands::{CallResult, waves};
+use crate::news::News;
 use crate::record::Status;
-use crate::tell::Tell;
 
 /// A call that a toolbox wants.
 struct WantedCall {
@@ -29,7 +29,7 @@ impl Run<'_> {
         if end.is_of_people() || self.moved.is_empty() {
             return Vec::new();
         }
-        let (wanted, mut told) = self.wanted().await;
+        let (wanted, mut told) = self.find_calls().await;
         if wanted.is_empty() {
             return told;
         }
@@ -38,7 +38,7 @@ impl Run<'_> {
             return told;
         }
         self.hands.ending = true;
-        (self.hands.audience)(&Tell::Ending { end });
+        (self.hands.audience)(&News::Ending { end });
         told.extend(join_all(wanted.iter().map(|wanted| self.carry_out(wanted))).await);
         if let Some(by) = self.hands.interrupt.raised().filter(End::is_of_people) {
             *end = by;
@@ -47,7 +47,7 @@ impl Run<'_> {
     }
 
     /// Returns the calls for everything that the run moved, and those whose plan is refused.
-    async fn wanted(&self) -> (Vec<WantedCall>, Vec<AgentEndCall>) {
+    async fn find_calls(&self) -> (Vec<WantedCall>, Vec<AgentEndCall>) {
         let (mut wanted, mut refused) = (Vec::new(), Vec::new());
         for tool in self.belt.agent_ends() {
             if !self.moved.iter().any(|moved| moved.toolbox_id == tool.toolbox_id) {
@@ -57,10 +57,10 @@ impl Run<'_> {
                 let plan = match self.hands.plan(tool, arguments).await {
                     Ok(plan) => plan,
                     Err(why) => {
-                        refused.push(self.came(
+                        refused.push(self.report(
                             tool,
                             arguments,
-                            &CallResult::said(Status::Refused, &why.text),
+                            &CallResult::of_text(Status::Refused, &why.text),
                         ));
                         continue;
                     }
@@ -89,17 +89,17 @@ impl Run<'_> {
             arguments,
             waves,
         } = wanted;
-        (self.hands.audience)(&Tell::Call {
+        (self.hands.audience)(&News::Call {
             name: &tool.name,
             arguments: &Value::Object(arguments.clone()),
             waves,
         });
         let came = self.hands.make(tool, arguments).await;
-        self.came(tool, arguments, &came)
+        self.report(tool, arguments, &came)
     }
 
-    fn came(&self, tool: &Registered, arguments: &Object, came: &CallResult) -> AgentEndCall {
-        (self.hands.audience)(&Tell::Came {
+    fn report(&self, tool: &Registered, arguments: &Object, came: &CallResult) -> AgentEndCall {
+        (self.hands.audience)(&News::CallEnded {
             name: &tool.name,
             status: came.status,
             text: &came.text,

@@ -21,7 +21,7 @@ impl Peer {
     pub(crate) fn hear(&self, notice: Notice) {
         match notice {
             Notice::Opened { seq, answer } => {
-                let opened = answer::said(brief(answer));
+                let opened = answer::into_result(brief(answer));
                 let mut state = self.lock();
                 // Only the first answer counts: the functions of a toolbox do not change afterwards.
                 if let Some((_, told)) = state.opened.take_if(|(asked, _)| *asked == seq) {
@@ -39,7 +39,7 @@ impl Peer {
                     // This fails if the caller gave up.
                     _ = command
                         .reply
-                        .send(answer::said(brief(answer)).map_err(|unanswered| *unanswered));
+                        .send(answer::into_result(brief(answer)).map_err(|unanswered| *unanswered));
                 }
             }
             Notice::Ended { run, end, content } => {
@@ -53,13 +53,13 @@ impl Peer {
             }
             Notice::Progress { run, progress } => {
                 let sink = self.lock().runs.get(&run).and_then(|run| run.progress.clone());
-                let progress = self.unasked.progress(sink.is_some(), said(progress.text()));
+                let progress = self.unasked.progress(sink.is_some(), verbatim(progress.text()));
                 if let (Some(sink), Some(progress)) = (sink, progress) {
                     sink(progress);
                 }
             }
             Notice::Event(event) => {
-                if let Some(event) = self.unasked.event(said(event.text())) {
+                if let Some(event) = self.unasked.event(verbatim(event.text())) {
                     self.services.event(&self.origin, event);
                 }
             }
@@ -75,7 +75,7 @@ impl Peer {
                 message,
             } => {
                 self.keep_line(&message);
-                self.unasked.log(level, &target, said(&message));
+                self.unasked.log(level, &target, verbatim(&message));
             }
             Notice::Counts(counts) => self.lock().counts = counts,
             Notice::Closed { in_time, .. } => {
@@ -99,7 +99,7 @@ impl Peer {
                 Answer::Error(_) | Answer::Lost(_) => 0,
             };
             let said = match self.too_long("the answer", long) {
-                None => answer::said(answer).map(Raw::into_text),
+                None => answer::into_result(answer).map(Raw::into_text),
                 Some(failure) => Err(Box::new(failure.into())),
             };
             _ = reply.send(said.map_err(|unanswered| *unanswered));
@@ -231,7 +231,7 @@ impl Peer {
 }
 
 /// A text that was read already.
-fn said(text: &str) -> Result<&str, Infallible> {
+fn verbatim(text: &str) -> Result<&str, Infallible> {
     Ok(text)
 }
 

@@ -7,15 +7,15 @@ use crate::error::ConfigErrors;
 use crate::toolbox::Section;
 
 /// A section, or what is wrong with it.
-type Read = Result<Arc<Section>, ConfigErrors>;
+type SectionResult = Result<Arc<Section>, ConfigErrors>;
 
 /// The sections that were asked for, by toolbox_id. A clone begins empty: its configuration may be changed before it is shared.
 #[derive(Debug, Default)]
-pub(crate) struct Unwritten(Mutex<BTreeMap<String, Read>>);
+pub(crate) struct SectionCache(Mutex<BTreeMap<String, SectionResult>>);
 
-impl Unwritten {
+impl SectionCache {
     /// The section of a toolbox, which `read` reads if it has not been asked for before.
-    pub(crate) fn section(&self, id: &str, read: impl FnOnce() -> Read) -> Read {
+    pub(crate) fn section(&self, id: &str, read: impl FnOnce() -> SectionResult) -> SectionResult {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(section) = known.get(id) {
             return section.clone();
@@ -24,7 +24,7 @@ impl Unwritten {
     }
 }
 
-impl Clone for Unwritten {
+impl Clone for SectionCache {
     fn clone(&self) -> Self {
         Self::default()
     }

@@ -1,4 +1,4 @@
-//! Why a tool that a request names is missing, if its toolbox is known to be down. Read [`Api::absence`].
+//! Why a tool that a request names is missing, if its toolbox is known to be down. Read [`Api::why_missing`].
 
 use super::state::Api;
 use crate::names::ALIAS_SEPARATOR;
@@ -12,7 +12,7 @@ const MAX_REASON: usize = 2000;
 impl Api {
     /// The text that follows the fixed text "unknown tool". It is empty, unless the request names a toolbox, by its id
     /// or in an alias, and the reason why that toolbox offers nothing is known, toolboxes still start, or a tool has another name.
-    pub(super) fn absence(&self, snapshot: &Snapshot, name: &str, toolbox_id: Option<&str>) -> String {
+    pub(super) fn why_missing(&self, snapshot: &Snapshot, name: &str, toolbox_id: Option<&str>) -> String {
         let reason = self.why_down(snapshot, name, toolbox_id);
         let not_loaded = toolbox_id.filter(|id| snapshot.toolbox(id).is_none());
         match (reason, not_loaded) {

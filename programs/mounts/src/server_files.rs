@@ -1,4 +1,4 @@
-//! The files that a mount starts, as the service has checked them. Read [`Checked::of`].
+//! The files that a mount starts, as the service has checked them. Read [`ServerFiles::of`].
 //!
 //! Before the service starts this program, it checks who can write the server's command and its script. This program may start the
 //! server again by itself as long as both files are the same. Otherwise it ends, and the service checks again.
@@ -10,7 +10,7 @@ use config::MountConfig;
 
 /// The files that a mount starts: the real path of each, and a mark that differs after each change of the file.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Checked {
+pub(crate) struct ServerFiles {
     /// The command as it is written or found. Its links are not resolved, because a program that looks at its own name would
     /// behave differently.
     pub(crate) command: PathBuf,
@@ -20,7 +20,7 @@ pub(crate) struct Checked {
 /// Device, inode, and the time of the last change of content, owner or mode.
 type Mark = (u64, u64, i64, i64);
 
-impl Checked {
+impl ServerFiles {
     /// Reads the marks of the files. A server with a URL has no files. Blocks only for some calls of `stat`.
     pub(crate) fn of(mount: &MountConfig) -> Self {
         let Some(word) = &mount.command else {

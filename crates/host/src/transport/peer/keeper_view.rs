@@ -1,4 +1,4 @@
-//! The state of a toolbox that the keeper of its process needs. Read [`Outlook`].
+//! The state of a toolbox that the keeper of its process needs. Read [`KeeperView`].
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ const LAST_LINES: usize = 5;
 
 /// The state of a toolbox that its keeper needs.
 #[derive(Debug)]
-pub(crate) struct Outlook {
+pub(crate) struct KeeperView {
     /// A caller waits for the toolbox, or something moves.
     pub(crate) busy: bool,
     /// The oldest halt without an answer.
@@ -25,14 +25,14 @@ pub(crate) struct Outlook {
 }
 
 impl Peer {
-    pub(crate) fn outlook(&self) -> Outlook {
+    pub(crate) fn keeper_view(&self) -> KeeperView {
         let state = self.lock();
         let halted = state.commands.values().filter_map(|command| command.halted).min();
         let idle = state.asks.is_empty()
             && state.commands.is_empty()
             && state.moving.is_empty()
             && state.runs.is_empty();
-        Outlook {
+        KeeperView {
             busy: !idle,
             halted,
             given_up: state.given_up.clone(),

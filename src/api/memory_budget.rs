@@ -8,9 +8,9 @@ const VALUE: usize = 32;
 
 /// How many bytes of memory are left for values that are kept.
 #[derive(Debug)]
-pub(super) struct Room(usize);
+pub(super) struct MemoryBudget(usize);
 
-impl Room {
+impl MemoryBudget {
     /// A room of so many bytes.
     pub(super) fn new(bytes: usize) -> Self {
         Self(bytes)

@@ -6,11 +6,11 @@
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use section::{Confine, UsualConfinement};
+use section::{Confine, DefaultConfinement};
 
 /// A folder that cannot be created stays missing: the toolbox finds that out and reports it.
-pub(super) fn make_folders(usual: &UsualConfinement) {
-    for folder in &usual.make {
+pub(super) fn make_folders(default: &DefaultConfinement) {
+    for folder in &default.make {
         let mut private = std::fs::DirBuilder::new();
         _ = private.recursive(true).mode(0o700).create(folder);
     }
@@ -18,12 +18,15 @@ pub(super) fn make_folders(usual: &UsualConfinement) {
 
 /// The present identity of the devices and writable folders of a default confinement. It changes when a camera is
 /// plugged in again or a card is mounted; a reload then replaces the toolbox.
-pub(crate) fn seen(confine: &Confine) -> Vec<(u64, u64)> {
-    let Some(usual) = &confine.usual else {
+pub(crate) fn file_identities(confine: &Confine) -> Vec<(u64, u64)> {
+    let Some(default) = &confine.default else {
         return Vec::new();
     };
     let devices = confine.devices.iter().flat_map(|pattern| matching(pattern));
-    let folders = confine.paths_rw.iter().filter(|path| !usual.make.contains(path));
+    let folders = confine
+        .paths_rw
+        .iter()
+        .filter(|path| !default.make.contains(path));
     let files = devices
         .chain(folders.cloned())
         .filter_map(|path| std::fs::metadata(path).ok());
@@ -58,10 +61,10 @@ mod tests {
         let now = || {
             let confine = Confine {
                 devices: vec![dev.path().join("video*")],
-                usual: Some(UsualConfinement::default()),
+                default: Some(DefaultConfinement::default()),
                 ..Confine::default()
             };
-            seen(&confine)
+            file_identities(&confine)
         };
         let without = now();
         std::fs::write(dev.path().join("sda"), "").unwrap();

@@ -1,4 +1,4 @@
-//! Patterns that match nothing of what is installed, with the nearest name that would. Pure: read [`Installed`].
+//! Patterns that match nothing of what is installed, with the nearest name that would. Pure: read [`Inventory`].
 
 use std::collections::BTreeSet;
 
@@ -10,14 +10,14 @@ use crate::toolbox::ToolFilter;
 
 /// What is installed.
 #[derive(Debug, Default)]
-pub struct Installed {
+pub struct Inventory {
     /// The ids of all toolboxes, loaded or not.
     pub ids: BTreeSet<String>,
     /// All tools of the toolboxes that list some, with their toolbox: id and name.
     pub tools: Vec<(String, String)>,
 }
 
-impl Installed {
+impl Inventory {
     /// Whether the tools of a toolbox are known.
     #[must_use]
     pub fn lists(&self, id: &str) -> bool {
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn a_pattern_of_a_toolset_that_matches_nothing_is_named_with_the_nearest_name() {
         let own = |text: &str| text.to_owned();
-        let installed = Installed {
+        let installed = Inventory {
             ids: ["robot", "math", "camera"].map(own).into(),
             tools: vec![(own("robot"), own("wave")), (own("math"), own("add"))],
         };

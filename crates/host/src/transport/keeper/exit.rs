@@ -20,14 +20,14 @@ const REPLACE: i32 = 75;
 impl Keeper {
     /// The facts about the process that has ended.
     fn last(&self) -> Last {
-        let outlook = self.peer.outlook();
+        let view = self.peer.keeper_view();
         Last {
-            closed: outlook.closed.map(|(in_time, _)| in_time),
-            closing: outlook.closing.is_some(),
+            closed: view.closed.map(|(in_time, _)| in_time),
+            closing: view.closing.is_some(),
             killed: self.killed.is_some(),
             moving: self.peer.is_moving(),
-            opens: outlook.opens,
-            functions: outlook.functions,
+            opens: view.opens,
+            functions: view.functions,
         }
     }
 
