@@ -135,7 +135,7 @@ async fn every_service_that_answers_is_counted() {
         (
             vec![ours(), ours()],
             "broken",
-            "2 ovos-tools answer",
+            "2 ovos-tools services answer",
             "stop all but one",
         ),
     ] {
@@ -149,7 +149,7 @@ async fn every_service_that_answers_is_counted() {
 async fn a_bus_that_takes_web_pages_is_named() {
     let mut machine = Machine::new(vec![ours()]).await;
     let (_, report) = machine.examine(&json!({})).await;
-    assert_finding(&report, "web pages", "limited", "every page", "service.policy");
+    assert_finding(&report, "web pages", "limited", "any web page", "service.policy");
 
     let config = ServerConfig {
         port: 0,

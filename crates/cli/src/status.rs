@@ -164,7 +164,7 @@ fn toolboxes(toolboxes: &[ToolboxStatus], paint: Paint) -> String {
                 paint.tone(
                     Tone::Bad,
                     &format!(
-                        "{id} is in emergency stop: {reason}; when it is safe to go on: ovos-tools resume {id} {stop_id}",
+                        "{id} is in emergency stop: {reason}; when it is safe, run: ovos-tools resume {id} {stop_id}",
                         id = it.toolbox_id
                     )
                 )

@@ -221,7 +221,7 @@ fn render(all: &[StoppedToolbox], paint: Paint) -> String {
         .collect();
     if !latched.is_empty() {
         text += &format!(
-            "\nWhen it is safe to go on:\n  {}\n",
+            "\nWhen it is safe, run:\n  {}\n",
             super::paint::plain(&latched.join("\n  "))
         );
     }

@@ -98,7 +98,7 @@ fn toolbox(status: &ToolboxStatus) -> Vec<Finding> {
                 "it is in emergency stop: {}",
                 status.stop_reason.as_deref().unwrap_or_default()
             ),
-            format!("when it is safe to go on: `ovos-tools resume {id} {stop_id}`"),
+            format!("when it is safe, run `ovos-tools resume {id} {stop_id}`"),
         ));
     }
     let said = |key: &str| status.backend.as_ref()?.get(key)?.as_str();
