@@ -17,6 +17,7 @@ mod effects;
 mod error;
 mod last_good;
 mod listing;
+mod loaded_configs;
 mod own_bus;
 mod questions;
 mod requests;

@@ -2,15 +2,16 @@
 //!
 //! Comments and everything else in the file stay. The file is replaced whole, and the one before it is kept beside it.
 
-use std::fs;
-use std::io::{self, Write as _};
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
 use serde_json::json;
 
-use ::config::{Config, LayerState, OURS, nearest};
+use ::config::{Config, LayerState, OURS, nearest, write_atomically};
 use cli::{CliError, Context, RunningService, plain};
 use client::payload::{ReloadOutcome, ReloadRequest};
 use client::{RELOAD_WAIT, topic};
@@ -182,29 +183,17 @@ fn edit(file: &Path, toolboxes: &[String], enabled: bool) -> Result<bool, CliErr
 /// Replaces the file, and keeps it as it was beside it. A link stays a link.
 fn replace(file: &Path, before: &str, text: &str) -> io::Result<()> {
     let target = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
-    if let Some(folder) = target.parent() {
-        fs::create_dir_all(folder)?;
-    }
     let beside = |ending: &str| {
         let mut name = target.clone().into_os_string();
         name.push(ending);
         PathBuf::from(name)
     };
-    let mode = fs::metadata(&target).map(|found| found.permissions()).ok();
-    let write = |path: &Path, text: &str| -> io::Result<()> {
-        let mut written = fs::File::create(path)?;
-        if let Some(mode) = &mode {
-            written.set_permissions(mode.clone())?;
-        }
-        written.write_all(text.as_bytes())?;
-        written.sync_all()
-    };
-    if mode.is_some() {
-        write(&beside(".before"), before)?;
+    let old = fs::metadata(&target).map(|found| found.permissions()).ok();
+    if old.is_some() {
+        write_atomically(&beside(".before"), before.as_bytes(), old.clone())?;
     }
-    let fresh = beside(".new");
-    write(&fresh, text)?;
-    fs::rename(fresh, &target)
+    let permissions = old.unwrap_or_else(|| Permissions::from_mode(0o644));
+    write_atomically(&target, text.as_bytes(), Some(permissions))
 }
 
 /// Refuses a change that another file undoes.

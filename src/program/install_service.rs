@@ -4,15 +4,14 @@
 //! which is pure, then [`run`].
 
 use std::fs;
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use clap::Args;
 use serde::Serialize;
 
-use ::config::{ProcessEnvironment, Xdg};
+use ::config::{ProcessEnvironment, Xdg, write_atomically};
 use cli::{CliError, Context, Options};
 
 /// The unit, for a program in /usr/local/bin.
@@ -65,7 +64,9 @@ pub(super) fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Resul
     let text = unit(&program, venv, &serve_options(arguments, context.options)?)?;
     let changed = before.as_deref() != Some(text.as_str());
     if changed {
-        write(&file, &text).map_err(|cause| machine(format!("write {}", file.display()), cause))?;
+        // Only its owner may read it: the address of the bus may have a password.
+        write_atomically(&file, text.as_bytes(), None)
+            .map_err(|cause| machine(format!("write {}", file.display()), cause))?;
     }
     systemctl(&["daemon-reload"]).map_err(|cause| {
         let by_hand = "systemctl --user daemon-reload && systemctl --user enable --now ovos-tools";
@@ -245,25 +246,6 @@ fn word(text: &str) -> Result<String, CliError> {
         true => format!("\"{text}\""),
         false => text,
     })
-}
-
-/// Replaces the whole file at once. Only its owner may read it: the address of the bus may have a password.
-fn write(file: &Path, text: &str) -> io::Result<()> {
-    if let Some(folder) = file.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    let new = file.with_extension("service.new");
-    match fs::remove_file(&new) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut written = fs::File::options()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&new)?;
-    written.write_all(text.as_bytes())?;
-    fs::rename(&new, file)
 }
 
 /// Runs `systemctl --user`. The error is the text that `systemctl` prints.

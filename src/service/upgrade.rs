@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use config::{Config, Origin};
+use config::{Config, Origin, write_atomically};
 
 /// How long a change is named after the first start with it.
 const NAMED: Duration = Duration::from_secs(7 * 24 * 60 * 60);
@@ -134,10 +134,7 @@ fn remembered(folder: &Path) -> Option<Memory> {
 }
 
 fn remember(folder: &Path, memory: Memory) -> io::Result<()> {
-    fs::create_dir_all(folder)?;
-    let fresh = folder.join(format!("{FILE}.new"));
-    fs::write(&fresh, serde_json::to_vec(&memory)?)?;
-    fs::rename(fresh, folder.join(FILE))
+    write_atomically(&folder.join(FILE), &serde_json::to_vec(&memory)?, None)
 }
 
 #[cfg(test)]

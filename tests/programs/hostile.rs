@@ -85,6 +85,18 @@ const ROWS: &[(&str, &str, &[&str], Then)] = &[
         Refused("its hello no longer names toolbox `changes_id`"),
     ),
     (
+        "forgets_id",
+        "changes_id",
+        &["nothing"],
+        Refused("it no longer says that it is toolbox `forgets_id`"),
+    ),
+    (
+        "doubles_id",
+        "changes_id",
+        &["twice"],
+        Refused("it no longer says that it is toolbox `doubles_id`"),
+    ),
+    (
         "missing",
         "no_such_file",
         &[],

@@ -16,6 +16,7 @@
 //! ```
 
 mod address;
+mod atomic_write;
 mod config;
 mod confinement;
 mod doors;
@@ -46,6 +47,7 @@ mod toolbox;
 mod yaml;
 
 pub use address::BusConfig;
+pub use atomic_write::write_atomically;
 pub use config::{Activation, Changes, Config};
 pub use doors::{
     AgentBudgets, AgentDoor, CallStyle, Doors, HumeVoice, Interrupt, LongCalls, McpDoor, OpenAiVoice,

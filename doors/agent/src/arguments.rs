@@ -8,7 +8,7 @@ use config::{AgentDoor, CallStyle, ToolFilter, suggestion};
 use door::program::Options;
 
 use crate::record::Record;
-use crate::settings::{Narrower, Settings};
+use crate::settings::{BudgetOverrides, Settings};
 
 /// A language model that pursues a goal with the tools of a running ovos-tools
 #[derive(Debug, Parser)]
@@ -163,14 +163,14 @@ impl Arguments {
             let start = &record.start;
             settings.goal.clone_from(&start.goal);
             // A record may come from another machine, so its budgets can only narrow those of this one.
-            Narrower::of(&start.budgets).narrow(&mut settings.door.budgets);
+            BudgetOverrides::of(&start.budgets).narrow(&mut settings.door.budgets);
             settings.dry_run |= start.dry_run;
             settings.switch(&start.ablations);
         }
         let seconds = self
             .max_seconds
             .map(|seconds| Duration::from_secs(u64::from(seconds)));
-        let budgets = Narrower {
+        let budgets = BudgetOverrides {
             steps: self.max_steps,
             calls: self.max_calls,
             time: seconds,

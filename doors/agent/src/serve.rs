@@ -25,7 +25,7 @@ use crate::news::{Audience, News};
 use crate::prompt::cut;
 use crate::record::RecordError;
 use crate::session::{Session, SessionRun};
-use crate::settings::{Narrower, Settings};
+use crate::settings::{BudgetOverrides, Settings};
 use crate::source::Source;
 use crate::view::say;
 
@@ -234,7 +234,7 @@ fn begin(
     {
         return refuse("ValueError: budgets: rotation_deg, forward_m and battery_pct: expected 0 or more");
     }
-    let narrower = Narrower {
+    let narrower = BudgetOverrides {
         steps: budgets.steps,
         calls: budgets.calls,
         time: budgets.time_ms.map(Duration::from_millis),
@@ -242,7 +242,7 @@ fn begin(
         rotation_deg: budgets.rotation_deg,
         forward_m: budgets.forward_m,
         battery_pct: budgets.battery_pct,
-        ..Narrower::default()
+        ..BudgetOverrides::default()
     };
     narrower.narrow(&mut settings.door.budgets);
     let endpoint =

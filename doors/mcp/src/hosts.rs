@@ -1,11 +1,13 @@
 //! `ovos-tools mcp config`: the entry of the door in the configuration of an MCP client.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
+
+use config::write_atomically;
 
 /// The name of the entry.
 const ENTRY: &str = "ovos-tools";
@@ -67,7 +69,7 @@ pub(crate) enum HostError {
         path: PathBuf,
         cause: io::Error,
     },
-    #[error("cannot edit {}: {cause}; run this without --write and add the entry by hand", path.display())]
+    #[error("{} cannot be edited ({cause}): run this without --write and add the entry by hand", path.display())]
     NoJson { path: PathBuf, cause: String },
     #[error("the home directory is not known: set HOME, or name the client's file with --file")]
     NoHome,
@@ -215,7 +217,7 @@ pub(crate) fn run(
     if arguments.write {
         write(host, &file, entry)?;
         return Ok(format!(
-            "added the entry \"{ENTRY}\" to {}; restart the client\n",
+            "added \"{ENTRY}\" to {}; restart the client\n",
             file.display()
         ));
     }
@@ -266,26 +268,15 @@ fn write(host: Host, path: &Path, entry: Value) -> Result<(), HostError> {
     let mut whole: Map<String, Value> = match serde_json::from_str(&text) {
         Ok(Value::Object(whole)) => whole,
         Ok(_) => return Err(no_json("it is not a JSON object")),
-        Err(error) => return Err(no_json(&format!("it is not valid JSON ({error})"))),
+        Err(error) => return Err(no_json(&format!("it is not valid JSON: {error}"))),
     };
     match whole.entry(host.key()).or_insert_with(|| json!({})) {
         Value::Object(entries) => _ = entries.insert(ENTRY.to_owned(), entry),
         _ => return Err(no_json(&format!("its {} is not an object", host.key()))),
     }
-    let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder).map_err(failed("create the folder of"))?;
-    // The new file is written beside the old one and then renamed, so that the client never reads half of it.
-    let beside = path.with_extension("json.new");
-    let written = fs::File::create(&beside).and_then(|mut file| {
-        if let Ok(metadata) = fs::metadata(path) {
-            file.set_permissions(metadata.permissions())?;
-        }
-        writeln!(file, "{:#}", Value::Object(whole))?;
-        file.sync_all()
-    });
-    written
-        .and_then(|()| fs::rename(&beside, path))
-        .map_err(failed("write"))
+    let permissions = fs::metadata(path).map(|metadata| metadata.permissions()).ok();
+    let text = format!("{:#}\n", Value::Object(whole));
+    write_atomically(path, text.as_bytes(), permissions).map_err(failed("write"))
 }
 
 #[cfg(test)]

@@ -145,7 +145,7 @@ fn a_rule_keeps_satellites_from_having_conversations_joined() {
     let answer = satellite.ask("ovos.tools.voice.join", &request);
     let error = answer["error"].as_str().unwrap();
     assert!(
-        error.starts_with("PermissionError: 'voice.join' is not for hive:kitchen"),
+        error.starts_with("PermissionError: hive:kitchen may not use 'voice.join'"),
         "{answer}"
     );
     assert!(stage.speech.accept_within(Duration::from_millis(300)).is_none());

@@ -88,7 +88,7 @@ const BARE_NAMES: &[(&str, &[&str])] = &[(
 const ARROWS_UP: &[(&str, usize)] = &[
     ("crates/bus", 1),
     ("crates/client", 1),
-    ("crates/host", 5),
+    ("crates/host", 4),
     ("doors/agent", 3),
     ("doors/voice", 1),
     ("sims/px4", 7),

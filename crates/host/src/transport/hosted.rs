@@ -72,9 +72,9 @@ impl Hosted {
         self.peer.limits.halt
     }
 
-    /// The id of the toolbox's process; `None` if it runs in this process.
+    /// The id of the toolbox's process.
     #[must_use]
-    pub fn pid(&self) -> Option<u32> {
+    pub fn pid(&self) -> u32 {
         self.peer.lanes.pid()
     }
 
@@ -167,8 +167,7 @@ impl Hosted {
 
     /// Closes the toolbox: no new work begins, queued work is cancelled, work that is under way finishes, then `close`
     /// is called. Runs that are still open afterwards are lost. True if the toolbox closed within `limits.close`.
-    /// Otherwise its own process is ended; in this process the toolbox is abandoned: its threads stay, and it can still
-    /// be halted.
+    /// Otherwise its process is ended; a toolbox that shares its process with others is abandoned, and can still be halted.
     ///
     /// # Cancel safety
     /// The closing goes on; calling it again waits for the same end.

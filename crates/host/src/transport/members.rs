@@ -328,7 +328,7 @@ impl Lanes for Member {
         false
     }
 
-    fn pid(&self) -> Option<u32> {
+    fn pid(&self) -> u32 {
         self.sockets().pid()
     }
 }

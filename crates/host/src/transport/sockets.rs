@@ -131,7 +131,7 @@ impl Lanes for Sockets {
         true
     }
 
-    fn pid(&self) -> Option<u32> {
-        Some(self.pid)
+    fn pid(&self) -> u32 {
+        self.pid
     }
 }

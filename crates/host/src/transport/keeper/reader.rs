@@ -51,16 +51,16 @@ pub(super) fn read(peer: &Peer, sockets: &Sockets, members: Option<&Members>) ->
     data_lane::serve(&sockets.data, take, || {}).to_string()
 }
 
-/// Checks the first notice. A program may send another manifest than when it was examined, but not another toolbox id.
+/// Checks the first notice. A program may send another manifest than when it was examined, but not another toolbox id, and
+/// exactly one.
 fn greet(notice: &Notice, id: &str) -> Result<(), String> {
     let hello = greeting::hello(notice).map_err(|what| format!("it {what}"))?;
     if greeting::has_several(hello) {
         return Err("its hello now names several toolboxes; run `ovos-tools reload`".to_owned());
     }
-    let names = |manifest: &protocol::Raw<Manifest>| {
-        json::read::<Manifest>(manifest.text()).is_ok_and(|manifest| manifest.id == id)
-    };
-    if hello.toolboxes.iter().all(names) {
+    if let [manifest] = hello.toolboxes.as_slice()
+        && json::read::<Manifest>(manifest.text()).is_ok_and(|manifest| manifest.id == id)
+    {
         return Ok(());
     }
     Err(format!(
