@@ -107,11 +107,9 @@ impl End {
                 Spent::Tokens => "all tokens of the run are used".to_owned(),
                 Spent::Failures => "too many failures in a row".to_owned(),
                 Spent::Repeats => "the model made the same call again and again".to_owned(),
-                Spent::Rotation => "the turning budget is used up (--max-rotation-deg)".to_owned(),
-                Spent::Distance => "the distance budget is used up (--max-forward-m)".to_owned(),
-                Spent::Battery => {
-                    "the battery is below the minimum of the run (--min-battery-pct)".to_owned()
-                }
+                Spent::Rotation => "the turning budget is used up (rotation_deg)".to_owned(),
+                Spent::Distance => "the distance budget is used up (forward_m)".to_owned(),
+                Spent::Battery => "the battery is below the minimum of the run (battery_pct)".to_owned(),
             },
             Self::Latched(why) => format!("emergency stop: {why}"),
             Self::UserStop => "the user said stop".to_owned(),

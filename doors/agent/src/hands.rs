@@ -166,7 +166,7 @@ impl Hands<'_> {
     ) -> Result<AnsweredCall, Box<CallResult>> {
         let is_stop = tool.effect == Effect::Stop;
         if let Some(end) = self.interrupt.raised().filter(|end| !is_stop && self.counts(end)) {
-            let why = format!("not made: {}", end.text());
+            let why = format!("skipped: {}", end.text());
             return Err(Box::new(CallResult::of_text(Status::NotMade, &why)));
         }
         let call_id = door::own_id("agent");
