@@ -25,10 +25,10 @@ Examples:
   ovos-tools check arm
   ovos-tools check ovos-math-tools
 
-Needs no service and no bus. The code that is checked runs: a plugin is loaded in a child process with the `env` of its \
-section, and a program is started as the service would start it. The argument is looked up as the name of a program in the \
-configuration, then as a file, then as an entry point of the Python toolboxes that the service hosts. Exits with 1 when \
-something keeps the plugin or one of its tools from being used; warnings do not change the exit code.")]
+Needs no service and no bus. Runs the code that you check: a plugin is loaded in a child process with the `env` of the section \
+that has the file's name, and a program is started as the service would start it. FILE is looked up as the name of a program \
+in the configuration, then as a file, then as an entry point of the Python toolboxes that the service hosts. Exits with 1 when \
+something keeps the plugin or one of its tools from being used; warnings do not affect the exit code.")]
 pub(crate) struct Arguments {
     /// The plugin (.so), the program, the name of a program in the configuration, or the entry point of a Python toolbox
     #[arg(value_hint = clap::ValueHint::FilePath)]
@@ -184,7 +184,7 @@ fn environment(file: &Path, context: &Context<'_, '_>) -> Result<BTreeMap<String
 /// Tells why this machine cannot confine the toolbox as its section asks.
 fn unconfined(section: &Section) -> Option<String> {
     let missed = why_unconfined(section.toolbox.confine.as_ref()?)?;
-    Some(format!("running unconfined: {missed}"))
+    Some(format!("runs unconfined: {missed}"))
 }
 
 fn render(found: &Inspection, paint: Paint) -> String {

@@ -108,7 +108,7 @@ impl EmbeddedBus {
         // Cancelled when this call ends or is dropped, even if the caller's token lives on.
         let over = shutdown.child_token();
         let _over = over.clone().drop_guard();
-        tracing::info!(address = %self.address, "embedded bus listening");
+        tracing::info!(address = %self.address, "the embedded bus is listening");
         let mut told = None;
         let mut own = self.hub.config().own.as_ref().and_then(|own| own.connections());
         loop {
@@ -140,7 +140,7 @@ impl EmbeddedBus {
                     // The usual cause is a lack of file descriptors: the socket of another client is one.
                     if told.is_none_or(|told: Instant| told.elapsed() >= REMINDER) {
                         told = Some(Instant::now());
-                        tracing::warn!(%error, "cannot accept a client");
+                        tracing::warn!(%error, "the embedded bus cannot accept a client");
                     }
                     if !self.seats.make_room().await {
                         sleep(Duration::from_millis(100)).await;

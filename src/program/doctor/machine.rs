@@ -53,11 +53,9 @@ pub(super) fn configuration(config: &Config) -> Vec<Finding> {
     for notice in &config.notices {
         let mend = "see docs/bus.md and mycroft.conf.example";
         findings.push(match notice {
-            Notice::BrokenLayer { .. } => Finding::broken(
-                part,
-                notice.to_string(),
-                "mend the file, then `ovos-tools reload`",
-            ),
+            Notice::BrokenLayer { .. } => {
+                Finding::broken(part, notice.to_string(), "fix the file, then `ovos-tools reload`")
+            }
             _ => Finding::limited(part, notice.to_string(), mend),
         });
     }
@@ -119,7 +117,7 @@ pub(super) fn tried(inspection: &Inspection) -> Finding {
     Finding::broken(&part, error, mend_of(error, &inspection.path))
 }
 
-/// How the error of a plugin file is mended.
+/// How to fix the error of a plugin file.
 pub(super) fn mend_of(error: &str, path: &Path) -> String {
     let library = LIBRARIES.iter().find(|(library, _)| error.contains(library));
     match library {
@@ -133,7 +131,7 @@ pub(super) fn off(id: &str) -> Finding {
     Finding::good(
         &format!("toolbox {id}"),
         format!(
-            "installed and off, because it would drive a simulator; `ovos-tools enable {id}` switches it on"
+            "installed but off, because it would drive a simulator; `ovos-tools enable {id}` turns it on"
         ),
     )
 }
@@ -238,7 +236,7 @@ fn hosted(part: &str, python: &PythonConfig, interpreter: &Interpreter) -> Findi
     let by_venv = python.interpreter.is_none()
         && venv.is_some_and(|venv| interpreter.path.starts_with(&venv) && own != Some(venv));
     if by_venv {
-        found += "; found through VIRTUAL_ENV, which is not set in a systemd unit";
+        found += "; it was found through VIRTUAL_ENV, which is not set in a systemd unit";
         let entry =
             json!({"service": {"programs": {python.name.as_str(): {"interpreter": interpreter.path}}}});
         return Finding::limited(part, found, format!("add to the section: {entry}"));
@@ -295,7 +293,7 @@ fn confined(part: &str, confine: Option<&Confine>) -> Option<Finding> {
         false => "use a 64-bit system: no toolbox can be confined on a 32-bit one",
     };
     Some(match confine.default {
-        Some(_) => Finding::limited(part, format!("running unconfined: {missed}"), mend),
+        Some(_) => Finding::limited(part, format!("runs unconfined: {missed}"), mend),
         None => Finding::broken(part, format!("is not loaded: {missed}"), mend),
     })
 }
@@ -369,7 +367,11 @@ fn device(part: &str, path: &Path) -> Finding {
              sudo udevadm control --reload; sudo udevadm trigger; sudo usermod -aG dialout $USER; then log in again"
         )
     };
-    Finding::broken(part, format!("no permission to open {name}"), mend)
+    Finding::broken(
+        part,
+        format!("this user may not read from and write to {name}"),
+        mend,
+    )
 }
 
 /// The process that has a serial port open, and its name. Others may share any other device. Processes of other users are

@@ -176,10 +176,7 @@ fn numbers(
             position_mm,
         }) => lift(unit, action, *distance_mm, *position_mm)?,
         Step::SetFlag { .. } | Step::SetSafety { .. } | Step::LoadConfig { .. } => {
-            return Err(ActionError::Refused(format!(
-                "{} is not done by a robot",
-                step.name()
-            )));
+            return Err(ActionError::Refused(format!("a robot cannot do {}", step.name())));
         }
         _ => return Ok((None, 0.0)),
     };

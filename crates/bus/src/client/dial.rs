@@ -67,7 +67,8 @@ pub enum DialError {
     },
     /// There are no trusted certificates to verify the bus's certificate with.
     #[error(
-        "no trusted certificates on this machine to verify {} with: install ca-certificates or name a CA file",
+        "cannot verify {}: there are no trusted certificates on this machine; install ca-certificates or set \
+         websocket.ssl_cert to a CA file",
         shown(.0)
     )]
     NoTrust(Url),

@@ -314,15 +314,14 @@ fn advice(tool: &ToolDefinition) -> Vec<String> {
     let mut advice = Vec::new();
     if tool.description.trim().is_empty() {
         advice.push(format!(
-            "tool `{}` has no description, by which a model chooses it",
+            "tool `{}` has no description; models need one to choose it",
             tool.name
         ));
     }
     let changes = matches!(tool.effect, Effect::Motion | Effect::Write) && !tool.foreign && !tool.validates;
     if changes && tool.argument_schema.get("additionalProperties").is_none() {
         advice.push(format!(
-            "tool `{}` is of effect {}, so arguments that it does not declare are refused: say so to those who read its \
-             schema, with \"additionalProperties\": false",
+            "tool `{}` has effect {}, so arguments that it does not declare are refused; add \"additionalProperties\": false to its schema",
             tool.name, tool.effect
         ));
     }

@@ -374,7 +374,7 @@ impl Walker for BoosterK1 {
         }
         Ok(match link.measured(on) {
             Some(positions) => output.with("positions", json!(positions)),
-            None => output.note("it does not say where it is; nothing was moved"),
+            None => output.note("joint positions are unavailable; nothing was moved"),
         })
     }
 

@@ -91,7 +91,7 @@ impl RosConfig {
             _ => Err(RosError::Join {
                 domain: self.domain,
                 reason: format!(
-                    "ROS_DOMAIN_ID is {}, ros.domain has to be the same, or a stop after a crash misses the robot",
+                    "ROS_DOMAIN_ID is {}, and ros.domain must be the same, or the stop after a crash does not reach the robot",
                     said.unwrap_or("not set, which is 0")
                 ),
             }),

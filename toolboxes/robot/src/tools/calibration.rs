@@ -383,7 +383,7 @@ struct SelfTest {
     #[serde(default = "usual_test")]
     #[schemars(length(max = 16))]
     subsystems: Vec<TestPart>,
-    /// With every value that was measured.
+    /// Include every measured value.
     #[serde(default)]
     verbose: bool,
 }
