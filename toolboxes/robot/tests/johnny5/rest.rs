@@ -5,11 +5,10 @@ use std::time::{Duration, Instant};
 use feetech_sim::register as r;
 use robot::action::LiftTarget;
 use robot::adapter::Estop;
-use robot::adapter::johnny5::{Johnny5, safe_stop};
 use robot::adapter::{ActionError, Adapter, Control};
 use robot::subsystem::Subsystem;
 
-use crate::servos::{Body, Taken, action, halt, lift, robot, robot_of, run, within};
+use crate::servos::{Body, Robot, Taken, action, halt, lift, robot, robot_of, run, safe_stop, within};
 use crate::{drive, to, words};
 
 /// A halt returns within 50 ms, which the bench `round_trip` times. The rest is for a machine that runs other tests,
@@ -43,9 +42,9 @@ async fn wheels_without_a_renewed_lease_stop() {
 }
 
 /// Halts in the middle of a movement of an arm and of the base.
-async fn halted(estop: Option<Estop>, emergency: bool) -> (Body, Johnny5, Duration) {
+async fn halted(estop: Option<Estop>, emergency: bool) -> (Body, Robot, Duration) {
     let body = Body::new();
-    let (robot, _) = robot_of(&body.config(), estop);
+    let (robot, _) = robot_of(&body.section(), estop);
     robot.connect().await.unwrap();
     let took = {
         let taken = Taken::default();
@@ -172,7 +171,7 @@ fn a_safe_stop_needs_no_instance() {
             servo.set_byte(r::TORQUE_ENABLE, 1);
         });
         assert!(body.moves());
-        safe_stop("five", &body.config(), estop).unwrap();
+        safe_stop(&body.section(), estop).unwrap();
         // The servos may read the last frames after the call has returned.
         within("rest", || {
             (!body.moves() && body.powered() == powered).then_some(())
