@@ -78,7 +78,7 @@ const ARROWS_UP: &[(&str, usize)] = &[
     ("toolboxes/abi", 1),
     ("toolboxes/drone", 7),
     ("toolboxes/gstreamer", 10),
-    ("toolboxes/robot", 25),
+    ("toolboxes/robot", 23),
 ];
 
 /// The names that say nothing alone.

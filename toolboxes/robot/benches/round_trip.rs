@@ -20,7 +20,7 @@ use robot::action::Action;
 use robot::adapter::{Adapter, Control};
 use robot::dds::Participant;
 use robot::dds::booster::{REQUEST, REQUESTS, RESPONSE, RESPONSES, RpcReqMsg, RpcRespMsg};
-use robot::driver::Driven;
+use robot::driver::DrivenRobot;
 use robot::ros::RosConfig;
 use robot::shelf::Shelf;
 use robot::step::Step;
@@ -155,7 +155,7 @@ fn driven(kind: &str, channels: Value) -> Arc<dyn Adapter> {
     let driver = kind.driver(channels, "channels").expect("channels");
     let model = kind.model(driver.as_ref());
     let fitted = driver.fit(model.clone()).expect("a robot that fits");
-    let robot = Driven {
+    let robot = DrivenRobot {
         name: "it",
         model: &model,
         capabilities: &fitted.capabilities,

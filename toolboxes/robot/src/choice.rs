@@ -30,8 +30,28 @@ impl Choice {
     /// # Errors
     /// It says the same in both spellings, or a word of the old one is unknown.
     pub(crate) fn of(robot: &RobotConfig) -> Result<Self, String> {
-        if let (Some(_), Some(_)) = (&robot.kind, robot.adapter) {
-            return Err("`kind` and `adapter` both say what the robot is: leave `adapter` out".to_owned());
+        let both = |new: &str, old: &str, what: &str| {
+            Err(format!(
+                "`{new}` and `{old}` are of two spellings: leave `{old}` out, {what}"
+            ))
+        };
+        if robot.kind.is_some() {
+            let before = [
+                ("adapter", robot.adapter.is_some()),
+                ("johnny5", !robot.johnny5.is_empty()),
+                ("booster_k1", !robot.booster_k1.is_empty()),
+                ("unitree_g1", !robot.unitree_g1.is_empty()),
+                ("sim.model", robot.sim.model.is_some()),
+            ];
+            if let Some((old, _)) = before.into_iter().find(|(_, given)| *given) {
+                return both("kind", old, "its keys are in `channels` now");
+            }
+        }
+        if robot.adapter.is_some() && !robot.channels.is_empty() {
+            return both("channels", "adapter", "and name the robot with `kind`");
+        }
+        if robot.adapter.is_some() && robot.simulated.is_some() {
+            return both("simulated", "adapter", "and name the robot with `kind`");
         }
         if robot.kind.is_some() || robot.adapter.is_none() {
             return Ok(Self::in_todays_spelling(robot));
@@ -160,6 +180,22 @@ mod tests {
     fn what_is_said_twice_or_means_nothing_is_refused() {
         for (section, expected) in [
             (json!({"kind": "so101", "adapter": "sim"}), "leave `adapter` out"),
+            (
+                json!({"kind": "so101", "johnny5": {"baud": 1}}),
+                "leave `johnny5` out, its keys are in `channels` now",
+            ),
+            (
+                json!({"kind": "so101", "sim": {"model": "unitree_g1"}}),
+                "leave `sim.model` out",
+            ),
+            (
+                json!({"adapter": "johnny5", "channels": {"baud": 1}}),
+                "leave `adapter` out, and name the robot with `kind`",
+            ),
+            (
+                json!({"adapter": "johnny5", "simulated": true}),
+                "leave `adapter` out",
+            ),
             (
                 json!({"adapter": "johnny5", "johnny5": {"layout": "six"}}),
                 "johnny5.layout: \"six\", expected one of johnny5, so101, lekiwi",

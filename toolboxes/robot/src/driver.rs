@@ -36,7 +36,7 @@ pub trait Driver: Send + Sync {
     ///
     /// # Errors
     /// The channels cannot be used, or what `stop` asks for cannot be done.
-    fn drive(&self, robot: Driven<'_>, notify: Notify) -> Result<Arc<dyn Adapter>, ActionError>;
+    fn drive(&self, robot: DrivenRobot<'_>, notify: Notify) -> Result<Arc<dyn Adapter>, ActionError>;
 
     /// Makes what drives the robot with simulated hardware in the place of its own; `None` where there is none of its kind.
     ///
@@ -44,7 +44,7 @@ pub trait Driver: Send + Sync {
     /// As [`Driver::drive`].
     fn rehearse(
         &self,
-        robot: Driven<'_>,
+        robot: DrivenRobot<'_>,
         around: &SimConfig,
         notify: Notify,
     ) -> Option<Result<Arc<dyn Adapter>, ActionError>> {
@@ -56,12 +56,12 @@ pub trait Driver: Send + Sync {
     ///
     /// # Errors
     /// The robot was not reached, with the reason.
-    fn safe_stop(&self, robot: Driven<'_>) -> Result<(), ActionError>;
+    fn safe_stop(&self, robot: DrivenRobot<'_>) -> Result<(), ActionError>;
 }
 
 /// The robot that is driven.
 #[derive(Clone, Copy)]
-pub struct Driven<'a> {
+pub struct DrivenRobot<'a> {
     /// Its name in the configuration.
     pub name: &'a str,
     /// Its kind, equipped and not yet narrowed: servos count from the middle of these ranges.

@@ -15,7 +15,7 @@ use crate::capability::Capabilities;
 use crate::choice::Choice;
 use crate::conduct::Stop;
 use crate::config::{Config, RobotConfig};
-use crate::driver::{Driven, Driver};
+use crate::driver::{DrivenRobot, Driver};
 use crate::error::tool_error;
 use crate::kind::plain;
 use crate::limits::narrow;
@@ -184,7 +184,7 @@ fn bring_to_rest(name: &str, robot: &RobotConfig, shelf: &Shelf) -> Result<(), A
 }
 
 /// A robot of the configuration, before it is driven.
-struct Chosen {
+struct Setup {
     driver: Box<dyn Driver>,
     /// Equipped, and not yet fitted to its channels.
     model: Model,
@@ -194,9 +194,9 @@ struct Chosen {
     knows_its_place: bool,
 }
 
-impl Chosen {
-    fn driven<'a>(&'a self, name: &'a str, capabilities: &'a Capabilities) -> Driven<'a> {
-        Driven {
+impl Setup {
+    fn driven<'a>(&'a self, name: &'a str, capabilities: &'a Capabilities) -> DrivenRobot<'a> {
+        DrivenRobot {
             name,
             model: &self.model,
             capabilities,
@@ -206,7 +206,7 @@ impl Chosen {
 }
 
 /// The kind of a robot, with the changes of its section.
-fn chosen(name: &str, robot: &RobotConfig, shelf: &Shelf) -> Result<Chosen, ToolError> {
+fn chosen(name: &str, robot: &RobotConfig, shelf: &Shelf) -> Result<Setup, ToolError> {
     let choice = Choice::of(robot).map_err(|error| ToolError::bad_args(format!("robots.{name}: {error}")))?;
     let kind = shelf.find(&choice.kind).map_err(|error| refused(name, &error))?;
     let driver = kind.driver(&choice.channels, choice.key);
@@ -232,7 +232,7 @@ fn chosen(name: &str, robot: &RobotConfig, shelf: &Shelf) -> Result<Chosen, Tool
             choice.key
         );
     }
-    Ok(Chosen {
+    Ok(Setup {
         model: kind.model(driver.as_ref()),
         driver,
         stop,
@@ -245,7 +245,7 @@ fn chosen(name: &str, robot: &RobotConfig, shelf: &Shelf) -> Result<Chosen, Tool
 fn make(
     name: &str,
     robot: &RobotConfig,
-    known: &Chosen,
+    known: &Setup,
     notify: Notify,
 ) -> Result<(Model, Arc<dyn Adapter>), ToolError> {
     let mut model = known

@@ -32,7 +32,7 @@ use crate::dds::asked::DdsRequest;
 use crate::dds::booster::api::GET_STATUS;
 use crate::dds::booster::{REQUEST, REQUESTS};
 use crate::dds::shout::{Listening, Shout};
-use crate::driver::Driven;
+use crate::driver::DrivenRobot;
 use crate::ros::RosError;
 use crate::ros::message::{Kind, Twist, TwistStamped};
 use crate::ros::path::Path;
@@ -161,7 +161,11 @@ impl BoosterK1 {
     ///
     /// # Errors
     /// The robot cannot do what `estop` asks for in this profile.
-    pub fn new(robot: Driven<'_>, config: &BoosterK1Config, notify: Notify) -> Result<Self, ActionError> {
+    pub fn new(
+        robot: DrivenRobot<'_>,
+        config: &BoosterK1Config,
+        notify: Notify,
+    ) -> Result<Self, ActionError> {
         Ok(Self {
             estop: config::estop(robot.name, config, robot.stop.emergency)?,
             remote: Remote::new(robot.name, &config.ros, robot.capabilities.clone(), notify),

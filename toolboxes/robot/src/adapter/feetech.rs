@@ -48,7 +48,7 @@ use super::{ActionError, ActionOutput, Adapter, BackendState, Control, Estop, No
 use crate::action::{Action, Motion};
 use crate::capability::{BusName, Capabilities};
 use crate::conduct::Stop;
-use crate::driver::Driven;
+use crate::driver::DrivenRobot;
 use crate::servo::{Line, Register, Sender, ServoBus, ServoError, Servos, Urgency, Wire};
 use crate::step::Stage;
 use crate::subsystem::Subsystem;
@@ -95,7 +95,7 @@ impl Feetech {
     /// # Errors
     /// The configuration cannot be used, or a thread cannot be started.
     fn new(
-        robot: Driven<'_>,
+        robot: DrivenRobot<'_>,
         config: &FeetechConfig,
         simulated: Option<&BTreeMap<BusName, Servos>>,
         notify: Notify,

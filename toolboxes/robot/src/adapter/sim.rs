@@ -25,7 +25,7 @@ use crate::action::{Action, Motion, Velocity};
 use crate::adapter::{ActionError, ActionOutput, Adapter, Control, Estop, Sighting};
 use crate::bearing::half_circle;
 use crate::capability::Capabilities;
-use crate::driver::Driven;
+use crate::driver::DrivenRobot;
 use crate::step::{Stage, Step};
 use crate::subsystem::Subsystem;
 use axis::thousandth;
@@ -55,7 +55,7 @@ impl Sim {
     ///
     /// # Errors
     /// A number is out of range, or the trace cannot be written.
-    pub fn new(robot: Driven<'_>, config: &SimConfig) -> Result<Self, ActionError> {
+    pub fn new(robot: DrivenRobot<'_>, config: &SimConfig) -> Result<Self, ActionError> {
         let name = robot.name;
         if !(0.1..=2_000.0).contains(&config.time_scale) {
             return Err(ActionError::OutOfRange {

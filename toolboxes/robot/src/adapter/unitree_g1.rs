@@ -24,7 +24,7 @@ use crate::dds::Participant;
 use crate::dds::asked::DdsRequest;
 use crate::dds::shout::Shout;
 use crate::dds::unitree::{REQUEST, Rpc, api, request};
-use crate::driver::{Driven, Driver, parts_of};
+use crate::driver::{DrivenRobot, Driver, parts_of};
 use crate::model::{Model, ModelError};
 use crate::ros::path::Path;
 use crate::ros::{RosConfig, RosError};
@@ -81,11 +81,11 @@ impl Driver for UnitreeG1Config {
         Ok(model)
     }
 
-    fn drive(&self, robot: Driven<'_>, notify: Notify) -> Result<Arc<dyn Adapter>, ActionError> {
+    fn drive(&self, robot: DrivenRobot<'_>, notify: Notify) -> Result<Arc<dyn Adapter>, ActionError> {
         Ok(Arc::new(UnitreeG1::new(robot, self, notify)))
     }
 
-    fn safe_stop(&self, robot: Driven<'_>) -> Result<(), ActionError> {
+    fn safe_stop(&self, robot: DrivenRobot<'_>) -> Result<(), ActionError> {
         safe_stop(robot.name, self, robot.stop.emergency)
     }
 }
@@ -161,7 +161,7 @@ fn velocity_body(velocity: &Velocity) -> Value {
 impl UnitreeG1 {
     /// A robot that is not connected yet.
     #[must_use]
-    pub fn new(robot: Driven<'_>, config: &UnitreeG1Config, notify: Notify) -> Self {
+    pub fn new(robot: DrivenRobot<'_>, config: &UnitreeG1Config, notify: Notify) -> Self {
         Self {
             config: config.clone(),
             // A robot without power falls.

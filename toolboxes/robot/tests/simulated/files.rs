@@ -121,6 +121,28 @@ fn every_robot_of_servos_can_be_rehearsed() {
     }
 }
 
+/// The file on the page for owners is one that works.
+#[test]
+fn the_file_on_the_page_is_a_robot() {
+    let page = include_str!("../../../../docs/bring-your-own-robot.md");
+    let text = page
+        .split("```toml\n")
+        .nth(1)
+        .unwrap()
+        .split("```")
+        .next()
+        .unwrap();
+    let folder = folder(&[("my-arm.toml", text)]);
+    let robots = json!({"arm": {"kind": "my-arm", "simulated": true}});
+    let harness = Harness::open::<Robots>(json!({"robots_dir": folder.path(), "robots": robots})).unwrap();
+    for (tool, args) in [("check_servos", json!({})), ("go_to_pose", json!({"pose": "up"}))] {
+        let done = harness.invoke(tool, args).unwrap();
+        assert_eq!(done["success"], true, "{done:#}");
+    }
+    let beyond = harness.invoke("move_arm", json!({"arm": "right", "position": "[0, 121, 0]"}));
+    assert!(beyond.is_err(), "{beyond:?}");
+}
+
 /// What is wrong with a file is said with the file, the key, what is accepted, and the nearest name.
 #[test]
 fn a_wrong_file_says_what_is_wrong() {
@@ -333,6 +355,54 @@ fn a_rehearsal_holds_things_drives_and_stops() {
         (&json!(true), &json!(true)),
         "{driven:#}"
     );
+    for (sim, expected) in [
+        (
+            json!({"time_scale": 500}),
+            "sim.time_scale: a rehearsal drives its servos in real time",
+        ),
+        (json!({"trace": "/tmp/never"}), "sim.trace: "),
+        (
+            json!({"faults": ["offline"]}),
+            "sim.faults: Offline is for the kinematic model",
+        ),
+        (
+            json!({"faults": [{"missing": "right:30"}]}),
+            "sim.faults: no servo right:30",
+        ),
+    ] {
+        let robots = json!({"kiwi": {"kind": "lekiwi", "simulated": true, "sim": sim}});
+        let refused = Harness::open::<Robots>(json!({ "robots": robots }))
+            .err()
+            .unwrap()
+            .to_string();
+        assert!(refused.contains(expected), "{refused}");
+    }
+    for (fault, tool, args, expected) in [
+        (
+            json!({"missing": "right:3"}),
+            "check_servos",
+            json!({}),
+            "right:3",
+        ),
+        (
+            json!({"hot": "right:2"}),
+            "go_to_pose",
+            json!({"pose": "ready"}),
+            "overheat",
+        ),
+        (
+            json!({"stuck": "right_arm"}),
+            "go_to_pose",
+            json!({"pose": "ready"}),
+            "is blocked",
+        ),
+    ] {
+        let robots = json!({"arm": {"kind": "so101", "simulated": true, "sim": {"faults": [fault]}}});
+        let harness = Harness::open::<Robots>(json!({ "robots": robots })).unwrap();
+        let done = harness.invoke(tool, args).unwrap();
+        assert_eq!(done["success"], false, "{done:#}");
+        assert!(done.to_string().contains(expected), "{expected}: {done:#}");
+    }
     let radius = json!({"kiwi": {"kind": "lekiwi", "simulated": true, "bounds": {"radius": 3}}});
     let refused = Harness::open::<Robots>(json!({ "robots": radius }))
         .err()

@@ -11,7 +11,7 @@ use robot::adapter::Estop;
 use robot::adapter::{ActionError, ActionOutput, Adapter, Control, Notice, Right};
 use robot::capability::{BusName, Motor};
 use robot::conduct::Stop;
-use robot::driver::{Driven, Driver};
+use robot::driver::{DrivenRobot, Driver};
 use robot::model::Model;
 use robot::shelf::Shelf;
 use robot::step::{LiftStep, Step};
@@ -113,7 +113,7 @@ fn of_kind(kind: &str, channels: &serde_json::Value) -> (Model, Box<dyn Driver>)
 fn driven<R>(
     section: &serde_json::Value,
     estop: Option<Estop>,
-    drive: impl FnOnce(&dyn Driver, Driven<'_>) -> R,
+    drive: impl FnOnce(&dyn Driver, DrivenRobot<'_>) -> R,
 ) -> R {
     let mut channels = section.clone();
     let layout = channels.as_object_mut().unwrap().remove("layout");
@@ -127,7 +127,7 @@ fn driven<R>(
         emergency: estop,
         ..Stop::default()
     };
-    let robot = Driven {
+    let robot = DrivenRobot {
         name: "five",
         model: &model,
         capabilities: &fitted.capabilities,

@@ -7,7 +7,7 @@ use super::{BoosterK1, safe_stop};
 use crate::adapter::{ActionError, Adapter, Notify};
 use crate::capability::{Capabilities, Gripper, Services};
 use crate::conduct::Stop;
-use crate::driver::{Driven, Driver, parts_of};
+use crate::driver::{DrivenRobot, Driver, parts_of};
 use crate::model::{Model, ModelError};
 
 impl Driver for BoosterK1Config {
@@ -42,11 +42,11 @@ impl Driver for BoosterK1Config {
         estop(name, self, stop.emergency).map(|_| ())
     }
 
-    fn drive(&self, robot: Driven<'_>, notify: Notify) -> Result<Arc<dyn Adapter>, ActionError> {
+    fn drive(&self, robot: DrivenRobot<'_>, notify: Notify) -> Result<Arc<dyn Adapter>, ActionError> {
         Ok(Arc::new(BoosterK1::new(robot, self, notify)?))
     }
 
-    fn safe_stop(&self, robot: Driven<'_>) -> Result<(), ActionError> {
+    fn safe_stop(&self, robot: DrivenRobot<'_>) -> Result<(), ActionError> {
         safe_stop(robot.name, self, robot.stop.emergency)
     }
 }

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use super::Feetech;
 use super::config::{FeetechConfig, estop};
 use super::rehearsal::Rehearsal;
 use super::rest::safe_stop;
+use crate::adapter::feetech::Feetech;
 use crate::adapter::sim::SimConfig;
 use crate::adapter::{ActionError, Adapter, Notify};
 use crate::capability::{Capabilities, Services};
 use crate::conduct::Stop;
-use crate::driver::{Driven, Driver, parts_of};
+use crate::driver::{DrivenRobot, Driver, parts_of};
 use crate::model::{Model, ModelError};
 use crate::subsystem::Subsystem;
 
@@ -47,17 +47,17 @@ impl Driver for FeetechConfig {
         estop(name, stop.emergency).map(|_| ())
     }
 
-    fn drive(&self, robot: Driven<'_>, notify: Notify) -> Result<Arc<dyn Adapter>, ActionError> {
+    fn drive(&self, robot: DrivenRobot<'_>, notify: Notify) -> Result<Arc<dyn Adapter>, ActionError> {
         Ok(Arc::new(Feetech::new(robot, self, None, notify)?))
     }
 
-    fn safe_stop(&self, robot: Driven<'_>) -> Result<(), ActionError> {
+    fn safe_stop(&self, robot: DrivenRobot<'_>) -> Result<(), ActionError> {
         safe_stop(robot, self)
     }
 
     fn rehearse(
         &self,
-        robot: Driven<'_>,
+        robot: DrivenRobot<'_>,
         around: &SimConfig,
         notify: Notify,
     ) -> Option<Result<Arc<dyn Adapter>, ActionError>> {

@@ -7,27 +7,32 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use feetech_sim::{Bus, Servo as SimulatedServo, register};
+use feetech_sim::{Bus, Fault as Breakdown, Servo as SimulatedServo, register};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
-use super::Feetech;
 use super::config::FeetechConfig;
+use super::layout::Layout;
 use super::servo::{Servo, exact};
 use crate::action::Action;
+use crate::adapter::feetech::Feetech;
 use crate::adapter::sim::people::People;
-use crate::adapter::sim::{SimConfig, Thing};
+use crate::adapter::sim::{Fault, SimConfig, Thing};
 use crate::adapter::{ActionError, ActionOutput, Adapter, BackendState, Control, Notice, Notify, Sighting};
 use crate::bearing::half_circle;
 use crate::capability::{BusName, Capabilities};
-use crate::driver::Driven;
+use crate::driver::DrivenRobot;
 use crate::servo::{Servos, servos};
 use crate::step::Stage;
 use crate::subsystem::Subsystem;
 
 /// How far a hand or the hitch is open when it has closed on a thing: a quarter of its way.
 const WIDTH: f64 = 0.25;
+/// A servo that is too warm, in degrees: a new STS3215 switches its power off at 70 (register 13).
+const HOT: u8 = 78;
+/// The bit for that in every answer of such a servo.
+const OVERHEAT: u8 = 4;
 
 /// A robot whose servos are simulated.
 pub(super) struct Rehearsal {
@@ -51,11 +56,22 @@ impl Rehearsal {
     /// # Errors
     /// As [`Feetech::new`].
     pub(super) fn new(
-        robot: Driven<'_>,
+        robot: DrivenRobot<'_>,
         config: &FeetechConfig,
         world: &SimConfig,
         notify: Notify,
     ) -> Result<Self, ActionError> {
+        for (key, given) in [
+            ("time_scale", (world.time_scale - 1.0).abs() > f64::EPSILON),
+            ("trace", world.trace.is_some()),
+        ] {
+            if given {
+                return Err(ActionError::Refused(format!(
+                    "robots.{}.sim.{key}: a rehearsal drives its servos in real time and writes no trace; leave it out",
+                    robot.name
+                )));
+            }
+        }
         let layout = config.calibrated(robot.model)?;
         let mut lines = BTreeMap::new();
         for bus in [BusName::Left, BusName::Right] {
@@ -67,6 +83,10 @@ impl Rehearsal {
                     None => wheel(motor.id),
                 });
             lines.insert(bus, Arc::new(Mutex::new(Bus::new(servos))));
+        }
+        for fault in &world.faults {
+            break_down(&lines, &layout, fault)
+                .map_err(|why| ActionError::Refused(format!("robots.{}.sim.faults: {why}", robot.name)))?;
         }
         // A line of simulated servos is no hardware that is connected.
         let told: Notify = Arc::new(move |notice| match notice {
@@ -132,6 +152,44 @@ impl Rehearsal {
         {
             self.put(servo, self.behind, hitch.open, hitch.closed);
         }
+    }
+}
+
+/// Makes something fail.
+///
+/// # Errors
+/// Nothing here can fail like that, with the reason.
+fn break_down(lines: &BTreeMap<BusName, Servos>, layout: &Layout, fault: &Fault) -> Result<(), String> {
+    let of = |name: &str| {
+        let (bus, id) = name.split_once(':')?;
+        let (bus, line) = lines.iter().find(|(line, _)| line.as_str() == bus)?;
+        let id = id.parse().ok().filter(|id| layout.ids(*bus).contains(id))?;
+        Some((line, id))
+    };
+    let break_one = |name: &str, how: &dyn Fn(&mut SimulatedServo)| {
+        let (line, id) =
+            of(name).ok_or_else(|| format!("no servo {name}; expected bus:id, such as right:3"))?;
+        servos(line).servo(id, Instant::now()).map(how);
+        Ok(())
+    };
+    match fault {
+        Fault::Missing(name) => break_one(name, &|servo| servo.set_fault(Breakdown::Absent)),
+        Fault::Hot(name) => break_one(name, &|servo| {
+            servo.set_byte(register::TEMPERATURE, HOT);
+            servo.set_fault(Breakdown::Error(OVERHEAT));
+        }),
+        Fault::Stuck(part) => {
+            for (bus, id, _) in layout.motors_of(*part) {
+                break_one(&format!("{}:{id}", bus.as_str()), &|servo| {
+                    let here = servo.position();
+                    servo.block(here, here);
+                })?;
+            }
+            Ok(())
+        }
+        Fault::Offline | Fault::Button => Err(format!(
+            "{fault:?} is for the kinematic model; expected missing, hot or stuck"
+        )),
     }
 }
 

@@ -11,7 +11,7 @@ use super::torque::{ease, hold};
 use crate::adapter::{ActionError, Estop};
 use crate::capability::BusName;
 use crate::conduct::Stop;
-use crate::driver::Driven;
+use crate::driver::DrivenRobot;
 use crate::servo::{LISTENS, Register, ServoError, Then, Wire};
 use crate::subsystem::Subsystem;
 
@@ -165,7 +165,7 @@ fn confirmed(wire: &Wire, silent: Vec<u8>, what: &'static str) -> Result<(), Ser
 ///
 /// # Errors
 /// A bus could not be reached, with the reason; the others were stopped.
-pub(super) fn safe_stop(robot: Driven<'_>, config: &FeetechConfig) -> Result<(), ActionError> {
+pub(super) fn safe_stop(robot: DrivenRobot<'_>, config: &FeetechConfig) -> Result<(), ActionError> {
     let layout = &config.layout(robot.model)?;
     let rest = match estop(robot.name, robot.stop.emergency)? {
         Estop::TorqueOff => Rest::LetGo,

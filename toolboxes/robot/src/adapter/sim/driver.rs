@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::Sim;
 use super::config::SimConfig;
+use crate::adapter::sim::Sim;
 use crate::adapter::{ActionError, Adapter, Notify};
 use crate::capability::Capabilities;
-use crate::driver::{Driven, Driver};
+use crate::driver::{DrivenRobot, Driver};
 use crate::model::{Model, ModelError};
 
 /// A simulator in the place of a robot's hardware.
@@ -33,7 +33,7 @@ impl Driver for SimDriver {
         }
     }
 
-    fn drive(&self, robot: Driven<'_>, notify: Notify) -> Result<Arc<dyn Adapter>, ActionError> {
+    fn drive(&self, robot: DrivenRobot<'_>, notify: Notify) -> Result<Arc<dyn Adapter>, ActionError> {
         let rehearsal = self
             .rehearsed
             .then(|| self.own.rehearse(robot, &self.config, notify));
@@ -43,7 +43,7 @@ impl Driver for SimDriver {
         }
     }
 
-    fn safe_stop(&self, _: Driven<'_>) -> Result<(), ActionError> {
+    fn safe_stop(&self, _: DrivenRobot<'_>) -> Result<(), ActionError> {
         // A simulated robot has ended with its process.
         Ok(())
     }
