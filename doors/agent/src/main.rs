@@ -32,7 +32,6 @@ mod toolbelt;
 mod view;
 mod watch;
 
-use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,7 +51,7 @@ use crate::session::{Session, SessionRun};
 use crate::source::Source;
 use crate::tell::{Audience, Tell};
 use crate::toolbelt::OWN;
-use crate::view::View;
+use crate::view::{View, say};
 
 /// The name of the door on the bus.
 const SOURCE: &str = "ovos-tools-agent";
@@ -215,9 +214,4 @@ fn compare(record: &Record, steps: &[record::Step], start: &record::Start, say: 
 
 fn thread(cause: std::io::Error) -> AgentError {
     ProgramError::machine("start a thread")(cause).into()
-}
-
-pub(crate) fn say(text: &str) {
-    // Without stdout, the exit code shows how the run ended.
-    _ = writeln!(std::io::stdout(), "{text}");
 }

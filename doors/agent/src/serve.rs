@@ -23,11 +23,11 @@ use crate::endpoint::{Endpoint, EndpointError};
 use crate::interrupt::Interrupt;
 use crate::prompt::cut;
 use crate::record::RecordError;
-use crate::say;
 use crate::session::{Session, SessionRun};
 use crate::settings::{Narrower, Settings};
 use crate::source::Source;
 use crate::tell::{Audience, Tell};
+use crate::view::say;
 
 const RUN: &str = "ovos.tools.agent.run";
 

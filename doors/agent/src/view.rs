@@ -1,6 +1,6 @@
 //! The view of a run for a person: lines of text, and on a terminal colours and an animated line.
 
-use std::io::{self, IsTerminal as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::mpsc::{self, SyncSender};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -327,4 +327,9 @@ fn budgets(left: &Value) -> String {
         number("rotation_deg"),
         number("forward_m"),
     )
+}
+
+/// Writes a line to stdout. Without stdout, the exit code shows how a run ended.
+pub(crate) fn say(text: &str) {
+    _ = writeln!(io::stdout(), "{text}");
 }
