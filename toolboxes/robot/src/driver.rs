@@ -72,6 +72,23 @@ pub struct DrivenRobot<'a> {
     pub stop: &'a Stop,
 }
 
+/// Checks that the arms have as many joints as a vendor's channels move.
+///
+/// # Errors
+/// An arm has more or fewer.
+pub(crate) fn arms_of(parts: &Capabilities, joints: usize) -> Result<(), ModelError> {
+    for arm in [Subsystem::LeftArm, Subsystem::RightArm] {
+        let found = parts.joints(arm).map_or(joints, <[_]>::len);
+        if found != joints {
+            return Err(ModelError::parse(
+                "the channels",
+                format!("parts.{arm}: these channels move {joints} joints of an arm, and it has {found}"),
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// The parts in the order in which tools name them, less `without`.
 pub(crate) fn parts_of(parts: &Capabilities, without: &[Subsystem]) -> Vec<Subsystem> {
     let order = [

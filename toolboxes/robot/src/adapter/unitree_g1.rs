@@ -24,7 +24,7 @@ use crate::dds::Participant;
 use crate::dds::asked::DdsRequest;
 use crate::dds::shout::Shout;
 use crate::dds::unitree::{REQUEST, Rpc, api, request};
-use crate::driver::{DrivenRobot, Driver, parts_of};
+use crate::driver::{DrivenRobot, Driver, arms_of, parts_of};
 use crate::model::{Model, ModelError};
 use crate::ros::path::Path;
 use crate::ros::{RosConfig, RosError};
@@ -70,6 +70,7 @@ impl Driver for UnitreeG1Config {
     }
 
     fn fit(&self, mut model: Model) -> Result<Model, ModelError> {
+        arms_of(&model.capabilities, 7)?;
         let mut capabilities = model.capabilities.clone();
         for arm in [&mut capabilities.left_arm, &mut capabilities.right_arm]
             .into_iter()

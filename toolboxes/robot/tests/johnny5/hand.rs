@@ -1,7 +1,7 @@
 //! Hands that hold something.
 
 use feetech_sim::register as r;
-use robot::adapter::{ActionError, Adapter};
+use robot::adapter::ActionError;
 use robot::step::{Grip, LiftStep, Step};
 use robot::subsystem::Subsystem;
 

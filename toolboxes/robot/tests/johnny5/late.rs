@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use feetech_sim::{Delivery, Lateness, Line, register as r};
-use robot::adapter::{Adapter, Estop};
+use robot::adapter::Estop;
 use robot::step::Step;
 use robot::subsystem::Subsystem;
 use serde_json::{Value, json};

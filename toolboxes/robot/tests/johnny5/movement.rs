@@ -4,13 +4,12 @@ use std::time::{Duration, Instant};
 
 use feetech_sim::{Line, Servo, register as r};
 use robot::action::LiftTarget;
-use robot::adapter::Adapter;
 use robot::adapter::Estop;
 use robot::step::{Grip, HitchAction, Step};
 use robot::subsystem::Subsystem;
 use serde_json::json;
 
-use crate::servos::{Body, Deed, Notices, Robot, lift, look, made, robot, robot_of, run};
+use crate::servos::{Body, Deed, Notices, lift, look, made, robot, robot_of, run, stop};
 use crate::{bytes, drive, to, words};
 
 #[tokio::test]
@@ -241,7 +240,7 @@ async fn what_it_cannot_do_it_says() {
         .unwrap_err()
         .to_string();
     assert_eq!(error, "not supported by five: a sensor on the charger's contacts");
-    let damp = made(&body.section(), Some(Estop::Damp), &Notices::default())
+    let damp = made(&body.section(), &stop(Some(Estop::Damp)), &Notices::default())
         .err()
         .unwrap();
     assert!(damp.to_string().contains("estop damp"), "{damp}");

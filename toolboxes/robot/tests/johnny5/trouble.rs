@@ -3,7 +3,7 @@
 use feetech_sim::{Fault, Frame, Line, Servo, register as r};
 use robot::action::LiftTarget;
 use robot::adapter::Estop;
-use robot::adapter::{ActionError, Adapter, BackendState, Control, Notice};
+use robot::adapter::{ActionError, BackendState, Control, Notice};
 use robot::capability::BusName;
 use robot::step::{Recovery, Step};
 use robot::subsystem::Subsystem;

@@ -1,7 +1,7 @@
 //! Torque, recovery and degraded mode, and the settings that servos keep.
 
 use feetech_sim::{Servo, register as r};
-use robot::adapter::{Adapter, Control};
+use robot::adapter::Control;
 use robot::capability::BusName;
 use robot::step::{Recovery, Step};
 use robot::subsystem::Subsystem;

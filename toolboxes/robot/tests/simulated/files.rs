@@ -227,6 +227,17 @@ fn a_wrong_file_says_what_is_wrong() {
             assert!(said.contains(part), "{part}: {said}");
         }
     }
+    let few = OWN.replacen("driver = \"feetech\"", "driver = \"unitree\"", 1);
+    let few = few.split("[[channels.buses]]").next().unwrap().to_owned() + "[keyframes]\nhome = [0, 60, 0]\n";
+    let folder = folder(&[("my-arm.toml", &few)]);
+    let error = kind_of(&folder.path().join("my-arm.toml"))
+        .map(|_| ())
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("parts.left_arm: these channels move 7 joints of an arm, and it has 3"),
+        "{error}"
+    );
     let near = Shelf::default()
         .find("leekiwi")
         .map(|_| ())

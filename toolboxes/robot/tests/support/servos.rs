@@ -112,7 +112,7 @@ fn of_kind(kind: &str, channels: &serde_json::Value) -> (Model, Box<dyn Driver>)
 /// Johnny Five, or the kind that `layout` says, with the other keys as its channels.
 fn driven<R>(
     section: &serde_json::Value,
-    estop: Option<Estop>,
+    stop: &Stop,
     drive: impl FnOnce(&dyn Driver, DrivenRobot<'_>) -> R,
 ) -> R {
     let mut channels = section.clone();
@@ -123,36 +123,39 @@ fn driven<R>(
         .unwrap_or("johnny5");
     let (model, driver) = of_kind(kind, &channels);
     let fitted = driver.fit(model.clone()).unwrap();
-    let stop = Stop {
-        emergency: estop,
-        ..Stop::default()
-    };
     let robot = DrivenRobot {
         name: "five",
         model: &model,
         capabilities: &fitted.capabilities,
-        stop: &stop,
+        stop,
     };
     drive(driver.as_ref(), robot)
 }
 
+pub(crate) fn stop(emergency: Option<Estop>) -> Stop {
+    Stop {
+        emergency,
+        ..Stop::default()
+    }
+}
+
 pub(crate) fn made(
     section: &serde_json::Value,
-    estop: Option<Estop>,
+    stop: &Stop,
     notices: &Notices,
 ) -> Result<Robot, ActionError> {
     let seen = notices.clone();
     let notify = Arc::new(move |notice| seen.0.lock().unwrap().push(notice));
-    driven(section, estop, |driver, robot| driver.drive(robot, notify))
+    driven(section, stop, |driver, robot| driver.drive(robot, notify))
 }
 
 pub(crate) fn robot_of(section: &serde_json::Value, estop: Option<Estop>) -> (Robot, Notices) {
     let notices = Notices::default();
-    (made(section, estop, &notices).unwrap(), notices)
+    (made(section, &stop(estop), &notices).unwrap(), notices)
 }
 
 pub(crate) fn safe_stop(section: &serde_json::Value, estop: Option<Estop>) -> Result<(), ActionError> {
-    driven(section, estop, |driver, robot| driver.safe_stop(robot))
+    driven(section, &stop(estop), |driver, robot| driver.safe_stop(robot))
 }
 
 pub(crate) fn robot(body: &Body) -> Robot {

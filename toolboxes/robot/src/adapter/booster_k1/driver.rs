@@ -7,7 +7,7 @@ use super::{BoosterK1, safe_stop};
 use crate::adapter::{ActionError, Adapter, Notify};
 use crate::capability::{Capabilities, Gripper, Services};
 use crate::conduct::Stop;
-use crate::driver::{DrivenRobot, Driver, parts_of};
+use crate::driver::{DrivenRobot, Driver, arms_of, parts_of};
 use crate::model::{Model, ModelError};
 
 impl Driver for BoosterK1Config {
@@ -20,6 +20,9 @@ impl Driver for BoosterK1Config {
     }
 
     fn fit(&self, mut model: Model) -> Result<Model, ModelError> {
+        if self.profile == Profile::BoosterRpc {
+            arms_of(&model.capabilities, 4)?;
+        }
         let mut capabilities = model.capabilities.clone();
         let gripper = Gripper {
             joint: None,
