@@ -463,15 +463,21 @@ async fn a_port_that_another_program_uses_is_named_and_those_that_are_used_by_de
         other.kill().unwrap();
         other.wait().unwrap();
     }
+    let before = |own: Value| json!({"adapter": "johnny5", "johnny5": own});
+    let left = json!({"ports": {"left": "/dev/null"}});
     for (own, looked_at) in [
-        (json!({}), &["/dev/ttyACM0", "/dev/ttyACM1"][..]),
-        (json!({"layout": "so101"}), &["/dev/ttyACM1"]),
+        (before(json!({})), &["/dev/ttyACM0", "/dev/ttyACM1"][..]),
+        (before(json!({"layout": "so101"})), &["/dev/ttyACM1"]),
+        (before(left.clone()), &["/dev/null", "/dev/ttyACM1"]),
+        (json!({"kind": "johnny5"}), &["/dev/ttyACM0", "/dev/ttyACM1"]),
+        (json!({"kind": "lekiwi"}), &["/dev/ttyACM1"]),
         (
-            json!({"ports": {"left": "/dev/null"}}),
+            json!({"kind": "johnny5", "channels": left}),
             &["/dev/null", "/dev/ttyACM1"],
         ),
+        (json!({"kind": "johnny5", "simulated": true}), &[]),
     ] {
-        let section = json!({"robot": {"robots": {"five": {"adapter": "johnny5", "johnny5": own}}}});
+        let section = json!({"robot": {"robots": {"five": own}}});
         let (_, report) = machine.examine(&section).await;
         let report = report.to_string();
         for path in ["/dev/ttyACM0", "/dev/ttyACM1", "/dev/null"] {

@@ -38,8 +38,15 @@ const PROGRAMS: [(&str, &str, &str, &str); 1] = [(
      path that `ls ~/.mavsdk/lib/python3*/site-packages/mavsdk_grpc/bin/mavsdk_server` prints",
 )];
 
-/// The adapter of a robot that uses devices where its section names none, and the section's key of them.
-const USUAL: (&str, &str) = ("johnny5", "ports");
+/// The robots that use devices where their sections name none, with the keys of a section that say which robot it is and what
+/// belongs to it: `kind` and `channels`, and the spelling of before.
+const USUAL: [(&str, &str, &[&str]); 2] = [
+    ("kind", "channels", &["johnny5", "so101", "lekiwi"]),
+    ("adapter", "johnny5", &["johnny5"]),
+];
+/// The robot among them that has both devices, and the key of a section's devices.
+const WHOLE: &str = "johnny5";
+const PORTS: &str = "ports";
 /// The name and the path of each of those devices.
 const USUAL_DEVICES: [(&str, &str); 2] = [("left", "/dev/ttyACM0"), ("right", "/dev/ttyACM1")];
 
@@ -301,14 +308,18 @@ fn confined(part: &str, confine: Option<&Confine>) -> Option<Finding> {
 /// Checks the devices that a robot uses because its section names no others.
 fn usual_devices(value: &Value, part: &str, findings: &mut Vec<Finding>) {
     let Value::Object(map) = value else { return };
-    let (adapter, key) = USUAL;
-    if map.get("adapter").and_then(Value::as_str) == Some(adapter) {
-        let own = map.get(adapter);
+    let real = map.get("simulated") != Some(&Value::Bool(true));
+    for (key, own, known) in USUAL {
+        let named = map.get(key).and_then(Value::as_str);
+        let Some(kind) = named.filter(|named| real && known.contains(named)) else {
+            continue;
+        };
+        let own = map.get(own);
         let layout = own.and_then(|own| own.get("layout")).and_then(Value::as_str);
-        let written = own.and_then(|own| own.get(key));
+        let written = own.and_then(|own| own.get(PORTS));
         for (port, path) in USUAL_DEVICES {
             // All but the whole robot have one bus.
-            let has = layout.is_none_or(|layout| layout == adapter) || port == "right";
+            let has = layout.unwrap_or(kind) == WHOLE || port == "right";
             if has && written.is_none_or(|written| written.get(port).is_none()) {
                 findings.push(device(part, Path::new(path)));
             }

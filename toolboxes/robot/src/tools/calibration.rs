@@ -162,7 +162,7 @@ fn forbidden(unit: &Unit, writes: bool) -> Option<ToolError> {
     Some(ToolError::new(
         "PermissionError",
         format!(
-            "this writes into the motors of {0}, and robots.{0}.johnny5.allow_calibration_write is not true",
+            "this writes into the motors of {0}, and robots.{0}.channels.allow_calibration_write is not true",
             unit.name
         ),
     ))

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::motion::{Goal, THERE};
 use super::servo::{Servo, exact, round};
-use super::{Johnny5, tenth};
+use super::{Feetech, tenth};
 use crate::adapter::{ActionError, ActionOutput, Control};
 use crate::capability::BusName;
 use crate::servo::{Calibration, Register};
@@ -31,7 +31,7 @@ impl Servo {
     }
 }
 
-impl Johnny5 {
+impl Feetech {
     /// Reads the calibrations of servos. A servo that does not answer is missing.
     pub(super) async fn calibrations(
         &self,
@@ -157,7 +157,7 @@ fn usable(servo: &Servo, kept: Calibration) -> Result<(f64, f64), ActionError> {
     if let Some(expected) = servo.offset.filter(|expected| *expected != kept.offset) {
         return Err(ActionError::Refused(format!(
             "{} has the homing offset {}, its calibration file says {expected}: write the file into the servos with \
-             LeRobot, or name the right file in johnny5.calibration",
+             LeRobot, or name the right file in channels.calibration",
             servo.label(),
             kept.offset
         )));

@@ -1,13 +1,15 @@
-//! Feetech servos on serial buses: Johnny Five, an SO-101 arm, or LeKiwi.
+//! Feetech servos on serial buses: whatever arms, wheels, head, lift and hitch a robot's file puts there.
 //!
 //! Owns how actions become goals of servos, and the wait until the goals are reached. Torque goes on when a movement
 //! needs it, with the goal at the present position, and never before. The wheels turn on a lease of 300 ms that the
 //! running action renews; the bus's thread stops them when the lease ends. The servos have no dead-man: a wheel that
-//! turns when the computer loses its power goes on turning. Read [`Johnny5`].
+//! turns when the computer loses its power goes on turning. Read [`Feetech`].
 
 mod calibration;
 mod config;
 mod drive;
+mod driver;
+mod end;
 mod health;
 mod kept;
 #[cfg(test)]
@@ -16,6 +18,7 @@ mod layout;
 mod lerobot;
 mod measure;
 mod motion;
+mod rehearsal;
 mod rest;
 mod servo;
 mod settings;
@@ -33,11 +36,10 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
-pub use self::config::{Johnny5Config, Ports, Unheard, model};
+pub use self::config::{FeetechConfig, Ports, Unheard};
+use self::end::End;
 use self::layout::Layout;
-pub use self::layout::{LayoutKind, MotorConfig};
-use self::measure::End;
-pub use self::rest::safe_stop;
+pub use self::layout::MotorConfig;
 use self::servo::Servo;
 pub(super) use self::servo::round;
 use self::torque::ease;
@@ -45,7 +47,9 @@ pub use self::wheels::BaseSize;
 use super::{ActionError, ActionOutput, Adapter, BackendState, Control, Estop, Notice, Notify};
 use crate::action::{Action, Motion};
 use crate::capability::{BusName, Capabilities};
-use crate::servo::{Register, Sender, ServoBus, ServoError, Urgency, Wire};
+use crate::conduct::Stop;
+use crate::driver::DrivenRobot;
+use crate::servo::{Line, Register, Sender, ServoBus, ServoError, Servos, Urgency, Wire};
 use crate::step::Stage;
 use crate::subsystem::Subsystem;
 
@@ -53,11 +57,12 @@ use crate::subsystem::Subsystem;
 const EASED: Duration = Duration::from_millis(500);
 
 /// A robot of Feetech servos.
-pub struct Johnny5 {
+pub struct Feetech {
     name: String,
     layout: Layout,
     capabilities: Capabilities,
     estop: Estop,
+    stop: Stop,
     unheard: Unheard,
     buses: BTreeMap<BusName, ServoBus>,
     known: Mutex<Memory>,
@@ -83,21 +88,22 @@ struct Memory {
     gentle: BTreeMap<(BusName, u8), i64>,
 }
 
-impl Johnny5 {
-    /// Starts the threads of the buses, which open their ports soon. No servo is moved.
+impl Feetech {
+    /// Starts the threads of the buses, which open their ports soon. No servo is moved. The buses end at `simulated` servos
+    /// where there are some.
     ///
     /// # Errors
     /// The configuration cannot be used, or a thread cannot be started.
-    pub fn new(
-        name: &str,
-        config: &Johnny5Config,
-        capabilities: Capabilities,
-        estop: Option<Estop>,
+    fn new(
+        robot: DrivenRobot<'_>,
+        config: &FeetechConfig,
+        simulated: Option<&BTreeMap<BusName, Servos>>,
         notify: Notify,
     ) -> Result<Self, ActionError> {
-        let mut layout = config.calibrated()?;
-        layout.narrow(&capabilities);
-        let estop = config::estop(name, estop)?;
+        let name = robot.name;
+        let mut layout = config.calibrated(robot.model)?;
+        layout.narrow(robot.capabilities);
+        let estop = config::estop(name, robot.stop.emergency)?;
         let mut buses = BTreeMap::new();
         let ports = PortStates::default();
         for bus in [BusName::Left, BusName::Right] {
@@ -105,6 +111,10 @@ impl Johnny5 {
                 continue;
             }
             let path = config.port(bus);
+            let shown = match simulated {
+                Some(_) => "a line of simulated servos".to_owned(),
+                None => path.clone(),
+            };
             let wheels = layout
                 .wheels
                 .iter()
@@ -112,10 +122,13 @@ impl Johnny5 {
                 .map(|wheel| wheel.id)
                 .collect();
             let timeout = Duration::from_millis(config.answer_ms.clamp(2, 500));
-            let changed = changed(bus, path.clone(), &ports, notify.clone());
+            let changed = changed(bus, shown, &ports, notify.clone());
             let started = ServoBus::start(
                 bus.as_str(),
-                (&path, config.baud),
+                match simulated.and_then(|lines| lines.get(&bus)) {
+                    Some(servos) => Line::Rehearsed(Arc::clone(servos)),
+                    None => Line::Serial(&path, config.baud),
+                },
                 timeout,
                 (layout.ids(bus), wheels),
                 changed,
@@ -129,8 +142,9 @@ impl Johnny5 {
         Ok(Self {
             name: name.to_owned(),
             layout,
-            capabilities,
+            capabilities: robot.capabilities.clone(),
             estop,
+            stop: robot.stop.clone(),
             unheard: config.hold_unheard,
             buses,
             known: Mutex::default(),
@@ -330,7 +344,7 @@ fn changed(bus: BusName, path: String, ports: &PortStates, notify: Notify) -> cr
     })
 }
 
-impl Adapter for Johnny5 {
+impl Adapter for Feetech {
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
     }

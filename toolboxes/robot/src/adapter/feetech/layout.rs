@@ -5,14 +5,14 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::servo::{Servo, TURN};
 use super::wheels::Wheels;
 use crate::adapter::ActionError;
 use crate::capability::{Bus, BusName, Capabilities, Motor};
-use crate::model::{Model, ModelError};
+use crate::conduct::Stop;
+use crate::model::Model;
 use crate::subsystem::Subsystem;
 
 /// The largest and the usual speed of a base on three wheels of 5 cm, m/s: the fast and the middle one of the speed levels of
@@ -25,25 +25,11 @@ use crate::subsystem::Subsystem;
 const FAST: f64 = 0.3;
 const USUAL: f64 = 0.2;
 
-/// A built-in layout.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum LayoutKind {
-    /// Two arms, a three-wheel base, a lift, a hitch and a head: 19 servos on two buses.
-    #[default]
-    Johnny5,
-    /// One SO-101 arm: servos 1 to 6 on the bus `right`, as the right arm.
-    So101,
-    /// LeKiwi: an SO-101 arm (1 to 6) on three wheels (7 to 9), all on the bus `right`.
-    Lekiwi,
-}
-
 /// What a configuration changes about one servo. What is missing stays as the layout has it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MotorConfig {
     /// Its id on the bus.
-    #[schemars(range(min = 1, max = 253))]
     pub id: Option<u8>,
     /// Which bus it hangs on.
     pub bus: Option<BusName>,
@@ -66,6 +52,14 @@ pub(crate) struct Wheel {
     pub(crate) reversed: bool,
 }
 
+/// Motors that come to rest together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Group {
+    pub(crate) motors: Vec<u8>,
+    /// Those that go to positions.
+    pub(crate) joints: Vec<u8>,
+}
+
 /// Every servo of a robot.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Layout {
@@ -74,20 +68,6 @@ pub(crate) struct Layout {
     pub(crate) wheels: Vec<Wheel>,
     /// In the order of `wheels`.
     pub(crate) geometry: Wheels,
-}
-
-impl LayoutKind {
-    /// The robot of this layout.
-    ///
-    /// # Errors
-    /// Never: a test loads the built-in models.
-    pub(super) fn model(self) -> Result<Model, ModelError> {
-        match self {
-            Self::Johnny5 => Model::johnny5(),
-            Self::So101 => Model::so101(),
-            Self::Lekiwi => Model::lekiwi(),
-        }
-    }
 }
 
 impl Layout {
@@ -151,7 +131,7 @@ impl Layout {
         let known = self.names().join(", ");
         let Some(servo) = self.servos.iter_mut().find(|servo| servo.key() == name) else {
             return Err(ActionError::Refused(format!(
-                "johnny5.motors: no motor {name}; known are {known}"
+                "channels.motors: no motor {name}; known are {known}"
             )));
         };
         servo.id = change.id.unwrap_or(servo.id);
@@ -186,7 +166,7 @@ impl Layout {
             let name = format!("{} {}", motor.subsystem, motor.name);
             if let Some(other) = taken.insert((bus, motor.id), name.clone()) {
                 return Err(ActionError::Refused(format!(
-                    "johnny5.motors: {name} and {other} both have id {} on bus {}",
+                    "channels.motors: {name} and {other} both have id {} on bus {}",
                     motor.id,
                     bus.as_str()
                 )));
@@ -197,7 +177,7 @@ impl Layout {
             // Half a step for rounding, one for a whole turn.
             if servo.min >= servo.max || ends.iter().any(|end| !(-1.5..=TURN + 0.5).contains(end)) {
                 return Err(ActionError::Refused(format!(
-                    "johnny5.motors: {} to {} of {} is steps {:.0} to {:.0}, expected 0 to 4095 and min below max",
+                    "channels.motors: {} to {} of {} is steps {:.0} to {:.0}, expected 0 to 4095 and min below max",
                     servo.min,
                     servo.max,
                     servo.label(),
@@ -245,6 +225,17 @@ impl Layout {
     /// The ids of every motor of a bus, in order.
     pub(crate) fn ids(&self, bus: BusName) -> Vec<u8> {
         self.motors(bus).iter().map(|motor| motor.id).collect()
+    }
+
+    /// Motors of a bus in the order in which they come to rest; `joints` are those among them that go to positions.
+    pub(crate) fn groups(&self, bus: BusName, ids: &[u8], joints: &[u8], stop: &Stop) -> Vec<Group> {
+        let mut groups: BTreeMap<usize, Group> = BTreeMap::new();
+        for motor in self.motors(bus).iter().filter(|motor| ids.contains(&motor.id)) {
+            let group = groups.entry(stop.place(motor.subsystem)).or_default();
+            group.motors.push(motor.id);
+            group.joints.extend(joints.iter().filter(|id| **id == motor.id));
+        }
+        groups.into_values().collect()
     }
 
     /// The motors of a subsystem, wheels too: `(bus, id, name)`.
@@ -299,7 +290,7 @@ impl Layout {
             };
             if servo.min.max(*min) >= servo.max.min(*max) {
                 return Err(ActionError::Refused(format!(
-                    "johnny5.motors: {}: nothing is left of {min} to {max} within {} to {}",
+                    "channels.motors: {}: nothing is left of {min} to {max} within {} to {}",
                     servo.key(),
                     servo.min,
                     servo.max
@@ -352,12 +343,8 @@ mod tests {
 
     #[test]
     fn every_built_in_layout_is_sound() {
-        for (kind, servos, wheels) in [
-            (LayoutKind::Johnny5, 16, 3),
-            (LayoutKind::So101, 6, 0),
-            (LayoutKind::Lekiwi, 6, 3),
-        ] {
-            let layout = Layout::new(&kind.model().unwrap(), &BTreeMap::new()).unwrap();
+        for (kind, servos, wheels) in [("johnny5", 16, 3), ("so101", 6, 0), ("lekiwi", 6, 3)] {
+            let layout = Layout::new(&model(kind), &BTreeMap::new()).unwrap();
             assert_eq!(
                 (layout.servos.len(), layout.wheels.len()),
                 (servos, wheels),
@@ -366,9 +353,16 @@ mod tests {
         }
     }
 
+    /// A built-in robot with its buses.
+    fn model(kind: &str) -> Model {
+        let kind = crate::shelf::Shelf::default().find(kind).unwrap();
+        let driver = kind.driver(&ovos_toolbox_sdk::wire::Object::new(), "").unwrap();
+        kind.model(driver.as_ref())
+    }
+
     #[test]
     fn degrees_and_steps_agree() {
-        let layout = Layout::new(&Model::johnny5().unwrap(), &BTreeMap::new()).unwrap();
+        let layout = Layout::new(&model("johnny5"), &BTreeMap::new()).unwrap();
         for (subsystem, joint, value, steps) in [
             (Subsystem::LeftArm, 0, 0.0, 2048),
             (Subsystem::LeftArm, 0, 90.0, 3072),
@@ -390,7 +384,7 @@ mod tests {
     fn a_change_is_made_or_refused_with_a_reason() {
         let change = |name: &str, json: serde_json::Value| {
             let changes = BTreeMap::from([(name.to_owned(), serde_json::from_value(json).unwrap())]);
-            Layout::new(&Model::johnny5().unwrap(), &changes)
+            Layout::new(&model("johnny5"), &changes)
         };
         let reversed = change("right_arm.elbow", serde_json::json!({"reversed": true})).unwrap();
         assert_eq!(reversed.of(Subsystem::RightArm)[2].steps(0.0), 3072);

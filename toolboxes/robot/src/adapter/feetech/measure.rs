@@ -1,15 +1,16 @@
 //! Finds the ends of a joint's way with a gentle push.
 //!
 //! Owns what counts as an end: the joint stopped before its goal and pressed there. A joint that stands at the end of
-//! its allowed range without pressing has met nothing. Read [`Johnny5::measure_all`].
+//! its allowed range without pressing has met nothing. Read [`Feetech::measure_all`].
 
 use serde_json::json;
 
+use super::end::End;
 use super::kept::in_words;
 use super::motion::{Blocked, Goal, THERE, USUAL_FORCE};
 use super::servo::Servo;
 use super::torque::with_torque_off;
-use super::{Johnny5, tenth};
+use super::{Feetech, tenth};
 use crate::adapter::{ActionError, ActionOutput, Control};
 use crate::resolve::{CAREFUL, SWEEP};
 use crate::servo::Register;
@@ -22,15 +23,7 @@ const MARGIN: i64 = 12;
 /// The narrowest range that is written, in steps: about nine degrees.
 const NARROWEST: i64 = 100;
 
-/// One end of a joint's way.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct End {
-    step: i64,
-    /// Whether the joint pressed there.
-    felt: bool,
-}
-
-impl Johnny5 {
+impl Feetech {
     /// Measures the servos of a part, one after the other, and brings each back to where it was. Writes nothing.
     pub(super) async fn measure_all(
         &self,

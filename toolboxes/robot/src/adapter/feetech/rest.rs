@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::Johnny5;
-use super::config::{Johnny5Config, Unheard, estop};
-use super::layout::Layout;
+use super::Feetech;
+use super::config::{FeetechConfig, Unheard, estop};
+use super::layout::{Group, Layout};
 use super::torque::{ease, hold};
 use crate::adapter::{ActionError, Estop};
 use crate::capability::BusName;
+use crate::conduct::Stop;
+use crate::driver::DrivenRobot;
 use crate::servo::{LISTENS, Register, ServoError, Then, Wire};
 use crate::subsystem::Subsystem;
 
@@ -18,7 +20,7 @@ const PATIENCE: Duration = Duration::from_millis(45);
 /// How long a port may be held by the process that has just died.
 const RELEASE: Duration = Duration::from_millis(800);
 
-impl Johnny5 {
+impl Feetech {
     pub(super) fn rest(&self, subsystems: &[Subsystem], emergency: bool) -> Result<(), ActionError> {
         if emergency {
             self.stopped.store(true, Ordering::SeqCst);
@@ -50,8 +52,11 @@ impl Johnny5 {
                 .collect();
             let joints = self.joints_to_stop(*name, &ids, &wheels);
             let then = (emergency || !joints.is_empty()).then(|| {
-                let (ids, rest) = (ids.clone(), self.rest_of(emergency));
-                let then: Then = Arc::new(move |wire| settle(wire, &ids, &joints, rest));
+                let (groups, rest) = (
+                    self.layout.groups(*name, &ids, &joints, &self.stop),
+                    self.rest_of(emergency),
+                );
+                let then: Then = Arc::new(move |wire| settle_in_order(wire, &groups, rest));
                 then
             });
             stopping.push(bus.sender().stop(&ids, wheels, then, emergency));
@@ -105,6 +110,19 @@ impl Unheard {
     }
 }
 
+/// Ends the motion of one group of motors after the other. One that does not confirm it does not keep the others from coming to
+/// rest.
+///
+/// # Errors
+/// As [`settle`], the first.
+pub(super) fn settle_in_order(wire: &mut Wire, groups: &[Group], rest: Rest) -> Result<(), ServoError> {
+    let settled: Vec<_> = groups
+        .iter()
+        .map(|group| settle(wire, &group.motors, &group.joints, rest))
+        .collect();
+    settled.into_iter().collect()
+}
+
 /// Ends the motion of the joints, after the wheels were stopped. `all` are the motors that let go, the joints among them.
 ///
 /// # Errors
@@ -147,16 +165,16 @@ fn confirmed(wire: &Wire, silent: Vec<u8>, what: &'static str) -> Result<(), Ser
 ///
 /// # Errors
 /// A bus could not be reached, with the reason; the others were stopped.
-pub fn safe_stop(name: &str, config: &Johnny5Config, own: Option<Estop>) -> Result<(), ActionError> {
-    let layout = &config.layout()?;
-    let rest = match estop(name, own)? {
+pub(super) fn safe_stop(robot: DrivenRobot<'_>, config: &FeetechConfig) -> Result<(), ActionError> {
+    let layout = &config.layout(robot.model)?;
+    let rest = match estop(robot.name, robot.stop.emergency)? {
         Estop::TorqueOff => Rest::LetGo,
         _ => config.hold_unheard.rest(),
     };
     // In parallel: a missing bus must not delay the other.
     let stopped: Vec<Result<(), ServoError>> = std::thread::scope(|scope| {
         let stops = [BusName::Left, BusName::Right]
-            .map(|bus| scope.spawn(move || stop_bus(bus, config, layout, rest)));
+            .map(|bus| scope.spawn(move || stop_bus(bus, config, layout, (robot.stop, rest))));
         let lost = |bus: &str| Err(ServoError::Closed { bus: bus.to_owned() });
         stops
             .map(|stop| stop.join().unwrap_or_else(|_| lost("left or right")))
@@ -166,12 +184,17 @@ pub fn safe_stop(name: &str, config: &Johnny5Config, own: Option<Estop>) -> Resu
         .into_iter()
         .collect::<Result<(), _>>()
         .map_err(|error| ActionError::NotConnected {
-            robot: name.to_owned(),
+            robot: robot.name.to_owned(),
             reason: error.to_string(),
         })
 }
 
-fn stop_bus(bus: BusName, config: &Johnny5Config, layout: &Layout, rest: Rest) -> Result<(), ServoError> {
+fn stop_bus(
+    bus: BusName,
+    config: &FeetechConfig,
+    layout: &Layout,
+    (order, rest): (&Stop, Rest),
+) -> Result<(), ServoError> {
     let ids = layout.ids(bus);
     if ids.is_empty() {
         return Ok(());
@@ -189,7 +212,8 @@ fn stop_bus(bus: BusName, config: &Johnny5Config, layout: &Layout, rest: Rest) -
     open(&mut wire)?;
     wire.write_each(Register::GOAL_SPEED, &wheels)?;
     wire.write_each(Register::GOAL_SPEED, &wheels)?;
-    let settled = wire.bounded(LISTENS, |wire| settle(wire, &ids, &joints, rest));
+    let groups = layout.groups(bus, &ids, &joints, order);
+    let settled = wire.bounded(LISTENS, |wire| settle_in_order(wire, &groups, rest));
     // The next owner of the servos may be another program. What cannot be given back stays slow.
     if let Err(error) = ease(&mut wire) {
         tracing::warn!(%error, "the servos keep the greatest speed of the last movement");

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::servo::{Servo, exact};
 use super::torque::{SLOWEST, hold, power};
-use super::{Johnny5, tenth};
+use super::{Feetech, tenth};
 use crate::action::{Keyframe, LiftTarget};
 use crate::adapter::{ActionError, ActionOutput, Control};
 use crate::capability::{BusName, Gripper};
@@ -51,7 +51,7 @@ pub(super) enum Blocked {
     Holds,
 }
 
-impl Johnny5 {
+impl Feetech {
     /// Moves the joints of a part, its gripper only with `hand_too`.
     pub(super) async fn to_positions(
         &self,
@@ -446,7 +446,7 @@ impl Johnny5 {
                         // question either.
                         if !missed.insert((bus, servo.id)) {
                             return Err(self.broken(format!(
-                                "{} does not answer any more; where it answers at other times, raise johnny5.answer_ms",
+                                "{} does not answer any more; where it answers at other times, raise channels.answer_ms",
                                 servo.label()
                             )));
                         }

@@ -41,8 +41,9 @@ struct Joint {
 /// # Errors
 /// The file cannot be read, is not one of LeRobot's, or is that of another arm.
 pub(super) fn load(layout: &mut Layout, arm: Subsystem, path: &Path) -> Result<(), ActionError> {
-    let wrong =
-        |what: String| ActionError::Refused(format!("johnny5.calibration.{arm}: {}: {what}", path.display()));
+    let wrong = |what: String| {
+        ActionError::Refused(format!("channels.calibration.{arm}: {}: {what}", path.display()))
+    };
     let size = std::fs::metadata(path)
         .map_err(|error| wrong(error.to_string()))?
         .len();

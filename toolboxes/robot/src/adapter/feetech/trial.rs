@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::motion::{Blocked, Goal};
 use super::servo::exact;
-use super::{Johnny5, tenth};
+use super::{Feetech, tenth};
 use crate::adapter::{ActionError, ActionOutput, Control};
 use crate::capability::BusName;
 use crate::resolve::CAREFUL;
@@ -13,7 +13,7 @@ use crate::servo::Register;
 /// The speed of a wheel in a test, steps per second.
 const TEST_SPEED: i64 = 300;
 
-impl Johnny5 {
+impl Feetech {
     pub(super) async fn test(
         &self,
         bus: BusName,

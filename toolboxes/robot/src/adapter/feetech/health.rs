@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::servo::exact;
-use super::{Johnny5, tenth};
+use super::{Feetech, tenth};
 use crate::adapter::{ActionError, ActionOutput, Control};
 use crate::capability::BusName;
 use crate::servo::{Health, Register, ServoError};
@@ -16,7 +16,7 @@ const AT_ONCE: usize = 4;
 /// Degrees Celsius above which a servo counts as hot. Its own protection sets in at 70.
 const HOT: i64 = 60;
 
-impl Johnny5 {
+impl Feetech {
     pub(super) async fn scan(
         &self,
         buses: &[BusName],

@@ -1,7 +1,7 @@
 //! Calibration: reads and checks the servos' settings, measures ends and sets homes.
 //!
 //! Owns every calibration value that is written into a servo: a measured limit or a home, and only where the
-//! configuration allows it. Read [`Johnny5::calibrate`].
+//! configuration allows it. Read [`Feetech::calibrate`].
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use serde_json::json;
 use super::motion::{Blocked, Goal};
 use super::servo::Servo;
 use super::settings::home_here;
-use super::{Johnny5, tenth};
+use super::{Feetech, tenth};
 use crate::adapter::{ActionError, ActionOutput, Control};
 use crate::resolve::CAREFUL;
 use crate::subsystem::Subsystem;
 
-impl Johnny5 {
+impl Feetech {
     /// Reads, measures or, with `write`, also writes.
     pub(super) async fn calibrate(
         &self,
@@ -67,7 +67,7 @@ impl Johnny5 {
             return Ok(());
         }
         Err(ActionError::Refused(format!(
-            "robots.{}.johnny5.allow_calibration_write is not true: nothing was written",
+            "robots.{}.channels.allow_calibration_write is not true: nothing was written",
             self.name
         )))
     }

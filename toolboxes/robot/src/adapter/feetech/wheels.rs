@@ -6,21 +6,18 @@
 
 use std::f64::consts::TAU;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::servo::{TURN, exact, round};
 use crate::action::Velocity;
 
 /// The size of the base.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BaseSize {
     /// Radius of a wheel, metres.
-    #[schemars(range(min = 0.005, max = 0.5))]
     pub wheel_radius: f64,
     /// From the centre of the base to a wheel, metres.
-    #[schemars(range(min = 0.01, max = 2.0))]
     pub base_radius: f64,
 }
 

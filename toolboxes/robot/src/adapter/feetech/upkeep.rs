@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::settings::configure;
 use super::torque::{ease, power, ready};
-use super::{Johnny5, tenth};
+use super::{Feetech, tenth};
 use crate::action::Action;
 use crate::adapter::{ActionError, ActionOutput, Control};
 use crate::capability::BusName;
@@ -15,7 +15,7 @@ use crate::servo::Register;
 use crate::step::{Recovery, Step};
 use crate::subsystem::Subsystem;
 
-impl Johnny5 {
+impl Feetech {
     pub(super) async fn maintain(
         &self,
         action: &Action,

@@ -165,6 +165,7 @@ fn run(seed: u64, shown: &mut Tally) {
     let line = Line(Arc::new(Mutex::new(world)));
     let answer_ms = random.choice([2, 5, 20, 20, 20, 60]).unwrap();
     let mut wire = Wire::over(
+        "test",
         Box::new(line.clone()),
         Duration::from_millis(answer_ms),
         Arc::clone(&hurry),
@@ -345,7 +346,7 @@ fn an_arm_that_answers_after_its_time_is_still_read() {
             hurry: Arc::clone(&hurry),
         };
         let line = Line(Arc::new(Mutex::new(world)));
-        let mut wire = Wire::over(Box::new(line), Duration::from_millis(20), hurry);
+        let mut wire = Wire::over("test", Box::new(line), Duration::from_millis(20), hurry);
         for id in 1..=6 {
             let read = wire.health(id);
             assert_eq!(read.is_ok(), reads, "{by} ms: {read:?}");

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::torque::ready;
-use super::{Johnny5, tenth};
+use super::{Feetech, tenth};
 use crate::action::Velocity;
 use crate::adapter::{ActionError, ActionOutput, Control};
 use crate::capability::BusName;
@@ -20,7 +20,7 @@ const SETTLE: Duration = Duration::from_secs(1);
 /// A wheel at this speed or below counts as standing, in steps per second.
 const STANDS: i64 = 20;
 
-impl Johnny5 {
+impl Feetech {
     pub(super) async fn drive(
         &self,
         velocity: Velocity,
@@ -168,7 +168,7 @@ impl Johnny5 {
         };
         if let Some(wheel) = self.layout.wheels.iter().find(|wheel| wheel.bus != bus) {
             return Err(ActionError::Refused(format!(
-                "johnny5.motors: base.{} is on bus {}, the other wheels are on bus {}: put them on one",
+                "channels.motors: base.{} is on bus {}, the other wheels are on bus {}: put them on one",
                 wheel.name,
                 wheel.bus.as_str(),
                 bus.as_str()

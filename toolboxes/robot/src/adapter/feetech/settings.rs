@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Johnny5;
+use super::Feetech;
 use super::kept::{in_words, offset_for};
 use super::servo::Servo;
 use super::torque::with_torque_off;
@@ -11,7 +11,7 @@ use crate::capability::BusName;
 use crate::servo::{Calibration, Register, ServoError, Wire};
 use crate::subsystem::Subsystem;
 
-impl Johnny5 {
+impl Feetech {
     pub(super) async fn set_id(
         &self,
         bus: BusName,
