@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ovos_toolbox_wire::{ENTRY_SYMBOL, Effect, Event, Failure, Manifest, Object, ToolDefinition};
+use ovos_toolbox_wire::{
+    ENTRY_SYMBOL, Effect, Event, Failure, Manifest, Object, ROLE_SYMBOL, ToolDefinition,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -254,7 +256,7 @@ fn look(path: &Path, found: &mut Inspection) -> Result<(), String> {
         .exports()
         .unwrap_or_default()
         .into_iter()
-        .filter(|name| name != ENTRY_SYMBOL)
+        .filter(|name| name != ENTRY_SYMBOL && name != ROLE_SYMBOL)
         .collect();
     if !more.is_empty() {
         let shown = more

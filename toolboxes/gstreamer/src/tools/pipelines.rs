@@ -2,9 +2,11 @@
 
 use ovos_toolbox_sdk::prelude::*;
 
-use super::{glance, look};
-use crate::Gstreamer;
-use crate::validate::{Kind, Validation, validate};
+use super::ask;
+use crate::judge::Answered;
+use crate::question::Question;
+use crate::toolbox::Gstreamer;
+use crate::validate::Validation;
 
 /// The tools of this family.
 pub(super) fn tools() -> Vec<Tool<Gstreamer>> {
@@ -25,15 +27,6 @@ struct PipelineArguments {
 async fn validate_pipeline(
     context: Context<Gstreamer>,
     arguments: PipelineArguments,
-) -> Result<Validation, ToolError> {
-    let found = glance(&context, |machine| validate(machine, &arguments.pipeline));
-    let missing = found.error_kind == Some(Kind::NoElement);
-    if !missing || glance(&context, |machine| machine.suggestions.is_fresh()) {
-        return Ok(found);
-    }
-    look(&context, move |machine| {
-        machine.suggestions.refresh();
-        validate(machine, &arguments.pipeline)
-    })
-    .await
+) -> Result<Answered<Validation>, ToolError> {
+    ask(&context, Question::Pipeline(arguments.pipeline)).await
 }

@@ -3,56 +3,30 @@
 //! Finds a pad with uncompressed video, waits for one frame and compresses it. Does not remove or delay data. Blocks.
 //! Read [`take`].
 
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::mpsc::sync_channel;
 
 use gst::prelude::*;
 use ovos_toolbox_sdk::prelude::*;
 
-use crate::instance::make_private;
-
-/// How a picture is compressed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Format {
-    // Small.
-    #[default]
-    Jpeg,
-    // Without loss.
-    Png,
-}
-
-impl Format {
-    pub(crate) fn mime_type(self) -> &'static str {
-        match self {
-            Self::Jpeg => "image/jpeg",
-            Self::Png => "image/png",
-        }
-    }
-}
-
-/// A compressed picture.
-pub(crate) struct Shot {
-    pub(crate) picture: Vec<u8>,
-    pub(crate) width: u32,
-    pub(crate) height: u32,
-    pub(crate) element: String,
-}
+use crate::folder::write_new;
+use crate::order::Format;
+use crate::report::Picture;
 
 /// Time limit of waiting for a frame; enough for one frame per second.
 const FRAME: Duration = Duration::from_secs(5);
 const COMPRESS: gst::ClockTime = gst::ClockTime::from_seconds(10);
 
-/// Takes a picture of an element's video, or of any uncompressed video.
+/// Takes a picture of an element's video, or of any uncompressed video, and writes it to a new file.
 ///
 /// # Errors
-/// The element does not exist, there is no such video, or no frame arrived.
-pub(crate) fn take(
+/// The element does not exist, there is no such video, no frame arrived, or the file exists or cannot be written.
+pub(super) fn take(
     pipeline: &gst::Pipeline,
     element: Option<&str>,
     format: Format,
-) -> Result<Shot, ToolError> {
+    path: PathBuf,
+) -> Result<Picture, ToolError> {
     let candidates = match element {
         Some(name) => vec![pipeline.by_name(name).ok_or_else(|| {
             ToolError::bad_args(format!(
@@ -93,36 +67,13 @@ pub(crate) fn take(
         .buffer()
         .ok_or_else(|| ToolError::msg("the compressed picture is empty"))?;
     let map = buffer.map_readable()?;
-    Ok(Shot {
-        picture: map.as_slice().to_vec(),
+    write_new(&path, map.as_slice())?;
+    Ok(Picture {
+        path,
         width: size("width").unwrap_or(0),
         height: size("height").unwrap_or(0),
         element: element.name().to_string(),
     })
-}
-
-/// A file name that does not exist yet.
-///
-/// # Errors
-/// The folder cannot be made.
-pub(crate) fn new_path(folder: &Path, format: Format) -> Result<PathBuf, ToolError> {
-    make_private(folder)?;
-    let time = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S-%3f").to_string();
-    let extension = match format {
-        Format::Jpeg => "jpg",
-        Format::Png => "png",
-    };
-    Ok(folder.join(format!("snapshot-{time}.{extension}")))
-}
-
-/// Writes a file that must not exist yet.
-///
-/// # Errors
-/// It exists, or cannot be written.
-pub(crate) fn write(path: &Path, picture: &[u8]) -> Result<(), ToolError> {
-    let wrong = |error: std::io::Error| ToolError::msg(format!("write {}: {error}", path.display()));
-    let mut file = std::fs::File::create_new(path).map_err(wrong)?;
-    file.write_all(picture).map_err(wrong)
 }
 
 fn all(pipeline: &gst::Pipeline) -> Vec<gst::Element> {

@@ -10,17 +10,8 @@ use gst::glib;
 use gst::prelude::*;
 use ovos_toolbox_sdk::prelude::*;
 
-use super::refused;
+use crate::order::Changed;
 use crate::policy::Policy;
-
-/// What setting a property did.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Changed {
-    /// What it was.
-    pub(crate) before: Value,
-    /// What it is now; an element may round or limit what it is given.
-    pub(crate) now: Value,
-}
 
 /// Sets a property of a running pipeline, if the policy allows it. Blocks as long as the element does.
 ///
@@ -62,7 +53,9 @@ pub(super) fn set(
             "{property} of {element} is {value}: expected {range}"
         )));
     }
-    policy.check_property(&found, property, &new).map_err(refused)?;
+    policy
+        .check_property(&found, property, &new)
+        .map_err(|refusal| refusal.denial())?;
     let readable = flags.contains(glib::ParamFlags::READABLE);
     let read = || {
         if readable {

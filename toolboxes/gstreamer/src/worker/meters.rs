@@ -9,43 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use gst::prelude::*;
-use ovos_toolbox_sdk::prelude::*;
 
-/// What flowed through one place.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub(crate) struct Flow {
-    /// The element's name in this pipeline.
-    pub(crate) element: String,
-    /// Its kind, such as `srtsink`.
-    pub(crate) factory: String,
-    /// `sink`: what arrived there. `encoder`, `source`: the video frames that left it.
-    pub(crate) place: Place,
-    /// Buffers since the pipeline was started; of an encoder or a source these are frames.
-    pub(crate) buffers: u64,
-    /// Bytes since the pipeline was started.
-    pub(crate) bytes: u64,
-    /// Bits per second over the last seconds.
-    pub(crate) bitrate: f64,
-    /// Buffers per second over the last seconds.
-    pub(crate) rate: f64,
-    /// Frames per second that its caps state.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) nominal_rate: Option<f64>,
-    /// Seconds since the last buffer, or since the start if there was none.
-    pub(crate) idle_s: f64,
-}
-
-/// Where something is counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Place {
-    /// The end of the pipeline.
-    Sink,
-    /// Behind a video encoder.
-    Encoder,
-    /// Behind a video source.
-    Source,
-}
+use crate::report::{Flow, Place};
 
 /// The counters of one pipeline.
 #[derive(Debug, Default)]
