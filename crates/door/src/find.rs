@@ -90,7 +90,7 @@ impl CallTool {
         let name = name.filter(|name| !name.is_empty());
         let name = name.ok_or("call_tool: expected `name`, the name of a tool that find_tools has shown")?;
         let inner = client::read_arguments(arguments.get("arguments"))
-            .map_err(|_| format!("call_tool: expected `arguments` of {name} as an object"))?;
+            .map_err(|_| format!("call_tool: expected `arguments` of {name} to be an object"))?;
         Ok(Self {
             name: name.to_owned(),
             arguments: inner,
