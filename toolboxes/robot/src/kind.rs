@@ -5,6 +5,7 @@
 
 use ovos_toolbox_sdk::wire::Object;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::adapter::booster_k1::BoosterK1Config;
 use crate::adapter::feetech::FeetechConfig;
@@ -129,7 +130,8 @@ impl RobotKind {
     /// A key is unknown, or a value has the wrong type.
     pub fn driver(&self, changes: &Object, label: &str) -> Result<Box<dyn Driver>, ModelError> {
         let wrong = |message: &str| ModelError::parse(&self.origin, format!("{label}: {}", taught(message)));
-        let changes = toml::Table::try_from(changes).map_err(|error| wrong(&error.to_string()))?;
+        let changes =
+            table(changes).map_err(|key| wrong(&format!("{key}: null is no value; leave the key out")))?;
         let mut channels = self.channels.clone();
         overlay(&mut channels, changes);
         (self.read)(channels).map_err(|error| wrong(error.message()))
@@ -147,6 +149,36 @@ impl RobotKind {
 /// A name in which `-` and `_` are the same.
 pub(crate) fn plain(name: &str) -> String {
     name.trim().to_lowercase().replace('-', "_")
+}
+
+/// The changes of a configuration as a file would have them. Not through serde: how it passes a number on depends on features of
+/// other crates.
+///
+/// # Errors
+/// The key of a value that no file can have.
+fn table(changes: &Object) -> Result<toml::Table, String> {
+    let mut table = toml::Table::new();
+    for (key, value) in changes {
+        table.insert(key.clone(), value_of(key, value)?);
+    }
+    Ok(table)
+}
+
+fn value_of(key: &str, value: &Value) -> Result<toml::Value, String> {
+    Ok(match value {
+        Value::Null => return Err(key.to_owned()),
+        Value::Bool(yes) => toml::Value::Boolean(*yes),
+        Value::Number(number) => match number.as_i64() {
+            Some(whole) => toml::Value::Integer(whole),
+            None => toml::Value::Float(number.as_f64().ok_or_else(|| key.to_owned())?),
+        },
+        Value::String(text) => toml::Value::String(text.clone()),
+        Value::Array(items) => {
+            let items: Result<Vec<_>, String> = items.iter().map(|item| value_of(key, item)).collect();
+            toml::Value::Array(items?)
+        }
+        Value::Object(map) => toml::Value::Table(table(map)?),
+    })
 }
 
 /// Takes over changes: tables are merged, everything else is replaced.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use ovos_toolbox_sdk::prelude::*;
 
-use crate::adapter::sim::SimDriver;
+use crate::adapter::sim::driver::SimDriver;
 use crate::adapter::{ActionError, Adapter, BackendState, Notice, Notify};
 use crate::backends::Backends;
 use crate::capability::Capabilities;

@@ -7,7 +7,7 @@
 mod axis;
 mod clock;
 mod config;
-mod driver;
+pub mod driver;
 mod motion;
 pub(in crate::adapter) mod people;
 mod servos;
@@ -31,7 +31,6 @@ use crate::subsystem::Subsystem;
 use axis::thousandth;
 use clock::Clock;
 pub use config::{Fault, SimConfig, SimModel, Thing};
-pub use driver::SimDriver;
 pub use people::Person;
 use trace::Trace;
 use world::World;

@@ -238,6 +238,29 @@ fn a_wrong_file_says_what_is_wrong() {
         error.contains("parts.left_arm: these channels move 7 joints of an arm, and it has 3"),
         "{error}"
     );
+    // A configuration's changes.
+    for (channels, expected) in [
+        (
+            json!({"answer_ms": 20, "motors": {"right_arm.elbow": {"max": 90.5}}}),
+            None,
+        ),
+        (
+            json!({"answer_ms": null}),
+            Some("channels: answer_ms: null is no value"),
+        ),
+        (json!({"pots": {}}), Some("did you mean `ports`?")),
+        (json!({"answer_ms": "20"}), Some("channels: invalid type")),
+    ] {
+        let read = Shelf::default()
+            .find("so101")
+            .unwrap()
+            .driver(channels.as_object().unwrap(), "channels");
+        match (read.map(|_| ()), expected) {
+            (Ok(()), None) => {}
+            (Err(error), Some(expected)) => assert!(error.to_string().contains(expected), "{error}"),
+            (found, _) => panic!("{channels}: {found:?}"),
+        }
+    }
     let near = Shelf::default()
         .find("leekiwi")
         .map(|_| ())
