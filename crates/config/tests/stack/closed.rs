@@ -48,7 +48,7 @@ const BREAKS: [Break; 12] = [
     }),
     ("the file is empty", |path| replace(path, "")),
     ("trailing comma", |path| replace(path, "{\"a\": 1,}")),
-    ("the file holds a list", |path| replace(path, "[1]")),
+    ("at the top level, found a list", |path| replace(path, "[1]")),
     ("not UTF-8", |path| {
         fs::write(path, b"{\"policy\": \"\xff\"}").unwrap()
     }),

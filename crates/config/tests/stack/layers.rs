@@ -142,7 +142,7 @@ fn a_home_directory_that_is_no_text_is_refused() {
     }
     let told = Config::load(&NotUnicode, &Overrides::default(), None).expect_err("no text");
     assert!(told.to_string().starts_with("$HOME: "), "{told}");
-    assert!(told.to_string().contains("expected a path in Unicode"), "{told}");
+    assert!(told.to_string().contains("expected a UTF-8 path"), "{told}");
 }
 
 #[test]
