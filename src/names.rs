@@ -49,10 +49,10 @@ pub enum Renamed {
     #[error("{} also has a tool with this name", .0.join(" and "))]
     Shared(Vec<String>),
     /// The name is an alias of another toolbox.
-    #[error("the name is taken by a tool of {0}")]
+    #[error("the name belongs to a tool of {0}")]
     Alias(String),
     /// The name is that of another toolbox's emergency stop.
-    #[error("the name is taken by the emergency stop of {0}")]
+    #[error("the name belongs to the emergency stop of {0}")]
     Stop(String),
 }
 

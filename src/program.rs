@@ -23,7 +23,7 @@ use cli::{CliError, Context, Options, Output};
 
 const EXAMPLES: &str = "\
 Examples:
-  ovos-tools serve --embedded-bus auto     run the service, starting an embedded bus if none is running
+  ovos-tools serve --embedded-bus auto     run the service, with an embedded bus if none is running
   ovos-tools list                          which tools there are
   ovos-tools invoke add a=1 b=2            call one
   ovos-tools run morning.json              several calls, from a file
@@ -83,9 +83,9 @@ pub(crate) enum Command {
     Check(check::Arguments),
     /// Write a toolbox to start from: a project with a tool and a test
     New(new::Arguments),
-    /// Diagnose this machine and suggest fixes
+    /// Show what is missing on this machine, what needs it, and how to fix it
     Doctor(doctor::Arguments),
-    /// Install or remove a systemd user service
+    /// Install or remove a systemd service of this user
     InstallService(install_service::Arguments),
     /// Show the configuration in force and which file each value came from
     Config(config::Arguments),

@@ -250,8 +250,7 @@ impl Running {
         };
         if let Err(error) = control.start(&socket, &tracker, end.clone()) {
             let socket = socket.display();
-            tracing::error!(%socket, %error, "control socket unavailable: `ovos-tools approve` and `deny` cannot reach this \
-                                              service");
+            tracing::error!(%socket, %error, "no control socket: `ovos-tools approve` and `deny` cannot reach this service");
         }
         let router = Router::start(
             api.clone(),
@@ -377,7 +376,7 @@ impl Running {
         if let Err(why) = self.state.flush(WRITING_PATIENCE).await {
             tracing::error!(
                 why,
-                "could not save the last change of the stop and motion records"
+                "could not save the last change of what is in emergency stop or moving"
             );
         }
         self.end.cancel();

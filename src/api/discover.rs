@@ -28,8 +28,7 @@ impl Api {
             let end = || {
                 WireError::new(
                     FailureKind::ValueError,
-                    "'cursor' is past the end of the list; start again without \
-                'cursor'",
+                    "'cursor' is past the end of the list: start again without it",
                 )
             };
             Some(part.toolbox_id().ok_or_else(end)?.to_owned())

@@ -39,7 +39,7 @@ impl Api {
                 let ids: Vec<&str> = off.iter().map(|off| off.toolbox_id.as_str()).collect();
                 let reason = shorten_text(&first.reason, MAX_REASON);
                 format!(
-                    ": it may belong to a disabled toolbox ({}): {reason}",
+                    ": it may belong to one of the toolboxes that are off ({}): {reason}",
                     ids.join(", ")
                 )
             }
@@ -77,7 +77,7 @@ impl Api {
             let reason = shorten_text(&failed.reason, MAX_REASON);
             is_it.then(|| {
                 format!(
-                    "toolbox '{id}' is not loaded: {reason}; mend it and reload (ovos.tools.status shows it)"
+                    "toolbox '{id}' is not loaded: {reason}; fix it and reload (ovos.tools.status shows it)"
                 )
             })
         })
@@ -98,7 +98,7 @@ fn other_name(snapshot: &Snapshot, name: &str) -> String {
     let mut renamed = snapshot.renamed().filter(|(tool, ..)| tool.name() == name);
     if let Some((tool, why, called)) = renamed.next() {
         let id = &tool.toolbox_id;
-        return format!(": {why}; to call the one in '{id}', use '{called}'");
+        return format!(": {why}; to call the tool of '{id}', use '{called}'");
     }
     if let Some(id) = snapshot.absent(name) {
         return format!(": toolbox '{id}' offers no tools now (ovos.tools.status shows the toolboxes)");

@@ -146,7 +146,7 @@ impl Api {
                 Ok(())
             }
             Answer::Waits(waiting) => {
-                tracing::info!(id = waiting.id, toolbox = subject.toolbox_id(), tool, %principal, "call waits to be confirmed");
+                tracing::info!(id = waiting.id, toolbox = subject.toolbox_id(), tool, %principal, "call is waiting for approval");
                 let left = waiting.until.saturating_duration_since(now);
                 Err(WireError::to_confirm(Confirm {
                     id: waiting.id,
@@ -162,7 +162,7 @@ impl Api {
             Answer::Full(of_one) => Err(WireError::new(
                 FailureKind::BusyError,
                 format!(
-                    "too many calls are waiting for approval ({of_one} from {principal}): approve or deny some, or wait \
+                    "too many calls are waiting for approval, {of_one} of them from {principal}: approve or deny some, or wait \
                      until they expire"
                 ),
             )),
@@ -256,15 +256,16 @@ fn question<'a>(principal: &'a Principal, tool: &'a Tool, simulated: bool) -> Qu
 
 fn refused(tool: &str, refusal: Hold) -> WireError {
     let what = if refusal.whole_tool {
-        "three calls of it in a row, so every call of it"
+        " three times in a row: every call of it"
     } else {
-        "this call of it, so the same call"
+        ": the same call"
     };
     let minutes = refusal.left.as_secs().div_ceil(60);
     WireError::new(
         FailureKind::PermissionError,
         format!(
-            "'{tool}': a person has denied {what} stays denied for {minutes} minutes more; `ovos-tools approve` lifts that"
+            "'{tool}' was denied{what} stays denied for another {minutes} min \
+             (`ovos-tools approve` lists it and can lift this)"
         ),
     )
 }

@@ -73,7 +73,7 @@ impl Api {
             let tool = tool.map_err(|error| error.of_step(&step.id))?;
             if tool.effect() == Effect::Resume {
                 let error = format!(
-                    "'{}' lifts an emergency stop and cannot be a step of a run; call it on its own",
+                    "'{}' lifts an emergency stop and cannot be a step of a run: call it by itself",
                     tool.name()
                 );
                 return Err(WireError::new(FailureKind::PermissionError, error).of_step(&step.id));
@@ -92,8 +92,7 @@ impl Api {
     ) -> Result<FinishedRun, WireError> {
         let options = call_options(&request.data)?;
         if options.content == Some(ContentMode::Inline) {
-            let error =
-                "'content' must be \"path\" in a run: the content of all steps may not fit into one answer";
+            let error = "'content' must be \"path\" in a run: the content of all its steps may not fit into one answer";
             return Err(WireError::new(FailureKind::ValueError, error));
         }
         let (mut steps, tools) = self.checked_steps(&request.data)?;
@@ -106,8 +105,7 @@ impl Api {
             .unwrap_or_default();
         if run_id.len() + 1 + longest > LONGEST_CALL_ID {
             let error = format!(
-                "'call_id' and the longest id of a step must have at most {} characters together: the call_id of a step is \
-                 CALL_ID:STEP_ID",
+                "'call_id' and the longest step id must not exceed {} characters together: each step gets the call_id CALL_ID:STEP_ID",
                 LONGEST_CALL_ID - 1
             );
             return Err(WireError::new(FailureKind::ValueError, error));
@@ -195,9 +193,9 @@ impl Api {
             });
         }
         let error = if unconfirmed {
-            "not every toolbox confirmed the emergency stop; see the result for which did"
+            "not every toolbox confirmed the emergency stop: its result lists those that did"
         } else {
-            "the run contains an emergency stop, so only the stop was executed"
+            "the run contains an emergency stop, so only the stop was carried out"
         };
         let all_stop = steps.iter().all(|step| step.status == RunStatus::Completed);
         FinishedRun {

@@ -54,7 +54,7 @@ pub(super) enum Invalid {
     },
     #[error("step '{step}' has the unknown key '{key}'; a step has id, name, args, after and toolbox_id")]
     UnknownKey { step: String, key: String },
-    #[error("step '{step}': '{key}' names '{wanted}', which is no step of this run; its steps are {}", ids.join(", "))]
+    #[error("step '{step}': '{key}' names '{wanted}', which is not a step of this run; its steps are {}", ids.join(", "))]
     UnknownStep {
         step: String,
         key: &'static str,

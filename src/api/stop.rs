@@ -62,7 +62,9 @@ fn mark_unrecorded(toolbox: &mut StoppedToolbox, why: &str) {
     toolbox.ok = false;
     let text = WireError::new(
         FailureKind::StateError,
-        format!("stopped, but the stop could not be saved, so a service restart would lift it: {why}"),
+        format!(
+            "it is in emergency stop, but the stop could not be saved, so a restart of the service would lift it: {why}"
+        ),
     );
     toolbox.error = Some(match toolbox.error.take() {
         Some(error) => format!("{error}; {}", text.text),

@@ -195,7 +195,7 @@ pub struct Hold {
 
 /// The error that no call with this id waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("no call with this id is waiting for approval; it may already have run, expired or been denied")]
+#[error("no call with this id is waiting for approval; it may have run, expired, or been denied")]
 pub struct Unknown;
 
 #[derive(Debug)]

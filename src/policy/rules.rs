@@ -69,11 +69,11 @@ pub fn built_in(operator_tools: bool) -> Vec<Rule> {
     let changes = [Effect::Write, Effect::Motion];
     let resume = [Effect::Resume];
     let hardware = Some(Backend::Hardware);
-    let unsure = "it may change or move real hardware";
-    let operators = "an emergency stop is lifted by an operator: `ovos-tools resume TOOLBOX STOP_ID` on the machine of the service \
-                     (`ovos-tools status` shows both)";
-    let of_bus = "over the bus only stops of simulators can be lifted; run `ovos-tools resume TOOLBOX STOP_ID` on the \
-                  service's machine, or set service.operator_tools to true";
+    let unsure = "it may change or move something real, not a simulator";
+    let operators = "only an operator can lift an emergency stop: run `ovos-tools resume TOOLBOX STOP_ID` on the service's \
+        machine (`ovos-tools status` shows both)";
+    let of_bus = "over the bus, only stops of simulators can be lifted: run `ovos-tools resume TOOLBOX STOP_ID` on the \
+        service's machine, or set service.operator_tools to true";
     let mut rules = vec![
         rule(door, &[Effect::Read, Effect::Safe], None, Decide::Allow, None),
         rule(door, &changes, Some(Backend::Simulated), Decide::Allow, None),

@@ -61,9 +61,9 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     let shutdown = shut_down_on_signal()?;
     let bus = EmbeddedBus::bind(server).await?;
     if !bus.local_addr().ip().is_loopback() {
-        context
-            .output
-            .remark("no authentication: every client that reaches this address can call every tool");
+        context.output.remark(
+            "the bus has no authentication: every client that reaches this address can call every tool",
+        );
     }
     let data = json!({"url": bus.url()});
     context.output.result(&data, |_| {

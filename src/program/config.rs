@@ -21,10 +21,10 @@ Examples:
   ovos-tools config --json | jq .policy
   ovos-tools config --config ./mycroft.conf --json | jq '.settings[] | select(.origin != \"default\")'
 
-Reads the files as `serve` would; the service that runs may have read them earlier (`ovos-tools status` shows what \
-is not in force yet). Values of keys that look like secrets are hidden.")]
+Reads the files as `serve` would; a running service may have read them earlier (`ovos-tools status` shows what is not applied \
+yet). Values whose keys look like secrets are hidden.")]
 pub(crate) struct Arguments {
-    /// Also list files that do not exist
+    /// Also list the files that do not exist
     #[arg(long)]
     all: bool,
     /// Show secrets

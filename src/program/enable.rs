@@ -60,7 +60,7 @@ pub(super) async fn run(
     if layer.state == LayerState::Broken {
         let notices: Vec<String> = config.notices.iter().map(ToString::to_string).collect();
         return Err(CliError::Usage(format!(
-            "mend the file first: {}",
+            "fix the file first: {}",
             notices.join("; ")
         )));
     }
@@ -102,7 +102,7 @@ fn render(report: &Report) -> String {
         false => format!("{ids}: {word} already, {file} stays as it is\n"),
     };
     text += &match &report.reload {
-        None => "no service is running; takes effect at the next start\n".to_owned(),
+        None => "no service is running here; this takes effect at the next start\n".to_owned(),
         Some(outcome) => {
             let lists = [
                 ("added", &outcome.added),
@@ -114,8 +114,8 @@ fn render(report: &Report) -> String {
                 .map(|(what, ids)| format!("{what} {}", plain(&ids.join(", "))))
                 .collect();
             match lists.as_slice() {
-                [] => "the service reloaded; nothing changed\n".to_owned(),
-                lists => format!("the service that runs here has reloaded: {}\n", lists.join("; ")),
+                [] => "the service here reloaded; nothing changed\n".to_owned(),
+                lists => format!("the service here reloaded: {}\n", lists.join("; ")),
             }
         }
     };
@@ -208,7 +208,7 @@ fn check(
         let section = config.toolbox(id)?;
         if section.toolbox.enabled != enabled || !config.toolboxes.contains_key(id) {
             return Err(CliError::Refused(format!(
-                "{} is written, but another file overrides its section `{id}`: `ovos-tools config` shows which one",
+                "wrote {}, but another file overrides its section `{id}`: `ovos-tools config` shows which one",
                 file.display()
             )));
         }

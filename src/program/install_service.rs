@@ -71,13 +71,12 @@ pub(super) fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Resul
     systemctl(&["daemon-reload"]).map_err(|cause| {
         let by_hand = "systemctl --user daemon-reload && systemctl --user enable --now ovos-tools";
         let file = file.display();
-        machine(
-            format!("reach systemd (the unit {file} is written: to start it, log in as its user and run `{by_hand}`)"),
-            cause,
-        )
+        CliError::Service(format!(
+            "wrote the unit {file}, but cannot reach systemd ({cause}): log in as the user of the service and run `{by_hand}`"
+        ))
     })?;
     systemctl(&["enable", "--now", UNIT]).map_err(|cause| {
-        let what = "enable the unit (if it was started, `journalctl --user -u ovos-tools` tells more)";
+        let what = "enable the unit (if it started, `journalctl --user -u ovos-tools` shows more)";
         machine(what.to_owned(), cause)
     })?;
     let report = Report {
@@ -88,13 +87,10 @@ pub(super) fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Resul
     let unit = report.unit.display();
     let replaced = before.is_some() && changed;
     context.output.result(&report, |_| {
-        let mut text = format!(
-            "{} is running and will start at every login ({unit})\n",
-            program.display()
-        );
+        let mut text = format!("{} is running and starts at every login: {unit}\n", program.display());
         if replaced {
             text +=
-                "The unit changed. To apply it to the running service: systemctl --user restart ovos-tools\n";
+                "The unit changed. To apply it to a service that was already running: systemctl --user restart ovos-tools\n";
         }
         text + "To start it at boot, without a login: loginctl enable-linger\n"
     })
@@ -128,7 +124,7 @@ fn remove(
     }
     if managed {
         systemctl(&["daemon-reload"])
-            .map_err(|cause| machine("tell systemd that it is gone".to_owned(), cause))?;
+            .map_err(|cause| machine("reload systemd after the removal".to_owned(), cause))?;
     }
     let report = Report {
         unit: file.to_owned(),
@@ -172,7 +168,8 @@ fn program() -> Result<PathBuf, CliError> {
     match program.is_file() && program.to_str().is_some() {
         true => Ok(program),
         false => Err(CliError::Refused(format!(
-            "cannot install {}: the file was replaced since it started, or its path is not UTF-8. Run the installed program",
+            "a systemd unit cannot name {}, from which this program runs (it was replaced, or its path is not UTF-8): run the \
+             installed program instead",
             program.display()
         ))),
     }

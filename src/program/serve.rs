@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
     /// When to run an embedded messagebus [default: embedded_bus of the configuration, else never]
     #[arg(long, value_enum, value_name = "WHEN")]
     embedded_bus: Option<When>,
-    /// Also load the packaged simulators
+    /// Also load the packaged toolboxes that drive a simulator, without a section that asks for them
     #[arg(long)]
     simulators: bool,
     /// Log JSON, one object a line
@@ -37,11 +37,11 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum When {
-    /// Never: connect to an existing bus
+    /// Never: connect to the messagebus that is there
     Never,
-    /// When nothing listens on the configured address, and that is on this machine
+    /// When nothing listens on the configured address, and that address is on this machine
     Auto,
-    /// Always; fail if the port is in use
+    /// Always: fail if the port is taken
     Always,
 }
 
@@ -113,10 +113,10 @@ fn summary(started: &StartSummary, paint: Paint) -> String {
         }
     );
     match &started.embedded_bus {
-        Some(url) => text += &format!("  messagebus: our own, listening on {url}\n"),
+        Some(url) => text += &format!("  messagebus: embedded, listening on {url}\n"),
         None if status.bus.connected => {}
         None => {
-            text += "  messagebus: connecting; if no bus runs there, start ovos-messagebus, or run with `--embedded-bus auto`\n";
+            text += "  messagebus: connecting; if none is running, start ovos-messagebus, or run with `--embedded-bus auto`\n";
         }
     }
     for it in &status.toolboxes {
@@ -153,7 +153,7 @@ fn summary(started: &StartSummary, paint: Paint) -> String {
         text += "  no plugins found: `ovos-tools config` shows where they are looked for (plugins_dir)\n";
     }
     if !status.failed.is_empty() || status.toolboxes.is_empty() {
-        text += "  `ovos-tools doctor` says what is missing, and how to mend it\n";
+        text += "  `ovos-tools doctor` shows what is missing and how to fix it\n";
     }
     text + &format!("Try: ovos-tools list --bus {}\n", shown(&started.bus))
 }

@@ -31,8 +31,8 @@ pub(super) fn kept_on(config: &Config, manifest: &Manifest, path: &Path) -> Opti
     let id = &manifest.id;
     (manifest.simulated_by_default && config.activation(id, path) == Activation::No).then(|| {
         format!(
-            "toolbox `{id}` drives a simulator and was left on, because it was in use before the upgrade: `ovos-tools enable \
-             {id}` keeps it on, `ovos-tools disable {id}` switches it off"
+            "toolbox `{id}` drives a simulator and stays on because it was used before: `ovos-tools enable {id}` keeps it on, \
+             `ovos-tools disable {id}` turns it off"
         )
     })
 }
@@ -61,7 +61,7 @@ pub(super) fn off(off: &Off, config: &Config) -> OffToolbox {
     let (reason, enable) = match off.why {
         NotAdmitted::NotAskedFor => (
             format!(
-                "toolbox `{id}` is installed but off, because it drives a simulator; `ovos-tools enable {id}` switches it on"
+                "toolbox `{id}` is installed but off, because it would drive a simulator; `ovos-tools enable {id}` turns it on"
             ),
             Some(format!("ovos-tools enable {id}")),
         ),

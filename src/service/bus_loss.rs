@@ -70,7 +70,7 @@ fn halt(engine: &Engine, away: Duration) {
         tracing::error!(
             ended,
             away_ms = away.as_millis(),
-            "the bus is away: motion is halted"
+            "the bus is disconnected: motion is halted"
         );
     }
 }

@@ -55,9 +55,11 @@ impl CallLog {
             match followed {
                 Followed::Fact(made) if matches!(*made.fact, Fact::Answered { .. }) => self.queue(made.fact),
                 Followed::Fact(_) => {}
-                Followed::Lost { from, to } => {
-                    tracing::warn!(from, to, "calls.jsonl may be incomplete: its writer fell behind")
-                }
+                Followed::Lost { from, to } => tracing::warn!(
+                    from,
+                    to,
+                    "the log of calls may lack calls: its writer fell behind and missed these facts"
+                ),
             }
         }
     }

@@ -17,12 +17,12 @@ pub enum ServiceError {
     #[error("cannot catch signals: {0}")]
     Signal(std::io::Error),
     /// The thread that serves stops cannot be started.
-    #[error("cannot cannot start the thread for stops: {0}")]
+    #[error("cannot start the thread for stops: {0}")]
     Stops(std::io::Error),
     /// The thread for the state files cannot be started, or reading them failed.
-    #[error("cannot cannot set up the state folder: {0}")]
+    #[error("cannot set up the state folder: {0}")]
     State(std::io::Error),
     /// The toolbox host cannot be set up.
-    #[error("cannot cannot set up the toolboxes: {0}")]
+    #[error("cannot set up the toolboxes: {0}")]
     Toolboxes(String),
 }

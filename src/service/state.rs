@@ -71,8 +71,7 @@ impl StateFolder {
         }
         if !trouble.is_empty() {
             let reason = format!(
-                "cannot tell what was stopped or moving when the service last exited ({}). Everything is held in emergency \
-                 stop: check every machine, then run `ovos-tools resume all STOP_ID`",
+                "cannot tell what was in emergency stop or moving when the service last ended ({}); check every machine, then resume `all`",
                 trouble.join("; ")
             );
             tracing::error!("{reason}");

@@ -274,7 +274,7 @@ impl Bridge {
         let yielded = names.filter_map(|name| {
             let owner = taken.owner(toolbox, &section, name)?;
             Some(format!(
-                "`{name}` is left out, because `{owner}` offers it too; list it in `tools.allow` to have both"
+                "`{name}` is hidden because `{owner}` offers it, too; list it in `tools.allow` to show both"
             ))
         });
         yielded.collect()
@@ -448,7 +448,7 @@ impl Bridge {
             let unstated = tools.filter(|tool| effects::unstated(&newest, &toolbox.id, tool).is_some());
             unstated.map(|tool| tool.name.clone()).collect()
         };
-        let unconfined = |why| format!("running unconfined: {why}");
+        let unconfined = |why| format!("runs unconfined: {why}");
         let status = |toolbox: &Arc<LiveToolbox>| {
             let (state, reason) = match &toolbox.state {
                 State::Ready => ("ready", toolbox.unconfined.map(unconfined)),

@@ -55,12 +55,12 @@ const CHANGES: [Change; 4] = [
     },
     Change {
         concerns: |key, value| key.ends_with(".service.embedded_bus") && value != "never",
-        says: "the embedded bus refuses web pages that `embedded_bus_http_origins` does not list, and when \
-               `embedded_bus_clients` is reached it disconnects the least active client",
+        says: "the embedded bus rejects web pages that `embedded_bus_http_origins` does not list, and when \
+            `embedded_bus_clients` is reached, it disconnects the least active client",
     },
     Change {
         concerns: |key, _| key.ends_with(".service.max_calls"),
-        says: "one toolbox may use at most 75 % of the call slots that the other toolboxes leave free",
+        says: "one toolbox may use at most three quarters of the call slots that the other toolboxes leave free",
     },
 ];
 
@@ -93,8 +93,7 @@ pub(super) fn since_last(config: &Config) -> Vec<String> {
         && let Err(error) = remember(folder, after)
     {
         let folder = folder.display();
-        tracing::warn!(%folder, %error, "could not record that these upgrade notes were shown; they will be logged again at \
-                                         the next start");
+        tracing::warn!(%folder, %error, "could not record that the notes about this upgrade were shown; the next start logs them again");
     }
     notes
 }

@@ -118,24 +118,24 @@ fn ours() -> Value {
 async fn every_service_that_answers_is_counted() {
     let python = json!([{"name": "add"}]);
     for (lists, state, found, mend) in [
-        (vec![ours()], "good", "one ovos-tools service is running", ""),
+        (vec![ours()], "good", "one ovos-tools service answers", ""),
         (vec![], "broken", "no service answers", "ovos-tools serve"),
         (
             vec![python.clone()],
             "broken",
-            "only the Python plugin (ovos-PHAL-plugin-tools)",
+            "only the Python plugin",
             "\"enabled\": false",
         ),
         (
             vec![ours(), python],
             "broken",
-            "ovos-PHAL-plugin-tools answers, too",
+            "(ovos-PHAL-plugin-tools) answers, too",
             "\"enabled\": false",
         ),
         (
             vec![ours(), ours()],
             "broken",
-            "2 ovos-tools services share this bus",
+            "2 ovos-tools services answer",
             "stop all but one",
         ),
     ] {
@@ -194,7 +194,7 @@ async fn a_running_service_is_asked_and_believed() {
             "ovos-tools reload",
         ),
         (
-            json!({"closed": "the configuration cannot be read: /e: line 3: EOF"}),
+            json!({"closed": "cannot read the configuration: /e: line 3: EOF"}),
             "configuration",
             "broken",
             "line 3: EOF",
@@ -225,7 +225,7 @@ async fn a_running_service_is_asked_and_believed() {
             json!({"pending_config": ["math"]}),
             "configuration",
             "limited",
-            "not applied: math",
+            "not applied yet: math",
             "ovos-tools reload",
         ),
         (
@@ -412,7 +412,7 @@ async fn a_device_of_another_user_names_its_group_or_a_rule() {
         };
         fs::set_permissions(device.path(), fs::Permissions::from_mode(mode)).unwrap();
         let (_, report) = machine.examine(&json!({"robot": {"port": device.path()}})).await;
-        let found = format!("no permission to open {}", device.path().display());
+        let found = format!("may not read from and write to {}", device.path().display());
         assert_finding(&report, "toolbox robot", "broken", &found, mend);
     }
 }
@@ -463,15 +463,21 @@ async fn a_port_that_another_program_uses_is_named_and_those_that_are_used_by_de
         other.kill().unwrap();
         other.wait().unwrap();
     }
+    let before = |own: Value| json!({"adapter": "johnny5", "johnny5": own});
+    let left = json!({"ports": {"left": "/dev/null"}});
     for (own, looked_at) in [
-        (json!({}), &["/dev/ttyACM0", "/dev/ttyACM1"][..]),
-        (json!({"layout": "so101"}), &["/dev/ttyACM1"]),
+        (before(json!({})), &["/dev/ttyACM0", "/dev/ttyACM1"][..]),
+        (before(json!({"layout": "so101"})), &["/dev/ttyACM1"]),
+        (before(left.clone()), &["/dev/null", "/dev/ttyACM1"]),
+        (json!({"kind": "johnny5"}), &["/dev/ttyACM0", "/dev/ttyACM1"]),
+        (json!({"kind": "lekiwi"}), &["/dev/ttyACM1"]),
         (
-            json!({"ports": {"left": "/dev/null"}}),
+            json!({"kind": "johnny5", "channels": left}),
             &["/dev/null", "/dev/ttyACM1"],
         ),
+        (json!({"kind": "johnny5", "simulated": true}), &[]),
     ] {
-        let section = json!({"robot": {"robots": {"five": {"adapter": "johnny5", "johnny5": own}}}});
+        let section = json!({"robot": {"robots": {"five": own}}});
         let (_, report) = machine.examine(&section).await;
         let report = report.to_string();
         for path in ["/dev/ttyACM0", "/dev/ttyACM1", "/dev/null"] {
@@ -502,13 +508,7 @@ async fn a_kernel_that_cannot_confine_is_named() {
     });
     let (_, report) = machine.examine(&section).await;
     let mend = "Linux 6.2 or newer";
-    assert_finding(
-        &report,
-        "toolbox gstreamer",
-        "limited",
-        "running unconfined",
-        mend,
-    );
+    assert_finding(&report, "toolbox gstreamer", "limited", "runs unconfined", mend);
     assert_finding(&report, "toolbox boxed", "broken", "is not loaded", mend);
     assert_finding(&report, "program arm", "broken", "is not loaded", mend);
 }
@@ -603,7 +603,7 @@ async fn serve_points_to_it_where_something_is_missing() {
         printed += &line.unwrap_or_else(|| panic!("it ended: {printed}"));
     }
     assert!(
-        printed.contains("`ovos-tools doctor` says what is missing"),
+        printed.contains("`ovos-tools doctor` shows what is missing"),
         "{printed}"
     );
 }

@@ -36,7 +36,7 @@ async fn everything_is_stopped_and_an_unconfirmed_halt_is_an_error() {
  math     stopped      s-1
  robot    NOT stopped  s-2      halt not confirmed
 
-When it is safe to go on:
+When it is safe, run:
   ovos-tools resume math s-1
   ovos-tools resume robot s-2
 ";
@@ -153,11 +153,7 @@ async fn without_an_answer_from_the_bus_the_service_on_this_machine_gets_a_signa
     )
     .await;
     assert_eq!(ran.code, 4, "{ran:?}");
-    assert!(
-        ran.err.contains("not signalled: the local service"),
-        "{}",
-        ran.err
-    );
+    assert!(ran.err.contains("and was not signalled"), "{}", ran.err);
     drop(service);
 
     // A service that has ended gets no signal: another program may have its process id now.
@@ -167,7 +163,11 @@ async fn without_an_answer_from_the_bus_the_service_on_this_machine_gets_a_signa
             .unwrap(),
     )
     .await;
-    assert!(ran.err.contains("no local service to signal"), "{}", ran.err);
+    assert!(
+        ran.err.contains("no service on this machine to signal"),
+        "{}",
+        ran.err
+    );
     let again = timeout(Duration::ZERO, received.recv()).await;
     assert!(again.is_err(), "there is nothing to signal any more");
 }

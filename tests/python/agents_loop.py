@@ -102,7 +102,7 @@ assert_at_rest(TRACE, wire)
 # The model of another loop stops everything; this stays so.
 with dancing(native, [("wave", {})], heard) as replies:
     said = str(react.toolboxes[0].call_tool("emergency_stop", {}))
-    assert "until a person lifts the stop" in said, said
+    assert "until an operator lifts the stop" in said, said
 assert "emergency stop state" in replies[0], replies
 print("the loops wave and stop")
 toolbox.close()

@@ -1,7 +1,8 @@
 /* toolbox.h: the boundary between ovos-tools and a toolbox. SPDX-License-Identifier: Apache-2.0
  *
- * A toolbox is a shared library that exports ONE symbol, toolbox_entry_v1, which returns a table of functions. Data
- * crosses as UTF-8 JSON in (pointer, length) pairs; the shapes are in schemas/abi/.
+ * A toolbox is a shared library that exports ONE symbol, toolbox_entry_v1, which returns a table of functions. One that starts
+ * processes of its own exports toolbox_role_v1, too. Data crosses as UTF-8 JSON in (pointer, length) pairs; the shapes are in
+ * schemas/abi/.
  *
  * Rules for both sides
  *  - Neither side frees the other's memory. A tb_str is borrowed and valid until the call returns. A tb_bytes is owned
@@ -128,11 +129,23 @@ typedef struct tb_toolbox {
     void (*close)(void *instance);
 } tb_toolbox;
 
-/* The one exported symbol. Returns a table that lives as long as the library. */
+/* The exported symbol of every toolbox. Returns a table that lives as long as the library. */
 #if defined(__GNUC__)
 __attribute__((visibility("default")))
 #endif
 const tb_toolbox *toolbox_entry_v1(void);
+
+/* Optional second symbol: the work of a process that the toolbox itself has started, as
+ *     /proc/self/exe toolbox-host --role NAME FILE
+ * with one end of a socket pair at its stdin; FILE is the file that this library was loaded from. The process has the
+ * confinement of the toolbox, and its memory counts for the toolbox. The kernel ends it with SIGKILL when the thread that
+ * started it ends, so that thread lives as long as the process. leash: the socket, which is the role's to close; its end says
+ * that the toolbox is gone, and the role ends then. Called once, on the only thread of the process; no function of the table is
+ * called there. Returns TB_OK when the work is over, TB_UNKNOWN_TOOL where there is no such role. */
+#if defined(__GNUC__)
+__attribute__((visibility("default")))
+#endif
+tb_status toolbox_role_v1(tb_str role, int leash);
 
 #ifdef __cplusplus
 }

@@ -53,7 +53,7 @@ const REMINDER: Duration = Duration::from_secs(60);
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerError {
     /// The frame is longer than the bus accepts; the bus would close the connection.
-    #[error("message is {size} bytes, over the bus limit of {limit} bytes")]
+    #[error("the message is {size} bytes, over the bus limit of {limit} bytes")]
     TooBig {
         /// Size of the frame in bytes.
         size: usize,
@@ -388,7 +388,7 @@ async fn run(
             tracing::warn!(
                 url = shown(url),
                 reason,
-                "disconnected from the bus; reconnecting"
+                "no connection to the bus; trying again until there is one"
             );
             told = Some((reason, now));
         }

@@ -22,10 +22,10 @@ const CANCEL_WAIT: Duration = Duration::from_secs(5);
 /// What a call and a run have in common on the command line.
 #[derive(Debug, Args)]
 pub(super) struct Flags {
-    /// Call id, for `cancel` and `status` [default: generated]
+    /// The id of the call, for `cancel` and `status` [default: a new one]
     #[arg(long, value_name = "ID")]
     call_id: Option<String>,
-    /// Timeout in milliseconds, including time spent waiting for subsystems
+    /// Time limit in milliseconds, which includes waiting for subsystems
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
     timeout_ms: Option<u64>,
     /// Show the report of all actions of a call that fails
@@ -77,7 +77,9 @@ pub(super) fn warn_of_ignored(ignored: &[String], of_step: Option<&str>, output:
     }
     let step = of_step.map_or_else(String::new, |id| format!("{id}: "));
     let names = plain(&ignored.join(", ")).into_owned();
-    output.remark(&format!("{step}ignored unknown arguments: {names}"));
+    output.remark(&format!(
+        "{step}ignored arguments that the tool does not have: {names}"
+    ));
 }
 
 /// Sends a call and shows its progress until it is answered. Ctrl-C and the end of the wait cancel the call.
@@ -126,7 +128,7 @@ pub(super) async fn answered<A>(
         None => {
             context
                 .output
-                .remark("cancelling (Ctrl-C again to exit without waiting)");
+                .remark("cancelling the call; Ctrl-C again to exit without waiting for it");
             Err(CliError::Refused(interrupt(client, call_id, &mut ending).await))
         }
     }
@@ -156,7 +158,7 @@ async fn interrupt(client: &Client, call_id: &str, ending: &mut Ending) -> Strin
     let asked = client.ask(topic::CANCEL, &request, CANCEL_WAIT);
     let answer = tokio::select! {
         answer = asked => answer,
-        _ = ending.next() => return format!("exited before the cancel of call {call_id} was confirmed"),
+        _ = ending.next() => return format!("exited before the call {call_id} was known to be cancelled; check `ovos-tools status`"),
     };
     match answer.and_then(|answer| answer.read()) {
         Ok(cancel) if cancel.cancelled => format!("interrupted; the call {call_id} was cancelled"),
@@ -164,8 +166,8 @@ async fn interrupt(client: &Client, call_id: &str, ending: &mut Ending) -> Strin
             "interrupted; the call {call_id} was not cancelled: {}",
             cancel.error.unwrap_or_else(|| "it had ended".to_owned())
         ),
-        Err(_) => {
-            format!("interrupted; the cancel of call {call_id} was not confirmed: see `ovos-tools status`")
-        }
+        Err(_) => format!(
+            "interrupted; the cancel of the call {call_id} was not confirmed; check `ovos-tools status`"
+        ),
     }
 }

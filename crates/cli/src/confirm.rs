@@ -56,7 +56,7 @@ pub(super) async fn next(
         Some(false) => (None, Some(confirm.token)),
         None => {
             return Ok(Next::Operator(format!(
-                "`ovos-tools approve {}` on the machine of the service lets it run when it is made again within a minute",
+                "run `ovos-tools approve {}` on the service's machine and make the call again within a minute",
                 confirm.id
             )));
         }

@@ -30,7 +30,7 @@ pub fn become_door(refused: &clap::Error, arguments: &[OsString]) -> Option<CliE
     let Some(path) = find(&program).filter(|_| is_name) else {
         return Doors::NAMES.contains(&name.as_str()).then(|| {
             CliError::Usage(format!(
-                "`ovos-tools {name}` is a program of its own, {program}, which is neither beside this one nor on the path: \
+                "`ovos-tools {name}` needs the separate program {program}, which is neither next to this one nor in PATH: \
                  `make install` installs both"
             ))
         });

@@ -79,7 +79,7 @@ pub enum CliError {
     /// Another service holds the state directory, or it cannot be written.
     #[error("{0}")]
     PidFile(#[from] PidFileError),
-    /// The service cannot run.
+    /// The service cannot run, or cannot be started.
     #[error("{0}")]
     Service(String),
     /// Logging could not start.

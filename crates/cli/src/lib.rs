@@ -61,7 +61,7 @@ pub enum Command {
     Get(get::Arguments),
     /// Call a tool
     Invoke(invoke::Arguments),
-    /// Run several calls, in which later ones may take values from the results of earlier ones
+    /// Run several calls as one; later calls can use the results of earlier ones
     Run(run::Arguments),
     /// Show what a call would do, wave by wave, without doing it
     Plan(plan::Arguments),
@@ -73,9 +73,9 @@ pub enum Command {
     Stop(stop::Arguments),
     /// Lift the emergency stop of a toolbox
     Resume(resume::Arguments),
-    /// Approve a call that waits to be confirmed, or show what waits
+    /// Approve a call that is waiting for approval, or list the waiting calls
     Approve(approve::Approve),
-    /// Refuse a call that waits to be confirmed
+    /// Deny a call that is waiting for approval
     Deny(approve::Deny),
     /// Cancel a running or queued call
     Cancel(cancel::Arguments),

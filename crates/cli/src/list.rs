@@ -90,7 +90,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
         known.dedup();
         let nearest = suggestion(wanted, known.iter().map(String::as_str));
         return Err(CliError::Refused(format!(
-            "no toolbox {wanted:?} has tools{nearest}; toolboxes with tools: {}; see also `ovos-tools status`",
+            "no toolbox {wanted:?} with tools{nearest}; toolboxes with tools: {}; see also `ovos-tools status`",
             super::paint::joined(&known)
         )));
     }
@@ -112,7 +112,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
             .map(|word| suggestion(word, names()))
             .collect();
         return Err(CliError::Refused(format!(
-            "none of the {} matches{nearest}; `ovos-tools list` shows all",
+            "no tool matches ({} searched){nearest}; `ovos-tools list` shows all",
             count(all.len(), "tool", "tools")
         )));
     }

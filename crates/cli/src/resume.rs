@@ -17,14 +17,14 @@ use client::{Client, topic};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  ovos-tools resume robot      shows the id of the stop and lifts nothing
+  ovos-tools resume robot      show the id of the stop and lift nothing
   ovos-tools resume robot stop-01a1f987-ec59-757e-bab2-6fe3f014069a
   ovos-tools resume all stop-01a1f987-ec59-757e-bab2-6fe3f014069a
 
 `all` lifts the stop wherever it holds, also from toolboxes that are not installed any more.
 
-Asks the service on this machine through its control socket, which only its own user can open. If none answers, or --bus names
-another machine, asks the bus, over which only stops of simulators can be lifted unless the configuration sets `operator_tools`.
+Uses the control socket of the service on this machine, which identifies your user. If no service answers there, or --bus names
+another machine, it uses the bus, over which only stops of simulators can be lifted unless `operator_tools` is set.
 
 Look at the machine first. The id makes sure that you lift the stop you know of, and not a newer one.")]
 pub struct Arguments {
@@ -105,7 +105,7 @@ async fn refuse(toolbox: &str, client: &Client, wait: Duration) -> CliError {
     if toolbox == "all" {
         return CliError::Usage(match &answer.all_latched {
             Some(all) => format!(
-                "everything is in emergency stop ({}). When it is safe, run: ovos-tools resume all {}",
+                "everything is in emergency stop ({}); when it is safe, run: ovos-tools resume all {}",
                 all.stop_reason, all.stop_id
             ),
             None => "give the id of the stop, as `ovos-tools status` shows it: ovos-tools resume all STOP_ID"
@@ -123,7 +123,7 @@ async fn refuse(toolbox: &str, client: &Client, wait: Duration) -> CliError {
         .map_or_else(String::new, |reason| format!(" ({reason})"));
     match &found.stop_id {
         Some(stop_id) => CliError::Usage(format!(
-            "{toolbox} is in emergency stop{reason}; when it is safe to go on: ovos-tools resume {toolbox} {stop_id}"
+            "{toolbox} is in emergency stop{reason}; when it is safe, run: ovos-tools resume {toolbox} {stop_id}"
         )),
         None => CliError::Usage(format!(
             "{toolbox} is not in emergency stop: there is nothing to lift"

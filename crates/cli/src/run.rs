@@ -110,8 +110,8 @@ fn show(answer: &Received<RunResponse>, context: &mut Context<'_, '_>) -> Result
             call::warn_of_ignored(&step.ignored, Some(&step.id), context.output);
             if let Some(confirm) = &step.confirm {
                 context.output.remark(&format!(
-                    "{}: this step needs approval. Invoke it on its own, or run `ovos-tools approve {}` on the service's \
-                     machine and retry within a minute",
+                    "{}: this step needs approval: invoke it by itself; without a terminal, run `ovos-tools approve {}` on the \
+                     service's machine and invoke it within a minute",
                     step.id, confirm.id
                 ));
             }
@@ -121,7 +121,7 @@ fn show(answer: &Received<RunResponse>, context: &mut Context<'_, '_>) -> Result
     if run.ok {
         return Ok(());
     }
-    Err(CliError::Refused("the answer says ok: false".to_owned()))
+    Err(CliError::Refused("the run failed (ok: false)".to_owned()))
 }
 
 fn render(run: &RunResponse, paint: Paint) -> String {

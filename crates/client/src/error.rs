@@ -36,7 +36,10 @@ pub enum ClientError {
     },
     /// The bus is away, or too many messages wait to be sent to it. The request was not sent; the client reconnects
     /// by itself.
-    #[error("not connected to the bus at {}: try again once reconnected", shown(url))]
+    #[error(
+        "cannot send to the bus at {} at the moment: try again when it is reconnected",
+        shown(url)
+    )]
     NotSent {
         /// The bus.
         url: Url,
@@ -70,7 +73,7 @@ pub enum ClientError {
     },
     /// No answer arrived in time. It is not known whether the request was carried out.
     #[error(
-        "no answer to {topic} on {} within {wait:?}: check that `ovos-tools serve` runs on this bus",
+        "no answer to {topic} on {} within {wait:?}: check that ovos-tools is running on this bus",
         shown(url)
     )]
     NoAnswer {

@@ -83,7 +83,7 @@ impl Config {
                 origin: Origin::Variable("HOME"),
                 key: "home directory".to_owned(),
                 found: format!("{:?}", xdg.home),
-                accepted: "a UTF-8 path".to_owned(),
+                accepted: "a UTF-8 path, because the configuration is text".to_owned(),
             }));
         }
         let mut notices = Vec::new();

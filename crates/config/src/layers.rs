@@ -124,7 +124,7 @@ impl Stack {
                 Ok(Some(values)) => (layer.state, layer.written) = (LayerState::Read, values),
                 Ok(None) if is_given => {
                     let reason = match layer.path.exists() {
-                        true => "not a regular file",
+                        true => "it is not a regular file",
                         false => "there is no such file",
                     };
                     return Err(unusable(&layer.path, reason));

@@ -56,7 +56,7 @@ impl Lockdown {
     pub fn text(&self) -> String {
         let told = |file: &BrokenFile| {
             let stands_in = if file.copy {
-                "its last good copy stands in"
+                "its last good copy is used instead"
             } else {
                 "no last good copy of it exists"
             };
@@ -69,7 +69,7 @@ impl Lockdown {
             "every tool that changes or moves something is refused"
         };
         format!(
-            "the configuration cannot be read: {}; {refused} until you fix the file and run `ovos-tools reload`",
+            "cannot read the configuration: {}; {refused} until you fix the file and run `ovos-tools reload`",
             files.join("; ")
         )
     }

@@ -219,7 +219,8 @@ pub(super) fn read(
                 continue;
             }
             if mounts.contains_key(&id) {
-                let accepted = "names that become different toolbox ids (in lower case, with _ for all other characters)";
+                let accepted =
+                    "mount names that make different toolbox ids (in lower case, other characters become _)";
                 let found = format!("a second mount that is toolbox {id:?}");
                 notices.push(left_out(stack, &at, found, accepted));
                 continue;

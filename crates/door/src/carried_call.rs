@@ -41,7 +41,7 @@ pub enum Lost {
     #[error("{0}")]
     Client(#[from] ClientError),
     /// The call was cancelled, and has not ended since.
-    #[error("cancelled, but still running after {} s", CANCEL_WAIT.as_secs())]
+    #[error("it was cancelled, but is still running after {} s", CANCEL_WAIT.as_secs())]
     StillRuns,
 }
 
@@ -52,7 +52,7 @@ pub enum NotBegun {
     #[error("{0}")]
     Client(#[from] ClientError),
     /// A stop arrived after the request.
-    #[error("stopped before it started")]
+    #[error("it was stopped before it began")]
     Stopped,
 }
 

@@ -68,7 +68,7 @@ impl Listing {
             match Registered::read(definition) {
                 Ok((tool, audience)) => listing.add(tool, audience, toolset, own),
                 Err(error) => {
-                    tracing::warn!(%error, "hid a tool: its definition is not in the expected format")
+                    tracing::warn!(%error, "hid a tool from clients: its definition does not have the expected form")
                 }
             }
         }
@@ -99,7 +99,7 @@ impl Listing {
             tracing::warn!(
                 toolbox = tool.toolbox_id,
                 tool = tool.name,
-                "clients do not see this tool: another one has its name, or it is longer than {MAX_NAME} characters"
+                "hid a tool from clients: another one has its name, or its name is longer than {MAX_NAME} characters"
             );
             return;
         }

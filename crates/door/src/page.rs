@@ -35,7 +35,7 @@ impl Guide {
             }
         }
         if tools.is_empty() {
-            page.push_str("\nIts tools are hidden from this client.\n");
+            page.push_str("\nAll of its tools are hidden from this client.\n");
         }
         for shown in categories {
             _ = writeln!(page, "\n## Tools: {shown}\n");

@@ -36,7 +36,7 @@ pub struct Options {
     /// Address of the messagebus, instead of mycroft.conf's `websocket` [such as ws://127.0.0.1:8181/core]
     #[arg(long, value_name = "URL", global = true)]
     pub bus: Option<String>,
-    /// Use FILE instead of the user's mycroft.conf
+    /// Use FILE instead of the user's mycroft.conf, on top of the rest of the stack
     #[arg(long, value_name = "FILE", global = true)]
     pub config: Option<PathBuf>,
     /// Log more to stderr: -v debug, -vv trace
@@ -132,7 +132,10 @@ fn write_pages(command: &clap::Command, folder: &Path) -> ExitCode {
         std::fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(command.clone(), folder));
     match written {
         Ok(()) => ExitCode::SUCCESS,
-        Err(cause) => failed(&format!("write manual pages to {}: {cause}", folder.display()), 5),
+        Err(cause) => failed(
+            &format!("cannot write manual pages to {}: {cause}", folder.display()),
+            5,
+        ),
     }
 }
 
@@ -201,7 +204,7 @@ impl Joined {
         let client = Client::start(address(config), source, WAIT);
         tokio::select! {
             connected = timeout(SOON, client.connected()) => if connected.is_err() {
-                tracing::warn!(url = %config.bus.url, "no bus yet; until it is reachable, clients see only the stop tools");
+                tracing::warn!(url = %config.bus.url, "no bus yet; until there is one, clients see only the stop tools");
             },
             () = shutdown.cancelled() => return Ok(None),
         }

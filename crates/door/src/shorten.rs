@@ -57,7 +57,7 @@ pub fn shorten(tool: &Registered, value: &Value, budget: usize) -> Option<Shorte
     Some(Shortened {
         value,
         remark: format!(
-            "Result truncated to {shown} of {whole} bytes; long lists and strings are cut. {}",
+            "This result is shortened to {shown} of {whole} bytes; long lists and texts are cut. {}",
             advice(&tool.arguments)
         ),
     })

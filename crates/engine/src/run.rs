@@ -246,7 +246,8 @@ impl Runner<'_> {
                 line.error = Some(Failure::new(
                     FailureKind::TimeoutError,
                     format!(
-                        "safe action still running after {} ms (service.safe_limit_ms)",
+                        "it brings the machine to safety, so it was not cancelled, but it has not reported its end for {} ms \
+                         (service.safe_limit_ms)",
                         self.limits.safe_limit.as_millis()
                     ),
                 ));

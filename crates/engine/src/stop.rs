@@ -68,7 +68,7 @@ pub enum ResumeError {
     NotInstalled(String),
     /// One stop holds every toolbox, so a single one cannot be resumed.
     #[error(
-        "toolbox `{toolbox_id}` is in the emergency stop of everything; resume `all` with stop_id `{stop_id}`"
+        "toolbox `{toolbox_id}` is stopped together with everything else; resume `all` with stop_id `{stop_id}`"
     )]
     EverythingHeld {
         /// The toolbox of the request.
@@ -77,7 +77,7 @@ pub enum ResumeError {
         stop_id: String,
     },
     /// This stop holds no toolbox.
-    #[error("there is no active stop `{0}`; `ovos.tools.status` names the active ones")]
+    #[error("there is no stop `{0}` in force; `ovos.tools.status` lists the stops that are")]
     HoldsNothing(String),
     /// The toolbox refused, or did not answer in time.
     #[error("toolbox `{toolbox_id}` refuses: {reason}")]

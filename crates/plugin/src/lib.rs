@@ -23,4 +23,4 @@ mod toolbox;
 mod wake_lock;
 mod watchdog;
 
-pub use serve::{safe_stop, serve};
+pub use serve::{play_role, safe_stop, serve};

@@ -6,14 +6,16 @@
 #![expect(unsafe_code, reason = "loads a library and reads the table it returns")]
 
 use std::mem::{ManuallyDrop, MaybeUninit};
+use std::os::fd::{IntoRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use libloading::os::unix::{Library as Handle, RTLD_LOCAL, RTLD_NOW};
 use ovos_toolbox_abi as abi;
-use ovos_toolbox_wire::{ENTRY_SYMBOL, Failure, Manifest};
+use ovos_toolbox_abi::Status;
+use ovos_toolbox_wire::{ENTRY_SYMBOL, Failure, Manifest, ROLE_SYMBOL};
 use protocol::{Functions, MAX_CONTROL, Raw};
 
-use crate::bytes::borrow;
+use crate::bytes::{borrow, lend};
 use crate::table::Table;
 
 /// The largest manifest, a page of text with a schema in it: the hello that holds it may not be longer than 1 MiB.
@@ -35,6 +37,12 @@ pub(crate) enum LoadError {
     /// The file exports no entry point.
     #[error("{} has no symbol {ENTRY_SYMBOL}; a toolbox exports it (toolbox.h)", path.display())]
     NoEntry {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file exports no roles.
+    #[error("{} has no symbol {ROLE_SYMBOL}, so it has no roles (toolbox.h)", path.display())]
+    NoRole {
         /// The file.
         path: PathBuf,
     },
@@ -70,6 +78,26 @@ pub(crate) enum LoadError {
         /// The problem.
         wrong: String,
     },
+}
+
+/// Loads `file`, which this toolbox has started again, and does the work of a role in it. Returns its status.
+///
+/// # Errors
+/// The library cannot be loaded, or has no roles.
+pub(crate) fn play(file: &Path, role: &str, leash: OwnedFd) -> Result<Status, LoadError> {
+    let path = || file.to_owned();
+    // SAFETY: as in `Library::load`: the toolbox's process has loaded the same file.
+    let handle = unsafe { Handle::open(Some(file), RTLD_NOW | RTLD_LOCAL) };
+    let handle = handle.map_err(|e| LoadError::Link {
+        path: path(),
+        message: without(&e, file),
+    })?;
+    let handle = ManuallyDrop::new(handle);
+    // SAFETY: the symbol's name carries the version of its type (toolbox.h).
+    let entry = unsafe { handle.get::<abi::RoleEntry>(ROLE_SYMBOL.as_bytes()) };
+    let entry = entry.map_err(|_| LoadError::NoRole { path: path() })?;
+    // SAFETY: called once, on the only thread; the text lives until it returns, and the socket is handed over (toolbox.h).
+    Ok(unsafe { entry(lend(role), leash.into_raw_fd()) })
 }
 
 /// A loaded, checked library, which may be opened any number of times.

@@ -1,17 +1,19 @@
 //! The tasks of `toolbox-host`: hosting a plugin, and bringing its hardware to rest. Read [`serve`].
 
 use std::io::Read;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use ovos_toolbox_abi::status;
 use ovos_toolbox_wire::{Failure, FailureKind, Manifest};
 use program::{GreetedProcess, Sockets, Toolbox, json, kill_self};
 use protocol::{Hello, PROTOCOL};
 use signals::Ending;
 
-use crate::load::Library;
+use crate::load::{self, Library};
 use crate::log;
 use crate::toolbox::OpenPlugin;
 
@@ -92,6 +94,18 @@ pub fn safe_stop(file: &Path) -> Result<(), String> {
     let library = Library::load(file).map_err(|error| error.to_string())?;
     let said = library.safe_stop(&config).unwrap_or(Ok(()));
     said.map_err(|failure| failure.to_string())
+}
+
+/// Does the work of a role of the toolbox in `file`, which the toolbox itself asked for; `leash` is the socket to it.
+///
+/// # Errors
+/// The file has no such role, or the work ended badly.
+pub fn play_role(file: &Path, role: &str, leash: OwnedFd) -> Result<(), String> {
+    match load::play(file, role, leash).map_err(|error| error.to_string())? {
+        status::OK => Ok(()),
+        status::UNKNOWN_TOOL => Err(format!("the toolbox has no role {role}")),
+        other => Err(format!("the role {role} ended with status {other}")),
+    }
 }
 
 #[expect(clippy::print_stderr, reason = "the service reads it there")]

@@ -38,6 +38,6 @@ pub use ovos_toolbox_wire as wire;
 pub use protocol;
 pub use run::{Run, Steps};
 pub use server::moves;
-pub use sockets::{CONTROL, DATA, Sockets, input, kill_self, stand_alone};
+pub use sockets::{CONTROL, DATA, Sockets, input, kill_self, stand_alone, take_leash};
 pub use start::run;
 pub use toolbox::{Halt, Refusal, Reply, Toolbox};

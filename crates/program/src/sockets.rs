@@ -67,6 +67,23 @@ impl Sockets {
     }
 }
 
+/// Takes the leash of a process in a role from stdin, and puts `/dev/null` and stderr in the place of stdin and stdout. The
+/// kernel ends this process from now on when the thread of the toolbox that started it ends.
+///
+/// # Errors
+/// A descriptor cannot be moved, or stdin is no socket: no toolbox started this process.
+pub fn take_leash() -> Result<OwnedFd> {
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    let leash = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), DATA)?;
+    let leash = UnixStream::from(leash);
+    // If the toolbox ended before the call above, its end of the socket is closed, which the role sees.
+    leash.peer_addr()?;
+    let null = File::open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&null)?;
+    rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
+    Ok(leash.into())
+}
+
 /// Makes this process end with the service and gain no rights, and closes everything inherited but stdin, stdout and
 /// stderr. To be called before this process has opened anything.
 ///

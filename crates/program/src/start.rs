@@ -45,8 +45,8 @@ fn serve<T: Toolbox>(
     open: impl FnOnce(Opening, Link) -> Result<T, Failure> + Send + 'static,
 ) -> Result<(), String> {
     let sockets = Sockets::take().map_err(|error| {
-        format!("do not run this program directly: add it to service.programs and ovos-tools starts it (file descriptors 3 \
-                 and 4 must be sockets: {error})")
+        format!("do not run this program directly: ovos-tools starts it for an entry of service.programs (file descriptors 3 \
+            and 4 must be sockets: {error})")
     })?;
     let begun = GreetedProcess::new(sockets, hello(&manifest.version, manifest));
     let begun = begun.and_then(|greeted| {

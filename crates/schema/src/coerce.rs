@@ -350,7 +350,7 @@ impl<'t> Coercion<'t> {
             && self.problems.len() < MAX_PROBLEMS
         {
             let message = format!(
-                "expected integer, got {}: at this size write all digits, without fraction or exponent",
+                "expected integer, got {}: write an integer of this size with all digits, without fraction or exponent",
                 shorten(value)
             );
             self.problems.push(Problem {

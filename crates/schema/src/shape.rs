@@ -143,7 +143,7 @@ impl<'s> Walk<'s> {
             return Err(invalid(
                 &place.path,
                 format!(
-                    "refers to itself without going into the value, or through more than {MAX_IN_PLACE} references \
+                    "`$ref` refers to itself without descending into the value, or through more than {MAX_IN_PLACE} references \
                      and alternatives"
                 ),
             ));

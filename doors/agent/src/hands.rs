@@ -113,7 +113,7 @@ impl Hands<'_> {
             Ok(answered) => match (door::confirm(&answered.answer), self.person) {
                 (None, _) => answered,
                 (Some(confirm), None) => {
-                    return self.waits(tool, &confirm, "no person can be asked here", began);
+                    return self.waits(tool, &confirm, "no user can be asked here", began);
                 }
                 (Some(confirm), Some(person)) => {
                     let ask = || (self.audience)(&News::Ask { text: &confirm.text });
@@ -166,7 +166,7 @@ impl Hands<'_> {
     ) -> Result<AnsweredCall, Box<CallResult>> {
         let is_stop = tool.effect == Effect::Stop;
         if let Some(end) = self.interrupt.raised().filter(|end| !is_stop && self.counts(end)) {
-            let why = format!("not made: {}", end.text());
+            let why = format!("skipped: {}", end.text());
             return Err(Box::new(CallResult::of_text(Status::NotMade, &why)));
         }
         let call_id = door::own_id("agent");

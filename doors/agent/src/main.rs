@@ -195,10 +195,10 @@ async fn goal(arguments: &Arguments, config: &Config, door: &Arc<Door>) -> Resul
 /// Reports whether a replay made the same calls as its record, with the same outcomes.
 fn compare(record: &Record, steps: &[record::Step], start: &record::Start, say: impl Fn(&str)) -> bool {
     if record.start.tools_sha256 != start.tools_sha256 {
-        say("replay: the tool list differs from the recording");
+        say("replay: the tools differ from the record");
     }
     if record.start.prompt_sha256 != start.prompt_sha256 {
-        say("replay: the instructions are not those of the record");
+        say("replay: the instructions differ from the record");
     }
     match differs(&record.steps, steps) {
         None => {

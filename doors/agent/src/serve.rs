@@ -147,7 +147,7 @@ async fn answer_at_last(door: &Door, request: &Request, answer: &impl Serialize)
     let mut news = client.events();
     let sent = async {
         while let Err(error) = client.answer(request, answer) {
-            tracing::warn!(%error, "cannot send the run's answer; waiting for the bus");
+            tracing::warn!(%error, "cannot send the answer of a run yet: waiting for the bus");
             // The time limit also covers the loss of that news.
             _ = timeout(AGAIN, news.next()).await;
         }
@@ -161,7 +161,7 @@ async fn answer_at_last(door: &Door, request: &Request, answer: &impl Serialize)
     tokio::select! {
         biased;
         () = sent => {}
-        () = given_up => tracing::error!("gave up sending the run's answer: bus still disconnected"),
+        () = given_up => tracing::error!("gave up sending the answer of a run: the bus is still disconnected"),
     }
 }
 
@@ -176,7 +176,7 @@ fn cancel(client: &Client, request: &Request, current: Option<&Current>) {
                 (run_id, None)
             }
             None => {
-                let error = format!("ValueError: there is no active run '{run_id}'");
+                let error = format!("ValueError: no run '{run_id}' is in progress");
                 (run_id, Some(error))
             }
         },
@@ -210,7 +210,7 @@ fn begin(
         .map_err(|refused| (run_id.clone(), refused))?;
     let good = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
     if run_id.is_empty() || run_id.len() > 128 || !run_id.bytes().all(good) {
-        return refuse("ValueError: run_id: expected 1 to 128 of [A-Za-z0-9._:-]");
+        return refuse("ValueError: run_id: expected 1 to 128 characters of [A-Za-z0-9._:-]");
     }
     let goal = asked.goal.trim();
     if goal.is_empty() || goal.chars().count() > LONGEST {
@@ -218,7 +218,7 @@ fn begin(
     }
     if let Some(current) = current {
         let busy = format!(
-            "BusyError: run '{}' is under way; one goal is pursued at a time",
+            "BusyError: run '{}' is in progress; the agent pursues one goal at a time",
             current.run_id
         );
         return refuse(&busy);
@@ -232,7 +232,7 @@ fn begin(
         .flatten()
         .any(|number| !(0.0..).contains(&number))
     {
-        return refuse("ValueError: budgets: expected numbers of 0 or more");
+        return refuse("ValueError: budgets: rotation_deg, forward_m and battery_pct: expected 0 or more");
     }
     let narrower = BudgetOverrides {
         steps: budgets.steps,

@@ -210,7 +210,7 @@ impl View {
                     Status::NotMade => ("not made", Tone::Dim),
                     Status::Refused => ("refused", Tone::Bad),
                     Status::Failed => ("failed", Tone::Bad),
-                    Status::WaitsForConfirmation => ("waits for a person", Tone::Warning),
+                    Status::WaitsForConfirmation => ("waiting for approval", Tone::Warning),
                 };
                 let time = if *ms > 0 {
                     format!(" {}", seconds(*ms))
@@ -227,14 +227,14 @@ impl View {
             News::Ask { text } => {
                 let text = plain(text);
                 self.line(&format!(
-                    "  {} {text}\n  y runs it (accepted after a short delay), n denies it",
+                    "  {} {text}\n  y approves it (after a moment to read it), n denies it",
                     self.tone(Tone::Warning, "confirm?")
                 ));
             }
             News::Confirm { text, id } => {
                 let text = plain(text);
                 let advice = self.tone(Tone::Warning, &format!("ovos-tools approve {id}"));
-                self.line(&format!("  {advice} lets it run: {text}"));
+                self.line(&format!("  run {advice} to let it run: {text}"));
             }
             News::Ending { end } => {
                 let why = end.text();

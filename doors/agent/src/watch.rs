@@ -167,7 +167,9 @@ fn meaning<'a>(news: &'a News, ours: &[Option<&str>]) -> Option<Meaning<'a>> {
             End::Latched(format!("{} has stopped itself", event.toolbox_id))
         }
         // The lost news may include the user's stop, which the status does not show.
-        News::Missed(lost) => End::Service(format!("missed {lost} bus messages, possibly including a stop")),
+        News::Missed(lost) => End::Service(format!(
+            "missed {lost} messages of the bus, which may include a stop"
+        )),
         _ => return None,
     };
     Some(Meaning::End(end))

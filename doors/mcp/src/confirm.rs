@@ -93,7 +93,7 @@ fn decision_of_action(action: &ElicitationAction, token: String) -> Option<Decis
 fn unanswered(tool: &Registered) -> CallToolResult {
     answer::result(Answer::cancelled(
         tool,
-        "a person has to confirm it, and its user did not answer",
+        "it needs approval, and its user did not answer",
     ))
 }
 

@@ -267,12 +267,12 @@ fn write(host: Host, path: &Path, entry: Value) -> Result<(), HostError> {
     };
     let mut whole: Map<String, Value> = match serde_json::from_str(&text) {
         Ok(Value::Object(whole)) => whole,
-        Ok(_) => return Err(no_json("it is another value")),
-        Err(error) => return Err(no_json(&error.to_string())),
+        Ok(_) => return Err(no_json("it is not a JSON object")),
+        Err(error) => return Err(no_json(&format!("it is not valid JSON: {error}"))),
     };
     match whole.entry(host.key()).or_insert_with(|| json!({})) {
         Value::Object(entries) => _ = entries.insert(ENTRY.to_owned(), entry),
-        _ => return Err(no_json(&format!("its {} is no object", host.key()))),
+        _ => return Err(no_json(&format!("its {} is not an object", host.key()))),
     }
     let permissions = fs::metadata(path).map(|metadata| metadata.permissions()).ok();
     let text = format!("{:#}\n", Value::Object(whole));

@@ -95,9 +95,9 @@ pub(crate) fn too_large(tools: &[Tool], config: &McpDoor) -> Option<String> {
         .collect();
     let total: usize = sizes.iter().map(|(size, _)| size).sum();
     let over = match (total > limit, sizes.len() > MOST_TOOLS) {
-        (true, _) => format!("has {total} bytes, more than warn_list_bytes ({limit})"),
+        (true, _) => format!("is {total} bytes, more than warn_list_bytes ({limit})"),
         (false, true) => {
-            format!("has {total} bytes and more than the {MOST_TOOLS} tools that some hosts take")
+            format!("is {total} bytes, and has more than the {MOST_TOOLS} tools that some hosts accept")
         }
         (false, false) => return None,
     };

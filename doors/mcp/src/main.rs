@@ -85,7 +85,7 @@ enum DoorError {
     Http(#[from] HttpError),
     #[error("{0}")]
     Host(#[from] hosts::HostError),
-    #[error("invalid MCP input on stdin: {0}")]
+    #[error("the client at stdin does not speak MCP: {0}")]
     Stdio(Box<ServerInitializeError>),
 }
 

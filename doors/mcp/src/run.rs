@@ -195,9 +195,9 @@ fn answer_of_run(tool: &Registered, steps: &[RunStep], answer: &Received<RunResp
             .to_string();
         let args = step.args.as_ref().map_or_else(String::new, Value::to_string);
         text.push_str(&format!(
-            "\nStep '{}' did not run: a person has to confirm it. Call `{name}` by itself, with the arguments {args}: the user \
-             is asked then. Where this client cannot ask, tell the user that `ovos-tools approve {}`, typed on the machine of \
-             the service, lets that call run.",
+            "\nStep '{}' did not run: it needs approval. Call `{name}` by itself, with the arguments {args}: then the user is \
+             asked. If this client cannot ask, tell the user to run `ovos-tools approve {}` on the service's machine, which \
+             lets that call run.",
             step.id, confirm.id
         ));
     }

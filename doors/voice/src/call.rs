@@ -50,7 +50,7 @@ pub(crate) async fn call(
             biased;
             () = end.cancelled(), if !is_cancelled => {
                 is_cancelled = true;
-                carried.cancel("the speaker left, interrupted, or withdrew it");
+                carried.cancel("the speaker left, interrupted it, or withdrew it");
             }
             step = carried.next() => match step {
                 Ok(Step::Answer(answer)) => return Outcome::of(&tool, &answer),

@@ -262,7 +262,7 @@ impl Chat {
             tracing::warn!(
                 dialect,
                 why,
-                "the speech service refused a list of {told} tools; {most} are sent"
+                "the voice service rejected a list of {told} tools; sending {most}"
             );
             self.most_tools = Some(most);
             self.publish_refusal(Severity::Warning, told, most, why);
@@ -271,7 +271,7 @@ impl Chat {
         tracing::error!(
             dialect,
             why,
-            "the speech service accepts no tools: this conversation can neither call nor stop anything"
+            "the voice service accepts no tools: this conversation can neither call nor stop anything"
         );
         if self.most_tools == Some(0) {
             return true;

@@ -161,14 +161,14 @@ impl Ledger {
         let is_full = self.known.len() >= MAX_CALLS;
         let refusal = match kind {
             Kind::Stop if count(true) >= MAX_STOPPING => busy(format!(
-                "The stop was sent, but is NOT confirmed: {MAX_STOPPING} stops of this chat wait for theirs already."
+                "The stop was sent, but is NOT confirmed: {MAX_STOPPING} stops of this conversation are already waiting to be confirmed."
             )),
             Kind::Stop => None,
             _ if is_full => busy(format!(
-                "Call limit of this conversation reached ({MAX_CALLS}). Start a new conversation."
+                "The call limit of this conversation is reached ({MAX_CALLS}): start a new conversation."
             )),
             _ if count(false) >= MAX_RUNNING => busy(format!(
-                "{MAX_RUNNING} calls of this chat run already: wait until one of them has ended."
+                "{MAX_RUNNING} calls of this conversation are already running: wait until one of them has ended."
             )),
             _ => None,
         };
@@ -233,7 +233,7 @@ impl Ledger {
             || {
                 let name = &asked.name;
                 let message = format!(
-                    "{name} already ran in this conversation and was not repeated; its result is no longer available"
+                    "{name} already ran in this conversation and was not repeated. Its result is no longer available."
                 );
                 Outcome::failure("RepeatedCall", message)
             },

@@ -34,7 +34,7 @@ pub(crate) enum ChatError {
     Claim(#[from] ClaimError),
     #[error("{0}")]
     Dial(#[from] DialError),
-    #[error("could not keep a connection for two minutes")]
+    #[error("the connection was lost, and none lasted for the next two minutes")]
     GivenUp,
 }
 

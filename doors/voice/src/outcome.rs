@@ -77,7 +77,7 @@ impl Outcome {
     pub(crate) fn goes_on(tool: &str) -> Self {
         Self::Result(json!({
             "success": true,
-            "message": format!("{tool} is under way and not done yet. You are told how it ends."),
+            "message": format!("{tool} is still running. You will be told how it ends."),
             "data": {"state": "under_way"},
         }))
     }

@@ -141,7 +141,7 @@ impl Caller {
     async fn call_as_said(mut self, call: Call) -> Result<CallOutput, NoResult> {
         let Some(remote) = self.shared.tools().remote(&call.tool).map(str::to_owned) else {
             let why = format!(
-                "the server of mount `{}` no longer has the tool `{}`",
+                "the MCP server of mount `{}` no longer offers tool `{}`",
                 self.shared.id, call.tool
             );
             return Err(NoResult::Failed(Failure::new("ToolError", why)));
@@ -209,7 +209,7 @@ impl Caller {
 
     fn down(&self, reason: &str) -> Failure {
         let why = format!(
-            "the server of mount `{}` cannot be reached: {reason}",
+            "the MCP server of mount `{}` is unavailable: {reason}",
             self.shared.id
         );
         Failure::new("ConnectionError", why)
@@ -265,7 +265,7 @@ async fn keep(shared: Arc<Shared>, says: watch::Sender<State>) {
     let mut said = String::new();
     shared
         .reporter
-        .backend(Backend::Starting, "its server is being started");
+        .backend(Backend::Starting, "its MCP server is starting");
     loop {
         if ServerFiles::of(&shared.config) != checked {
             return;
@@ -279,7 +279,7 @@ async fn keep(shared: Arc<Shared>, says: watch::Sender<State>) {
         }
         let reason = cut(&shared.secrets.hide(&reason));
         says.send_replace(State::Down(reason.clone()));
-        let told = format!("{reason}; trying again in {} s", delay.as_secs_f64());
+        let told = format!("{reason}; retrying in {} s", delay.as_secs_f64());
         shared.reporter.backend(Backend::Down, &told);
         if reason != said {
             shared.reporter.log(level::WARN, "mounts", &told);

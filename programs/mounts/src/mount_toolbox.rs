@@ -122,7 +122,7 @@ impl Toolbox for MountToolbox {
         let under_way = self.runs.borrow().len();
         if under_way >= self.max_queued {
             let why = format!(
-                "{under_way} calls of mount `{}` are under way; try again later",
+                "{under_way} calls of mount `{}` are in progress; try again later",
                 self.id
             );
             return run.fail(&Failure::new(FailureKind::BusyError, why));
@@ -215,7 +215,7 @@ fn output(answered: CallOutput, limit: usize) -> (RunEnd, Option<Raw<Vec<Content
     let output = Raw::of(&answered.output);
     let length = output.text().len();
     if length > limit.saturating_add(FRAME) {
-        let why = format!("the result has {length} bytes; at most {limit} are allowed (max_result_bytes)");
+        let why = format!("the result is {length} bytes; the limit is {limit} (max_result_bytes)");
         return (RunEnd::Error(Raw::of(&Failure::new("ResultTooLarge", why))), None);
     }
     let content = (!answered.content.is_empty()).then(|| Raw::of(&answered.content));

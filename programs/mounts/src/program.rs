@@ -24,7 +24,8 @@ pub(crate) fn run(id: &str) -> ExitCode {
 
 fn serve_alone(id: &str) -> Result<(), String> {
     let sockets = Sockets::take().map_err(|error| {
-        format!("descriptors 3 and 4 are not sockets ({error}): ovos-tools starts this program, for each server in service.mounts")
+        format!("do not run this program directly: ovos-tools starts it for each server in service.mounts (file descriptors 3 \
+            and 4 must be sockets: {error})")
     })?;
     let manifest = manifest(id);
     let greeted = GreetedProcess::new(sockets, hello(&manifest.version, &manifest))

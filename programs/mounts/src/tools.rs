@@ -56,7 +56,10 @@ impl Tools {
             }
         }
         if !shortened.is_empty() {
-            let problem = format!("schema keywords not passed on: {}", shortened.join(", "));
+            let problem = format!(
+                "parts of the schemas are not offered, and only the MCP server checks them: {}",
+                shortened.join(", ")
+            );
             tools.problems.push(problem);
         }
         for name in mount.effects.keys().filter(|name| !seen.contains(&name.as_str())) {
@@ -90,9 +93,7 @@ impl Tools {
     ) -> Result<(ToolDefinition, bool), String> {
         let name = local_name(remote);
         if let Some(other) = self.remote(&name) {
-            return Err(format!(
-                "its name becomes `{name}`, which is that of `{other}` already"
-            ));
+            return Err(format!("its name maps to `{name}`, which `{other}` already uses"));
         }
         if one.pointer("/execution/taskSupport").and_then(Value::as_str) == Some("required") {
             return Err("it runs only as a task, which mounts do not support".to_owned());

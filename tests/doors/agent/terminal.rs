@@ -95,7 +95,7 @@ impl Drop for Terminal {
     }
 }
 
-const QUESTION: &str = "n refuses it";
+const QUESTION: &str = "n denies it";
 
 fn quick(part: &str) -> Value {
     json!({"steps": 1, "step_ms": 10, "subsystems": [part]})

@@ -279,7 +279,7 @@ fn the_command_line_finds_its_doors() {
     fs::copy(ours, &alone).unwrap();
     let (code, said) = run(&alone, &["mcp"]);
     assert!(
-        code == Some(2) && said.contains("ovos-tools-mcp, which is neither beside"),
+        code == Some(2) && said.contains("ovos-tools-mcp, which is neither next to"),
         "{code:?} {said}"
     );
 }

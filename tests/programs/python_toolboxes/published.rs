@@ -108,8 +108,7 @@ fn without_configuration_they_are_all_there_and_math_leaves_them_its_names() {
     for name in SHARED {
         assert_eq!(owners(&mut client, name), ["ovos-math-tools"], "{name}");
         let left = format!(
-            "`{name}` is left out, because `ovos-math-tools` offers it too; list it in `tools.allow` to have \
-                            both"
+            "`{name}` is hidden because `ovos-math-tools` offers it, too; list it in `tools.allow` to show both"
         );
         assert!(yielded.contains(&json!(left)), "{math}");
     }

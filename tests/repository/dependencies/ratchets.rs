@@ -52,28 +52,6 @@ const CIRCLES: &[(&str, &[&str])] = &[
             "validate::warning",
         ],
     ),
-    (
-        "toolboxes/robot",
-        &[
-            "adapter::johnny5",
-            "adapter::johnny5::kept",
-            "adapter::johnny5::measure",
-            "adapter::johnny5::motion",
-            "adapter::johnny5::rest",
-            "adapter::sim",
-            "adapter::sim::axis",
-            "adapter::sim::world",
-            "dds",
-            "dds::peers",
-            "model",
-            "model::file",
-            "resolve",
-            "resolve::pace",
-            "servo",
-            "servo::owner",
-            "servo::wire",
-        ],
-    ),
 ];
 
 /// Types whose name is a bare participle or adverb, by the folder of their crate. A type is a noun of its field.
@@ -95,7 +73,7 @@ const ARROWS_UP: &[(&str, usize)] = &[
     ("toolboxes/abi", 1),
     ("toolboxes/drone", 7),
     ("toolboxes/gstreamer", 10),
-    ("toolboxes/robot", 25),
+    ("toolboxes/robot", 23),
 ];
 
 /// The names that say nothing alone.

@@ -26,7 +26,7 @@ fn a_configuration_that_cannot_be_read_closes() {
         ("EOF while parsing", |file, good| {
             fs::write(file, good.strip_suffix('}').unwrap()).unwrap()
         }),
-        ("comments only on their own line", |file, good| {
+        ("comments only on a line of their own", |file, good| {
             fs::write(file, good.replacen('{', "{ // mine\n", 1)).unwrap();
         }),
         ("Permission denied", |file, _| {
@@ -44,7 +44,7 @@ fn a_configuration_that_cannot_be_read_closes() {
         assert!(
             service
                 .output()
-                .contains(", closed: the configuration cannot be read"),
+                .contains(", closed: cannot read the configuration"),
             "{}",
             service.output()
         );

@@ -47,10 +47,7 @@ fn an_operator_approves_one_run_and_refuses_for_longer() {
     assert_eq!(code, Some(0), "{shown}");
     for client in [&mut door, &mut other] {
         for token in [None, Some(&again["token"])] {
-            refused(
-                &ask(client, &wave(), token),
-                &["a person has denied", "10 minutes"],
-            );
+            refused(&ask(client, &wave(), token), &["was denied", "10 min"]);
         }
     }
     assert_eq!(stage.begun(), begun);
@@ -98,8 +95,8 @@ fn a_person_at_a_terminal_is_asked_before_a_call_runs() {
     for (typed, asked, runs, told) in [
         ("\u{4}", true, false, "`ovos-tools approve "),
         ("y\n", true, true, "\"success\": true"),
-        ("n\n", true, false, "a person has denied"),
-        ("y\n", false, false, "a person has denied"),
+        ("n\n", true, false, "was denied"),
+        ("y\n", false, false, "was denied"),
     ] {
         let before = stage.begun();
         let (code, shown) = stage.person_types(python, typed, &["invoke", "assemble", &wave]);

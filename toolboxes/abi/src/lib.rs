@@ -6,7 +6,7 @@
 #![doc = include_str!("../README.md")]
 #![no_std]
 
-use core::ffi::{c_char, c_void};
+use core::ffi::{c_char, c_int, c_void};
 
 /// The result of a function: one of the constants of [`status`]. An integer rather than an enum, because a foreign
 /// library may return any value.
@@ -134,6 +134,9 @@ pub struct Toolbox {
 
 /// `toolbox_entry_v1`.
 pub type Entry = unsafe extern "C" fn() -> *const Toolbox;
+
+/// `toolbox_role_v1`.
+pub type RoleEntry = unsafe extern "C" fn(role: Str, leash: c_int) -> Status;
 
 /// The smallest `size` of a version 1 table: everything up to and including `close`.
 ///

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use gst::prelude::*;
 use gstreamer_toolbox::Gstreamer;
 use ovos_toolbox_sdk::prelude::*;
-use ovos_toolbox_sdk::testing::Harness;
+use ovos_toolbox_sdk::testing::{self, Harness};
 
 /// Rounds per row.
 const ROUNDS: usize = 15;
@@ -34,6 +34,7 @@ const PIPELINE: &str = "videotestsrc is-live=true ! video/x-raw,width=1280,heigh
 
 fn main() {
     let state = tempfile::tempdir().unwrap();
+    testing::role_host(env!("CARGO_BIN_EXE_gstreamer-role"));
     let toolbox = Harness::open::<Gstreamer>(json!({"state_dir": state.path()})).unwrap();
     // Prepared once: the harness would list all tools before each call, which no host does.
     let request = |tool: &str, arguments: Value| {

@@ -19,17 +19,17 @@ pub(crate) use element::is_deprecated;
 pub(crate) use encoder::{Codec, Encoder, Media, bitrate_unit, field_values};
 
 pub(crate) use property::{is_deprecated as is_deprecated_property, is_out_of_range, range};
-pub(crate) use search::{Found, Query, Rank};
+pub(crate) use search::{Query, Rank, SearchResult};
 pub(crate) use sheet::Sheet;
 
 /// A cache of what was read. It is cleared when the installed plugins change.
 #[derive(Default)]
 pub(crate) struct Catalog {
-    read: Mutex<Read>,
+    cache: Mutex<Cache>,
 }
 
 #[derive(Default)]
-struct Read {
+struct Cache {
     /// GStreamer's counter of registry changes.
     cookie: u32,
     elements: HashMap<String, Arc<Sheet>>,
@@ -127,17 +127,17 @@ impl Catalog {
     ///
     /// # Errors
     /// The query's caps are invalid.
-    pub(crate) fn search(&self, query: &Query) -> Result<Found, String> {
+    pub(crate) fn search(&self, query: &Query) -> Result<SearchResult, String> {
         search::search(query)
     }
 
-    fn current(&self) -> std::sync::MutexGuard<'_, Read> {
+    fn current(&self) -> std::sync::MutexGuard<'_, Cache> {
         let cookie = gst::Registry::get().feature_list_cookie();
-        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut read = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         if read.cookie != cookie {
-            *read = Read {
+            *read = Cache {
                 cookie,
-                ..Read::default()
+                ..Cache::default()
             };
         }
         read

@@ -23,7 +23,7 @@ pub(crate) struct Devices {
 }
 
 impl Devices {
-    /// Uses a monitor only if `sysroot` is `/`, because GStreamer looks at the real machine.
+    /// A monitor is for a `sysroot` of `/` alone, because GStreamer looks at the real machine.
     pub(crate) fn new(monitor: Option<Monitor>) -> Self {
         Self {
             inquiry: Inquiry::new(v4l2::Kernel),
@@ -47,12 +47,5 @@ impl Devices {
             monitor.add_audio(&mut devices, owner);
         }
         devices
-    }
-
-    /// Stops the device monitor. Blocks.
-    pub(crate) fn close(&self) {
-        if let Some(monitor) = &self.monitor {
-            monitor.stop();
-        }
     }
 }

@@ -1,44 +1,38 @@
 //! The running pipelines.
 //!
 //! Owns the table of instances, the ownership of devices and files, the list on disk, and the behaviour on stop and
-//! close. Each instance has its own thread (`worker`), so that nothing here waits for an element. Read [`Instances`].
+//! close. Each instance has a process of its own, which plays it (`crate::worker`), and a thread here that keeps the process
+//! (`keeper`): nothing here waits for an element, and a crash costs one pipeline. Read [`Instances`].
 
-mod build;
-mod change;
-mod command;
 mod entry;
+mod keeper;
 mod launch;
-mod life;
-mod meters;
+mod process;
 mod record;
 mod recover;
 mod status;
 mod table;
-mod trial;
 mod view;
-mod worker;
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use ovos_toolbox_sdk::prelude::*;
 use ovos_toolbox_sdk::tokio;
+use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
 
-use crate::config::Config;
-use crate::policy::{Policy, Refusal, canonical_device};
-use build::BuildError;
-pub(crate) use change::Changed;
-use change::names;
-use command::{Command, Input};
+use crate::config::{Config, Written};
+use crate::holders::Holders;
+use crate::order::{Changed, Command, Format};
+use crate::report::{Drawing, Phase, Picture};
 use entry::Instance;
 pub(crate) use launch::Ask;
 use record::Store;
-pub(crate) use record::make_private;
 pub(crate) use status::{Status, Summary};
 use table::Table;
-pub(crate) use view::{Phase, Said};
 
 /// The running pipelines.
 pub(crate) struct Instances {
@@ -78,29 +72,12 @@ impl Drop for Begun {
     }
 }
 
-/// Time limit of the change to NULL after the end of stream.
-const TO_NULL: Duration = Duration::from_secs(5);
+/// Time in which a pipeline is over after the time limit of its end of stream: its process is killed then.
+const TO_NULL: Duration = Duration::from_secs(1);
+/// Time limit of a command.
+const COMMAND: Duration = Duration::from_secs(60);
 /// Time limit of a query; after it the last known state is returned.
 const REFRESH: Duration = Duration::from_millis(500);
-
-/// Converts a refusal to the call's error.
-pub(crate) fn refused(refusal: Refusal) -> ToolError {
-    let data = json!({"element": refusal.element, "property": refusal.property, "key": refusal.key});
-    ToolError::new("PermissionError", &refusal).with_data(data)
-}
-
-impl From<BuildError> for ToolErrorOf {
-    fn from(error: BuildError) -> Self {
-        Self(match error {
-            BuildError::Refused(refusal) => refused(refusal),
-            BuildError::Parse(failure) => ToolError::new("PipelineError", failure),
-            BuildError::InUse { .. } | BuildError::NotNow(_) => ToolError::busy(error),
-        })
-    }
-}
-
-/// Converts an error to a [`ToolError`] with the kind that fits; `?` alone always gives `ToolError`.
-struct ToolErrorOf(ToolError);
 
 impl Instances {
     /// Reads the list on disk and starts the pipelines that should run.
@@ -110,15 +87,11 @@ impl Instances {
     ///
     /// # Cancel safety
     /// When dropped before its first await has returned, nothing is running.
-    pub(crate) async fn open(
-        host: Host,
-        config: Arc<Config>,
-        policy: Arc<Policy>,
-    ) -> Result<Self, ToolError> {
+    pub(crate) async fn open(host: Host, config: Arc<Config>, written: Written) -> Result<Self, ToolError> {
         let table = Arc::new(Table {
             store: Store::new(&config.state_dir)?,
             config,
-            policy,
+            written,
             host,
             log: tracing::dispatcher::get_default(Clone::clone),
             state: Mutex::default(),
@@ -146,15 +119,14 @@ impl Instances {
             .collect()
     }
 
-    /// The instance that holds a device, such as `/dev/video0` or `hw:0,0`.
-    pub(crate) fn owner_of(&self, device: &str) -> Option<String> {
-        let name = canonical_device(device).ok()?;
+    /// Which instances hold which devices.
+    pub(crate) fn holders(&self) -> Holders {
         let state = self.table.lock();
-        let owner = state
-            .claims
-            .get(&name)
-            .or_else(|| state.claims.get(&format!("{name} (playback)")))?;
-        Some(state.live.get(owner)?.id())
+        let held = state.claims.iter().filter_map(|(claim, owner)| {
+            let owner = state.live.get(owner)?;
+            Some((claim.clone(), owner.id()))
+        });
+        Holders::new(held.collect(), state.live.len())
     }
 
     /// Starts a pipeline, which outlives the call.
@@ -170,9 +142,7 @@ impl Instances {
             let ends = table.config.stop_ends_pipelines;
             table.begin(ask).map(|instance| Begun { instance, ends })
         };
-        tokio::task::spawn_blocking(begin)
-            .await?
-            .map_err(|error| ToolErrorOf::from(error).0)
+        tokio::task::spawn_blocking(begin).await?
     }
 
     /// Waits at most this long until an instance plays or has ended, and returns its phase.
@@ -216,7 +186,7 @@ impl Instances {
     /// the stream was ended properly. An instance that has ended by itself is no longer restarted with the toolbox.
     ///
     /// # Errors
-    /// No instance has this id, or an element blocks it.
+    /// No instance has this id.
     ///
     /// # Cancel safety
     /// When dropped, the stop continues.
@@ -237,14 +207,9 @@ impl Instances {
         };
         self.table.end(&instance, grace);
         if !wait_over(&instance, grace + TO_NULL).await {
-            return Err(ToolError::new(
-                "TimeoutError",
-                format!(
-                    "{} does not stop: an element holds it up. It is left as it is and ends with the toolbox's process, at \
-                     the latest when the service is restarted",
-                    instance.id()
-                ),
-            ));
+            // Its thread has not come to kill it yet.
+            instance.kill();
+            wait_over(&instance, TO_NULL).await;
         }
         let table = Arc::clone(&self.table);
         // Joins its thread, which has finished.
@@ -261,7 +226,7 @@ impl Instances {
     /// # Cancel safety
     /// When dropped, the change continues.
     pub(crate) async fn pause(&self, id: &str) -> Result<(), ToolError> {
-        self.ask(id, Command::Pause).await?
+        self.ask::<Value>(id, Command::Pause, COMMAND).await.map(drop)
     }
 
     /// Resumes an instance.
@@ -272,7 +237,7 @@ impl Instances {
     /// # Cancel safety
     /// When dropped, the change continues.
     pub(crate) async fn resume(&self, id: &str) -> Result<(), ToolError> {
-        self.ask(id, Command::Resume).await?
+        self.ask::<Value>(id, Command::Resume, COMMAND).await.map(drop)
     }
 
     /// Sets a property of an element of an instance.
@@ -289,13 +254,12 @@ impl Instances {
         property: String,
         value: Value,
     ) -> Result<Changed, ToolError> {
-        let command = |reply| Command::Set {
+        let command = Command::Set {
             element,
             property,
             value,
-            reply,
         };
-        self.ask(id, command).await?
+        self.ask(id, command, COMMAND).await
     }
 
     /// The full status of an instance; the last known one if an element blocks it.
@@ -311,34 +275,46 @@ impl Instances {
         }
         let instance = self.find(id)?;
         let (reply, answer) = oneshot::channel();
-        let held_up = instance
-            .lock()
-            .busy_since
-            .is_some_and(|since| since.elapsed() >= REFRESH);
-        if !held_up
-            && instance
-                .inputs
-                .try_send(Input::Command(Command::Refresh(reply)))
-                .is_ok()
-        {
-            // A blocked thread answers late; the last known state is returned then.
+        let is_late = |heard: Instant| heard.elapsed() >= 2 * REFRESH;
+        let held_up = instance.lock().heard.is_none_or(is_late);
+        if !held_up && instance.ask(Command::Refresh, Some(reply)).is_ok() {
+            // A blocked process answers late; the last known state is returned then.
             _ = tokio::time::timeout(REFRESH, answer).await;
         }
         Ok(instance.status())
     }
 
-    /// The pipeline of a running instance, for inspection.
+    /// Writes a picture of an instance's video to a new file.
+    ///
+    /// # Errors
+    /// No instance or element has this name, it has no uncompressed video, or the file exists or cannot be written.
+    ///
+    /// # Cancel safety
+    /// When dropped, the file may be written.
+    pub(crate) async fn picture(
+        &self,
+        id: &str,
+        element: Option<String>,
+        format: Format,
+        path: PathBuf,
+    ) -> Result<Picture, ToolError> {
+        let command = Command::Picture {
+            element,
+            format,
+            path,
+        };
+        self.ask(id, command, COMMAND).await
+    }
+
+    /// The graph of an instance, with what is negotiated and the properties that were set.
     ///
     /// # Errors
     /// No instance has this id, or it does not run.
-    pub(crate) fn pipeline(&self, id: &str) -> Result<gst::Pipeline, ToolError> {
-        let instance = self.find(id)?;
-        let pipeline = instance
-            .pipeline
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
-        pipeline.ok_or_else(|| ToolError::busy(format!("{id} does not run just now")))
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub(crate) async fn drawing(&self, id: &str, caps: bool, properties: bool) -> Result<Drawing, ToolError> {
+        self.ask(id, Command::Draw { caps, properties }, COMMAND).await
     }
 
     /// Implements [`Toolbox::halt`]: ends instances at once, without an end of stream.
@@ -383,7 +359,13 @@ impl Instances {
         let table = Arc::clone(&self.table);
         table.closing.store(true, Ordering::SeqCst);
         let grace = table.config.eos_timeout.min(CLOSING_GRACE);
-        let live: Vec<Arc<Instance>> = table.lock().live.values().cloned().collect();
+        let live: Vec<Arc<Instance>> = {
+            let state = table.lock();
+            for process in &state.making {
+                process.kill();
+            }
+            state.live.values().cloned().collect()
+        };
         let own = Arc::clone(&table);
         // Saved before any instance ends and leaves the list: if the process is killed meanwhile, the list shows a
         // close rather than a crash.
@@ -395,33 +377,28 @@ impl Instances {
         for instance in &live {
             let left = until.saturating_duration_since(Instant::now());
             if !wait_over(instance, left).await {
-                tracing::warn!(
-                    instance = instance.id(),
-                    "an element holds it up: it is left behind"
-                );
+                instance.kill();
             }
         }
         _ = tokio::task::spawn_blocking(move || table.sweep()).await;
     }
 
     /// Sends a command and waits for its answer.
-    async fn ask<T>(
+    async fn ask<T: DeserializeOwned>(
         &self,
         id: &str,
-        command: impl FnOnce(oneshot::Sender<T>) -> Command,
+        command: Command,
+        at_most: Duration,
     ) -> Result<T, ToolError> {
         let instance = self.find(id)?;
         let (reply, answer) = oneshot::channel();
-        let sent = instance.inputs.try_send(Input::Command(command(reply)));
-        if sent.is_err() {
-            return Err(ToolError::busy(format!("{id} has too much to do, or is over")));
-        }
-        match tokio::time::timeout(self.table.config.eos_timeout + TO_NULL, answer).await {
-            Ok(Ok(answer)) => Ok(answer),
+        instance.ask(command, Some(reply))?;
+        match tokio::time::timeout(at_most, answer).await {
+            Ok(Ok(answer)) => Ok(serde_json::from_value(answer?)?),
             Ok(Err(_)) => Err(ToolError::new("PipelineError", format!("{id} ended meanwhile"))),
             Err(_) => Err(ToolError::new(
                 "TimeoutError",
-                format!("{id} does not answer: an element holds it up"),
+                format!("{id} does not answer: an element holds it up; `stop_pipeline` ends it"),
             )),
         }
     }
@@ -450,11 +427,6 @@ impl Instances {
             format!("there are {}", ids.join(", "))
         };
         Err(ToolError::bad_args(format!("no instance {id}: {ids}")))
-    }
-
-    /// The names of the elements in a pipeline.
-    pub(crate) fn element_names(pipeline: &gst::Pipeline) -> Vec<String> {
-        names(pipeline)
     }
 }
 

@@ -1,59 +1,53 @@
 //! Discovers what a board can do with GStreamer, checks pipelines, runs and watches them.
 //!
 //! All information comes from the machine: elements from GStreamer's registry, devices from the kernel, storage from
-//! statvfs; there is no built-in table of elements. Only pipelines that `policy` allows are started. Needs isolation
-//! `process`: GObject types are registered once per process, and an element that crashes ends its process. Read
+//! statvfs; there is no built-in table of elements. Only pipelines that `policy` allows are started. The toolbox's own process never
+//! initialises GStreamer: a process that ends when it is idle answers questions (`sitting`, asked through `judge`), and each running
+//! pipeline has one of its own (`worker`, kept by `instance`), so that an element that crashes costs one pipeline. Read
 //! [`Gstreamer`], then [`config`].
 //!
 //! ```console
 //! $ ovos-tools invoke validate_pipeline pipeline='videotestsrc ! videoconvert ! autovideosink'
 //! ```
 
+mod answer;
 mod catalog;
 pub mod config;
 mod description;
 mod devices;
-mod graph;
+mod folder;
+mod graphviz;
+mod holders;
+mod hotplug;
 mod instance;
+mod judge;
+mod machine;
+mod order;
 mod parse;
 mod policy;
-mod snapshot;
+mod question;
+mod report;
+mod sitting;
 mod storage;
 mod suggest;
+mod toolbox;
 mod tools;
+mod uses;
 mod validate;
+mod worker;
 
 use std::path::Path;
 use std::sync::Arc;
 
 use ovos_toolbox_sdk::prelude::*;
+use ovos_toolbox_sdk::tokio;
 
-use catalog::Catalog;
 use config::{Config, Written};
-use devices::{Devices, Monitor};
+use hotplug::Hotplug;
 use instance::Instances;
+use judge::Judge;
 use policy::{Policy, is_confined};
-use suggest::Suggestions;
-use validate::Spares;
-
-/// The toolbox: the machine and its running pipelines.
-pub struct Gstreamer {
-    config: Arc<Config>,
-    policy: Arc<Policy>,
-    instances: Arc<Instances>,
-    machine: Arc<Machine>,
-}
-
-/// State that the tools share, including their blocking threads.
-pub(crate) struct Machine {
-    config: Arc<Config>,
-    policy: Arc<Policy>,
-    instances: Arc<Instances>,
-    catalog: Catalog,
-    suggestions: Suggestions,
-    spares: Spares,
-    devices: Devices,
-}
+pub use toolbox::Gstreamer;
 
 impl Toolbox for Gstreamer {
     type Config = Written;
@@ -77,12 +71,10 @@ impl Toolbox for Gstreamer {
     }
 
     async fn open(host: Host, written: Written) -> Result<Self, ToolError> {
-        let config = Arc::new(Config::check(written)?);
+        let config = Arc::new(Config::check(written.clone())?);
         if config.owns_recordings {
-            instance::make_private(&config.recordings())?;
+            folder::make_private(&config.recordings())?;
         }
-        // Reads or builds the plugin registry, which forks and may take seconds the first time.
-        tokio::task::spawn_blocking(gst::init).await??;
         let policy = {
             let config = Arc::clone(&config);
             let confined = is_confined();
@@ -93,25 +85,19 @@ impl Toolbox for Gstreamer {
                 );
             }
             // Resolves host names, which may take seconds.
-            Arc::new(tokio::task::spawn_blocking(move || Policy::new(&config, confined)).await??)
+            tokio::task::spawn_blocking(move || Policy::new(&config, confined)).await??
         };
-        let monitor = (config.sysroot == Path::new("/")).then(|| Monitor::start(&host));
-        let instances = Instances::open(host, Arc::clone(&config), Arc::clone(&policy)).await?;
-        let instances = Arc::new(instances);
-        let machine = Arc::new(Machine {
-            config: Arc::clone(&config),
-            policy: Arc::clone(&policy),
-            instances: Arc::clone(&instances),
-            catalog: Catalog::default(),
-            suggestions: Suggestions::default(),
-            spares: Spares::default(),
-            devices: Devices::new(monitor),
-        });
+        let judge = Arc::new(Judge::new(host.clone(), written.clone()));
+        let hotplug = (config.sysroot == Path::new("/"))
+            .then(|| watch(&judge))
+            .flatten();
+        let instances = Instances::open(host, Arc::clone(&config), written).await?;
         Ok(Self {
             config,
             policy,
             instances,
-            machine,
+            judge,
+            _hotplug: hotplug,
         })
     }
 
@@ -133,9 +119,26 @@ impl Toolbox for Gstreamer {
 
     async fn close(&self) {
         self.instances.close().await;
-        let machine = Arc::clone(&self.machine);
-        _ = tokio::task::spawn_blocking(move || machine.devices.close()).await;
+        self.judge.close();
     }
 }
 
-export_toolbox!(Gstreamer);
+/// Watches the devices of this machine; the judge is asked once for those that are there.
+fn watch(judge: &Arc<Judge>) -> Option<Hotplug> {
+    judge.look_for_devices();
+    let asked = Arc::downgrade(judge);
+    let changed = move || {
+        if let Some(judge) = asked.upgrade() {
+            judge.look_for_devices();
+        }
+    };
+    match Hotplug::watch(Path::new("/dev"), changed) {
+        Ok(hotplug) => Some(hotplug),
+        Err(error) => {
+            tracing::warn!(%error, "devices that come while nothing is asked are not reported");
+            None
+        }
+    }
+}
+
+export_toolbox!(Gstreamer, roles: ["judge" => sitting::run, "worker" => worker::run]);

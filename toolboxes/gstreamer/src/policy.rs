@@ -29,6 +29,7 @@ use gst::prelude::*;
 
 use crate::config::{Config, ConfigError};
 use crate::description::{Description, normalize};
+use crate::uses::Uses;
 use access::{Access, Kind, Role};
 pub(crate) use confined::is_confined;
 use devices::Devices;
@@ -53,15 +54,6 @@ pub(crate) struct Policy {
     /// Whether the kernel bounds everything that a pipeline can open: it confines folders and devices, and denies
     /// sockets.
     sealed: bool,
-}
-
-/// The resources of an allowed element.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Uses {
-    /// Devices that only one pipeline can use, by their canonical names.
-    pub(crate) devices: BTreeSet<String>,
-    /// Files, or patterns of files, that it writes.
-    pub(crate) writes: BTreeSet<PathBuf>,
 }
 
 /// Greatest nesting of descriptions and bins, far beyond everyday use.

@@ -10,11 +10,11 @@ mod pipelines;
 mod running;
 mod watching;
 
-use std::sync::Arc;
-
 use ovos_toolbox_sdk::prelude::*;
 
-use crate::{Gstreamer, Machine};
+use crate::judge::Answered;
+use crate::question::Question;
+use crate::toolbox::Gstreamer;
 
 /// Every tool.
 pub(crate) fn all() -> Vec<Tool<Gstreamer>> {
@@ -37,20 +37,11 @@ fn hidden(arguments: &[&str]) -> Object {
     each.collect()
 }
 
-/// Runs `look` on a blocking thread.
+/// Asks the judge.
 ///
 /// # Cancel safety
-/// When dropped, `look` continues and its result is discarded.
-async fn look<R, F>(context: &Context<Gstreamer>, look: F) -> Result<R, ToolError>
-where
-    R: Send + 'static,
-    F: FnOnce(&Machine) -> R + Send + 'static,
-{
-    let machine = Arc::clone(&context.toolbox().machine);
-    Ok(tokio::task::spawn_blocking(move || look(&machine)).await?)
-}
-
-/// Runs a query of about a millisecond in place, because switching threads takes longer.
-fn glance<R>(context: &Context<Gstreamer>, glance: impl FnOnce(&Machine) -> R) -> R {
-    tokio::task::block_in_place(|| glance(&context.toolbox().machine))
+/// When dropped, the answer is discarded.
+async fn ask<T>(context: &Context<Gstreamer>, question: Question) -> Result<Answered<T>, ToolError> {
+    let toolbox = context.toolbox();
+    toolbox.judge.ask(question, toolbox.instances.holders()).await
 }

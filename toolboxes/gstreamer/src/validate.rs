@@ -14,8 +14,9 @@ mod warning;
 
 use ovos_toolbox_sdk::prelude::*;
 
-use crate::Machine;
 use crate::description::Description;
+use crate::holders::Holders;
+use crate::machine::Machine;
 use crate::parse::{lacks, parse};
 use graph::Graph;
 pub(crate) use spare::Spares;
@@ -95,7 +96,7 @@ pub(crate) struct Warning {
 }
 
 /// Checks a description. Blocks for milliseconds, or seconds if plugins have to be loaded or a package is looked up.
-pub(crate) fn validate(machine: &Machine, text: &str) -> Validation {
+pub(crate) fn validate(machine: &Machine, text: &str, holders: &Holders) -> Validation {
     let normalized = machine.policy.place(text);
     let description = Description::read(&normalized);
     let refused = |refusal| failure::refused(&refusal, text, &normalized, &description);
@@ -124,7 +125,7 @@ pub(crate) fn validate(machine: &Machine, text: &str) -> Validation {
     if let Some(end) = ends.iter().find(|end| !end.runs) {
         return failure::open_end(end, text, &normalized);
     }
-    let mut warning_details = warning::all(&graph, machine);
+    let mut warning_details = warning::all(&graph, machine, holders);
     warning_details.extend(ends.iter().map(warning::open_end));
     machine.spares.keep(&graph.elements);
     Validation {

@@ -1,4 +1,4 @@
-//! The device monitor's devices are in the lists, and changes are events. A provider in this process simulates the
+//! The device monitor's devices are in the lists, and changes are events. A provider in the judge's process simulates the
 //! devices, because the test machine has none.
 
 #![allow(
@@ -7,126 +7,26 @@
     reason = "a failed test panics and prints"
 )]
 
+use std::io::Write as _;
+use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
 
-use gst::prelude::*;
 use gstreamer_toolbox::Gstreamer;
 use ovos_toolbox_sdk::prelude::*;
-use ovos_toolbox_sdk::testing::Harness;
+use ovos_toolbox_sdk::testing::{self, Harness};
+use rustix::process::{Pid, Signal};
 
-mod played {
-    use std::sync::OnceLock;
-
-    use gst::glib;
-    use gst::prelude::*;
-    use gst::subclass::prelude::*;
-
-    #[derive(Default)]
-    pub(crate) struct DeviceInner;
-
-    #[glib::object_subclass]
-    impl ObjectSubclass for DeviceInner {
-        const NAME: &'static str = "TestPlayedDevice";
-        type Type = Device;
-        type ParentType = gst::Device;
-    }
-
-    impl ObjectImpl for DeviceInner {}
-    impl GstObjectImpl for DeviceInner {}
-    impl DeviceImpl for DeviceInner {
-        fn create_element(&self, name: Option<&str>) -> Result<gst::Element, gst::LoggableError> {
-            let builder = gst::ElementFactory::make("v4l2src").property("device", "/dev/video42");
-            let element = match name {
-                Some(name) => builder.name(name).build(),
-                None => builder.build(),
-            };
-            element.map_err(|_| gst::LoggableError::new(*CATEGORY, glib::bool_error!("no v4l2src")))
-        }
-    }
-
-    static CATEGORY: std::sync::LazyLock<gst::DebugCategory> =
-        std::sync::LazyLock::new(|| gst::DebugCategory::new("played", gst::DebugColorFlags::empty(), None));
-
-    glib::wrapper! {
-        pub(crate) struct Device(ObjectSubclass<DeviceInner>) @extends gst::Device, gst::Object;
-    }
-
-    impl Device {
-        pub(crate) fn new() -> Self {
-            let caps: gst::Caps = "video/x-raw, format=NV12, width=1920, height=1080"
-                .parse()
-                .unwrap();
-            glib::Object::builder()
-                .property("display-name", "Played camera")
-                .property("device-class", "Video/Source")
-                .property("caps", caps)
-                .build()
-        }
-    }
-
-    #[derive(Default)]
-    pub(crate) struct ProviderInner;
-
-    #[glib::object_subclass]
-    impl ObjectSubclass for ProviderInner {
-        const NAME: &'static str = "TestPlayedProvider";
-        type Type = Provider;
-        type ParentType = gst::DeviceProvider;
-    }
-
-    impl ObjectImpl for ProviderInner {}
-    impl GstObjectImpl for ProviderInner {}
-    impl DeviceProviderImpl for ProviderInner {
-        fn metadata() -> Option<&'static gst::subclass::DeviceProviderMetadata> {
-            static METADATA: OnceLock<gst::subclass::DeviceProviderMetadata> = OnceLock::new();
-            Some(METADATA.get_or_init(|| {
-                gst::subclass::DeviceProviderMetadata::new(
-                    "Played",
-                    "Source/Video",
-                    "Plays devices",
-                    "This test",
-                )
-            }))
-        }
-
-        fn start(&self) -> Result<(), gst::LoggableError> {
-            Ok(())
-        }
-
-        fn stop(&self) {}
-    }
-
-    glib::wrapper! {
-        pub(crate) struct Provider(ObjectSubclass<ProviderInner>) @extends gst::DeviceProvider, gst::Object;
-    }
-
-    pub(crate) fn register() {
-        gst::DeviceProvider::register(
-            None,
-            "playedprovider",
-            gst::Rank::PRIMARY,
-            Provider::static_type(),
-        )
-        .unwrap();
-    }
-}
+/// The variable with the path of this test's socket, to which the provider of `support/played.rs` connects.
+const DEVICES: &str = "OVOS_TEST_DEVICES";
 
 #[test]
 fn devices_that_come_and_go_are_events_and_are_listed() {
-    gst::init().unwrap();
-    played::register();
+    testing::role_host(env!("CARGO_BIN_EXE_gstreamer-role"));
     let state = tempfile::tempdir().unwrap();
+    let socket = state.path().join("devices");
+    let listener = UnixListener::bind(&socket).unwrap();
+    testing::role_env(DEVICES, &socket);
     let toolbox = Harness::open::<Gstreamer>(json!({"state_dir": state.path()})).unwrap();
-    let provider = gst::DeviceProviderFactory::find("playedprovider")
-        .unwrap()
-        .get()
-        .unwrap();
-    // The monitor starts in the background.
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while !provider.is_started() {
-        assert!(Instant::now() < deadline, "the monitor does not start");
-        std::thread::yield_now();
-    }
     let listed = || {
         let list = toolbox.call("list_video_devices", json!({})).unwrap();
         let devices = list["devices"].as_array().unwrap().clone();
@@ -134,8 +34,11 @@ fn devices_that_come_and_go_are_events_and_are_listed() {
             .into_iter()
             .find(|device| device["device"] == json!("/dev/video42"))
     };
-    let device = played::Device::new();
-    provider.device_add(&device);
+    // The toolbox asks for the devices by itself when it is opened.
+    let (mut provider, _) = listener.accept().unwrap();
+    provider.write_all(b"nothing\n").unwrap();
+    assert!(listed().is_none());
+    provider.write_all(b"add\n").unwrap();
     let event = toolbox.wait_event("device_added");
     assert_eq!(event.data.unwrap()["name"], json!("Played camera"));
     let found = listed().expect("the device that was plugged in");
@@ -143,9 +46,40 @@ fn devices_that_come_and_go_are_events_and_are_listed() {
     assert_eq!(found["element"], json!("v4l2src"));
     assert!(found["caps"].as_str().unwrap().contains("NV12"), "{found}");
 
-    provider.device_remove(&device);
+    provider.write_all(b"remove\n").unwrap();
     let event = toolbox.wait_event("device_removed");
     assert_eq!(event.data.unwrap()["class"], json!("Video/Source"));
     assert!(listed().is_none());
+
+    // What comes while no judge sits is reported by the next one.
+    let judge = Pid::from_raw(judge()).unwrap();
+    rustix::process::kill_process(judge, Signal::KILL).unwrap();
+    let asked = std::thread::scope(|scope| {
+        let asked = scope.spawn(|| {
+            // The question that is under way when the judge dies is answered with that.
+            let end = Instant::now() + Duration::from_secs(30);
+            loop {
+                match toolbox.call("list_video_devices", json!({})) {
+                    Ok(_) => return true,
+                    Err(failure) => assert!(Instant::now() < end, "{failure}"),
+                }
+            }
+        });
+        let (mut provider, _) = listener.accept().unwrap();
+        provider.write_all(b"add\n").unwrap();
+        asked.join().unwrap()
+    });
+    assert!(asked);
+    let events = toolbox.events();
+    let added = events.iter().filter(|event| event.kind == "device_added");
+    assert_eq!(added.count(), 2, "{events:?}");
     assert!(toolbox.close().is_clean());
+}
+
+/// The only process that this one has started.
+fn judge() -> i32 {
+    let threads = std::fs::read_dir("/proc/self/task").unwrap();
+    let children =
+        threads.map(|thread| std::fs::read_to_string(thread.unwrap().path().join("children")).unwrap());
+    children.collect::<String>().trim().parse().unwrap()
 }

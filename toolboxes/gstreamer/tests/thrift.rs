@@ -8,15 +8,27 @@
 
 use gstreamer_toolbox::Gstreamer;
 use ovos_toolbox_sdk::prelude::*;
-use ovos_toolbox_sdk::testing::Harness;
+use ovos_toolbox_sdk::testing::{self, Harness};
 
 const ROUNDS: usize = 150;
 
 /// Memory that allocators may keep after all rounds; a leak of one pipeline per round is more.
 const SLACK_KB: u64 = 5_000;
 
+/// The judge: the only process that this one has started.
+fn judge() -> String {
+    let threads = std::fs::read_dir("/proc/self/task").unwrap();
+    let children =
+        threads.map(|thread| std::fs::read_to_string(thread.unwrap().path().join("children")).unwrap());
+    let children = children.collect::<String>();
+    let mut children = children.split_whitespace();
+    let judge = children.next().expect("it sits").to_owned();
+    assert_eq!(children.next(), None, "one process judges");
+    judge
+}
+
 fn resident_kb() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let status = std::fs::read_to_string(format!("/proc/{}/status", judge())).unwrap();
     let line = status
         .lines()
         .find_map(|line| line.strip_prefix("VmRSS:"))
@@ -30,6 +42,7 @@ fn count(folder: &str) -> usize {
 
 #[test]
 fn checking_pipelines_leaves_nothing_behind() {
+    testing::role_host(env!("CARGO_BIN_EXE_gstreamer-role"));
     let state = tempfile::tempdir().unwrap();
     let config = json!({"state_dir": state.path(), "sysroot": state.path()});
     let toolbox = Harness::open::<Gstreamer>(config).unwrap();
@@ -52,9 +65,18 @@ fn checking_pipelines_leaves_nothing_behind() {
     };
     // Warm-up: plugins are loaded, packages looked up, arenas grown.
     (0..ROUNDS / 4).for_each(|_| round());
-    let before = (resident_kb(), count("/proc/self/fd"), count("/proc/self/task"));
+    let used = || {
+        let judge = judge();
+        let kb = resident_kb();
+        (
+            kb,
+            count(&format!("/proc/{judge}/fd")),
+            count(&format!("/proc/{judge}/task")),
+        )
+    };
+    let before = used();
     (0..ROUNDS).for_each(|_| round());
-    let after = (resident_kb(), count("/proc/self/fd"), count("/proc/self/task"));
+    let after = used();
     assert!(
         after.0 <= before.0 + SLACK_KB,
         "{} kB became {} kB",
@@ -67,6 +89,6 @@ fn checking_pipelines_leaves_nothing_behind() {
         before.1,
         after.1
     );
-    // Tokio keeps as many blocking threads as were used at once.
-    assert!(after.2 <= before.2 + 3, "{} threads became {}", before.2, after.2);
+    // The thread of the last answer may still be there.
+    assert!(after.2 <= before.2 + 1, "{} threads became {}", before.2, after.2);
 }

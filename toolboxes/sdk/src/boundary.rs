@@ -4,6 +4,7 @@
 //! crosses the boundary, no memory of the host is kept, and the host frees none of ours. Read [`Table`].
 
 use std::ffi::c_void;
+use std::os::fd::{FromRawFd as _, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use ovos_toolbox_abi as abi;
@@ -12,6 +13,7 @@ use ovos_toolbox_abi::{Bytes, Status, Str, status};
 use crate::bytes::{give, lend, nothing, text};
 use crate::gate::Gate;
 use crate::instance::{Instance, log_failure, on, parse_config};
+use crate::role::Leash;
 use crate::{ToolError, Toolbox};
 
 /// The table of a toolbox; lives as long as the library.
@@ -67,6 +69,27 @@ impl Table {
     #[must_use]
     pub fn as_ptr(&self) -> *const abi::Toolbox {
         self.table.as_deref().map_or(std::ptr::null(), std::ptr::from_ref)
+    }
+}
+
+/// The work of a role.
+pub type RoleWork = fn(Leash);
+
+/// Does the work of a role; `toolbox_role_v1` of [`export_toolbox!`](crate::export_toolbox).
+#[must_use]
+pub fn role(role: Str, leash: std::ffi::c_int, roles: &[(&str, RoleWork)]) -> Status {
+    // SAFETY: toolbox.h: the socket is this function's to close, and nothing else uses it.
+    let leash = Leash::new(unsafe { OwnedFd::from_raw_fd(leash) }.into());
+    // SAFETY: toolbox.h: a tb_str lives until the call returns.
+    let Ok(name) = (unsafe { text(role) }) else {
+        return status::BAD_ARGS;
+    };
+    let Some((_, work)) = roles.iter().find(|(known, _)| *known == name) else {
+        return status::UNKNOWN_TOOL;
+    };
+    match catch_unwind(AssertUnwindSafe(|| work(leash))) {
+        Ok(()) => status::OK,
+        Err(_) => status::PANIC,
     }
 }
 

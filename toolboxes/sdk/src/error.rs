@@ -14,8 +14,9 @@ use crate::UnitError;
 /// Why a tool, a plan or a command failed.
 ///
 /// `?` converts every `std::error::Error`: the kind is then `ToolError` and the message the chain of causes. A
-/// [`Failure`] keeps its own kind and message, and a [`UnitError`] becomes a `ValueError`.
-#[derive(Clone, Debug, PartialEq)]
+/// [`Failure`] keeps its own kind and message, and a [`UnitError`] becomes a `ValueError`. Written with serde, it passes from a
+/// [`RoleProcess`](crate::RoleProcess) to its toolbox.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct ToolError {
     status: Status,
     // Boxed to keep the `Result` of every function small.

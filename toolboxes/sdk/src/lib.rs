@@ -27,6 +27,7 @@ mod integer;
 mod job;
 mod lock;
 mod log;
+mod role;
 mod run;
 mod schema;
 pub mod sentence;
@@ -42,6 +43,7 @@ pub use halt::Halt;
 pub use host::Host;
 #[cfg(feature = "bigint")]
 pub use integer::Integer;
+pub use role::{Heard, Leash, Mouth, RoleProcess};
 pub use schema::{argument_schema, output_schema};
 pub use tool::{ActionHandler, Tool};
 pub use toolbox::{NoConfig, Options, Toolbox};
@@ -105,6 +107,9 @@ macro_rules! no_motion {
 }
 
 /// Exports a [`Toolbox`] as the library's `toolbox_entry_v1`. Use it once per library.
+///
+/// With `roles`, it also exports the work of the processes that the toolbox starts with [`RoleProcess`], each a
+/// `fn(Leash)`: `export_toolbox!(Cameras, roles: ["worker" => worker::run]);`
 #[macro_export]
 macro_rules! export_toolbox {
     ($toolbox:ty) => {
@@ -115,6 +120,15 @@ macro_rules! export_toolbox {
             TABLE
                 .get_or_init($crate::boundary::Table::of::<$toolbox>)
                 .as_ptr()
+        }
+    };
+    ($toolbox:ty, roles: [$($name:literal => $work:path),+ $(,)?]) => {
+        $crate::export_toolbox!($toolbox);
+
+        /// The exported symbol: the work of a process of this toolbox in a role.
+        #[unsafe(no_mangle)]
+        pub extern "C" fn toolbox_role_v1(role: $crate::abi::Str, leash: ::std::ffi::c_int) -> $crate::abi::Status {
+            $crate::boundary::role(role, leash, &[$(($name, $work)),+])
         }
     };
 }

@@ -10,9 +10,12 @@ mod invoke;
 mod outcome;
 mod peer;
 mod run;
+mod stand_in;
 
 pub use built::built;
 pub use harness::Harness;
 pub use outcome::{CloseReport, Refused, RunOutcome};
 pub use peer::{LogLine, Responder};
 pub use run::Run;
+pub(crate) use stand_in::RoleHost;
+pub use stand_in::{role_env, role_host, stand_in};

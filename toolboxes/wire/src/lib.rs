@@ -25,3 +25,6 @@ pub use tool::{Audience, Effect, ToolDefinition, ToolList};
 
 /// The exported symbol of a toolbox; its name contains the major version of the boundary.
 pub const ENTRY_SYMBOL: &str = "toolbox_entry_v1";
+
+/// The symbol that a toolbox with processes of its own exports, too.
+pub const ROLE_SYMBOL: &str = "toolbox_role_v1";

@@ -67,7 +67,8 @@ pub enum DialError {
     },
     /// There are no trusted certificates to verify the bus's certificate with.
     #[error(
-        "no trusted certificates on this machine to verify {} with: install ca-certificates or name a CA file",
+        "cannot verify {}: there are no trusted certificates on this machine; install ca-certificates or set \
+         websocket.ssl_cert to a CA file",
         shown(.0)
     )]
     NoTrust(Url),
@@ -128,6 +129,14 @@ impl Dialer {
 
     async fn attempt(&mut self) -> Result<Line, DialError> {
         let url = self.url.clone();
+        if let Some(own) = &self.own {
+            let connected = own.connect().await;
+            let stream = connected.map_err(|source| DialError::Unreachable { url, source })?;
+            return Ok(Line {
+                stream: Box::new(stream),
+                read: BytesMut::new(),
+            });
+        }
         let secure = match url.scheme() {
             "ws" => false,
             "wss" => true,
@@ -171,7 +180,7 @@ impl Dialer {
             Some(query) => format!("{}?{query}", url.path()),
             None => url.path().to_owned(),
         };
-        match handshake::ask(stream.as_mut(), &authority, &path, self.own.as_deref()).await {
+        match handshake::ask(stream.as_mut(), &authority, &path).await {
             Ok(read) => Ok(Line { stream, read }),
             Err(HandshakeError::Io(source)) => Err(DialError::Unreachable { url, source }),
             Err(error) => Err(DialError::NotABus {

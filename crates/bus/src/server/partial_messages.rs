@@ -53,7 +53,7 @@ impl PartialMessages {
                 tracing::warn!(
                     bytes = holder.bytes,
                     limit = self.limit,
-                    "disconnected the client with the largest partial message: partial messages exceed the total limit"
+                    "disconnected the client with the largest partial message: all partial messages together exceed the limit"
                 );
             }
         }

@@ -40,7 +40,7 @@ struct Table {
 /// What is known of a client.
 struct Seated {
     from: IpAddr,
-    /// [`HANDSHAKE`], [`SILENT`], [`OWN`], or the number of its last message.
+    /// [`HANDSHAKE`], [`SILENT`], or the number of its last message.
     heard: AtomicU64,
     /// Cancelled to disconnect it.
     gone: CancellationToken,
@@ -54,8 +54,6 @@ const HANDSHAKE: u64 = 0;
 const SILENT: u64 = 1;
 /// The first number of a message.
 const FIRST: u64 = 2;
-/// The client of this process, which is never ended.
-const OWN: u64 = u64::MAX;
 
 /// The place of a client; it becomes free when this is dropped, which has to be after the socket.
 pub(super) struct Seat {
@@ -146,7 +144,6 @@ impl Seats {
         // The map is in the order of arrival, and the first of equal ones is found.
         let least = concerned
             .map(|seated| (seated.heard.load(Ordering::Relaxed), seated))
-            .filter(|(heard, _)| *heard != OWN)
             .min_by_key(|(heard, _)| *heard);
         let (heard, seated) = least.map(|(heard, seated)| (heard, seated.clone()))?;
         if !seated.gone.is_cancelled() {
@@ -183,18 +180,15 @@ impl Seat {
         &self.seated.gone
     }
 
-    /// The handshake is complete; `own`: of the client of this process.
-    pub(super) fn joined(&self, own: bool) {
-        let heard = if own { OWN } else { SILENT };
-        self.seated.heard.store(heard, Ordering::Relaxed);
+    /// The handshake is complete.
+    pub(super) fn joined(&self) {
+        self.seated.heard.store(SILENT, Ordering::Relaxed);
     }
 
     /// The client has sent a message.
     pub(super) fn note_message(&self) {
-        if self.seated.heard.load(Ordering::Relaxed) != OWN {
-            let number = self.seats.messages.fetch_add(1, Ordering::Relaxed);
-            self.seated.heard.store(number, Ordering::Relaxed);
-        }
+        let number = self.seats.messages.fetch_add(1, Ordering::Relaxed);
+        self.seated.heard.store(number, Ordering::Relaxed);
     }
 }
 
@@ -216,9 +210,8 @@ mod tests {
         Joins,
         /// Joins, and sends a message.
         Sends,
-        IsOwn,
     }
-    use Does::{IsOwn, Joins, Nothing, Sends};
+    use Does::{Joins, Nothing, Sends};
 
     /// Clients arrive from these addresses and do this; then more arrive. `ended` are those that have to go, in order.
     #[track_caller]
@@ -230,12 +223,11 @@ mod tests {
             let seat = seats.seat(ip(from)).ok().expect("there is a place");
             match does {
                 Nothing => {}
-                Joins => seat.joined(false),
+                Joins => seat.joined(),
                 Sends => {
-                    seat.joined(false);
+                    seat.joined();
                     seat.note_message();
                 }
-                IsOwn => seat.joined(true),
             }
             taken.push(Some(seat));
         }
@@ -268,16 +260,6 @@ mod tests {
             &[(here, Sends), (here, Joins), (here, Nothing), (here, Joins)],
             here,
             &[2, 1, 3, 0],
-        );
-        check(
-            &[(here, Nothing), (here, Nothing), (here, IsOwn), (here, Nothing)],
-            here,
-            &[0, 1, 3],
-        );
-        check(
-            &[(here, Sends), (here, Sends), (here, Sends), (here, IsOwn)],
-            here,
-            &[0, 1, 2],
         );
         // Another machine uses up its own places only.
         let (one, other) = ("192.168.1.5", "192.168.1.6");

@@ -23,7 +23,7 @@ pub(crate) struct Doorkeeper {
 /// Why a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Foreign {
-    #[error("rejected: expected exactly one Host header and at most one Origin header, both readable text")]
+    #[error("expected exactly one Host header and at most one Origin header, both readable as text")]
     Malformed,
     #[error(
         "the Host {0:?} is neither an address nor a name of this machine; if clients reach the bus under it, list it in \

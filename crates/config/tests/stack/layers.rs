@@ -204,15 +204,15 @@ fn a_broken_layer_is_told_and_skipped() {
         (
             "mycroft.conf",
             b"{\"a\": 1 // no comment\n}",
-            "line 1: expected `,` or `}`. (OVOS allows comments only on their own line)",
+            "line 1: expected `,` or `}` (OVOS allows comments only on a line of their own)",
         ),
         ("mycroft.conf", b"", "the file is empty"),
         (
             "mycroft.conf",
             b"[1]",
-            "expected a JSON object at the top level, found a list",
+            "the file contains a list, expected an object",
         ),
-        ("mycroft.conf", b"\"text\"", "at the top level, found \"text\""),
+        ("mycroft.conf", b"\"text\"", "the file contains \"text\""),
         ("mycroft.conf", b"{\"a\": NaN}", "line 1: expected value"),
         ("mycroft.conf", b"{\"a\": \"\xff\"}", "not UTF-8 at byte 7"),
         ("m.yaml", b"a: [1", "did not find expected"),

@@ -187,7 +187,7 @@ impl Stage {
                 _lock: locked,
             });
         }
-        Err("has a thousand staging folders of this process already".to_owned())
+        Err("already has a thousand folders of this process".to_owned())
     }
 }
 

@@ -107,8 +107,8 @@ impl CommonProgram {
         if let Some(key) = key {
             let name = &self.entry.name;
             return Err(format!(
-                "toolbox `{id}` shares its process with others, so its own `{key}` cannot hold; put `confine` into \
-                 `service.programs.{name}` and remove it from the section, or give the toolbox a program of its own"
+                "`{key}` of toolbox `{id}` cannot be enforced, because the toolbox shares its process with others; remove it \
+                 from the section (`confine` may stand in `service.programs.{name}`), or give the toolbox a program of its own"
             ));
         }
         toolbox.env.clone_from(&self.host.env);

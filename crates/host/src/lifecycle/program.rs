@@ -108,8 +108,8 @@ fn still(manager: &Shared, entry: &ProgramConfig, finding: Finding) -> Result<Fi
         (Finding::New(candidate), Some((old, _))) if old != candidate.source.id() => {
             let new = candidate.source.id().to_owned();
             let reason = format!(
-                "it says that it is toolbox `{new}`, but was `{old}`; to accept that, set `enabled` to false, reload, set it \
-                 to true and reload again"
+                "its toolbox id changed from `{old}` to `{new}`; to accept that, set `enabled` to false, reload, set it to \
+                 true, and reload again"
             );
             Err((Some(new), reason))
         }

@@ -131,7 +131,7 @@ impl ProgramKeeper {
                     program = self.name,
                     generation,
                     reason = why,
-                    "a program wants to be started again"
+                    "a program asked to be restarted"
                 );
                 health.restart_requested(why, Instant::now());
             } else if health.failed(why, Instant::now(), settings.max_failures) {
@@ -191,12 +191,13 @@ impl ProgramKeeper {
     async fn park(&self, reason: &str) {
         let max = self.manager.settings.max_failures;
         let why = format!(
-            "it ended {max} times within a minute (service.max_failures), the last time: {reason}; reload it to try again"
+            "it ended {max} times within a minute (service.max_failures), the last time: {reason}; it is not restarted: run \
+             `ovos-tools reload` to try again"
         );
         tracing::error!(
             program = self.name,
             reason = why,
-            "a program failed too often and is not started again until a reload"
+            "a program failed too often and is not restarted"
         );
         self.told.send_replace(Phase::Down(Failure::new(
             FailureKind::ToolboxCrashed,

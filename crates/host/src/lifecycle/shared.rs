@@ -153,7 +153,7 @@ impl Shared {
             tracing::error!(
                 toolbox = &**toolbox_id,
                 generation,
-                "calls still run on this copy after drain_ms; it is closed anyway"
+                "calls still use this version after the drain; closing it anyway"
             );
         }
     }

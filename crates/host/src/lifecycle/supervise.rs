@@ -60,7 +60,7 @@ async fn bring_back(manager: &Arc<Shared>, origin: &Origin, death: &Death) {
             toolbox = id,
             generation,
             reason = death.reason,
-            "the toolbox wants to be started again"
+            "the toolbox asked to be restarted"
         );
         let mut copies = manager.copies();
         copies
@@ -170,8 +170,8 @@ fn fail(manager: &Shared, id: &str, reason: &str) -> bool {
 fn park(manager: &Shared, origin: &Origin, reason: &str) {
     let id = &*origin.toolbox_id;
     let why = format!(
-        "its process died {} times within a minute (service.max_failures), the last time: {reason}; reload it to try \
-         again",
+        "its process died {} times within a minute (service.max_failures), the last time: {reason}; it is not restarted: run \
+         `ovos-tools reload` to try again",
         manager.settings.max_failures
     );
     {
@@ -191,7 +191,7 @@ fn park(manager: &Shared, origin: &Origin, reason: &str) {
     tracing::error!(
         toolbox = id,
         reason = why,
-        "the toolbox failed too often and is not started again until a reload"
+        "the toolbox failed too often and is not restarted"
     );
     tell(
         manager,

@@ -147,7 +147,7 @@ async fn swap_exclusive(
             Err(format!("{reason}; the version before it was opened again"))
         }
         Err(again) => {
-            let reason = format!("{reason}; and the previous version failed to reopen: {again}");
+            let reason = format!("{reason}; the previous version does not reopen either: {again}");
             let mut copies = manager.copies();
             if let Some(slot) = copies.slots.get_mut(id) {
                 slot.state = State::Failed(reason.clone());

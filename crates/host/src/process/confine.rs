@@ -89,15 +89,15 @@ const KEPT_FOR_NETWORK: CapabilitySet = CapabilitySet::NET_ADMIN
 pub(crate) enum ConfineError {
     /// Landlock is missing or too old.
     #[error(
-        "this kernel cannot confine a process to `paths_rw`, `paths_ro` and `devices`: it takes Linux 6.2 or newer with \
-         Landlock among its security modules ({0})"
+        "this kernel cannot confine a process to `paths_rw`, `paths_ro` and `devices`: that requires Linux 6.2 or newer with \
+         Landlock enabled ({0})"
     )]
     Landlock(String),
     /// seccomp is missing, or does not support this processor.
     #[error("this machine cannot keep a process from the network ({0})")]
     Network(String),
     /// A call to the system failed.
-    #[error("cannot cannot confine the process: {what}: {source}")]
+    #[error("cannot confine the process: cannot {what}: {source}")]
     System {
         what: &'static str,
         source: std::io::Error,
@@ -332,7 +332,7 @@ impl Rules {
 fn landlocked(error: landlock::RulesetError) -> ConfineError {
     ConfineError::Landlock(match error {
         // The error's own text is only a list of bits.
-        landlock::RulesetError::HandleAccesses(_) => "this one has none, or an older one".to_owned(),
+        landlock::RulesetError::HandleAccesses(_) => "here Landlock is missing or older".to_owned(),
         other => other.to_string(),
     })
 }

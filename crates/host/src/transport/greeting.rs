@@ -55,7 +55,7 @@ impl NoHello {
         match self {
             Self::NotStarted(error) => format!("cannot be started: {error}"),
             Self::Late { limit, wrote } => format!(
-                "did not say hello within {} s; if it takes longer to start and to import, raise service.probe_ms{}",
+                "sent no hello within {} s; if it needs longer to start and to import, raise service.probe_ms{}",
                 limit.as_secs_f64(),
                 output_note(&wrote)
             ),
@@ -67,7 +67,7 @@ impl NoHello {
                     (Some(signal), _) => format!("by signal {signal}{}", spawner::signal_name(signal)),
                     (None, code) => format!("with exit code {}", code.unwrap_or_default()),
                 };
-                format!("ended before its hello {how}{}", output_note(&wrote))
+                format!("ended before its hello, {how}{}", output_note(&wrote))
             }
             Self::Ended { status: None, wrote } => {
                 format!(
@@ -76,7 +76,7 @@ impl NoHello {
                 )
             }
             Self::Wrong { what, wrote } => format!("{what}{}", output_note(&wrote)),
-            Self::Refused(reason) => format!("reported that it cannot be a toolbox: {reason}"),
+            Self::Refused(reason) => format!("says that it cannot be a toolbox: {reason}"),
         }
     }
 
@@ -84,7 +84,7 @@ impl NoHello {
     fn of_file(self, file: &Path, shown: &Path, program: &Path) -> String {
         let path = shown.display();
         match self {
-            Self::NotStarted(error) => format!("start {} to probe {path}: {error}", program.display()),
+            Self::NotStarted(error) => format!("cannot start {} to probe {path}: {error}", program.display()),
             Self::Late { limit, wrote } => format!(
                 "{path} does not load within {} ms (service.probe_ms){}",
                 limit.as_millis(),
@@ -245,7 +245,7 @@ pub(crate) fn hello(first: &Notice) -> Result<&Hello, String> {
         Notice::Hello(Hello {
             protocol, version, ..
         }) => Err(format!(
-            "is of another version ({version}, protocol {protocol}; this service speaks {PROTOCOL}); restart the service, or \
+            "speaks protocol {protocol} (version {version}), but this service speaks {PROTOCOL}: restart the service, or \
              update the older of the two"
         )),
         _ => Err("sent something else before its hello".to_owned()),
@@ -298,8 +298,7 @@ enum Unheard {
 }
 
 async fn first_words(data: UnixStream) -> Result<Hello, Unheard> {
-    let wrong =
-        |error: std::io::Error| Unheard::Wrong(format!("has a connection that cannot be read: {error}"));
+    let wrong = |error: std::io::Error| Unheard::Wrong(format!("cannot be read from: {error}"));
     data.set_nonblocking(true).map_err(wrong)?;
     let mut data = tokio::net::UnixStream::from_std(data).map_err(wrong)?;
     let mut cutter = Cutter::new(MAX_CONTROL);

@@ -92,7 +92,7 @@ impl Members {
         }
         if state.open.contains_key(id) {
             return refused(
-                "its copy before this one has not closed and hangs in the program, which has to be started again",
+                "its previous instance hangs in the same program and has not closed; the program must be restarted",
             );
         }
         let lanes = Arc::new(Member {

@@ -363,7 +363,7 @@ impl Peer {
             toolbox = &**toolbox_id,
             generation,
             limit_ms = u64::try_from(self.limits.close.as_millis()).unwrap_or(u64::MAX),
-            "close() did not return; abandoning the toolbox until its process exits"
+            "the toolbox did not close; it is abandoned until its process ends"
         );
         self.ended(End::Abandoned);
     }

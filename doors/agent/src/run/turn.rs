@@ -75,7 +75,7 @@ impl Run<'_> {
             let end = self.stop(&answer.calls[at], &mut lines[at]).await;
             for (other, line) in lines.iter_mut().enumerate() {
                 if other != at {
-                    line.observation = json!("skipped: there was a stop in the same answer");
+                    line.observation = json!("skipped: the same answer contained a stop");
                 }
             }
             self.tell_model(&lines);
@@ -135,7 +135,7 @@ impl Run<'_> {
             };
             let is_end = matches!(target, Target::Own(Own::Finish));
             if self.used.calls >= budgets.calls && !is_end {
-                line.observation = json!("skipped: no calls are left in this run");
+                line.observation = json!("skipped: the call budget of this run is used up");
                 continue;
             }
             if self.used.would_repeat(&name, &given) > budgets.repeats {
@@ -241,7 +241,7 @@ impl Run<'_> {
             }
             if end.is_some() {
                 for call in allowed {
-                    lines[call.at].observation = json!("skipped: the run ends");
+                    lines[call.at].observation = json!("skipped: the run is ending");
                 }
                 continue;
             }

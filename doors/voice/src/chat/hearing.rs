@@ -219,7 +219,7 @@ impl Chat {
             Ok(done) => done,
             Err(error) => {
                 tracing::error!(%error, "the door failed at a call");
-                let message = "The door failed. It is not known whether the call was carried out.";
+                let message = "The door failed. The call may or may not have been carried out: check before you call it again.";
                 (error.id(), Outcome::failure(FailureKind::InternalError, message))
             }
         };

@@ -49,7 +49,7 @@ impl Need {
                 .as_ref()
                 .map_or_else(|why| refuse("not_trusted", why.clone()), |()| Ok(())),
             Self::Link => demand(facts.link_ok, "link_down", || {
-                "the vehicle is not heard".to_string()
+                "there is no telemetry from the vehicle".to_string()
             }),
             Self::Ours => {
                 if let Some(taken) = &facts.overridden {
@@ -80,7 +80,7 @@ impl Need {
             }),
             Self::UnlatchedOrOperator => {
                 demand(!facts.caller.latched || facts.caller.operator, "latched", || {
-                    "in emergency stop only an operator sends it home (ovos.tools.resume, or a service with operator_tools); \
+                    "in emergency stop, only an operator may call rtl (ovos.tools.resume, or a service with operator_tools); \
                      land and hold work"
                         .into()
                 })
@@ -144,7 +144,7 @@ impl Need {
                 None => refuse("no_battery_data", "the battery's charge is not known"),
                 Some(pct) => demand(pct >= limits.min_battery_pct, "battery_low", || {
                     format!(
-                        "battery at {pct:.0} %, at least {:.0} % are needed",
+                        "battery at {pct:.0} %, at least {:.0} % needed",
                         limits.min_battery_pct
                     )
                 }),
@@ -165,7 +165,7 @@ impl Need {
 fn handover(mode: Option<Mode>) -> String {
     match mode {
         Some(mode) if mode.is_manual() => format!(
-            ", which is refused while a pilot flies (mode {}): first select another mode with the remote control or the ground \
+            ", which is refused while a pilot flies (mode {}). First select another mode with the remote control or the ground \
              station, or have an operator call hold",
             mode.name()
         ),

@@ -79,13 +79,13 @@ impl Vehicle {
             }
             control.withdraw(&EndReason::Halted, emergency && !landing);
             if landing {
-                return Braked::Nothing("it is being brought to safety already");
+                return Braked::Nothing("it is already being brought to safety");
             }
             if matches!(
                 *self.link.borrow(),
                 super::link_state::Link::Untrusted(_) | super::link_state::Link::Missing(_)
             ) {
-                return Braked::Nothing("it is not ours to command");
+                return Braked::Nothing("it is not under our control");
             }
             let idle = !heard.may_move() && self.under_way.borrow().all == 0
                 || heard.armed.is_none() && heard.heard.is_none();
@@ -119,7 +119,7 @@ impl Vehicle {
             Braked::Sent(number, told)
         } else {
             Braked::Unreachable(format!(
-                "{}: there is no connection to the vehicle; it is braked when it is heard again",
+                "{}: there is no connection to the vehicle; it is braked as soon as it is connected again",
                 self.id
             ))
         }

@@ -75,10 +75,10 @@ impl ForeignChange {
         Self {
             how: if failsafe {
                 format!(
-                    "a failsafe of the vehicle changed the flight mode to {mode_name} (it was to be {wanted})"
+                    "a failsafe of the vehicle changed the flight mode to {mode_name} (expected {wanted})"
                 )
             } else {
-                format!("the flight mode became {mode_name}, not by us (it was to be {wanted})")
+                format!("the flight mode changed to {mode_name}, and not by our command (expected {wanted})")
             },
             failsafe,
             pilot: Some(mode).filter(|mode| mode.is_manual() && !failsafe),
@@ -347,9 +347,9 @@ impl Control {
         let crossed = match (crosses, self.stops) {
             (false, _) => "",
             (true, false) => {
-                "; a command of ours was under way, and if the vehicle obeyed it since, the mode is given back"
+                "; one of our commands was on its way: if it took effect since, the pilot's mode is restored"
             }
-            (true, true) => "; an emergency stop was under way, and the vehicle may have obeyed it since",
+            (true, true) => "; an emergency stop was on its way and may have taken effect since",
         };
         let taken = OverrideCause {
             how: format!("{how}{crossed}{words}"),
@@ -386,7 +386,7 @@ impl Control {
             let ours = self.may_disarm || standing && self.motion_calls == 0;
             self.wanted = None;
             return (!ours).then(|| ForeignChange {
-                how: "the vehicle was disarmed, not by us".to_string(),
+                how: "the vehicle was disarmed, and not by our command".to_string(),
                 failsafe: false,
                 pilot: None,
                 unsure: None,

@@ -52,7 +52,8 @@ impl Rank {
 
 /// What was found.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Found {
+#[schemars(rename = "Found")]
+pub(crate) struct SearchResult {
     /// The best first.
     pub(crate) elements: Vec<Match>,
     /// How many fit, also those left out.
@@ -84,7 +85,7 @@ pub(crate) struct Match {
 ///
 /// # Errors
 /// The caps are invalid.
-pub(super) fn search(query: &Query) -> Result<Found, String> {
+pub(super) fn search(query: &Query) -> Result<SearchResult, String> {
     let caps = query
         .caps
         .as_deref()
@@ -114,7 +115,7 @@ pub(super) fn search(query: &Query) -> Result<Found, String> {
     found.sort_by_cached_key(|(closeness, rank, factory)| (*closeness, -rank, factory.name().to_string()));
     let total = found.len();
     found.truncate(query.limit);
-    Ok(Found {
+    Ok(SearchResult {
         elements: found.iter().map(|(_, _, factory)| describe(factory)).collect(),
         total,
     })

@@ -1,73 +1,78 @@
-//! GStreamer's device monitor, which runs as long as the toolbox.
+//! GStreamer's device monitor, which runs as long as the judge.
 //!
 //! It reports devices that the kernel does not: PipeWire cameras, sound servers, network sources that announce
-//! themselves. Added and removed devices are sent as events.
+//! themselves. The toolbox is told of devices that come and go.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
-use futures_util::StreamExt;
 use gst::prelude::*;
-use ovos_toolbox_sdk::prelude::*;
+use ovos_toolbox_sdk::Mouth;
 
 use super::audio::AudioDevice;
 use super::video::VideoDevice;
+use crate::question::{MonitoredDevice, Saying};
 
 /// A device monitor.
 pub(crate) struct Monitor {
     monitor: gst::DeviceMonitor,
     /// Starting may take long (a sound server that does not answer), so it happens once, in the background.
-    started: std::sync::Arc<Mutex<Started>>,
+    started: Arc<(Mutex<bool>, Condvar)>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Started {
-    NotYet,
-    Yes,
-    Stopped,
-}
+/// How long a list of devices waits for the monitor.
+const STARTS: Duration = Duration::from_secs(2);
 
 impl Monitor {
     /// Starts the monitor in the background.
-    pub(crate) fn start(host: &Host) -> Self {
+    pub(crate) fn start(mouth: Mouth) -> Self {
         let monitor = gst::DeviceMonitor::new();
         for class in ["Video/Source", "Audio/Source", "Audio/Sink"] {
             monitor.add_filter(Some(class), None);
         }
-        let started = std::sync::Arc::new(Mutex::new(Started::NotYet));
-        let mut messages = monitor.bus().stream();
-        let (starting, watched) = (monitor.clone(), std::sync::Arc::clone(&started));
-        let events = host.clone();
-        host.spawn(async move {
-            let done = tokio::task::spawn_blocking(move || {
-                let mut started = watched.lock().unwrap_or_else(PoisonError::into_inner);
-                if *started == Started::NotYet && starting.start().is_ok() {
-                    *started = Started::Yes;
-                }
-            });
-            if done.await.is_err() {
+        let started = Arc::new((Mutex::new(false), Condvar::new()));
+        let (starting, told) = (monitor.clone(), Arc::clone(&started));
+        let watching = move || {
+            if starting.start().is_err() {
                 return;
             }
-            // Devices present at the start are not reported; they do not arrive as messages either.
-            while let Some(message) = messages.next().await {
-                report(&events, &message);
+            let present: Vec<gst::Device> = starting.devices().into_iter().collect();
+            // Before anything that waits for the devices is answered.
+            mouth.say(&Saying::Present(present.iter().map(named).collect()));
+            *told.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+            told.1.notify_all();
+            let bus = starting.bus();
+            for message in bus.iter_timed(gst::ClockTime::NONE) {
+                match message.view() {
+                    gst::MessageView::DeviceAdded(added) if !present.contains(&added.device()) => {
+                        mouth.say(&Saying::Came(named(&added.device())));
+                    }
+                    gst::MessageView::DeviceRemoved(removed) => {
+                        mouth.say(&Saying::Went(named(&removed.device())));
+                    }
+                    _ => {}
+                }
             }
-        });
+        };
+        // Without it there are only the kernel's devices.
+        _ = std::thread::Builder::new()
+            .name("monitor".to_owned())
+            .spawn(watching);
         Self { monitor, started }
     }
 
-    /// Stops the monitor. Blocks.
-    pub(super) fn stop(&self) {
-        let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
-        if std::mem::replace(&mut *started, Started::Stopped) == Started::Yes {
-            self.monitor.stop();
-        }
-    }
-
-    /// The devices; none until it has started.
+    /// The devices; none if it has not started in time.
     fn devices(&self) -> Vec<gst::Device> {
-        match self.started.try_lock() {
-            Ok(started) if *started == Started::Yes => self.monitor.devices().into_iter().collect(),
-            _ => Vec::new(),
+        let started = self.started.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self
+            .started
+            .1
+            .wait_timeout_while(started, STARTS, |started| !*started);
+        let started = *waited.unwrap_or_else(PoisonError::into_inner).0;
+        if started {
+            self.monitor.devices().into_iter().collect()
+        } else {
+            Vec::new()
         }
     }
 
@@ -78,7 +83,7 @@ impl Monitor {
             .iter()
             .filter(|device| device.has_classes("Video/Source"))
         {
-            let found = Found::read(device);
+            let found = DeviceDescription::read(device);
             if let Some(same) = known
                 .iter_mut()
                 .find(|same| Some(&same.device) == found.path.as_ref())
@@ -120,7 +125,7 @@ impl Monitor {
             } else {
                 continue;
             };
-            let found = Found::read(device);
+            let found = DeviceDescription::read(device);
             let same = |same: &&mut AudioDevice| {
                 same.direction == direction && Some(&same.device) == found.path.as_ref()
             };
@@ -150,7 +155,7 @@ impl Monitor {
 }
 
 /// A device as GStreamer describes it.
-struct Found {
+struct DeviceDescription {
     name: String,
     /// The value of its element's property `device`.
     path: Option<String>,
@@ -158,7 +163,7 @@ struct Found {
     caps: Option<String>,
 }
 
-impl Found {
+impl DeviceDescription {
     fn read(device: &gst::Device) -> Self {
         let element = device.create_element(None).ok();
         let set = element.as_ref().and_then(|element| {
@@ -177,16 +182,9 @@ impl Found {
     }
 }
 
-fn report(host: &Host, message: &gst::Message) {
-    let (kind, device) = match message.view() {
-        gst::MessageView::DeviceAdded(added) => ("device_added", added.device()),
-        gst::MessageView::DeviceRemoved(removed) => ("device_removed", removed.device()),
-        _ => return,
-    };
-    let (name, class) = (
-        device.display_name().to_string(),
-        device.device_class().to_string(),
-    );
-    tracing::info!(kind, device = name, class, "devices");
-    host.event(kind, json!({"name": name, "class": class}));
+fn named(device: &gst::Device) -> MonitoredDevice {
+    MonitoredDevice {
+        name: device.display_name().to_string(),
+        class: device.device_class().to_string(),
+    }
 }

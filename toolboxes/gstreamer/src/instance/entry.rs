@@ -1,22 +1,27 @@
 //! One instance, shared between the table and its thread.
 //!
-//! Owns the state that both of them and the pipeline's own threads use; nothing here waits for an element. Read
-//! [`Instance`].
+//! Owns the state that both of them use; nothing here waits for an element. Read [`Instance`].
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
+use ovos_toolbox_sdk::RoleProcess;
 use ovos_toolbox_sdk::prelude::*;
-use ovos_toolbox_sdk::tokio::sync::watch;
+use ovos_toolbox_sdk::tokio::sync::{oneshot, watch};
 
-use super::build::Built;
-use super::command::{Command, Input};
+use super::process::Input;
 use super::record::Declared;
 use super::status::{Status, Summary};
-use super::view::{Phase, Said, View};
+use super::view::View;
 use crate::config::Restart;
+use crate::order::Command;
+use crate::report::{Message, Phase};
+use crate::uses::Uses;
+
+/// Where the answer to a command goes.
+pub(super) type Reply = oneshot::Sender<Result<Value, ToolError>>;
 
 /// One instance; its thread has the receiving end.
 pub(super) struct Instance {
@@ -25,39 +30,25 @@ pub(super) struct Instance {
     pub(super) view: Mutex<View>,
     pub(super) phase: watch::Sender<Phase>,
     pub(super) inputs: SyncSender<Input>,
-    /// An error, an end or a refusal that did not fit the queue.
-    pub(super) urgent: Mutex<Option<Input>>,
     pub(super) halted: AtomicBool,
-    /// Set while it is in a state other than NULL.
-    pub(super) pipeline: Mutex<Option<gst::Pipeline>>,
+    /// The process that plays it, while there is one.
+    pub(super) process: Mutex<Option<Arc<RoleProcess>>>,
     pub(super) thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// Size of a thread's queue. Commands are few, and of the messages only errors and ends must not be lost, which have a
-/// separate slot.
-const MOST_WAITING: usize = 256;
-
 impl Instance {
-    /// Makes an instance, and the receiver for its thread.
-    pub(super) fn new(order: u64, declared: Declared, built: Option<&Built>) -> (Arc<Self>, Receiver<Input>) {
-        let (inputs, waiting) = sync_channel(MOST_WAITING);
-        let mut view = View::new();
-        if let Some(built) = built {
-            view.devices = built.uses.devices.iter().cloned().collect();
-            view.writes = built.uses.writes.iter().cloned().collect();
-        }
-        let instance = Arc::new(Self {
+    /// Makes an instance, whose thread has the other end of `inputs`.
+    pub(super) fn new(order: u64, declared: Declared, inputs: SyncSender<Input>) -> Arc<Self> {
+        Arc::new(Self {
             order,
             declared: Mutex::new(declared),
-            view: Mutex::new(view),
+            view: Mutex::new(View::new()),
             phase: watch::Sender::new(Phase::Starting),
             inputs,
-            urgent: Mutex::new(None),
             halted: AtomicBool::new(false),
-            pipeline: Mutex::new(None),
+            process: Mutex::new(None),
             thread: Mutex::new(None),
-        });
-        (instance, waiting)
+        })
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, View> {
@@ -87,66 +78,53 @@ impl Instance {
         self.declared().pipeline
     }
 
-    pub(super) fn change_declared(&self, change: impl FnOnce(&mut Declared)) {
-        change(&mut self.declared.lock().unwrap_or_else(PoisonError::into_inner));
-    }
-
     pub(super) fn enter(&self, phase: Phase) {
         self.lock().phase = phase;
         self.phase.send_replace(phase);
     }
 
-    /// Marks it as halted; the thread checks that at its next turn. Does not wake the thread.
-    pub(super) fn mark_halted(&self) {
-        self.halted.store(true, Ordering::SeqCst);
+    /// Notes what a pipeline uses.
+    pub(super) fn uses(&self, uses: &Uses) {
+        let mut view = self.lock();
+        view.devices = uses.devices.iter().cloned().collect();
+        view.writes = uses.writes.iter().cloned().collect();
+    }
+
+    /// Asks its thread to carry out a command. Never blocks.
+    ///
+    /// # Errors
+    /// It has too much to do, or is over.
+    pub(super) fn ask(&self, command: Command, reply: Option<Reply>) -> Result<(), ToolError> {
+        let sent = self.inputs.try_send(Input::Command(command, reply));
+        sent.map_err(|_| ToolError::busy(format!("{} has too much to do, or is over", self.id())))
     }
 
     /// Ends it at once; never blocks.
     pub(super) fn halt(&self) {
-        self.mark_halted();
-        // Wakes the thread; if the queue is full, the thread is awake.
-        _ = self.inputs.try_send(Input::Command(Command::Stop {
+        self.halted.store(true, Ordering::SeqCst);
+        let stop = Command::Stop {
             grace: Duration::ZERO,
-        }));
+        };
+        if self.ask(stop, None).is_err() {
+            self.kill();
+        }
     }
 
     pub(super) fn is_halted(&self) -> bool {
         self.halted.load(Ordering::SeqCst)
     }
 
-    /// Posts an input from a thread of the pipeline; never blocks. Inputs that must not be lost have a separate slot.
-    pub(super) fn post(&self, input: Input) {
-        let input = match self.inputs.try_send(input) {
-            Ok(()) | Err(TrySendError::Disconnected(_)) => return,
-            Err(TrySendError::Full(input)) => input,
-        };
-        let matters = match &input {
-            Input::Refused(_) => true,
-            Input::Message(message) => {
-                matches!(message.type_(), gst::MessageType::Error | gst::MessageType::Eos)
-            }
-            Input::Command(_) => false,
-        };
-        if matters {
-            let mut urgent = self.urgent.lock().unwrap_or_else(PoisonError::into_inner);
-            urgent.get_or_insert(input);
+    /// Kills its process. Never blocks.
+    pub(super) fn kill(&self) {
+        let process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(process) = &*process {
+            process.kill();
         }
     }
 
-    pub(super) fn take_urgent(&self) -> Option<Input> {
-        self.urgent.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-
-    pub(super) fn clear_urgent(&self) {
-        drop(self.take_urgent());
-    }
-
-    pub(super) fn remember_pipeline(&self, pipeline: &gst::Pipeline) {
-        *self.pipeline.lock().unwrap_or_else(PoisonError::into_inner) = Some(pipeline.clone());
-    }
-
-    pub(super) fn forget_pipeline(&self) {
-        *self.pipeline.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    pub(super) fn hold(&self, process: Option<Arc<RoleProcess>>) {
+        self.lock().heard = process.as_ref().map(|_| std::time::Instant::now());
+        *self.process.lock().unwrap_or_else(PoisonError::into_inner) = process;
     }
 
     pub(super) fn summary(&self) -> Summary {
@@ -157,14 +135,14 @@ impl Instance {
             name: declared.name,
             pipeline: declared.pipeline,
             state: view.phase,
-            stuck: view.stuck().is_some(),
+            stuck: view.is_stuck(),
             uptime_s: rounded(view.started.elapsed()),
             restart: declared.restart,
             autostart: declared.autostart,
             restarts: view.restarts,
             devices: view.devices.clone(),
             files: view.writes.clone(),
-            error: view.error.as_ref().map(Said::line),
+            error: view.error.as_ref().map(Message::line),
             reason: view.reason.clone(),
         }
     }

@@ -1,13 +1,15 @@
 //! The start of an instance: from its pipeline's text to its thread. Read [`Table::begin`].
 
+use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, PoisonError};
 
-use super::build::{BuildError, Built, build};
+use ovos_toolbox_sdk::prelude::*;
+
 use super::entry::Instance;
+use super::keeper::Keeper;
+use super::process::{MOST_WAITING, Work, begin, made};
 use super::record::Declared;
 use super::table::{Enlisted, Table};
-use super::trial::TRIAL;
-use super::worker::Worker;
 use crate::config::Restart;
 
 /// The arguments of `start_pipeline`.
@@ -19,17 +21,27 @@ pub(crate) struct Ask {
 }
 
 impl Table {
-    /// Makes a pipeline and starts its thread. Blocks.
-    pub(super) fn begin(self: &Arc<Self>, ask: Ask) -> Result<Arc<Instance>, BuildError> {
+    /// Makes a pipeline in a process of its own and starts the thread that keeps it. Blocks.
+    pub(super) fn begin(self: &Arc<Self>, ask: Ask) -> Result<Arc<Instance>, ToolError> {
         self.sweep();
         self.check_room(ask.name.as_deref())?;
-        let built = build(&self.policy, &ask.pipeline)?;
+        let (inputs, waiting) = sync_channel(MOST_WAITING);
+        let process = begin(&self.written, ask.pipeline.clone(), inputs.clone())?;
+        self.lock().making.push(Arc::clone(&process));
+        // Checked after it stands in the list, and a close ends what stands there after it has said so.
+        let made = self.check_open().and_then(|()| {
+            let made = made(&process, &waiting, |_, _| true);
+            // No command comes before there is an instance.
+            made.map_err(|error| error.unwrap_or_else(ToolError::cancelled))
+        });
         let mut state = self.lock();
-        // Checked again, because building takes time: an instance added after a close would not be ended.
+        state.making.retain(|other| !Arc::ptr_eq(other, &process));
+        let made = made?;
+        // Checked again, because making takes time: an instance added after a close would not be ended.
         self.check_open()?;
         Self::room(&state, &self.config, ask.name.as_deref())?;
         if ask.autostart && state.live.len() + state.kept.len() >= self.config.max_instances {
-            return Err(BuildError::NotNow(format!(
+            return Err(ToolError::busy(format!(
                 "{} pipelines have ended and come back with the toolbox, with those that run as many as `max_instances` \
                  allows: `stop_pipeline` strikes one off",
                 state.kept.len()
@@ -42,25 +54,23 @@ impl Table {
             pipeline: ask.pipeline,
             restart: ask.restart,
             autostart: ask.autostart,
-            crashes: 0,
-            on_trial: false,
         };
-        Self::claim_in(&mut state, order, &built.uses)?;
-        let enlisted = Self::enlist(&mut state, order, declared, Some(&built));
+        Self::claim_in(&mut state, order, &made.uses)?;
+        let enlisted = Self::enlist(&mut state, order, declared, (inputs, waiting));
         drop(state);
-        enlisted.instance.put_on_trial(TRIAL);
+        enlisted.instance.uses(&made.uses);
         self.save();
-        self.launch(enlisted, Some(built))
+        self.launch(enlisted, Some(Work { process, made }))
     }
 
-    /// Starts the thread of an instance. The list on disk already contains it, so that a crash can be attributed to it.
+    /// Starts the thread of an instance.
     pub(super) fn launch(
         self: &Arc<Self>,
         enlisted: Enlisted,
-        built: Option<Built>,
-    ) -> Result<Arc<Instance>, BuildError> {
+        work: Option<Work>,
+    ) -> Result<Arc<Instance>, ToolError> {
         let Enlisted { instance, waiting } = enlisted;
-        let worker = Worker {
+        let keeper = Keeper {
             table: Arc::clone(self),
             instance: Arc::clone(&instance),
             inputs: waiting,
@@ -70,7 +80,7 @@ impl Table {
         let mut place = instance.thread.lock().unwrap_or_else(PoisonError::into_inner);
         let thread = std::thread::Builder::new()
             .name(format!("gst-{}", instance.order))
-            .spawn(move || tracing::dispatcher::with_default(&log, || worker.run(built)));
+            .spawn(move || tracing::dispatcher::with_default(&log, || keeper.run(work)));
         match thread {
             Ok(thread) => {
                 *place = Some(thread);
@@ -82,7 +92,7 @@ impl Table {
                 let mut state = self.lock();
                 state.live.remove(&instance.order);
                 state.claims.retain(|_, owner| *owner != instance.order);
-                Err(BuildError::NotNow(format!("no thread for the pipeline: {error}")))
+                Err(ToolError::busy(format!("no thread for the pipeline: {error}")))
             }
         }
     }

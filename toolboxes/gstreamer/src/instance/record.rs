@@ -11,6 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use ovos_toolbox_sdk::prelude::*;
 
 use crate::config::Restart;
+use crate::folder::make_private;
 
 /// A pipeline with its arguments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,12 +22,6 @@ pub(crate) struct Declared {
     pub(crate) restart: Restart,
     /// Whether it is started with the toolbox.
     pub(crate) autostart: bool,
-    /// Number of process crashes during its trials; reset after a minute without one.
-    #[serde(default)]
-    pub(crate) crashes: u32,
-    /// Whether it was started recently: a crash of the process is attributed to it.
-    #[serde(default)]
-    pub(crate) on_trial: bool,
 }
 
 /// The contents of the file.
@@ -132,14 +127,4 @@ fn empty() -> List {
         next: 1,
         instances: Vec::new(),
     }
-}
-
-/// Makes a folder that only its owner can read: descriptions may contain passphrases.
-pub(crate) fn make_private(path: &Path) -> Result<(), ToolError> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
-        .map_err(|error| ToolError::msg(format!("make the folder {}: {error}", path.display())))
 }

@@ -4,18 +4,17 @@
 //! Read [`Table::recover`].
 
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
 
 use ovos_toolbox_sdk::prelude::*;
 
-use super::record::{Declared, make_private};
+use super::process::MOST_WAITING;
+use super::record::Declared;
 use super::status::{Status, Summary};
 use super::table::{Table, remember};
-use super::trial::{LONG_TRIAL, TRIAL};
-use super::view::{Clockwork, Phase};
 use crate::config::Restart;
-
-/// Crashes after which an instance is not started again. The service gives up after 5 in a minute.
-const MOST_CRASHES: u32 = 3;
+use crate::folder::make_private;
+use crate::report::{Clockwork, Phase};
 
 impl Table {
     /// Starts the pipelines of the list that should run again. Blocks.
@@ -31,33 +30,21 @@ impl Table {
         self.lock().next = list.next;
         let crashed = !list.closed;
         let mut returning: Vec<Declared> = Vec::new();
-        for mut declared in list.instances {
+        for declared in list.instances {
             let configured = self.config.autostart.get(&declared.name);
             if configured.is_some_and(|entry| entry.pipeline != declared.pipeline) {
                 // The configuration has changed; the loop below starts what it says now.
                 continue;
             }
-            declared.crashes = match (crashed, declared.on_trial) {
-                (true, true) => declared.crashes + 1,
-                (true, false) => declared.crashes,
-                (false, _) => 0,
-            };
-            declared.on_trial = false;
-            let wanted = declared.autostart || (crashed && declared.restart != Restart::Never);
-            let too_often = declared.crashes >= MOST_CRASHES;
-            if crashed && (!wanted || too_often) {
-                self.lose(&declared);
-            }
-            if wanted && !too_often {
+            if declared.autostart || (crashed && declared.restart != Restart::Never) {
                 returning.push(declared);
-            } else if declared.autostart {
-                // Held back; it is tried again after the toolbox was closed properly.
-                self.lock().kept.push(declared);
+            } else if crashed {
+                self.lose(&declared);
             }
         }
         for (name, entry) in &self.config.autostart {
             let is_it = |declared: &Declared| declared.name == *name;
-            if returning.iter().any(is_it) || self.lock().kept.iter().any(is_it) {
+            if returning.iter().any(is_it) {
                 continue;
             }
             let (_, instance_id) = self.lock().new_id(name);
@@ -67,22 +54,20 @@ impl Table {
                 pipeline: entry.pipeline.clone(),
                 restart: entry.restart,
                 autostart: true,
-                crashes: 0,
-                on_trial: false,
             });
         }
-        // The least suspect are started first.
-        returning.sort_by_key(|declared| declared.crashes);
         let mut enlisted = Vec::new();
         for declared in returning {
             let mut state = self.lock();
             let order = state.next.max(1);
             state.next = order + 1;
-            enlisted.push(Self::enlist(&mut state, order, declared, None));
+            enlisted.push(Self::enlist(
+                &mut state,
+                order,
+                declared,
+                sync_channel(MOST_WAITING),
+            ));
         }
-        let trial = if crashed { LONG_TRIAL } else { TRIAL };
-        let innocent = enlisted.iter().filter(|one| !one.instance.is_suspect());
-        innocent.for_each(|one| one.instance.put_on_trial(trial));
         self.save();
         for enlisted in enlisted {
             let name = enlisted.instance.id();
@@ -94,15 +79,8 @@ impl Table {
     }
 
     /// Records an instance that ended with the process and is not started again.
-    pub(super) fn lose(&self, declared: &Declared) {
-        let reason = if declared.crashes >= MOST_CRASHES {
-            format!(
-                "the toolbox's process died {} times when it had just been started",
-                declared.crashes
-            )
-        } else {
-            "the toolbox's process died".to_owned()
-        };
+    fn lose(&self, declared: &Declared) {
+        let reason = "the toolbox's process died".to_owned();
         let summary = Summary {
             instance_id: declared.instance_id.clone(),
             name: declared.name.clone(),

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use ovos_toolbox_sdk::prelude::*;
 
-use super::view::{Clockwork, Phase, Said};
 use crate::config::Restart;
+use crate::report::{Clockwork, Message, Phase};
 
 /// One instance, as `get_running_instances` lists it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -20,7 +20,7 @@ pub(crate) struct Summary {
     pub(crate) pipeline: String,
     /// Where it is in its life.
     pub(crate) state: Phase,
-    /// Whether an element holds its thread up; then only a reload of the toolbox ends it.
+    /// Whether an element holds its process up; a stop ends it all the same.
     pub(crate) stuck: bool,
     /// Seconds since it was started.
     pub(crate) uptime_s: f64,
@@ -56,9 +56,9 @@ pub(crate) struct Status {
     pub(crate) files_finished: Option<bool>,
     /// The last error with all it says.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) last_error: Option<Said>,
+    pub(crate) last_error: Option<Message>,
     /// The last things its elements said, newest last.
-    pub(crate) messages: Vec<Said>,
+    pub(crate) messages: Vec<Message>,
 }
 
 impl Summary {

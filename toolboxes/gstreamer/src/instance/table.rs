@@ -4,25 +4,27 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
+use ovos_toolbox_sdk::RoleProcess;
 use ovos_toolbox_sdk::prelude::*;
 
-use super::build::{BuildError, Built};
-use super::command::{Command, Input};
 use super::entry::Instance;
+use super::process::Input;
 use super::record::{Declared, Store};
 use super::status::Status;
-use super::view::Phase;
-use crate::config::Config;
-use crate::policy::{Policy, Uses};
+use crate::config::{Config, Written};
+use crate::order::Command;
+use crate::report::Phase;
+use crate::uses::Uses;
 
 /// State shared by the threads of the instances.
 pub(super) struct Table {
     pub(super) config: Arc<Config>,
-    pub(super) policy: Arc<Policy>,
+    /// The configuration as the processes of the pipelines get it.
+    pub(super) written: Written,
     pub(super) host: Host,
     pub(super) store: Store,
     /// The tracing subscriber of the runtime, for the threads.
@@ -41,6 +43,8 @@ pub(super) struct State {
     pub(super) kept: Vec<Declared>,
     /// The ended instances, newest last.
     pub(super) over: VecDeque<Status>,
+    /// The processes that make a pipeline for a start.
+    pub(super) making: Vec<Arc<RoleProcess>>,
     /// Owner of each device and written file.
     pub(super) claims: HashMap<String, u64>,
     /// Threads that are about to end.
@@ -80,21 +84,21 @@ impl Table {
         self.closing.load(Ordering::SeqCst)
     }
 
-    pub(super) fn check_room(&self, name: Option<&str>) -> Result<(), BuildError> {
+    pub(super) fn check_room(&self, name: Option<&str>) -> Result<(), ToolError> {
         self.check_open()?;
         Self::room(&self.lock(), &self.config, name)
     }
 
-    pub(super) fn check_open(&self) -> Result<(), BuildError> {
+    pub(super) fn check_open(&self) -> Result<(), ToolError> {
         if self.is_closing() {
-            return Err(BuildError::NotNow("the toolbox is closing".to_owned()));
+            return Err(ToolError::busy("the toolbox is closing"));
         }
         Ok(())
     }
 
-    pub(super) fn room(state: &State, config: &Config, name: Option<&str>) -> Result<(), BuildError> {
+    pub(super) fn room(state: &State, config: &Config, name: Option<&str>) -> Result<(), ToolError> {
         if state.live.len() >= config.max_instances {
-            return Err(BuildError::NotNow(format!(
+            return Err(ToolError::busy(format!(
                 "{} pipelines run, which is all that `max_instances` allows: stop one of them",
                 state.live.len()
             )));
@@ -103,22 +107,19 @@ impl Table {
         let has = |instance: &&Arc<Instance>, name: &str| instance.name() == name || instance.id() == name;
         let taken = name.and_then(|name| state.live.values().find(|instance| has(instance, name)));
         match taken {
-            Some(owner) => Err(BuildError::InUse {
-                what: format!("the name {}", owner.name()),
-                owner: owner.id(),
-            }),
+            Some(owner) => Err(in_use(&format!("the name {}", owner.name()), owner)),
             None => Ok(()),
         }
     }
 
     /// Claims devices and files for an instance, all or none.
-    pub(super) fn claim(&self, instance: &Instance, uses: &Uses) -> Result<(), BuildError> {
+    pub(super) fn claim(&self, instance: &Instance, uses: &Uses) -> Result<(), ToolError> {
         let mut state = self.lock();
         state.claims.retain(|_, owner| *owner != instance.order);
         Self::claim_in(&mut state, instance.order, uses)
     }
 
-    pub(super) fn claim_in(state: &mut State, order: u64, uses: &Uses) -> Result<(), BuildError> {
+    pub(super) fn claim_in(state: &mut State, order: u64, uses: &Uses) -> Result<(), ToolError> {
         let wanted: Vec<(String, String)> = uses
             .devices
             .iter()
@@ -131,10 +132,7 @@ impl Table {
         for (claim, what) in &wanted {
             let owner = state.claims.get(claim).filter(|owner| **owner != order);
             if let Some(owner) = owner.and_then(|owner| state.live.get(owner)) {
-                return Err(BuildError::InUse {
-                    what: what.clone(),
-                    owner: owner.id(),
-                });
+                return Err(in_use(what, owner));
             }
         }
         state
@@ -148,18 +146,17 @@ impl Table {
         state: &mut State,
         order: u64,
         declared: Declared,
-        built: Option<&Built>,
+        (inputs, waiting): (SyncSender<Input>, Receiver<Input>),
     ) -> Enlisted {
         state.kept.retain(|kept| kept.name != declared.name);
-        let (instance, waiting) = Instance::new(order, declared, built);
+        let instance = Instance::new(order, declared, inputs);
         state.live.insert(order, Arc::clone(&instance));
         Enlisted { instance, waiting }
     }
 
     /// Asks an instance to end; at once if the queue is full or `grace` is zero.
     pub(super) fn end(&self, instance: &Instance, grace: Duration) {
-        let command = Input::Command(Command::Stop { grace });
-        if grace.is_zero() || instance.inputs.try_send(command).is_err() {
+        if grace.is_zero() || instance.ask(Command::Stop { grace }, None).is_err() {
             instance.halt();
         }
     }
@@ -194,10 +191,7 @@ impl Table {
             let mut state = self.lock();
             state.live.remove(&instance.order);
             state.claims.retain(|_, owner| *owner != instance.order);
-            let declared = Declared {
-                on_trial: false,
-                ..instance.declared()
-            };
+            let declared = instance.declared();
             if declared.autostart && reason != STOPPED {
                 state.kept.push(declared);
             }
@@ -307,6 +301,13 @@ impl State {
             }
         }
     }
+}
+
+fn in_use(what: &str, owner: &Instance) -> ToolError {
+    ToolError::busy(format!(
+        "{what} is in use by the instance {}: stop that one first",
+        owner.id()
+    ))
 }
 
 pub(super) fn remember(state: &mut State, status: Status) {

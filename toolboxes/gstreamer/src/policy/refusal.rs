@@ -1,6 +1,6 @@
 //! Why something is not allowed, and the line of the configuration that would allow it.
 
-use ovos_toolbox_sdk::prelude::json;
+use ovos_toolbox_sdk::prelude::{ToolError, json};
 
 /// Why a pipeline is not allowed, and what would allow it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -49,5 +49,13 @@ impl Refusal {
     fn advice(&self) -> String {
         let line = self.line.as_ref();
         line.map_or_else(String::new, |line| format!("; this line allows it: {line}"))
+    }
+}
+
+impl Refusal {
+    /// The refusal as a call's error.
+    pub(crate) fn denial(&self) -> ToolError {
+        let data = json!({"element": self.element, "property": self.property, "key": self.key});
+        ToolError::new("PermissionError", self).with_data(data)
     }
 }

@@ -1,12 +1,12 @@
 //! Elements.
 
-use std::sync::Arc;
-
 use ovos_toolbox_sdk::prelude::*;
 
-use super::look;
-use crate::Gstreamer;
-use crate::catalog::{CatalogError, Found, Query, Rank, Sheet};
+use super::ask;
+use crate::catalog::{Rank, SearchResult, Sheet};
+use crate::judge::Answered;
+use crate::question::{Question, Search};
+use crate::toolbox::Gstreamer;
 
 /// The tools of this family.
 pub(super) fn tools() -> Vec<Tool<Gstreamer>> {
@@ -30,34 +30,11 @@ struct ElementArguments {
 async fn get_gst_element_info(
     context: Context<Gstreamer>,
     arguments: ElementArguments,
-) -> Result<Arc<Sheet>, ToolError> {
-    if let Some(known) = context
-        .toolbox()
-        .machine
-        .catalog
-        .known_element(&arguments.element)
-    {
-        return Ok(known);
-    }
-    look(&context, move |machine| {
-        machine
-            .catalog
-            .element(&arguments.element)
-            .map_err(|error| match error {
-                CatalogError::Unknown(name) => {
-                    if !machine.suggestions.is_fresh() {
-                        machine.suggestions.refresh();
-                    }
-                    let suggestion = machine.suggestions.element(&name);
-                    ToolError::bad_args(format!("no element '{name}'. {suggestion}"))
-                }
-                broken @ CatalogError::Broken { .. } => broken.into(),
-            })
-    })
-    .await?
+) -> Result<Answered<Sheet>, ToolError> {
+    ask(&context, Question::Element(arguments.element)).await
 }
 
-/// Find GStreamer elements; all that is given has to fit.
+/// Find GStreamer elements that match all given filters.
 #[derive(Deserialize, JsonSchema)]
 struct SearchArguments {
     /// Words of name, description, class or plugin: `h264 payload`.
@@ -69,7 +46,7 @@ struct SearchArguments {
     /// Caps of a pad, such as `video/x-h264`.
     #[serde(default)]
     caps: Option<String>,
-    /// Of which pads; any when missing.
+    /// Direction of their pads; default: any.
     #[serde(default)]
     direction: Option<Direction>,
     /// Lowest rank.
@@ -98,7 +75,7 @@ enum Direction {
 async fn search_elements(
     context: Context<Gstreamer>,
     arguments: SearchArguments,
-) -> Result<Found, ToolError> {
+) -> Result<Answered<SearchResult>, ToolError> {
     let words = |text: Option<String>, separators: &[char]| -> Vec<String> {
         text.unwrap_or_default()
             .split(|letter: char| letter.is_whitespace() || separators.contains(&letter))
@@ -106,17 +83,15 @@ async fn search_elements(
             .map(str::to_owned)
             .collect()
     };
-    let query = Query {
+    let search = Search {
         words: words(arguments.words, &[]),
         class: words(arguments.class, &['/']),
         caps: arguments.caps,
-        direction: arguments.direction.map(|direction| match direction {
-            Direction::Sink => gst::PadDirection::Sink,
-            Direction::Src => gst::PadDirection::Src,
-        }),
+        source: arguments
+            .direction
+            .map(|direction| matches!(direction, Direction::Src)),
         rank: arguments.rank.map(Rank::value),
         limit: arguments.limit.clamp(1, 500),
     };
-    let found = look(&context, move |machine| machine.catalog.search(&query)).await?;
-    found.map_err(ToolError::bad_args)
+    ask(&context, Question::Elements(search)).await
 }

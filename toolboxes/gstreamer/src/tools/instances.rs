@@ -2,11 +2,14 @@
 
 use ovos_toolbox_sdk::prelude::*;
 
-use super::{hidden, look};
-use crate::Gstreamer;
+use super::{ask, hidden};
 use crate::config::Restart;
-use crate::instance::{Ask, Changed, Phase, Said};
-use crate::validate::validate;
+use crate::instance::Ask;
+use crate::order::Changed;
+use crate::question::Question;
+use crate::report::{Message, Phase};
+use crate::toolbox::Gstreamer;
+use crate::validate::Validation;
 
 /// The tools of this family.
 pub(crate) fn tools() -> Vec<Tool<Gstreamer>> {
@@ -47,7 +50,7 @@ struct StartPipeline {
     /// Start it with the toolbox, too.
     #[serde(default)]
     autostart: bool,
-    /// started returns at once.
+    /// `started` returns at once; `playing` waits.
     #[serde(default)]
     wait_for: WaitFor,
     /// Milliseconds to wait for playing.
@@ -110,7 +113,7 @@ async fn start_pipeline(context: Context<Gstreamer>, args: StartPipeline) -> Res
     let status = instances.status(&instance_id).await?;
     if status.summary.state == Phase::Failed {
         let error = status.last_error.as_ref();
-        let message = error.map_or_else(|| "it failed and no element says why".to_owned(), Said::line);
+        let message = error.map_or_else(|| "it failed and no element says why".to_owned(), Message::line);
         let message = explained(&context, text, &message).await;
         return Err(ToolError::new("PipelineError", message)
             .with_data(json!({"instance_id": instance_id, "error": error})));
@@ -126,9 +129,17 @@ async fn start_pipeline(context: Context<Gstreamer>, args: StartPipeline) -> Res
     })
 }
 
+/// What is wrong with a description.
+#[derive(Deserialize)]
+struct Verdict {
+    error: Option<String>,
+    suggestion: Option<String>,
+}
+
 /// The message of a failed start, with what a check finds wrong in the description.
 async fn explained(context: &Context<Gstreamer>, text: String, message: &str) -> String {
-    let Ok(found) = look(context, move |machine| validate(machine, &text)).await else {
+    let found = ask::<Validation>(context, Question::Pipeline(text)).await;
+    let Ok(found) = found.and_then(|found| found.read::<Verdict>()) else {
         return message.to_owned();
     };
     let error = found

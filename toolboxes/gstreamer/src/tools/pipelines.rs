@@ -2,9 +2,11 @@
 
 use ovos_toolbox_sdk::prelude::*;
 
-use super::{glance, look};
-use crate::Gstreamer;
-use crate::validate::{Kind, Validation, validate};
+use super::ask;
+use crate::judge::Answered;
+use crate::question::Question;
+use crate::toolbox::Gstreamer;
+use crate::validate::Validation;
 
 /// The tools of this family.
 pub(super) fn tools() -> Vec<Tool<Gstreamer>> {
@@ -15,25 +17,16 @@ pub(super) fn tools() -> Vec<Tool<Gstreamer>> {
     ]
 }
 
-/// Check whether a GStreamer pipeline can be started, and what to mend. Starts nothing.
+/// Check whether a GStreamer pipeline can be started, and what to fix. Starts nothing.
 #[derive(Deserialize, JsonSchema)]
 struct PipelineArguments {
-    /// As for gst-launch-1.0.
+    /// Pipeline in the syntax of gst-launch-1.0.
     pipeline: String,
 }
 
 async fn validate_pipeline(
     context: Context<Gstreamer>,
     arguments: PipelineArguments,
-) -> Result<Validation, ToolError> {
-    let found = glance(&context, |machine| validate(machine, &arguments.pipeline));
-    let missing = found.error_kind == Some(Kind::NoElement);
-    if !missing || glance(&context, |machine| machine.suggestions.is_fresh()) {
-        return Ok(found);
-    }
-    look(&context, move |machine| {
-        machine.suggestions.refresh();
-        validate(machine, &arguments.pipeline)
-    })
-    .await
+) -> Result<Answered<Validation>, ToolError> {
+    ask(&context, Question::Pipeline(arguments.pipeline)).await
 }

@@ -2,8 +2,8 @@
 
 use ovos_toolbox_sdk::prelude::*;
 
-use crate::Gstreamer;
 use crate::instance::Summary;
+use crate::toolbox::Gstreamer;
 
 /// The tools of this family.
 pub(crate) fn tools() -> Vec<Tool<Gstreamer>> {

@@ -7,11 +7,13 @@ use ovos_toolbox_sdk::prelude::*;
 use ovos_toolbox_sdk::tokio;
 
 use super::hidden;
-use crate::Gstreamer;
 use crate::config::Restart;
-use crate::graph::{self, Detail};
-use crate::instance::{Ask, Instances, Phase, Status, refused};
-use crate::snapshot::{self, Format};
+use crate::folder::new_picture;
+use crate::graphviz;
+use crate::instance::{Ask, Status};
+use crate::order::Format;
+use crate::report::{Phase, Picture};
+use crate::toolbox::Gstreamer;
 
 /// The tools of this family.
 pub(crate) fn tools() -> Vec<Tool<Gstreamer>> {
@@ -78,40 +80,34 @@ struct Snapshot {
 
 async fn take_snapshot(context: Context<Gstreamer>, args: TakeSnapshot) -> Result<Snapshot, ToolError> {
     let toolbox = context.toolbox();
-    let shot = match (args.instance_id, args.device) {
-        (Some(id), None) => {
-            let pipeline = toolbox.instances.pipeline(&id)?;
-            let element = args.element;
-            tokio::task::spawn_blocking(move || snapshot::take(&pipeline, element.as_deref(), args.format))
-                .await??
-        }
-        (None, Some(device)) => of_device(toolbox, &device, args.format).await?,
-        _ => return Err(ToolError::bad_args("give either instance_id or device")),
-    };
+    let (policy, format) = (&toolbox.policy, args.format);
     let path = match args.path {
         Some(path) => {
             let text = path.display().to_string();
-            let policy = &toolbox.policy;
-            policy.check_output(&text, "take_snapshot").map_err(refused)?
+            let checked = policy.check_output(&text, "take_snapshot");
+            checked.map_err(|refusal| refusal.denial())?
         }
-        None => snapshot::new_path(&toolbox.config.snapshot_dir, args.format)?,
+        None => new_picture(&toolbox.config.snapshot_dir, format)?,
     };
-    let data = args
-        .inline
-        .then(|| glib::base64_encode(&shot.picture).to_string());
-    let (bytes, target) = (shot.picture.len(), path.clone());
-    let picture = tokio::task::spawn_blocking(move || {
-        snapshot::write(&target, &shot.picture)?;
-        Ok::<_, ToolError>(shot.picture)
-    });
-    let mime_type = args.format.mime_type();
-    if let Err(error) = context.show(ContentKind::Image, mime_type, picture.await??).await {
+    let shot = match (args.instance_id, args.device) {
+        (Some(id), None) => toolbox.instances.picture(&id, args.element, format, path).await?,
+        (None, Some(device)) => of_device(toolbox, &device, format, path).await?,
+        _ => return Err(ToolError::bad_args("give either instance_id or device")),
+    };
+    let file = shot.path.clone();
+    let picture = tokio::task::spawn_blocking(move || std::fs::read(file)).await??;
+    let bytes = picture.len();
+    let data = args.inline.then(|| glib::base64_encode(&picture).to_string());
+    if let Err(error) = context
+        .show(ContentKind::Image, format.mime_type(), picture)
+        .await
+    {
         // The file was written all the same.
         tracing::warn!(%error, "the picture is not returned as content");
     }
     Ok(Snapshot {
-        path,
-        format: args.format,
+        path: shot.path,
+        format,
         width: shot.width,
         height: shot.height,
         bytes,
@@ -121,11 +117,16 @@ async fn take_snapshot(context: Context<Gstreamer>, args: TakeSnapshot) -> Resul
 }
 
 /// Starts a short pipeline as an instance, which owns the device and may hang without harm.
-async fn of_device(toolbox: &Gstreamer, device: &str, format: Format) -> Result<snapshot::Shot, ToolError> {
+async fn of_device(
+    toolbox: &Gstreamer,
+    device: &str,
+    format: Format,
+    path: PathBuf,
+) -> Result<Picture, ToolError> {
     let name = toolbox
         .policy
         .check_device(device, "take_snapshot")
-        .map_err(refused)?;
+        .map_err(|refusal| refusal.denial())?;
     if !name.starts_with("/dev/") {
         return Err(ToolError::bad_args(format!(
             "{device} is not a camera: expected a path such as /dev/video0"
@@ -146,8 +147,8 @@ async fn of_device(toolbox: &Gstreamer, device: &str, format: Format) -> Result<
     let id = begun.id();
     let phase = toolbox.instances.wait_playing(&id, Duration::from_secs(10)).await;
     let taken = if phase == Some(Phase::Playing) {
-        let pipeline = toolbox.instances.pipeline(&id)?;
-        tokio::task::spawn_blocking(move || snapshot::take(&pipeline, Some("shot"), format)).await?
+        let shot = Some("shot".to_owned());
+        toolbox.instances.picture(&id, shot, format, path).await
     } else {
         let status = toolbox.instances.status(&id).await?;
         let why = status
@@ -159,6 +160,19 @@ async fn of_device(toolbox: &Gstreamer, device: &str, format: Format) -> Result<
     // It may have ended by itself.
     _ = toolbox.instances.stop(&id, true).await;
     taken
+}
+
+/// How much a graph shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Detail {
+    /// Elements and their states.
+    States,
+    /// What is negotiated between them, too.
+    #[default]
+    Caps,
+    /// And every property that was set.
+    All,
 }
 
 /// Get the graph of a running pipeline (DOT): elements, pads, caps and states.
@@ -189,21 +203,24 @@ struct Graph {
 }
 
 async fn pipeline_graph(context: Context<Gstreamer>, args: PipelineGraph) -> Result<Graph, ToolError> {
-    let pipeline = context.toolbox().instances.pipeline(&args.instance_id)?;
-    tokio::task::spawn_blocking(move || {
-        let dot = graph::dot(&pipeline, args.detail);
-        let drawn = args.svg.then(|| graph::svg(&dot));
-        let (svg, note) = match drawn {
-            None => (None, None),
-            Some(Ok(svg)) => (Some(svg), None),
-            Some(Err(error)) => (None, Some(error.to_string())),
-        };
-        Ok(Graph {
-            dot,
-            svg,
-            note,
-            elements: Instances::element_names(&pipeline),
-        })
+    let instances = &context.toolbox().instances;
+    let (caps, properties) = (args.detail != Detail::States, args.detail == Detail::All);
+    let drawing = instances.drawing(&args.instance_id, caps, properties).await?;
+    let dot = drawing.dot.clone();
+    let drawn = if args.svg {
+        Some(tokio::task::spawn_blocking(move || graphviz::svg(&dot)).await?)
+    } else {
+        None
+    };
+    let (svg, note) = match drawn {
+        None => (None, None),
+        Some(Ok(svg)) => (Some(svg), None),
+        Some(Err(error)) => (None, Some(error.to_string())),
+    };
+    Ok(Graph {
+        dot: drawing.dot,
+        svg,
+        note,
+        elements: drawing.elements,
     })
-    .await?
 }

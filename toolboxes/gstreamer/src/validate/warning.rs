@@ -10,11 +10,12 @@ use super::datagram;
 use super::failure::called;
 use super::graph::{Graph, class, factory_name};
 use super::open::OpenEnd;
-use crate::Machine;
 use crate::catalog::{bitrate_unit, is_deprecated_property, is_out_of_range, range};
+use crate::holders::Holders;
+use crate::machine::Machine;
 
 /// All warnings, in the order of the elements.
-pub(super) fn all(graph: &Graph<'_>, machine: &Machine) -> Vec<Warning> {
+pub(super) fn all(graph: &Graph<'_>, machine: &Machine, holders: &Holders) -> Vec<Warning> {
     let mut warnings = Vec::new();
     for element in &graph.elements {
         deprecated(element, &mut warnings);
@@ -23,7 +24,7 @@ pub(super) fn all(graph: &Graph<'_>, machine: &Machine) -> Vec<Warning> {
         encoder(element, &mut warnings);
         live(element, &mut warnings);
         datagrams(element, &mut warnings);
-        outside(element, machine, &mut warnings);
+        outside(element, machine, holders, &mut warnings);
         caller(element, &mut warnings);
         unit(element, &mut warnings);
     }
@@ -350,7 +351,7 @@ fn datagrams(element: &gst::Element, warnings: &mut Vec<Warning>) {
 }
 
 /// Problems that only running can show: files, devices and peers.
-fn outside(element: &gst::Element, machine: &Machine, warnings: &mut Vec<Warning>) {
+fn outside(element: &gst::Element, machine: &Machine, holders: &Holders, warnings: &mut Vec<Warning>) {
     let kind = class(element);
     let is = |word: &str| kind.split('/').any(|part| part == word);
     let text = |property: &str| {
@@ -361,7 +362,7 @@ fn outside(element: &gst::Element, machine: &Machine, warnings: &mut Vec<Warning
     };
     let address = text("uri").or_else(|| text("location"));
     if let Some(device) = text("device").filter(|device| device.starts_with("/dev/")) {
-        if let Some(owner) = machine.instances.owner_of(&device) {
+        if let Some(owner) = holders.owner_of(&device) {
             let message = format!("'{device}' is in use by the instance '{owner}': stop that first");
             warn(warnings, "device_in_use", element, message);
         } else if !machine.config.below_sysroot(&device).exists() {

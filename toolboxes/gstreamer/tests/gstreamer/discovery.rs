@@ -1,12 +1,13 @@
 //! Devices and storage are those of the machine at the moment of the call; here below a test `sysroot`.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use gstreamer_toolbox::Gstreamer;
 use ovos_toolbox_sdk::prelude::*;
-use ovos_toolbox_sdk::testing::Harness;
+use ovos_toolbox_sdk::testing::{self, Harness};
 
 /// The contents of `/sys/class/hdmirx/hdmirx0/info` on Amlogic's kernels.
 fn receiver(width: u32, height: u32, rate: u32) -> String {
@@ -39,7 +40,7 @@ impl Machine {
 
     fn open(&self) -> Harness {
         let config = json!({"sysroot": self.root.path(), "state_dir": self.root.path().join("state")});
-        Harness::open::<Gstreamer>(config).unwrap()
+        crate::rig::harness(config).unwrap()
     }
 }
 
@@ -238,7 +239,7 @@ fn storage_is_what_is_mounted_and_what_the_configuration_names() {
 #[test]
 fn the_real_machine_answers() {
     let state = tempfile::tempdir().unwrap();
-    let toolbox = Harness::open::<Gstreamer>(json!({"state_dir": state.path()})).unwrap();
+    let toolbox = crate::rig::harness(json!({"state_dir": state.path()})).unwrap();
     let board = toolbox.call("get_board_info", json!({})).unwrap();
     for key in [
         "video_inputs",
@@ -387,113 +388,12 @@ fn elements_are_found_by_words_class_caps_and_rank() {
     assert!(error.message.contains("Did you mean 'x264enc'?"), "{error}");
 }
 
-/// Encoders of a board's vendor as elements of this process, because the test machine has none.
-mod vendor {
-    use gst::glib;
-    use gst::prelude::*;
-    use gst::subclass::prelude::*;
-
-    /// Declares an encoder with its class and its input caps.
-    macro_rules! encoder {
-        ($module:ident, $name:literal, $class:literal, $takes:literal) => {
-            pub(super) mod $module {
-                use std::sync::{LazyLock, OnceLock};
-
-                use super::*;
-
-                #[derive(Default)]
-                pub struct Inner;
-
-                #[glib::object_subclass]
-                impl ObjectSubclass for Inner {
-                    const NAME: &'static str = concat!("Test", stringify!($module));
-                    type Type = Outer;
-                    type ParentType = gst::Element;
-                }
-
-                impl ObjectImpl for Inner {
-                    fn properties() -> &'static [glib::ParamSpec] {
-                        static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| {
-                            let bitrate = glib::ParamSpecInt::builder("bitrate")
-                                .blurb("Target bitrate in bits per second")
-                                .minimum(1_000_000)
-                                .maximum(100_000_000)
-                                .default_value(10_000_000);
-                            vec![bitrate.build()]
-                        });
-                        PROPERTIES.as_ref()
-                    }
-
-                    fn property(&self, _: usize, _: &glib::ParamSpec) -> glib::Value {
-                        10_000_000_i32.to_value()
-                    }
-
-                    fn set_property(&self, _: usize, _: &glib::Value, _: &glib::ParamSpec) {}
-                }
-
-                impl GstObjectImpl for Inner {}
-
-                impl ElementImpl for Inner {
-                    fn metadata() -> Option<&'static gst::subclass::ElementMetadata> {
-                        static METADATA: OnceLock<gst::subclass::ElementMetadata> = OnceLock::new();
-                        Some(METADATA.get_or_init(|| {
-                            gst::subclass::ElementMetadata::new(
-                                "Vendor H.264 encoder",
-                                $class,
-                                "Encodes on the chip",
-                                "A vendor",
-                            )
-                        }))
-                    }
-
-                    fn pad_templates() -> &'static [gst::PadTemplate] {
-                        static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
-                            let template = |name, direction, caps: &str| {
-                                let caps: gst::Caps = caps.parse().unwrap();
-                                gst::PadTemplate::new(name, direction, gst::PadPresence::Always, &caps)
-                                    .unwrap()
-                            };
-                            vec![
-                                template("sink", gst::PadDirection::Sink, $takes),
-                                template(
-                                    "src",
-                                    gst::PadDirection::Src,
-                                    "video/x-h264, profile=(string){ baseline, main, high }",
-                                ),
-                            ]
-                        });
-                        TEMPLATES.as_ref()
-                    }
-                }
-
-                glib::wrapper! {
-                    pub struct Outer(ObjectSubclass<Inner>) @extends gst::Element, gst::Object;
-                }
-
-                pub(crate) fn register() {
-                    gst::Element::register(None, $name, gst::Rank::MARGINAL, Outer::static_type()).unwrap();
-                }
-            }
-        };
-    }
-
-    encoder!(
-        classed,
-        "vnd_h264enc",
-        "Codec/Encoder/Video/Hardware",
-        "video/x-raw, format=(string){ NV12, NV21 }, width=(int)[ 32, 4096 ], height=(int)[ 32, 2160 ]"
-    );
-    encoder!(
-        dmabuf,
-        "vnd_dmabuf_h264enc",
-        "Codec/Encoder/Video",
-        "video/x-raw(memory:DMABuf), format=(string)NV12, width=(int)[ 1, 1920 ], height=(int)[ 1, 1088 ]"
-    );
-}
-
 #[test]
 fn an_encoder_of_the_boards_vendor_appears_by_itself() {
     let machine = Machine::new();
+    let socket = machine.root.path().join("vendor");
+    let listener = UnixListener::bind(&socket).unwrap();
+    testing::role_env("OVOS_TEST_VENDOR", &socket);
     let toolbox = machine.open();
     assert!(
         toolbox
@@ -503,8 +403,9 @@ fn an_encoder_of_the_boards_vendor_appears_by_itself() {
             .is_none()
     );
     // As if a plugin were installed while the toolbox runs.
-    vendor::classed::register();
-    vendor::dmabuf::register();
+    let (mut judge, _) = listener.accept().unwrap();
+    judge.write_all(b"!").unwrap();
+    judge.read_exact(&mut [0]).unwrap();
     let found = toolbox
         .call("get_encoder_info", json!({"encoder": "h264"}))
         .unwrap();

@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use std::str::FromStr;
 
-use gstreamer_toolbox::Gstreamer;
 use ovos_toolbox_sdk::prelude::*;
-use ovos_toolbox_sdk::testing::Harness;
 
 const ELEMENTS: &[&str] = &[
     "alsasrc",
@@ -48,8 +46,10 @@ const ELEMENTS: &[&str] = &[
 
 #[test]
 fn elements_are_what_gst_inspect_prints() {
+    // For the caps that are compared.
+    gst::init().unwrap();
     let state = tempfile::tempdir().unwrap();
-    let toolbox = Harness::open::<Gstreamer>(json!({"state_dir": state.path()})).unwrap();
+    let toolbox = crate::rig::harness(json!({"state_dir": state.path()})).unwrap();
     let mut wrong = Vec::new();
     for element in ELEMENTS {
         let info = toolbox

@@ -1,12 +1,7 @@
 //! Which pipelines are started again after a restart, and what is reported about the others.
-use std::collections::BTreeMap;
-use std::os::unix::process::ExitStatusExt as _;
-use std::path::Path;
-use std::process::Command;
-use std::time::{Duration, Instant};
-
 use crate::rig::Rig;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 const LIVE: &str = "videotestsrc is-live=true ! fakesink";
 
@@ -137,128 +132,39 @@ fn after_a_crash_what_may_be_restarted_comes_back_and_the_rest_is_reported() {
     assert_ne!(json!(new), id);
 }
 
-/// Closes and opens the toolbox as after a crash of its process, with this instance on trial or with those that were.
-fn crash(rig: &mut Rig, on_trial: Option<&str>) {
-    let path = rig.dir.path().join("state/instances.json");
-    let mut list = read(&path);
-    rig.close();
-    for entry in list["instances"].as_array_mut().unwrap() {
-        if let Some(name) = on_trial {
-            entry["on_trial"] = json!(entry["name"] == name);
-        }
-    }
-    std::fs::write(&path, list.to_string()).unwrap();
-    rig.open();
-}
-
-fn read(list: &Path) -> Value {
-    serde_json::from_slice(&std::fs::read(list).unwrap()).unwrap()
-}
-
+/// A crash costs its own pipeline; the others play on, and their files are finished.
 #[test]
-fn what_takes_the_process_with_it_again_and_again_is_left_alone() {
-    let mut rig = Rig::new();
-    let args = json!({"pipeline": LIVE, "name": "stubborn", "restart": "on_failure", "wait_ms": 30_000});
-    rig.ok("start_pipeline", args);
-    for crashes in 1..=3 {
-        crash(&mut rig, None);
-        if crashes < 3 {
-            rig.status_until("stubborn", "play", |status| status["state"] == "playing");
-        }
-    }
-    let (live, over) = all(&rig);
-    assert!(live.is_empty(), "{live:?}");
-    assert!(over["stubborn"].contains("died 3 times"), "{over:?}");
-}
-
-#[test]
-fn suspects_come_back_one_after_another_the_least_suspicious_first() {
-    let mut rig = Rig::new();
-    three(&rig);
-    for (tried, waits) in [("stubborn", "always"), ("always", "stubborn")] {
-        crash(&mut rig, None);
-        rig.status_until(tried, "play", |status| status["state"] == "playing");
-        assert_eq!(rig.status(waits)["state"], "restarting", "{waits}");
-    }
-    // A waiting instance can be stopped.
-    rig.ok("stop_pipeline", json!({"instance_id": "stubborn"}));
-    assert!(!all(&rig).0.contains_key("stubborn"));
-}
-
-#[test]
-fn what_has_run_for_a_while_does_not_pay_for_what_kills_the_process() {
-    let mut rig = Rig::new();
-    let args = json!({"pipeline": LIVE, "name": "cam", "restart": "on_failure", "wait_ms": 30_000});
-    rig.ok("start_pipeline", args);
-    runs_long_enough(&rig.dir.path().join("state/instances.json"));
-    // It stands for an element that crashes the process at each start.
-    let args = json!({"pipeline": LIVE, "name": "killer", "autostart": true, "wait_ms": 30_000});
-    rig.ok("start_pipeline", args);
-    for crashes in 1..=3 {
-        // From the second time on it was started when the other had passed its trial.
-        crash(&mut rig, Some("killer"));
-        rig.status_until("cam", "play", |status| status["state"] == "playing");
-        let (live, over) = all(&rig);
-        if crashes < 3 {
-            assert_eq!(live["killer"], "restarting", "after {crashes}");
-        } else {
-            assert!(over["killer"].contains("died 3 times"), "{over:?}");
-        }
-    }
-    // It is held back: another crash does not start it, a proper restart does.
-    crash(&mut rig, Some("nobody"));
-    assert!(!all(&rig).0.contains_key("killer"));
-    rig.reopen();
-    rig.status_until("killer", "play", |status| status["state"] == "playing");
-}
-
-/// Environment variable with the state folder for the child process of a test.
-const STATE: &str = "OVOS_TEST_STATE";
-
-#[test]
-fn a_pipeline_that_kills_its_process_waits_and_the_other_plays_on() {
-    let state = tempfile::tempdir().unwrap();
-    let died = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "recovery::the_process_that_is_killed", "--ignored"])
-        .env(STATE, state.path())
-        // Its temporary files are removed with the test.
-        .env("TMPDIR", state.path())
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&died.stderr);
-    assert!(died.status.signal().is_some(), "it ended otherwise: {said}");
+fn a_pipeline_that_crashes_is_reported_with_its_element_and_costs_only_itself() {
     crate::rig::faulty();
-    let rig = Rig::with(json!({"state_dir": state.path()}));
-    rig.status_until("cam", "play", |status| status["state"] == "playing");
-    let status = rig.status("bomb");
-    assert_eq!(status["state"], "restarting", "{status:#}");
-    rig.ok("stop_pipeline", json!({"instance_id": "bomb"}));
-    assert_eq!(rig.status("cam")["state"], "playing");
-}
-
-#[test]
-#[ignore = "another test starts it in a process of its own, which dies"]
-fn the_process_that_is_killed() {
-    let Some(state) = std::env::var_os(STATE) else {
-        return;
-    };
-    crate::rig::faulty();
-    let state = std::path::PathBuf::from(state);
-    let rig = Rig::with(json!({"state_dir": state}));
-    let args = json!({"pipeline": LIVE, "name": "cam", "restart": "on_failure", "wait_ms": 30_000});
-    rig.ok("start_pipeline", args);
-    runs_long_enough(&state.join("instances.json"));
-    let args = json!({"pipeline": "faultycrash", "name": "bomb", "restart": "always"});
-    rig.ok("start_pipeline", args);
-}
-
-/// Waits until the first pipeline of a list is off trial.
-fn runs_long_enough(list: &Path) {
-    let end = Instant::now() + crate::rig::DEADLINE;
-    while read(list)["instances"][0]["on_trial"] != false {
-        assert!(Instant::now() < end, "it is on trial for ever");
-        std::thread::park_timeout(Duration::from_millis(50));
+    let rig = Rig::new();
+    let file = rig.rec("film.mkv");
+    let film = format!(
+        "videotestsrc is-live=true ! video/x-raw,width=64,height=64,framerate=25/1 ! x264enc tune=zerolatency ! \
+         matroskamux ! filesink location={}",
+        file.display()
+    );
+    let film = rig.start(&film);
+    for args in [
+        json!({"pipeline": "faultycrash name=bomb"}),
+        json!({"pipeline": "videotestsrc ! fakesink faultycrash name=bomb"}),
+    ] {
+        let failure = rig.fails("start_pipeline", args.clone());
+        assert_eq!(failure.kind, "PipelineError", "{args}: {failure}");
+        for said in ["bomb", "signal"] {
+            assert!(failure.message.contains(said), "{args}: {failure}");
+        }
     }
+    // One that is to be started again waits longer each time.
+    let again =
+        json!({"pipeline": "faultycrash", "name": "again", "restart": "on_failure", "wait_for": "started"});
+    rig.ok("start_pipeline", again);
+    rig.status_until("again", "third start", |status| {
+        status["restarts"].as_u64().unwrap() >= 2
+    });
+    rig.ok("stop_pipeline", json!({"instance_id": "again"}));
+    assert_eq!(rig.status(&film)["state"], "playing");
+    let stopped = rig.ok("stop_pipeline", json!({"instance_id": film}));
+    assert_eq!(stopped["files_finished"], true, "{stopped}");
 }
 
 #[test]

@@ -3,13 +3,12 @@
 
 use std::path::Path;
 
-use gstreamer_toolbox::Gstreamer;
 use ovos_toolbox_sdk::prelude::*;
 use ovos_toolbox_sdk::testing::Harness;
 use ovos_toolbox_sdk::wire::ToolList;
 
 fn open(state: &Path) -> Harness {
-    Harness::open::<Gstreamer>(json!({"state_dir": state})).unwrap()
+    crate::rig::harness(json!({"state_dir": state})).unwrap()
 }
 
 #[test]

@@ -10,7 +10,6 @@ mod launch;
 use broken::BAD;
 use doubtful::DOUBTFUL;
 use everyday::GOOD;
-use gstreamer_toolbox::Gstreamer;
 use launch::{comparable, launch};
 use ovos_toolbox_sdk::prelude::*;
 use ovos_toolbox_sdk::testing::Harness;
@@ -25,7 +24,7 @@ fn open() -> (Harness, tempfile::TempDir) {
         // It opens the targets of a playlist.
         "allow_elements": ["hlsdemux"],
     });
-    (Harness::open::<Gstreamer>(config).unwrap(), state)
+    (crate::rig::harness(config).unwrap(), state)
 }
 
 fn validate(toolbox: &Harness, pipeline: &str) -> Value {
@@ -171,7 +170,7 @@ fn a_whole_command_line_is_understood() {
 fn what_the_configuration_does_not_allow_is_refused_with_its_key() {
     let state = tempfile::tempdir().unwrap();
     let toolbox =
-        Harness::open::<Gstreamer>(json!({"state_dir": state.path(), "deny_elements": ["x265enc"]})).unwrap();
+        crate::rig::harness(json!({"state_dir": state.path(), "deny_elements": ["x265enc"]})).unwrap();
     for (pipeline, key, near) in [
         (
             "filesrc location=/etc/passwd ! fakesink",

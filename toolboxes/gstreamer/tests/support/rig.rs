@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use gstreamer_toolbox::Gstreamer;
-use ovos_toolbox_sdk::testing::Harness;
+use ovos_toolbox_sdk::testing::{self, Harness, Refused};
 use ovos_toolbox_sdk::wire::{Content, ContentKind, Failure};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -155,20 +155,44 @@ impl Rig {
     }
 }
 
-fn open(config: &Value) -> Harness {
-    Harness::open::<Gstreamer>(config.clone())
-        .unwrap()
-        .with_deadline(DEADLINE)
+/// Opens a toolbox whose processes are those of `support/role.rs`.
+pub fn harness(config: Value) -> Result<Harness, Refused> {
+    testing::role_host(env!("CARGO_BIN_EXE_gstreamer-role"));
+    Harness::open::<Gstreamer>(config)
 }
 
-/// Builds and registers the misbehaving elements, once per process.
+fn open(config: &Value) -> Harness {
+    harness(config.clone()).unwrap().with_deadline(DEADLINE)
+}
+
+/// Builds the misbehaving elements, and makes the toolbox's processes find them, in a registry of their own.
 pub fn faulty() {
-    static LOADED: OnceLock<()> = OnceLock::new();
-    LOADED.get_or_init(|| {
-        gst::init().unwrap();
-        let dir = tempfile::tempdir().unwrap();
-        let plugin = build_faulty(dir.path());
-        gst::Plugin::load_file(&plugin).unwrap();
+    static FOUND: OnceLock<()> = OnceLock::new();
+    FOUND.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("faulty");
+        std::fs::create_dir_all(&folder).unwrap();
+        let registry = folder.join("registry.bin");
+        // Other tests may do the same: each file comes whole by its rename.
+        let fresh = tempfile::tempdir_in(&folder).unwrap();
+        let built = build_faulty(fresh.path());
+        let plugin = folder.join("plugins/libgstfaulty.so");
+        std::fs::create_dir_all(plugin.parent().unwrap()).unwrap();
+        if std::fs::read(&plugin).ok() != std::fs::read(&built).ok() {
+            std::fs::rename(&built, &plugin).unwrap();
+        }
+        let known = std::env::var("HOME").map(|home| {
+            let name = format!("registry.{}.bin", std::env::consts::ARCH);
+            Path::new(&home).join(".cache/gstreamer-1.0").join(name)
+        });
+        if !registry.exists() && known.is_ok() {
+            // Without it, the registry is built anew.
+            let copy = fresh.path().join("registry.bin");
+            if std::fs::copy(known.unwrap(), &copy).is_ok() {
+                std::fs::rename(&copy, &registry).unwrap();
+            }
+        }
+        testing::role_env("GST_PLUGIN_PATH", plugin.parent().unwrap());
+        testing::role_env("GST_REGISTRY", registry);
     });
 }
 

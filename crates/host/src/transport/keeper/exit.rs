@@ -56,7 +56,7 @@ impl Keeper {
                         toolbox = self.id(),
                         generation = self.peer.origin.generation,
                         reason = self.reason(status),
-                        "the toolbox's process ended while it was closed"
+                        "the toolbox's process exited while it was being closed"
                     );
                 }
                 End::Closed(in_time)
@@ -107,7 +107,7 @@ impl Keeper {
         let event = Event {
             kind: "latched".to_owned(),
             severity: Severity::Error,
-            data: Some(serde_json::json!({ "reason": format!("it died while something moved: {reason}") })),
+            data: Some(serde_json::json!({ "reason": format!("it died during motion: {reason}") })),
         };
         self.peer.services.event(&self.peer.origin, event);
     }

@@ -110,7 +110,7 @@ impl Peer {
     /// code.
     fn too_long(&self, what: &str, bytes: usize) -> Option<Failure> {
         let most = self.limits.max_result_bytes;
-        let text = format!("{what} has {bytes} bytes, more than the {most} that are accepted");
+        let text = format!("{what} is {bytes} bytes; the limit is {most}");
         (bytes > most).then(|| Failure::new(FailureKind::ToolboxError, text))
     }
 
@@ -254,8 +254,6 @@ fn brief<T>(answer: Answer<T>) -> Answer<T> {
     if bytes <= MAX_FAILURE_BYTES {
         return answer;
     }
-    let text = format!(
-        "the reason that it gave has {bytes} bytes, more than the {MAX_FAILURE_BYTES} that are accepted"
-    );
+    let text = format!("the reason that it gave is {bytes} bytes; the limit is {MAX_FAILURE_BYTES}");
     Answer::Error(Raw::of(&Failure::new(FailureKind::ToolboxError, text)))
 }

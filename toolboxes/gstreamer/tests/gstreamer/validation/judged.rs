@@ -77,7 +77,7 @@ fn run(pipeline: &str) -> Result<(), String> {
 
 fn open(folder: &Path, state: &Path) -> Harness {
     let keys = json!({"state_dir": state, "read_roots": [folder], "write_roots": [folder]});
-    Harness::open::<gstreamer_toolbox::Gstreamer>(keys).unwrap()
+    crate::rig::harness(keys).unwrap()
 }
 
 #[test]

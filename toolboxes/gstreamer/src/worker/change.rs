@@ -1,0 +1,169 @@
+//! Changes of properties while a pipeline runs.
+//!
+//! Converts JSON to a property's type and back, and checks range and policy: a value that does not fit is an error here
+//! and would be a panic in the bindings. Read [`set`].
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+
+use gst::glib;
+use gst::prelude::*;
+use ovos_toolbox_sdk::prelude::*;
+
+use crate::order::Changed;
+use crate::policy::Policy;
+
+/// Sets a property of a running pipeline, if the policy allows it. Blocks as long as the element does.
+///
+/// # Errors
+/// The element or property does not exist, the value does not fit, or it is not allowed.
+pub(super) fn set(
+    policy: &Policy,
+    pipeline: &gst::Pipeline,
+    element: &str,
+    property: &str,
+    value: &Value,
+) -> Result<Changed, ToolError> {
+    let found = pipeline
+        .by_name(element)
+        .or_else(|| only(pipeline, element))
+        .ok_or_else(|| {
+            ToolError::bad_args(format!(
+                "no element {element}; this pipeline has {}",
+                names(pipeline).join(", ")
+            ))
+        })?;
+    let spec = found
+        .find_property(property)
+        .ok_or_else(|| ToolError::bad_args(format!("{element} has no property {property}")))?;
+    let flags = spec.flags();
+    if !flags.contains(glib::ParamFlags::WRITABLE) || flags.contains(glib::ParamFlags::CONSTRUCT_ONLY) {
+        return Err(ToolError::bad_args(format!(
+            "{property} of {element} cannot be written"
+        )));
+    }
+    let new = to_value(&spec, value).ok_or_else(|| {
+        ToolError::bad_args(format!(
+            "{property} of {element}: {value} is not a {}",
+            spec.value_type()
+        ))
+    })?;
+    if let Some(range) = outside(&spec, &new) {
+        return Err(ToolError::bad_args(format!(
+            "{property} of {element} is {value}: expected {range}"
+        )));
+    }
+    policy
+        .check_property(&found, property, &new)
+        .map_err(|refusal| refusal.denial())?;
+    let readable = flags.contains(glib::ParamFlags::READABLE);
+    let read = || {
+        if readable {
+            to_json(&found.property_value(property))
+        } else {
+            Value::Null
+        }
+    };
+    let before = read();
+    // A value that GLib itself would adjust (a fraction, flags, a character out of range) panics before anything is
+    // set.
+    let set = catch_unwind(AssertUnwindSafe(|| found.set_property_from_value(property, &new)));
+    set.map_err(|_| {
+        ToolError::bad_args(format!(
+            "{property} of {element}: {value} is outside of what it takes"
+        ))
+    })?;
+    Ok(Changed { before, now: read() })
+}
+
+/// The element of a kind, such as `x264enc`, if the pipeline has one of it.
+fn only(pipeline: &gst::Pipeline, kind: &str) -> Option<gst::Element> {
+    let mut found = pipeline.iterate_recurse().into_iter().flatten();
+    let mut found = found
+        .by_ref()
+        .filter(|element| element.factory().is_some_and(|factory| factory.name() == kind));
+    let first = found.next();
+    if found.next().is_some() { None } else { first }
+}
+
+/// The names of a pipeline's elements, sorted.
+pub(super) fn names(pipeline: &gst::Pipeline) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut elements = pipeline.iterate_recurse();
+    while let Ok(Some(element)) = elements.next() {
+        found.push(element.name().to_string());
+    }
+    found.sort_unstable();
+    found
+}
+
+/// Converts JSON to a property's type; strings use the syntax of gst-launch-1.0.
+fn to_value(spec: &glib::ParamSpec, value: &Value) -> Option<glib::Value> {
+    let kind = spec.value_type();
+    let text = match value {
+        Value::String(text) => text.clone(),
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::Null if kind == glib::Type::STRING => return Some(None::<&str>.to_value()),
+        _ => return None,
+    };
+    if kind == glib::Type::STRING {
+        return Some(text.to_value());
+    }
+    // Elements cannot be replaced while a pipeline runs.
+    if kind.is_a(glib::Type::OBJECT) || kind.is_a(glib::Type::POINTER) {
+        return None;
+    }
+    glib::Value::deserialize(&text, kind).ok()
+}
+
+/// The range of a property, if a number is outside it.
+fn outside(spec: &glib::ParamSpec, value: &glib::Value) -> Option<String> {
+    fn check<T: Copy + PartialOrd + std::fmt::Display>(value: T, least: T, most: T) -> Option<String> {
+        // NaN is in no range.
+        (!(least..=most).contains(&value)).then(|| format!("{least} to {most}"))
+    }
+    macro_rules! range {
+        ($spec:ty) => {
+            if let Some(spec) = spec.downcast_ref::<$spec>() {
+                return check(value.get().ok()?, spec.minimum(), spec.maximum());
+            }
+        };
+    }
+    range!(glib::ParamSpecInt);
+    range!(glib::ParamSpecUInt);
+    range!(glib::ParamSpecInt64);
+    range!(glib::ParamSpecUInt64);
+    range!(glib::ParamSpecLong);
+    range!(glib::ParamSpecULong);
+    range!(glib::ParamSpecFloat);
+    range!(glib::ParamSpecDouble);
+    None
+}
+
+fn to_json(value: &glib::Value) -> Value {
+    if let Ok(number) = value.get::<i32>() {
+        return json!(number);
+    }
+    if let Ok(number) = value.get::<u32>() {
+        return json!(number);
+    }
+    if let Ok(number) = value.get::<i64>() {
+        return json!(number);
+    }
+    if let Ok(number) = value.get::<u64>() {
+        return json!(number);
+    }
+    if let Ok(number) = value.get::<f64>() {
+        return json!(number);
+    }
+    if let Ok(truth) = value.get::<bool>() {
+        return json!(truth);
+    }
+    // Not as a string, because it may not be UTF-8.
+    if let Ok(text) = value.get::<Option<PathBuf>>() {
+        return json!(text.map(|text| text.to_string_lossy().into_owned()));
+    }
+    value
+        .serialize()
+        .map_or(Value::Null, |text| Value::String(text.to_string()))
+}

@@ -1,0 +1,272 @@
+//! Processes that a toolbox starts beside its own, for work that must not take the toolbox with it.
+//!
+//! Owns both ends of the socket between them: [`RoleProcess`] in the toolbox, [`Leash`] in the process. What goes through it is
+//! serde's, framed as the service's own orders: a length of four bytes, little endian, then JSON. Neither a killed toolbox nor
+//! a killed service leaves such a process behind: the socket ends, and the kernel kills what the thread here started. Read
+//! [`RoleProcess::start`].
+
+use std::io::{self, ErrorKind, Read, Write as _};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::lock::lock;
+use crate::testing::RoleHost;
+
+/// The longest frame, in bytes.
+const MOST_BYTES: usize = 64 << 20;
+
+/// How long a process may leave what it is told unread; it is killed then.
+const UNREAD: Duration = Duration::from_secs(5);
+
+/// What a toolbox hears of a process that it started.
+#[derive(Debug)]
+pub enum Heard<T> {
+    /// It said this.
+    Word(T),
+    /// It has ended, and this is how, such as `signal 11 (SIGSEGV)`; empty if it ended by itself and well. The last.
+    End(String),
+}
+
+/// A process of this toolbox in a role. It is killed when this is dropped.
+#[derive(Debug)]
+pub struct RoleProcess {
+    socket: Mutex<UnixStream>,
+    ear: UnixStream,
+    child: Arc<Mutex<Child>>,
+}
+
+impl RoleProcess {
+    /// Starts the process: `ovos-tools toolbox-host --role ROLE FILE`, where FILE is the library that this code is in. It has the
+    /// confinement and the environment of this one. `hear` is called on a thread that lives as long as the process, and may
+    /// block it.
+    ///
+    /// # Errors
+    /// The process or its thread cannot be started.
+    pub fn start<T: DeserializeOwned>(
+        role: &str,
+        mut hear: impl FnMut(Heard<T>) + Send + 'static,
+    ) -> io::Result<Self> {
+        let (near, far) = UnixStream::pair()?;
+        near.set_write_timeout(Some(UNREAD))?;
+        let (ear, socket) = (near.try_clone()?, near.try_clone()?);
+        let mut command = command(role)?;
+        command.stdin(OwnedFd::from(far)).stdout(io::stderr());
+        let (tell, told) = mpsc::sync_channel(1);
+        // The kernel kills the process when the thread that started it ends (PDEATHSIG), so this thread does nothing else.
+        std::thread::Builder::new()
+            .name(format!("role-{role}"))
+            .spawn(move || {
+                let spawned = command.spawn().map(|child| Arc::new(Mutex::new(child)));
+                // It holds the other end of the socket, whose end would never come.
+                drop(command);
+                let own = spawned.as_ref().ok().map(Arc::clone);
+                _ = tell.send(spawned);
+                let Some(child) = own else { return };
+                while let Ok(Some(word)) = read(&mut &near) {
+                    hear(Heard::Word(word));
+                }
+                _ = near.shutdown(Shutdown::Both);
+                hear(Heard::End(reap(&child)));
+            })?;
+        let child = told.recv().map_err(io::Error::other)??;
+        Ok(Self {
+            socket: Mutex::new(socket),
+            ear,
+            child,
+        })
+    }
+
+    /// Tells the process something.
+    ///
+    /// # Errors
+    /// The process has ended, or has left too much unread.
+    pub fn tell(&self, word: &impl Serialize) -> io::Result<()> {
+        let told = write(&mut &*lock(&self.socket), word);
+        if told.is_err() {
+            // A part of a frame may have been sent.
+            self.kill();
+        }
+        told
+    }
+
+    /// Kills the process; it is heard of as ended when it has. Never blocks.
+    pub fn kill(&self) {
+        // Fails only where it has ended.
+        _ = lock(&self.child).kill();
+        _ = self.ear.shutdown(Shutdown::Both);
+    }
+
+    /// The number of the process.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        lock(&self.child).id()
+    }
+}
+
+impl Drop for RoleProcess {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Waits for a process whose socket has ended, and says how it did.
+fn reap(child: &Mutex<Child>) -> String {
+    /// How long a process that has closed its socket may take to end.
+    const LAST_STEPS: Duration = Duration::from_millis(200);
+    const LOOK: Duration = Duration::from_millis(1);
+    let mut waited = Duration::ZERO;
+    loop {
+        // The lock is not held while it waits, so that `kill` never waits.
+        match lock(child).try_wait() {
+            Ok(Some(status)) => return told(status),
+            Ok(None) => {}
+            Err(error) => return error.to_string(),
+        }
+        if waited >= LAST_STEPS {
+            _ = lock(child).kill();
+        }
+        std::thread::sleep(LOOK);
+        waited += LOOK;
+    }
+}
+
+fn told(status: ExitStatus) -> String {
+    let name = match status.signal() {
+        None if status.success() => return String::new(),
+        None => return format!("exit code {}", status.code().unwrap_or_default()),
+        Some(4) => " (SIGILL)",
+        Some(6) => " (SIGABRT)",
+        Some(7) => " (SIGBUS)",
+        Some(8) => " (SIGFPE)",
+        Some(9) => " (SIGKILL)",
+        Some(11) => " (SIGSEGV)",
+        Some(31) => " (SIGSYS)",
+        Some(_) => "",
+    };
+    format!("signal {}{name}", status.signal().unwrap_or_default())
+}
+
+/// The command that starts this library again.
+fn command(role: &str) -> io::Result<Command> {
+    let RoleHost { program, env } = RoleHost::of_tests();
+    let in_tests = program.is_some();
+    let mut command = Command::new(program.unwrap_or_else(|| "/proc/self/exe".into()));
+    command.arg("toolbox-host").arg("--role").arg(role).envs(env);
+    if !in_tests {
+        command.arg(file()?);
+    }
+    Ok(command)
+}
+
+/// The file that this code was loaded from.
+fn file() -> io::Result<PathBuf> {
+    let here = file as fn() -> io::Result<PathBuf> as usize;
+    let maps = std::fs::read_to_string("/proc/self/maps")?;
+    let holds = |line: &&str| {
+        let range = line.split(' ').next().and_then(|range| range.split_once('-'));
+        let number = |text| usize::from_str_radix(text, 16).unwrap_or(0);
+        range.is_some_and(|(from, to)| (number(from)..number(to)).contains(&here))
+    };
+    let path = maps
+        .lines()
+        .find(holds)
+        .and_then(|line| line.find('/').map(|at| &line[at..]));
+    path.map(PathBuf::from)
+        .ok_or_else(|| io::Error::other("/proc/self/maps does not name the file of this toolbox"))
+}
+
+/// The end of a process in a role: what its toolbox tells it, and what it says.
+#[derive(Debug)]
+pub struct Leash {
+    socket: UnixStream,
+    mouth: Arc<Mutex<UnixStream>>,
+}
+
+/// What says something to the toolbox, from any thread.
+#[derive(Clone, Debug)]
+pub struct Mouth(Arc<Mutex<UnixStream>>);
+
+impl Leash {
+    pub(crate) fn new(socket: UnixStream) -> Self {
+        // A clone fails only without descriptors; the socket that ends at once then ends the process.
+        let mouth = socket
+            .try_clone()
+            .or_else(|_| UnixStream::pair().map(|(one, _)| one));
+        let mouth = mouth.unwrap_or_else(|_| std::process::abort());
+        Self {
+            socket,
+            mouth: Arc::new(Mutex::new(mouth)),
+        }
+    }
+
+    /// The next thing that the toolbox says. `None` once the toolbox is gone: the process ends then.
+    pub fn hear<T: DeserializeOwned>(&self) -> Option<T> {
+        self.socket.set_read_timeout(None).ok()?;
+        read(&mut &self.socket).ok().flatten()
+    }
+
+    /// As [`Leash::hear`], for a process that ends when it is idle.
+    ///
+    /// # Errors
+    /// Nothing has come for so long.
+    pub fn hear_within<T: DeserializeOwned>(&self, limit: Duration) -> io::Result<Option<T>> {
+        self.socket.set_read_timeout(Some(limit))?;
+        match read(&mut &self.socket) {
+            Err(error) if [ErrorKind::WouldBlock, ErrorKind::TimedOut].contains(&error.kind()) => Err(error),
+            heard => Ok(heard.ok().flatten()),
+        }
+    }
+
+    /// What speaks for this process.
+    #[must_use]
+    pub fn mouth(&self) -> Mouth {
+        Mouth(Arc::clone(&self.mouth))
+    }
+}
+
+impl Mouth {
+    /// Says something to the toolbox. Blocks while the toolbox does not read; nothing is said to one that is gone.
+    pub fn say(&self, word: &impl Serialize) {
+        _ = write(&mut &*lock(&self.0), word);
+    }
+}
+
+fn write(socket: &mut &UnixStream, word: &impl Serialize) -> io::Result<()> {
+    let mut frame = vec![0; 4];
+    serde_json::to_writer(&mut frame, word)?;
+    let length = frame.len() - 4;
+    if length > MOST_BYTES {
+        return Err(io::Error::other(format!(
+            "a frame of {length} bytes; at most {MOST_BYTES} are sent"
+        )));
+    }
+    // At most 64 MiB.
+    frame[..4].copy_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes());
+    socket.write_all(&frame)
+}
+
+/// The next frame; `None` at the end of the socket.
+fn read<T: DeserializeOwned>(socket: &mut &UnixStream) -> io::Result<Option<T>> {
+    let mut length = [0; 4];
+    match socket.read_exact(&mut length) {
+        Ok(()) => {}
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(None),
+        Err(error) => return Err(error),
+    }
+    let length = u32::from_le_bytes(length) as usize;
+    if length > MOST_BYTES {
+        return Err(ErrorKind::InvalidData.into());
+    }
+    let mut body = Vec::new();
+    socket.take(length as u64).read_to_end(&mut body)?;
+    Ok(Some(serde_json::from_slice(&body)?))
+}
