@@ -176,7 +176,7 @@ impl Finder {
                 if page.len() > budget {
                     page.truncate(page.floor_char_boundary(budget));
                     page.push_str(
-                        "...\n\nThis page is shortened: find its other tools by words of what they do.\n",
+                        "...\n\nThis page is shortened: search for its other tools with words for what they do.\n",
                     );
                 }
                 Ok(json!({"toolbox": guide.toolbox_id, "guide": page}))

@@ -74,7 +74,7 @@ fn advice(schema: &Object) -> String {
         .map(|name| format!("`{name}`"))
         .collect();
     if names.is_empty() {
-        "Use narrower arguments, if the tool has any.".to_owned()
+        "Ask for less by narrower arguments, if the tool has any.".to_owned()
     } else {
         format!("Ask for less by {}.", names.join(", "))
     }

@@ -363,11 +363,11 @@ mod tests {
         for (tool, arguments, why) in [
             ("turn_cw", json!({"deg": 61}), "60 of 360"),
             ("spin", json!({"degrees": 90}), "60 of 360"),
-            ("scan", json!({"step_deg": 30}), "asks for 360"),
+            ("scan", json!({"step_deg": 30}), "needs 360"),
             ("move_forward", json!({"cm": 110}), "1 of 5"),
             ("move_forward", json!({"cm": " 110 "}), "1 of 5"),
             ("turn_cw", json!({"deg": "300"}), "60 of 360"),
-            ("turn_cw", json!({"deg": "-3e2"}), "asks for 300"),
+            ("turn_cw", json!({"deg": "-3e2"}), "needs 300"),
             (
                 "move_base",
                 json!({"direction": "forward", "distance": 1.1}),
@@ -381,17 +381,17 @@ mod tests {
             (
                 "move_base",
                 json!({"direction": "rotate_left", "degrees": 115, "distance": 0.5}),
-                "asks for 115",
+                "needs 115",
             ),
             (
                 "walk",
                 json!({"direction": "forward", "speed": 0.5, "duration": 3}),
-                "asks for 1.5",
+                "needs 1.5",
             ),
             (
                 "walk",
                 json!({"direction": "rotate_right", "duration": 3}),
-                "asks for 85.94",
+                "needs 85.94",
             ),
         ] {
             assert!(

@@ -8,7 +8,7 @@ from program import Program
 class Changes(Program):
     def __init__(self):
         super().__init__()
-        mark = os.environ["TMPDIR"] + "/was_started"
+        mark = os.environ["TMPDIR"] + "/was_started_" + self.id
         self.changed = os.path.exists(mark)
         open(mark, "w").close()
 
