@@ -161,7 +161,7 @@ async fn a_bus_that_takes_web_pages_is_named() {
     let _end = end.clone().drop_guard();
     tokio::spawn(bus.run(end));
     let (_, report) = machine.examine(&json!({})).await;
-    assert_finding(&report, "web pages", "good", "refuses", "");
+    assert_finding(&report, "web pages", "good", "rejects", "");
 }
 
 /// The running service knows best: what it has loaded is not looked for elsewhere.
