@@ -54,14 +54,11 @@ impl Peer {
             .ancestors()
             .find(|dir| dir.join("scripts/venv.sh").exists());
         let script = checkout.unwrap().join("toolboxes/robot/tests/python").join(name);
-        let mut command = Command::new(python);
-        command.arg("-u").arg(script).args(arguments).env("CYCLONEDDS_URI", LOOPBACK);
-        Some(Self::run(name, command))
-    }
-
-    /// Runs a command that says what happens line by line.
-    pub(crate) fn run(name: &str, mut command: Command) -> Self {
-        let mut child = command
+        let mut child = Command::new(python)
+            .arg("-u")
+            .arg(script)
+            .args(arguments)
+            .env("CYCLONEDDS_URI", LOOPBACK)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -82,12 +79,12 @@ impl Peer {
                 }
             });
         }
-        Self {
+        Some(Self {
             said: Mutex::new(child.stdin.take()),
             child,
             heard,
             name: name.to_owned(),
-        }
+        })
     }
 
     pub(crate) fn lines(&self) -> Vec<String> {
@@ -152,7 +149,7 @@ impl Drop for Peer {
 }
 
 /// Cyclone DDS on the loopback interface, without multicast.
-pub(crate) const LOOPBACK: &str = "<CycloneDDS><Domain><General><Interfaces><NetworkInterface name=\"lo\" multicast=\"false\"/>\
+const LOOPBACK: &str = "<CycloneDDS><Domain><General><Interfaces><NetworkInterface name=\"lo\" multicast=\"false\"/>\
     </Interfaces><AllowMulticast>false</AllowMulticast></General><Discovery><ParticipantIndex>auto</ParticipantIndex>\
     <MaxAutoParticipantIndex>20</MaxAutoParticipantIndex><Peers><Peer address=\"127.0.0.1\"/></Peers></Discovery>\
     </Domain></CycloneDDS>";
