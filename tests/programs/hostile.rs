@@ -88,13 +88,13 @@ const ROWS: &[(&str, &str, &[&str], Then)] = &[
         "forgets_id",
         "changes_id",
         &["nothing"],
-        Refused("it no longer says that it is toolbox `forgets_id`"),
+        Refused("its hello no longer names toolbox `forgets_id`"),
     ),
     (
         "doubles_id",
         "changes_id",
         &["twice"],
-        Refused("it no longer says that it is toolbox `doubles_id`"),
+        Refused("its hello no longer names toolbox `doubles_id`"),
     ),
     (
         "missing",
