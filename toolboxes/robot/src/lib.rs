@@ -6,8 +6,8 @@
 //! ```
 //! use robot::shelf::Shelf;
 //!
-//! let arm = Shelf::default().find("so-101").unwrap_err();
-//! assert!(arm.to_string().contains("did you mean so101?"));
+//! let misspelt = Shelf::default().find("so-101").err().map(|error| error.to_string());
+//! assert!(misspelt.is_some_and(|text| text.contains("did you mean so101?")));
 //! assert_eq!(Shelf::default().find("so101")?.name, "so101");
 //! # Ok::<(), robot::model::ModelError>(())
 //! ```
