@@ -85,19 +85,26 @@ pub(crate) enum LoadError {
 /// # Errors
 /// The library cannot be loaded, or has no roles.
 pub(crate) fn play(file: &Path, role: &str, leash: OwnedFd) -> Result<Status, LoadError> {
-    let path = || file.to_owned();
-    // SAFETY: as in `Library::load`: the toolbox's process has loaded the same file.
-    let handle = unsafe { Handle::open(Some(file), RTLD_NOW | RTLD_LOCAL) };
-    let handle = handle.map_err(|e| LoadError::Link {
-        path: path(),
-        message: without(&e, file),
-    })?;
-    let handle = ManuallyDrop::new(handle);
+    let handle = open(file)?;
     // SAFETY: the symbol's name carries the version of its type (toolbox.h).
     let entry = unsafe { handle.get::<abi::RoleEntry>(ROLE_SYMBOL.as_bytes()) };
-    let entry = entry.map_err(|_| LoadError::NoRole { path: path() })?;
+    let entry = entry.map_err(|_| LoadError::NoRole {
+        path: file.to_owned(),
+    })?;
     // SAFETY: called once, on the only thread; the text lives until it returns, and the socket is handed over (toolbox.h).
     Ok(unsafe { entry(lend(role), leash.into_raw_fd()) })
+}
+
+/// Opens a library, which is never closed again.
+fn open(file: &Path) -> Result<ManuallyDrop<Handle>, LoadError> {
+    // SAFETY: runs foreign constructors. This process is for this file alone, and loading it is code execution by a file
+    // that `check` found to be ours.
+    let handle = unsafe { Handle::open(Some(file), RTLD_NOW | RTLD_LOCAL) };
+    let handle = handle.map_err(|e| LoadError::Link {
+        path: file.to_owned(),
+        message: without(&e, file),
+    })?;
+    Ok(ManuallyDrop::new(handle))
 }
 
 /// A loaded, checked library, which may be opened any number of times.
@@ -118,14 +125,7 @@ impl Library {
     /// See [`LoadError`]. A library that was refused stays mapped.
     pub(crate) fn load(file: &Path) -> Result<Self, LoadError> {
         let path = || file.to_owned();
-        // SAFETY: runs foreign constructors. This process is for this file alone, and loading it is code execution by a file
-        // that `check` found to be ours.
-        let handle = unsafe { Handle::open(Some(file), RTLD_NOW | RTLD_LOCAL) };
-        let handle = handle.map_err(|e| LoadError::Link {
-            path: path(),
-            message: without(&e, file),
-        })?;
-        let handle = ManuallyDrop::new(handle);
+        let handle = open(file)?;
         // SAFETY: the symbol's name carries the version of its type (toolbox.h).
         let entry = unsafe { handle.get::<abi::Entry>(ENTRY_SYMBOL.as_bytes()) };
         let Ok(entry) = entry else {

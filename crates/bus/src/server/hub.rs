@@ -22,6 +22,16 @@ pub(super) struct Batch {
     pub(super) messages: usize,
 }
 
+impl Batch {
+    /// One frame with a message.
+    pub(super) fn single(frame: Vec<u8>) -> Self {
+        Self {
+            bytes: frame.into(),
+            messages: 1,
+        }
+    }
+}
+
 /// Where a batch goes in the queue of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {

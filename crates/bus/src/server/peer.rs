@@ -83,14 +83,7 @@ pub(super) async fn attend(
     let mut greeting = Vec::new();
     frame::encode(&mut greeting, OpCode::Data(Data::Text), GREETING.as_bytes(), None);
     // Queued before the client joins, so that the greeting is its first frame.
-    outbox.push(
-        &Batch {
-            bytes: greeting.into(),
-            messages: 1,
-        },
-        Order::Last,
-        hub.config(),
-    );
+    outbox.push(&Batch::single(greeting), Order::Last, hub.config());
     hub.join(Arc::clone(&outbox));
     tracing::debug!(client = %from, "joined the bus");
 
@@ -251,8 +244,7 @@ impl Reader<'_> {
                 Verdict::Relay if self.overtakes(own.as_deref(), &text) => {
                     let mut urgent = Vec::new();
                     frame::encode(&mut urgent, OpCode::Data(Data::Text), text.as_ref(), None);
-                    let bytes = urgent.into();
-                    self.hub.relay(&Batch { bytes, messages: 1 }, Order::Overtakes);
+                    self.hub.relay(&Batch::single(urgent), Order::Overtakes);
                     continue;
                 }
                 Verdict::Relay => frame::encode(&mut out, OpCode::Data(Data::Text), text.as_ref(), None),
@@ -289,14 +281,10 @@ impl Reader<'_> {
         let mut out = Vec::new();
         frame::encode(&mut out, OpCode::Control(Control::Pong), payload, None);
         // A client that does not read its pongs fills its queue and is disconnected like any slow client.
-        if !self.outbox.push(
-            &Batch {
-                bytes: out.into(),
-                messages: 1,
-            },
-            Order::Last,
-            self.hub.config(),
-        ) {
+        if !self
+            .outbox
+            .push(&Batch::single(out), Order::Last, self.hub.config())
+        {
             self.outbox.gone.cancel();
         }
     }
