@@ -12,40 +12,6 @@ use super::{folders, root};
 const CIRCLES: &[(&str, &[&str])] = &[
     ("crates/host", &["artifact::python", "artifact::python::question"]),
     (
-        "toolboxes/gstreamer",
-        &[
-            "catalog",
-            "catalog::element",
-            "catalog::encoder",
-            "catalog::search",
-            "catalog::sheet",
-            "description",
-            "description::read",
-            "devices",
-            "devices::amlogic",
-            "devices::audio",
-            "devices::monitor",
-            "devices::v4l2",
-            "devices::v4l2::kernel",
-            "devices::video",
-            "instance::entry",
-            "instance::process",
-            "policy",
-            "policy::guard",
-            "policy::judge",
-            "tools",
-            "tools::board",
-            "tools::elements",
-            "tools::encoders",
-            "tools::instances",
-            "tools::pipelines",
-            "tools::watching",
-            "validate",
-            "validate::failure",
-            "validate::warning",
-        ],
-    ),
-    (
         "toolboxes/robot",
         &[
             "adapter::johnny5",
@@ -73,11 +39,6 @@ const CIRCLES: &[(&str, &[&str])] = &[
 const BARE_NAMES: &[(&str, &[&str])] = &[
     ("crates/host", &["Claimed", "Known", "Named", "Sent"]),
     ("toolboxes/drone", &["Seen", "Seen"]),
-    (
-        "toolboxes/gstreamer",
-        &["Answered", "Asked", "Begun", "Held", "Made", "Started", "Written"],
-    ),
-    ("toolboxes/sdk", &["Heard"]),
 ];
 
 /// How many files use a type or a constant of the module around them, where a file beside them would do.
@@ -90,7 +51,7 @@ const ARROWS_UP: &[(&str, usize)] = &[
     ("sims/px4", 7),
     ("toolboxes/abi", 1),
     ("toolboxes/drone", 7),
-    ("toolboxes/gstreamer", 10),
+    ("toolboxes/gstreamer", 2),
     ("toolboxes/robot", 25),
 ];
 

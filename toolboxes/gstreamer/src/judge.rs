@@ -10,26 +10,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ovos_toolbox_sdk::prelude::*;
 use ovos_toolbox_sdk::tokio::sync::oneshot;
-use ovos_toolbox_sdk::{Heard, RoleProcess};
+use ovos_toolbox_sdk::{RoleEvent, RoleProcess};
 use schemars::{Schema, SchemaGenerator};
 use serde::Serializer;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use crate::config::Written;
+use crate::config::Section;
 use crate::holders::Holders;
-use crate::question::{Asked, MonitoredDevice, Question, Saying};
+use crate::question::{MonitoredDevice, NumberedQuestion, Question, Saying};
 use crate::sitting::ROLE;
 
 /// An answer as the judge wrote it; it reads as a `T`.
-pub(crate) struct Answered<T> {
+pub(crate) struct AnswerText<T> {
     text: Box<RawValue>,
     of: PhantomData<fn() -> T>,
 }
 
 /// Asks the judge.
 pub(crate) struct Judge {
-    config: Written,
+    config: Section,
     shared: Arc<Shared>,
 }
 
@@ -50,7 +50,7 @@ struct State {
 }
 
 impl Judge {
-    pub(crate) fn new(host: Host, config: Written) -> Self {
+    pub(crate) fn new(host: Host, config: Section) -> Self {
         let state = Mutex::default();
         Self {
             config,
@@ -69,13 +69,13 @@ impl Judge {
         &self,
         question: Question,
         holders: Holders,
-    ) -> Result<Answered<T>, ToolError> {
+    ) -> Result<AnswerText<T>, ToolError> {
         loop {
             let (tell, told) = oneshot::channel();
             self.send(question.clone(), holders.clone(), tell)?;
             match told.await {
                 Ok(answer) => {
-                    return Ok(Answered {
+                    return Ok(AnswerText {
                         text: answer?,
                         of: PhantomData,
                     });
@@ -111,7 +111,7 @@ impl Judge {
         }
         state.next += 1;
         let id = state.next;
-        let asked = Asked {
+        let asked = NumberedQuestion {
             id,
             question,
             holders,
@@ -130,8 +130,8 @@ impl Judge {
         state.session += 1;
         let (session, shared) = (state.session, Arc::clone(&self.shared));
         let hear = move |heard| match heard {
-            Heard::Word(saying) => shared.hear(saying),
-            Heard::End(how) => shared.end(session, &how),
+            RoleEvent::Word(saying) => shared.hear(saying),
+            RoleEvent::End(how) => shared.end(session, &how),
         };
         let process = RoleProcess::start::<Saying>(ROLE, hear)
             .map_err(|error| ToolError::busy(format!("no process that asks GStreamer: {error}")))?;
@@ -227,7 +227,7 @@ fn differences(before: &[MonitoredDevice], now: &[MonitoredDevice]) -> Vec<(&'st
     all
 }
 
-impl<T> Answered<T> {
+impl<T> AnswerText<T> {
     /// Reads a part of it.
     ///
     /// # Errors
@@ -237,13 +237,13 @@ impl<T> Answered<T> {
     }
 }
 
-impl<T> Serialize for Answered<T> {
+impl<T> Serialize for AnswerText<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.text.serialize(serializer)
     }
 }
 
-impl<T: JsonSchema> JsonSchema for Answered<T> {
+impl<T: JsonSchema> JsonSchema for AnswerText<T> {
     fn inline_schema() -> bool {
         T::inline_schema()
     }

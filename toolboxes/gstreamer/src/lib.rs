@@ -42,7 +42,7 @@ use std::sync::Arc;
 use ovos_toolbox_sdk::prelude::*;
 use ovos_toolbox_sdk::tokio;
 
-use config::{Config, Written};
+use config::{Config, Section};
 use hotplug::Hotplug;
 use instance::Instances;
 use judge::Judge;
@@ -50,7 +50,7 @@ use policy::{Policy, is_confined};
 pub use toolbox::Gstreamer;
 
 impl Toolbox for Gstreamer {
-    type Config = Written;
+    type Config = Section;
 
     fn manifest() -> Manifest {
         Manifest {
@@ -70,7 +70,7 @@ impl Toolbox for Gstreamer {
         options
     }
 
-    async fn open(host: Host, written: Written) -> Result<Self, ToolError> {
+    async fn open(host: Host, written: Section) -> Result<Self, ToolError> {
         let config = Arc::new(Config::check(written.clone())?);
         if config.owns_recordings {
             folder::make_private(&config.recordings())?;

@@ -12,6 +12,7 @@ mod inbox;
 mod life;
 mod meters;
 mod picture;
+mod recording;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use ovos_toolbox_sdk::prelude::*;
 use ovos_toolbox_sdk::{Leash, Mouth};
 
 use crate::config::Config;
-use crate::order::{Assignment, Command, Made, Order, Word};
+use crate::order::{Assignment, Command, MadePipeline, Order, Word};
 use crate::policy::{Policy, is_confined};
 use build::{Built, build};
 use inbox::Inbox;
@@ -41,7 +42,7 @@ pub(crate) fn run(leash: Leash) {
         Err(error) => return mouth.say(&Word::Made(Err(error))),
     };
     let pipeline = built.pipeline;
-    mouth.say(&Word::Made(Ok(Made {
+    mouth.say(&Word::Made(Ok(MadePipeline {
         uses: built.uses,
         elements: in_order(&pipeline),
     })));

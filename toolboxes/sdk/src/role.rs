@@ -29,7 +29,7 @@ const UNREAD: Duration = Duration::from_secs(5);
 
 /// What a toolbox hears of a process that it started.
 #[derive(Debug)]
-pub enum Heard<T> {
+pub enum RoleEvent<T> {
     /// It said this.
     Word(T),
     /// It has ended, and this is how, such as `signal 11 (SIGSEGV)`; empty if it ended by itself and well. The last.
@@ -53,7 +53,7 @@ impl RoleProcess {
     /// The process or its thread cannot be started.
     pub fn start<T: DeserializeOwned>(
         role: &str,
-        mut hear: impl FnMut(Heard<T>) + Send + 'static,
+        mut hear: impl FnMut(RoleEvent<T>) + Send + 'static,
     ) -> io::Result<Self> {
         let (near, far) = UnixStream::pair()?;
         near.set_write_timeout(Some(UNREAD))?;
@@ -72,10 +72,10 @@ impl RoleProcess {
                 _ = tell.send(spawned);
                 let Some(child) = own else { return };
                 while let Ok(Some(word)) = read(&mut &near) {
-                    hear(Heard::Word(word));
+                    hear(RoleEvent::Word(word));
                 }
                 _ = near.shutdown(Shutdown::Both);
-                hear(Heard::End(reap(&child)));
+                hear(RoleEvent::End(reap(&child)));
             })?;
         let child = told.recv().map_err(io::Error::other)??;
         Ok(Self {

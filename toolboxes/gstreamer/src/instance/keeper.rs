@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use ovos_toolbox_sdk::prelude::*;
 
-use super::entry::{Instance, Reply};
-use super::process::{Input, Progress, Work, begin, made, wait_gone};
+use super::entry::Instance;
+use super::process::{Input, Progress, Reply, Work, begin, made, wait_gone};
 use super::table::{STOPPED, Table};
 use crate::config::Restart;
 use crate::order::{Command, End, Order, Word};

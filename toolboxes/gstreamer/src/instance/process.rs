@@ -7,13 +7,16 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
-use ovos_toolbox_sdk::prelude::ToolError;
-use ovos_toolbox_sdk::{Heard, RoleProcess};
+use ovos_toolbox_sdk::prelude::{ToolError, Value};
+use ovos_toolbox_sdk::tokio::sync::oneshot;
+use ovos_toolbox_sdk::{RoleEvent, RoleProcess};
 
-use super::entry::Reply;
-use crate::config::Written;
-use crate::order::{Assignment, Command, Made, Word};
+use crate::config::Section;
+use crate::order::{Assignment, Command, MadePipeline, Word};
 use crate::worker::ROLE;
+
+/// Where the answer to a command goes.
+pub(super) type Reply = oneshot::Sender<Result<Value, ToolError>>;
 
 /// What the thread of an instance hears.
 pub(super) enum Input {
@@ -34,7 +37,7 @@ const MAKING: Duration = Duration::from_secs(80);
 /// A process that has made its pipeline.
 pub(super) struct Work {
     pub(super) process: Arc<RoleProcess>,
-    pub(super) made: Made,
+    pub(super) made: MadePipeline,
 }
 
 /// Starts a process and tells it what to make. It answers through `inputs`.
@@ -42,15 +45,15 @@ pub(super) struct Work {
 /// # Errors
 /// It cannot be started.
 pub(super) fn begin(
-    config: &Written,
+    config: &Section,
     pipeline: String,
     inputs: SyncSender<Input>,
 ) -> Result<Arc<RoleProcess>, ToolError> {
     let hear = move |heard| {
         // Fails when nothing waits for it any more.
         _ = inputs.send(match heard {
-            Heard::Word(word) => Input::Word(word),
-            Heard::End(how) => Input::Gone(how),
+            RoleEvent::Word(word) => Input::Word(word),
+            RoleEvent::End(how) => Input::Gone(how),
         });
     };
     let process = RoleProcess::start::<Word>(ROLE, hear)
@@ -69,7 +72,7 @@ pub(super) fn made(
     process: &RoleProcess,
     inputs: &Receiver<Input>,
     mut command: impl FnMut(Command, Option<Reply>) -> bool,
-) -> Result<Made, Option<ToolError>> {
+) -> Result<MadePipeline, Option<ToolError>> {
     let until = Instant::now() + MAKING;
     let failure = loop {
         match inputs.recv_timeout(until.saturating_duration_since(Instant::now())) {

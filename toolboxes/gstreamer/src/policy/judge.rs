@@ -10,31 +10,11 @@ use gst::prelude::*;
 
 use super::access::{self, Access, Kind, Role};
 use super::address::{self, Address};
-use super::{MOST_NESTED, Policy, Refusal, Uses, factory_name, port_of};
+use super::refusal::Refusal;
+use super::site::Site;
+use super::{MOST_NESTED, Policy, factory_name, port_of};
 use crate::description::{Description, ElementText};
-
-/// Where a value stands.
-#[derive(Clone, Copy)]
-pub(super) struct Site {
-    pub(super) role: Role,
-    /// The port that belongs to a host.
-    pub(super) port: Option<u16>,
-    /// Whether the element is one of `allow_elements`.
-    pub(super) allowed: bool,
-    pub(super) depth: usize,
-}
-
-impl Site {
-    /// A value that stands by itself inside another one.
-    fn inside(self) -> Self {
-        Self {
-            role: Role::Unknown,
-            port: None,
-            depth: self.depth + 1,
-            ..self
-        }
-    }
-}
+use crate::uses::Uses;
 
 impl Policy {
     /// Checks the text of a description.

@@ -5,8 +5,8 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use super::Refusal;
 use super::access::Access;
+use super::refusal::Refusal;
 
 /// The folders below which files may be read and written.
 #[derive(Debug)]

@@ -4,6 +4,7 @@
 //! [`Player::play`].
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Instant;
@@ -15,9 +16,10 @@ use ovos_toolbox_sdk::prelude::*;
 use super::change::set;
 use super::inbox::{Inbox, Input};
 use super::meters::Meters;
+use super::recording::Recording;
 use crate::order::{Command, End, Word};
-use crate::policy::{self, Policy};
-use crate::report::{Clockwork, Phase};
+use crate::policy::{Policy, guard};
+use crate::report::{Clockwork, Phase, RecordedFile};
 
 /// Interval of status updates.
 const TICK: Duration = Duration::from_millis(500);
@@ -39,6 +41,7 @@ pub(super) struct Player {
     /// Frames that live sources did not give.
     owed: u64,
     target: gst::State,
+    recordings: Vec<Recording>,
     /// Deadline of the end of stream.
     stopping: Option<Instant>,
 }
@@ -63,6 +66,7 @@ impl Player {
             late: HashMap::new(),
             owed: 0,
             target: gst::State::Playing,
+            recordings: Vec::new(),
             stopping: None,
         }
     }
@@ -78,7 +82,7 @@ impl Player {
 
     fn listen(&self) {
         let inbox = Arc::clone(&self.inbox);
-        policy::watch(&self.pipeline, &self.policy, move |refusal| {
+        guard::watch(&self.pipeline, &self.policy, move |refusal| {
             inbox.post(Input::Refused(refusal));
         });
         let (inbox, mouth) = (Arc::clone(&self.inbox), self.mouth.clone());
@@ -332,6 +336,17 @@ impl Player {
                 value,
             } => set(&self.policy, &self.pipeline, &element, &property, &value)
                 .and_then(|changed| Ok(serde_json::to_value(changed)?)),
+            Command::Record { .. } | Command::StopRecording { .. } if self.stopping.is_some() => {
+                Err(ToolError::busy("not now: it is being stopped"))
+            }
+            Command::Record { path } => {
+                let recording = Recording::start(&self.policy, &self.pipeline, path);
+                recording.map(|recording| {
+                    self.recordings.push(recording);
+                    Value::Null
+                })
+            }
+            Command::StopRecording { path } => self.stop_recording(path),
             // These are carried out aside.
             Command::Picture { .. } | Command::Draw { .. } => return None,
         };
@@ -344,6 +359,30 @@ impl Player {
         let changed = self.pipeline.set_state(state);
         changed.map_err(|error| ToolError::new("PipelineError", format!("change the state: {error}")))?;
         Ok(Value::Null)
+    }
+
+    fn stop_recording(&mut self, path: Option<PathBuf>) -> Result<Value, ToolError> {
+        let is_meant = |recording: &Recording| path.as_deref().is_none_or(|path| recording.path() == path);
+        let mut found = (0..self.recordings.len()).filter(|at| is_meant(&self.recordings[*at]));
+        let (Some(at), None) = (found.next(), found.next()) else {
+            let paths: Vec<String> = self
+                .recordings
+                .iter()
+                .map(|one| one.path().display().to_string())
+                .collect();
+            let there = if paths.is_empty() {
+                "none runs".to_owned()
+            } else {
+                format!("give the path of one of {}", paths.join(", "))
+            };
+            return Err(ToolError::bad_args(format!(
+                "which recording is not clear: {there}"
+            )));
+        };
+        let mut recording = self.recordings.remove(at);
+        let finished = recording.stop(&self.pipeline);
+        let path = recording.path().to_owned();
+        Ok(serde_json::to_value(RecordedFile { path, finished })?)
     }
 
     /// Tells the status of the elements.
