@@ -5,7 +5,8 @@ MINUTES ?= 20
 RUNS ?= 10000000
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 TOOLBOXES := examples/hello examples/hello_c toolboxes/math toolboxes/robot toolboxes/drone toolboxes/gstreamer
-DOORS := --package ovos-tools-agent --package ovos-tools-mcp --package ovos-tools-voice --package ovos-tools-mounts
+# Expanded where a program is built, because the other targets need no shell for it.
+PROGRAMS = $(shell scripts/programs.sh --package)
 # Crates that need system libraries: left out, and named, where those are missing.
 OPTIONAL := toolboxes/gstreamer
 TESTBED := tests/toolboxes/testbed tests/toolboxes/testbed_dup
@@ -28,7 +29,7 @@ check:  ## what a change has to pass before it is committed
 
 bench: setup venv  ## tables of ratios, goals beside them
 	scripts/plugins.sh release $(TARGET)/bench-toolboxes $(TOOLBOXES) && scripts/plugins.sh release $(TARGET)/bench-plugins $(TESTBED)
-	cargo build --release --locked $(DOORS)
+	cargo build --release --locked $(PROGRAMS)
 	cargo bench --locked --bench '*'
 	scripts/optional.sh "cargo bench --quiet --locked" $(OPTIONAL)
 
@@ -67,12 +68,12 @@ setup:
 	@scripts/setup.sh
 
 install: plugins  ## PREFIX and DESTDIR as usual
-	cargo build --release --locked --package ovos-tools $(DOORS)
+	cargo build --release --locked --package ovos-tools $(PROGRAMS)
 	scripts/install.sh "$(DESTDIR)" "$(PREFIX)"
 
 package: setup  ## a tar.gz, two .deb and a wheel with SHA256SUMS, for this machine, in target/packages
 	rm -rf $(TARGET)/package-plugins && scripts/plugins.sh release $(TARGET)/package-plugins $(TOOLBOXES)
-	cargo build --release --locked --package ovos-tools $(DOORS)
+	cargo build --release --locked --package ovos-tools $(PROGRAMS)
 	PLUGINS=$(TARGET)/package-plugins scripts/package.sh release
 
 release-check:  ## the packages of x86_64, aarch64 and armv7 for old systems, each installed and tried in an empty one; an hour or two

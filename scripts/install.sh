@@ -19,7 +19,7 @@ if ! mkdir -p "$prefix" 2>/dev/null || [ ! -w "$prefix" ]; then
     exit 1
 fi
 
-for program in ovos-tools ovos-tools-agent ovos-tools-mcp ovos-tools-voice ovos-tools-mounts; do
+for program in ovos-tools $(scripts/programs.sh); do
     install -D -m 755 "$built/$program" "$prefix/bin/$program"
 done
 install -d -m 755 "$lib"
@@ -49,7 +49,7 @@ for header in toolbox.h toolbox_json.h; do
 done
 install -D -m 644 LICENSE "$doc/LICENSE"
 scripts/docs.sh "$doc"
-for program in ovos-tools ovos-tools-agent ovos-tools-mcp ovos-tools-voice; do
+for program in ovos-tools $(scripts/programs.sh doors); do
     ${RUNNER:-} "$built/$program" man "$prefix/share/man/man1"
 done
 install -m 644 packaging/ovos-tools-mounts.1 "$prefix/share/man/man1"

@@ -52,10 +52,10 @@ prove() {
     done
     ! grep 'not loaded' "$work/log" || fail "a toolbox was not loaded"
     # Examples are not packaged; what would drive a simulator is off until it is asked for.
-    for id in robot drone; do said "\`ovos-tools enable $id\` switches it on" 1 "$@" invoke "${id}__wave" --bus "$bus"; done
+    for id in robot drone; do said "\`ovos-tools enable $id\` turns it on" 1 "$@" invoke "${id}__wave" --bus "$bus"; done
     said 'Unknown tool' 1 "$@" invoke hello name=Ada --bus "$bus"
     said 'added robot' 0 "$@" enable robot --bus "$bus"
-    for door in agent mcp voice; do said "ovos-tools-$door " 0 "$@" $door --version; done
+    for door in $(scripts/programs.sh doors); do said "$door " 0 "$@" "${door#ovos-tools-}" --version; done
     said '"result":42' 0 "$@" invoke add a=10 b=32 --json --bus "$bus" --timeout 60
     said stopped 0 "$@" stop --bus "$bus"
     said EmergencyStop 1 "$@" invoke wave arm=left --bus "$bus" --timeout 60

@@ -36,8 +36,8 @@ for triple in ${*:-x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu armv7-unkn
     TARGET=$triple CARGO_BUILD=$build CC="python -m ziglang cc -target $zig.$GLIBC_MAX" \
         scripts/plugins.sh "$profile" "$PLUGINS" $toolboxes
     if [ "$debian" = amd64 ]; then scripts/plugins.sh "$profile" "$PLUGINS" toolboxes/gstreamer; fi
-    $build --profile "$profile" --locked --package ovos-tools --package ovos-tools-agent --package ovos-tools-mcp \
-        --package ovos-tools-voice --package ovos-tools-mounts
+    # shellcheck disable=SC2046,SC2086 # words on purpose
+    $build --profile "$profile" --locked --package ovos-tools $(scripts/programs.sh --package)
 
     RUNNER=${qemu:+$qemu -L /usr/${cross%-}} scripts/package.sh "$profile" "$triple"
     scripts/package-check.sh "$debian"

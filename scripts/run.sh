@@ -26,7 +26,8 @@ if [ "${1:-}" = the-rest ]; then
     make --no-print-directory mavsdk
     offer drone
     offer gstreamer
-    cargo build $quiet --profile try --locked --package ovos-tools-agent --package ovos-tools-mcp --package ovos-tools-voice --package ovos-tools-mounts || true
+    # shellcheck disable=SC2046 # words on purpose
+    cargo build $quiet --profile try --locked $(scripts/programs.sh --package) || true
     echo "everything is built, $(after)"
     exit
 fi

@@ -4,7 +4,6 @@
 //! prescribes silence. Nothing here opens a socket, loads a library or runs an action. No other module maps outcomes
 //! to the wire. Read [`Api::handle`].
 
-mod absence;
 mod actions;
 mod answer;
 mod arguments;
@@ -18,6 +17,8 @@ mod keys;
 mod list;
 mod list_cache;
 mod lists;
+mod memory_budget;
+mod missing_tool;
 mod outbox;
 mod paged;
 mod permit;
@@ -28,7 +29,6 @@ mod refuse;
 mod reload;
 mod request;
 mod resolve;
-mod room;
 mod run;
 mod run_course;
 mod sentence;

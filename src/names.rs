@@ -46,13 +46,13 @@ pub struct NamedTool<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Renamed {
     /// Other toolboxes have a tool of this name.
-    #[error("{} has a tool of this name, too", .0.join(" and "))]
+    #[error("{} also has a tool with this name", .0.join(" and "))]
     Shared(Vec<String>),
     /// The name is an alias of another toolbox.
-    #[error("the name means a tool of {0}")]
+    #[error("the name belongs to a tool of {0}")]
     Alias(String),
     /// The name is that of another toolbox's emergency stop.
-    #[error("the name means the emergency stop of {0}")]
+    #[error("the name belongs to the emergency stop of {0}")]
     Stop(String),
 }
 
@@ -113,7 +113,7 @@ impl Names {
             }
             names.portable.insert(portable, place);
         }
-        names.renamed = names.taken(tools);
+        names.renamed = names.renames(tools);
         for (place, tool) in tools.iter().enumerate() {
             if names.renamed[place].is_none() && !tool.yields {
                 names.plain.entry(tool.name.to_owned()).or_default().push(place);
@@ -142,7 +142,7 @@ impl Names {
     }
 
     /// For each tool, why its own name does not mean it. Names that several tools share are not looked at.
-    fn taken(&self, tools: &[NamedTool<'_>]) -> Vec<Option<Renamed>> {
+    fn renames(&self, tools: &[NamedTool<'_>]) -> Vec<Option<Renamed>> {
         let mut ids: HashMap<String, Vec<&str>> = HashMap::new();
         for id in self.own.keys() {
             ids.entry(fold(id)).or_default().push(id);

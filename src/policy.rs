@@ -15,7 +15,7 @@ use parking_lot::{Mutex, MutexGuard, RwLock};
 pub use backends::Backends;
 pub use config::{Asker, Caller, Decide, Principal, Rule};
 pub use confirmations::{Answer, By, CallDescription, Confirmations, Hold, PendingCall, Subject, Unknown};
-pub use rules::{Decision, Place, Question, built_in, decide};
+pub use rules::{Decision, Question, RuleNumber, built_in, decide};
 
 /// The rules in force, and the calls that wait to be confirmed.
 #[derive(Debug)]

@@ -23,7 +23,7 @@ use cli::{CliError, Context, Options, Output};
 
 const EXAMPLES: &str = "\
 Examples:
-  ovos-tools serve --embedded-bus auto     run the service, with a bus of its own when there is none
+  ovos-tools serve --embedded-bus auto     run the service, with an embedded bus if none is running
   ovos-tools list                          which tools there are
   ovos-tools invoke add a=1 b=2            call one
   ovos-tools run morning.json              several calls, from a file
@@ -83,9 +83,9 @@ pub(crate) enum Command {
     Check(check::Arguments),
     /// Write a toolbox to start from: a project with a tool and a test
     New(new::Arguments),
-    /// Say what is missing on this machine, for what, and how to mend it
+    /// Show what is missing on this machine, what needs it, and how to fix it
     Doctor(doctor::Arguments),
-    /// Have systemd run the service for this user, from login on; or end that
+    /// Install or remove a systemd service of this user
     InstallService(install_service::Arguments),
     /// Show the configuration in force and which file each value came from
     Config(config::Arguments),

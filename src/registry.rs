@@ -290,7 +290,7 @@ impl Snapshot {
     }
 
     /// The known toolboxes, with and without tools.
-    pub fn known(&self) -> impl Iterator<Item = &str> {
+    pub fn known_ids(&self) -> impl Iterator<Item = &str> {
         self.names.ids()
     }
 

@@ -42,7 +42,7 @@ pub(crate) fn rows(table: &mut Table) -> io::Result<()> {
         &mut || latency(&mut bus.join(), &question),
     ])?;
     table.heading(format!(
-        "a step of the agent with one call of `add`, without its model ({} of them; the last question has {:.0} kB)",
+        "agent overhead per step, one call of `add`, model time excluded ({} steps; last prompt {:.0} kB)",
         steps.len(),
         bytes as f64 / 1e3
     ));

@@ -219,7 +219,7 @@ impl Http {
         let mut process = Process::start("door", sandbox, command);
         let address = process.until("its address", |door| {
             let output = door.output();
-            let (_, rest) = output.split_once("MCP at http://")?;
+            let (_, rest) = output.split_once("MCP server listening at http://")?;
             Some(rest.split_once('/')?.0.to_owned())
         });
         let stream = TcpStream::connect(&address)?;

@@ -28,7 +28,7 @@ pub(crate) fn rows(table: &mut Table) -> io::Result<()> {
     ])?;
     let (crashes, time) = crashing.end();
     table.heading(format!(
-        "invoke `add` of testbed while testbed_dup is killed and loaded again ({:.1} times a second), against calm",
+        "invoke `add` of testbed while testbed_dup is killed and reloaded {:.1} times a second, against an idle service",
         crashes as f64 / time.as_secs_f64()
     ));
     table.note("  time of one at a time (p50)", micros(&one, 0, 1));

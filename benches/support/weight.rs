@@ -12,13 +12,6 @@ use super::memory;
 use super::peers::{Bus, BusKind, built, plugins};
 use super::table::Table;
 
-/// Programs beside the service.
-const PROGRAMS: [&str; 4] = [
-    "ovos-tools-agent",
-    "ovos-tools-mcp",
-    "ovos-tools-voice",
-    "ovos-tools-mounts",
-];
 /// How long nothing is asked before it is measured, and for how long it is: a simulator rests after ten seconds.
 const UNASKED: Duration = Duration::from_secs(25);
 const WATCHED: Duration = Duration::from_secs(30);
@@ -77,8 +70,9 @@ pub(crate) fn rows(table: &mut Table) -> io::Result<()> {
         "< 42 MB",
         size < 42.0,
     );
-    let programs: Vec<PathBuf> = PROGRAMS.iter().filter_map(|name| built(name)).collect();
-    if programs.len() == PROGRAMS.len() {
+    let names = programs()?;
+    let programs: Vec<PathBuf> = names.iter().filter_map(|name| built(name)).collect();
+    if programs.len() == names.len() {
         let size = stripped(&programs.into_iter().chain(beside).collect::<Vec<_>>())?;
         table.goal(
             "  doors and programs, without symbols",
@@ -108,6 +102,21 @@ pub(crate) fn rows(table: &mut Table) -> io::Result<()> {
         );
     }
     Ok(())
+}
+
+/// The programs beside the service, which are named by their folders.
+fn programs() -> io::Result<Vec<String>> {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let mut names = Vec::new();
+    for place in ["doors", "programs"] {
+        for entry in fs::read_dir(root.join(place))? {
+            let folder = entry?.path();
+            if let (true, Some(name)) = (folder.join("Cargo.toml").is_file(), folder.file_name()) {
+                names.push(format!("ovos-tools-{}", name.to_string_lossy()));
+            }
+        }
+    }
+    Ok(names)
 }
 
 /// The toolboxes that come with the service, and the programs that come with them.

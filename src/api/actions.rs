@@ -76,7 +76,7 @@ pub(super) fn label(action: &PlannedAction) -> String {
 
 /// An action, its subsystems and its parameters, for a person who decides whether it may run. A model may have written
 /// the parameters, so they are quoted as JSON.
-pub(super) fn told(action: &PlannedAction) -> String {
+pub(super) fn describe_for_person(action: &PlannedAction) -> String {
     let mut text = visible(&label(action), LABEL);
     if !action.params.is_empty() {
         let params = visible(&serde_json::to_string(&action.params).unwrap_or_default(), PARAMS);
@@ -142,9 +142,9 @@ mod tests {
             ),
             ("move", json!({"note": "x".repeat(1000)}), long.as_str()),
         ] {
-            assert_eq!(told(&action(id, params)), expected);
+            assert_eq!(describe_for_person(&action(id, params)), expected);
         }
-        let name = told(&action(&"y".repeat(1000), Value::Object(Object::new())));
+        let name = describe_for_person(&action(&"y".repeat(1000), Value::Object(Object::new())));
         assert_eq!(name, "y".repeat(LABEL) + "...");
     }
 

@@ -134,7 +134,7 @@ fn beside(tool: &Tool, given: RequestArguments<'_>, args: &Object) -> Result<Vec
     match (tool.effect(), misplaced.first()) {
         (Effect::Write | Effect::Motion, Some(name)) => {
             let message = format!(
-                "'{name}' stands beside '{}': the arguments belong in it",
+                "unexpected key '{name}' next to '{}', which takes all arguments",
                 given.key
             );
             Err(invalid(tool, &[problem(message)]))

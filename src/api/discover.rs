@@ -25,7 +25,12 @@ impl Api {
         let continued = if part.first == 0 {
             None
         } else {
-            let end = || WireError::new(FailureKind::ValueError, "'cursor' is behind the end of the list");
+            let end = || {
+                WireError::new(
+                    FailureKind::ValueError,
+                    "'cursor' is past the end of the list: start again without it",
+                )
+            };
             Some(part.toolbox_id().ok_or_else(end)?.to_owned())
         };
         let mut first = 0;

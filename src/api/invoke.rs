@@ -23,7 +23,7 @@ use super::state::Api;
 use crate::content::GatheredContent;
 use crate::registry::Tool;
 use client::payload::{CallOptions, CallResponse, ContentMode, InvokeResponse};
-use engine::{CallEnd, CallFacts, Lease, Place, Refusal};
+use engine::{CallEnd, CallFacts, Lease, Refusal, TableEntry};
 use schema::ToolArguments;
 
 impl Api {
@@ -129,11 +129,11 @@ impl Api {
         tool: Arc<Tool>,
         given: RequestArguments<'_>,
         options: Result<CallOptions, WireError>,
-    ) -> Result<Ran, WireError> {
+    ) -> Result<FinishedCall, WireError> {
         let options_read = options.as_ref().ok();
         let its_id = options_read.and_then(|options| options.call_id.clone());
         let call_id = its_id.unwrap_or_else(|| self.new_call_id());
-        let (facts, asked) = (self.engine.facts(), record.asked());
+        let (facts, asked) = (self.engine.facts(), record.origin());
         let mut call = facts.received(&call_id, &tool.toolbox_id, tool.name(), tool.effect(), asked);
         let mut progress = options_read
             .is_some_and(|options| options.progress)
@@ -141,9 +141,9 @@ impl Api {
         record.call = Some(call.clone());
 
         let mut changed = self.registry.watch();
-        let mut copy = self.first_copy(request, tool, &call, &options).await?;
+        let mut leased = self.lease_tool(request, tool, &call, &options).await?;
         loop {
-            let Copy { tool, lease, place } = copy;
+            let LeasedTool { tool, lease, entry } = leased;
             let ToolArguments { arguments, ignored } = prepare(&tool, given)?;
             let options = options.as_ref().map_err(Clone::clone)?;
             let generation = lease.generation();
@@ -152,15 +152,15 @@ impl Api {
                 ..engine_request(request, &tool, generation, arguments, options, Some(&call))
             };
             // Registered before the policy decides, so that a cancel, the timeout and max_calls apply meanwhile.
-            let place = match place {
-                Some(place) => place,
+            let entry = match entry {
+                Some(entry) => entry,
                 None => self
                     .engine
                     .enter(&run)
                     .map_err(|refusal| WireError::refused(&refusal))?,
             };
             let end = {
-                let running = pin!(self.permit_and_run(request, (&tool, &lease), place, run, options, &call));
+                let running = pin!(self.permit_and_run(request, (&tool, &lease), entry, run, options, &call));
                 match &mut progress {
                     Some(progress) => progress.during(running).await?,
                     None => running.await?,
@@ -178,7 +178,7 @@ impl Api {
                 } => {
                     record.outcome = Some(report.outcome);
                     let output = WireError::concluded(tool.name(), &tool.toolbox_id, &verdict, &report);
-                    return Ok(Ran {
+                    return Ok(FinishedCall {
                         result: output.and_then(|output| check_output(&tool, output)),
                         tool,
                         content,
@@ -187,51 +187,51 @@ impl Api {
                 }
             }
             drop(lease);
-            copy = self
-                .next_copy(tool, &mut changed, request, &call, options)
+            leased = self
+                .lease_successor(tool, &mut changed, request, &call, options)
                 .await?;
         }
     }
 
     /// A copy of the toolbox that takes calls. While the toolbox is being replaced, the call waits, and is registered, so that a
     /// cancel or a stop ends it.
-    async fn first_copy(
+    async fn lease_tool(
         &self,
         request: &Request,
         tool: Arc<Tool>,
         call: &CallFacts,
         options: &Result<CallOptions, WireError>,
-    ) -> Result<Copy<'_>, WireError> {
+    ) -> Result<LeasedTool<'_>, WireError> {
         if let Some(lease) = self.engine.lease(&tool.toolbox_id, tool.generation) {
-            let place = None;
-            return Ok(Copy { tool, lease, place });
+            let entry = None;
+            return Ok(LeasedTool { tool, lease, entry });
         }
         let options = options.as_ref().map_err(Clone::clone)?;
-        let place = self.place(request, &tool, call, options)?;
-        let (tool, lease) = waited(place.wait_for(self.lease(tool, RELOAD_PATIENCE)).await)?;
-        let place = Some(place);
-        Ok(Copy { tool, lease, place })
+        let entry = self.entry(request, &tool, call, options)?;
+        let (tool, lease) = waited(entry.wait_for(self.lease(tool, RELOAD_PATIENCE)).await)?;
+        let entry = Some(entry);
+        Ok(LeasedTool { tool, lease, entry })
     }
 
     /// The next copy of a toolbox that died, within the call's timeout.
-    async fn next_copy(
+    async fn lease_successor(
         &self,
         tool: Arc<Tool>,
         changed: &mut watch::Receiver<u64>,
         request: &Request,
         call: &CallFacts,
         options: &CallOptions,
-    ) -> Result<Copy<'_>, WireError> {
-        let place = self.place(request, &tool, call, options)?;
+    ) -> Result<LeasedTool<'_>, WireError> {
+        let entry = self.entry(request, &tool, call, options)?;
         let next = async {
             // The dead copy leaves the registry a moment after its death.
             let looked = changed.changed().await;
             looked.map_err(|_| unavailable(&tool.toolbox_id, "the service is shutting down"))?;
             self.lease(tool.clone(), RELOAD_PATIENCE).await
         };
-        let (tool, lease) = waited(place.wait_for(next).await)?;
-        let place = Some(place);
-        Ok(Copy { tool, lease, place })
+        let (tool, lease) = waited(entry.wait_for(next).await)?;
+        let entry = Some(entry);
+        Ok(LeasedTool { tool, lease, entry })
     }
 
     /// Runs a call if the policy permits it.
@@ -242,27 +242,27 @@ impl Api {
         &self,
         request: &Request,
         (tool, lease): (&Tool, &Lease),
-        place: Place<'_>,
+        entry: TableEntry<'_>,
         run: engine::CallRequest,
         options: &CallOptions,
         call: &CallFacts,
     ) -> Result<CallEnd, WireError> {
         let permitted = self.permit(request, tool, lease, &run, options, call);
-        match place.wait_for(permitted).await {
-            Ok(Ok(plan)) => Ok(self.engine.call_at(place, lease, run, plan).await),
+        match entry.wait_for(permitted).await {
+            Ok(Ok(plan)) => Ok(self.engine.call_at(entry, lease, run, plan).await),
             Ok(Err(Denied::Answer(error))) => Err(error),
             Ok(Err(Denied::Engine(refusal))) | Err(refusal) => Ok(CallEnd::Refused(refusal)),
         }
     }
 
     /// Registers a call that has to wait for a copy of its toolbox.
-    fn place(
+    fn entry(
         &self,
         request: &Request,
         tool: &Tool,
         call: &CallFacts,
         options: &CallOptions,
-    ) -> Result<Place<'_>, WireError> {
+    ) -> Result<TableEntry<'_>, WireError> {
         let waiting = engine_request(request, tool, 0, Object::new(), options, Some(call));
         self.engine
             .enter(&waiting)
@@ -270,8 +270,8 @@ impl Api {
     }
 
     /// The result of a call that ran, with the content that the request asks for.
-    async fn with_content(&self, ran: Ran, mode: Option<ContentMode>) -> CallResult {
-        let Ran {
+    async fn with_content(&self, ran: FinishedCall, mode: Option<ContentMode>) -> CallResult {
+        let FinishedCall {
             tool,
             result,
             content,
@@ -308,16 +308,16 @@ impl Api {
 }
 
 /// The copy of a toolbox that a call runs on.
-struct Copy<'a> {
+struct LeasedTool<'a> {
     /// The tool of this generation.
     tool: Arc<Tool>,
     lease: Lease,
     /// The entry of a call that had to wait for the copy.
-    place: Option<Place<'a>>,
+    entry: Option<TableEntry<'a>>,
 }
 
 /// A call that ran.
-struct Ran {
+struct FinishedCall {
     /// The tool of the generation that ran the call.
     tool: Arc<Tool>,
     result: Result<Value, WireError>,

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use ovos_toolbox_wire::{Effect, FailureKind};
 
-use super::actions::{everything, for_people, told};
+use super::actions::{describe_for_person, everything, for_people};
 use super::error::WireError;
 use super::request::Request;
 use super::sentence::sentence;
@@ -47,7 +47,7 @@ impl Api {
         call: &CallFacts,
     ) -> Result<Option<Plan>, Denied> {
         if let Some(why) = self.toolboxes.closed(&tool.toolbox_id, tool.effect()) {
-            let text = format!("'{}' does not run: {why}", tool.name());
+            let text = format!("'{}' was not run: {why}", tool.name());
             return Err(Denied::Answer(WireError::new(FailureKind::PermissionError, text)));
         }
         let asker = asker(request).map_err(Denied::Answer)?;
@@ -87,7 +87,7 @@ impl Api {
             }
         }
         let (decision, principal) = decision;
-        call.decided(&asker, decision.decide.as_str(), &decision.place);
+        call.decided(&asker, decision.decide.as_str(), &decision.rule);
         match decision.decide {
             Decide::Allow => return Ok(plan),
             Decide::Deny => {
@@ -146,7 +146,7 @@ impl Api {
                 Ok(())
             }
             Answer::Waits(waiting) => {
-                tracing::info!(id = waiting.id, toolbox = subject.toolbox_id(), tool, %principal, "call waits to be confirmed");
+                tracing::info!(id = waiting.id, toolbox = subject.toolbox_id(), tool, %principal, "call is waiting for approval");
                 let left = waiting.until.saturating_duration_since(now);
                 Err(WireError::to_confirm(Confirm {
                     id: waiting.id,
@@ -162,8 +162,8 @@ impl Api {
             Answer::Full(of_one) => Err(WireError::new(
                 FailureKind::BusyError,
                 format!(
-                    "too many calls wait to be confirmed, {of_one} of them of {principal}: confirm them, or let them \
-                     expire"
+                    "too many calls are waiting for approval, {of_one} of them from {principal}: approve or deny some, or wait \
+                     until they expire"
                 ),
             )),
         }
@@ -179,7 +179,7 @@ impl Api {
             Ok(refusal) => refused(tool, refusal),
             Err(gone) => WireError::new(
                 FailureKind::PermissionError,
-                format!("'{tool}' was declined, and does not run; {gone}"),
+                format!("'{tool}' was denied and not run; {gone}"),
             ),
         }
     }
@@ -228,7 +228,7 @@ impl Api {
     fn is_simulated(&self, toolbox_id: &str) -> bool {
         let snapshot = self.registry.snapshot();
         if toolbox_id == EVERYTHING {
-            return snapshot.known().all(|id| self.is_simulated(id));
+            return snapshot.known_ids().all(|id| self.is_simulated(id));
         }
         snapshot.toolbox(toolbox_id).is_some_and(|toolbox| {
             let tools: Vec<_> = toolbox.tools.iter().chain(&toolbox.yielded).collect();
@@ -256,14 +256,17 @@ fn question<'a>(principal: &'a Principal, tool: &'a Tool, simulated: bool) -> Qu
 
 fn refused(tool: &str, refusal: Hold) -> WireError {
     let what = if refusal.whole_tool {
-        "three calls of it in a row; every call of it"
+        " three times in a row: every call of it"
     } else {
-        "this call of it; the same call"
+        ": the same call"
     };
     let minutes = refusal.left.as_secs().div_ceil(60);
     WireError::new(
         FailureKind::PermissionError,
-        format!("'{tool}': a person has refused {what} is refused for {minutes} minutes more"),
+        format!(
+            "'{tool}' was denied{what} stays denied for another {minutes} min \
+             (`ovos-tools approve` lists it and can lift this)"
+        ),
     )
 }
 
@@ -272,8 +275,8 @@ fn not_permitted(tool: &str, toolbox_id: &str, principal: &Principal, decision: 
     WireError::new(
         FailureKind::PermissionError,
         format!(
-            "'{tool}' of toolbox '{toolbox_id}' is not for {principal} ({}){}",
-            decision.place,
+            "{principal} may not call '{tool}' of toolbox '{toolbox_id}' ({}){}",
+            decision.rule,
             reason.unwrap_or_default()
         ),
     )
@@ -282,7 +285,9 @@ fn not_permitted(tool: &str, toolbox_id: &str, principal: &Principal, decision: 
 /// The actions of a plan in one line. Text that a model wrote into the arguments appears only as quoted parameters.
 fn text(plan: &Plan) -> String {
     let actions = plan.waves.iter().flatten().take(ACTIONS);
-    let actions: Vec<String> = actions.map(|&index| told(&plan.actions[index])).collect();
+    let actions: Vec<String> = actions
+        .map(|&index| describe_for_person(&plan.actions[index]))
+        .collect();
     let count = plan.actions.len();
     let more = match count.saturating_sub(ACTIONS) {
         0 => String::new(),

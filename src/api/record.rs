@@ -6,8 +6,8 @@ use ovos_toolbox_wire::CallOutcome;
 use serde_json::Value;
 
 use super::error::WireError;
+use super::memory_budget::{MemoryBudget, entries_fit, fits};
 use super::request::Request;
-use super::room::{Room, entries_fit, fits};
 use engine::{Answer, CallFacts, Facts, RequestOrigin};
 
 /// How many bytes of memory the facts may keep of a request and its answer together. Facts wait for their followers;
@@ -23,7 +23,7 @@ pub(super) struct RequestRecord<'a> {
     facts: &'a Facts,
     /// Made for the first fact that has a follower.
     asked: Option<Arc<RequestOrigin>>,
-    room: Room,
+    room: MemoryBudget,
     /// The call that the request makes.
     pub(super) call: Option<CallFacts>,
     /// How that call ended; `None` if it did not run.
@@ -36,14 +36,14 @@ impl<'a> RequestRecord<'a> {
             request,
             facts,
             asked: None,
-            room: Room::new(LONGEST - ERROR),
+            room: MemoryBudget::new(LONGEST - ERROR),
             call: None,
             outcome: None,
         }
     }
 
     /// The request, for a fact. It is read only for a follower, because all of its arguments are measured.
-    pub(super) fn asked(&mut self) -> Arc<RequestOrigin> {
+    pub(super) fn origin(&mut self) -> Arc<RequestOrigin> {
         if self.asked.is_none() && self.facts.is_followed() {
             let asked = keep(self.request, &mut self.room);
             self.room.add(ERROR);
@@ -57,7 +57,7 @@ impl<'a> RequestRecord<'a> {
         if let (None, Some(call), Err(error)) = (&self.outcome, &self.call, outcome) {
             call.refused(&error.text);
         }
-        let asked = self.asked();
+        let asked = self.origin();
         let mut answer = Answer {
             ok: outcome.is_ok(),
             outcome: self.outcome,
@@ -81,7 +81,7 @@ impl<'a> RequestRecord<'a> {
 }
 
 /// The request, as far as there is room for it.
-fn keep(request: &Request, room: &mut Room) -> RequestOrigin {
+fn keep(request: &Request, room: &mut MemoryBudget) -> RequestOrigin {
     let mut left_out = Vec::new();
     let context = |key: &str| request.head.context.get(key).unwrap_or(&Value::Null);
     // Short keys come first, so that a large request does not displace them.
@@ -119,11 +119,11 @@ mod tests {
         let request = Request::new(head, data, Instant::now());
         let facts = Facts::default();
         let mut record = RequestRecord::new(&request, &facts);
-        assert!(record.asked().request.is_none());
+        assert!(record.origin().request.is_none());
         let _follower = facts.follow();
-        let asked = record.asked();
+        let asked = record.origin();
         assert_eq!(asked.topic, "ovos.tools.invoke");
         assert_eq!(asked.request.as_deref(), Some(&*request.data));
-        assert!(Arc::ptr_eq(&asked, &record.asked()), "it is made once");
+        assert!(Arc::ptr_eq(&asked, &record.origin()), "it is made once");
     }
 }

@@ -55,7 +55,7 @@ impl Api {
     /// # Cancel safety
     /// The answer is lost.
     pub async fn answer_busy(&self, topic: Topic, request: &Request) {
-        let busy = "far too many requests are under way; try again later";
+        let busy = "too many requests are in progress; try again later";
         self.fail(topic, request, WireError::new(FailureKind::BusyError, busy).text)
             .await;
     }
@@ -81,7 +81,10 @@ impl Api {
                 let id = toolbox_id.clone().or_else(|| text("toolbox_id"));
                 let Some(id) = id.filter(|id| self.registry.snapshot().toolbox(id).is_some()) else {
                     // The request may be meant for a toolbox of another service: the contract prescribes silence then.
-                    return tracing::debug!(error, "dropped a call of a toolbox that is not here");
+                    return tracing::debug!(
+                        error,
+                        "ignored a call of a toolbox that this service does not have"
+                    );
                 };
                 answer.insert("toolbox_id".to_owned(), Value::from(id));
             }
@@ -144,7 +147,7 @@ pub(super) fn without_content<T: Serialize>(answer: &T, bytes: usize, limit: usi
     };
     answer.shift_remove("content")?;
     let reason = format!(
-        "all content: with it the answer has {bytes} bytes, and the bus takes {limit} (websocket.max_msg_size)"
+        "all content: with it the answer is {bytes} bytes, and the limit of the bus is {limit} (websocket.max_msg_size)"
     );
     tracing::warn!("content is left out: {reason}");
     let refused = answer.entry("content_refused").or_insert_with(|| json!([]));
@@ -159,7 +162,7 @@ pub(super) fn without_results<T: Serialize>(answer: &T, bytes: usize, limit: usi
         return None;
     };
     let reason = format!(
-        "with all results the answer has {bytes} bytes, and the bus takes {limit} (websocket.max_msg_size)"
+        "with all results the answer is {bytes} bytes, and the limit of the bus is {limit} (websocket.max_msg_size)"
     );
     let steps = answer.get_mut("steps")?.as_array_mut()?;
     let steps = steps.iter_mut().filter_map(Value::as_object_mut);
@@ -179,8 +182,8 @@ pub(super) fn list_too_large(bytes: usize, limit: usize) -> Object {
     /// How many tools a client should ask for at a time; a page ends also where it becomes long.
     const PAGE: u32 = 500;
     let reason = format!(
-        "the answer has {bytes} bytes, and the bus takes {limit} (websocket.max_msg_size): ask for pages, with `\"limit\": {PAGE}` \
-         and then also the `next_cursor` of each answer as `cursor`"
+        "the answer is {bytes} bytes, and the limit of the bus is {limit} (websocket.max_msg_size): request it in pages, with \
+         `\"limit\": {PAGE}` and then the `next_cursor` of each answer as `cursor`"
     );
     let error = WireError::new(FailureKind::RuntimeError, reason).text;
     Object::from_iter([
@@ -197,8 +200,8 @@ pub(super) fn without_tools<T: Serialize>(answer: &T, bytes: usize, limit: usize
     answer.get("loaded")?;
     answer.shift_remove("tools")?;
     let reason = format!(
-        "with all tools the answer has {bytes} bytes, and the bus takes {limit} (websocket.max_msg_size); ovos.tools.list gives \
-         them in pages (`limit`)"
+        "with all tools the answer is {bytes} bytes, and the limit of the bus is {limit} \
+         (websocket.max_msg_size); ovos.tools.list gives them in pages (`limit`)"
     );
     answer.insert("tools_left_out".to_owned(), Value::from(reason));
     Some(answer)
@@ -210,7 +213,8 @@ pub(super) fn too_large<T: Serialize>(answer: &T, bytes: usize, limit: usize) ->
         Ok(Value::Object(answer)) => answer,
         _ => Object::new(),
     };
-    let reason = format!("the answer has {bytes} bytes, and the bus takes {limit} (websocket.max_msg_size)");
+    let reason =
+        format!("the answer is {bytes} bytes, and the limit of the bus is {limit} (websocket.max_msg_size)");
     short(answer, &reason)
 }
 
@@ -241,7 +245,10 @@ mod tests {
         ]});
         let left = Value::Object(without_results(&ran, 20, 10).unwrap());
         let reason = left["steps"][0]["result_left_out"].as_str().unwrap();
-        assert!(reason.contains("has 20 bytes, and the bus takes 10"), "{reason}");
+        assert!(
+            reason.contains("is 20 bytes, and the limit of the bus is 10"),
+            "{reason}"
+        );
         assert_eq!(
             left,
             json!({"ok": true, "steps": [

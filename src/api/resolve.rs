@@ -110,7 +110,7 @@ impl Api {
         if matches!(topic, Topic::Run) && !self.stops_among(&request.data).is_empty() {
             return;
         }
-        let wanted = wanted(topic, &request.data);
+        let wanted = awaited_tools(topic, &request.data);
         if wanted.is_empty() {
             return;
         }
@@ -177,7 +177,7 @@ impl Api {
             (None, Lookup::Several(tools)) => ambiguous(&snapshot, name, &tools),
             (None, _) => {
                 let mut error = WireError::unknown_tool(name);
-                error.text += &self.absence(&snapshot, name, asked.as_deref());
+                error.text += &self.why_missing(&snapshot, name, asked.as_deref());
                 error
             }
         })
@@ -222,7 +222,7 @@ impl Api {
             Err(_) => Err(WireError::new(
                 FailureKind::ToolboxUnavailable,
                 format!(
-                    "its reload takes longer than {} s; see ovos.tools.status",
+                    "it is still reloading after {} s; try again later (ovos.tools.status shows its state)",
                     patience.as_secs()
                 ),
             )),
@@ -232,7 +232,7 @@ impl Api {
 
 /// The tools for which a request waits while toolboxes start: their names, and their toolboxes if the request names
 /// them.
-fn wanted(topic: &Topic, data: &Object) -> Vec<(String, Option<String>)> {
+fn awaited_tools(topic: &Topic, data: &Object) -> Vec<(String, Option<String>)> {
     let of = |data: &Object| match Name::of(data) {
         Name::Given { name, .. } => Some((name, text(data, "toolbox_id").unwrap_or_default())),
         Name::Missing => None,

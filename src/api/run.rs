@@ -14,7 +14,7 @@ use super::error::WireError;
 use super::keys::{call_options, steps_of};
 use super::record::RequestRecord;
 use super::request::Request;
-use super::run_course::{Ran, Run, not_started};
+use super::run_course::{FinishedRun, Run, not_started};
 use super::state::Api;
 use super::steps::{MOST_STEPS, Steps};
 use crate::registry::Tool;
@@ -37,7 +37,7 @@ impl Api {
             Ok(self.stop_instead(request, &stops).await)
         };
         let (steps, error) = match ran {
-            Ok(Ran { steps, error }) => (steps, error),
+            Ok(FinishedRun { steps, error }) => (steps, error),
             Err(error) => (Vec::new(), Some(error)),
         };
         // Each step is a call with an answer of its own, so the answer of the run has only the steps that completed.
@@ -73,7 +73,7 @@ impl Api {
             let tool = tool.map_err(|error| error.of_step(&step.id))?;
             if tool.effect() == Effect::Resume {
                 let error = format!(
-                    "'{}' lifts an emergency stop, which is no step of a run",
+                    "'{}' lifts an emergency stop and cannot be a step of a run: call it by itself",
                     tool.name()
                 );
                 return Err(WireError::new(FailureKind::PermissionError, error).of_step(&step.id));
@@ -89,11 +89,10 @@ impl Api {
         self: &Arc<Self>,
         request: &Request,
         record: &mut RequestRecord<'_>,
-    ) -> Result<Ran, WireError> {
+    ) -> Result<FinishedRun, WireError> {
         let options = call_options(&request.data)?;
         if options.content == Some(ContentMode::Inline) {
-            let error =
-                "'content' of a run must be \"path\": its steps may have more than one answer carries";
+            let error = "'content' must be \"path\" in a run: the content of all its steps may not fit into one answer";
             return Err(WireError::new(FailureKind::ValueError, error));
         }
         let (mut steps, tools) = self.checked_steps(&request.data)?;
@@ -106,17 +105,16 @@ impl Api {
             .unwrap_or_default();
         if run_id.len() + 1 + longest > LONGEST_CALL_ID {
             let error = format!(
-                "'call_id' and the longest id of a step must have at most {} characters together: a step has the call_id \
-                 CALL_ID:ID",
+                "'call_id' and the longest step id must not exceed {} characters together: each step gets the call_id CALL_ID:STEP_ID",
                 LONGEST_CALL_ID - 1
             );
             return Err(WireError::new(FailureKind::ValueError, error));
         }
         let facts = self.engine.facts();
         let effect = effect_of(&tools);
-        let call = facts.received(&run_id, TOOLBOX, TOOL, effect, record.asked());
+        let call = facts.received(&run_id, TOOLBOX, TOOL, effect, record.origin());
         record.call = Some(call.clone());
-        let place = self.engine.enter(&engine::CallRequest {
+        let entry = self.engine.enter(&engine::CallRequest {
             call_id: run_id.clone(),
             toolbox_id: TOOLBOX.to_owned(),
             generation: 0,
@@ -133,15 +131,15 @@ impl Api {
             timeout: options.timeout(),
             facts: Some(call.clone()),
         });
-        let place = place.map_err(|refusal| WireError::refused(&refusal))?;
-        place.runs();
+        let entry = entry.map_err(|refusal| WireError::refused(&refusal))?;
+        entry.runs();
         let epoch = |tool: &Arc<Tool>| (tool.toolbox_id.clone(), self.engine.stop_epoch(&tool.toolbox_id));
         let run = Run {
             api: self,
             request,
             options: &options,
             run_id: &run_id,
-            place: &place,
+            entry: &entry,
             epochs: tools.iter().map(epoch).collect(),
             begun: tools.iter().map(|_| AtomicBool::new(false)).collect(),
             over: AtomicBool::new(false),
@@ -159,7 +157,7 @@ impl Api {
 
     /// Carries out a run that has an emergency stop among its steps, as that stop: it does not wait for other steps,
     /// and is not refused whatever else is wrong with the run. No other step begins.
-    async fn stop_instead(self: &Arc<Self>, request: &Request, stops: &[Arc<Tool>]) -> Ran {
+    async fn stop_instead(self: &Arc<Self>, request: &Request, stops: &[Arc<Tool>]) -> FinishedRun {
         // All latches and halts are on their way before the first await.
         let result = self.run_stop(request, stops).await;
         let stops = |step: &Object| {
@@ -195,12 +193,12 @@ impl Api {
             });
         }
         let error = if unconfirmed {
-            "the emergency stop is not confirmed by every toolbox: its result says by which"
+            "not every toolbox confirmed the emergency stop: its result lists those that did"
         } else {
-            "a step of the run is an emergency stop: it was carried out at once, and nothing else was"
+            "the run contains an emergency stop, so only the stop was carried out"
         };
         let all_stop = steps.iter().all(|step| step.status == RunStatus::Completed);
-        Ran {
+        FinishedRun {
             error: (!all_stop).then(|| WireError::new(FailureKind::EmergencyStop, error)),
             steps,
         }

@@ -16,19 +16,19 @@ use tokio::time::interval;
 
 use super::error::WireError;
 use super::invoke::CallResult;
+use super::memory_budget::MemoryBudget;
 use super::request::{InRun, Request};
-use super::room::Room;
 use super::state::Api;
 use super::steps::{Step, Steps};
 use crate::registry::Tool;
 use client::payload::{CallOptions, RunStatus, RunStepReport, failure_key};
-use engine::{CallControl, CallLookup, Cause, Phase, Place, Refusal};
+use engine::{CallControl, CallLookup, Cause, Phase, Refusal, TableEntry};
 
 /// How often the run checks whether one of its toolboxes was stopped. A running step is ended by the stop itself.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// The result of a run.
-pub(super) struct Ran {
+pub(super) struct FinishedRun {
     pub(super) steps: Vec<RunStepReport>,
     /// What ended the run; `None` if every step completed.
     pub(super) error: Option<WireError>,
@@ -47,7 +47,7 @@ pub(super) struct Run<'a> {
     pub(super) request: &'a Request,
     pub(super) options: &'a CallOptions,
     pub(super) run_id: &'a str,
-    pub(super) place: &'a Place<'a>,
+    pub(super) entry: &'a TableEntry<'a>,
     /// The number of emergency stops of each toolbox when the run began.
     pub(super) epochs: BTreeMap<String, u64>,
     /// The tools of the steps, as they were checked.
@@ -64,16 +64,16 @@ type Ended = (usize, Request, Option<CallResult>);
 impl Run<'_> {
     /// Makes the call of each step as soon as the steps that it waits for have completed, until all steps have
     /// completed or something ends the run. If a step fails, waits for the steps that run at that moment.
-    pub(super) async fn drive(&self, steps: &mut Steps) -> Ran {
+    pub(super) async fn drive(&self, steps: &mut Steps) -> FinishedRun {
         let count = steps.all().len();
         let mut reports: Vec<Option<RunStepReport>> = (0..count).map(|_| None).collect();
         let mut waiting: Vec<usize> = (0..count).collect();
         let mut running: FuturesUnordered<BoxFuture<'_, Ended>> = FuturesUnordered::new();
         let mut end: Option<End> = None;
-        let mut ended = pin!(self.place.wait_for(pending::<()>()));
+        let mut ended = pin!(self.entry.wait_for(pending::<()>()));
         let mut was_ended = false;
         // Results that do not fit are left out, because the answer would be too large for the bus.
-        let mut room = Room::new(self.api.settings.max_answer_bytes);
+        let mut room = MemoryBudget::new(self.api.settings.max_answer_bytes);
         let mut look = interval(LOOK);
         loop {
             for index in std::mem::take(&mut waiting) {
@@ -141,7 +141,7 @@ impl Run<'_> {
         let report = |(step, report): (&Step, Option<RunStepReport>)| {
             report.unwrap_or_else(|| not_started(report_of(step), reason))
         };
-        Ran {
+        FinishedRun {
             steps: steps.all().iter().zip(reports).map(report).collect(),
             error: end.map(|end| end.error),
         }
@@ -207,7 +207,7 @@ impl Run<'_> {
 
     /// Why no further step may begin, independent of the results of the steps.
     fn ended(&self) -> Option<End> {
-        if let Some(cause) = self.place.control().cause() {
+        if let Some(cause) = self.entry.control().cause() {
             return Some(self.end_of(&cause));
         }
         // The latch alone is not enough: it would not refuse a step of another toolbox, and the stop may be lifted
@@ -234,7 +234,7 @@ impl Run<'_> {
     /// Ends the run and the steps that are under way.
     fn end_all(&self, cause: &Cause, steps: &Steps, reports: &[Option<RunStepReport>]) {
         // If the time of the run is up, nothing else has ended it yet.
-        self.place.control().end(cause.clone());
+        self.entry.control().end(cause.clone());
         for control in self.under_way(steps, reports) {
             control.end(cause.clone());
         }

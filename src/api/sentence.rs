@@ -156,11 +156,11 @@ mod tests {
 
     use super::*;
 
-    fn said(sentences: &Value, lang: Option<&str>, args: &Value) -> String {
-        told(sentences, lang, args).0
+    fn sentence_text(sentences: &Value, lang: Option<&str>, args: &Value) -> String {
+        rendered(sentences, lang, args).0
     }
 
-    fn told(sentences: &Value, lang: Option<&str>, args: &Value) -> (String, String) {
+    fn rendered(sentences: &Value, lang: Option<&str>, args: &Value) -> (String, String) {
         let sentences = serde_json::from_value(sentences.clone()).unwrap();
         let args = args.as_object().unwrap();
         sentence(&sentences, lang, ("drive_to", "cart"), args)
@@ -183,12 +183,12 @@ mod tests {
             (&json!({"en": "dri\u{202e}ve"}), None, "drive", "en"),
         ] {
             assert_eq!(
-                told(sentences, lang, &json!({})),
+                rendered(sentences, lang, &json!({})),
                 (expected.to_owned(), language.to_owned()),
                 "{lang:?} {sentences}"
             );
         }
-        let long = said(&json!({"en": "x".repeat(1000)}), None, &json!({}));
+        let long = sentence_text(&json!({"en": "x".repeat(1000)}), None, &json!({}));
         assert!(long.len() <= SENTENCE + 3, "{}", long.len());
     }
 
@@ -216,10 +216,10 @@ mod tests {
             (json!({"at": {"x": 1}}), r#"drive to of cart: at {"x":1}"#),
             (json!({"m": 1}), "drive to of cart: m 1"),
         ] {
-            assert_eq!(said(&json!({}), Some("de"), &args), expected);
+            assert_eq!(sentence_text(&json!({}), Some("de"), &args), expected);
         }
         let many: Object = (0..10).map(|n| (format!("a{n}"), Value::from(n))).collect();
-        let text = said(&json!({}), None, &Value::Object(many));
+        let text = sentence_text(&json!({}), None, &Value::Object(many));
         assert!(text.ends_with("a7 7 and 2 more arguments"), "{text}");
     }
 }

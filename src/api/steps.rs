@@ -10,7 +10,7 @@ use std::time::Duration;
 use ovos_toolbox_wire::{Action, Effect, Object};
 use serde_json::Value;
 
-use super::room::Room;
+use super::memory_budget::MemoryBudget;
 use client::read_arguments;
 use engine::{Defaults, Plan, PlanError};
 use schema::{shorten, shorten_text};
@@ -54,7 +54,7 @@ pub(super) enum Invalid {
     },
     #[error("step '{step}' has the unknown key '{key}'; a step has id, name, args, after and toolbox_id")]
     UnknownKey { step: String, key: String },
-    #[error("step '{step}': '{key}' names '{wanted}', which is no step of this run; its steps are {}", ids.join(", "))]
+    #[error("step '{step}': '{key}' names '{wanted}', which is not a step of this run; its steps are {}", ids.join(", "))]
     UnknownStep {
         step: String,
         key: &'static str,
@@ -137,7 +137,7 @@ impl Take {
 #[derive(Debug)]
 pub(super) struct Steps {
     steps: Vec<Step>,
-    room: Room,
+    room: MemoryBudget,
 }
 
 impl Steps {
@@ -184,7 +184,7 @@ impl Steps {
             }
         }
         order(&mut steps, after)?;
-        let room = Room::new(VALUES);
+        let room = MemoryBudget::new(VALUES);
         Ok(Self { steps, room })
     }
 
@@ -257,7 +257,7 @@ fn read_step(number: usize, item: &Value) -> Result<(Step, Vec<String>), Invalid
     let id = match entries.get("id") {
         Some(Value::String(id)) if is_id(id) => id.clone(),
         other => {
-            let found = found(other);
+            let found = describe_value(other);
             return Err(Invalid::Id { number, found });
         }
     };
@@ -265,7 +265,7 @@ fn read_step(number: usize, item: &Value) -> Result<(Step, Vec<String>), Invalid
         step: id.clone(),
         key,
         accepted,
-        found: found(value),
+        found: describe_value(value),
     };
     let known = ["id", "name", "args", "after", "toolbox_id"];
     if let Some(key) = entries.keys().find(|key| !known.contains(&key.as_str())) {
@@ -320,7 +320,7 @@ fn is_id(id: &str) -> bool {
     (1..=LONGEST_ID).contains(&id.len()) && id.bytes().all(legal)
 }
 
-fn found(value: Option<&Value>) -> String {
+fn describe_value(value: Option<&Value>) -> String {
     value.map_or_else(|| "nothing".to_owned(), shorten)
 }
 

@@ -91,11 +91,11 @@ fn what_is_wrong_with_a_run_is_named() {
         ),
         (
             json!([step("b"), after("a", &["b", "c"])]),
-            "step 'a': 'after' names 'c', which is no step of this run; its steps are b, a",
+            "step 'a': 'after' names 'c', which is not a step of this run; its steps are b, a",
         ),
         (
             with("args", json!({"x": {"$from": "c.x"}})),
-            "step 'a': '$from' names 'c', which is no step",
+            "step 'a': '$from' names 'c', which is not a step",
         ),
         (
             with("args", json!({"x": {"$from": 1}})),

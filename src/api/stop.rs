@@ -63,7 +63,7 @@ fn mark_unrecorded(toolbox: &mut StoppedToolbox, why: &str) {
     let text = WireError::new(
         FailureKind::StateError,
         format!(
-            "it is in emergency stop, but a restart of the service would lift the stop, which is not on record: {why}"
+            "it is in emergency stop, but the stop could not be saved, so a restart of the service would lift it: {why}"
         ),
     );
     toolbox.error = Some(match toolbox.error.take() {
@@ -255,7 +255,7 @@ impl Api {
         let stays = resumed.iter().filter(|toolbox| toolbox.refused.is_some());
         let stays: Vec<&str> = stays.map(|toolbox| toolbox.toolbox_id.as_str()).collect();
         let error = (!stays.is_empty()).then(|| {
-            let text = format!("not resumed: it still holds {}", stays.join(", "));
+            let text = format!("not resumed: the stop still holds {}", stays.join(", "));
             WireError::new(FailureKind::EmergencyStop, text).text
         });
         let mut lines = vec![resume_entry(EVERYTHING, error)];

@@ -279,7 +279,7 @@ impl Budget {
             Some(left) => self.total = left,
             None => {
                 return Err(format!(
-                    "it has {size} bytes, and the answer takes {} more",
+                    "it is {size} bytes, and only {} more fit into the answer",
                     self.total
                 ));
             }
@@ -309,7 +309,7 @@ impl Budget {
                 Ok(())
             }
             None => Err(format!(
-                "it has {size} bytes of data, and the answer takes {} more; return a file as `path`",
+                "it is {size} bytes of data, and only {} more fit into the answer; return a file as `path`",
                 self.data
             )),
         }

@@ -14,16 +14,6 @@ const DEEPEST: usize = 16;
 /// How many schemas the result may have: references to references could make it enormous.
 const MOST: usize = 2_000;
 
-/// The keywords that are kept as they are. `default` and bounds are looked at, and all else is expressed otherwise or left out.
-const KEPT: [&str; 6] = [
-    "description",
-    "pattern",
-    "minLength",
-    "maxLength",
-    "minItems",
-    "maxItems",
-];
-
 /// The one keyword beyond JSON Schema that means something to clients.
 const MCP_HEADER: &str = "x-mcp-header";
 
@@ -114,7 +104,6 @@ impl Rewriting<'_> {
         }
         let mut required = names_of(whole.get("required"));
         required.retain(|name| names.contains(name));
-        required.dedup();
         if !required.is_empty() {
             plain.insert("required".to_owned(), json!(required));
         }
@@ -227,11 +216,10 @@ impl Rewriting<'_> {
                     .get("prefixItems")
                     .or_else(|| whole.get("items"))
                     .and_then(Value::as_array);
-                let exact = tuple.map(|tuple| json!(tuple.len()));
-                for (keyword, exact) in [("minItems", exact.clone()), ("maxItems", exact)] {
+                for keyword in ["minItems", "maxItems"] {
                     keep(&mut plain, whole, keyword);
-                    if let (Some(exact), false) = (exact, plain.contains_key(keyword)) {
-                        plain.insert(keyword.to_owned(), exact);
+                    if let Some(tuple) = tuple {
+                        plain.entry(keyword).or_insert_with(|| json!(tuple.len()));
                     }
                 }
             }
@@ -282,7 +270,7 @@ fn merge(into: &mut Map<String, Value>, from: Map<String, Value>) {
 }
 
 fn keep(plain: &mut Map<String, Value>, whole: &Map<String, Value>, keyword: &str) {
-    if let Some(value) = whole.get(keyword).filter(|_| KEPT.contains(&keyword)) {
+    if let Some(value) = whole.get(keyword) {
         plain.insert(keyword.to_owned(), value.clone());
     }
 }

@@ -195,7 +195,7 @@ pub struct Hold {
 
 /// The error that no call with this id waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("no call of this id waits to be confirmed; it may have run, expired, or been refused")]
+#[error("no call with this id is waiting for approval; it may have run, expired, or been denied")]
 pub struct Unknown;
 
 #[derive(Debug)]

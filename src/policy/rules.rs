@@ -27,14 +27,14 @@ pub struct Decision {
     /// What happens to the call.
     pub decide: Decide,
     /// The rule.
-    pub place: Place,
+    pub rule: RuleNumber,
     /// The reason that the rule gives.
     pub reason: Option<String>,
 }
 
 /// The place of a rule, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum RuleNumber {
     /// In the configuration.
     Configured(usize),
     /// Among the built-in rules.
@@ -43,7 +43,7 @@ pub enum Place {
     Nowhere,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for RuleNumber {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Configured(at) => write!(to, "rule {at} of service.policy"),
@@ -69,11 +69,11 @@ pub fn built_in(operator_tools: bool) -> Vec<Rule> {
     let changes = [Effect::Write, Effect::Motion];
     let resume = [Effect::Resume];
     let hardware = Some(Backend::Hardware);
-    let unsure = "it may change or move something that is not a simulator";
-    let operators = "an emergency stop is lifted by an operator: `ovos-tools resume TOOLBOX STOP_ID` on the machine of the service \
-                     (`ovos-tools status` shows both)";
-    let of_bus = "a bus client lifts a stop of simulators only; use `ovos-tools resume TOOLBOX STOP_ID` on the machine of the service, or \
-                  set service.operator_tools to true";
+    let unsure = "it may change or move something real, not a simulator";
+    let operators = "only an operator can lift an emergency stop: run `ovos-tools resume TOOLBOX STOP_ID` on the service's \
+        machine (`ovos-tools status` shows both)";
+    let of_bus = "over the bus, only stops of simulators can be lifted: run `ovos-tools resume TOOLBOX STOP_ID` on the \
+        service's machine, or set service.operator_tools to true";
     let mut rules = vec![
         rule(door, &[Effect::Read, Effect::Safe], None, Decide::Allow, None),
         rule(door, &changes, Some(Backend::Simulated), Decide::Allow, None),
@@ -110,12 +110,12 @@ pub fn decide(configured: &[Rule], built_in: &[Rule], question: &Question<'_>) -
     if question.effect == Effect::Stop {
         return Decision {
             decide: Decide::Allow,
-            place: Place::Nowhere,
+            rule: RuleNumber::Nowhere,
             reason: None,
         };
     }
-    let mut configured = (1..).map(Place::Configured).zip(configured);
-    let mut built_in = (1..).map(Place::BuiltIn).zip(built_in);
+    let mut configured = (1..).map(RuleNumber::Configured).zip(configured);
+    let mut built_in = (1..).map(RuleNumber::BuiltIn).zip(built_in);
     let resumes = question.effect == Effect::Resume;
     let narrows = |rule: &Rule| {
         let named = rule
@@ -129,20 +129,20 @@ pub fn decide(configured: &[Rule], built_in: &[Rule], question: &Question<'_>) -
         applies(rule, question) && on_backend && (!resumes || narrows(rule))
     });
     let mut built_in = || built_in.find(|(_, rule)| applies(rule, question) && is_on(rule, question));
-    let decided = |chosen: Option<(Place, &Rule)>| match chosen {
-        Some((place, rule)) => Decision {
+    let decided = |chosen: Option<(RuleNumber, &Rule)>| match chosen {
+        Some((number, rule)) => Decision {
             decide: match (rule.decide, question.effect) {
                 (Decide::Confirm, Effect::Safe) => Decide::Allow,
                 (Decide::Confirm, Effect::Resume) => Decide::Deny,
                 (decide, _) => decide,
             },
-            place,
+            rule: number,
             reason: rule.reason.clone(),
         },
         // The last built-in rule applies to every call. If no rule applied, nothing would be known to be allowed.
         None => Decision {
             decide: Decide::Deny,
-            place: Place::Nowhere,
+            rule: RuleNumber::Nowhere,
             reason: None,
         },
     };
@@ -318,7 +318,7 @@ mod tests {
                 Effect::Motion,
                 false,
                 Decide::Allow,
-                Place::Configured(1),
+                RuleNumber::Configured(1),
             ),
             (
                 Caller::Door,
@@ -326,7 +326,7 @@ mod tests {
                 Effect::Motion,
                 true,
                 Decide::Confirm,
-                Place::Configured(3),
+                RuleNumber::Configured(3),
             ),
             (
                 Caller::Door,
@@ -334,7 +334,7 @@ mod tests {
                 Effect::Motion,
                 false,
                 Decide::Confirm,
-                Place::Configured(3),
+                RuleNumber::Configured(3),
             ),
             (
                 Caller::Hive,
@@ -342,7 +342,7 @@ mod tests {
                 Effect::Read,
                 true,
                 Decide::Deny,
-                Place::Configured(2),
+                RuleNumber::Configured(2),
             ),
             (
                 Caller::Bus,
@@ -350,7 +350,7 @@ mod tests {
                 Effect::Safe,
                 true,
                 Decide::Deny,
-                Place::Configured(2),
+                RuleNumber::Configured(2),
             ),
             (
                 Caller::Bus,
@@ -358,7 +358,7 @@ mod tests {
                 Effect::Safe,
                 false,
                 Decide::Allow,
-                Place::Configured(3),
+                RuleNumber::Configured(3),
             ),
             (
                 Caller::Bus,
@@ -366,7 +366,7 @@ mod tests {
                 Effect::Resume,
                 true,
                 Decide::Allow,
-                Place::BuiltIn(6),
+                RuleNumber::BuiltIn(6),
             ),
             (
                 Caller::Hive,
@@ -374,13 +374,13 @@ mod tests {
                 Effect::Stop,
                 false,
                 Decide::Allow,
-                Place::Nowhere,
+                RuleNumber::Nowhere,
             ),
         ] {
             let who = principal(kind, name);
             let found = decide(&rules, &built_in(false), &ask(&who, effect, simulated));
             assert_eq!(
-                (found.decide, found.place),
+                (found.decide, found.rule),
                 (decided, place),
                 "{who} {effect:?} {simulated}"
             );
@@ -472,20 +472,20 @@ mod tests {
             }
             prop_assert!(effect != Effect::Safe || found.decide != Decide::Confirm, "a safe tool is never confirmed");
             // Without the rule that decided, and the rules after it, the decision is different or comes from a built-in rule.
-            match found.place {
-                Place::Configured(at) => {
+            match found.rule {
+                RuleNumber::Configured(at) => {
                     let alone = decide(&rules[at - 1..at], &[], &question);
-                    prop_assert_eq!(alone.place, Place::Configured(1), "the rule matches by itself");
+                    prop_assert_eq!(alone.rule, RuleNumber::Configured(1), "the rule matches by itself");
                     for earlier in &rules[..at - 1] {
                         let earlier = decide(std::slice::from_ref(earlier), &[], &question);
-                        prop_assert_eq!(earlier.place, Place::Nowhere, "an earlier rule matches, too");
+                        prop_assert_eq!(earlier.rule, RuleNumber::Nowhere, "an earlier rule matches, too");
                     }
                 }
-                Place::BuiltIn(_) => {
+                RuleNumber::BuiltIn(_) => {
                     let without = decide(&[], &built_in(false), &question);
                     prop_assert_eq!(without, found, "rules that do not match change nothing");
                 }
-                Place::Nowhere => prop_assert!(false, "the built-in rules decide on every call"),
+                RuleNumber::Nowhere => prop_assert!(false, "the built-in rules decide on every call"),
             }
         }
     }

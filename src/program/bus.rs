@@ -62,12 +62,12 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     let bus = EmbeddedBus::bind(server).await?;
     if !bus.local_addr().ip().is_loopback() {
         context.output.remark(
-            "every client that reaches this address can call every tool: the bus does not ask who it is",
+            "the bus has no authentication: every client that reaches this address can call every tool",
         );
     }
     let data = json!({"url": bus.url()});
     context.output.result(&data, |_| {
-        format!("messagebus at {}; Ctrl-C ends it\n", bus.url())
+        format!("messagebus listening on {} (Ctrl-C to stop)\n", bus.url())
     })?;
     bus.run(shutdown).await;
     Ok(())

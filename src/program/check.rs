@@ -11,7 +11,8 @@ use ::config::Section;
 use cli::{CliError, Context, Paint, Tone, ToolRow, count, plain, tool_table};
 use host::python::look;
 use host::{
-    Greeter, Inspection, ProgramConfig, Switch, inspect, inspect_program, section_of, why_unconfined,
+    Greeter, Inspection, ProgramConfig, Switch, inspect, inspect_own, inspect_program, scan, section_of,
+    why_unconfined,
 };
 use ovos_toolbox_wire::is_toolbox_id;
 
@@ -24,13 +25,16 @@ Examples:
   ovos-tools check ./arm.py
   ovos-tools check arm
   ovos-tools check ovos-math-tools
+  ovos-tools check my-robot.toml
 
-Needs no service and no bus. A plugin is loaded in a child process, which sees the `env` of the section that has the \
-file's name; a program is started as the service would start it: both run their code. The argument is looked up \
-as the name of a program in the configuration, then as a file, then as an entry point of the Python toolboxes that the service \
-hosts. Exits with 1 when something keeps the plugin or one of its tools from being used; warnings alone are no failure.")]
+Needs no service and no bus. Runs the code that you check: a plugin is loaded in a child process with the `env` of the section \
+that has the file's name, and a program is started as the service would start it. A file that ends in .toml is opened by the \
+installed toolbox that reads such files, and moves nothing. FILE is looked up as the name of a program in the configuration, \
+then as a file, then as an entry point of the Python toolboxes that the service hosts. Exits with 1 when something keeps the \
+plugin or one of its tools from being used; warnings do not affect the exit code.")]
 pub(crate) struct Arguments {
-    /// The plugin (.so), the program, the name of a program in the configuration, or the entry point of a Python toolbox
+    /// The plugin (.so), the program, the name of a program in the configuration, the entry point of a Python toolbox, or a
+    /// robot's file (.toml)
     #[arg(value_hint = clap::ValueHint::FilePath)]
     file: PathBuf,
 }
@@ -39,6 +43,11 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     let mut greeter = greeter()?;
     if let Some(entry) = entry(&arguments.file, context) {
         return show(&inspect_program(&entry, &greeter).await, context);
+    }
+    if is_file_of_a_toolbox(&arguments.file) {
+        let (plugins, _) = scan(&context.config()?.service.plugins_dir);
+        let found = inspect_own(&arguments.file, &plugins, &greeter).await;
+        return show(&found.map_err(CliError::Refused)?, context);
     }
     if let Some(id) = toolbox_id(&arguments.file) {
         let found = match entry_point(id, &greeter, context).await {
@@ -56,7 +65,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
         Ok(env) => greeter.env = env,
         Err(error) => {
             unread = Some(format!(
-                "no `env` was set, because the configuration is wrong: {error}"
+                "the configuration is invalid, so `env` was not applied: {error}"
             ))
         }
     }
@@ -106,6 +115,12 @@ fn entry(argument: &Path, context: &Context<'_, '_>) -> Option<Arc<ProgramConfig
         toolboxes: vec!["*".to_owned()],
         ..ProgramConfig::new("program")
     }))
+}
+
+/// Whether the argument is a file that a toolbox reads, such as that of a robot: neither a plugin nor executable.
+fn is_file_of_a_toolbox(argument: &Path) -> bool {
+    let ending = argument.extension();
+    argument.is_file() && ending.is_some_and(|ending| ending == "toml")
 }
 
 /// Returns the argument as a possible toolbox id, if it does not name a file.
@@ -184,7 +199,7 @@ fn environment(file: &Path, context: &Context<'_, '_>) -> Result<BTreeMap<String
 /// Tells why this machine cannot confine the toolbox as its section asks.
 fn unconfined(section: &Section) -> Option<String> {
     let missed = why_unconfined(section.toolbox.confine.as_ref()?)?;
-    Some(format!("runs without its confinement: {missed}"))
+    Some(format!("runs unconfined: {missed}"))
 }
 
 fn render(found: &Inspection, paint: Paint) -> String {
@@ -232,7 +247,7 @@ fn part(found: &Inspection, paint: Paint) -> String {
         text += &format!("{} {}\n", paint.tone(Tone::Warning, "warning:"), plain(warning));
     }
     if found.errors.is_empty() && found.warnings.is_empty() {
-        text += &format!("{}\n", paint.tone(Tone::Good, "nothing to complain about"));
+        text += &format!("{}\n", paint.tone(Tone::Good, "no problems found"));
     }
     text
 }
@@ -257,7 +272,7 @@ mod tests {
                         "argument_schema": {"required": ["who"], "properties": {"who": {}, "how": {}}}}],
                     "manifest": {"id": "hello", "version": "1.0.0", "licence": "Apache-2.0", "description": "Hi."}}),
                 "hello 1.0.0 · Apache-2.0\nHi.\n\n NAME   EFFECT  ARGUMENTS   DESCRIPTION\n hello  write   who, [how]  \
-                 Greets.\n\nnothing to complain about\n",
+                 Greets.\n\nno problems found\n",
             ),
             (
                 json!({"path": "/p/x.so", "errors": [], "tools": [], "manifest": {"id": "hello"},
@@ -270,8 +285,8 @@ mod tests {
                         "tools": [], "errors": ["it hangs"], "warnings": []},
                     {"path": "", "manifest": {"id": "b", "version": "2", "licence": "MIT", "description": "B."},
                         "tools": [], "errors": [], "warnings": []}]}),
-                "/p/x.py\nnothing to complain about\n\na 1 · MIT\nA.\nerror: it hangs\n\n\
-                 b 2 · MIT\nB.\nnothing to complain about\n",
+                "/p/x.py\nno problems found\n\na 1 · MIT\nA.\nerror: it hangs\n\n\
+                 b 2 · MIT\nB.\nno problems found\n",
             ),
         ] {
             let found: Inspection = serde_json::from_value(found).unwrap();

@@ -7,7 +7,7 @@ use url::Url;
 use ::bus::shown;
 use ::config::{Backend, Config, Decide, LayerKind, LayerState, Setting};
 use cli::{Cell, CliError, Context, Paint, Tone, plain};
-use ovos_tools::policy::{Place, built_in};
+use ovos_tools::policy::{RuleNumber, built_in};
 
 /// The text that replaces a secret.
 const HIDDEN: &str = "(hidden)";
@@ -21,10 +21,10 @@ Examples:
   ovos-tools config --json | jq .policy
   ovos-tools config --config ./mycroft.conf --json | jq '.settings[] | select(.origin != \"default\")'
 
-Reads the files as `serve` would; the service that runs may have read them earlier (`ovos-tools status` shows what \
-is not in force yet). Values whose key speaks of a secret are hidden.")]
+Reads the files as `serve` would; a running service may have read them earlier (`ovos-tools status` shows what is not applied \
+yet). Values whose keys look like secrets are hidden.")]
 pub(crate) struct Arguments {
-    /// The files that do not exist, too
+    /// Also list the files that do not exist
     #[arg(long)]
     all: bool,
     /// Show secrets
@@ -128,8 +128,8 @@ fn render(config: &Config, settings: &[Setting], all: bool, paint: Paint) -> Str
 /// Describes who may call which tools: the configured rules, then the built-in ones.
 fn rules(config: &Config, paint: Paint) -> String {
     let built_in = built_in(config.service.operator_tools);
-    let configured = (1..).map(Place::Configured).zip(&config.service.policy);
-    let built_in = (1..).map(Place::BuiltIn).zip(&built_in);
+    let configured = (1..).map(RuleNumber::Configured).zip(&config.service.policy);
+    let built_in = (1..).map(RuleNumber::BuiltIn).zip(&built_in);
     let rows = configured.chain(built_in).map(|(place, rule)| {
         let list =
             |words: Option<Vec<String>>| Cell::from(words.map_or("any".to_owned(), |words| words.join(", ")));

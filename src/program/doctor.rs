@@ -27,7 +27,7 @@ Examples:
   ovos-tools doctor
   ovos-tools doctor --json | jq -r '.findings[] | select(.state != \"good\") | .mend'
 
-Exits with 1 when something keeps a part from working; what only limits one is no failure.")]
+Exits with 1 when something keeps a part from working; what only limits a part does not affect the exit code.")]
 pub(crate) struct Arguments {
     /// Where plugins are looked for when no service runs, instead of the configured folders; may be given several times
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
@@ -86,7 +86,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     match broken {
         0 => Ok(()),
         _ => Err(CliError::Refused(format!(
-            "{} to mend",
+            "{} to fix",
             count(broken, "thing", "things")
         ))),
     }
@@ -104,7 +104,7 @@ async fn without_service(config: &Config) -> Result<Vec<Finding>, CliError> {
     plugins.retain(|plugin| {
         let manifest = plugin.manifest.as_ref();
         let off = manifest.filter(|manifest| {
-            manifest.simulated_by_default && config.asked(&manifest.id, &plugin.path) == Activation::No
+            manifest.simulated_by_default && config.activation(&manifest.id, &plugin.path) == Activation::No
         });
         findings.extend(off.map(|manifest| machine::off(&manifest.id)));
         off.is_none()

@@ -2,15 +2,16 @@
 //!
 //! Comments and everything else in the file stay. The file is replaced whole, and the one before it is kept beside it.
 
-use std::fs;
-use std::io::{self, Write as _};
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
 use serde_json::json;
 
-use ::config::{Config, LayerState, OURS, nearest};
+use ::config::{Config, LayerState, OURS, nearest, write_atomically};
 use cli::{CliError, Context, RunningService, plain};
 use client::payload::{ReloadOutcome, ReloadRequest};
 use client::{RELOAD_WAIT, topic};
@@ -53,13 +54,13 @@ pub(super) async fn run(
 ) -> Result<(), CliError> {
     let config = context.config()?;
     let toolboxes = &arguments.toolboxes;
-    toolboxes.iter().try_for_each(|id| known(id, &config))?;
+    toolboxes.iter().try_for_each(|id| check_id(id, &config))?;
     let layer = config.stack().layers().last();
     let layer = layer.ok_or_else(|| CliError::Usage("there is no file to write to".to_owned()))?;
     if layer.state == LayerState::Broken {
         let notices: Vec<String> = config.notices.iter().map(ToString::to_string).collect();
         return Err(CliError::Usage(format!(
-            "mend the file first: {}",
+            "fix the file first: {}",
             notices.join("; ")
         )));
     }
@@ -101,7 +102,7 @@ fn render(report: &Report) -> String {
         false => format!("{ids}: {word} already, {file} stays as it is\n"),
     };
     text += &match &report.reload {
-        None => "no service runs here; it holds from the next start\n".to_owned(),
+        None => "no service is running here; this takes effect at the next start\n".to_owned(),
         Some(outcome) => {
             let lists = [
                 ("added", &outcome.added),
@@ -113,8 +114,8 @@ fn render(report: &Report) -> String {
                 .map(|(what, ids)| format!("{what} {}", plain(&ids.join(", "))))
                 .collect();
             match lists.as_slice() {
-                [] => "the service that runs here has reloaded, and nothing changed for it\n".to_owned(),
-                lists => format!("the service that runs here has reloaded: {}\n", lists.join("; ")),
+                [] => "the service here reloaded; nothing changed\n".to_owned(),
+                lists => format!("the service here reloaded: {}\n", lists.join("; ")),
             }
         }
     };
@@ -122,7 +123,7 @@ fn render(report: &Report) -> String {
 }
 
 /// Refuses an id that nothing on this machine has.
-fn known(id: &str, config: &Config) -> Result<(), CliError> {
+fn check_id(id: &str, config: &Config) -> Result<(), CliError> {
     let (files, _) = scan(&config.service.plugins_dir);
     let files = files
         .iter()
@@ -182,29 +183,17 @@ fn edit(file: &Path, toolboxes: &[String], enabled: bool) -> Result<bool, CliErr
 /// Replaces the file, and keeps it as it was beside it. A link stays a link.
 fn replace(file: &Path, before: &str, text: &str) -> io::Result<()> {
     let target = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
-    if let Some(folder) = target.parent() {
-        fs::create_dir_all(folder)?;
-    }
     let beside = |ending: &str| {
         let mut name = target.clone().into_os_string();
         name.push(ending);
         PathBuf::from(name)
     };
-    let mode = fs::metadata(&target).map(|found| found.permissions()).ok();
-    let write = |path: &Path, text: &str| -> io::Result<()> {
-        let mut written = fs::File::create(path)?;
-        if let Some(mode) = &mode {
-            written.set_permissions(mode.clone())?;
-        }
-        written.write_all(text.as_bytes())?;
-        written.sync_all()
-    };
-    if mode.is_some() {
-        write(&beside(".before"), before)?;
+    let old = fs::metadata(&target).map(|found| found.permissions()).ok();
+    if old.is_some() {
+        write_atomically(&beside(".before"), before.as_bytes(), old.clone())?;
     }
-    let fresh = beside(".new");
-    write(&fresh, text)?;
-    fs::rename(fresh, &target)
+    let permissions = old.unwrap_or_else(|| Permissions::from_mode(0o644));
+    write_atomically(&target, text.as_bytes(), Some(permissions))
 }
 
 /// Refuses a change that another file undoes.
@@ -219,7 +208,7 @@ fn check(
         let section = config.toolbox(id)?;
         if section.toolbox.enabled != enabled || !config.toolboxes.contains_key(id) {
             return Err(CliError::Refused(format!(
-                "{} now says so, but the section `{id}` of this file does not count: `ovos-tools config` shows which file decides",
+                "wrote {}, but another file overrides its section `{id}`: `ovos-tools config` shows which one",
                 file.display()
             )));
         }

@@ -4,15 +4,14 @@
 //! which is pure, then [`run`].
 
 use std::fs;
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use clap::Args;
 use serde::Serialize;
 
-use ::config::{ProcessEnvironment, Xdg};
+use ::config::{ProcessEnvironment, Xdg, write_atomically};
 use cli::{CliError, Context, Options};
 
 /// The unit, for a program in /usr/local/bin.
@@ -31,7 +30,7 @@ Examples:
   ovos-tools install-service --plugins ~/toolboxes    with these toolboxes only
   ovos-tools install-service --remove                 stop it, and remove what this command has written
 
---bus and --config are written into the unit, too. On a device without a login: loginctl enable-linger")]
+--bus and --config are written into the unit, too. To start it at boot, without a login: loginctl enable-linger")]
 pub(crate) struct Arguments {
     /// Stop the service and remove its unit
     #[arg(long, conflicts_with = "plugins")]
@@ -65,18 +64,19 @@ pub(super) fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Resul
     let text = unit(&program, venv, &serve_options(arguments, context.options)?)?;
     let changed = before.as_deref() != Some(text.as_str());
     if changed {
-        write(&file, &text).map_err(|cause| machine(format!("write {}", file.display()), cause))?;
+        // Only its owner may read it: the address of the bus may have a password.
+        write_atomically(&file, text.as_bytes(), None)
+            .map_err(|cause| machine(format!("write {}", file.display()), cause))?;
     }
     systemctl(&["daemon-reload"]).map_err(|cause| {
         let by_hand = "systemctl --user daemon-reload && systemctl --user enable --now ovos-tools";
         let file = file.display();
-        machine(
-            format!("the unit {file} is written; to start it, log in as its user and run `{by_hand}`"),
-            cause,
-        )
+        CliError::Service(format!(
+            "wrote the unit {file}, but cannot reach systemd ({cause}): log in as the user of the service and run `{by_hand}`"
+        ))
     })?;
     systemctl(&["enable", "--now", UNIT]).map_err(|cause| {
-        let what = "enable the unit (if it was started, `journalctl --user -u ovos-tools` tells more)";
+        let what = "enable the unit (if it started, `journalctl --user -u ovos-tools` shows more)";
         machine(what.to_owned(), cause)
     })?;
     let report = Report {
@@ -87,12 +87,12 @@ pub(super) fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Resul
     let unit = report.unit.display();
     let replaced = before.is_some() && changed;
     context.output.result(&report, |_| {
-        let mut text = format!("{} runs now and from every login on: {unit}\n", program.display());
+        let mut text = format!("{} is running and starts at every login: {unit}\n", program.display());
         if replaced {
             text +=
-                "The unit has changed. A service that ran before goes on as it was until: systemctl --user restart ovos-tools\n";
+                "The unit changed. To apply it to a service that was already running: systemctl --user restart ovos-tools\n";
         }
-        text + "On a device without a login: loginctl enable-linger\n"
+        text + "To start it at boot, without a login: loginctl enable-linger\n"
     })
 }
 
@@ -124,7 +124,7 @@ fn remove(
     }
     if managed {
         systemctl(&["daemon-reload"])
-            .map_err(|cause| machine("tell systemd that it is gone".to_owned(), cause))?;
+            .map_err(|cause| machine("reload systemd after the removal".to_owned(), cause))?;
     }
     let report = Report {
         unit: file.to_owned(),
@@ -168,7 +168,8 @@ fn program() -> Result<PathBuf, CliError> {
     match program.is_file() && program.to_str().is_some() {
         true => Ok(program),
         false => Err(CliError::Refused(format!(
-            "this program runs from {}, which a systemd unit cannot name (it was replaced, or its path is not UTF-8): run the installed program instead",
+            "a systemd unit cannot name {}, from which this program runs (it was replaced, or its path is not UTF-8): run the \
+             installed program instead",
             program.display()
         ))),
     }
@@ -245,25 +246,6 @@ fn word(text: &str) -> Result<String, CliError> {
         true => format!("\"{text}\""),
         false => text,
     })
-}
-
-/// Replaces the whole file at once. Only its owner may read it: the address of the bus may have a password.
-fn write(file: &Path, text: &str) -> io::Result<()> {
-    if let Some(folder) = file.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    let new = file.with_extension("service.new");
-    match fs::remove_file(&new) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut written = fs::File::options()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&new)?;
-    written.write_all(text.as_bytes())?;
-    fs::rename(&new, file)
 }
 
 /// Runs `systemctl --user`. The error is the text that `systemctl` prints.

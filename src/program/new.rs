@@ -319,7 +319,7 @@ fn write(folder: &Path, files: &[File]) -> Result<(), CliError> {
             .recursive(true)
             .mode(0o755)
             .create(parent)
-            .map_err(failed("make the folder", parent))?;
+            .map_err(failed("create the folder", parent))?;
         let mode = if file.executable { 0o755 } else { 0o644 };
         let opened = OpenOptions::new()
             .write(true)

@@ -14,16 +14,16 @@ use host::{ProgramTask, become_program};
 Examples:
   ovos-tools program-host --folder /run/user/1000/work -- /usr/bin/python3 -m ovos_tools_program")]
 pub(crate) struct Arguments {
-    /// The working directory, which is made
+    /// The working directory, created if it is missing
     #[arg(long, value_name = "DIR")]
     folder: PathBuf,
     /// What the process may reach, as JSON: the entry's `confine`
     #[arg(long, value_name = "JSON")]
     confine: Option<String>,
-    /// Have the program bring its hardware to rest: its configuration comes through stdin, and there are no sockets
+    /// Have the program bring its hardware to rest: it reads its configuration from stdin and gets no sockets
     #[arg(long)]
     safe_stop: bool,
-    /// Have the program answer on its standard output: there are no sockets, and it is killed with the service
+    /// Have the program answer on its standard output: it gets no sockets, and is killed with the service
     #[arg(long, conflicts_with = "safe_stop")]
     answers: bool,
     /// The program and its arguments

@@ -24,10 +24,10 @@ pub(crate) struct Arguments {
     /// Where plugins are looked for, instead of the configured folders; may be given several times
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     plugins: Vec<PathBuf>,
-    /// Whether to open a messagebus of our own [default: embedded_bus of the configuration, else never]
+    /// When to run an embedded messagebus [default: embedded_bus of the configuration, else never]
     #[arg(long, value_enum, value_name = "WHEN")]
     embedded_bus: Option<When>,
-    /// Load the packaged toolboxes that drive a simulator, too, without a section that asks for them
+    /// Also load the packaged toolboxes that drive a simulator, without a section that asks for them
     #[arg(long)]
     simulators: bool,
     /// Log JSON, one object a line
@@ -37,11 +37,11 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum When {
-    /// Only ever be a client
+    /// Never: connect to the messagebus that is there
     Never,
-    /// When nothing listens on the configured address, and that is on this machine
+    /// When nothing listens on the configured address, and that address is on this machine
     Auto,
-    /// Always; a taken port is an error
+    /// Always: fail if the port is taken
     Always,
 }
 
@@ -113,11 +113,10 @@ fn summary(started: &StartSummary, paint: Paint) -> String {
         }
     );
     match &started.embedded_bus {
-        Some(url) => text += &format!("  messagebus: our own, listening on {url}\n"),
+        Some(url) => text += &format!("  messagebus: embedded, listening on {url}\n"),
         None if status.bus.connected => {}
         None => {
-            text += "  messagebus: connecting; when nothing listens there, start ovos-messagebus, or run with \
-                     `--embedded-bus auto`\n";
+            text += "  messagebus: connecting; if none is running, start ovos-messagebus, or run with `--embedded-bus auto`\n";
         }
     }
     for it in &status.toolboxes {
@@ -154,7 +153,7 @@ fn summary(started: &StartSummary, paint: Paint) -> String {
         text += "  no plugins found: `ovos-tools config` shows where they are looked for (plugins_dir)\n";
     }
     if !status.failed.is_empty() || status.toolboxes.is_empty() {
-        text += "  `ovos-tools doctor` says what is missing, and how to mend it\n";
+        text += "  `ovos-tools doctor` shows what is missing and how to fix it\n";
     }
     text + &format!("Try: ovos-tools list --bus {}\n", shown(&started.bus))
 }

@@ -26,13 +26,13 @@ pub(crate) struct Arguments {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct Task {
-    /// As --serve, only to say what is in the file: the process may change no file and open no connection
+    /// As --serve, but only inspect the file: the process may not change files or open connections
     #[arg(long, value_name = "FILE")]
     greet: Option<PathBuf>,
     /// Host this file for a service whose data and control sockets are stdin and stdout
     #[arg(long, value_name = "FILE")]
     serve: Option<PathBuf>,
-    /// Bring the hardware of this file's toolbox to rest, whose configuration comes through stdin, and end
+    /// Bring the hardware of this file's toolbox to rest, and exit; the toolbox's configuration is read from stdin
     #[arg(long, value_name = "FILE")]
     safe_stop: Option<PathBuf>,
     /// Do the work NAME of this file's toolbox, which started this process; the socket to the toolbox is stdin

@@ -18,7 +18,7 @@ pub(super) fn admit(config: &Config, manifest: &Manifest, path: &Path) -> Result
         return Err(NotAdmitted::BackendUnknown);
     }
     if !manifest.simulated_by_default
-        || config.asked(&manifest.id, path) != Activation::No
+        || config.activation(&manifest.id, path) != Activation::No
         || was_used(&config.service.state_dir, &manifest.id)
     {
         return Ok(());
@@ -29,10 +29,10 @@ pub(super) fn admit(config: &Config, manifest: &Manifest, path: &Path) -> Result
 /// Returns what to tell about a toolbox that is on only because it was used before it had to be asked for.
 pub(super) fn kept_on(config: &Config, manifest: &Manifest, path: &Path) -> Option<String> {
     let id = &manifest.id;
-    (manifest.simulated_by_default && config.asked(id, path) == Activation::No).then(|| {
+    (manifest.simulated_by_default && config.activation(id, path) == Activation::No).then(|| {
         format!(
-            "toolbox `{id}` drives a simulator, and is on because it was used before: `ovos-tools enable {id}` keeps it on, \
-             `ovos-tools disable {id}` switches it off"
+            "toolbox `{id}` drives a simulator and stays on because it was used before: `ovos-tools enable {id}` keeps it on, \
+             `ovos-tools disable {id}` turns it off"
         )
     })
 }
@@ -61,7 +61,7 @@ pub(super) fn off(off: &Off, config: &Config) -> OffToolbox {
     let (reason, enable) = match off.why {
         NotAdmitted::NotAskedFor => (
             format!(
-                "toolbox `{id}` is installed and off, because it would drive a simulator; `ovos-tools enable {id}` switches it on"
+                "toolbox `{id}` is installed but off, because it would drive a simulator; `ovos-tools enable {id}` turns it on"
             ),
             Some(format!("ovos-tools enable {id}")),
         ),

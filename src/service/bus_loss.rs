@@ -57,7 +57,7 @@ async fn listen(client: &BusClient, engine: &Engine, limit: Duration) {
                 // This process itself did not run; the silence proves nothing about the bus.
                 since = Instant::now();
             }
-            if client.heard().max(since).elapsed() > silence {
+            if client.last_heard().max(since).elapsed() > silence {
                 halt(engine, silence);
             }
         }
@@ -70,7 +70,7 @@ fn halt(engine: &Engine, away: Duration) {
         tracing::error!(
             ended,
             away_ms = away.as_millis(),
-            "the bus is away: motion is halted"
+            "the bus is disconnected: motion is halted"
         );
     }
 }

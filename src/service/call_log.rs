@@ -58,7 +58,7 @@ impl CallLog {
                 Followed::Lost { from, to } => tracing::warn!(
                     from,
                     to,
-                    "calls may be missing from the log of calls: its writer did not keep up with these facts"
+                    "the log of calls may lack calls: its writer fell behind and missed these facts"
                 ),
             }
         }

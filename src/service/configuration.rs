@@ -131,7 +131,7 @@ impl Configuration {
         if report.touches_us {
             tracing::warn!(
                 source,
-                "ignored a configuration.patch of our own section: change the file instead"
+                "ignored a configuration.patch of the section of ovos-tools: edit the file instead"
             );
         }
         if report.touches_logging {

@@ -85,7 +85,7 @@ impl Control {
                 Err(error) => {
                     // The usual cause is a lack of descriptors, and this may be a stop.
                     let spare = descriptors::spare();
-                    tracing::warn!(%error, "the control socket takes a connection from the reserve");
+                    tracing::warn!(%error, "accepted a connection to the control socket with a reserved file descriptor");
                     let accepted = tokio::time::timeout(Duration::from_millis(100), listener.accept()).await;
                     match accepted {
                         Ok(Ok((stream, _))) => (stream, Some(spare)),

@@ -111,10 +111,10 @@ impl Doors {
                     call_id = call.call_id,
                     tool = call.tool,
                     session,
-                    "the call's door is gone"
+                    "the door of the call disconnected"
                 );
                 call.end(Cause::Cancelled {
-                    by: "the service, because its door is gone".to_owned(),
+                    by: "the service, because its door disconnected".to_owned(),
                 });
             }
         }

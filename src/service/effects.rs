@@ -29,6 +29,6 @@ pub(super) fn unstated(config: &Config, toolbox_id: &str, tool: &ToolDefinition)
 /// What a person reads who is asked about such a tool.
 pub(super) fn note(key: &str, tool: &str) -> String {
     format!(
-        "nothing states the effect of `{tool}`, so it counts as `write`; if it only reads, `\"{tool}\": \"read\"` in `{key}` says so"
+        "the effect of `{tool}` is not declared, so it counts as `write`; if it only reads, set `\"{tool}\": \"read\"` in `{key}`"
     )
 }

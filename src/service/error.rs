@@ -14,15 +14,15 @@ pub enum ServiceError {
     #[error(transparent)]
     Bus(#[from] BindError),
     /// The handler of SIGUSR1 cannot be installed.
-    #[error("catch signals: {0}")]
+    #[error("cannot catch signals: {0}")]
     Signal(std::io::Error),
     /// The thread that serves stops cannot be started.
-    #[error("start the thread for stops: {0}")]
+    #[error("cannot start the thread for stops: {0}")]
     Stops(std::io::Error),
     /// The thread for the state files cannot be started, or reading them failed.
-    #[error("set up the state folder: {0}")]
+    #[error("cannot set up the state folder: {0}")]
     State(std::io::Error),
     /// The toolbox host cannot be set up.
-    #[error("set up the toolboxes: {0}")]
+    #[error("cannot set up the toolboxes: {0}")]
     Toolboxes(String),
 }

@@ -100,7 +100,7 @@ pub(super) fn entry(
 }
 
 /// The ids of toolboxes that this machine has or is configured for, also of those that offer no tools now.
-pub(super) fn known(live: &Live, config: &config::Config) -> Vec<String> {
+pub(super) fn known_ids(live: &Live, config: &config::Config) -> Vec<String> {
     let failed = live.failed.iter().filter_map(|file| file.toolbox_id.as_ref());
     let configured = config.toolboxes.keys().chain(config.mounts.keys());
     let off = live.off.iter().map(|off| &off.toolbox_id);

@@ -247,7 +247,7 @@ impl Router {
             self.turned_away.fetch_add(1, Ordering::Relaxed);
         } else {
             let dropped = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
-            tracing::error!(dropped, "far too many requests are under way; one was dropped");
+            tracing::error!(dropped, "too many requests are in progress; one was dropped");
         }
     }
 }
@@ -287,9 +287,9 @@ impl BusHandler for Router {
     fn disconnected(&self, reason: &str) {
         // The embedded bus closes with the service; that is expected.
         if self.shutdown.is_cancelled() {
-            tracing::debug!(reason, "the bus is away");
+            tracing::debug!(reason, "disconnected from the bus");
         } else {
-            tracing::warn!(reason, "the bus is away");
+            tracing::warn!(reason, "disconnected from the bus");
         }
     }
 

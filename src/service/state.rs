@@ -71,8 +71,7 @@ impl StateFolder {
         }
         if !trouble.is_empty() {
             let reason = format!(
-                "it is not known what was in emergency stop or moved when the service last ended: {}; look at every \
-                 machine, then resume `all`",
+                "cannot tell what was in emergency stop or moving when the service last ended ({}); check every machine, then resume `all`",
                 trouble.join("; ")
             );
             tracing::error!("{reason}");

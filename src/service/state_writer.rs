@@ -215,7 +215,7 @@ impl Work {
 
 fn outcome(number: u64, wrote: io::Result<()>, what: &str) -> Outcome {
     if let Err(error) = &wrote {
-        tracing::error!(%error, "cannot remember {what} (service.state_dir)");
+        tracing::error!(%error, "cannot save {what} to the state folder (service.state_dir)");
     }
     Outcome {
         number,
@@ -281,10 +281,7 @@ mod tests {
         let (writer, let_it, kept) = gated();
         let engine = engine();
         let late = writer.keep(&engine, Duration::from_millis(20)).await;
-        assert_eq!(
-            late,
-            Err("the state folder does not answer within 20 ms".to_owned())
-        );
+        assert_eq!(late, Err("could not be recorded within 20 ms".to_owned()));
         for moving in [&["arm"][..], &["arm", "leg"], &["leg"]] {
             writer.changed(moving);
         }

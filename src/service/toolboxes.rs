@@ -3,7 +3,7 @@
 //! Publishes loaded toolboxes to the engine and the registry, drains replaced ones, and passes events, messages and
 //! requests between toolboxes and the bus. Read [`Bridge`].
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
@@ -20,8 +20,9 @@ use super::configuration::Configuration;
 use super::deliveries::Deliveries;
 use super::error::ServiceError;
 use super::listing::{
-    TakenNames, entry, failed_file, known, python, renamed, renamed_of, step_tools, topics,
+    TakenNames, entry, failed_file, known_ids, python, renamed, renamed_of, step_tools, topics,
 };
+use super::loaded_configs::LoadedConfigs;
 use super::questions::{Question, Questions};
 use super::router::Router;
 use super::settings::{engine_limits, manager_settings};
@@ -34,7 +35,7 @@ use crate::policy::{Backends, Policy};
 use crate::registry::{Registry, Snapshot, Tool};
 use bus::Message;
 use client::payload::OffToolbox;
-use config::{Config, Installed, Lockdown};
+use config::{Config, Lockdown};
 use engine::Engine;
 use host::{Drain, HostServices, Live, LiveToolbox, Manager, Origin, Request, State};
 
@@ -62,7 +63,7 @@ pub(super) struct Bridge {
     questions: Questions,
     /// The `backend` events of each toolbox.
     backends: Mutex<BTreeMap<String, BackendReport>>,
-    readings: Mutex<Readings>,
+    readings: Mutex<LoadedConfigs>,
     published: Mutex<Published>,
 }
 
@@ -85,46 +86,6 @@ struct BackendReport {
     drives: Backends,
 }
 
-/// The numbered configurations that toolboxes were loaded with: a copy that a reload could not replace keeps its own.
-struct Readings {
-    number: u64,
-    newest: Arc<Config>,
-    /// Older configurations that live toolboxes still use.
-    older: BTreeMap<u64, Arc<Config>>,
-}
-
-impl Readings {
-    fn new(config: Arc<Config>) -> Self {
-        Self {
-            number: 0,
-            newest: config,
-            older: BTreeMap::new(),
-        }
-    }
-
-    /// Adds the newest configuration and returns its number.
-    fn add(&mut self, config: Arc<Config>) -> u64 {
-        let before = std::mem::replace(&mut self.newest, config);
-        self.older.insert(self.number, before);
-        self.number += 1;
-        self.number
-    }
-
-    fn newest(&self) -> (Arc<Config>, u64) {
-        (self.newest.clone(), self.number)
-    }
-
-    fn get(&self, number: u64) -> Arc<Config> {
-        self.older.get(&number).unwrap_or(&self.newest).clone()
-    }
-
-    /// Removes the configurations older than `number` that are not in `used`.
-    fn forget_before(&mut self, number: u64, used: &HashSet<u64>) {
-        self.older
-            .retain(|older, _| *older >= number || used.contains(older));
-    }
-}
-
 impl Bridge {
     pub(super) fn start(parts: Parts) -> Result<Arc<Self>, ServiceError> {
         let config = parts.configuration.applied().clone();
@@ -139,7 +100,7 @@ impl Bridge {
             manager: OnceLock::new(),
             questions: Questions::default(),
             backends: Mutex::default(),
-            readings: Mutex::new(Readings::new(config.clone())),
+            readings: Mutex::new(LoadedConfigs::new(config.clone())),
             published: Mutex::default(),
         });
         // The bridge owns the manager, so the manager gets weak references to the bridge: a cycle would never be
@@ -241,8 +202,8 @@ impl Bridge {
         let loaded = live.toolboxes.iter().map(|toolbox| &*toolbox.id);
         let starting = live.starting.iter().map(String::as_str);
         self.parts.engine.set_installed(&loaded.chain(starting).collect());
-        let taken = self.taken(live);
-        let known = known(live, &self.readings.lock().newest().0);
+        let taken = self.yielded_names(live);
+        let known = known_ids(live, &self.readings.lock().newest().0);
         let mut entries = Vec::with_capacity(live.toolboxes.len());
         let mut closed = BTreeMap::new();
         for toolbox in &live.toolboxes {
@@ -273,7 +234,7 @@ impl Bridge {
         *self.published.lock() = Published {
             closed,
             off: live.off.iter().map(|off| admission::off(off, &newest)).collect(),
-            warnings: unused(live, &newest),
+            warnings: warnings::unused(live, &newest),
         };
         let snapshot = Snapshot::with_known(entries, known);
         let named_before = renamed(&before);
@@ -290,7 +251,7 @@ impl Bridge {
     }
 
     /// The tools that yielding toolboxes leave to others.
-    fn taken(&self, live: &Live) -> TakenNames {
+    fn yielded_names(&self, live: &Live) -> TakenNames {
         TakenNames::new(live, |toolbox, tool| {
             let config = self.readings.lock().get(toolbox.reading);
             config
@@ -313,7 +274,7 @@ impl Bridge {
         let yielded = names.filter_map(|name| {
             let owner = taken.owner(toolbox, &section, name)?;
             Some(format!(
-                "`{name}` is left to `{owner}`; name it in `tools.allow` to have both"
+                "`{name}` is hidden because `{owner}` offers it, too; list it in `tools.allow` to show both"
             ))
         });
         yielded.collect()
@@ -480,14 +441,14 @@ impl Bridge {
             let said = backends.get(&*toolbox.id);
             said.filter(|said| said.generation == toolbox.generation)
         };
-        let taken = self.taken(live);
+        let taken = self.yielded_names(live);
         let newest = self.parts.configuration.newest();
         let unstated = |toolbox: &LiveToolbox| {
             let tools = toolbox.tools.tools.iter().map(|tool| &tool.definition);
             let unstated = tools.filter(|tool| effects::unstated(&newest, &toolbox.id, tool).is_some());
             unstated.map(|tool| tool.name.clone()).collect()
         };
-        let unconfined = |why| format!("runs without its confinement: {why}");
+        let unconfined = |why| format!("runs unconfined: {why}");
         let status = |toolbox: &Arc<LiveToolbox>| {
             let (state, reason) = match &toolbox.state {
                 State::Ready => ("ready", toolbox.unconfined.map(unconfined)),
@@ -499,7 +460,7 @@ impl Bridge {
                 toolbox_id: toolbox.id.to_string(),
                 state: state.to_owned(),
                 isolation: "process".to_owned(),
-                pid: toolbox.toolbox.pid(),
+                pid: Some(toolbox.toolbox.pid()),
                 restarts: toolbox.restarts,
                 last_death: toolbox.last_death.clone(),
                 generation: toolbox.generation,
@@ -619,45 +580,6 @@ impl Toolboxes for Bridge {
 
 /// The end of the key of the rules of who may call what. A reload brings them into force, a restart the other keys of `service`.
 const POLICY: &str = ".service.policy";
-
-/// What the configuration names and nothing is called.
-fn unused(live: &Live, config: &Config) -> Vec<String> {
-    let wrong = config.wrong().map(|(id, error)| warnings::wrong(id, error));
-    let mut found: Vec<String> = wrong.collect();
-    let loaded = live.toolboxes.iter();
-    let kept_on = loaded.filter_map(|toolbox| admission::kept_on(config, &toolbox.manifest, &toolbox.path));
-    found.extend(kept_on);
-    if live.starting.is_empty() {
-        let (installed, unchecked) = installed(live, config);
-        found.extend(warnings::warnings(config, &installed, &unchecked));
-    }
-    found
-}
-
-/// What is installed, for the warnings, and the keys of sections that no schema knows.
-fn installed(live: &Live, config: &Config) -> (Installed, Vec<(String, String)>) {
-    let mut ids: BTreeSet<String> = live.known.iter().cloned().collect();
-    ids.extend(live.toolboxes.iter().map(|toolbox| toolbox.id.to_string()));
-    ids.extend(live.failed.iter().filter_map(|failed| failed.toolbox_id.clone()));
-    ids.extend(config.mounts.keys().cloned());
-    let names = live.toolboxes.iter().flat_map(|toolbox| {
-        let tools = toolbox.tools.tools.iter();
-        tools.map(|tool| (toolbox.id.to_string(), tool.definition.name.clone()))
-    });
-    let unchecked = live.toolboxes.iter().flat_map(|toolbox| {
-        let known = toolbox.manifest.config_schema.as_ref();
-        let known = known.and_then(|schema| schema.get("properties")?.as_object());
-        let written = config
-            .toolboxes
-            .get(&*toolbox.id)
-            .and_then(|section| section.as_ref().ok());
-        let keys = written.into_iter().flat_map(|section| section.toolbox.own.keys());
-        let unknown = keys.filter(move |key| known.is_none_or(|known| !known.contains_key(*key)));
-        unknown.map(|key| (toolbox.id.to_string(), key.clone()))
-    });
-    let tools = names.collect();
-    (Installed { ids, tools }, unchecked.collect())
-}
 
 /// Seconds since 1970.
 fn now() -> f64 {

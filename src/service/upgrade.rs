@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use config::{Config, Origin};
+use config::{Config, Origin, write_atomically};
 
 /// How long a change is named after the first start with it.
 const NAMED: Duration = Duration::from_secs(7 * 24 * 60 * 60);
@@ -55,12 +55,12 @@ const CHANGES: [Change; 4] = [
     },
     Change {
         concerns: |key, value| key.ends_with(".service.embedded_bus") && value != "never",
-        says: "the embedded bus refuses web pages that `embedded_bus_http_origins` does not list, and beyond `embedded_bus_clients` it \
-               disconnects the clients that do the least",
+        says: "the embedded bus rejects web pages that `embedded_bus_http_origins` does not list, and when \
+            `embedded_bus_clients` is reached, it disconnects the least active client",
     },
     Change {
         concerns: |key, _| key.ends_with(".service.max_calls"),
-        says: "a toolbox may hold three quarters of the calls that the others leave",
+        says: "one toolbox may use at most three quarters of the call slots that the other toolboxes leave free",
     },
 ];
 
@@ -93,7 +93,7 @@ pub(super) fn since_last(config: &Config) -> Vec<String> {
         && let Err(error) = remember(folder, after)
     {
         let folder = folder.display();
-        tracing::warn!(%folder, %error, "the changes that an upgrade has brought are named again after the next start");
+        tracing::warn!(%folder, %error, "could not record that the notes about this upgrade were shown; the next start logs them again");
     }
     notes
 }
@@ -134,10 +134,7 @@ fn remembered(folder: &Path) -> Option<Memory> {
 }
 
 fn remember(folder: &Path, memory: Memory) -> io::Result<()> {
-    fs::create_dir_all(folder)?;
-    let fresh = folder.join(format!("{FILE}.new"));
-    fs::write(&fresh, serde_json::to_vec(&memory)?)?;
-    fs::rename(fresh, folder.join(FILE))
+    write_atomically(&folder.join(FILE), &serde_json::to_vec(&memory)?, None)
 }
 
 #[cfg(test)]

@@ -1,16 +1,55 @@
 //! What the configuration names and nothing is called: sections, tools in `allow` and `deny`, patterns of rules and doors.
 //!
-//! Pure: compares a configuration with what is installed. Read [`warnings`].
+//! Compares a configuration with what is installed. Read [`unused`].
 
-use config::{Config, Installed, OURS, Rule, Section, ToolFilter, nearest, suggestion};
+use std::collections::BTreeSet;
+
+use super::admission;
+use config::{Config, Inventory, OURS, Rule, Section, ToolFilter, nearest, suggestion};
+use host::Live;
+
+/// What the configuration names, and nothing on this machine has.
+pub(super) fn unused(live: &Live, config: &Config) -> Vec<String> {
+    let wrong = config.wrong().map(|(id, error)| wrong(id, error));
+    let mut found: Vec<String> = wrong.collect();
+    let loaded = live.toolboxes.iter();
+    let kept_on = loaded.filter_map(|toolbox| admission::kept_on(config, &toolbox.manifest, &toolbox.path));
+    found.extend(kept_on);
+    if live.starting.is_empty() {
+        let (installed, unchecked) = installed(live, config);
+        found.extend(warnings(config, &installed, &unchecked));
+    }
+    found
+}
+
+/// What is installed, for the warnings, and the keys of sections that no schema knows.
+fn installed(live: &Live, config: &Config) -> (Inventory, Vec<(String, String)>) {
+    let mut ids: BTreeSet<String> = live.known.iter().cloned().collect();
+    ids.extend(live.toolboxes.iter().map(|toolbox| toolbox.id.to_string()));
+    ids.extend(live.failed.iter().filter_map(|failed| failed.toolbox_id.clone()));
+    ids.extend(config.mounts.keys().cloned());
+    let names = live.toolboxes.iter().flat_map(|toolbox| {
+        let tools = toolbox.tools.tools.iter();
+        tools.map(|tool| (toolbox.id.to_string(), tool.definition.name.clone()))
+    });
+    let unchecked = live.toolboxes.iter().flat_map(|toolbox| {
+        let known = toolbox.manifest.config_schema.as_ref();
+        let known = known.and_then(|schema| schema.get("properties")?.as_object());
+        let written = config
+            .toolboxes
+            .get(&*toolbox.id)
+            .and_then(|section| section.as_ref().ok());
+        let keys = written.into_iter().flat_map(|section| section.toolbox.own.keys());
+        let unknown = keys.filter(move |key| known.is_none_or(|known| !known.contains_key(*key)));
+        unknown.map(|key| (toolbox.id.to_string(), key.clone()))
+    });
+    let tools = names.collect();
+    (Inventory { ids, tools }, unchecked.collect())
+}
 
 /// Names everything that means nothing, with the nearest name that would.
 /// `unchecked` are the keys of the sections of toolboxes whose schema accepts any: toolbox and key.
-pub(super) fn warnings(
-    config: &Config,
-    installed: &Installed,
-    unchecked: &[(String, String)],
-) -> Vec<String> {
+fn warnings(config: &Config, installed: &Inventory, unchecked: &[(String, String)]) -> Vec<String> {
     let mut found = Vec::new();
     for (id, section) in &config.toolboxes {
         let Ok(section) = section else { continue };
@@ -26,12 +65,7 @@ pub(super) fn warnings(
             found.extend(installed.tool_unmatched(&place, pattern, |id, tool| one.names(id, tool)));
         }
     }
-    let doors = &config.doors;
-    for (door, toolset) in [
-        ("agent", &doors.agent.toolset),
-        ("mcp", &doors.mcp.toolset),
-        ("voice", &doors.voice.toolset),
-    ] {
+    for (door, toolset) in config.doors.toolsets() {
         found.extend(installed.toolset_unmatched(door, toolset));
     }
     found
@@ -40,7 +74,7 @@ pub(super) fn warnings(
 fn sections(
     id: &str,
     section: &Section,
-    installed: &Installed,
+    installed: &Inventory,
     unchecked: &[(String, String)],
     found: &mut Vec<String>,
 ) {
@@ -48,9 +82,7 @@ fn sections(
         // What is switched off may well be away.
         if section.toolbox.enabled {
             let near = suggestion(id, installed.ids.iter().cloned());
-            found.push(format!(
-                "section `{id}` belongs to no toolbox that is installed{near}"
-            ));
+            found.push(format!("section `{id}` matches no installed toolbox{near}"));
         }
         return;
     }

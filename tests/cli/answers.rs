@@ -93,11 +93,14 @@ robot (1 tool)
     let (ran, _) = ask(&["list", "two", "waves"], "ovos.tools.list", &tools()).await;
     assert_eq!(
         (ran.code, ran.err.as_str()),
-        (1, "error: none of 3 tools matches; `ovos-tools list` shows all\n")
+        (
+            1,
+            "error: no tool matches (3 tools searched); `ovos-tools list` shows all\n"
+        )
     );
     let (ran, _) = ask(&["list", "--toolbox", "drone"], "ovos.tools.list", &tools()).await;
     let error =
-        "no tools of a toolbox \"drone\"; toolboxes with tools: math, robot; see also `ovos-tools status`";
+        "no toolbox \"drone\" with tools; toolboxes with tools: math, robot; see also `ovos-tools status`";
     verify(&["list", "--toolbox", "drone"], &ran, "", Some(error));
     for (arguments, meant) in [
         (&["list", "--toolbox", "robots"][..], Some("robot")),
@@ -319,7 +322,7 @@ bus ws://127.0.0.1:8181/core · connected
  math     live           5      1.0.0    1           process    0         -
  robot    live, stopped  9      0.2.0    3           process    1         simulator
  drone    live           35     0.1.0    1           process    0         simulator: connected
-robot is in emergency stop: asked on the bus; when it is safe to go on: ovos-tools resume robot s-7
+robot is in emergency stop: asked on the bus; when it is safe, run: ovos-tools resume robot s-7
 
  NOT LOADED  FILE     REASON
  -           /p/x.so  not an ELF file
@@ -329,7 +332,7 @@ robot is in emergency stop: asked on the bus; when it is safe to go on: ovos-too
 
 counters: calls 12
 
-changed in the files and not in force yet (reload or restart): service.max_calls
+changed in the files but not applied yet (reload or restart): service.max_calls
 ";
     check(&["status"], json!({}), status(), text, None).await;
 }
@@ -353,7 +356,7 @@ async fn resume_without_an_id_lifts_nothing_and_shows_it() {
     for (toolbox, error) in [
         (
             "robot",
-            "robot is in emergency stop (asked on the bus); when it is safe to go on: ovos-tools resume robot s-7",
+            "robot is in emergency stop (asked on the bus); when it is safe, run: ovos-tools resume robot s-7",
         ),
         ("math", "math is not in emergency stop: there is nothing to lift"),
         (

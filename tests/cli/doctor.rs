@@ -95,7 +95,7 @@ impl Machine {
 }
 
 #[track_caller]
-fn told(report: &Value, part: &str, state: &str, found: &str, mend: &str) {
+fn assert_finding(report: &Value, part: &str, state: &str, found: &str, mend: &str) {
     let findings = report["findings"].as_array().unwrap();
     let fits = |finding: &&Value| {
         let text = |key: &str| finding[key].as_str().unwrap_or_default();
@@ -118,29 +118,29 @@ fn ours() -> Value {
 async fn every_service_that_answers_is_counted() {
     let python = json!([{"name": "add"}]);
     for (lists, state, found, mend) in [
-        (vec![ours()], "good", "one ovos-tools answers", ""),
+        (vec![ours()], "good", "one ovos-tools service answers", ""),
         (vec![], "broken", "no service answers", "ovos-tools serve"),
         (
             vec![python.clone()],
             "broken",
-            "only ovos-PHAL-plugin-tools",
+            "only the Python plugin",
             "\"enabled\": false",
         ),
         (
             vec![ours(), python],
             "broken",
-            "ovos-PHAL-plugin-tools answers, too",
+            "(ovos-PHAL-plugin-tools) answers, too",
             "\"enabled\": false",
         ),
         (
             vec![ours(), ours()],
             "broken",
-            "2 ovos-tools answer",
+            "2 ovos-tools services answer",
             "stop all but one",
         ),
     ] {
         let (_, report) = Machine::new(lists).await.examine(&json!({})).await;
-        told(&report, "service", state, found, mend);
+        assert_finding(&report, "service", state, found, mend);
     }
 }
 
@@ -149,7 +149,7 @@ async fn every_service_that_answers_is_counted() {
 async fn a_bus_that_takes_web_pages_is_named() {
     let mut machine = Machine::new(vec![ours()]).await;
     let (_, report) = machine.examine(&json!({})).await;
-    told(&report, "web pages", "limited", "every page", "service.policy");
+    assert_finding(&report, "web pages", "limited", "any web page", "service.policy");
 
     let config = ServerConfig {
         port: 0,
@@ -161,7 +161,7 @@ async fn a_bus_that_takes_web_pages_is_named() {
     let _end = end.clone().drop_guard();
     tokio::spawn(bus.run(end));
     let (_, report) = machine.examine(&json!({})).await;
-    told(&report, "web pages", "good", "refuses", "");
+    assert_finding(&report, "web pages", "good", "rejects", "");
 }
 
 /// The running service knows best: what it has loaded is not looked for elsewhere.
@@ -173,7 +173,7 @@ async fn a_running_service_is_asked_and_believed() {
     let machine = Machine::with(vec![ours()], Some(good())).await;
     // Neither a plugin in the configured folder nor any device of other boards is there.
     let (code, report) = machine.examine(&json!({"gstreamer": {}})).await;
-    told(&report, "toolbox math", "good", "3 tools in /p/math.so", "");
+    assert_finding(&report, "toolbox math", "good", "3 tools in /p/math.so", "");
     let broken = report["findings"].as_array().unwrap().iter();
     let broken: Vec<&Value> = broken.filter(|finding| finding["state"] == "broken").collect();
     assert!(broken.is_empty() && code == 0, "{broken:#?}");
@@ -194,24 +194,24 @@ async fn a_running_service_is_asked_and_believed() {
             "ovos-tools reload",
         ),
         (
-            json!({"closed": "the configuration cannot be read: /e: line 3: EOF"}),
+            json!({"closed": "cannot read the configuration: /e: line 3: EOF"}),
             "configuration",
             "broken",
             "line 3: EOF",
             "ovos-tools reload",
         ),
         (
-            json!({"warnings": ["section `gstremer` belongs to no toolbox"]}),
+            json!({"warnings": ["section `gstremer` matches no installed toolbox"]}),
             "configuration",
             "limited",
             "gstremer",
             "correct the name",
         ),
         (
-            json!({"off": [{"toolbox_id": "robot", "path": "/p/robot.so", "reason": "toolbox `robot` is installed and off", "enable": "ovos-tools enable robot"}]}),
+            json!({"off": [{"toolbox_id": "robot", "path": "/p/robot.so", "reason": "toolbox `robot` is installed but off", "enable": "ovos-tools enable robot"}]}),
             "toolbox robot",
             "good",
-            "is installed and off",
+            "is installed but off",
             "",
         ),
         (
@@ -225,7 +225,7 @@ async fn a_running_service_is_asked_and_believed() {
             json!({"pending_config": ["math"]}),
             "configuration",
             "limited",
-            "not in force yet: math",
+            "not applied yet: math",
             "ovos-tools reload",
         ),
         (
@@ -243,7 +243,7 @@ async fn a_running_service_is_asked_and_believed() {
             .extend(change.as_object().unwrap().clone());
         let machine = Machine::with(vec![ours()], Some(status)).await;
         let (code, report) = machine.examine(&json!({})).await;
-        told(&report, part, state, found, mend);
+        assert_finding(&report, part, state, found, mend);
         assert_eq!(code, i32::from(state == "broken"), "{found}: {report:#}");
     }
 }
@@ -256,7 +256,7 @@ async fn what_is_built_in_is_optional_and_what_is_written_is_needed() {
     let (code, report) = machine
         .examine(&json!({"gstreamer": {"devices": ["/dev/ovos-tools-missing"]}}))
         .await;
-    told(
+    assert_finding(
         &report,
         "toolbox gstreamer",
         "broken",
@@ -266,7 +266,7 @@ async fn what_is_built_in_is_optional_and_what_is_written_is_needed() {
     assert_eq!(code, 1);
     let named = json!({"service": {"programs": {"python": {"interpreter": "/no/such/python3"}}}});
     let (_, report) = machine.examine(&named).await;
-    told(
+    assert_finding(
         &report,
         "program python",
         "broken",
@@ -315,7 +315,7 @@ async fn what_a_section_names_is_looked_at() {
             "pip install mavsdk-grpc",
         ),
     ] {
-        told(&report, part, state, found, mend);
+        assert_finding(&report, part, state, found, mend);
     }
     let broken = report["findings"].as_array().unwrap().iter();
     let broken = broken.filter_map(|finding| finding["part"].as_str()?.strip_prefix("plugin "));
@@ -346,7 +346,7 @@ async fn a_toolbox_that_was_not_installed_is_named_unless_it_is_switched_off() {
     machine.compiled("plugins/other.so", &source, &["-shared"]);
     let (_, report) = machine.examine(&json!({})).await;
     let found = "there is no gstreamer.so";
-    told(
+    assert_finding(
         &report,
         "toolbox gstreamer",
         "limited",
@@ -375,7 +375,7 @@ async fn a_missing_gstreamer_is_named() {
     let plugin = machine.compiled("plugins/gstreamer.so", &source, &linked);
     let (_, report) = machine.examine(&json!({})).await;
     let part = format!("plugin {}", plugin.display());
-    told(
+    assert_finding(
         &report,
         &part,
         "broken",
@@ -412,8 +412,8 @@ async fn a_device_of_another_user_names_its_group_or_a_rule() {
         };
         fs::set_permissions(device.path(), fs::Permissions::from_mode(mode)).unwrap();
         let (_, report) = machine.examine(&json!({"robot": {"port": device.path()}})).await;
-        let found = format!("may not read and write {}", device.path().display());
-        told(&report, "toolbox robot", "broken", &found, mend);
+        let found = format!("may not read from and write to {}", device.path().display());
+        assert_finding(&report, "toolbox robot", "broken", &found, mend);
     }
 }
 
@@ -439,7 +439,7 @@ async fn a_port_that_another_program_uses_is_named_and_those_that_are_used_by_de
             json!({"robot": {"robots": {"arm": {"adapter": "johnny5", "johnny5": own}}}})
         };
         let (_, report) = machine.examine(&section(json!({}))).await;
-        told(&report, "toolbox robot", "good", &format!("may use {path}"), "");
+        assert_finding(&report, "toolbox robot", "good", &format!("may use {path}"), "");
         assert!(!report.to_string().contains("ttyACM"), "{report:#}");
         let far = fs::OpenOptions::new().read(true).write(true).open(&port).unwrap();
         let mut other = std::process::Command::new("sleep")
@@ -452,7 +452,7 @@ async fn a_port_that_another_program_uses_is_named_and_those_that_are_used_by_de
             "{path} is used by another program: sleep (process {})",
             other.id()
         );
-        told(
+        assert_finding(
             &report,
             "toolbox robot",
             "broken",
@@ -463,15 +463,21 @@ async fn a_port_that_another_program_uses_is_named_and_those_that_are_used_by_de
         other.kill().unwrap();
         other.wait().unwrap();
     }
+    let before = |own: Value| json!({"adapter": "johnny5", "johnny5": own});
+    let left = json!({"ports": {"left": "/dev/null"}});
     for (own, looked_at) in [
-        (json!({}), &["/dev/ttyACM0", "/dev/ttyACM1"][..]),
-        (json!({"layout": "so101"}), &["/dev/ttyACM1"]),
+        (before(json!({})), &["/dev/ttyACM0", "/dev/ttyACM1"][..]),
+        (before(json!({"layout": "so101"})), &["/dev/ttyACM1"]),
+        (before(left.clone()), &["/dev/null", "/dev/ttyACM1"]),
+        (json!({"kind": "johnny5"}), &["/dev/ttyACM0", "/dev/ttyACM1"]),
+        (json!({"kind": "lekiwi"}), &["/dev/ttyACM1"]),
         (
-            json!({"ports": {"left": "/dev/null"}}),
+            json!({"kind": "johnny5", "channels": left}),
             &["/dev/null", "/dev/ttyACM1"],
         ),
+        (json!({"kind": "johnny5", "simulated": true}), &[]),
     ] {
-        let section = json!({"robot": {"robots": {"five": {"adapter": "johnny5", "johnny5": own}}}});
+        let section = json!({"robot": {"robots": {"five": own}}});
         let (_, report) = machine.examine(&section).await;
         let report = report.to_string();
         for path in ["/dev/ttyACM0", "/dev/ttyACM1", "/dev/null"] {
@@ -502,15 +508,9 @@ async fn a_kernel_that_cannot_confine_is_named() {
     });
     let (_, report) = machine.examine(&section).await;
     let mend = "Linux 6.2 or newer";
-    told(
-        &report,
-        "toolbox gstreamer",
-        "limited",
-        "runs without its confinement",
-        mend,
-    );
-    told(&report, "toolbox boxed", "broken", "is not loaded", mend);
-    told(&report, "program arm", "broken", "is not loaded", mend);
+    assert_finding(&report, "toolbox gstreamer", "limited", "runs unconfined", mend);
+    assert_finding(&report, "toolbox boxed", "broken", "is not loaded", mend);
+    assert_finding(&report, "program arm", "broken", "is not loaded", mend);
 }
 
 /// Which interpreter has toolboxes, what is left out, and what a systemd unit would not find.
@@ -531,7 +531,7 @@ async fn the_interpreter_of_python_toolboxes_is_named() {
     };
     let part = "program python";
     let (_, report) = machine.examine(&json!({})).await;
-    told(
+    assert_finding(
         &report,
         part,
         "good",
@@ -542,7 +542,7 @@ async fn the_interpreter_of_python_toolboxes_is_named() {
     let named = json!({"service": {"programs": {"python": {"interpreter": python}}}});
     says(&[]);
     let (_, report) = machine.examine(&named).await;
-    told(
+    assert_finding(
         &report,
         part,
         "good",
@@ -552,7 +552,7 @@ async fn the_interpreter_of_python_toolboxes_is_named() {
     let mut wanted = named.clone();
     wanted["service"]["programs"]["python"]["enabled"] = true.into();
     let (_, report) = machine.examine(&wanted).await;
-    told(
+    assert_finding(
         &report,
         part,
         "broken",
@@ -566,14 +566,14 @@ async fn the_interpreter_of_python_toolboxes_is_named() {
     ]);
     let found = "(3.11.2) has ovos-math-tools; left out: Odd (no id)";
     let (_, report) = machine.examine(&named).await;
-    told(&report, part, "good", found, "");
+    assert_finding(&report, part, "good", found, "");
     machine.env.push(("VIRTUAL_ENV", machine.path("venv")));
     let (_, report) = machine.examine(&json!({})).await;
-    told(
+    assert_finding(
         &report,
         part,
         "limited",
-        "which a systemd unit does not have",
+        "which is not set in a systemd unit",
         "\"interpreter\":\"/",
     );
 }
@@ -603,7 +603,7 @@ async fn serve_points_to_it_where_something_is_missing() {
         printed += &line.unwrap_or_else(|| panic!("it ended: {printed}"));
     }
     assert!(
-        printed.contains("`ovos-tools doctor` says what is missing"),
+        printed.contains("`ovos-tools doctor` shows what is missing"),
         "{printed}"
     );
 }

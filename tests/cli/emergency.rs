@@ -36,7 +36,7 @@ async fn everything_is_stopped_and_an_unconfirmed_halt_is_an_error() {
  math     stopped      s-1
  robot    NOT stopped  s-2      halt not confirmed
 
-When it is safe to go on:
+When it is safe, run:
   ovos-tools resume math s-1
   ovos-tools resume robot s-2
 ";
@@ -90,7 +90,7 @@ async fn a_broken_configuration_does_not_prevent_a_stop() {
     ])
     .await;
     assert_eq!(ran.code, 0, "{ran:?}");
-    assert!(ran.err.contains("stopping on"), "{}", ran.err);
+    assert!(ran.err.contains("sending the stop to"), "{}", ran.err);
 }
 
 /// One test, because a signal affects the whole process, and this process acts as the service.

@@ -35,7 +35,7 @@ impl Machine {
     }
 
     /// What systemd was asked since the last look.
-    fn asked(&self) -> Vec<String> {
+    fn systemctl_calls(&self) -> Vec<String> {
         let text = fs::read_to_string(self.path("asked")).unwrap_or_default();
         let _ = fs::remove_file(self.path("asked"));
         text.lines().map(str::to_owned).collect()
@@ -70,7 +70,7 @@ async fn it_is_installed_once_and_removed_without_a_trace() {
         let ran = machine.run(None, &["--json"]).await;
         assert_eq!(ran.code, 0, "{ran:?}");
         assert!(ran.out.contains(&format!("\"changed\":{changed}")), "{ran:?}");
-        assert_eq!(machine.asked(), told);
+        assert_eq!(machine.systemctl_calls(), told);
         let unit = fs::read_to_string(machine.unit()).unwrap();
         for line in [
             format!("ExecStart={program} serve"),
@@ -91,7 +91,7 @@ async fn it_is_installed_once_and_removed_without_a_trace() {
         "--user disable --now ovos-tools.service",
         "--user daemon-reload",
     ];
-    assert_eq!(machine.asked(), told);
+    assert_eq!(machine.systemctl_calls(), told);
     assert!(!machine.unit().exists() && fs::read_dir(&wants).unwrap().next().is_none());
 
     let ran = machine.run(None, &["--remove"]).await;
@@ -99,7 +99,11 @@ async fn it_is_installed_once_and_removed_without_a_trace() {
         ran.code == 0 && ran.out.starts_with("nothing to remove"),
         "{ran:?}"
     );
-    assert_eq!(machine.asked(), [""; 0], "what is not there is not stopped");
+    assert_eq!(
+        machine.systemctl_calls(),
+        [""; 0],
+        "what is not there is not stopped"
+    );
 }
 
 #[tokio::test]
@@ -135,9 +139,9 @@ async fn the_unit_names_the_program_its_environment_and_its_options() {
     let mode = fs::metadata(machine.unit()).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600, "the address of a bus may have a password");
 
-    machine.asked();
+    machine.systemctl_calls();
     let ran = machine.run(Some(&program), &["--plugins", "/a$b"]).await;
-    assert_eq!((ran.code, machine.asked()), (2, vec![]), "{ran:?}");
+    assert_eq!((ran.code, machine.systemctl_calls()), (2, vec![]), "{ran:?}");
     assert_eq!(fs::read_to_string(machine.unit()).unwrap(), unit);
 }
 
@@ -162,7 +166,7 @@ async fn a_unit_of_another_author_is_left_alone() {
                 ran.err.contains("was not written by `install-service`"),
                 "{ran:?}"
             );
-            assert!(machine.asked().is_empty(), "linked: {linked}");
+            assert!(machine.systemctl_calls().is_empty(), "linked: {linked}");
             assert!(fs::read_to_string(machine.unit()).unwrap().contains("/bin/true"));
         }
     }

@@ -59,13 +59,13 @@ async fn the_exit_code_tells_how_the_call_ended() {
             json!({"result": {"ok": false}}),
             1,
             "{\n  \"ok\": false\n}\n",
-            "error: the result says ok: false\n",
+            "error: the tool reported failure (ok: false)\n",
         ),
         (
             json!({"result": {"success": false, "done": 2}}),
             1,
             "{\n  \"success\": false,\n  \"done\": 2\n}\n",
-            "error: the result says success: false\n",
+            "error: the tool reported failure (success: false)\n",
         ),
         (
             json!({"error": "Unknown tool: 'add'"}),
@@ -206,7 +206,7 @@ async fn a_command_that_times_out_cancels_its_call() {
     ])
     .await;
     assert_eq!(ran.code, 4, "{ran:?}");
-    assert!(ran.err.contains("it was asked to cancel"), "{}", ran.err);
+    assert!(ran.err.contains("a cancel was sent"), "{}", ran.err);
     assert_eq!(bus.hears("ovos.tools.cancel").await, json!({"call_id": "c-9"}));
 }
 

@@ -79,7 +79,7 @@ async fn the_end_of_each_step_is_shown_and_the_exit_code_tells_how_the_run_ended
             json!({"ok": false, "steps": []}),
             1,
             "",
-            "error: the answer says ok: false\n",
+            "error: the run failed (ok: false)\n",
         ),
     ] {
         let (ran, _) = run(&file(), &[], TOPIC, answer.clone()).await;

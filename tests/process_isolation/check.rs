@@ -77,7 +77,7 @@ fn a_check_uses_the_environment_of_the_section_with_the_files_name() {
         (
             r#"{"AMENT_PREFIX_PATH": 5}"#,
             1,
-            "no `env` was set, because the configuration is wrong",
+            "the configuration is invalid, so `env` was not applied",
         ),
     ] {
         let section = format!(r#"{{"PHAL": {{"ovos-phal-plugin-tools": {{"needy": {{"env": {env}}}}}}}}}"#);

@@ -191,7 +191,7 @@ async fn the_process_gets_only_the_environment_that_it_needs() {
     let toolbox = Hosted::in_child(process, manifest, opening("{}"), Recorder::new())
         .await
         .unwrap();
-    let pid = toolbox.pid().unwrap();
+    let pid = toolbox.pid();
     let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap();
     let names: Vec<String> = environment
         .split(|byte| *byte == 0)

@@ -218,7 +218,7 @@ async fn a_result_is_bounded_in_size_and_depth() {
     let (toolbox, seen) = fixtures.open("huge_result").await;
     let found = error(run(&toolbox, 1, "go").await);
     assert!(
-        found.contains("has 9437184 bytes, more than the 8388608"),
+        found.contains("is 9437184 bytes; the limit is 8388608"),
         "{found}"
     );
     let found = error(run(&toolbox, 2, "deep").await);

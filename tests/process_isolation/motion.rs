@@ -49,7 +49,7 @@ impl Motor {
 }
 
 pub(crate) fn signal(toolbox: &Hosted, signal: Signal) {
-    let pid = toolbox.pid().and_then(|pid| Pid::from_raw(pid.cast_signed()));
+    let pid = Pid::from_raw(toolbox.pid().cast_signed());
     kill_process(pid.unwrap(), signal).unwrap();
 }
 

@@ -192,7 +192,7 @@ async fn an_exclusive_toolbox_that_neither_opens_says_so_until_it_does() {
     let report = rig.reload().await;
     check(&report, json!({"broken": 1}));
     assert!(
-        report.broken[0].reason.contains("does not open again either"),
+        report.broken[0].reason.contains("does not reopen either"),
         "{report:?}"
     );
     let failed = rig.get("hostile");
@@ -232,7 +232,7 @@ async fn refuses_to_be_replaced_or_removed(kind: &str) {
     assert!(
         report.broken[0]
             .reason
-            .contains("refuses to be replaced now: recording"),
+            .contains("cannot be replaced now: recording"),
         "{report:?}"
     );
     std::fs::remove_file(path).unwrap();
@@ -240,7 +240,7 @@ async fn refuses_to_be_replaced_or_removed(kind: &str) {
     assert!(
         report.broken[0]
             .reason
-            .contains("refuses to be removed now: recording"),
+            .contains("cannot be removed now: recording"),
         "{report:?}"
     );
     assert_eq!(rig.version("arm").await, "1");

@@ -23,25 +23,20 @@ const CRASHED: &str = "its process ended with exit code 3";
 
 /// A misbehaviour, its script with its arguments, and what becomes of it.
 const ROWS: &[(&str, &str, &[&str], Then)] = &[
-    (
-        "silent",
-        "silent",
-        &[],
-        Refused("it did not say hello within 10 s"),
-    ),
+    ("silent", "silent", &[], Refused("it sent no hello within 10 s")),
     (
         "slow_hello",
         "slow_hello",
         &[],
         Refused(
-            "it did not say hello within 10 s; if it takes longer to start and to import, raise service.probe_ms",
+            "it sent no hello within 10 s; if it needs longer to start and to import, raise service.probe_ms",
         ),
     ),
     (
         "half_frame",
         "half_frame",
         &[],
-        Refused("it did not say hello within 10 s"),
+        Refused("it sent no hello within 10 s"),
     ),
     (
         "long_hello",
@@ -55,13 +50,13 @@ const ROWS: &[(&str, &str, &[&str], Then)] = &[
         "wrong_version",
         "wrong_version",
         &[],
-        Refused("it is of another version (1, protocol 1; this service speaks 2)"),
+        Refused("it speaks protocol 1 (version 1), but this service speaks 2"),
     ),
     (
         "refuses",
         "refuses",
         &[],
-        Refused("it says that it can be no toolbox: no arm is connected; connect one"),
+        Refused("it says that it cannot be a toolbox: no arm is connected; connect one"),
     ),
     (
         "other_id",
@@ -87,7 +82,19 @@ const ROWS: &[(&str, &str, &[&str], Then)] = &[
         "changes_id",
         "changes_id",
         &[],
-        Refused("it no longer says that it is toolbox `changes_id`"),
+        Refused("its hello no longer names toolbox `changes_id`"),
+    ),
+    (
+        "forgets_id",
+        "changes_id",
+        &["nothing"],
+        Refused("it no longer says that it is toolbox `forgets_id`"),
+    ),
+    (
+        "doubles_id",
+        "changes_id",
+        &["twice"],
+        Refused("it no longer says that it is toolbox `doubles_id`"),
     ),
     (
         "missing",
@@ -174,7 +181,7 @@ const ROWS: &[(&str, &str, &[&str], Then)] = &[
         "long_result",
         "long_result",
         &[],
-        Answers("more than the 8388608 that are accepted", "generation", "1"),
+        Answers("the limit is 8388608", "generation", "1"),
     ),
     (
         "repeats_request",

@@ -237,7 +237,7 @@ fn a_toolbox_that_yields_leaves_its_tools_to_others_of_the_same_name() {
     let toolbox = scene.until("yields", "its tools", |_| true);
     assert_eq!(
         toolbox["yielded_tools"],
-        json!(["`poke` is left to `good`; name it in `tools.allow` to have both"]),
+        json!(["`poke` is hidden because `good` offers it, too; list it in `tools.allow` to show both"]),
         "{toolbox}"
     );
     // Only its name is left to others.

@@ -57,7 +57,7 @@ fn each_toolbox_is_one_of_its_own_and_a_reload_replaces_what_changed() {
     }
     let dropped = hall["dropped_tools"].to_string();
     assert!(
-        dropped.contains("jump") && dropped.contains("its program has several toolboxes"),
+        dropped.contains("jump") && dropped.contains("a program with several toolboxes"),
         "{dropped}"
     );
     let poked = scene.call("kitchen", "poke")["result"].clone();

@@ -120,7 +120,7 @@ fn a_program_that_is_something_else_the_second_time_is_refused() {
     let end = std::time::Instant::now() + crate::support::process::DEADLINE;
     loop {
         let failure = scene.failure("house").unwrap_or_default();
-        if failure.contains("it no longer says that it is several toolboxes") {
+        if failure.contains("its hello no longer names several toolboxes") {
             break;
         }
         assert!(std::time::Instant::now() < end, "{failure}");

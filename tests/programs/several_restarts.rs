@@ -163,7 +163,7 @@ fn what_a_section_asks_for_and_its_process_cannot_give_is_refused() {
     let mut scene = Scene::start(&[house, pinned]);
     ready(&mut scene, "kitchen");
     let failed = until_failed(&mut scene, "limits.memory_mb");
-    assert!(failed.contains("its own `confine` cannot hold"), "{failed}");
+    assert!(failed.contains("`confine` of toolbox"), "{failed}");
     until_failed(&mut scene, "allow_sha256");
     assert_eq!(ids(&mut scene), ["good", "kitchen"]);
     let starts = [1, 2].map(|number| {

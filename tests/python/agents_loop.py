@@ -96,13 +96,13 @@ until_it_moves(TRACE, moved)
 killed.kill()
 killed.wait()
 wire.wait(lambda frame: frame["type"] == "ovos.tools.invoke.response"
-          and "its door is gone" in str(frame["data"]), DEADLINE)
+          and "its door disconnected" in str(frame["data"]), DEADLINE)
 assert_at_rest(TRACE, wire)
 
 # The model of another loop stops everything; this stays so.
 with dancing(native, [("wave", {})], heard) as replies:
     said = str(react.toolboxes[0].call_tool("emergency_stop", {}))
-    assert "until a person lifts the stop" in said, said
+    assert "until an operator lifts the stop" in said, said
 assert "emergency stop state" in replies[0], replies
 print("the loops wave and stop")
 toolbox.close()

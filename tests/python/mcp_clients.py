@@ -245,9 +245,9 @@ async def stops_of_both_kinds(session):
     assert said == {"stopped": 1, "running": []}, said
     assert not (await moved(session)).is_error, "stop_moving latched something"
 
-    said = await stops(session, "emergency_stop", "until a person lifts the stop")
+    said = await stops(session, "emergency_stop", "until an operator lifts the stop")
     assert said["confirmed"] and {box["toolbox_id"] for box in said["toolboxes"]} == {"testbed", "testbed_dup"}, said
-    failed(await session.call_tool("assemble", LONG), "EmergencyStop", "a person has to lift the stop")
+    failed(await session.call_tool("assemble", LONG), "EmergencyStop", "an operator has to lift the stop")
     for box in said["toolboxes"]:
         subprocess.run([OVOS_TOOLS, "--bus", BUS, "resume", box["toolbox_id"], box["stop_id"]], check=True, capture_output=True)
     result = await moved(session)

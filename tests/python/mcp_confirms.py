@@ -127,7 +127,7 @@ async def a_user_who_says_no():
     async with connected(user) as client:
         before = begun()
         for _ in range(4):
-            held(await client.call_tool("assemble", move("right_arm")), before, "a person has refused", "10 minutes")
+            held(await client.call_tool("assemble", move("right_arm")), before, "was denied", "10 min")
         assert len(user.questions) == 1, f"asked again and again: {user.questions}"
 
 

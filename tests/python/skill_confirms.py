@@ -70,6 +70,6 @@ assert answer.result["success"] is True, answer
 assert spoken[0].startswith("Shall I assemble of testbed") and "left_arm" in spoken[0], spoken
 for asked in (1, 0):
     answer = moved("no")
-    assert "a person has refused" in str(answer) and len(spoken) == asked, (answer, spoken)
+    assert "was denied" in str(answer) and len(spoken) == asked, (answer, spoken)
 print("the skill asks its user")
 skill.default_shutdown()

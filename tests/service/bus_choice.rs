@@ -21,7 +21,10 @@ fn without_a_bus_it_says_what_to_do_and_waits_for_one() {
     for part in [scene.url().as_str(), "ovos-messagebus", "--embedded-bus auto"] {
         assert!(said.contains(part), "no {part:?} in\n{said}");
     }
-    until_said(&mut service, "connecting again until it is back");
+    until_said(
+        &mut service,
+        "no connection to the bus; trying again until there is one",
+    );
     for round in 0..2 {
         let bus = scene.bus(BusKind::Embedded);
         let mut client = Client::connect(scene.port);
@@ -40,7 +43,7 @@ fn auto_opens_a_bus_where_there_is_none() {
     assert!(
         service
             .output()
-            .contains(&format!("our own, listening on {}", scene.url())),
+            .contains(&format!("embedded, listening on {}", scene.url())),
         "{}",
         service.log()
     );
@@ -64,7 +67,7 @@ fn auto_takes_the_bus_that_is_there() {
     let mut service = scene.service_started(&["--embedded-bus", "auto"]);
     ready(&mut service, &mut client);
     assert!(
-        !service.output().contains("our own, listening"),
+        !service.output().contains("embedded, listening"),
         "{}",
         service.log()
     );

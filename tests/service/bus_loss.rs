@@ -178,7 +178,7 @@ fn motion_is_halted(kind: BusKind) {
         let answer = stage.client.only_answer(call_id);
         let said = answer.to_string();
         assert!(
-            answer["result"]["success"] == false || said.contains("the bus has been away"),
+            answer["result"]["success"] == false || said.contains("the bus was disconnected"),
             "{said}"
         );
     }

@@ -321,8 +321,8 @@ fn a_reload_names_the_tools_whose_names_became_ambiguous() {
     assert_eq!(renamed(&mut client), json!(null));
     put("testbed_dup.so");
     let reloaded = client.ask("ovos.tools.reload", &json!({ "detail": true }));
-    let of_testbed = "`dup` is called `testbed__dup`: testbed_dup has a tool of this name, too";
-    let of_other = "`dup` is called `testbed_dup__dup`: testbed has a tool of this name, too";
+    let of_testbed = "`dup` is called `testbed__dup`: testbed_dup also has a tool with this name";
+    let of_other = "`dup` is called `testbed_dup__dup`: testbed also has a tool with this name";
     let told = [
         format!("testbed: {of_testbed}"),
         format!("testbed_dup: {of_other}"),

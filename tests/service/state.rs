@@ -203,7 +203,7 @@ fn a_disk_that_does_not_answer_holds_up_nothing_but_motion() {
         timed(2, begun);
         let error = refused["error"].as_str().unwrap_or_default();
         assert!(
-            error.starts_with("BusyError: the state folder does not answer"),
+            error.starts_with("BusyError: the motion could not be recorded"),
             "{refused}"
         );
         rounds += 1;

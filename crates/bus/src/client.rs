@@ -53,7 +53,7 @@ const REMINDER: Duration = Duration::from_secs(60);
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerError {
     /// The frame is longer than the bus accepts; the bus would close the connection.
-    #[error("message of {size} bytes is too big for the bus, {limit} are accepted")]
+    #[error("the message is {size} bytes, over the bus limit of {limit} bytes")]
     TooBig {
         /// Size of the frame in bytes.
         size: usize,
@@ -249,8 +249,8 @@ impl BusClient {
     }
 
     /// When data was last read from the bus; before the first read, the start of the client.
-    pub fn heard(&self) -> Instant {
-        *self.shared.heard()
+    pub fn last_heard(&self) -> Instant {
+        *self.shared.last_heard()
     }
 
     /// Whether the bus ever relayed an answer of this client back to it. Without an echo the client cannot tell which
@@ -388,7 +388,7 @@ async fn run(
             tracing::warn!(
                 url = shown(url),
                 reason,
-                "the bus is away: connecting again until it is back"
+                "no connection to the bus; trying again until there is one"
             );
             told = Some((reason, now));
         }
@@ -402,10 +402,6 @@ async fn run(
     shared.room.close();
     let unsent = shared.unwritten.load(Ordering::Acquire);
     if unsent > 0 {
-        tracing::warn!(
-            url = shown(url),
-            unsent,
-            "shut down with answers that were not sent"
-        );
+        tracing::warn!(url = shown(url), unsent, "shut down with unsent answers");
     }
 }

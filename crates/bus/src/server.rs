@@ -9,17 +9,21 @@
 mod config;
 pub(super) mod gate;
 mod hub;
+mod partial_messages;
 mod peer;
 mod seats;
-mod unfinished;
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::BytesMut;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tokio::io::DuplexStream;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -104,11 +108,20 @@ impl EmbeddedBus {
         // Cancelled when this call ends or is dropped, even if the caller's token lives on.
         let over = shutdown.child_token();
         let _over = over.clone().drop_guard();
-        tracing::info!(address = %self.address, "the embedded bus listens");
+        tracing::info!(address = %self.address, "the embedded bus is listening");
         let mut told = None;
+        let mut own = self.hub.config().own.as_ref().and_then(|own| own.connections());
         loop {
             let accepted = tokio::select! {
                 () = over.cancelled() => break,
+                Some(stream) = from_own(&mut own) => {
+                    let hub = Arc::clone(&self.hub);
+                    let workers = hub.config().workers.clone().unwrap_or_else(Handle::current);
+                    let (over, rest) = (over.clone(), BytesMut::new());
+                    let attend = peer::attend(hub, stream, self.address, None, rest, over, clients.clone());
+                    clients.spawn_on(attend, &workers);
+                    continue;
+                }
                 accepted = self.listener.accept() => accepted,
             };
             match accepted {
@@ -127,7 +140,7 @@ impl EmbeddedBus {
                     // The usual cause is a lack of file descriptors: the socket of another client is one.
                     if told.is_none_or(|told: Instant| told.elapsed() >= REMINDER) {
                         told = Some(Instant::now());
-                        tracing::warn!(%error, "the embedded bus cannot take a client");
+                        tracing::warn!(%error, "the embedded bus cannot accept a client");
                     }
                     if !self.seats.make_room().await {
                         sleep(Duration::from_millis(100)).await;
@@ -140,10 +153,15 @@ impl EmbeddedBus {
         if timeout(CLOSE_WAIT, clients.wait()).await.is_err() {
             tracing::warn!(
                 clients = clients.len(),
-                "the embedded bus ends before its clients have gone"
+                "the embedded bus shut down with clients still connected"
             );
         }
     }
+}
+
+/// The next connection of the client of this process.
+async fn from_own(own: &mut Option<Receiver<DuplexStream>>) -> Option<DuplexStream> {
+    own.as_mut()?.recv().await
 }
 
 /// Whether a client waits to be accepted.

@@ -13,11 +13,12 @@ use client::payload::{ControlRequest, PlannedActionEntry, WaitingCall};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  ovos-tools approve             what waits, with its plan, and what is refused
-  ovos-tools approve 3fa20c      the call runs when it is made again within a minute
+  ovos-tools approve             list waiting and denied calls, with their plans
+  ovos-tools approve 3fa20c      let the call run when it is made again within a minute
 
 Calls wait where service.policy or a built-in rule says `confirm` (see `ovos-tools config`). An approval is for one run of \
-the call that is shown, and ends a refusal of it. It goes to the service on this machine, past the bus.")]
+exactly the call that is shown, and lifts an earlier denial of it. It goes through the control socket of the service on this \
+machine, not over the bus.")]
 pub struct Approve {
     /// The call, as it is shown without an id
     id: Option<String>,
@@ -29,8 +30,8 @@ pub struct Approve {
 Examples:
   ovos-tools deny 3fa20c
 
-The same call is refused for ten minutes; after three refusals in a row, every call of the tool. `ovos-tools approve` with the \
-id of a refused call lifts that.")]
+The same call stays denied for ten minutes; after three denials in a row, so does every call of the tool. `ovos-tools approve` \
+with the id of a denied call lifts that.")]
 pub struct Deny {
     /// The call, as `ovos-tools approve` shows it
     id: String,
@@ -63,7 +64,7 @@ fn ask(request: &ControlRequest, done: &str, context: &mut Context<'_, '_>) -> R
 
 fn render(calls: &[WaitingCall], done: &str, paint: Paint) -> String {
     if calls.is_empty() {
-        return "nothing waits to be confirmed\n".to_owned();
+        return "no calls are waiting for approval\n".to_owned();
     }
     let mut text = String::new();
     for call in calls {

@@ -14,7 +14,7 @@ Arguments of the tool:
   '{\"a\": 1}'       one JSON object, or - to read it from stdin
   key=value        one argument each; the value is JSON if it is valid JSON, else a text:
                    n=5  on=true  list=[1,2]  name=Ana  pose='{\"x\": 1}'
-                   a text that looks like JSON needs its quotes: code='\"5\"'";
+                   quote a text that looks like JSON: code='\"5\"'";
 
 /// Parses the arguments.
 pub(super) fn parse(written: &[String]) -> Result<Object, CliError> {

@@ -7,11 +7,11 @@ use ovos_toolbox_wire::Object;
 use serde_json::Value;
 
 use super::context::Context;
-use super::ending::no_signals;
 use super::error::CliError;
 use super::output::Output;
 use super::paint::plain;
 use super::progress::View;
+use super::shutdown::no_signals;
 use client::payload::{CallOptions, CancelRequest, ContentMode};
 use client::{Call, Client, ClientError, Patience, Received, Step, topic};
 use signals::Ending;
@@ -22,10 +22,10 @@ const CANCEL_WAIT: Duration = Duration::from_secs(5);
 /// What a call and a run have in common on the command line.
 #[derive(Debug, Args)]
 pub(super) struct Flags {
-    /// Its id, for `cancel` and `status` [default: one that no other call has]
+    /// The id of the call, for `cancel` and `status` [default: a new one]
     #[arg(long, value_name = "ID")]
     call_id: Option<String>,
-    /// End it after this many milliseconds, waiting for subsystems included
+    /// Time limit in milliseconds, which includes waiting for subsystems
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
     timeout_ms: Option<u64>,
     /// Show the report of all actions of a call that fails
@@ -78,7 +78,7 @@ pub(super) fn warn_of_ignored(ignored: &[String], of_step: Option<&str>, output:
     let step = of_step.map_or_else(String::new, |id| format!("{id}: "));
     let names = plain(&ignored.join(", ")).into_owned();
     output.remark(&format!(
-        "{step}ignored, because the tool does not know it: {names}"
+        "{step}ignored arguments that the tool does not have: {names}"
     ));
 }
 
@@ -128,7 +128,7 @@ pub(super) async fn answered<A>(
         None => {
             context
                 .output
-                .remark("cancelling the call; Ctrl-C again to leave it alone");
+                .remark("cancelling the call; Ctrl-C again to exit without waiting for it");
             Err(CliError::Refused(interrupt(client, call_id, &mut ending).await))
         }
     }
@@ -141,8 +141,8 @@ async fn give_up(client: &Client, call_id: &str, error: ClientError) -> CliError
             let sent = client.cancel_unheard(call_id);
             client.close().await;
             let advice = match sent {
-                Ok(()) => "; should the call run after all, it was asked to cancel".to_owned(),
-                Err(_) => format!("; should the call run after all: `ovos-tools cancel {call_id}`"),
+                Ok(()) => "; a cancel was sent in case the call starts later".to_owned(),
+                Err(_) => format!("; if the call starts later, run `ovos-tools cancel {call_id}`"),
             };
             CliError::NoAnswer { url, wait, advice }
         }
@@ -158,7 +158,7 @@ async fn interrupt(client: &Client, call_id: &str, ending: &mut Ending) -> Strin
     let asked = client.ask(topic::CANCEL, &request, CANCEL_WAIT);
     let answer = tokio::select! {
         answer = asked => answer,
-        _ = ending.next() => return format!("left alone while the call {call_id} was being cancelled"),
+        _ = ending.next() => return format!("exited before the call {call_id} was known to be cancelled; check `ovos-tools status`"),
     };
     match answer.and_then(|answer| answer.read()) {
         Ok(cancel) if cancel.cancelled => format!("interrupted; the call {call_id} was cancelled"),
@@ -166,6 +166,8 @@ async fn interrupt(client: &Client, call_id: &str, ending: &mut Ending) -> Strin
             "interrupted; the call {call_id} was not cancelled: {}",
             cancel.error.unwrap_or_else(|| "it had ended".to_owned())
         ),
-        Err(_) => format!("interrupted; it was not confirmed that the call {call_id} was cancelled"),
+        Err(_) => format!(
+            "interrupted; the cancel of the call {call_id} was not confirmed; check `ovos-tools status`"
+        ),
     }
 }

@@ -8,9 +8,9 @@ use signals::Ending;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use super::ending::no_signals;
 use super::error::CliError;
 use super::output::Output;
+use super::shutdown::no_signals;
 use client::payload::{CallOptions, Confirm, InvokeResponse};
 use client::{ClientError, Received};
 
@@ -51,12 +51,12 @@ pub(super) async fn next(
             Next::Again(again)
         });
     };
-    (again.confirm, again.decline) = match said(&confirm, output).await? {
+    (again.confirm, again.decline) = match ask_person(&confirm, output).await? {
         Some(true) => (Some(confirm.token), None),
         Some(false) => (None, Some(confirm.token)),
         None => {
             return Ok(Next::Operator(format!(
-                "`ovos-tools approve {}` on the machine of the service lets it run when it is made again within a minute",
+                "run `ovos-tools approve {}` on the service's machine and make the call again within a minute",
                 confirm.id
             )));
         }
@@ -65,7 +65,7 @@ pub(super) async fn next(
 }
 
 /// Asks the person at the terminal and returns the decision; `None` if there is no person, or no answer in time.
-async fn said(confirm: &Confirm, output: &mut Output<'_>) -> Result<Option<bool>, CliError> {
+async fn ask_person(confirm: &Confirm, output: &mut Output<'_>) -> Result<Option<bool>, CliError> {
     if !output.asks() {
         return Ok(None);
     }

@@ -22,7 +22,7 @@ pub(super) fn ask(
     let path = context.config()?.control_socket();
     let answer = exchange(&path, request, context.wait()).map_err(|cause| CliError::Machine {
         what: format!(
-            "ask the service of this machine through {} (it runs with `ovos-tools serve`, and as this user)",
+            "reach the service on this machine through {} (is `ovos-tools serve` running as this user?)",
             path.display()
         ),
         cause,

@@ -8,10 +8,9 @@ use std::process::Command;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use super::error::CliError;
+use config::Doors;
 
-/// The doors that come with the service.
-const DOORS: [&str; 3] = ["agent", "mcp", "voice"];
+use super::error::CliError;
 
 /// Replaces this process with the door that the arguments name, if they name no subcommand. Returns only if that fails; `None` if
 /// they do not name a door either.
@@ -29,9 +28,9 @@ pub fn become_door(refused: &clap::Error, arguments: &[OsString]) -> Option<CliE
     let at = arguments.iter().position(|argument| argument == name.as_str())?;
     let program = format!("ovos-tools-{name}");
     let Some(path) = find(&program).filter(|_| is_name) else {
-        return DOORS.contains(&name.as_str()).then(|| {
+        return Doors::NAMES.contains(&name.as_str()).then(|| {
             CliError::Usage(format!(
-                "`ovos-tools {name}` is a program of its own, {program}, which is neither beside this one nor on the path: \
+                "`ovos-tools {name}` needs the separate program {program}, which is neither next to this one nor in PATH: \
                  `make install` installs both"
             ))
         });

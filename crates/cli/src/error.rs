@@ -66,7 +66,7 @@ pub enum CliError {
     #[error("{0}")]
     Unconfirmed(String),
     /// A file, a port, a signal.
-    #[error("{what}: {cause}")]
+    #[error("cannot {what}: {cause}")]
     Machine {
         /// The operation.
         what: String,
@@ -79,7 +79,7 @@ pub enum CliError {
     /// Another service holds the state directory, or it cannot be written.
     #[error("{0}")]
     PidFile(#[from] PidFileError),
-    /// The service cannot run.
+    /// The service cannot run, or cannot be started.
     #[error("{0}")]
     Service(String),
     /// Logging could not start.

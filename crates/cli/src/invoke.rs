@@ -113,7 +113,9 @@ fn show(
         ));
     };
     match failure_key(result) {
-        Some(key) => Err(CliError::Refused(format!("the result says {key}: false"))),
+        Some(key) => Err(CliError::Refused(format!(
+            "the tool reported failure ({key}: false)"
+        ))),
         None => Ok(()),
     }
 }

@@ -20,7 +20,6 @@ mod confirm;
 mod context;
 mod control;
 mod door;
-mod ending;
 mod error;
 mod export;
 mod get;
@@ -36,6 +35,7 @@ mod reload;
 mod resume;
 mod run;
 mod schema;
+mod shutdown;
 pub mod status;
 mod stop;
 mod tool_table;
@@ -44,12 +44,12 @@ use clap::Subcommand;
 
 pub use context::{Context, address};
 pub use door::become_door;
-pub use ending::{no_signals, shut_down_on_signal};
 pub use error::{CliError, EXIT_MACHINE, EXIT_NO_ANSWER, EXIT_NO_BUS, EXIT_OK, EXIT_REFUSED, EXIT_USAGE};
 pub use options::Options;
 pub use output::Output;
 pub use paint::{Cell, Paint, Tone, count, plain};
 pub use pid_file::{PidFile, PidFileError, RunningService};
+pub use shutdown::{no_signals, shut_down_on_signal};
 pub use tool_table::{ToolRow, tool_table};
 
 /// The subcommands that ask a service, but for [`status`].
@@ -61,7 +61,7 @@ pub enum Command {
     Get(get::Arguments),
     /// Call a tool
     Invoke(invoke::Arguments),
-    /// Run several calls, in which later ones may take values from the results of earlier ones
+    /// Run several calls as one; later calls can use the results of earlier ones
     Run(run::Arguments),
     /// Show what a call would do, wave by wave, without doing it
     Plan(plan::Arguments),
@@ -73,9 +73,9 @@ pub enum Command {
     Stop(stop::Arguments),
     /// Lift the emergency stop of a toolbox
     Resume(resume::Arguments),
-    /// Approve a call that waits to be confirmed, or show what waits
+    /// Approve a call that is waiting for approval, or list the waiting calls
     Approve(approve::Approve),
-    /// Refuse a call that waits to be confirmed
+    /// Deny a call that is waiting for approval
     Deny(approve::Deny),
     /// Cancel a running or queued call
     Cancel(cancel::Arguments),

@@ -62,7 +62,7 @@ fn text_of(tool: &ToolEntry) -> String {
 }
 
 /// The name that is most like a wrong one, for the end of a sentence; empty where none is.
-fn meant<'n>(wrong: &str, known: impl IntoIterator<Item = &'n str>) -> String {
+fn suggestion<'n>(wrong: &str, known: impl IntoIterator<Item = &'n str>) -> String {
     let nearest = ::schema::nearest(wrong, known);
     nearest.map_or_else(String::new, |name| format!("; did you mean {name:?}?"))
 }
@@ -88,9 +88,9 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
         let mut known: Vec<String> = all.into_iter().map(|tool| tool.toolbox_id).collect();
         known.sort();
         known.dedup();
-        let nearest = meant(wanted, known.iter().map(String::as_str));
+        let nearest = suggestion(wanted, known.iter().map(String::as_str));
         return Err(CliError::Refused(format!(
-            "no tools of a toolbox {wanted:?}{nearest}; toolboxes with tools: {}; see also `ovos-tools status`",
+            "no toolbox {wanted:?} with tools{nearest}; toolboxes with tools: {}; see also `ovos-tools status`",
             super::paint::joined(&known)
         )));
     }
@@ -109,10 +109,10 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
             .words
             .iter()
             .filter(alone)
-            .map(|word| meant(word, names()))
+            .map(|word| suggestion(word, names()))
             .collect();
         return Err(CliError::Refused(format!(
-            "none of {} matches{nearest}; `ovos-tools list` shows all",
+            "no tool matches ({} searched){nearest}; `ovos-tools list` shows all",
             count(all.len(), "tool", "tools")
         )));
     }

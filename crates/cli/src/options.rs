@@ -12,7 +12,7 @@ pub struct Options {
     /// Address of the messagebus, instead of mycroft.conf's `websocket` [such as ws://127.0.0.1:8181/core]
     #[arg(long, global = true, value_name = "URL", value_hint = ValueHint::Url)]
     pub bus: Option<String>,
-    /// Configuration on top of the mycroft.conf stack, in the place of the user's file
+    /// Use FILE instead of the user's mycroft.conf, on top of the rest of the stack
     #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,
     /// Print the data of the answer as JSON
@@ -21,7 +21,7 @@ pub struct Options {
     /// How long to wait for the bus and for an answer [default: 5; reload: 60; invoke and run: as long as it runs]
     #[arg(long, global = true, value_name = "SECONDS", value_parser = seconds, value_hint = ValueHint::Other)]
     pub timeout: Option<Duration>,
-    /// Print nothing but errors; the exit code tells
+    /// Print only errors; the exit code shows the outcome
     #[arg(short, long, global = true, conflicts_with_all = ["json", "verbose"])]
     pub quiet: bool,
     /// Log more to stderr: -v debug, -vv trace

@@ -28,7 +28,7 @@ const LOOK: Duration = Duration::from_millis(10);
 pub enum PidFileError {
     /// Another service already uses the state directory. A second one would write the same latches.
     #[error(
-        "another ovos-tools service{} uses {}: stop it, or give this one a state_dir of its own",
+        "another ovos-tools service{} is using {}: stop it, or set a different service.state_dir for this one",
         pid.map_or_else(String::new, |pid| format!(" (process {pid})")),
         path.display()
     )]
@@ -204,7 +204,10 @@ mod tests {
         assert_eq!(found.pid as u32, std::process::id());
         assert_eq!(found.bus, "ws://127.0.0.1:1/core");
         let second = PidFile::claim(&state, "ws://x/").unwrap_err().to_string();
-        let expected = format!("another ovos-tools service (process {}) uses", std::process::id());
+        let expected = format!(
+            "another ovos-tools service (process {}) is using",
+            std::process::id()
+        );
         assert!(second.starts_with(&expected), "{second}");
 
         drop(claimed);

@@ -17,14 +17,14 @@ use client::{Client, topic};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  ovos-tools resume robot      shows the id of the stop and lifts nothing
+  ovos-tools resume robot      show the id of the stop and lift nothing
   ovos-tools resume robot stop-01a1f987-ec59-757e-bab2-6fe3f014069a
   ovos-tools resume all stop-01a1f987-ec59-757e-bab2-6fe3f014069a
 
 `all` lifts the stop wherever it holds, also from toolboxes that are not installed any more.
 
-The service on this machine is asked through its control socket, which knows its people. Where none answers, or --bus names
-another machine, the bus is asked: its clients lift the stops of simulators only, unless the configuration says `operator_tools`.
+Uses the control socket of the service on this machine, which identifies your user. If no service answers there, or --bus names
+another machine, it uses the bus, over which only stops of simulators can be lifted unless `operator_tools` is set.
 
 Look at the machine first. The id makes sure that you lift the stop you know of, and not a newer one.")]
 pub struct Arguments {
@@ -48,7 +48,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
         if lifted || context.options.bus.is_none() {
             return match data.error {
                 Some(error) => Err(CliError::Refused(error)),
-                None => shown(arguments, &answer, &toolboxes, context),
+                None => describe_stop(arguments, &answer, &toolboxes, context),
             };
         }
     }
@@ -60,7 +60,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     let answer = client.ask(topic::RESUME, &request, wait).await?;
     context.refuse_error(&answer)?;
     let toolboxes = answer.read()?.toolboxes;
-    shown(arguments, &answer.data, &toolboxes, context)
+    describe_stop(arguments, &answer.data, &toolboxes, context)
 }
 
 /// Asks the service of this machine. `None` if it does not answer on its control socket.
@@ -76,7 +76,7 @@ fn through_the_socket(
     control::ask(&request, context).ok()
 }
 
-fn shown(
+fn describe_stop(
     arguments: &Arguments,
     answer: &impl Serialize,
     toolboxes: &[StoppedToolbox],
@@ -105,7 +105,7 @@ async fn refuse(toolbox: &str, client: &Client, wait: Duration) -> CliError {
     if toolbox == "all" {
         return CliError::Usage(match &answer.all_latched {
             Some(all) => format!(
-                "everything is in emergency stop ({}); when it is safe to go on: ovos-tools resume all {}",
+                "everything is in emergency stop ({}); when it is safe, run: ovos-tools resume all {}",
                 all.stop_reason, all.stop_id
             ),
             None => "give the id of the stop, as `ovos-tools status` shows it: ovos-tools resume all STOP_ID"
@@ -123,7 +123,7 @@ async fn refuse(toolbox: &str, client: &Client, wait: Duration) -> CliError {
         .map_or_else(String::new, |reason| format!(" ({reason})"));
     match &found.stop_id {
         Some(stop_id) => CliError::Usage(format!(
-            "{toolbox} is in emergency stop{reason}; when it is safe to go on: ovos-tools resume {toolbox} {stop_id}"
+            "{toolbox} is in emergency stop{reason}; when it is safe, run: ovos-tools resume {toolbox} {stop_id}"
         )),
         None => CliError::Usage(format!(
             "{toolbox} is not in emergency stop: there is nothing to lift"

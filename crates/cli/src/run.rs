@@ -110,8 +110,8 @@ fn show(answer: &Received<RunResponse>, context: &mut Context<'_, '_>) -> Result
             call::warn_of_ignored(&step.ignored, Some(&step.id), context.output);
             if let Some(confirm) = &step.confirm {
                 context.output.remark(&format!(
-                    "{}: invoke it by itself; where no terminal asks, `ovos-tools approve {}` on the machine of the \
-                     service lets it run when it is invoked within a minute",
+                    "{}: this step needs approval: invoke it by itself; without a terminal, run `ovos-tools approve {}` on the \
+                     service's machine and invoke it within a minute",
                     step.id, confirm.id
                 ));
             }
@@ -121,7 +121,7 @@ fn show(answer: &Received<RunResponse>, context: &mut Context<'_, '_>) -> Result
     if run.ok {
         return Ok(());
     }
-    Err(CliError::Refused("the answer says ok: false".to_owned()))
+    Err(CliError::Refused("the run failed (ok: false)".to_owned()))
 }
 
 fn render(run: &RunResponse, paint: Paint) -> String {
@@ -137,7 +137,7 @@ fn render(run: &RunResponse, paint: Paint) -> String {
             Cell::toned(Tone::Strong, step.id.as_str()),
             step.name.as_str().into(),
             Cell::toned(tone, step.status.as_str()),
-            said(step).into(),
+            step_result(step).into(),
         ]
     });
     let mut text = paint.table(&["STEP", "TOOL", "STATUS", "RESULT"], rows);
@@ -150,7 +150,7 @@ fn render(run: &RunResponse, paint: Paint) -> String {
 }
 
 /// Returns what a step returned, or why it has no result.
-fn said(step: &RunStepReport) -> String {
+fn step_result(step: &RunStepReport) -> String {
     let result = step.result.as_ref().map(Value::to_string);
     let said = result
         .or_else(|| step.error.clone())

@@ -54,8 +54,7 @@ fn old_program(service: &ServiceStatus) -> Option<String> {
         return None;
     };
     Some(format!(
-        "the service still runs the old program: {what}. To run the new one: `systemctl --user restart ovos-tools`, or end it and \
-         start it as before"
+        "the service still runs the old version: {what}. Restart it: `systemctl --user restart ovos-tools`, or stop it and start it as before"
     ))
 }
 
@@ -121,7 +120,7 @@ fn render(status: &StatusResponse, paint: Paint) -> String {
             "\n{} {}\n",
             paint.tone(
                 Tone::Warning,
-                "changed in the files and not in force yet (reload or restart):"
+                "changed in the files but not applied yet (reload or restart):"
             ),
             plain(&status.pending_config.join(", "))
         );
@@ -165,7 +164,7 @@ fn toolboxes(toolboxes: &[ToolboxStatus], paint: Paint) -> String {
                 paint.tone(
                     Tone::Bad,
                     &format!(
-                        "{id} is in emergency stop: {reason}; when it is safe to go on: ovos-tools resume {id} {stop_id}",
+                        "{id} is in emergency stop: {reason}; when it is safe, run: ovos-tools resume {id} {stop_id}",
                         id = it.toolbox_id
                     )
                 )

@@ -33,9 +33,9 @@ Examples:
   ovos-tools stop                  everything
   ovos-tools stop robot drone      two toolboxes
 
-A name that no installed toolbox has stops all of them. Stopped toolboxes stay latched until `ovos-tools resume`. When the bus \
-does not answer within 200 ms, the control socket of the service on this machine is asked; when that does not answer \
-within 200 ms either, the service gets SIGUSR1, which stops all its toolboxes. A stop that \
+An unknown toolbox name stops all of them. Stopped toolboxes stay latched until `ovos-tools resume`. When the bus \
+does not answer within 200 ms, the stop goes through the control socket of the service on this machine; when that does not \
+answer within 200 ms either, the service gets SIGUSR1, which stops all its toolboxes. A stop that \
 was not confirmed exits with 4: look at the machine.")]
 pub struct Arguments {
     /// Toolboxes to stop; none: all of them
@@ -143,7 +143,7 @@ fn place(context: &mut Context<'_, '_>) -> Result<(Address, PathBuf), CliError> 
         url.set_path("/core");
     }
     context.output.remark(&format!(
-        "{errors}\nstopping on {} all the same",
+        "{errors}\nignoring this and sending the stop to {}",
         bus::shown(&url)
     ));
     let state_dir = Xdg::new(&ProcessEnvironment).state_home.join("ovos-tools");
@@ -159,7 +159,7 @@ fn signal(state_dir: &std::path::Path, url: &Url, context: &Context<'_, '_>) -> 
     match RunningService::find(state_dir) {
         // `--bus` with a different address means a service on another machine.
         Ok(Some(service)) if context.options.bus.is_some() && service.bus != url.as_str() => format!(
-            "the service on this machine (process {}) is on {} and was not signalled",
+            "the service on this machine (process {}) uses {} and was not signalled",
             service.pid,
             Url::parse(&service.bus).map_or_else(|_| "another bus".to_owned(), |bus| bus::shown(&bus))
         ),
@@ -175,7 +175,7 @@ fn signal(state_dir: &std::path::Path, url: &Url, context: &Context<'_, '_>) -> 
             ),
         },
         Ok(None) => format!(
-            "no service on this machine to signal ({} names none)",
+            "no service on this machine to signal (no process id in {})",
             state_dir.display()
         ),
         Err(error) => format!("no service on this machine to signal: {error}"),
@@ -221,7 +221,7 @@ fn render(all: &[StoppedToolbox], paint: Paint) -> String {
         .collect();
     if !latched.is_empty() {
         text += &format!(
-            "\nWhen it is safe to go on:\n  {}\n",
+            "\nWhen it is safe, run:\n  {}\n",
             super::paint::plain(&latched.join("\n  "))
         );
     }

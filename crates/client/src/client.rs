@@ -495,7 +495,7 @@ impl Client {
         let data = match serde_json::to_value(request) {
             Ok(Value::Object(data)) => data,
             Ok(_) => {
-                let cause = serde::ser::Error::custom("it is no object");
+                let cause = serde::ser::Error::custom("the request is not an object");
                 return Err(ClientError::Unwritable { topic, cause });
             }
             Err(cause) => return Err(ClientError::Unwritable { topic, cause }),

@@ -37,7 +37,7 @@ pub enum ClientError {
     /// The bus is away, or too many messages wait to be sent to it. The request was not sent; the client reconnects
     /// by itself.
     #[error(
-        "nothing can be sent to the bus at {} at the moment: try again when it is back",
+        "cannot send to the bus at {} at the moment: try again when it is reconnected",
         shown(url)
     )]
     NotSent {
@@ -55,7 +55,7 @@ pub enum ClientError {
         limit: usize,
     },
     /// The bus is connected, and no service on it answered.
-    #[error("no ovos-tools service on {} gave a sign of life within {wait:?}", shown(url))]
+    #[error("no ovos-tools service on {} responded within {wait:?}", shown(url))]
     NoService {
         /// The bus.
         url: Url,
@@ -73,7 +73,7 @@ pub enum ClientError {
     },
     /// No answer arrived in time. It is not known whether the request was carried out.
     #[error(
-        "no answer to {topic} on {} within {wait:?}: is ovos-tools running on this bus",
+        "no answer to {topic} on {} within {wait:?}: check that ovos-tools is running on this bus",
         shown(url)
     )]
     NoAnswer {

@@ -127,7 +127,7 @@ impl Served {
             return;
         };
         request.message.data = Object::new();
-        let error = format!("BusyError: {WAITING} requests wait already");
+        let error = format!("BusyError: {WAITING} requests are already waiting");
         request.refused.get_or_insert(error);
         if self.turned_away.try_send(request).is_err() {
             tracing::warn!("dropped a request: too many wait");

@@ -225,7 +225,7 @@ impl Route {
     /// # Cancel safety
     /// Safe.
     pub(crate) async fn next(&mut self) -> Arrival {
-        let closed = || Arrival::Lost("this request has had its answer".to_owned());
+        let closed = || Arrival::Lost("this request was already answered".to_owned());
         self.hearing.recv().await.unwrap_or_else(closed)
     }
 }

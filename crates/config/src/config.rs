@@ -8,11 +8,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::address::BusConfig;
-use super::closed::Lockdown;
 use super::doors::Doors;
 use super::error::{ConfigError, ConfigErrors, Notice};
 use super::last_good::{self, LastGood};
 use super::layers::{Layer, LayerState, Stack};
+use super::lockdown::Lockdown;
 use super::logging::LogConfig;
 use super::mounts::{self, MountConfig};
 use super::names::OURS;
@@ -21,9 +21,9 @@ use super::overrides::Overrides;
 use super::paths::{Environment, Xdg, installed_plugins};
 use super::programs;
 use super::reader::Reader;
+use super::section_cache::SectionCache;
 use super::service::{self, ServiceConfig};
 use super::toolbox::{self, Section};
-use super::unwritten::Unwritten;
 use section::{ProgramConfig, PythonConfig};
 
 /// The configuration in force. Immutable; share it as `Arc<Config>` and replace it as a whole.
@@ -59,7 +59,7 @@ pub struct Config {
     of_programs: Vec<Setting>,
     xdg: Xdg,
     stack: Stack,
-    unwritten: Unwritten,
+    section_cache: SectionCache,
 }
 
 impl Config {
@@ -83,7 +83,7 @@ impl Config {
                 origin: Origin::Variable("HOME"),
                 key: "home directory".to_owned(),
                 found: format!("{:?}", xdg.home),
-                accepted: "a path in Unicode, because the configuration is text".to_owned(),
+                accepted: "a UTF-8 path, because the configuration is text".to_owned(),
             }));
         }
         let mut notices = Vec::new();
@@ -150,7 +150,7 @@ impl Config {
             of_programs,
             xdg,
             stack,
-            unwritten: Unwritten::default(),
+            section_cache: SectionCache::default(),
         };
         ConfigErrors::check(Arc::new(config), errors)
     }
@@ -176,7 +176,7 @@ impl Config {
         match self.toolboxes.get(id) {
             Some(known) => known.clone(),
             None => self
-                .unwritten
+                .section_cache
                 .section(id, || Section::read(&self.xdg, &self.stack, id, &self.service)),
         }
     }
@@ -234,7 +234,7 @@ impl Config {
 
     /// Whether the toolbox with this id in this plugin file was asked for.
     #[must_use]
-    pub fn asked(&self, id: &str, plugin: &Path) -> Activation {
+    pub fn activation(&self, id: &str, plugin: &Path) -> Activation {
         let packaged = self.packaged.iter().any(|folder| plugin.starts_with(folder));
         if self.simulators || !packaged {
             Activation::Elsewhere

@@ -2,7 +2,7 @@
 //!
 //! An assistant writes the pipelines of the toolbox `gstreamer`, so the kernel confines it to what its section allows
 //! and what GStreamer itself needs. Every other toolbox runs unconfined, because its needs are unknown. Read
-//! [`usual`].
+//! [`default`].
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::paths::Xdg;
-use section::{Confine, UsualConfinement};
+use section::{Confine, DefaultConfinement};
 
 /// What GStreamer and the libraries of its plugins read, in addition to what every program needs.
 const READ: &[&str] = &[
@@ -73,7 +73,7 @@ const SOUND: &str = "/dev/snd";
 
 /// What a toolbox's process may access if its section has no `confine`; `None`: everything. `own` are the toolbox's
 /// own keys.
-pub(super) fn usual(
+pub(super) fn default(
     id: &str,
     own: &Map<String, Value>,
     env: &BTreeMap<String, String>,
@@ -143,7 +143,7 @@ fn gstreamer(own: &Map<String, Value>, env: &BTreeMap<String, String>, xdg: &Xdg
             .get("network_targets")
             .is_none_or(|targets| *targets != Value::Array(Vec::new())),
         devices,
-        usual: Some(UsualConfinement { make, temp }),
+        default: Some(DefaultConfinement { make, temp }),
     }
 }
 

@@ -29,9 +29,19 @@ pub struct Doors {
 }
 
 impl Doors {
+    /// The names of the doors that come with the service: each is a folder in `doors` and a key of `service.doors`.
+    pub const NAMES: [&'static str; 3] = ["agent", "mcp", "voice"];
+
+    /// The tools that each door shows, by its name.
+    #[must_use]
+    pub fn toolsets(&self) -> [(&'static str, &Toolset); 3] {
+        let toolsets = [&self.agent.toolset, &self.mcp.toolset, &self.voice.toolset];
+        std::array::from_fn(|at| (Self::NAMES[at], toolsets[at]))
+    }
+
     pub(super) fn read(reader: &mut Reader<'_>, service: &ServiceConfig) -> Self {
         let written = reader.written(&at(&[]));
-        reader.refuse(&at(&[]), &json!({}), written, &["agent", "mcp", "voice"]);
+        reader.refuse(&at(&[]), &json!({}), written, &Self::NAMES);
         Self {
             agent: AgentDoor::read(reader),
             mcp: McpDoor::read(reader, service),

@@ -22,7 +22,7 @@ pub fn set(text: &str, path: &[&str], value: &Value) -> Result<String, String> {
         let gap = if before.is_empty() { "" } else { new_line };
         format!(
             "{before}{gap}{}{new_line}",
-            shown(&nested(path, value), "", new_line)
+            written(&nested(path, value), "", new_line)
         )
     } else {
         parse_json(text)?;
@@ -56,7 +56,7 @@ fn change(text: &str, plain: &str, path: &[&str], value: &Value, new_line: &str)
         let found = span(plain, found.get());
         if rest.is_empty() || &plain[found.clone()] == "null" {
             let indent = indent(plain, found.start);
-            let value = shown(&nested(rest, value), indent, new_line);
+            let value = written(&nested(rest, value), indent, new_line);
             return Ok(format!("{}{value}{}", &text[..found.start], &text[found.end..]));
         }
         object = found;
@@ -84,7 +84,7 @@ fn insert(
         }
         (Some(first), Some(last)) => {
             let indent = indent(plain, first);
-            let value = shown(value, indent, new_line);
+            let value = written(value, indent, new_line);
             format!(
                 "{},{new_line}{indent}{key}: {value}{}",
                 &text[..last],
@@ -93,7 +93,7 @@ fn insert(
         }
         _ => {
             let inner = format!("{outer}  ");
-            let value = shown(value, &inner, new_line);
+            let value = written(value, &inner, new_line);
             // Behind comments that stand in the empty object.
             let end = object.end - 1;
             let before = text[..end].trim_end();
@@ -117,7 +117,7 @@ fn nested(path: &[&str], value: &Value) -> Value {
     })
 }
 
-fn shown(value: &Value, indent: &str, new_line: &str) -> String {
+fn written(value: &Value, indent: &str, new_line: &str) -> String {
     format!("{value:#}").replace('\n', &format!("{new_line}{indent}"))
 }
 

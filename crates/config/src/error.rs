@@ -59,8 +59,8 @@ pub enum ConfigError {
     },
     /// The embedded bus is enabled while the bus address requires TLS, which the embedded bus does not support.
     #[error(
-        "{origin}: embedded_bus: {mode} opens a bus without TLS, and {url} asks for one with it; set embedded_bus to \
-         \"never\" and run a bus that speaks TLS, or set websocket.ssl to false (--bus to a ws:// address)"
+        "{origin}: embedded_bus: {mode}: the embedded bus has no TLS, but the bus address is {url}; set embedded_bus to \
+         \"never\" and run a bus with TLS, or set websocket.ssl to false (--bus to a ws:// address)"
     )]
     EmbeddedTls {
         /// Where the embedded bus was enabled.
@@ -123,7 +123,7 @@ pub enum Notice {
     },
     /// A file is not there, in which our section was written when the service last ran.
     #[error(
-        "{}: this file held settings of ovos-tools when the service last started, and no longer exists; those settings are not in force",
+        "{}: this file existed with settings of ovos-tools when the service last started, and is now missing, so they no longer apply",
         .0.display()
     )]
     Gone(PathBuf),
@@ -142,7 +142,7 @@ pub enum Notice {
         key: String,
     },
     /// A mount in the form of another host has keys that have no effect here.
-    #[error("{origin}: {key}: ovos-tools does not use these keys of other hosts: {}", unused.join(", "))]
+    #[error("{origin}: {key}: ignored keys that only other MCP hosts use: {}", unused.join(", "))]
     NotUsed {
         /// The file in which the mount was written.
         origin: Origin,

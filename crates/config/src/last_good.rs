@@ -49,13 +49,16 @@ impl LastGood {
         for (path, content) in files {
             match content {
                 None => self.files.remove(path),
-                Some(content) => self.files.insert(path.to_owned(), kept(content)),
+                Some(content) => self.files.insert(path.to_owned(), our_part(content)),
             };
         }
     }
 
     /// The files that were there, and are not there now, although our section was written in them.
-    pub(super) fn gone<'a>(&self, files: impl Iterator<Item = Found<'a>>) -> impl Iterator<Item = &'a Path> {
+    pub(super) fn missing<'a>(
+        &self,
+        files: impl Iterator<Item = Found<'a>>,
+    ) -> impl Iterator<Item = &'a Path> {
         let absent = files.filter(|(_, content)| content.is_none());
         let had_ours = |path: &&Path| {
             let kept = self.of(path);
@@ -68,7 +71,7 @@ impl LastGood {
 }
 
 /// The part of a file that is kept.
-fn kept(written: &Map<String, Value>) -> Map<String, Value> {
+fn our_part(written: &Map<String, Value>) -> Map<String, Value> {
     let beside = KEPT.into_iter().filter_map(|key| Some((key, written.get(key)?)));
     let mut kept: Map<String, Value> = beside
         .map(|(key, value)| (key.to_owned(), value.clone()))

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::closed::{BrokenFile, Lockdown};
 use super::error::{ConfigError, Notice, StandsIn};
 use super::last_good::{Found, LastGood};
+use super::lockdown::{BrokenFile, Lockdown};
 use super::merge::{lookup, merge, remove};
 use super::names::OURS;
 use super::origin::{Origin, dotted};
@@ -124,7 +124,7 @@ impl Stack {
                 Ok(Some(values)) => (layer.state, layer.written) = (LayerState::Read, values),
                 Ok(None) if is_given => {
                     let reason = match layer.path.exists() {
-                        true => "it is no file",
+                        true => "it is not a regular file",
                         false => "there is no such file",
                     };
                     return Err(unusable(&layer.path, reason));
@@ -172,7 +172,7 @@ impl Stack {
         }
         if previous.is_none() {
             let copies = copies.unwrap_or_else(|| LastGood::read(xdg));
-            let gone = copies.gone(layers.iter().map(Layer::found));
+            let gone = copies.missing(layers.iter().map(Layer::found));
             notices.extend(gone.map(|path| Notice::Gone(path.to_owned())));
         }
         let mut stack = Self {

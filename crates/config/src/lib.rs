@@ -16,15 +16,17 @@
 //! ```
 
 mod address;
-mod closed;
+mod atomic_write;
 mod config;
 mod confinement;
 mod doors;
 mod edit;
 mod embedded_bus;
 mod error;
+mod installed;
 mod last_good;
 mod layers;
+mod lockdown;
 mod logging;
 mod merge;
 mod mounts;
@@ -38,15 +40,14 @@ mod policy;
 mod principal;
 mod programs;
 mod reader;
+mod section_cache;
 mod service;
 mod text;
 mod toolbox;
-mod unmatched;
-mod unwritten;
 mod yaml;
 
 pub use address::BusConfig;
-pub use closed::{BrokenFile, Lockdown};
+pub use atomic_write::write_atomically;
 pub use config::{Activation, Changes, Config};
 pub use doors::{
     AgentBudgets, AgentDoor, CallStyle, Doors, HumeVoice, Interrupt, LongCalls, McpDoor, OpenAiVoice,
@@ -55,7 +56,9 @@ pub use doors::{
 pub use edit::set as set_in_text;
 pub use embedded_bus::EmbeddedBus;
 pub use error::{ConfigError, ConfigErrors, Notice, StandsIn};
+pub use installed::{Inventory, suggestion};
 pub use layers::{Layer, LayerState, Stack};
+pub use lockdown::{BrokenFile, Lockdown};
 pub use logging::{LogConfig, LogLevel};
 pub use mounts::{ADAPTER, MountConfig, MountOutput, MountTransport, opaque_segments};
 pub use names::{OURS, SERVICE_NAME};
@@ -66,7 +69,6 @@ pub use paths::{Environment, LayerKind, ProcessEnvironment, Xdg};
 pub use policy::{Backend, Decide, Rule, Who, refused_work};
 pub use principal::{Asker, Caller, Principal, UnclearAsker};
 pub use reader::nearest;
-pub use section::{Confine, ProgramConfig, PythonConfig, Switch, ToolboxConfig, UsualConfinement};
+pub use section::{Confine, DefaultConfinement, ProgramConfig, PythonConfig, Switch, ToolboxConfig};
 pub use service::{CallLimits, OnBusLoss, ServiceConfig};
 pub use toolbox::{Section, ToolFilter, ToolboxLimits};
-pub use unmatched::{Installed, suggestion};

@@ -220,7 +220,7 @@ pub(super) fn read(
             }
             if mounts.contains_key(&id) {
                 let accepted =
-                    "names that stay different as toolbox ids (lower case, other characters become _)";
+                    "mount names that make different toolbox ids (in lower case, other characters become _)";
                 let found = format!("a second mount that is toolbox {id:?}");
                 notices.push(left_out(stack, &at, found, accepted));
                 continue;

@@ -190,7 +190,7 @@ pub fn refused_work(rules: &[Rule], asker: &Asker, work: &str) -> Option<String>
         let (at, rule, permits) = deciding.next()?;
         let reason = rule.reason.as_deref().map(|reason| format!(": {reason}"));
         let reason = reason.unwrap_or_default();
-        (!permits).then(|| format!("'{work}' is not for {principal} (rule {at} of service.policy){reason}"))
+        (!permits).then(|| format!("{principal} may not use '{work}' (rule {at} of service.policy){reason}"))
     })
 }
 

@@ -34,7 +34,7 @@ pub(super) fn read(path: &Path) -> Result<Option<Map<String, Value>>, String> {
         Value::Object(values) => Ok(Some(values)),
         other if !truthy(&other) => Ok(Some(Map::new())),
         other => Err(format!(
-            "the file holds {}, expected an object of sections",
+            "the file contains {}, expected an object of sections",
             describe(&other)
         )),
     }
@@ -59,7 +59,7 @@ fn content(path: &Path) -> Result<Option<Vec<u8>>, String> {
             return Ok(None);
         }
         Err(error) if absent(&error) => {
-            return Err("it is a link, and there is no file at its target".to_owned());
+            return Err("it is a symbolic link to a file that does not exist".to_owned());
         }
         Err(error) => return Err(error.to_string()),
     };
@@ -72,7 +72,7 @@ fn content(path: &Path) -> Result<Option<Vec<u8>>, String> {
         let what = if found.is_dir() {
             "a folder"
         } else {
-            "no regular file"
+            "not a regular file"
         };
         return Err(format!("it is {what}, expected a file"));
     }
@@ -135,9 +135,7 @@ pub(super) fn parse_json(text: &str) -> Result<Value, String> {
             .map_or(message.as_str(), |(cause, _)| cause);
         let rest = joined.get(offset..).unwrap_or_default().trim_start();
         if rest.starts_with("//") || rest.starts_with('#') {
-            return format!(
-                "line {line}: {cause}; a comment needs a line of its own, as OVOS reads this file"
-            );
+            return format!("line {line}: {cause} (OVOS allows comments only on a line of their own)");
         }
         format!("line {line}: {cause}")
     })

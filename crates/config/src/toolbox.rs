@@ -157,14 +157,14 @@ impl Section {
         let tools = reader.closed(&at(&["tools"]), ToolFilter::default());
         let said = stack.get(&at(&["confine"])).filter(|written| !written.is_null());
         let asked_for = said.filter(|written| **written != Value::Bool(false));
-        let usual = said
+        let default = said
             .is_none()
-            .then(|| confinement::usual(id, &own, &host.env, xdg))
+            .then(|| confinement::default(id, &own, &host.env, xdg))
             .flatten();
-        let confine = (asked_for.is_some() || usual.is_some()).then(|| {
-            let defaults = usual.unwrap_or_default();
+        let confine = (asked_for.is_some() || default.is_some()).then(|| {
+            let defaults = default.unwrap_or_default();
             Confine {
-                usual: defaults.usual.clone(),
+                default: defaults.default.clone(),
                 ..reader.closed(&at(&["confine"]), defaults)
             }
         });

@@ -9,7 +9,7 @@ pub(super) fn parse(text: &str) -> Result<Value, String> {
         let told = error.to_string();
         told.replace(
             "invalid type: enum, expected any valid JSON value",
-            "a tag (!...) is not accepted",
+            "YAML tags (!...) are not supported",
         )
     })?;
     apply_merge_keys(&mut value)?;
@@ -40,6 +40,6 @@ fn add(values: &mut Map<String, Value>, source: Value) -> Result<(), String> {
             Ok(())
         }
         Value::Array(sources) => sources.into_iter().try_for_each(|source| add(values, source)),
-        _ => Err("the value of << is not a mapping".to_owned()),
+        _ => Err("the value of a merge key (<<) must be a mapping".to_owned()),
     }
 }

@@ -51,7 +51,7 @@ impl Answer {
             ClientError::Refused(refusal) => refusal_of(tool, refusal),
             other => Self::failure(
                 &format!(
-                    "{other}. It is not known whether `{}` was carried out.",
+                    "{other}. `{}` may or may not have been carried out: check before you call it again.",
                     tool.name
                 ),
                 json!({"error": {"kind": "NoAnswer", "message": other.to_string()}}),
@@ -107,9 +107,8 @@ pub fn waits(tool: &Registered, confirm: &Confirm, why: &str) -> Answer {
     let note = note.as_ref().map(|note| format!(" {note}.")).unwrap_or_default();
     Answer::failure(
         &format!(
-            "ConfirmationRequired: {text}\n`{}` did not run: a person has to confirm it, and {why}. Tell the user that \
-             `ovos-tools approve {id}`, typed on the machine of the service within {} s, lets it run when you call it \
-             again with the same arguments.{note}",
+            "ConfirmationRequired: {text}\n`{}` did not run: it needs approval, and {why}. Tell the user to run `ovos-tools \
+             approve {id}` on the service's machine within {} s; then call it again with the same arguments.{note}",
             tool.name,
             expires_ms / 1000
         ),
@@ -161,7 +160,7 @@ fn advice(tool: &Registered, refusal: &Refusal) -> Option<String> {
             arguments(&tool.arguments)
         ),
         FailureKind::EmergencyStop => {
-            "Do not call it again: tell the user that a person has to lift the stop; `ovos-tools status` shows the command."
+            "Do not call it again: tell the user that an operator has to lift the stop; `ovos-tools status` shows the command."
                 .to_owned()
         }
         FailureKind::BusyError => "Try again in a few seconds.".to_owned(),
@@ -279,7 +278,7 @@ mod tests {
             ),
             (
                 "EmergencyStop: stopped",
-                "a person has to lift the stop; `ovos-tools status`",
+                "an operator has to lift the stop; `ovos-tools status`",
             ),
             ("BusyError: full", "Try again"),
         ] {

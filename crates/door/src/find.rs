@@ -90,7 +90,7 @@ impl CallTool {
         let name = name.filter(|name| !name.is_empty());
         let name = name.ok_or("call_tool: expected `name`, the name of a tool that find_tools has shown")?;
         let inner = client::read_arguments(arguments.get("arguments"))
-            .map_err(|_| format!("call_tool: expected `arguments` of {name} as an object"))?;
+            .map_err(|_| format!("call_tool: expected `arguments` of {name} to be an object"))?;
         Ok(Self {
             name: name.to_owned(),
             arguments: inner,
@@ -176,7 +176,7 @@ impl Finder {
                 if page.len() > budget {
                     page.truncate(page.floor_char_boundary(budget));
                     page.push_str(
-                        "...\n\nThis page is shortened: find its other tools by words of what they do.\n",
+                        "...\n\nThis page is shortened: search for its other tools with words for what they do.\n",
                     );
                 }
                 Ok(json!({"toolbox": guide.toolbox_id, "guide": page}))

@@ -17,22 +17,22 @@
 
 mod answer;
 mod calls;
-mod carried;
+mod carried_call;
 mod door;
 pub mod find;
 mod guide;
 mod listing;
 mod page;
+mod pattern_warnings;
 pub mod program;
 mod shorten;
 mod stop;
 mod stop_tool;
 mod turn;
-mod unmatched;
 
 pub use answer::{Answer, confirm, waits};
 pub use calls::Calls;
-pub use carried::{CarriedCall, Lost, NotBegun};
+pub use carried_call::{CarriedCall, Lost, NotBegun};
 pub use door::Door;
 pub use find::Finder;
 pub use guide::Guide;

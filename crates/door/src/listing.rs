@@ -27,11 +27,11 @@ pub struct Listing {
 
 /// Where clients meet a tool. All of them can call it.
 #[derive(Clone, Copy, PartialEq)]
-enum Place {
+enum Visibility {
     /// In the list, and in what a search finds.
     Shown,
     /// In what a search finds alone.
-    Found,
+    Searchable,
     Hidden,
 }
 
@@ -68,7 +68,7 @@ impl Listing {
             match Registered::read(definition) {
                 Ok((tool, audience)) => listing.add(tool, audience, toolset, own),
                 Err(error) => {
-                    tracing::warn!(%error, "clients do not see a tool that the service describes in another way")
+                    tracing::warn!(%error, "hid a tool from clients: its definition does not have the expected form")
                 }
             }
         }
@@ -88,26 +88,26 @@ impl Listing {
             tool.exported = format!("{}__{}", tool.toolbox_id, tool.name);
         }
         let is_for = |audience: Audience| toolset.audience.contains(&audience);
-        let place = match audience {
-            _ if tool.effect == Effect::Stop => Place::Hidden,
-            Audience::Unready if is_for(Audience::Person) => Place::Shown,
-            Audience::Unready if is_for(Audience::Model) => Place::Found,
-            audience if is_for(audience) => Place::Shown,
-            _ => Place::Hidden,
+        let visibility = match audience {
+            _ if tool.effect == Effect::Stop => Visibility::Hidden,
+            Audience::Unready if is_for(Audience::Person) => Visibility::Shown,
+            Audience::Unready if is_for(Audience::Model) => Visibility::Searchable,
+            audience if is_for(audience) => Visibility::Shown,
+            _ => Visibility::Hidden,
         };
         if tool.exported.len() > MAX_NAME || self.names.contains_key(&tool.exported) {
             tracing::warn!(
                 toolbox = tool.toolbox_id,
                 tool = tool.name,
-                "clients do not see this tool: another one has its name, or it is longer than {MAX_NAME} characters"
+                "hid a tool from clients: another one has its name, or its name is longer than {MAX_NAME} characters"
             );
             return;
         }
         let tool = Arc::new(tool);
-        if place == Place::Shown {
+        if visibility == Visibility::Shown {
             self.tools.push(Arc::clone(&tool));
         }
-        if place != Place::Hidden {
+        if visibility != Visibility::Hidden {
             self.found.push(Arc::clone(&tool));
         }
         self.names.insert(tool.exported.clone(), tool);
@@ -142,7 +142,7 @@ impl Listing {
 
     /// The tools that a search finds: those that are shown, and those that lack what they need at the moment.
     #[must_use]
-    pub fn found(&self) -> &[Arc<Registered>] {
+    pub fn searchable(&self) -> &[Arc<Registered>] {
         &self.found
     }
 
@@ -409,7 +409,7 @@ mod tests {
             };
             let listing = listing(&listed, &tools, &toolset);
             assert_eq!(names(&listing), expected, "{toolset:?}");
-            let searched: Vec<&str> = listing.found().iter().map(|tool| &*tool.exported).collect();
+            let searched: Vec<&str> = listing.searchable().iter().map(|tool| &*tool.exported).collect();
             assert_eq!(searched, found, "{toolset:?}");
             assert!(listing.tool("calibrate").is_some(), "hidden is not refused");
         }

@@ -35,7 +35,7 @@ impl Guide {
             }
         }
         if tools.is_empty() {
-            page.push_str("\nNone of its tools is shown here.\n");
+            page.push_str("\nAll of its tools are hidden from this client.\n");
         }
         for shown in categories {
             _ = writeln!(page, "\n## Tools: {shown}\n");

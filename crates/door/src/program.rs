@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
-use crate::{Door, unmatched};
+use crate::{Door, pattern_warnings};
 
 /// How long most requests to the service may take.
 const WAIT: Duration = Duration::from_secs(5);
@@ -36,7 +36,7 @@ pub struct Options {
     /// Address of the messagebus, instead of mycroft.conf's `websocket` [such as ws://127.0.0.1:8181/core]
     #[arg(long, value_name = "URL", global = true)]
     pub bus: Option<String>,
-    /// Configuration on top of the mycroft.conf stack, in the place of the user's file
+    /// Use FILE instead of the user's mycroft.conf, on top of the rest of the stack
     #[arg(long, value_name = "FILE", global = true)]
     pub config: Option<PathBuf>,
     /// Log more to stderr: -v debug, -vv trace
@@ -88,7 +88,7 @@ pub enum ProgramError {
     #[error("{0}")]
     Bus(#[from] ClientError),
     /// The system refuses an operation.
-    #[error("{what}: {cause}")]
+    #[error("cannot {what}: {cause}")]
     Machine {
         /// The operation.
         what: &'static str,
@@ -132,7 +132,10 @@ fn write_pages(command: &clap::Command, folder: &Path) -> ExitCode {
         std::fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(command.clone(), folder));
     match written {
         Ok(()) => ExitCode::SUCCESS,
-        Err(cause) => failed(&format!("write manual pages to {}: {cause}", folder.display()), 5),
+        Err(cause) => failed(
+            &format!("cannot write manual pages to {}: {cause}", folder.display()),
+            5,
+        ),
     }
 }
 
@@ -201,7 +204,7 @@ impl Joined {
         let client = Client::start(address(config), source, WAIT);
         tokio::select! {
             connected = timeout(SOON, client.connected()) => if connected.is_err() {
-                tracing::warn!(url = %config.bus.url, "there is no bus yet; until there is one, clients see the stops alone");
+                tracing::warn!(url = %config.bus.url, "no bus yet; until there is one, clients see only the stop tools");
             },
             () = shutdown.cancelled() => return Ok(None),
         }
@@ -221,7 +224,7 @@ impl Joined {
         _ = self.client.hello(name);
         let (client, rules) = (self.client.clone(), self.rules.clone());
         let door = Door::new(client, toolset.clone(), rules, own, self.shutdown.clone());
-        door.tasks.spawn(unmatched::warn(
+        door.tasks.spawn(pattern_warnings::warn(
             Arc::clone(&door),
             name.to_owned(),
             toolset.clone(),

@@ -57,7 +57,7 @@ pub fn shorten(tool: &Registered, value: &Value, budget: usize) -> Option<Shorte
     Some(Shortened {
         value,
         remark: format!(
-            "This result is shortened: {shown} of {whole} bytes; long lists and texts end early. {}",
+            "This result is shortened to {shown} of {whole} bytes; long lists and texts are cut. {}",
             advice(&tool.arguments)
         ),
     })
@@ -74,7 +74,7 @@ fn advice(schema: &Object) -> String {
         .map(|name| format!("`{name}`"))
         .collect();
     if names.is_empty() {
-        "Ask for less by a narrower question, where the tool has one.".to_owned()
+        "Ask for less by narrower arguments, if the tool has any.".to_owned()
     } else {
         format!("Ask for less by {}.", names.join(", "))
     }

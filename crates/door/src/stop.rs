@@ -82,7 +82,7 @@ async fn emergency_stop(door: &Door) -> Answer {
             ))
         });
         let text = format!(
-            "Everything is stopped and stays so until a person lifts the stop; `ovos-tools status` shows the command{}.",
+            "Everything is stopped and stays so until an operator lifts the stop; `ovos-tools status` shows the command{}.",
             held.unwrap_or_default()
         );
         return Answer::success(&text, structured);
@@ -117,8 +117,8 @@ async fn stop_moving(door: &Door) -> Answer {
         |calls: Vec<&String>| Value::from_iter(calls.into_iter().map(|call| door.calls.tool_of(call)));
     if running.is_empty() {
         let text = match before.len() + waiting {
-            0 => "Nothing was under way here.".to_owned(),
-            count => format!("Stopped: {count} under way here."),
+            0 => "Nothing was running here.".to_owned(),
+            count => format!("Stopped: {count} calls that were running here."),
         };
         return Answer::success(&text, json!({"stopped": before.len() + waiting, "running": []}));
     }

@@ -30,12 +30,13 @@ impl StopTool {
     pub fn description(self) -> &'static str {
         match self {
             Self::EmergencyStop => {
-                "Emergency stop of every machine in any danger; never wait or ask first. Nothing moves until a person lifts it: \
+                "Stop every machine at once (emergency stop). Use it at any sign of danger; never wait or ask first. Nothing \
+                 moves until an operator lifts it: \
                  `ovos-tools status` shows the command with its stop id."
             }
             Self::StopMoving => {
-                "Ends what was started here and brings what moves to rest, when the user says stop, wait or cancel. Nothing is \
-                 locked."
+                "Cancel the calls that were started here and bring what they move to rest. Use it when the user says stop, \
+                 wait or cancel. Nothing stays locked."
             }
         }
     }

@@ -72,13 +72,13 @@ pub enum Cause {
     #[error("the user said stop")]
     UserStop,
     /// The bus was away for too long while motion was under way.
-    #[error("the bus has been away for more than {} ms while motion was under way", limit.as_millis())]
+    #[error("the bus was disconnected for more than {} ms during motion", limit.as_millis())]
     BusLost {
         /// The configured time (`on_bus_loss_ms`).
         limit: Duration,
     },
     /// A safe call took the call's subsystems.
-    #[error("`{tool}` (call {call_id}) took its place")]
+    #[error("it was replaced by `{tool}` (call {call_id})")]
     Preempted {
         /// The safe tool's name.
         tool: String,
@@ -188,7 +188,7 @@ pub enum Refusal {
         limit: Duration,
     },
     /// Too many calls wait for subsystems.
-    #[error("{} waits in line already ({limit}); in the way: {}", subsystems.join(", "), holders.join(", "))]
+    #[error("the queue for {} is full ({limit} waiting); in the way: {}", subsystems.join(", "), holders.join(", "))]
     QueueFull {
         /// The subsystems that the call needs.
         subsystems: Vec<String>,
@@ -211,15 +211,14 @@ pub enum Refusal {
     #[error("{0}")]
     NeverBegun(Failure),
     /// The record of moving toolboxes was not written in time.
-    #[error("the state folder does not answer within {} ms, and nothing moves that is not on record (service.state_dir)", limit.as_millis())]
+    #[error("the motion could not be recorded within {} ms, so it was not started: the state folder does not respond \
+        (service.state_dir)", limit.as_millis())]
     RecordTooLong {
         /// The time that the record had.
         limit: Duration,
     },
     /// The record of moving toolboxes cannot be written.
-    #[error(
-        "nothing moves that is not on record, and the record cannot be written (service.state_dir): {why}"
-    )]
+    #[error("the motion could not be recorded, so it was not started (service.state_dir): {why}")]
     NotRecorded {
         /// The reason.
         why: String,
@@ -243,8 +242,8 @@ pub enum Refusal {
     },
     /// The toolbox has used up its share of the calls; the rest is for the others.
     #[error(
-        "{held} of {limit} calls (service.max_calls) are of toolbox `{toolbox_id}`, which is its share; the rest is for other \
-         toolboxes; try again later"
+        "toolbox `{toolbox_id}` already uses its share of the calls, {held} of {limit} (service.max_calls), and the rest is \
+         for other toolboxes; try again later"
     )]
     ShareUsedUp {
         /// The toolbox.

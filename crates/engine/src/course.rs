@@ -30,7 +30,7 @@ impl Engine {
     /// through [`CallControl::end`] instead.
     pub async fn call(&self, lease: &Lease, request: CallRequest) -> CallEnd {
         match self.enter(&request) {
-            Ok(place) => self.call_at(place, lease, request, None).await,
+            Ok(entry) => self.call_at(entry, lease, request, None).await,
             Err(refusal) => CallEnd::Refused(refusal),
         }
     }
@@ -41,7 +41,7 @@ impl Engine {
     /// # Errors
     /// The service is shutting down, a user stop or a bus loss has ended the call already, its id is in use, or too
     /// many calls are in flight.
-    pub fn enter(&self, request: &CallRequest) -> Result<Place<'_>, Refusal> {
+    pub fn enter(&self, request: &CallRequest) -> Result<TableEntry<'_>, Refusal> {
         let control = Arc::new(CallControl::new(request));
         // A safe call is admitted even when the service is at its limit.
         let entered = self
@@ -51,7 +51,7 @@ impl Engine {
             // A deadline that the clock cannot represent counts as none.
             Some((limit, request.received.checked_add(limit)?.into()))
         });
-        Ok(Place {
+        Ok(TableEntry {
             control,
             deadline,
             entered,
@@ -66,16 +66,16 @@ impl Engine {
     /// As [`Self::call`].
     pub async fn call_at(
         &self,
-        place: Place<'_>,
+        entry: TableEntry<'_>,
         lease: &Lease,
         request: CallRequest,
         plan: Option<Plan>,
     ) -> CallEnd {
-        let Place {
+        let TableEntry {
             control,
             deadline,
             entered,
-        } = place;
+        } = entry;
         control.runs_on(request.generation);
         let mut work = std::pin::pin!(self.work(lease, request, plan, &control));
         let end = match deadline {
@@ -196,7 +196,7 @@ impl Engine {
         };
         let (plan, claimed) = planned?;
         let reserved = match claimed {
-            Some(claimed) => Some(claimed.held(control).await?),
+            Some(claimed) => Some(claimed.reserved(control).await?),
             None => None,
         };
         let moving = plan.moves().then(|| self.motion.begin(&known.toolbox_id));
@@ -266,13 +266,13 @@ impl Engine {
 
 /// A call's entry in the table, until it is dropped.
 #[derive(Debug)]
-pub struct Place<'a> {
+pub struct TableEntry<'a> {
     control: Arc<CallControl>,
     deadline: Option<(Duration, tokio::time::Instant)>,
     entered: TableGuard<'a>,
 }
 
-impl Place<'_> {
+impl TableEntry<'_> {
     /// The handle of the call.
     #[must_use]
     pub fn control(&self) -> &Arc<CallControl> {

@@ -378,7 +378,7 @@ impl ClaimTicket {
     ///
     /// # Cancel safety
     /// Dropping the future gives up the place in the queue.
-    pub(crate) async fn held(self, control: &CallControl) -> Result<Reserved, Refusal> {
+    pub(crate) async fn reserved(self, control: &CallControl) -> Result<Reserved, Refusal> {
         let Some(Queued {
             wanted,
             ahead,

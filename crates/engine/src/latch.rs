@@ -21,7 +21,7 @@ pub enum LiftError {
     #[error("it is not in emergency stop state")]
     NotLatched,
     /// Another stop holds the latch.
-    #[error("stop_id `{given}` is not the stop that holds it, which is `{current}`")]
+    #[error("stop_id `{given}` is not the stop in force, which is `{current}`")]
     OtherStop {
         /// The id that the resume named.
         given: String,

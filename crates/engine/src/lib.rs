@@ -57,7 +57,7 @@ mod wave;
 
 pub use call::{CallControl, CallEnd, CallRequest, Cause, Phase, Refusal, Verdict};
 pub use calls::CallLookup;
-pub use course::Place;
+pub use course::TableEntry;
 pub use engine::Engine;
 pub use fact::{Answer, Call, Fact, NumberedFact, RequestOrigin, Step};
 pub use facts::{BEHIND, CallFacts, Counts, Facts, Followed, Follower, StopFollower};

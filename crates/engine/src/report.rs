@@ -115,7 +115,7 @@ pub(crate) fn settle(line: &mut ActionReport, end: RunResult, interruption: Opti
 pub(crate) fn abandon(line: &mut ActionReport, why: &Interruption, grace: Duration) {
     line.outcome = Outcome::Abandoned;
     let message = format!(
-        "{}; the toolbox did not report its end within {} ms after it was asked to",
+        "{}; the toolbox did not report its end within {} ms after the cancel",
         why.failure.message,
         grace.as_millis()
     );

@@ -246,7 +246,7 @@ impl Runner<'_> {
                 line.error = Some(Failure::new(
                     FailureKind::TimeoutError,
                     format!(
-                        "it brings the machine to safety and was not ended, but has not reported its end for {} ms \
+                        "it brings the machine to safety, so it was not cancelled, but it has not reported its end for {} ms \
                          (service.safe_limit_ms)",
                         self.limits.safe_limit.as_millis()
                     ),

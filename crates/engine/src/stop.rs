@@ -67,7 +67,9 @@ pub enum ResumeError {
     #[error("toolbox `{0}` is not installed; resume `all` with this stop_id to forget its latch")]
     NotInstalled(String),
     /// One stop holds every toolbox, so a single one cannot be resumed.
-    #[error("toolbox `{toolbox_id}` is held like everything else; resume `all` with stop_id `{stop_id}`")]
+    #[error(
+        "toolbox `{toolbox_id}` is stopped together with everything else; resume `all` with stop_id `{stop_id}`"
+    )]
     EverythingHeld {
         /// The toolbox of the request.
         toolbox_id: String,
@@ -75,7 +77,7 @@ pub enum ResumeError {
         stop_id: String,
     },
     /// This stop holds no toolbox.
-    #[error("stop `{0}` holds nothing; `ovos.tools.status` names the stops that hold something")]
+    #[error("there is no stop `{0}` in force; `ovos.tools.status` lists the stops that are")]
     HoldsNothing(String),
     /// The toolbox refused, or did not answer in time.
     #[error("toolbox `{toolbox_id}` refuses: {reason}")]

@@ -1,9 +1,8 @@
 //! The live copies of toolboxes: finding, opening, replacing and restarting them.
 
-pub(crate) mod claimed;
+pub(crate) mod claimed_finding;
 pub(crate) mod claims;
 pub(crate) mod code;
-pub(crate) mod common;
 pub(crate) mod common_program;
 pub(crate) mod content;
 pub(crate) mod copies;
@@ -14,6 +13,7 @@ pub(crate) mod manager;
 pub(crate) mod offers;
 pub(crate) mod opening;
 pub(crate) mod program;
+pub(crate) mod program_keeper;
 pub(crate) mod python;
 pub(crate) mod reload;
 pub(crate) mod settings;

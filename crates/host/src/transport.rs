@@ -12,7 +12,7 @@ pub(crate) mod lanes;
 pub(crate) mod members;
 #[cfg(test)]
 mod members_tests;
+pub(crate) mod negative_cache;
 pub(crate) mod peer;
-pub(crate) mod sent;
+pub(crate) mod sent_run;
 pub(crate) mod sockets;
-pub(crate) mod without;

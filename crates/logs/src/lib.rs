@@ -81,7 +81,7 @@ pub fn start(config: &LogConfig, options: LogOptions) -> Result<Logs, LogError> 
     let (subscriber, logs) = prepare(config, options);
     subscriber.try_init()?;
     if let Some(trouble) = &logs.trouble {
-        tracing::warn!("{trouble}; lines go to stderr only");
+        tracing::warn!("{trouble}; logging to stderr only");
     }
     Ok(logs)
 }

@@ -16,9 +16,9 @@ use crate::bytes::{Owned, Unreadable};
 /// The failure for a status without a text.
 pub(crate) fn bare(status: Status, what: &str) -> Failure {
     let (kind, message) = match status {
-        status::BAD_ARGS => (FailureKind::ValueError, "says that the arguments cannot be used"),
+        status::BAD_ARGS => (FailureKind::ValueError, "rejected the arguments"),
         status::CANCELLED => (FailureKind::CancelledError, "was cancelled"),
-        status::BUSY => (FailureKind::BusyError, "says: not now"),
+        status::BUSY => (FailureKind::BusyError, "is busy"),
         status::PANIC => (FailureKind::ToolboxPanic, "panicked"),
         status::UNKNOWN_TOOL => (FailureKind::ToolboxError, "does not know this tool"),
         _ => (FailureKind::ToolboxError, "failed without saying why"),
@@ -32,7 +32,10 @@ pub(crate) fn failure(status: Status, words: &Owned, what: &str) -> Failure {
         Ok("") => bare(status, what),
         Ok(text) => json::read(text).unwrap_or_else(|e| {
             let mut failure = bare(status, what);
-            failure.message = format!("{}; its reason is not a failure object: {e}", failure.message);
+            failure.message = format!(
+                "{}; its reason is not a valid failure object: {e}",
+                failure.message
+            );
             failure
         }),
         Err(e) => broken(&format!("the reason that {what} gave"), e),

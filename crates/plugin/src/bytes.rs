@@ -18,7 +18,7 @@ use ovos_toolbox_abi as abi;
 pub(crate) enum Unreadable {
     #[error("is a null pointer with a length of {len} bytes")]
     Null { len: usize },
-    #[error("has {len} bytes, more than the {limit} that are accepted")]
+    #[error("is {len} bytes; the limit is {limit}")]
     TooLong { len: usize, limit: usize },
     #[error("is not UTF-8 (byte {at})")]
     NotUtf8 { at: usize },

@@ -149,7 +149,7 @@ impl Drop for HostThread {
         if self.running.get() && !std::thread::panicking() {
             // Unwinding without a Rust panic: a C++ exception has left the toolbox. Rust would end the process a few
             // frames from here, but the process has to end before the close is reported.
-            let _ = std::io::stderr().write_all(b"a C++ exception left the toolbox\n");
+            let _ = std::io::stderr().write_all(b"an uncaught C++ exception left the toolbox\n");
             std::process::abort();
         }
         // Also if the thread panics: otherwise a caller would wait for ever.

@@ -87,7 +87,7 @@ pub fn safe_stop(file: &Path) -> Result<(), String> {
         complain("safe_stop did not return");
         kill_self();
     });
-    limit.map_err(|error| format!("safe_stop was not called: its time limit does not start: {error}"))?;
+    limit.map_err(|error| format!("safe_stop was not called: its time limit cannot be set: {error}"))?;
     let mut config = String::new();
     let read = std::io::stdin().read_to_string(&mut config);
     read.map_err(|error| format!("read the configuration: {error}"))?;

@@ -127,7 +127,7 @@ impl Table {
         let safe_stop = self.safe_stop?;
         // SAFETY: needs no instance; the library is never unloaded.
         let filled = unsafe { fill(|out| safe_stop(lend(config), out)) };
-        Some(done(filled, "safe_stop()"))
+        Some(check_status(filled, "safe_stop()"))
     }
 }
 
@@ -181,7 +181,7 @@ impl Instance {
     pub(crate) fn start(&self, run: u64, json: &str) -> Result<(), Failure> {
         // SAFETY: open instance, host thread (type docs).
         let filled = unsafe { fill(|out| (self.table.start)(self.instance, run, lend(json), out)) };
-        done(filled, "start()")
+        check_status(filled, "start()")
     }
 
     /// Asks a run to end. Any thread.
@@ -217,14 +217,14 @@ impl Instance {
         };
         // SAFETY: open instance, any thread (type docs).
         let filled = unsafe { fill(|out| halt(self.instance, lend(subsystems), u32::from(emergency), out)) };
-        done(filled, "halt()")
+        check_status(filled, "halt()")
     }
 
     /// Asks whether the latch may be lifted. Any thread.
     pub(crate) fn resume(&self) -> Result<(), Failure> {
         // SAFETY: open instance, any thread (type docs).
         let filled = unsafe { fill(|out| (self.table.resume)(self.instance, out)) };
-        done(filled, "resume()")
+        check_status(filled, "resume()")
     }
 
     /// Hands over a message to which the toolbox subscribed. Host thread.
@@ -274,7 +274,7 @@ unsafe fn fill(call: impl FnOnce(*mut Bytes) -> Status) -> (Status, Owned) {
     (code, unsafe { Owned::new(bytes) })
 }
 
-fn done(filled: (Status, Owned), what: &str) -> Result<(), Failure> {
+fn check_status(filled: (Status, Owned), what: &str) -> Result<(), Failure> {
     match filled {
         (status::OK, _) => Ok(()),
         (code, words) => Err(answer::failure(code, &words, what)),

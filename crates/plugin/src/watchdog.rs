@@ -86,7 +86,7 @@ impl Meter {
                 generation = self.generation,
                 function = NAMES[calling as usize],
                 elapsed_ms = now().saturating_sub(since),
-                "the toolbox came back from a call that it should have returned from at once"
+                "the toolbox returned late from a call that must not block"
             );
         }
         result
@@ -119,7 +119,7 @@ impl Meter {
                 generation = self.generation,
                 function = NAMES[usize::from(self.calling.load(Ordering::Relaxed)) % NAMES.len()],
                 elapsed_ms = elapsed,
-                "the toolbox does not return from a call; its other calls wait"
+                "the toolbox has not returned from a call that must not block; its other calls wait"
             );
         }
         true
@@ -155,7 +155,7 @@ impl Watch {
             match spawned {
                 Ok(handle) => Some(handle.thread().clone()),
                 Err(error) => {
-                    tracing::error!(%error, "toolboxes that hang will not be noticed: cannot start a thread");
+                    tracing::error!(%error, "cannot start the watchdog thread: toolboxes that hang will not be noticed");
                     None
                 }
             }

@@ -91,7 +91,7 @@ fn read(process: &Process, cutter: &mut Cutter) -> Result<(), String> {
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
             Err(e) => return Err(format!("the control connection broke: {e}")),
         }
-        process.notices.heard();
+        process.notices.note_contact();
         while let Some(order) = cutter.read().map_err(|e| e.to_string())? {
             process.server.control(order);
         }

@@ -131,7 +131,7 @@ impl Link {
         self.0.live.lock().insert(run, moves);
         if moves {
             // The service sent the order just now, so it was heard.
-            self.0.notices.heard();
+            self.0.notices.note_contact();
             if self.0.moving.fetch_add(1, Ordering::SeqCst) == 0 {
                 // The control thread has to check the service's silence from now on.
                 self.0.notices.wake();

@@ -124,8 +124,7 @@ impl MessageLimits {
             self.counters.add(|counts| &mut counts.dropped_logs);
             if let Some(lines) = self.left_out.lock().one_more(Instant::now()) {
                 let text = format!(
-                    "{lines} of its log lines are left out: a toolbox may log {} KiB at once and {} KiB a second, so that the log \
-                     keeps what others say",
+                    "dropped {lines} of its log lines: a toolbox may log {} KiB at once and {} KiB per second",
                     LOG_BURST >> 10,
                     LOG_PER_SECOND >> 10
                 );

@@ -95,7 +95,7 @@ impl Notices {
     }
 
     /// Notes that the service was heard just now.
-    pub(crate) fn heard(&self) {
+    pub(crate) fn note_contact(&self) {
         self.heard.store(self.now(), Ordering::SeqCst);
     }
 

@@ -68,7 +68,7 @@ impl Process {
         };
         let reason = data_lane::serve(&self.notices.data, take, || self.notices.do_aside());
         // Whatever the reason (a service that dies resets the connection), the machine is brought to rest first.
-        self.warn(&format!("the service is gone: {reason}"));
+        self.warn(&format!("lost the service: {reason}"));
         self.leave();
     }
 

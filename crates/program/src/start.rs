@@ -45,7 +45,8 @@ fn serve<T: Toolbox>(
     open: impl FnOnce(Opening, Link) -> Result<T, Failure> + Send + 'static,
 ) -> Result<(), String> {
     let sockets = Sockets::take().map_err(|error| {
-        format!("descriptors 3 and 4 are not sockets ({error}): ovos-tools starts this program, for an entry of service.programs")
+        format!("do not run this program directly: ovos-tools starts it for an entry of service.programs (file descriptors 3 \
+            and 4 must be sockets: {error})")
     })?;
     let begun = GreetedProcess::new(sockets, hello(&manifest.version, manifest));
     let begun = begun.and_then(|greeted| {
@@ -53,7 +54,8 @@ fn serve<T: Toolbox>(
             open(opening, link).map(|toolbox| Arc::new(toolbox) as Arc<dyn Toolbox>)
         })
     });
-    let serving = begun.map_err(|error| format!("the lanes cannot be served: {error}"))?;
+    let serving =
+        begun.map_err(|error| format!("the threads that serve its sockets cannot be started: {error}"))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("signals cannot be waited for: {error}"))?;
     runtime.block_on(async {

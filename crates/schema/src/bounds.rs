@@ -57,8 +57,7 @@ impl Bounds {
         let to_check = ways(&self.to_check);
         if to_check > 1.0 && to_check * count > MAX_STEPS {
             let message = format!(
-                "nested {depth} levels deep with {count} values: too much for a schema whose alternatives contain \
-                 one another, expected less nesting"
+                "too deeply nested for this recursive schema ({depth} levels, {count} values), expected less nesting"
             );
             return Err(Problem {
                 path: String::new(),

@@ -208,7 +208,7 @@ impl<'t> Coercion<'t> {
         let is_root = self.path.is_empty() && !self.in_text;
         let mut built = Map::with_capacity(node.properties.len());
         for property in &node.properties {
-            let mut given = self.given(property.node, map.get(&*property.name));
+            let mut given = self.present_value(property.node, map.get(&*property.name));
             // An ill-formed detail is no reason to refuse what brings a machine to safety.
             if let Some(value) = given
                 && is_root
@@ -254,7 +254,7 @@ impl<'t> Coercion<'t> {
     }
 
     /// The value of a property, if one is given: hosts write `null` for what is not given.
-    fn given(&mut self, node: NodeId, value: Option<&'t Value>) -> Option<&'t Value> {
+    fn present_value(&mut self, node: NodeId, value: Option<&'t Value>) -> Option<&'t Value> {
         let value = value?;
         let absent = value.is_null() && self.reading.skips_null() && self.rate(node, value).is_none();
         (!absent).then_some(value)
@@ -350,7 +350,7 @@ impl<'t> Coercion<'t> {
             && self.problems.len() < MAX_PROBLEMS
         {
             let message = format!(
-                "expected integer, got {}: at this size write all digits, without fraction or exponent",
+                "expected integer, got {}: write an integer of this size with all digits, without fraction or exponent",
                 shorten(value)
             );
             self.problems.push(Problem {
@@ -482,7 +482,7 @@ impl<'t> Coercion<'t> {
         };
         let mut found = 0;
         for property in &node.properties {
-            match self.given(property.node, map.get(&*property.name)) {
+            match self.present_value(property.node, map.get(&*property.name)) {
                 Some(value) => {
                     found += 1;
                     fit = fit.with(self.rate(property.node, value)?);

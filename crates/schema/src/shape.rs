@@ -53,11 +53,11 @@ pub(super) fn check(schema: &Value) -> Result<(), SchemaError> {
 struct Walk<'s> {
     root: &'s Value,
     /// Every object schema, by its address.
-    seen: HashMap<*const Value, Place>,
+    seen: HashMap<*const Value, VisitedSchema>,
 }
 
 #[derive(Default)]
-struct Place {
+struct VisitedSchema {
     path: String,
     /// The schemas that describe the same value.
     in_place: Vec<*const Value>,
@@ -78,7 +78,7 @@ impl<'s> Walk<'s> {
         }
         self.seen.insert(
             key,
-            Place {
+            VisitedSchema {
                 path: path.to_owned(),
                 in_place: Vec::new(),
             },
@@ -143,7 +143,7 @@ impl<'s> Walk<'s> {
             return Err(invalid(
                 &place.path,
                 format!(
-                    "refers to itself without going into the value, or through more than {MAX_IN_PLACE} references \
+                    "`$ref` refers to itself without descending into the value, or through more than {MAX_IN_PLACE} references \
                      and alternatives"
                 ),
             ));

@@ -51,7 +51,9 @@ impl Checker {
             return Ok(());
         }
         if words == Words::Brief {
-            let message = "does not fit the schema; too large and too deeply nested to say where".to_owned();
+            let message =
+                "does not match the schema; it is too large and too deeply nested to locate the problem"
+                    .to_owned();
             return Err(vec![Problem {
                 path: String::new(),
                 message,
@@ -276,7 +278,7 @@ fn expected(error: &ValidationError<'_>, schema: &Value) -> String {
         ValidationErrorKind::Not { schema } => {
             format!("expected anything but {}, {}", shorten(schema), got())
         }
-        ValidationErrorKind::Contains => format!("expected an item that the schema asks for, {}", got()),
+        ValidationErrorKind::Contains => format!("expected an item that matches `contains`, {}", got()),
         ValidationErrorKind::FalseSchema => "not accepted here".to_owned(),
         ValidationErrorKind::AdditionalProperties { unexpected }
         | ValidationErrorKind::UnevaluatedProperties { unexpected } => {

@@ -23,12 +23,12 @@ pub struct Confine {
     pub devices: Vec<PathBuf>,
     /// Present if the section has no `confine`: a machine that cannot confine then runs the toolbox unconfined.
     #[serde(skip)]
-    pub usual: Option<UsualConfinement>,
+    pub default: Option<DefaultConfinement>,
 }
 
 /// The additions of a confinement that no section asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UsualConfinement {
+pub struct DefaultConfinement {
     /// Folders of the toolbox that are created if they are missing, because access can be given only to existing
     /// ones.
     pub make: Vec<PathBuf>,

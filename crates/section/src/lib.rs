@@ -20,7 +20,7 @@ mod program;
 mod python;
 mod toolbox;
 
-pub use confine::{Confine, UsualConfinement};
+pub use confine::{Confine, DefaultConfinement};
 pub use program::ProgramConfig;
 pub use python::{PythonConfig, Switch};
 pub use toolbox::ToolboxConfig;

@@ -8,7 +8,7 @@ use config::{AgentDoor, CallStyle, ToolFilter, suggestion};
 use door::program::Options;
 
 use crate::record::Record;
-use crate::settings::{Narrower, Settings};
+use crate::settings::{BudgetOverrides, Settings};
 
 /// A language model that pursues a goal with the tools of a running ovos-tools
 #[derive(Debug, Parser)]
@@ -48,49 +48,49 @@ pub(crate) struct Arguments {
     /// Take the model's answers from a record, without a model; the calls are made again
     #[arg(long, value_name = "FILE")]
     pub(crate) replay: Option<PathBuf>,
-    /// Most answers of the model
+    /// Maximum number of answers of the model
     #[arg(long, value_name = "N")]
     max_steps: Option<u32>,
-    /// Most calls of tools
+    /// Maximum number of tool calls
     #[arg(long, value_name = "N")]
     max_calls: Option<u32>,
-    /// Longest time, in seconds
+    /// Maximum time, in seconds
     #[arg(long, value_name = "S")]
     max_seconds: Option<u32>,
-    /// Most tokens of the model
+    /// Maximum number of tokens of the model
     #[arg(long, value_name = "N")]
     max_tokens: Option<u64>,
-    /// Most failures in a row
+    /// Maximum number of failures in a row
     #[arg(long, value_name = "N")]
     max_failures: Option<u32>,
-    /// Most times that the same call is made in a row
+    /// Maximum number of times that the same call is made in a row
     #[arg(long, value_name = "N")]
     max_repeats: Option<u32>,
-    /// Most degrees of turning
+    /// Maximum total rotation, in degrees
     #[arg(long, value_name = "DEG", value_parser = size)]
     max_rotation_deg: Option<f64>,
-    /// Most metres of moving forward
+    /// Maximum total distance forward, in metres
     #[arg(long, value_name = "M", value_parser = size)]
     max_forward_m: Option<f64>,
-    /// Percent of the battery below which nothing is moved
+    /// Minimum charge of the battery for motion, in percent
     #[arg(long, value_name = "PCT", value_parser = size)]
     min_battery_pct: Option<f64>,
-    /// Only these tools, by name or `prefix*`
+    /// Offer only these tools, by name or `prefix*`
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     tools: Vec<String>,
-    /// Without these tools, by name or `prefix*`
+    /// Hide these tools, by name or `prefix*`
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     without: Vec<String>,
-    /// Blank these fields of results and of the state object, such as dist_m
+    /// Hide these fields of results and of the state object from the model, such as dist_m
     #[arg(long, value_name = "FIELD", value_delimiter = ',')]
     blank: Vec<String>,
-    /// Let the model see the plan of a call before it makes it
+    /// Show the model the plan of a call before it makes the call
     #[arg(long)]
     plan_preview: bool,
-    /// Calls as lines of text (ReAct) instead of the API's tool calls
+    /// Have the model write calls as lines of text (ReAct) instead of the API's tool calls
     #[arg(long)]
     text_calls: bool,
-    /// Print the end of the run as a line of JSON, and nothing else; progress goes to stderr
+    /// Print only the end of the run, as a line of JSON; progress goes to stderr
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -163,14 +163,14 @@ impl Arguments {
             let start = &record.start;
             settings.goal.clone_from(&start.goal);
             // A record may come from another machine, so its budgets can only narrow those of this one.
-            Narrower::of(&start.budgets).narrow(&mut settings.door.budgets);
+            BudgetOverrides::of(&start.budgets).narrow(&mut settings.door.budgets);
             settings.dry_run |= start.dry_run;
             settings.switch(&start.ablations);
         }
         let seconds = self
             .max_seconds
             .map(|seconds| Duration::from_secs(u64::from(seconds)));
-        let budgets = Narrower {
+        let budgets = BudgetOverrides {
             steps: self.max_steps,
             calls: self.max_calls,
             time: seconds,

@@ -47,7 +47,7 @@ impl Used {
     }
 
     /// Counts the outcome of a call or of an answer.
-    pub(crate) fn came(&mut self, failed: bool) {
+    pub(crate) fn count_outcome(&mut self, failed: bool) {
         self.failures = if failed { self.failures + 1 } else { 0 };
     }
 
@@ -102,7 +102,7 @@ impl Used {
             }
             if asked > left + 1e-6 {
                 return Verdict::Refuse(format!(
-                    "it asks for {} {unit}, and {} of {} are left in this run",
+                    "it needs {} {unit}, but only {} of {} are left in this run",
                     short(asked),
                     short(left),
                     short(most)
@@ -172,7 +172,7 @@ impl Charge {
     ///
     /// # Errors
     /// An argument that is charged is not a number: how the service would read it is unknown.
-    pub(crate) fn asked(tool: &str, arguments: &Value, schema: &Value) -> Result<Self, String> {
+    pub(crate) fn of_call(tool: &str, arguments: &Value, schema: &Value) -> Result<Self, String> {
         let given = |key: &str| {
             let default = || schema.get("properties")?.get(key)?.get("default");
             arguments.get(key).or_else(default)
@@ -337,7 +337,7 @@ mod tests {
         let schema = json!({"properties": {"step_deg": {"default": 30}, "max_steps": {"default": 12}}});
         let ask = |tool: &str, arguments: Value, battery| {
             let schema = if tool == "scan" { schema.clone() } else { json!({}) };
-            let asked = Charge::asked(tool, &arguments, &schema).expect("numbers");
+            let asked = Charge::of_call(tool, &arguments, &schema).expect("numbers");
             used.motion(&budgets(), asked, battery)
         };
         for (tool, arguments) in [
@@ -363,11 +363,11 @@ mod tests {
         for (tool, arguments, why) in [
             ("turn_cw", json!({"deg": 61}), "60 of 360"),
             ("spin", json!({"degrees": 90}), "60 of 360"),
-            ("scan", json!({"step_deg": 30}), "asks for 360"),
+            ("scan", json!({"step_deg": 30}), "needs 360"),
             ("move_forward", json!({"cm": 110}), "1 of 5"),
             ("move_forward", json!({"cm": " 110 "}), "1 of 5"),
             ("turn_cw", json!({"deg": "300"}), "60 of 360"),
-            ("turn_cw", json!({"deg": "-3e2"}), "asks for 300"),
+            ("turn_cw", json!({"deg": "-3e2"}), "needs 300"),
             (
                 "move_base",
                 json!({"direction": "forward", "distance": 1.1}),
@@ -381,17 +381,17 @@ mod tests {
             (
                 "move_base",
                 json!({"direction": "rotate_left", "degrees": 115, "distance": 0.5}),
-                "asks for 115",
+                "needs 115",
             ),
             (
                 "walk",
                 json!({"direction": "forward", "speed": 0.5, "duration": 3}),
-                "asks for 1.5",
+                "needs 1.5",
             ),
             (
                 "walk",
                 json!({"direction": "rotate_right", "duration": 3}),
-                "asks for 85.94",
+                "needs 85.94",
             ),
         ] {
             assert!(
@@ -414,7 +414,7 @@ mod tests {
             ("wave", json!({}), Battery::Pct(24.9), Spent::Battery),
             ("wave", json!({}), Battery::Lost, Spent::Battery),
         ] {
-            let asked = Charge::asked(tool, &arguments, &json!({})).expect("numbers");
+            let asked = Charge::of_call(tool, &arguments, &json!({})).expect("numbers");
             let verdict = used.motion(&budgets(), asked, battery);
             assert_eq!(verdict, Verdict::End(End::Budget(spent)), "{tool}");
         }
@@ -433,7 +433,7 @@ mod tests {
             ("scan", json!({"step_deg": 30, "max_steps": {}})),
             ("move_base", json!({"direction": "forward", "distance": "far"})),
         ] {
-            let asked = Charge::asked(tool, &arguments, &json!({}));
+            let asked = Charge::of_call(tool, &arguments, &json!({}));
             assert!(asked.is_err(), "{tool} {arguments}: {asked:?}");
         }
     }
@@ -456,7 +456,7 @@ mod tests {
     fn failures_count_in_a_row() {
         let mut used = Used::default();
         for (failed, expected) in [(true, 1), (true, 2), (false, 0), (true, 1)] {
-            used.came(failed);
+            used.count_outcome(failed);
             assert_eq!(used.failures, expected);
         }
     }

@@ -107,21 +107,21 @@ impl End {
                 Spent::Tokens => "all tokens of the run are used".to_owned(),
                 Spent::Failures => "too many failures in a row".to_owned(),
                 Spent::Repeats => "the model made the same call again and again".to_owned(),
-                Spent::Rotation => "the run has used all of its degrees of turning".to_owned(),
-                Spent::Distance => "the run has used all of its metres".to_owned(),
-                Spent::Battery => "the battery is below the floor of the run".to_owned(),
+                Spent::Rotation => "the turning budget is used up (rotation_deg)".to_owned(),
+                Spent::Distance => "the distance budget is used up (forward_m)".to_owned(),
+                Spent::Battery => "the battery is below the minimum of the run (battery_pct)".to_owned(),
             },
             Self::Latched(why) => format!("emergency stop: {why}"),
             Self::UserStop => "the user said stop".to_owned(),
-            Self::Operator(how) => format!("ended by a person: {how}"),
-            Self::Takeover(how) => format!("a person has taken over: {how}"),
-            Self::ModelUnreachable(why) => format!(
-                "the model cannot be reached: {why}; start one there, or name yours with --url or `service.doors.agent.url`"
-            ),
+            Self::Operator(how) => format!("ended by the operator: {how}"),
+            Self::Takeover(how) => format!("a pilot has taken over: {how}"),
+            Self::ModelUnreachable(why) => {
+                format!("cannot reach the model: {why}; start it, or set --url or `service.doors.agent.url`")
+            }
             Self::ModelTimeout(why) => format!("the model did not answer: {why}"),
             Self::ModelRefused(why) => format!("the endpoint refuses the request: {why}"),
             Self::ModelUnreadable(why) => format!("the endpoint's answer cannot be read: {why}"),
-            Self::Service(why) => format!("the service is gone: {why}"),
+            Self::Service(why) => format!("lost the service: {why}"),
             Self::RecordEnded => "the record ends here".to_owned(),
         }
     }

@@ -9,14 +9,15 @@
 //! $ ovos-tools agent --goal 'bring the cup' --url http://127.0.0.1:8080/v1
 //! ```
 
-mod act;
 mod answer;
 mod arguments;
 mod batch;
 mod budget;
 mod end;
 mod endpoint;
+mod hands;
 mod interrupt;
+mod news;
 mod person;
 mod prompt;
 mod react;
@@ -27,12 +28,10 @@ mod session;
 mod settings;
 mod source;
 mod state;
-mod tell;
 mod toolbelt;
 mod view;
 mod watch;
 
-use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,13 +45,13 @@ use crate::arguments::Arguments;
 use crate::end::End;
 use crate::endpoint::{Endpoint, EndpointError};
 use crate::interrupt::Interrupt;
+use crate::news::{Audience, News};
 use crate::person::Source as KeySource;
 use crate::record::{Record, RecordError, differs};
 use crate::session::{Session, SessionRun};
 use crate::source::Source;
-use crate::tell::{Audience, Tell};
 use crate::toolbelt::OWN;
-use crate::view::View;
+use crate::view::{View, say};
 
 /// The name of the door on the bus.
 const SOURCE: &str = "ovos-tools-agent";
@@ -120,7 +119,7 @@ async fn begin(arguments: &Arguments) -> Result<u8, AgentError> {
 /// Waits for goals on the bus.
 async fn wait(arguments: &Arguments, config: &Config, door: &Arc<Door>) -> Result<u8, AgentError> {
     let view = View::new(false, true).map_err(thread)?;
-    let audience: Audience = Arc::new(move |tell: &Tell<'_>| view.show(tell));
+    let audience: Audience = Arc::new(move |news: &News<'_>| view.show(news));
     serve::serve(door, || arguments.settings(&config.doors.agent, None), audience).await?;
     Ok(0)
 }
@@ -148,7 +147,7 @@ async fn goal(arguments: &Arguments, config: &Config, door: &Arc<Door>) -> Resul
     let view = Arc::new(View::new(keys.person().is_some(), !arguments.json).map_err(thread)?);
     let audience: Audience = {
         let view = Arc::clone(&view);
-        Arc::new(move |tell: &Tell<'_>| view.show(tell))
+        Arc::new(move |news: &News<'_>| view.show(news))
     };
     let session = Session {
         door,
@@ -196,14 +195,14 @@ async fn goal(arguments: &Arguments, config: &Config, door: &Arc<Door>) -> Resul
 /// Reports whether a replay made the same calls as its record, with the same outcomes.
 fn compare(record: &Record, steps: &[record::Step], start: &record::Start, say: impl Fn(&str)) -> bool {
     if record.start.tools_sha256 != start.tools_sha256 {
-        say("replay: the tools are not those of the record");
+        say("replay: the tools differ from the record");
     }
     if record.start.prompt_sha256 != start.prompt_sha256 {
-        say("replay: the instructions are not those of the record");
+        say("replay: the instructions differ from the record");
     }
     match differs(&record.steps, steps) {
         None => {
-            say(&format!("replay: the same calls in {} steps", steps.len()));
+            say(&format!("replay: identical over {} steps", steps.len()));
             true
         }
         Some((step, now, then)) => {
@@ -215,9 +214,4 @@ fn compare(record: &Record, steps: &[record::Step], start: &record::Start, say: 
 
 fn thread(cause: std::io::Error) -> AgentError {
     ProgramError::machine("start a thread")(cause).into()
-}
-
-pub(crate) fn say(text: &str) {
-    // Without stdout, the exit code shows how the run ended.
-    _ = writeln!(std::io::stdout(), "{text}");
 }

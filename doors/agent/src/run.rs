@@ -1,7 +1,7 @@
 //! One run: it observes, lets the model reason, and acts, until something ends it.
 
-mod after;
-mod own;
+mod end_calls;
+mod own_tools;
 mod turn;
 
 use std::sync::atomic::Ordering;
@@ -13,18 +13,18 @@ use ovos_toolbox_wire::Object;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::act::Hands;
 use crate::answer::{self, Ids};
 use crate::batch::Claim;
 use crate::budget::{Used, millis};
 use crate::end::End;
+use crate::hands::Hands;
+use crate::news::News;
 use crate::prompt;
 use crate::react;
 use crate::record::{Line, Recorder, RunEnd, Start, Step, VERSION, sha256};
 use crate::settings::Settings;
 use crate::source::Source;
 use crate::state::State;
-use crate::tell::Tell;
 use crate::toolbelt::Toolbelt;
 
 /// A run under way.
@@ -93,7 +93,7 @@ impl<'a> Run<'a> {
     /// # Cancel safety
     /// Dropping it asks the service to end its calls.
     pub(crate) async fn drive(&mut self, source: &mut Source, recorder: &mut Recorder) -> RunEnd {
-        (self.hands.audience)(&Tell::Began {
+        (self.hands.audience)(&News::Began {
             goal: &self.settings.goal,
             tools: self.belt.names().len(),
             dry_run: self.settings.dry_run,
@@ -121,12 +121,12 @@ impl<'a> Run<'a> {
         };
         let agent_end = self.afterwards(&mut end).await;
         let left = self.left();
-        (self.hands.audience)(&Tell::Ended {
+        (self.hands.audience)(&News::Ended {
             end: &end,
             left: &left,
         });
         let ended = RunEnd {
-            text: told(&end, &agent_end),
+            text: end_text(&end, &agent_end),
             exit_code: end.exit_code(),
             end,
             used: self.used_object(),
@@ -174,7 +174,7 @@ impl<'a> Run<'a> {
         );
         let state = self.state.object(&self.used, budgets, &self.settings.blank);
         let request = self.request(&state);
-        (self.hands.audience)(&Tell::Asking {
+        (self.hands.audience)(&News::Asking {
             step: self.used.steps,
             left: &self.left(),
         });
@@ -206,7 +206,7 @@ impl<'a> Run<'a> {
             answer
         };
         if !answer.text.trim().is_empty() {
-            (self.hands.audience)(&Tell::Thought(answer.text.trim()));
+            (self.hands.audience)(&News::Thought(answer.text.trim()));
         }
         let sent = self.messages[self.recorded..].to_vec();
         if self.settings.as_text() {
@@ -295,7 +295,7 @@ fn now() -> f64 {
 }
 
 /// Describes why the run ended, and what was done after that.
-fn told(end: &End, after: &[AgentEndCall]) -> String {
+fn end_text(end: &End, after: &[AgentEndCall]) -> String {
     let mut text = end.text();
     for call in after {
         let became = if call.ok { "done" } else { &call.text };

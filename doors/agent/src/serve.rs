@@ -21,13 +21,13 @@ use tokio::time::{sleep, timeout};
 use crate::end::End;
 use crate::endpoint::{Endpoint, EndpointError};
 use crate::interrupt::Interrupt;
+use crate::news::{Audience, News};
 use crate::prompt::cut;
 use crate::record::RecordError;
-use crate::say;
 use crate::session::{Session, SessionRun};
-use crate::settings::{Narrower, Settings};
+use crate::settings::{BudgetOverrides, Settings};
 use crate::source::Source;
-use crate::tell::{Audience, Tell};
+use crate::view::say;
 
 const RUN: &str = "ovos.tools.agent.run";
 
@@ -99,7 +99,7 @@ pub(crate) async fn serve(
     }
     // Requests that arrived before the end are answered, too.
     while let Some(Some(request)) = requests.next().now_or_never() {
-        let error = Some("BusyError: the agent ends".to_owned());
+        let error = Some("BusyError: the agent is shutting down".to_owned());
         match request.topic() {
             CANCEL => cancel(&door.client, &request, current.as_ref()),
             _ => {
@@ -117,7 +117,7 @@ pub(crate) async fn serve(
     }
     if let Some(run) = current {
         run.interrupt
-            .raise(End::Operator("the agent was told to end".to_owned()));
+            .raise(End::Operator("the agent was shut down".to_owned()));
         _ = run.ended.await;
     }
     Ok(())
@@ -147,7 +147,7 @@ async fn answer_at_last(door: &Door, request: &Request, answer: &impl Serialize)
     let mut news = client.events();
     let sent = async {
         while let Err(error) = client.answer(request, answer) {
-            tracing::warn!(%error, "the answer of a run waits for the bus");
+            tracing::warn!(%error, "cannot send the answer of a run yet: waiting for the bus");
             // The time limit also covers the loss of that news.
             _ = timeout(AGAIN, news.next()).await;
         }
@@ -161,7 +161,7 @@ async fn answer_at_last(door: &Door, request: &Request, answer: &impl Serialize)
     tokio::select! {
         biased;
         () = sent => {}
-        () = given_up => tracing::error!("the answer of a run is lost: the bus did not come back"),
+        () = given_up => tracing::error!("gave up sending the answer of a run: the bus is still disconnected"),
     }
 }
 
@@ -176,7 +176,7 @@ fn cancel(client: &Client, request: &Request, current: Option<&Current>) {
                 (run_id, None)
             }
             None => {
-                let error = format!("ValueError: no run '{run_id}' is under way");
+                let error = format!("ValueError: no run '{run_id}' is in progress");
                 (run_id, Some(error))
             }
         },
@@ -210,7 +210,7 @@ fn begin(
         .map_err(|refused| (run_id.clone(), refused))?;
     let good = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
     if run_id.is_empty() || run_id.len() > 128 || !run_id.bytes().all(good) {
-        return refuse("ValueError: run_id: expected 1 to 128 of [A-Za-z0-9._:-]");
+        return refuse("ValueError: run_id: expected 1 to 128 characters of [A-Za-z0-9._:-]");
     }
     let goal = asked.goal.trim();
     if goal.is_empty() || goal.chars().count() > LONGEST {
@@ -218,7 +218,7 @@ fn begin(
     }
     if let Some(current) = current {
         let busy = format!(
-            "BusyError: run '{}' is under way; one goal is pursued at a time",
+            "BusyError: run '{}' is in progress; the agent pursues one goal at a time",
             current.run_id
         );
         return refuse(&busy);
@@ -232,9 +232,9 @@ fn begin(
         .flatten()
         .any(|number| !(0.0..).contains(&number))
     {
-        return refuse("ValueError: budgets: expected numbers of 0 or more");
+        return refuse("ValueError: budgets: rotation_deg, forward_m and battery_pct: expected 0 or more");
     }
-    let narrower = Narrower {
+    let narrower = BudgetOverrides {
         steps: budgets.steps,
         calls: budgets.calls,
         time: budgets.time_ms.map(Duration::from_millis),
@@ -242,7 +242,7 @@ fn begin(
         rotation_deg: budgets.rotation_deg,
         forward_m: budgets.forward_m,
         battery_pct: budgets.battery_pct,
-        ..Narrower::default()
+        ..BudgetOverrides::default()
     };
     narrower.narrow(&mut settings.door.budgets);
     let endpoint =
@@ -321,51 +321,51 @@ fn told_on_bus(client: &Client, request: &Request, run_id: &str, view: &Audience
         Arc::clone(view),
     );
     let seq = AtomicU64::new(0);
-    Arc::new(move |tell: &Tell<'_>| {
-        view(tell);
+    Arc::new(move |news: &News<'_>| {
+        view(news);
         let progress = AgentProgress {
             run_id: run_id.clone(),
             seq: seq.fetch_add(1, Ordering::Relaxed) + 1,
-            ..progress(tell)
+            ..progress(news)
         };
         // If the bus is away, the progress is lost, like that of calls.
         _ = client.reply(&request, PROGRESS, &progress);
     })
 }
 
-fn progress(tell: &Tell<'_>) -> AgentProgress {
+fn progress(news: &News<'_>) -> AgentProgress {
     let text = |text: &str| Some(cut(text, SHOWN));
     let empty = AgentProgress::default();
-    match tell {
-        Tell::Began { goal, .. } => AgentProgress {
+    match news {
+        News::Began { goal, .. } => AgentProgress {
             kind: AgentProgressKind::Began,
             text: text(goal),
             ..empty
         },
-        Tell::Asking { step, left } => AgentProgress {
+        News::Asking { step, left } => AgentProgress {
             kind: AgentProgressKind::Asking,
             step: Some(*step),
             left: Some((*left).clone()),
             ..empty
         },
-        Tell::Thought(thought) => AgentProgress {
+        News::Thought(thought) => AgentProgress {
             kind: AgentProgressKind::Thought,
             text: text(thought),
             ..empty
         },
-        Tell::Call { name, arguments, .. } => AgentProgress {
+        News::Call { name, arguments, .. } => AgentProgress {
             kind: AgentProgressKind::Call,
             name: Some((*name).to_owned()),
             arguments: Some((*arguments).clone()),
             ..empty
         },
-        Tell::Progress(of_call) => AgentProgress {
+        News::Progress(of_call) => AgentProgress {
             kind: AgentProgressKind::CallProgress,
             name: Some(of_call.name.clone()),
             text: of_call.message.clone().or_else(|| of_call.action.clone()),
             ..empty
         },
-        Tell::Came {
+        News::CallEnded {
             name,
             status,
             text: told,
@@ -379,17 +379,17 @@ fn progress(tell: &Tell<'_>) -> AgentProgress {
             text: text(told),
             ..empty
         },
-        Tell::Ask { text: asked } | Tell::Confirm { text: asked, .. } => AgentProgress {
+        News::Ask { text: asked } | News::Confirm { text: asked, .. } => AgentProgress {
             kind: AgentProgressKind::Confirm,
             text: text(asked),
             ..empty
         },
-        Tell::Ending { end } => AgentProgress {
+        News::Ending { end } => AgentProgress {
             kind: AgentProgressKind::Ending,
             text: text(&end.text()),
             ..empty
         },
-        Tell::Ended { end, .. } => AgentProgress {
+        News::Ended { end, .. } => AgentProgress {
             kind: AgentProgressKind::Ended,
             text: text(&end.text()),
             ..empty

@@ -6,15 +6,15 @@ use client::Client;
 use door::Door;
 use tokio::time::Instant;
 
-use crate::act::Hands;
 use crate::end::End;
+use crate::hands::Hands;
 use crate::interrupt::Interrupt;
+use crate::news::{Audience, News};
 use crate::person::Person;
 use crate::record::{Line, RecordError, Recorder, RunEnd, Start, Step};
 use crate::run::Run;
 use crate::settings::Settings;
 use crate::source::Source;
-use crate::tell::{Audience, Tell};
 use crate::toolbelt::{Choice, Toolbelt};
 use crate::watch::Watch;
 
@@ -103,7 +103,7 @@ impl Session<'_> {
     /// Returns the result of a run that did not begin.
     fn failed(&self, end: End) -> SessionRun {
         let left = serde_json::Value::Null;
-        (self.audience)(&Tell::Ended {
+        (self.audience)(&News::Ended {
             end: &end,
             left: &left,
         });

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use config::{AgentBudgets, AgentDoor, CallStyle, ToolFilter};
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// The settings of a run.
@@ -23,16 +22,9 @@ pub(crate) struct Settings {
     pub(crate) record: Option<PathBuf>,
 }
 
-/// A filter as it is written in records.
-#[derive(Serialize, Deserialize)]
-struct Filter {
-    allow: Option<Vec<String>>,
-    deny: Vec<String>,
-}
-
 /// Budgets of one run that replace those of the configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Narrower {
+pub(crate) struct BudgetOverrides {
     pub(crate) steps: Option<u32>,
     pub(crate) calls: Option<u32>,
     pub(crate) time: Option<Duration>,
@@ -44,7 +36,7 @@ pub(crate) struct Narrower {
     pub(crate) battery_pct: Option<f64>,
 }
 
-impl Narrower {
+impl BudgetOverrides {
     pub(crate) fn of(budgets: &AgentBudgets) -> Self {
         Self {
             steps: Some(budgets.steps),
@@ -123,13 +115,9 @@ impl Settings {
                 *into = value;
             }
         }
-        let mut filters: Vec<Filter> = Vec::new();
+        let mut filters: Vec<ToolFilter> = Vec::new();
         take(ablations, "tools", &mut filters);
-        self.filters.extend(
-            filters
-                .into_iter()
-                .map(|Filter { allow, deny }| ToolFilter { allow, deny }),
-        );
+        self.filters.append(&mut filters);
         take(ablations, "blanked", &mut self.blank);
         let door = &mut self.door;
         take(ablations, "calls", &mut door.calls);
@@ -144,18 +132,10 @@ impl Settings {
     /// Returns the switches for the record: the settings that decide what the model sees and how it answers. `state_tools` are
     /// only informative: they guard budgets, so a record cannot choose them.
     pub(crate) fn ablations(&self) -> Value {
-        let filters: Vec<Filter> = self
-            .filters
-            .iter()
-            .map(|filter| Filter {
-                allow: filter.allow.clone(),
-                deny: filter.deny.clone(),
-            })
-            .collect();
         let door = &self.door;
         json!({
             "calls": door.calls,
-            "tools": filters,
+            "tools": self.filters,
             "blanked": self.blank,
             "plan_preview": door.plan_preview,
             "vision": door.vision,
@@ -174,13 +154,13 @@ mod tests {
 
     #[test]
     fn the_bus_narrows_budgets_and_never_widens_them() {
-        let wide = Narrower {
+        let wide = BudgetOverrides {
             steps: Some(9_999),
             time: Some(Duration::from_secs(1)),
             rotation_deg: Some(1e6),
             forward_m: Some(1.0),
             battery_pct: Some(0.0),
-            ..Narrower::default()
+            ..BudgetOverrides::default()
         };
         let own = AgentBudgets::default();
         let mut narrowed = own.clone();

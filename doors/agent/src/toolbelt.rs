@@ -148,7 +148,7 @@ impl Toolbelt {
             shown.push(own.shown());
         }
         shown.append(&mut tools);
-        let found: Vec<Arc<Registered>> = listing.found().iter().filter(permits).cloned().collect();
+        let found: Vec<Arc<Registered>> = listing.searchable().iter().filter(permits).cloned().collect();
         let finder = Finder::new(&found, listing.guides());
         Self {
             shown,

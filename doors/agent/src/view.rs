@@ -1,6 +1,6 @@
 //! The view of a run for a person: lines of text, and on a terminal colours and an animated line.
 
-use std::io::{self, IsTerminal as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::mpsc::{self, SyncSender};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -12,9 +12,9 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
+use crate::news::News;
 use crate::prompt::cut;
 use crate::record::Status;
-use crate::tell::Tell;
 
 /// The longest arguments and results that are shown, in bytes.
 const SHOWN: usize = 200;
@@ -132,9 +132,9 @@ impl View {
     }
 
     /// Shows an item of news.
-    pub(crate) fn show(&self, tell: &Tell<'_>) {
-        match tell {
-            Tell::Began { goal, tools, dry_run } => {
+    pub(crate) fn show(&self, news: &News<'_>) {
+        match news {
+            News::Began { goal, tools, dry_run } => {
                 let mut line = format!(
                     "{} {}",
                     self.tone(Tone::Strong, "goal"),
@@ -142,14 +142,14 @@ impl View {
                 );
                 line.push_str(&self.tone(Tone::Dim, &format!("  ({tools} tools)")));
                 if *dry_run {
-                    line.push_str(&self.tone(Tone::Warning, "  dry run: nothing is moved"));
+                    line.push_str(&self.tone(Tone::Warning, "  dry run: nothing moves"));
                 }
                 if self.keys {
                     line.push_str(&self.tone(Tone::Dim, "  space or s stops"));
                 }
                 self.line(&line);
             }
-            Tell::Asking { step, left } => {
+            News::Asking { step, left } => {
                 self.set(&format!("step {step}: the model thinks"), Some(&budgets(left)));
                 if !self.is_live() {
                     self.line(&format!("step {step}  left: {}", budgets(left)));
@@ -157,10 +157,10 @@ impl View {
                     self.line(&self.tone(Tone::Dim, &format!("step {step}")));
                 }
             }
-            Tell::Thought(text) => {
+            News::Thought(text) => {
                 self.line(&format!("  {}", self.tone(Tone::Dim, &plain(&cut(text, 2000)))));
             }
-            Tell::Call {
+            News::Call {
                 name,
                 arguments,
                 waves,
@@ -181,7 +181,7 @@ impl View {
                 }
                 self.set(name, None);
             }
-            Tell::Progress(progress) => {
+            News::Progress(progress) => {
                 let what = match (&progress.kind, &progress.message) {
                     (ProgressKind::Queued, _) => "waits".to_owned(),
                     (_, Some(message)) => plain(message).into_owned(),
@@ -197,7 +197,7 @@ impl View {
                 let doing = format!("{}{wave} {}{part}", progress.name, cut(&what, 60));
                 self.set(&doing, None);
             }
-            Tell::Came {
+            News::CallEnded {
                 name,
                 status,
                 text,
@@ -210,7 +210,7 @@ impl View {
                     Status::NotMade => ("not made", Tone::Dim),
                     Status::Refused => ("refused", Tone::Bad),
                     Status::Failed => ("failed", Tone::Bad),
-                    Status::WaitsForConfirmation => ("waits for a person", Tone::Warning),
+                    Status::WaitsForConfirmation => ("waiting for approval", Tone::Warning),
                 };
                 let time = if *ms > 0 {
                     format!(" {}", seconds(*ms))
@@ -224,19 +224,19 @@ impl View {
                     self.tone(Tone::Dim, &plain(&cut(text, SHOWN)))
                 ));
             }
-            Tell::Ask { text } => {
+            News::Ask { text } => {
                 let text = plain(text);
                 self.line(&format!(
-                    "  {} {text}\n  y runs it (once you had time to read it), n refuses it",
+                    "  {} {text}\n  y approves it (after a moment to read it), n denies it",
                     self.tone(Tone::Warning, "confirm?")
                 ));
             }
-            Tell::Confirm { text, id } => {
+            News::Confirm { text, id } => {
                 let text = plain(text);
                 let advice = self.tone(Tone::Warning, &format!("ovos-tools approve {id}"));
-                self.line(&format!("  {advice} lets it run: {text}"));
+                self.line(&format!("  run {advice} to let it run: {text}"));
             }
-            Tell::Ending { end } => {
+            News::Ending { end } => {
                 let why = end.text();
                 self.line(&format!(
                     "{}: {}",
@@ -244,7 +244,7 @@ impl View {
                     plain(&why)
                 ));
             }
-            Tell::Ended { end, left } => {
+            News::Ended { end, left } => {
                 let tone = match end.exit_code() {
                     0 => Tone::Good,
                     _ => Tone::Bad,
@@ -327,4 +327,9 @@ fn budgets(left: &Value) -> String {
         number("rotation_deg"),
         number("forward_m"),
     )
+}
+
+/// Writes a line to stdout. Without stdout, the exit code shows how a run ended.
+pub(crate) fn say(text: &str) {
+    _ = writeln!(io::stdout(), "{text}");
 }

@@ -168,7 +168,7 @@ fn meaning<'a>(news: &'a News, ours: &[Option<&str>]) -> Option<Meaning<'a>> {
         }
         // The lost news may include the user's stop, which the status does not show.
         News::Missed(lost) => End::Service(format!(
-            "{lost} messages of the bus were lost, and a stop may be among them"
+            "missed {lost} messages of the bus, which may include a stop"
         )),
         _ => return None,
     };

@@ -43,7 +43,7 @@ pub(crate) async fn call_asking(
 ) -> CallToolResponse {
     let args: Object = request.arguments.unwrap_or_default();
     let run = |said| call(door, tool, args.clone(), said, context, turn, session);
-    let Some(said) = said(request.input_responses.as_ref(), request.request_state) else {
+    let Some(said) = decision(request.input_responses.as_ref(), request.request_state) else {
         return unanswered(tool).into();
     };
     let confirm = match run(said).await {
@@ -62,24 +62,27 @@ pub(crate) async fn call_asking(
     };
     match run(said).await {
         CallResult::Answered(result) => result.into(),
-        CallResult::Waits(confirm) => {
-            answer::result(door::waits(tool, &confirm, "what was confirmed is out of date")).into()
-        }
+        CallResult::Waits(confirm) => answer::result(door::waits(
+            tool,
+            &confirm,
+            "the approval no longer matches the call",
+        ))
+        .into(),
     }
 }
 
 /// Reads the user's answer to the question of an earlier request. `None` if the user gave no answer.
-fn said(answers: Option<&InputResponses>, state: Option<String>) -> Option<Decision> {
+fn decision(answers: Option<&InputResponses>, state: Option<String>) -> Option<Decision> {
     let answer = answers.and_then(|answers| answers.get(QUESTION));
     let answer = answer.and_then(|answer| serde_json::from_value::<ElicitResult>(answer.clone()).ok());
     match (answer, state) {
-        (Some(answer), Some(token)) => meant(&answer.action, token),
+        (Some(answer), Some(token)) => decision_of_action(&answer.action, token),
         _ => Some(Decision::Nothing),
     }
 }
 
 /// Interprets the user's action. `None` if the user closed the question.
-fn meant(action: &ElicitationAction, token: String) -> Option<Decision> {
+fn decision_of_action(action: &ElicitationAction, token: String) -> Option<Decision> {
     match action {
         ElicitationAction::Accept => Some(Decision::Yes(token)),
         ElicitationAction::Decline => Some(Decision::No(token)),
@@ -90,7 +93,7 @@ fn meant(action: &ElicitationAction, token: String) -> Option<Decision> {
 fn unanswered(tool: &Registered) -> CallToolResult {
     answer::result(Answer::cancelled(
         tool,
-        "a person has to confirm it, and its user did not answer",
+        "it needs approval, and its user did not answer",
     ))
 }
 
@@ -143,7 +146,7 @@ async fn ask(
     };
     match answer {
         Ok(ClientResult::ElicitResult(answer)) => {
-            meant(&answer.action, confirm.token.clone()).ok_or_else(|| unanswered(tool))
+            decision_of_action(&answer.action, confirm.token.clone()).ok_or_else(|| unanswered(tool))
         }
         Ok(_) | Err(ServiceError::McpError(_)) => Err(answer::result(door::waits(tool, confirm, NO_WAY))),
         Err(error) => {
@@ -196,11 +199,11 @@ mod tests {
             };
             let entries: InputResponses = entries.clone().into_iter().collect();
             assert_eq!(
-                said(Some(&entries), state.map(str::to_owned)),
+                decision(Some(&entries), state.map(str::to_owned)),
                 expected,
                 "{answers}"
             );
         }
-        assert_eq!(said(None, Some("t".to_owned())), Some(Decision::Nothing));
+        assert_eq!(decision(None, Some("t".to_owned())), Some(Decision::Nothing));
     }
 }

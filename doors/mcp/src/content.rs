@@ -191,7 +191,7 @@ fn read(path: &Path, left: &mut u64) -> Result<Vec<u8>, String> {
     }
     let Some(rest) = left.checked_sub(about.len()) else {
         return Err(format!(
-            "{shown} has {} bytes, more than a client is sent",
+            "{shown} is {} bytes, more than a client is sent",
             about.len()
         ));
     };

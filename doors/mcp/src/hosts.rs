@@ -1,11 +1,13 @@
 //! `ovos-tools mcp config`: the entry of the door in the configuration of an MCP client.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
+
+use config::write_atomically;
 
 /// The name of the entry.
 const ENTRY: &str = "ovos-tools";
@@ -61,13 +63,13 @@ enum Way<'a> {
 /// Why the entry was not written.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HostError {
-    #[error("{what} {}: {cause}", path.display())]
+    #[error("cannot {what} {}: {cause}", path.display())]
     File {
         what: &'static str,
         path: PathBuf,
         cause: io::Error,
     },
-    #[error("{} is not a JSON object ({cause}): run this without --write and add the entry by hand", path.display())]
+    #[error("{} cannot be edited ({cause}): run this without --write and add the entry by hand", path.display())]
     NoJson { path: PathBuf, cause: String },
     #[error("the home directory is not known: set HOME, or name the client's file with --file")]
     NoHome,
@@ -215,7 +217,7 @@ pub(crate) fn run(
     if arguments.write {
         write(host, &file, entry)?;
         return Ok(format!(
-            "{} has the entry \"{ENTRY}\" now; restart the client\n",
+            "added \"{ENTRY}\" to {}; restart the client\n",
             file.display()
         ));
     }
@@ -265,34 +267,23 @@ fn write(host: Host, path: &Path, entry: Value) -> Result<(), HostError> {
     };
     let mut whole: Map<String, Value> = match serde_json::from_str(&text) {
         Ok(Value::Object(whole)) => whole,
-        Ok(_) => return Err(no_json("it is another value")),
-        Err(error) => return Err(no_json(&error.to_string())),
+        Ok(_) => return Err(no_json("it is not a JSON object")),
+        Err(error) => return Err(no_json(&format!("it is not valid JSON: {error}"))),
     };
     match whole.entry(host.key()).or_insert_with(|| json!({})) {
         Value::Object(entries) => _ = entries.insert(ENTRY.to_owned(), entry),
-        _ => return Err(no_json(&format!("its {} is no object", host.key()))),
+        _ => return Err(no_json(&format!("its {} is not an object", host.key()))),
     }
-    let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder).map_err(failed("make the folder of"))?;
-    // The new file is written beside the old one and then renamed, so that the client never reads half of it.
-    let beside = path.with_extension("json.new");
-    let written = fs::File::create(&beside).and_then(|mut file| {
-        if let Ok(metadata) = fs::metadata(path) {
-            file.set_permissions(metadata.permissions())?;
-        }
-        writeln!(file, "{:#}", Value::Object(whole))?;
-        file.sync_all()
-    });
-    written
-        .and_then(|()| fs::rename(&beside, path))
-        .map_err(failed("write"))
+    let permissions = fs::metadata(path).map(|metadata| metadata.permissions()).ok();
+    let text = format!("{:#}\n", Value::Object(whole));
+    write_atomically(path, text.as_bytes(), permissions).map_err(failed("write"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn said(host: Host, write: bool, home: &Path) -> Result<String, HostError> {
+    fn configured(host: Host, write: bool, home: &Path) -> Result<String, HostError> {
         of(host, write, None, None, home)
     }
 
@@ -426,7 +417,7 @@ mod tests {
             assert!(text.contains(said), "{text}");
         }
         for host in [Host::Codex, Host::HomeAssistant] {
-            let error = said(host, true, home.path()).expect_err("there is no such file");
+            let error = configured(host, true, home.path()).expect_err("there is no such file");
             assert!(error.to_string().contains("without --write"), "{error}");
         }
     }
@@ -441,7 +432,7 @@ mod tests {
         fs::create_dir_all(link.parent().expect("a folder")).expect("a folder");
         fs::write(&real, "{\"x\": 1}").expect("a file");
         std::os::unix::fs::symlink(&real, &link).expect("a link");
-        said(Host::Cursor, true, home.path()).expect("it is written");
+        configured(Host::Cursor, true, home.path()).expect("it is written");
         assert!(fs::symlink_metadata(&link).expect("it is there").is_symlink());
         let after = json_of(&real);
         assert_eq!(
@@ -457,7 +448,7 @@ mod tests {
         fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
         let before = json!({"x": 1, "mcpServers": {"other": {"url": "http://o"}, ENTRY: {"command": "old"}}});
         fs::write(&path, before.to_string()).expect("a file");
-        said(Host::Cursor, true, home.path()).expect("it is written");
+        configured(Host::Cursor, true, home.path()).expect("it is written");
         let after = json_of(&path);
         assert_eq!(
             (&after["x"], &after["mcpServers"]["other"]),
@@ -467,7 +458,7 @@ mod tests {
 
         for text in ["// a comment\n{}", "[1]", "{\"mcpServers\": 3}"] {
             fs::write(&path, text).expect("a file");
-            let error = said(Host::Cursor, true, home.path()).expect_err("it is left alone");
+            let error = configured(Host::Cursor, true, home.path()).expect_err("it is left alone");
             assert!(error.to_string().contains("by hand"), "{error}");
             assert_eq!(fs::read_to_string(&path).expect("a file"), text);
         }

@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::answer::{self, INVALID_PARAMS, INVALID_REQUEST, refused};
 use crate::arrival::{self, Arrival, MODERN, Stop};
-use crate::beginning::{Answer, begun};
+use crate::early_answer::{Answer, begun};
 use crate::origin::{Allowed, Source, is_preflight};
 use crate::padding::{Moving, narrow_socket};
 use crate::presence::{Connection, Watched};
@@ -111,10 +111,12 @@ impl Http {
         let url = format!("http://{}{PATH}", self.address);
         let file = door.config.token_file.display();
         match (&self.token, &self.made) {
-            (None, _) => format!("MCP at {url}, without a token\n"),
-            (Some(_), None) => format!("MCP at {url}; the token is in {file}\n"),
+            (None, _) => format!("MCP server listening at {url}, without a token\n"),
+            (Some(_), None) => format!("MCP server listening at {url}; the token is in {file}\n"),
             (Some(_), Some(text)) => {
-                format!("MCP at {url}; a token was made, and is not shown again (it is in {file}):\n{text}\n")
+                format!(
+                    "MCP server listening at {url}; a new token was made, and is not shown again (it is in {file}):\n{text}\n"
+                )
             }
         }
     }
@@ -214,14 +216,15 @@ impl Gate {
         if !self.allowed.host(&request) {
             return plain(
                 StatusCode::FORBIDDEN,
-                "this Host is not a name of this machine; if clients use it, list it in service.doors.mcp.http_hosts",
+                "rejected: this Host is not a name of this machine; to allow it, list it in service.doors.mcp.http_hosts",
             );
         }
         let source = self.allowed.source(request.headers());
         let mut response = if source == Source::Foreign {
             plain(
                 StatusCode::FORBIDDEN,
-                "pages of this origin may not use the door; to allow them, list it in service.doors.mcp.http_origins",
+                "rejected: web pages of this Origin may not use this server; to allow them, list it in \
+                 service.doors.mcp.http_origins",
             )
         } else if is_preflight(&request) {
             let mut response = plain(StatusCode::NO_CONTENT, "");
@@ -253,7 +256,12 @@ impl Gate {
         let is_modern = named.as_deref().is_some_and(|version| version >= MODERN);
         let body = match Limited::new(body, LARGEST).collect().await {
             Ok(body) => body.to_bytes(),
-            Err(_) => return plain(StatusCode::PAYLOAD_TOO_LARGE, "a body has at most 4 MiB"),
+            Err(_) => {
+                return plain(
+                    StatusCode::PAYLOAD_TOO_LARGE,
+                    "the request body is over the limit of 4 MiB",
+                );
+            }
         };
         // What follows up to the turn waits for nothing: requests have the order in which they were read.
         let mut version = named;
@@ -304,7 +312,7 @@ impl Gate {
         }
         let ends = parts.method == Method::DELETE && session.is_some();
         if ends && session.as_deref().is_some_and(|id| !self.sessions.is_known(id)) {
-            return plain(StatusCode::NOT_FOUND, "there is no such session");
+            return plain(StatusCode::NOT_FOUND, "unknown session: initialize again");
         }
         if opens && !self.sessions.make_room().await {
             return plain(

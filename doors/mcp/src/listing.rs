@@ -8,7 +8,7 @@ use door::{Listing, Registered, StopTool};
 use ovos_toolbox_wire::Effect;
 use rmcp::model::{Tool, ToolAnnotations};
 
-use crate::{found, run_tool};
+use crate::{find_tools, run_tool};
 
 /// How many tools some hosts take of all their servers together.
 const MOST_TOOLS: usize = 128;
@@ -65,8 +65,8 @@ pub(crate) fn shown(owner: &Owner, config: &McpDoor) -> Tool {
             .with_annotations(annotations(Effect::Stop)),
         // It may do what the most dangerous of its steps does.
         Owner::Steps => run_tool::definition().with_annotations(annotations(Effect::Motion)),
-        Owner::Find => found::find_tools().with_annotations(annotations(Effect::Read)),
-        Owner::Call => found::call_tool().with_annotations(annotations(Effect::Motion)),
+        Owner::Find => find_tools::find_tools().with_annotations(annotations(Effect::Read)),
+        Owner::Call => find_tools::call_tool().with_annotations(annotations(Effect::Motion)),
         Owner::Toolbox(registered) => {
             let mut tool = Tool::new(
                 registered.exported.clone(),
@@ -95,9 +95,9 @@ pub(crate) fn too_large(tools: &[Tool], config: &McpDoor) -> Option<String> {
         .collect();
     let total: usize = sizes.iter().map(|(size, _)| size).sum();
     let over = match (total > limit, sizes.len() > MOST_TOOLS) {
-        (true, _) => format!("has {total} bytes, more than warn_list_bytes ({limit})"),
+        (true, _) => format!("is {total} bytes, more than warn_list_bytes ({limit})"),
         (false, true) => {
-            format!("has {total} bytes and more than the {MOST_TOOLS} tools that some hosts take")
+            format!("is {total} bytes, and has more than the {MOST_TOOLS} tools that some hosts accept")
         }
         (false, false) => return None,
     };

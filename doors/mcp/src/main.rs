@@ -10,11 +10,11 @@
 
 mod answer;
 mod arrival;
-mod beginning;
 mod call;
 mod confirm;
 mod content;
-mod found;
+mod early_answer;
+mod find_tools;
 mod hosts;
 mod http;
 mod lines;
@@ -85,7 +85,7 @@ enum DoorError {
     Http(#[from] HttpError),
     #[error("{0}")]
     Host(#[from] hosts::HostError),
-    #[error("the client at stdin does not speak the protocol: {0}")]
+    #[error("the client at stdin does not speak MCP: {0}")]
     Stdio(Box<ServerInitializeError>),
 }
 

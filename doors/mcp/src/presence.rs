@@ -44,7 +44,7 @@ impl Farewell {
         match self {
             Self::Cancelled => "the client cancelled it",
             Self::Closed => "the client closed its connection",
-            Self::Silent => "the client gave no sign of life",
+            Self::Silent => "the client stopped responding",
             Self::Shutdown => "the door closes",
         }
     }

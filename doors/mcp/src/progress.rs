@@ -237,7 +237,7 @@ mod tests {
         }
     }
 
-    fn said(steps: &[ProgressMessage]) -> Vec<(f64, String)> {
+    fn values_and_texts(steps: &[ProgressMessage]) -> Vec<(f64, String)> {
         let mut notes = Notes::default();
         let now = Instant::now();
         for step in steps {
@@ -266,7 +266,7 @@ mod tests {
             step(ProgressKind::ActionEnded, 2, Some("grip"), None),
             step(ProgressKind::Wave, 3, None, None),
         ];
-        let said = said(&steps);
+        let said = values_and_texts(&steps);
         let texts: Vec<&str> = said.iter().map(|(_, text)| text.as_str()).collect();
         assert_eq!(
             texts,
@@ -288,7 +288,7 @@ mod tests {
             step: Some(id.to_owned()),
             ..step(ProgressKind::Wave, wave, None, None)
         };
-        let said = said(&[of("find", 1), of("look", 1), of("find", 2), of("grab", 1)]);
+        let said = values_and_texts(&[of("find", 1), of("look", 1), of("find", 2), of("grab", 1)]);
         let expected = [(0.0, "step find"), (1.0, "step look"), (2.0, "step grab")];
         let expected = expected.map(|(number, text)| (number, text.to_owned()));
         assert_eq!(said, expected);
@@ -301,7 +301,7 @@ mod tests {
             step(ProgressKind::Wave, 1, None, None),
             step(ProgressKind::Wave, 2, None, None),
         ];
-        assert_eq!(said(&steps).len(), 1);
+        assert_eq!(values_and_texts(&steps).len(), 1);
     }
 
     #[test]
@@ -309,7 +309,7 @@ mod tests {
         let steps: Vec<_> = (1..=100)
             .map(|wave| step(ProgressKind::Wave, wave, None, None))
             .collect();
-        let said = said(&steps);
+        let said = values_and_texts(&steps);
         assert_eq!(said.len(), WAITING);
         assert!((said[WAITING - 1].0 - 99.0).abs() < f64::EPSILON);
     }

@@ -175,12 +175,12 @@ fn page(toolbox: &ToolboxStatus, status: &StatusResponse, tools: &[ToolEntry]) -
         (true, _) => line(
             "emergency stop",
             &format!(
-                "yes ({stop}); a person lifts it with `ovos-tools resume {} {}`",
+                "yes ({stop}); an operator lifts it with `ovos-tools resume {} {}`",
                 toolbox.toolbox_id,
                 toolbox.stop_id.as_deref().unwrap_or("STOP_ID")
             ),
         ),
-        (false, Some(why)) => line("emergency stop", &format!("yes, of everything ({why})")),
+        (false, Some(why)) => line("emergency stop", &format!("yes, everything is stopped ({why})")),
         (false, None) => line("emergency stop", "no"),
     }
     let calls = status

@@ -112,7 +112,7 @@ pub(crate) fn result(
     let link = results.keep(answer.data.to_string());
     let mut remark = short.remark;
     if link.is_some() {
-        remark.push_str(" The whole is the linked resource.");
+        remark.push_str(" The full result is in the linked resource.");
     }
     let mut remarks = None;
     answer.data = match short.value {

@@ -93,7 +93,7 @@ pub(crate) async fn run(
         door.config.result_bytes,
         &tool,
         Forms::of(context, false),
-        shown(&tool, &steps, &answer),
+        answer_of_run(&tool, &steps, &answer),
     );
     let reports = answer.data.get("steps").and_then(Value::as_array);
     for report in reports.into_iter().flatten().filter_map(Value::as_object) {
@@ -158,7 +158,7 @@ fn invalid(why: &str) -> CallToolResult {
 
 /// The answer to a run, with the names of this list. The tokens of steps that have to be confirmed are not shown, because a model
 /// must not confirm a call.
-fn shown(tool: &Registered, steps: &[RunStep], answer: &Received<RunResponse>) -> Answer {
+fn answer_of_run(tool: &Registered, steps: &[RunStep], answer: &Received<RunResponse>) -> Answer {
     let (Ok(run), false) = (answer.read(), answer.data.get("steps").is_none()) else {
         return match answer.accepted() {
             Err(error) => Answer::refused(tool, &error),
@@ -195,9 +195,9 @@ fn shown(tool: &Registered, steps: &[RunStep], answer: &Received<RunResponse>) -
             .to_string();
         let args = step.args.as_ref().map_or_else(String::new, Value::to_string);
         text.push_str(&format!(
-            "\nStep '{}' did not run: a person has to confirm it. Call `{name}` by itself, with the arguments {args}: the user \
-             is asked then. Where this client cannot ask, tell the user that `ovos-tools approve {}`, typed on the machine of \
-             the service, lets that call run.",
+            "\nStep '{}' did not run: it needs approval. Call `{name}` by itself, with the arguments {args}: then the user is \
+             asked. If this client cannot ask, tell the user to run `ovos-tools approve {}` on the service's machine, which \
+             lets that call run.",
             step.id, confirm.id
         ));
     }

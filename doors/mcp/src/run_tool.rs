@@ -8,10 +8,11 @@ use serde_json::{Value, json};
 
 pub(crate) const NAME: &str = "run_steps";
 
-const DESCRIPTION: &str = "Calls several of these tools as one, in which later steps can take values from the results of earlier \
-ones. A step begins when the steps that it takes values from, and those in `after`, have completed; steps that are ready begin \
+const DESCRIPTION: &str = "Run several of these tools as one call; later steps can take values from the results of earlier \
+    ones. A \
+    step begins when the steps that it takes values from, and those in `after`, have completed; steps that are ready begin \
 together. After a step that fails, is stopped or has to be confirmed no further one begins. The result says what became of each \
-step. It does what its steps do, which may move a machine. A stop is no step: call it by itself, at once.";
+step. It does what its steps do, which may move a machine. A stop cannot be a step: call it by itself, at once.";
 
 /// The definition for clients, without annotations.
 pub(crate) fn definition() -> Tool {

@@ -19,7 +19,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::answer;
 use crate::confirm::call_asking;
-use crate::found;
+use crate::find_tools;
 use crate::listing::{self, Owner};
 use crate::resources;
 use crate::results::Forms;
@@ -66,17 +66,17 @@ impl Session {
     ///
     /// # Errors
     /// The result for the client where there is no such tool.
-    async fn meant(
+    async fn resolve_call_tool(
         &self,
         request: CallToolRequestParams,
     ) -> Result<CallToolRequestParams, Box<CallToolResult>> {
         if !self.door.config.find_tools || request.name != CALL_TOOL {
             return Ok(request);
         }
-        let request = found::meant(request)?;
+        let request = find_tools::called_tool(request)?;
         match self.door.owner(&request.name).await {
             Some(_) => Ok(request),
-            None => Err(Box::new(found::unknown(
+            None => Err(Box::new(find_tools::unknown(
                 &*self.door.finder().await,
                 &request.name,
             ))),
@@ -88,7 +88,7 @@ impl Session {
         request: CallToolRequestParams,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let request = match self.meant(request).await {
+        let request = match self.resolve_call_tool(request).await {
             Ok(request) => request,
             Err(refused) => return Ok((*refused).into()),
         };
@@ -101,11 +101,11 @@ impl Session {
             }
             // Both transports carry stops out before they come here.
             Some(Owner::Door(tool)) => answer::result(stop(tool, &self.door.link).await).into(),
-            Some(Owner::Call) => found::unknown(&*self.door.finder().await, &name).into(),
+            Some(Owner::Call) => find_tools::unknown(&*self.door.finder().await, &name).into(),
             Some(Owner::Find) => {
                 let arguments = request.arguments.unwrap_or_default();
                 let finder = self.door.finder().await;
-                found::found(&finder, &arguments, self.door.config.result_bytes).into()
+                find_tools::answer_find(&finder, &arguments, self.door.config.result_bytes).into()
             }
             Some(Owner::Steps) => {
                 let arguments = request.arguments.unwrap_or_default();

@@ -72,7 +72,7 @@ impl Door {
         match &*kept {
             Some((of, finder)) if Arc::ptr_eq(of, &listing) => Arc::clone(finder),
             _ => {
-                let finder = Arc::new(Finder::new(listing.found(), listing.guides()));
+                let finder = Arc::new(Finder::new(listing.searchable(), listing.guides()));
                 *kept = Some((listing, Arc::clone(&finder)));
                 finder
             }

@@ -38,7 +38,7 @@ fn what_is_wrong_goes_to_stderr_and_into_the_exit_code() {
         (&["--bus", "foo"], 2, "expected an address"),
         (&["--config", "/nowhere"], 2, "there is no such file"),
         // It waits for a bus until its client leaves.
-        (&["--bus", &nowhere], 0, "there is no bus yet"),
+        (&["--bus", &nowhere], 0, "no bus yet"),
     ] {
         let (found, out, err) = run(arguments);
         assert_eq!((found, out.as_str()), (Some(code), ""), "{arguments:?}: {err}");

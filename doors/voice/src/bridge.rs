@@ -213,7 +213,7 @@ impl Bridge {
                     "expected dialect and the id of the conversation: {error}"
                 ))
             })?;
-        let (service, chat) = wanted(&asked).map_err(JoinError::Request)?;
+        let (service, chat) = conversation(&asked).map_err(JoinError::Request)?;
         let client = self.door.client_for(request, WORK).map_err(JoinError::Read)?;
         // Later requests for the same conversation wait for the outcome of the first.
         let turn = Arc::clone(self.joining.lock().entry((service, chat.clone())).or_default());
@@ -242,7 +242,7 @@ impl Bridge {
 }
 
 /// Returns the conversation that a request names.
-fn wanted(asked: &VoiceJoinRequest) -> Result<(Service, String), String> {
+fn conversation(asked: &VoiceJoinRequest) -> Result<(Service, String), String> {
     let (service, key, chat) = match asked.dialect.as_str() {
         "hume" => (Service::Hume, "chat_id", &asked.chat_id),
         "openai" => (Service::OpenAi, "call_id", &asked.call_id),

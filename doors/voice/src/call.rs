@@ -27,7 +27,7 @@ pub(crate) async fn call(
 ) -> Outcome {
     // The conversation may have ended before this task first runs.
     if end.is_cancelled() {
-        return Outcome::refused(&Answer::cancelled(&tool, "it was taken back before it began"));
+        return Outcome::refused(&Answer::cancelled(&tool, "it was withdrawn before it began"));
     }
     let request = InvokeRequest {
         name: tool.name.clone(),
@@ -50,7 +50,7 @@ pub(crate) async fn call(
             biased;
             () = end.cancelled(), if !is_cancelled => {
                 is_cancelled = true;
-                carried.cancel("its voice is gone, was interrupted, or took it back");
+                carried.cancel("the speaker left, interrupted it, or withdrew it");
             }
             step = carried.next() => match step {
                 Ok(Step::Answer(answer)) => return Outcome::of(&tool, &answer),

@@ -168,7 +168,7 @@ impl Chat {
         let mut silence = Silence::new(Instant::now());
         loop {
             let until = match silence.need(self.ledger.moves(), Instant::now()) {
-                Need::Lost => return Over::Lost("it gives no sign of life".to_owned()),
+                Need::Lost => return Over::Lost("it does not answer".to_owned()),
                 Need::Ping => {
                     socket.ping();
                     continue;
@@ -179,7 +179,7 @@ impl Chat {
             let is_said = tokio::select! {
                 () = self.leave.cancelled() => return Over::Leaves,
                 came = socket.next() => {
-                    silence.heard(Instant::now());
+                    silence.note_frame(Instant::now());
                     match came {
                         SocketEvent::Text(text) => match self.hear(&text, socket) {
                             Ok(is_said) => is_said,
@@ -190,7 +190,7 @@ impl Chat {
                         SocketEvent::Lost(reason) => return Over::Lost(reason),
                     }
                 }
-                Some(done) = self.calls.join_next_with_id() => self.told(done, Some(socket)),
+                Some(done) = self.calls.join_next_with_id() => self.call_ended(done, Some(socket)),
                 // The sender is part of the door, which outlives this conversation.
                 _ = self.changes.changed() => self.tell_tools(socket),
                 () = sleep_until(until) => true,
@@ -222,7 +222,7 @@ impl Chat {
                     () = self.leave.cancelled() => return Ok(None),
                     dialled = &mut attempt => break dialled,
                     Some(done) = self.calls.join_next_with_id() => {
-                        self.told(done, None);
+                        self.call_ended(done, None);
                     }
                 }
             };
@@ -262,7 +262,7 @@ impl Chat {
             tracing::warn!(
                 dialect,
                 why,
-                "the service refused a list of {told} tools; it gets {most}"
+                "the voice service rejected a list of {told} tools; sending {most}"
             );
             self.most_tools = Some(most);
             self.publish_refusal(Severity::Warning, told, most, why);
@@ -271,7 +271,7 @@ impl Chat {
         tracing::error!(
             dialect,
             why,
-            "the service takes no tools: the voice can do nothing and stop nothing"
+            "the voice service accepts no tools: this conversation can neither call nor stop anything"
         );
         if self.most_tools == Some(0) {
             return true;
@@ -294,7 +294,7 @@ impl Chat {
             "why": why,
         });
         if let Err(error) = self.line.door.client.event(TOOLS_REFUSED, severity, data) {
-            tracing::warn!(%error, "the bus does not hear of the refusal");
+            tracing::warn!(%error, "the event about the refused tools was not sent");
         }
     }
 
@@ -345,7 +345,7 @@ impl Chat {
     async fn rest(&mut self, socket: Option<&Socket>) {
         let ending = async {
             while let Some(done) = self.calls.join_next_with_id().await {
-                self.told(done, socket);
+                self.call_ended(done, socket);
             }
         };
         _ = timeout(REST_WAIT, ending).await;

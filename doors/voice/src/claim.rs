@@ -16,9 +16,9 @@ pub(crate) struct Claim {
 /// Why a conversation cannot be claimed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ClaimError {
-    #[error("an ovos-tools voice on this machine serves this conversation already")]
+    #[error("another ovos-tools-voice on this machine already serves this conversation")]
     Taken,
-    #[error("the lock {path}: {cause}")]
+    #[error("cannot take the lock {path}: {cause}")]
     Machine { path: PathBuf, cause: io::Error },
 }
 

@@ -119,7 +119,7 @@ impl Dialect for Hume {
     }
 
     fn report(&self, call: &VoiceCall, outcome: &Outcome) -> Vec<String> {
-        self.tell(&outcome.told(&call.name))
+        self.tell(&outcome.sentence(&call.name))
     }
 
     fn tell(&self, text: &str) -> Vec<String> {

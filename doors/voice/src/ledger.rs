@@ -135,7 +135,7 @@ impl Ledger {
     }
 
     /// Handles the request for a call. A stop without an id gets one from this program.
-    pub(crate) fn asked(&mut self, asked: VoiceCall, kind: Kind, now: Instant) -> Verdict {
+    pub(crate) fn judge(&mut self, asked: VoiceCall, kind: Kind, now: Instant) -> Verdict {
         let mut key = CallKey {
             chat: self.chat.clone(),
             id: asked.id.clone(),
@@ -145,7 +145,7 @@ impl Ledger {
             // The id is longer than any id that is accepted in a call, so it is unique.
             key.id = format!("{:0>1$}", self.nameless, MAX_ID + 1);
         }
-        if let Some(socket) = self.seen(&key, kind) {
+        if let Some(socket) = self.move_to_socket(&key, kind) {
             return match socket == self.socket {
                 true => Verdict::Known,
                 false => self.asked_again(asked, &key, now),
@@ -161,14 +161,14 @@ impl Ledger {
         let is_full = self.known.len() >= MAX_CALLS;
         let refusal = match kind {
             Kind::Stop if count(true) >= MAX_STOPPING => busy(format!(
-                "The stop was sent, but is NOT confirmed: {MAX_STOPPING} stops of this chat wait for theirs already."
+                "The stop was sent, but is NOT confirmed: {MAX_STOPPING} stops of this conversation are already waiting to be confirmed."
             )),
             Kind::Stop => None,
             _ if is_full => busy(format!(
-                "This chat has made {MAX_CALLS} calls, and may make no more: begin a new one."
+                "The call limit of this conversation is reached ({MAX_CALLS}): start a new conversation."
             )),
             _ if count(false) >= MAX_RUNNING => busy(format!(
-                "{MAX_RUNNING} calls of this chat run already: wait until one of them has ended."
+                "{MAX_RUNNING} calls of this conversation are already running: wait until one of them has ended."
             )),
             _ => None,
         };
@@ -201,7 +201,7 @@ impl Ledger {
     }
 
     /// Returns the last socket that the call was requested on. From now on it is this one.
-    fn seen(&mut self, key: &CallKey, kind: Kind) -> Option<u64> {
+    fn move_to_socket(&mut self, key: &CallKey, kind: Kind) -> Option<u64> {
         let socket = match kind {
             Kind::Stop => self
                 .stops
@@ -233,7 +233,7 @@ impl Ledger {
             || {
                 let name = &asked.name;
                 let message = format!(
-                    "{name} was carried out before, and is not again. How it ended is not known any more."
+                    "{name} already ran in this conversation and was not repeated. Its result is no longer available."
                 );
                 Outcome::failure("RepeatedCall", message)
             },

@@ -4,7 +4,7 @@ use super::*;
 
 const AFTER: Duration = Duration::from_secs(4);
 
-fn asked(id: &str) -> VoiceCall {
+fn call_of(id: &str) -> VoiceCall {
     VoiceCall {
         id: id.to_owned(),
         name: "wave".to_owned(),
@@ -17,7 +17,7 @@ fn asked(id: &str) -> VoiceCall {
 fn of_turn(id: &str, turn: &str) -> VoiceCall {
     VoiceCall {
         turn: Some(turn.to_owned()),
-        ..asked(id)
+        ..call_of(id)
     }
 }
 
@@ -29,51 +29,51 @@ fn ledger() -> Ledger {
 
 #[track_caller]
 fn run(ledger: &mut Ledger, asked: VoiceCall, kind: Kind) -> CallKey {
-    match ledger.asked(asked, kind, Instant::now()) {
+    match ledger.judge(asked, kind, Instant::now()) {
         Verdict::Run(key) => key,
         other => panic!("{other:?}"),
     }
 }
 
-fn done() -> Outcome {
+fn outcome() -> Outcome {
     Outcome::failure("X", "x")
 }
 
 #[tokio::test]
 async fn a_call_runs_once_whatever_brings_it_again() {
     let mut ledger = ledger();
-    let key = run(&mut ledger, asked("a"), Kind::Motion);
-    let again = |ledger: &mut Ledger| ledger.asked(asked("a"), Kind::Motion, Instant::now());
+    let key = run(&mut ledger, call_of("a"), Kind::Motion);
+    let again = |ledger: &mut Ledger| ledger.judge(call_of("a"), Kind::Motion, Instant::now());
     assert_eq!(again(&mut ledger), Verdict::Known, "it runs");
     ledger.opened();
     assert_eq!(again(&mut ledger), Verdict::Known, "it runs, on another socket");
     let saying = ledger
-        .ended(&key, done(), true)
+        .ended(&key, outcome(), true)
         .expect("an answer for the socket that asked last");
-    assert_eq!(saying.outcome, done());
+    assert_eq!(saying.outcome, outcome());
     assert_eq!(again(&mut ledger), Verdict::Known, "it was answered");
     // The earlier answer may not have arrived.
     for _ in 0..2 {
         ledger.opened();
         match again(&mut ledger) {
-            Verdict::Again(saying) => assert_eq!(saying.outcome, done()),
+            Verdict::Again(saying) => assert_eq!(saying.outcome, outcome()),
             other => panic!("{other:?}"),
         }
         assert_eq!(again(&mut ledger), Verdict::Known);
     }
     ledger.named("other");
-    run(&mut ledger, asked("a"), Kind::Motion);
+    run(&mut ledger, call_of("a"), Kind::Motion);
 }
 
 #[tokio::test]
 async fn a_call_whose_outcome_is_forgotten_does_not_run_again_either() {
     let mut ledger = ledger();
     for number in 0..=MAX_KEPT {
-        let key = run(&mut ledger, asked(&number.to_string()), Kind::Other);
-        ledger.ended(&key, done(), true);
+        let key = run(&mut ledger, call_of(&number.to_string()), Kind::Other);
+        ledger.ended(&key, outcome(), true);
     }
     ledger.opened();
-    match ledger.asked(asked("0"), Kind::Other, Instant::now()) {
+    match ledger.judge(call_of("0"), Kind::Other, Instant::now()) {
         Verdict::Again(saying) => assert!(matches!(
             &saying.outcome,
             Outcome::Failure { kind, .. } if kind == "RepeatedCall"
@@ -85,20 +85,20 @@ async fn a_call_whose_outcome_is_forgotten_does_not_run_again_either() {
 #[tokio::test]
 async fn an_answer_goes_to_the_socket_that_asked() {
     let mut ledger = ledger();
-    let key = run(&mut ledger, asked("a"), Kind::Other);
-    let saying = ledger.ended(&key, done(), true).expect("an answer");
+    let key = run(&mut ledger, call_of("a"), Kind::Other);
+    let saying = ledger.ended(&key, outcome(), true).expect("an answer");
     assert_eq!(saying.how, How::Answer { is_last: true });
-    assert_eq!(ledger.ended(&key, done(), true), None, "once");
+    assert_eq!(ledger.ended(&key, outcome(), true), None, "once");
 
     let silent = VoiceCall {
         wants_answer: false,
-        ..asked("b")
+        ..call_of("b")
     };
     let key = run(&mut ledger, silent, Kind::Other);
-    assert_eq!(ledger.ended(&key, done(), true), None, "no answer is wanted");
+    assert_eq!(ledger.ended(&key, outcome(), true), None, "no answer is wanted");
 
-    let key = run(&mut ledger, asked("c"), Kind::Other);
-    assert_eq!(ledger.ended(&key, done(), false), None, "no socket is open");
+    let key = run(&mut ledger, call_of("c"), Kind::Other);
+    assert_eq!(ledger.ended(&key, outcome(), false), None, "no socket is open");
 }
 
 #[tokio::test]
@@ -108,7 +108,7 @@ async fn the_last_answer_of_a_turn_is_known() {
     let second = run(&mut ledger, of_turn("b", "t"), Kind::Other);
     let other = run(&mut ledger, of_turn("c", "u"), Kind::Other);
     for (key, is_last) in [(second, false), (other, true), (first, true)] {
-        let saying = ledger.ended(&key, done(), true).expect("an answer");
+        let saying = ledger.ended(&key, outcome(), true).expect("an answer");
         assert_eq!(saying.how, How::Answer { is_last }, "{key:?}");
     }
 }
@@ -116,9 +116,9 @@ async fn the_last_answer_of_a_turn_is_known() {
 #[tokio::test]
 async fn only_motion_is_halted_and_once() {
     let mut ledger = ledger();
-    let moving = run(&mut ledger, asked("a"), Kind::Motion);
-    run(&mut ledger, asked("b"), Kind::Other);
-    run(&mut ledger, asked("c"), Kind::Stop);
+    let moving = run(&mut ledger, call_of("a"), Kind::Motion);
+    run(&mut ledger, call_of("b"), Kind::Other);
+    run(&mut ledger, call_of("c"), Kind::Stop);
     assert!(ledger.moves());
     assert_eq!(ledger.cancel_motion(), std::slice::from_ref(&moving));
     assert_eq!(ledger.cancel_motion(), []);
@@ -128,7 +128,7 @@ async fn only_motion_is_halted_and_once() {
         1,
         "neither what is cancelled already nor a stop: {back:?}"
     );
-    ledger.ended(&moving, done(), true);
+    ledger.ended(&moving, outcome(), true);
     assert!(!ledger.moves());
 }
 
@@ -136,10 +136,10 @@ async fn only_motion_is_halted_and_once() {
 async fn a_stop_is_never_refused() {
     let mut ledger = ledger();
     for number in 0..MAX_RUNNING {
-        run(&mut ledger, asked(&number.to_string()), Kind::Motion);
+        run(&mut ledger, call_of(&number.to_string()), Kind::Motion);
     }
     for (id, kind, runs) in [("x", Kind::Motion, false), ("y", Kind::Stop, true)] {
-        let verdict = ledger.asked(asked(id), kind, Instant::now());
+        let verdict = ledger.judge(call_of(id), kind, Instant::now());
         assert_eq!(matches!(verdict, Verdict::Run(_)), runs, "{verdict:?}");
     }
 }
@@ -149,11 +149,11 @@ async fn a_long_call_is_announced_and_its_end_reported() {
     let mut ledger = Ledger::new("chat", Some(AFTER));
     ledger.opened();
     let now = Instant::now();
-    let short = run(&mut ledger, asked("short"), Kind::Other);
-    let long = run(&mut ledger, asked("long"), Kind::Motion);
-    run(&mut ledger, asked("stop"), Kind::Stop);
+    let short = run(&mut ledger, call_of("short"), Kind::Other);
+    let long = run(&mut ledger, call_of("long"), Kind::Motion);
+    run(&mut ledger, call_of("stop"), Kind::Stop);
     assert_eq!(ledger.announced(now), []);
-    ledger.ended(&short, done(), true);
+    ledger.ended(&short, outcome(), true);
     assert_eq!(ledger.next_announcement(), Some(now + AFTER));
     let announced = ledger.announced(now + AFTER);
     assert_eq!(announced.len(), 1);
@@ -161,7 +161,7 @@ async fn a_long_call_is_announced_and_its_end_reported() {
     assert_eq!(ledger.next_announcement(), None);
     assert_eq!(ledger.announced(now + AFTER), []);
     assert!(ledger.moves(), "it goes on");
-    let end = ledger.ended(&long, done(), true).expect("a report");
+    let end = ledger.ended(&long, outcome(), true).expect("a report");
     assert_eq!(end.how, How::Report);
 }
 
@@ -169,23 +169,23 @@ async fn a_long_call_is_announced_and_its_end_reported() {
 async fn what_was_announced_on_a_lost_socket_is_reported_nowhere() {
     let mut ledger = Ledger::new("chat", Some(AFTER));
     ledger.opened();
-    let key = run(&mut ledger, asked("long"), Kind::Motion);
+    let key = run(&mut ledger, call_of("long"), Kind::Motion);
     ledger.announced(Instant::now() + AFTER);
     ledger.opened();
-    assert_eq!(ledger.ended(&key, done(), true), None);
+    assert_eq!(ledger.ended(&key, outcome(), true), None);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_was_announced_on_a_lost_socket_is_announced_again_where_it_is_asked_for_again() {
     let mut ledger = Ledger::new("chat", Some(AFTER));
     ledger.opened();
-    let key = run(&mut ledger, asked("long"), Kind::Other);
+    let key = run(&mut ledger, call_of("long"), Kind::Other);
     ledger.announced(Instant::now() + AFTER);
     ledger.opened();
-    let again = ledger.asked(asked("long"), Kind::Other, Instant::now());
+    let again = ledger.judge(call_of("long"), Kind::Other, Instant::now());
     assert_eq!(again, Verdict::Known);
     assert_eq!(ledger.announced(Instant::now() + AFTER).len(), 1);
-    let end = ledger.ended(&key, done(), true).expect("a report");
+    let end = ledger.ended(&key, outcome(), true).expect("a report");
     assert_eq!(end.how, How::Report);
 }
 
@@ -194,12 +194,12 @@ async fn a_stop_without_an_id_is_carried_out_each_time() {
     let mut ledger = ledger();
     let nameless = || VoiceCall {
         wants_answer: false,
-        ..asked("")
+        ..call_of("")
     };
     let keys = [(); 2].map(|()| run(&mut ledger, nameless(), Kind::Stop));
     assert_ne!(keys[0], keys[1]);
     for key in keys {
-        assert_eq!(ledger.ended(&key, done(), true), None, "it wants no answer");
+        assert_eq!(ledger.ended(&key, outcome(), true), None, "it wants no answer");
     }
 }
 
@@ -207,7 +207,7 @@ async fn a_stop_without_an_id_is_carried_out_each_time() {
 async fn stops_are_bounded_and_none_is_refused() {
     let mut ledger = ledger();
     for number in 0..4 * MAX_STOPS {
-        match ledger.asked(asked(&format!("s{number}")), Kind::Stop, Instant::now()) {
+        match ledger.judge(call_of(&format!("s{number}")), Kind::Stop, Instant::now()) {
             Verdict::Run(_) if number < MAX_STOPPING => {}
             Verdict::StopUnheard(key, outcome) if number >= MAX_STOPPING => {
                 let saying = ledger.ended(&key, outcome, true).expect("an answer");
@@ -218,29 +218,29 @@ async fn stops_are_bounded_and_none_is_refused() {
     }
     assert_eq!(ledger.running.len(), MAX_STOPPING);
     assert!(ledger.stops.len() <= MAX_STOPS && ledger.known.is_empty());
-    let last = asked(&format!("s{}", 4 * MAX_STOPS - 1));
-    assert_eq!(ledger.asked(last, Kind::Stop, Instant::now()), Verdict::Known);
+    let last = call_of(&format!("s{}", 4 * MAX_STOPS - 1));
+    assert_eq!(ledger.judge(last, Kind::Stop, Instant::now()), Verdict::Known);
 }
 
 #[tokio::test]
 async fn what_is_known_is_bounded_and_never_runs_twice() {
     let mut ledger = ledger();
     for number in 0..MAX_CALLS {
-        let key = run(&mut ledger, asked(&number.to_string()), Kind::Other);
-        ledger.ended(&key, done(), true);
+        let key = run(&mut ledger, call_of(&number.to_string()), Kind::Other);
+        ledger.ended(&key, outcome(), true);
     }
     for number in 0..10 {
-        match ledger.asked(asked(&format!("more{number}")), Kind::Other, Instant::now()) {
+        match ledger.judge(call_of(&format!("more{number}")), Kind::Other, Instant::now()) {
             Verdict::Refuse(key, outcome) => _ = ledger.ended(&key, outcome, true).expect("an answer"),
             other => panic!("{other:?}"),
         }
     }
     assert_eq!(ledger.known.len(), MAX_CALLS);
     assert_eq!(
-        ledger.asked(asked("0"), Kind::Other, Instant::now()),
+        ledger.judge(call_of("0"), Kind::Other, Instant::now()),
         Verdict::Known
     );
-    run(&mut ledger, asked("stop"), Kind::Stop);
+    run(&mut ledger, call_of("stop"), Kind::Stop);
 }
 
 #[tokio::test(start_paused = true)]
@@ -260,10 +260,10 @@ async fn of_answers_that_are_due_together_one_is_the_last_of_its_turn() {
     let mut ledger = self::ledger();
     for id in ["a", "b"] {
         let key = run(&mut ledger, of_turn(id, "t"), Kind::Other);
-        ledger.ended(&key, done(), true);
+        ledger.ended(&key, outcome(), true);
     }
     ledger.opened();
-    let mut again = |id| match ledger.asked(of_turn(id, "t"), Kind::Other, Instant::now()) {
+    let mut again = |id| match ledger.judge(of_turn(id, "t"), Kind::Other, Instant::now()) {
         Verdict::Again(saying) => *saying,
         other => panic!("{other:?}"),
     };

@@ -34,7 +34,7 @@ pub(crate) enum ChatError {
     Claim(#[from] ClaimError),
     #[error("{0}")]
     Dial(#[from] DialError),
-    #[error("the connection was lost, and for two minutes no new one lasted")]
+    #[error("the connection was lost, and none lasted for the next two minutes")]
     GivenUp,
 }
 

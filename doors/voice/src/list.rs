@@ -49,7 +49,7 @@ pub(crate) fn too_large(tools: &[ShownTool], total: usize, limit: usize) -> Stri
         .map(|(size, name)| format!("{name} ({size})"))
         .collect();
     format!(
-        "the list of {} tools has {total} bytes, more than warn_list_bytes ({limit}); the largest are {}; leave some out with \
+        "the list of {} tools is {total} bytes, more than warn_list_bytes ({limit}); the largest are {}; leave some out with \
          service.doors.voice.tools, toolboxes or effects",
         sizes.len(),
         largest.join(", ")

@@ -63,11 +63,11 @@ impl Dialect for OpenAi {
             Some("response.output_item.done") => {
                 let turn = frame.get("response_id").and_then(Value::as_str);
                 let item = frame.get("item").filter(|item| is_complete_call(item));
-                item.map(|item| Meaning::IfStop(asked(item, turn)))
+                item.map(|item| Meaning::IfStop(voice_call(item, turn)))
                     .into_iter()
                     .collect()
             }
-            Some("response.done") => frame.get("response").map(done).unwrap_or_default(),
+            Some("response.done") => frame.get("response").map(of_response).unwrap_or_default(),
             Some("conversation.item.truncated" | "output_audio_buffer.cleared") => vec![Meaning::Interrupted],
             Some("error") => {
                 let error = |key: &str| frame.pointer(&format!("/error/{key}")).and_then(Value::as_str);
@@ -105,7 +105,7 @@ impl Dialect for OpenAi {
     }
 
     fn report(&self, call: &VoiceCall, outcome: &Outcome) -> Vec<String> {
-        self.tell(&outcome.told(&call.name))
+        self.tell(&outcome.sentence(&call.name))
     }
 
     fn tell(&self, text: &str) -> Vec<String> {
@@ -141,7 +141,7 @@ impl Dialect for OpenAi {
 }
 
 /// Returns the meaning of the end of a response.
-fn done(response: &Value) -> Vec<Meaning> {
+fn of_response(response: &Value) -> Vec<Meaning> {
     let text = |key: &str| response.get(key).and_then(Value::as_str);
     let turn = text("id");
     let items = response.get("output").and_then(Value::as_array);
@@ -153,7 +153,7 @@ fn done(response: &Value) -> Vec<Meaning> {
         return heard;
     }
     // A stop counts even if its response is not complete.
-    heard.extend(complete.map(|item| Meaning::IfStop(asked(item, turn))));
+    heard.extend(complete.map(|item| Meaning::IfStop(voice_call(item, turn))));
     let reason = response.pointer("/status_details/reason").and_then(Value::as_str);
     heard.extend((reason == Some("turn_detected")).then_some(Meaning::Interrupted));
     let ids: Vec<String> = calls.iter().filter_map(|item| id(item.get("call_id"))).collect();
@@ -172,7 +172,7 @@ fn is_complete_call(item: &Value) -> bool {
 }
 
 fn called(item: &Value, turn: Option<&str>) -> Vec<Meaning> {
-    let asked = asked(item, turn);
+    let asked = voice_call(item, turn);
     if !asked.id.is_empty() {
         return vec![Meaning::Call(asked)];
     }
@@ -180,7 +180,7 @@ fn called(item: &Value, turn: Option<&str>) -> Vec<Meaning> {
     vec![Meaning::IfStop(asked), Meaning::Complaint(complaint)]
 }
 
-fn asked(item: &Value, turn: Option<&str>) -> VoiceCall {
+fn voice_call(item: &Value, turn: Option<&str>) -> VoiceCall {
     let id = id(item.get("call_id"));
     VoiceCall {
         wants_answer: id.is_some(),

@@ -77,13 +77,13 @@ impl Outcome {
     pub(crate) fn goes_on(tool: &str) -> Self {
         Self::Result(json!({
             "success": true,
-            "message": format!("{tool} is under way and not done yet. You are told how it ends."),
+            "message": format!("{tool} is still running. You will be told how it ends."),
             "data": {"state": "under_way"},
         }))
     }
 
     /// Describes the outcome in one sentence, for a call whose end is reported.
-    pub(crate) fn told(&self, tool: &str) -> String {
+    pub(crate) fn sentence(&self, tool: &str) -> String {
         match self {
             Self::Result(result) => {
                 let ended = match failure_key(result) {
@@ -188,7 +188,7 @@ mod tests {
                 "wave did not succeed: X: broken",
             ),
         ] {
-            assert_eq!(outcome.told("wave"), told);
+            assert_eq!(outcome.sentence("wave"), told);
         }
     }
 }

@@ -17,7 +17,7 @@ pub(crate) fn check(dialect: &dyn Dialect, recording: &str) {
         let text = frame.to_string();
         let is_read = kind_of(&text).is_some_and(|kind| dialect.reads(kind));
         let heard = match is_read {
-            true => Value::from_iter(dialect.parse(frame).iter().map(said)),
+            true => Value::from_iter(dialect.parse(frame).iter().map(meaning_json)),
             false => Value::Null,
         };
         assert_eq!(heard, row["heard"], "{text}");
@@ -26,9 +26,9 @@ pub(crate) fn check(dialect: &dyn Dialect, recording: &str) {
     assert!(checked > 10, "only {checked} frames were found");
 }
 
-fn said(heard: &Meaning) -> Value {
+fn meaning_json(heard: &Meaning) -> Value {
     match heard {
-        Meaning::IfStop(asked) => json!({ "if_stop": said(&Meaning::Call(asked.clone())) }),
+        Meaning::IfStop(asked) => json!({ "if_stop": meaning_json(&Meaning::Call(asked.clone())) }),
         Meaning::Floor { taken } => json!({ "floor": taken }),
         Meaning::SpokeTooSoon => json!("spoke too soon"),
         Meaning::Chat { id, group } => json!({"chat": id, "group": group}),

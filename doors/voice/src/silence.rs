@@ -52,7 +52,7 @@ impl Silence {
     }
 
     /// Records that a frame arrived, whatever its content.
-    pub(crate) fn heard(&mut self, now: Instant) {
+    pub(crate) fn note_frame(&mut self, now: Instant) {
         self.heard = now;
     }
 
@@ -91,14 +91,14 @@ mod tests {
         assert_eq!(silence.need(false, at(20_000)), Need::Ping);
         // Something begins to move: it is pinged at once, and then every 2 s.
         assert_eq!(silence.need(true, at(30_000)), Need::Ping);
-        silence.heard(at(30_100));
+        silence.note_frame(at(30_100));
         assert_eq!(silence.need(true, at(30_100)), Need::Nothing(at(32_000)));
         assert_eq!(silence.need(true, at(32_000)), Need::Ping);
         assert_eq!(silence.need(true, at(34_000)), Need::Ping);
         assert_eq!(silence.need(true, at(34_000)), Need::Nothing(at(34_600)));
         assert_eq!(silence.need(true, at(34_600)), Need::Lost);
         // A socket on which frames arrive is not lost.
-        silence.heard(at(34_600));
+        silence.note_frame(at(34_600));
         assert_eq!(silence.need(true, at(34_600)), Need::Nothing(at(36_000)));
         // Nothing moves any more, so the slower pace applies.
         assert_eq!(silence.need(false, at(60_000)), Need::Ping);

@@ -5,7 +5,11 @@ use std::process::Command;
 #[test]
 fn by_hand_it_says_who_starts_it() {
     for (arguments, code, told) in [
-        (&[][..], 70, "ovos-tools starts this program"),
+        (
+            &[][..],
+            70,
+            "ovos-tools starts it for an entry of service.programs",
+        ),
         (&["--safe-stop"], 0, ""),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_program_in_rust"))

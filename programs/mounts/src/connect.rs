@@ -25,10 +25,10 @@ use serde_json::{Value, json};
 use self::chain::chain;
 use self::late_probe::IgnoresLateProbe;
 use self::lost_session::NoticesLostSession;
-use crate::checked::Checked;
 use crate::peer::{Client, Notifications};
 use crate::process::ServerProcess;
-use crate::voice::Voice;
+use crate::reporter::Reporter;
+use crate::server_files::ServerFiles;
 
 /// How long a process may take to end after its output has ended.
 const LAST_WORDS: Duration = Duration::from_millis(500);
@@ -80,11 +80,11 @@ impl From<String> for NoConnection {
 /// Why the server cannot be used.
 pub(crate) async fn connect(
     mount: &MountConfig,
-    checked: &Checked,
+    checked: &ServerFiles,
     token: Option<&str>,
     era: Option<Era>,
     heard: Arc<Notifications>,
-    voice: &Voice,
+    reporter: &Reporter,
 ) -> Result<Connection, NoConnection> {
     let limit = Duration::from_secs_f64(mount.startup_timeout);
     let late = format!(
@@ -104,12 +104,12 @@ pub(crate) async fn connect(
             })?;
             let greeted = greeted.map_err(|error| NoConnection {
                 next: (!matches!(error, ClientInitializeError::TransportError { .. })).then_some(Era::Legacy),
-                reason: told(&error),
+                reason: handshake_error(&error),
             })?;
             (greeted, None)
         }
         _ => {
-            let (mut process, output, input) = ServerProcess::start(mount, &checked.command, voice)?;
+            let (mut process, output, input) = ServerProcess::start(mount, &checked.command, reporter)?;
             let is_modern = Arc::new(AtomicBool::new(false));
             let transport = AsyncRwTransport::new_client(output, input);
             let transport = IgnoresLateProbe::new(transport, Arc::clone(&is_modern));
@@ -119,7 +119,7 @@ pub(crate) async fn connect(
                 Ok(Err(error)) => match tokio::time::timeout(LAST_WORDS, process.ended()).await {
                     Ok(end) => Err(NoConnection::from(end)),
                     Err(_) => {
-                        let reason = format!("{}{}", told(&error), process.last_words());
+                        let reason = format!("{}{}", handshake_error(&error), process.last_words());
                         let next = is_modern.load(Ordering::Relaxed).then_some(Era::Modern);
                         Err(NoConnection { reason, next })
                     }
@@ -226,12 +226,12 @@ pub(crate) async fn list(peer: &Peer<RoleClient>) -> Result<Vec<Value>, String> 
     Err(format!("its list of tools has more than {MAX_PAGES} pages"))
 }
 
-fn told(error: &ClientInitializeError) -> String {
+fn handshake_error(error: &ClientInitializeError) -> String {
     match error {
         ClientInitializeError::TransportError { error, .. } => {
             format!("it could not be reached: {}", chain(&*error.error))
         }
-        error => format!("it could not be greeted: {}", chain(error)),
+        error => format!("MCP initialization failed: {}", chain(error)),
     }
 }
 

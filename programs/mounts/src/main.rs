@@ -8,20 +8,20 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod checked;
 mod complaint;
 mod connect;
 mod keeper;
 mod mount;
-mod offered;
+mod mount_toolbox;
 mod peer;
 mod process;
 mod program;
+mod reporter;
 mod result;
+mod schemas;
 mod secrets;
-mod served;
+mod server_files;
 mod tools;
-mod voice;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -31,7 +31,7 @@ use ovos_toolbox_wire::is_toolbox_id;
 const HELP: &str = "ovos-tools-mounts: MCP servers as toolboxes of ovos-tools
 
 ovos-tools starts this program for each server in `service.mounts` of its configuration
-(docs/mounts.md). It is of no use by hand.
+(docs/mounts.md). It is not meant to be run by hand.
 
   ovos-tools-mounts --alone ID             one mount, which is the toolbox ID
   ovos-tools-mounts --safe-stop            nothing: a mount moves nothing

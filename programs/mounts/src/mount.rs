@@ -22,12 +22,12 @@ use tokio_util::sync::CancellationToken;
 
 use self::session::serve;
 use self::shared::{FIRST_RETRY, LAST_RETRY, Shared, State, WHY};
-use crate::checked::Checked;
 use crate::connect::{Era, connect, failed};
+use crate::reporter::{Backend, Reporter};
 use crate::result::CallOutput;
 use crate::secrets::{Secrets, cut};
+use crate::server_files::ServerFiles;
 use crate::tools::Tools;
-use crate::voice::{Backend, Voice};
 
 /// A server that worked for this long and ends is reconnected at once.
 const STEADY: Duration = Duration::from_secs(30);
@@ -58,7 +58,7 @@ pub(crate) struct Mount {
 
 impl Mount {
     /// Starts to keep a server connected.
-    pub(crate) fn open(id: &str, config: MountConfig, voice: Voice) -> Self {
+    pub(crate) fn open(id: &str, config: MountConfig, reporter: Reporter) -> Self {
         let token = config
             .bearer_env
             .as_ref()
@@ -66,7 +66,7 @@ impl Mount {
         let secrets = Arc::new(Secrets::of(&config, token.as_deref()));
         let shared = Arc::new(Shared {
             id: id.to_owned(),
-            voice: voice.hiding(secrets.clone()),
+            reporter: reporter.hiding(secrets.clone()),
             secrets,
             config,
             token,
@@ -141,7 +141,7 @@ impl Caller {
     async fn call_as_said(mut self, call: Call) -> Result<CallOutput, NoResult> {
         let Some(remote) = self.shared.tools().remote(&call.tool).map(str::to_owned) else {
             let why = format!(
-                "the server of mount `{}` has no tool `{}` now",
+                "the MCP server of mount `{}` no longer offers tool `{}`",
                 self.shared.id, call.tool
             );
             return Err(NoResult::Failed(Failure::new("ToolError", why)));
@@ -160,10 +160,10 @@ impl Caller {
         };
         // This thread also reads from the server, so no progress can have arrived yet.
         let _follows = call.steps.map(|steps| {
-            let voice = self.shared.voice.clone();
+            let reporter = self.shared.reporter.clone();
             self.shared
                 .heard
-                .follow(sent.progress_token.clone(), steps, voice)
+                .follow(sent.progress_token.clone(), steps, reporter)
         });
         let answer = tokio::select! {
             answer = &mut sent.rx => answer.unwrap_or(Err(ServiceError::TransportClosed)),
@@ -171,7 +171,7 @@ impl Caller {
                 self.shared.unanswered.notify_one();
                 tokio::spawn(async move {
                     // A server that is gone needs no cancel.
-                    _ = sent.cancel(Some("the caller cancelled it, or its time is over".to_owned())).await;
+                    _ = sent.cancel(Some("the caller cancelled it, or its timeout has passed".to_owned())).await;
                 });
                 return Err(NoResult::Cancelled);
             }
@@ -208,7 +208,10 @@ impl Caller {
     }
 
     fn down(&self, reason: &str) -> Failure {
-        let why = format!("the server of mount `{}` is not there: {reason}", self.shared.id);
+        let why = format!(
+            "the MCP server of mount `{}` is unavailable: {reason}",
+            self.shared.id
+        );
         Failure::new("ConnectionError", why)
     }
 
@@ -256,15 +259,15 @@ impl Drop for UnderWay {
 /// Keeps a server connected until the mount is closed, or until its files are no longer those that the service has checked.
 async fn keep(shared: Arc<Shared>, says: watch::Sender<State>) {
     // The service has checked these files just now.
-    let checked = Checked::of(&shared.config);
+    let checked = ServerFiles::of(&shared.config);
     let mut era = None;
     let mut delay = FIRST_RETRY;
     let mut said = String::new();
     shared
-        .voice
-        .backend(Backend::Starting, "its server is being started");
+        .reporter
+        .backend(Backend::Starting, "its MCP server is starting");
     loop {
-        if Checked::of(&shared.config) != checked {
+        if ServerFiles::of(&shared.config) != checked {
             return;
         }
         let began = Instant::now();
@@ -276,10 +279,10 @@ async fn keep(shared: Arc<Shared>, says: watch::Sender<State>) {
         }
         let reason = cut(&shared.secrets.hide(&reason));
         says.send_replace(State::Down(reason.clone()));
-        let told = format!("{reason}; it is tried again in {} s", delay.as_secs_f64());
-        shared.voice.backend(Backend::Down, &told);
+        let told = format!("{reason}; retrying in {} s", delay.as_secs_f64());
+        shared.reporter.backend(Backend::Down, &told);
         if reason != said {
-            shared.voice.log(level::WARN, "mounts", &told);
+            shared.reporter.log(level::WARN, "mounts", &told);
             said = reason;
         }
         // A call that finds no server causes another attempt, but not faster than the first delay.
@@ -301,7 +304,7 @@ async fn keep(shared: Arc<Shared>, says: watch::Sender<State>) {
 async fn once(
     shared: &Arc<Shared>,
     says: &watch::Sender<State>,
-    checked: &Checked,
+    checked: &ServerFiles,
     era: &mut Option<Era>,
 ) -> Option<String> {
     let connecting = connect(
@@ -310,7 +313,7 @@ async fn once(
         shared.token.as_deref(),
         *era,
         shared.heard.clone(),
-        &shared.voice,
+        &shared.reporter,
     );
     let connection = tokio::select! {
         // If the attempt is dropped while it connects, the keeper ends the server.

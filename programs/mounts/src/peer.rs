@@ -13,7 +13,7 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 use tokio::sync::Notify;
 
-use crate::voice::Voice;
+use crate::reporter::Reporter;
 
 /// The notifications of a server.
 #[derive(Default)]
@@ -21,20 +21,25 @@ pub(crate) struct Notifications {
     /// Notified when the tools of the server have changed.
     pub(crate) changed: Notify,
     /// The runs whose callers want progress.
-    runs: Mutex<HashMap<ProgressToken, (Steps, Voice)>>,
+    runs: Mutex<HashMap<ProgressToken, (Steps, Reporter)>>,
 }
 
 impl Notifications {
     /// Passes progress on until the returned value is dropped.
-    pub(crate) fn follow(self: &Arc<Self>, token: ProgressToken, steps: Steps, voice: Voice) -> Follows {
-        self.lock().insert(token.clone(), (steps, voice));
+    pub(crate) fn follow(
+        self: &Arc<Self>,
+        token: ProgressToken,
+        steps: Steps,
+        reporter: Reporter,
+    ) -> Follows {
+        self.lock().insert(token.clone(), (steps, reporter));
         Follows {
             heard: self.clone(),
             token,
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ProgressToken, (Steps, Voice)>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ProgressToken, (Steps, Reporter)>> {
         // Only single insertions and removals are made, so a panic leaves nothing half done.
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -65,8 +70,8 @@ impl ClientHandler for Client {
 
     async fn on_progress(&self, told: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
         let follows = self.0.lock().get(&told.progress_token).cloned();
-        if let Some((steps, voice)) = follows {
-            voice.progress(&steps, &progress(&told));
+        if let Some((steps, reporter)) = follows {
+            reporter.progress(&steps, &progress(&told));
         }
     }
 

@@ -14,7 +14,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 
-use crate::voice::Voice;
+use crate::reporter::Reporter;
 
 /// The variables that a server inherits from this program, in addition to its own `env`. Others may contain tokens.
 const ALLOWED: &[&str] = &[
@@ -59,7 +59,7 @@ impl ServerProcess {
     pub(crate) fn start(
         mount: &MountConfig,
         command: &Path,
-        voice: &Voice,
+        reporter: &Reporter,
     ) -> Result<(Self, ChildStdout, ChildStdin), String> {
         // The file of the running program, even if it was replaced on disk.
         let keeper = PathBuf::from("/proc/self/exe");
@@ -92,7 +92,7 @@ impl ServerProcess {
             return Err("it has no pipes".to_owned());
         };
         let last = Arc::new(Mutex::new(VecDeque::new()));
-        let listens = tokio::spawn(listen(errors, last.clone(), voice.clone()));
+        let listens = tokio::spawn(listen(errors, last.clone(), reporter.clone()));
         let process = Self {
             keeper,
             group,
@@ -160,7 +160,7 @@ fn is_allowed(name: &OsString) -> bool {
 }
 
 /// Passes on the lines of the server's stderr. A long line is split, but never inside a secret.
-async fn listen(errors: ChildStderr, last: Arc<Mutex<VecDeque<String>>>, voice: Voice) {
+async fn listen(errors: ChildStderr, last: Arc<Mutex<VecDeque<String>>>, reporter: Reporter) {
     let mut errors = BufReader::new(errors);
     let (mut line, mut ends) = (Vec::new(), false);
     while !ends {
@@ -172,15 +172,15 @@ async fn listen(errors: ChildStderr, last: Arc<Mutex<VecDeque<String>>>, voice: 
         let is_whole = ends || line.ends_with(b"\n");
         let (told, kept) = match is_whole {
             true => (read.as_str(), ""),
-            false => voice.secrets().parted(&read),
+            false => reporter.secrets().parted(&read),
         };
         line = kept.as_bytes().to_vec();
-        let text = voice.secrets().hide(told);
+        let text = reporter.secrets().hide(told);
         let text = text.trim_end();
         if text.is_empty() {
             continue;
         }
-        voice.log(level::INFO, "server", text);
+        reporter.log(level::INFO, "server", text);
         let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
         last.push_back(text.to_owned());
         if last.len() > LAST_LINES {

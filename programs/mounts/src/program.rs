@@ -9,7 +9,7 @@ use program::{GreetedProcess, Sockets, Toolbox, hello};
 use signals::Ending;
 
 use crate::complaint::{EXIT_MACHINE, complain};
-use crate::served::Served;
+use crate::mount_toolbox::MountToolbox;
 
 /// Serves the toolbox `id` until the service closes it or is gone.
 pub(crate) fn run(id: &str) -> ExitCode {
@@ -24,11 +24,12 @@ pub(crate) fn run(id: &str) -> ExitCode {
 
 fn serve_alone(id: &str) -> Result<(), String> {
     let sockets = Sockets::take().map_err(|error| {
-        format!("descriptors 3 and 4 are not sockets ({error}): ovos-tools starts this program, for each server in service.mounts")
+        format!("do not run this program directly: ovos-tools starts it for each server in service.mounts (file descriptors 3 \
+            and 4 must be sockets: {error})")
     })?;
     let manifest = manifest(id);
     let greeted = GreetedProcess::new(sockets, hello(&manifest.version, &manifest))
-        .map_err(|error| format!("the service is gone: {error}"))?;
+        .map_err(|error| format!("lost the service: {error}"))?;
     // Everything of a mount runs on this thread, because the kernel ends the servers when the thread that started them ends.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("no runtime: {error}"))?;
@@ -36,10 +37,11 @@ fn serve_alone(id: &str) -> Result<(), String> {
     _ = rustls::crypto::ring::default_provider().install_default();
     let (id, handle) = (manifest.id, runtime.handle().clone());
     let serving = greeted.serve(move |opening, link| {
-        let served: Arc<dyn Toolbox> = Arc::new(Served::open(&id, &opening, link, handle)?);
+        let served: Arc<dyn Toolbox> = Arc::new(MountToolbox::open(&id, &opening, link, handle)?);
         Ok(served)
     });
-    let serving = serving.map_err(|error| format!("no threads for the lanes: {error}"))?;
+    let serving =
+        serving.map_err(|error| format!("the threads that serve its sockets cannot be started: {error}"))?;
     runtime.block_on(async {
         let mut ending = Ending::listen().map_err(|error| format!("signals: {error}"))?;
         ending.next().await;

@@ -27,7 +27,7 @@ impl CallOutput {
         match result.get("resultType").and_then(Value::as_str) {
             None | Some("complete") => {}
             Some("input_required") => {
-                let why = "the tool asks for an answer of a person (elicitation), which a mount cannot give";
+                let why = "the tool asks the user a question (elicitation), which mounts do not support";
                 return Err(Failure::new("ToolError", why));
             }
             Some(other) => {

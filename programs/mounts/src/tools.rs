@@ -8,7 +8,7 @@ use config::{MountConfig, MountOutput};
 use ovos_toolbox_wire::{Audience, Effect, Object, ToolDefinition};
 use serde_json::{Map, Value, json};
 
-use crate::offered;
+use crate::schemas;
 use crate::secrets::Secrets;
 
 /// The longest name of a tool.
@@ -57,7 +57,7 @@ impl Tools {
         }
         if !shortened.is_empty() {
             let problem = format!(
-                "parts of schemas are not offered, and are left to the server: {}",
+                "parts of the schemas are not offered, and only the MCP server checks them: {}",
                 shortened.join(", ")
             );
             tools.problems.push(problem);
@@ -93,9 +93,7 @@ impl Tools {
     ) -> Result<(ToolDefinition, bool), String> {
         let name = local_name(remote);
         if let Some(other) = self.remote(&name) {
-            return Err(format!(
-                "its name becomes `{name}`, as that of `{other}` before it does"
-            ));
+            return Err(format!("its name maps to `{name}`, which `{other}` already uses"));
         }
         if one.pointer("/execution/taskSupport").and_then(Value::as_str) == Some("required") {
             return Err("it runs only as a task, which mounts do not support".to_owned());
@@ -106,8 +104,8 @@ impl Tools {
             }
             _ => return Err("it has no inputSchema that is an object".to_owned()),
         };
-        let (argument_schema, fewer) = offered::arguments(&argument_schema);
-        let (output_schema, less) = offered::output(&output_schema(one, mount.output));
+        let (argument_schema, fewer) = schemas::arguments(&argument_schema);
+        let (output_schema, less) = schemas::output(&output_schema(one, mount.output));
         let text = |key: &str| one.get(key).and_then(Value::as_str);
         let title = text("title").or_else(|| one.pointer("/annotations/title")?.as_str());
         let definition = ToolDefinition {

@@ -26,7 +26,7 @@ fn by_hand_it_says_what_it_is_for() {
         (&["--version"], 0, env!("CARGO_PKG_VERSION")),
         (&[], 2, "ovos-tools starts this program"),
         (&["--alone", "No Id"], 2, "ovos-tools starts this program"),
-        (&["--alone", "fake"], 70, "descriptors 3 and 4 are not sockets"),
+        (&["--alone", "fake"], 70, "descriptors 3 and 4 must be sockets"),
         (&["--alone", "fake", "--safe-stop"], 0, ""),
         (
             &["--keep", "1", "--", "/bin/true"],

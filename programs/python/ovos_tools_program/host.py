@@ -68,7 +68,7 @@ class Host:
         with self._lock:
             if len(self._asked) >= self._max_requests:
                 self._counts.add("refused_requests")
-                raise ToolError("BusyError", f"{self._max_requests} requests are under way; ask again later")
+                raise ToolError("BusyError", f"{self._max_requests} requests are in progress; ask again later")
             self._requests += 1
             number = self._requests
             self._asked[number] = future

@@ -31,8 +31,8 @@ def main(
         data, control = socket.socket(fileno=DATA), socket.socket(fileno=CONTROL)
     except OSError:
         sys.exit(
-            f"{sys.argv[0]}: descriptors {DATA} and {CONTROL} are not sockets. ovos-tools starts this program; name it in "
-            "service.programs of the configuration. To try it by hand, use ovos_tools_program.testing."
+            f"{sys.argv[0]}: do not run this program directly: ovos-tools starts it for an entry of service.programs (file "
+            f"descriptors {DATA} and {CONTROL} must be sockets). To try it by hand, use ovos_tools_program.testing."
         )
     several = isinstance(manifests, list)
     data.sendall(frames.encode("notice", "hello", hello_of(manifests)))

@@ -245,12 +245,12 @@ class OVOSToolsToolBox(ToolBox):
 
         tools = (
             own("emergency_stop",
-                "Emergency stop of every machine, at once. Nothing moves afterwards until a person lifts the stop; "
-                "`ovos-tools status` tells how. Use it when anybody or anything is in danger; never wait or ask first.",
+                "Stop every machine at once (emergency stop). Use it at any sign of danger; never wait or ask first. Nothing moves "
+                "until an operator lifts it: `ovos-tools status` shows how.",
                 self._emergency_stop),
             own("stop_moving",
-                "Ends everything that was started here and brings what moves to rest. Nothing is locked: tools can be called "
-                "again. Use it when the user says stop, wait or cancel.",
+                "Cancel the calls that were started here and bring what they move to rest. Use it when the user says stop, wait or "
+                "cancel. Nothing stays locked: tools can be called again.",
                 self._stop_moving),
         )
         return {tool.name: tool for tool in tools}
@@ -263,7 +263,7 @@ class OVOSToolsToolBox(ToolBox):
             raise ToolsError(f"The emergency stop is NOT confirmed: {error}. {advice}") from None
         if unsure := [f"{one['toolbox_id']} ({one.get('error', 'no reason')})" for one in stopped if not one["ok"]]:
             raise ToolsError(f"Everything was told to stop, but this is NOT confirmed: {', '.join(unsure)}. {advice}")
-        return "Everything is stopped and stays so until a person lifts the stop; `ovos-tools status` tells how."
+        return "Everything is stopped and stays so until an operator lifts the stop; `ovos-tools status` shows how."
 
     def _stop_moving(self) -> str:
         before = self._service.running
@@ -274,13 +274,13 @@ class OVOSToolsToolBox(ToolBox):
         if running := self._service.wait_until_ended(STOP_WAIT):
             raise ToolsError(f"{running} of {before} calls have not ended: they may be bringing a machine to safety. Use "
                             "emergency_stop if anything must stand still now.")
-        return f"Stopped: {before} under way here." if before else "Nothing was under way here."
+        return f"Stopped: {before} calls that were running here." if before else "Nothing was running here."
 
 
 def _waits(required: ConfirmationRequired, why: str) -> str:
     """A call that waits for a person, as a model is told it. The token that confirms it is for people, not for models."""
     confirmation = required.confirmation
     note = f" {confirmation.note}." if confirmation.note else ""
-    return (f"{required}\nIt did not run: a person has to confirm it, and {why}. Tell the user that `ovos-tools approve "
-            f"{confirmation.id}`, typed on the machine of the service within {confirmation.expires_ms // 1000} s, lets it run when you "
-            f"call it again with the same arguments.{note}")
+    return (f"{required}\nIt did not run: it needs approval, and {why}. Tell the user to run `ovos-tools approve "
+            f"{confirmation.id}` on the service's machine within {confirmation.expires_ms // 1000} s; then call it again with the same "
+            f"arguments.{note}")

@@ -38,7 +38,7 @@ struct Pose {
 
 impl Pose {
     /// The pose in a message, and whether it is the simulation's true pose.
-    fn told(message: &MavMessage) -> Option<(Self, bool)> {
+    fn of_message(message: &MavMessage) -> Option<(Self, bool)> {
         let degrees = |value: i32| f64::from(value) / 1e7;
         let metres = |value: i32| f64::from(value) / 1e3;
         match message {
@@ -85,7 +85,7 @@ impl Feeder {
 
     /// Reads a message; returns true when it changed the pose.
     pub fn hear(&mut self, message: &MavMessage) -> bool {
-        let Some((pose, truth)) = Pose::told(message) else {
+        let Some((pose, truth)) = Pose::of_message(message) else {
             return false;
         };
         if self.true_pose && !truth {

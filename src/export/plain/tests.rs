@@ -2,6 +2,16 @@
 
 use super::*;
 
+/// The keywords that may be kept as they are.
+const KEPT: [&str; 6] = [
+    "description",
+    "pattern",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+];
+
 /// The schema of an argument, rewritten.
 fn of(property: &Value) -> Value {
     plain(&json!({"type": "object", "properties": {"x": property}}))["properties"]["x"].clone()

@@ -38,8 +38,15 @@ const PROGRAMS: [(&str, &str, &str, &str); 1] = [(
      path that `ls ~/.mavsdk/lib/python3*/site-packages/mavsdk_grpc/bin/mavsdk_server` prints",
 )];
 
-/// The adapter of a robot that uses devices where its section names none, and the section's key of them.
-const USUAL: (&str, &str) = ("johnny5", "ports");
+/// The robots that use devices where their sections name none, with the keys of a section that say which robot it is and what
+/// belongs to it: `kind` and `channels`, and the spelling of before.
+const USUAL: [(&str, &str, &[&str]); 2] = [
+    ("kind", "channels", &["johnny5", "so101", "lekiwi"]),
+    ("adapter", "johnny5", &["johnny5"]),
+];
+/// The robot among them that has both devices, and the key of a section's devices.
+const WHOLE: &str = "johnny5";
+const PORTS: &str = "ports";
 /// The name and the path of each of those devices.
 const USUAL_DEVICES: [(&str, &str); 2] = [("left", "/dev/ttyACM0"), ("right", "/dev/ttyACM1")];
 
@@ -53,11 +60,9 @@ pub(super) fn configuration(config: &Config) -> Vec<Finding> {
     for notice in &config.notices {
         let mend = "see docs/bus.md and mycroft.conf.example";
         findings.push(match notice {
-            Notice::BrokenLayer { .. } => Finding::broken(
-                part,
-                notice.to_string(),
-                "mend the file, then `ovos-tools reload`",
-            ),
+            Notice::BrokenLayer { .. } => {
+                Finding::broken(part, notice.to_string(), "fix the file, then `ovos-tools reload`")
+            }
             _ => Finding::limited(part, notice.to_string(), mend),
         });
     }
@@ -119,7 +124,7 @@ pub(super) fn tried(inspection: &Inspection) -> Finding {
     Finding::broken(&part, error, mend_of(error, &inspection.path))
 }
 
-/// How the error of a plugin file is mended.
+/// How to fix the error of a plugin file.
 pub(super) fn mend_of(error: &str, path: &Path) -> String {
     let library = LIBRARIES.iter().find(|(library, _)| error.contains(library));
     match library {
@@ -133,7 +138,7 @@ pub(super) fn off(id: &str) -> Finding {
     Finding::good(
         &format!("toolbox {id}"),
         format!(
-            "installed and off, because it would drive a simulator; `ovos-tools enable {id}` switches it on"
+            "installed but off, because it would drive a simulator; `ovos-tools enable {id}` turns it on"
         ),
     )
 }
@@ -238,7 +243,7 @@ fn hosted(part: &str, python: &PythonConfig, interpreter: &Interpreter) -> Findi
     let by_venv = python.interpreter.is_none()
         && venv.is_some_and(|venv| interpreter.path.starts_with(&venv) && own != Some(venv));
     if by_venv {
-        found += "; it is found by VIRTUAL_ENV, which a systemd unit does not have";
+        found += "; it was found through VIRTUAL_ENV, which is not set in a systemd unit";
         let entry =
             json!({"service": {"programs": {python.name.as_str(): {"interpreter": interpreter.path}}}});
         return Finding::limited(part, found, format!("add to the section: {entry}"));
@@ -285,17 +290,17 @@ fn confined(part: &str, confine: Option<&Confine>) -> Option<Finding> {
     let confine = confine?;
     let mut tried = confine.clone();
     // The usual confinement is tried. If the section requires more, that fails only when the process starts.
-    tried.usual.get_or_insert_default();
+    tried.default.get_or_insert_default();
     let missed = why_unconfined(&tried)?;
     let mend = match cfg!(target_pointer_width = "64") {
         true => {
-            "use Linux 6.2 or newer with Landlock: `cat /sys/kernel/security/lsm` names landlock then; where it does not, add \
-             `lsm=landlock,...` with the names that it has to the kernel's command line"
+            "use Linux 6.2 or newer with Landlock; if `cat /sys/kernel/security/lsm` does not list landlock, add \
+             `lsm=landlock,` and the names that it lists to the kernel's command line"
         }
         false => "use a 64-bit system: no toolbox can be confined on a 32-bit one",
     };
-    Some(match confine.usual {
-        Some(_) => Finding::limited(part, format!("runs without its confinement: {missed}"), mend),
+    Some(match confine.default {
+        Some(_) => Finding::limited(part, format!("runs unconfined: {missed}"), mend),
         None => Finding::broken(part, format!("is not loaded: {missed}"), mend),
     })
 }
@@ -303,14 +308,18 @@ fn confined(part: &str, confine: Option<&Confine>) -> Option<Finding> {
 /// Checks the devices that a robot uses because its section names no others.
 fn usual_devices(value: &Value, part: &str, findings: &mut Vec<Finding>) {
     let Value::Object(map) = value else { return };
-    let (adapter, key) = USUAL;
-    if map.get("adapter").and_then(Value::as_str) == Some(adapter) {
-        let own = map.get(adapter);
+    let real = map.get("simulated") != Some(&Value::Bool(true));
+    for (key, own, known) in USUAL {
+        let named = map.get(key).and_then(Value::as_str);
+        let Some(kind) = named.filter(|named| real && known.contains(named)) else {
+            continue;
+        };
+        let own = map.get(own);
         let layout = own.and_then(|own| own.get("layout")).and_then(Value::as_str);
-        let written = own.and_then(|own| own.get(key));
+        let written = own.and_then(|own| own.get(PORTS));
         for (port, path) in USUAL_DEVICES {
             // All but the whole robot have one bus.
-            let has = layout.is_none_or(|layout| layout == adapter) || port == "right";
+            let has = layout.unwrap_or(kind) == WHOLE || port == "right";
             if has && written.is_none_or(|written| written.get(port).is_none()) {
                 findings.push(device(part, Path::new(path)));
             }
@@ -356,7 +365,7 @@ fn device(part: &str, path: &Path) -> Finding {
         return Finding::broken(
             part,
             format!("there is no {name}"),
-            "plug it in; `ls /dev/serial/by-id` names what is there",
+            "connect the device; `ls /dev/serial/by-id` lists what is connected",
         );
     };
     let mend = if metadata.gid() != 0 && metadata.mode() & 0o060 == 0o060 {
@@ -369,7 +378,11 @@ fn device(part: &str, path: &Path) -> Finding {
              sudo udevadm control --reload; sudo udevadm trigger; sudo usermod -aG dialout $USER; then log in again"
         )
     };
-    Finding::broken(part, format!("this user may not read and write {name}"), mend)
+    Finding::broken(
+        part,
+        format!("this user may not read from and write to {name}"),
+        mend,
+    )
 }
 
 /// The process that has a serial port open, and its name. Others may share any other device. Processes of other users are

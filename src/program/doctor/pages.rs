@@ -30,14 +30,14 @@ fn finding(status: &str) -> Option<Finding> {
     match status {
         "101" => Some(Finding::limited(
             part,
-            "the messagebus takes every page that a browser on this machine shows for a client (ovos-messagebus does not look at the \
-             Origin), and a client can call every tool",
-            "let the service be the bus (`embedded_bus`: \"always\" in mycroft.conf, and ovos-messagebus off), which refuses pages; or \
-             have what moves a machine confirmed (`service.policy`)",
+            "any web page that is open in a browser on this machine can connect to the messagebus and call every tool: \
+             ovos-messagebus does not check the Origin header",
+            "use the embedded bus, which rejects web pages (`embedded_bus`: \"always\" in mycroft.conf, and ovos-messagebus \
+             stopped), or require a confirmation for motion (`service.policy`)",
         )),
         "403" => Some(Finding::good(
             part,
-            "the messagebus refuses the pages of other origins",
+            "the messagebus rejects web pages of other origins",
         )),
         _ => None,
     }

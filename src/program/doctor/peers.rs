@@ -61,22 +61,23 @@ fn no_bus(found: String) -> Finding {
 fn services(ours: usize, others: usize) -> Finding {
     let part = "service";
     match (ours, others) {
-        (1, 0) => Finding::good(part, "one ovos-tools answers"),
+        (1, 0) => Finding::good(part, "one ovos-tools service answers"),
         (0, 0) => Finding::broken(part, "no service answers", "run `ovos-tools serve`"),
         (0, _) => Finding::broken(
             part,
-            "only ovos-PHAL-plugin-tools answers",
-            "run `ovos-tools serve`, and switch the other off: \"PHAL\": {\"ovos-phal-plugin-tools\": {\"enabled\": false}} in mycroft.conf",
+            "only the Python plugin answers (ovos-PHAL-plugin-tools)",
+            "run `ovos-tools serve`, and turn the plugin \
+             off: \"PHAL\": {\"ovos-phal-plugin-tools\": {\"enabled\": false}} in mycroft.conf",
         ),
         (_, 0) => Finding::broken(
             part,
-            format!("{ours} ovos-tools answer on one bus, and each runs every call"),
+            format!("{ours} ovos-tools services answer on this bus, so every call runs {ours} times"),
             "stop all but one: `pgrep -a ovos-tools`",
         ),
         (_, _) => Finding::broken(
             part,
-            "ovos-PHAL-plugin-tools answers, too, and each client takes the answer that comes first",
-            "switch it off: \"PHAL\": {\"ovos-phal-plugin-tools\": {\"enabled\": false}} in mycroft.conf, and restart ovos-PHAL",
+            "the Python plugin (ovos-PHAL-plugin-tools) answers, too, and each client takes the first answer",
+            "turn it off: \"PHAL\": {\"ovos-phal-plugin-tools\": {\"enabled\": false}} in mycroft.conf, and restart ovos-PHAL",
         ),
     }
 }

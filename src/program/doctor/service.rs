@@ -13,7 +13,7 @@ const LONGEST: usize = 600;
 pub(super) fn judged(status: &StatusResponse) -> Vec<Finding> {
     let mut findings = vec![version(&status.service.version)];
     if let Some(closed) = &status.closed {
-        let mend = "mend the file, then `ovos-tools reload`";
+        let mend = "fix the file, then `ovos-tools reload`";
         findings.push(Finding::broken("configuration", closed, mend));
     }
     for warning in &status.warnings {
@@ -24,8 +24,8 @@ pub(super) fn judged(status: &StatusResponse) -> Vec<Finding> {
         let keys = status.pending_config.join(", ");
         findings.push(Finding::limited(
             "configuration",
-            format!("changed in the files and not in force yet: {keys}"),
-            "`ovos-tools reload` for toolboxes, a restart of the service for keys of `service`",
+            format!("changed in the files but not applied yet: {keys}"),
+            "run `ovos-tools reload`; keys of `service` need a restart of the service",
         ));
     }
     findings.extend(status.toolboxes.iter().flat_map(toolbox));
@@ -45,7 +45,7 @@ pub(super) fn judged(status: &StatusResponse) -> Vec<Finding> {
         let part = format!("toolbox {}", off.toolbox_id);
         match off.enable {
             Some(_) => Finding::good(&part, &off.reason),
-            None => Finding::broken(&part, &off.reason, "mend the file, then `ovos-tools reload`"),
+            None => Finding::broken(&part, &off.reason, "fix the file, then `ovos-tools reload`"),
         }
     }));
     for python in &status.pythons {
@@ -56,7 +56,7 @@ pub(super) fn judged(status: &StatusResponse) -> Vec<Finding> {
             left_out => Finding::limited(
                 &part,
                 format!("{path} leaves out {}", left_out.join("; ")),
-                "install or mend those packages, then `ovos-tools reload`",
+                "install or fix those packages, then `ovos-tools reload`",
             ),
         });
     }
@@ -87,7 +87,7 @@ fn toolbox(status: &ToolboxStatus) -> Vec<Finding> {
         _ => Finding::broken(
             &part,
             shorten_text(reason, LONGEST),
-            "mend what it says, then `ovos-tools reload`",
+            "fix what it says, then `ovos-tools reload`",
         ),
     });
     if let Some(stop_id) = &status.stop_id {
@@ -98,7 +98,7 @@ fn toolbox(status: &ToolboxStatus) -> Vec<Finding> {
                 "it is in emergency stop: {}",
                 status.stop_reason.as_deref().unwrap_or_default()
             ),
-            format!("when it is safe to go on: `ovos-tools resume {id} {stop_id}`"),
+            format!("when it is safe, run `ovos-tools resume {id} {stop_id}`"),
         ));
     }
     let said = |key: &str| status.backend.as_ref()?.get(key)?.as_str();

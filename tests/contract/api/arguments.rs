@@ -168,7 +168,7 @@ fn arguments_under_another_key_are_never_left_out() {
         &client.ask("ovos.persona.tools.call", call),
     );
     let beside = json!({"name": "assemble", "subsystems": ["left_arm"]});
-    let text = "'subsystems' stands beside 'args': the arguments belong in it";
+    let text = "unexpected key 'subsystems' next to 'args', which takes all arguments";
     expect("beside", &refused(text), &client.ask(INVOKE, beside));
     let plan = json!({"name": "assemble", "parameters": left});
     expect(
@@ -222,7 +222,7 @@ fn the_command_line_warns_of_what_was_ignored() {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (out.status.success(), text(&out.stdout), text(&out.stderr))
     };
-    let warning = "ignored, because the tool does not know it: c";
+    let warning = "ignored arguments that the tool does not have: c";
     for arguments in [
         &["invoke", "add", "a=1", "b=2", "c=3"][..],
         &["plan", "add", "a=1", "b=2", "c=3"],

@@ -242,7 +242,7 @@ fn what_breaks_a_rule_is_left_out_and_named() {
     );
     expect(
         "together too much",
-        &json!({"...": 0, "content": ["*", "*"], "content_refused": ["~item 2 (path \"five\"): it has 5242880 bytes"]}),
+        &json!({"...": 0, "content": ["*", "*"], "content_refused": ["~item 2 (path \"five\"): it is 5242880 bytes"]}),
         &answer,
     );
     // A text that is not UTF-8 takes nothing from the others.

@@ -120,7 +120,7 @@ fn only_the_stop_that_holds_is_lifted_and_only_when_the_toolbox_agrees() {
     for wrong in [&older, &json!("made up")] {
         expect(
             "wrong stop_id",
-            &json!({"toolbox_id": "testbed", "ok": false, "error": "~is not the stop that holds it"}),
+            &json!({"toolbox_id": "testbed", "ok": false, "error": "~is not the stop in force"}),
             &resume(&mut client, "testbed", wrong),
         );
     }

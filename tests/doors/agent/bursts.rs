@@ -114,8 +114,8 @@ fn every_stop_is_carried_out_whatever_its_arguments_are() {
             let expected = if name == "stop_moving" { "done" } else { "latched" };
             assert_eq!(ended.reason(), expected, "{name} {form:?}: {}", ended.output);
             if name == "stop_moving" {
-                let told = model.told("tool")[0]["content"].as_str().unwrap().to_owned();
-                assert!(told.contains("Nothing was under way"), "{form:?}: {told}");
+                let told = model.messages("tool")[0]["content"].as_str().unwrap().to_owned();
+                assert!(told.contains("Nothing was running"), "{form:?}: {told}");
                 continue;
             }
             let toolboxes = stage.client.ask("ovos.tools.status", &json!({}))["toolboxes"].clone();

@@ -169,7 +169,7 @@ fn an_agent_does_for_a_satellite_only_what_the_satellite_may_do() {
         }
         assert_eq!(stage.scene.motors().is_empty(), !moves, "{rule}: {answer}");
         if refused.is_none() && !moves {
-            let told = json!(model.told("tool")).to_string();
+            let told = json!(model.messages("tool")).to_string();
             assert!(
                 told.contains("hive:kitchen") || told.contains("ConfirmationRequired"),
                 "{rule}: {told}"
@@ -225,7 +225,7 @@ fn a_run_is_answered_and_at_rest_when_the_agent_is_told_to_end_or_loses_the_bus(
             .until_motors("halt", |motors| from_first(motors, &["halt"]).map(drop));
         stage.client.until_phases(&[]);
         assert_halted(&stage.scene.motors());
-        assert_eq!(model.asked().len(), 1, "{name}: the model was asked again");
+        assert_eq!(model.requests().len(), 1, "{name}: the model was asked again");
         if reason == "operator" {
             assert!(agent.end_within(Duration::from_secs(20)).success(), "{name}");
             stage.assert_at_rest();

@@ -130,7 +130,7 @@ fn it_goes_to_the_red_cup_takes_a_photo_and_returns_within_its_budgets() {
         "{}",
         ended.json
     );
-    let state = model.told("user").pop().unwrap();
+    let state = model.messages("user").pop().unwrap();
     let state = state["content"]
         .as_str()
         .unwrap()
@@ -172,14 +172,14 @@ fn it_ends_when_its_degrees_are_used_and_the_vehicle_holds() {
         stage.service.log()
     );
     assert_eq!(ended.status.code(), Some(16));
-    let refused = model.told("tool")[2]["content"].as_str().unwrap().to_owned();
+    let refused = model.messages("tool")[2]["content"].as_str().unwrap().to_owned();
     assert!(refused.starts_with("BudgetError: "), "{refused}");
     let state = stage.invoke("vehicle_state");
     assert_eq!(state["state"]["in_air"], true, "{state:#}");
     let turned = state["flight_rotation_deg"].as_f64().unwrap();
     assert!(turned > 90.0, "{turned}");
     // What the vehicle did when the run ended: it holds, and no further call was made.
-    assert_eq!(model.asked().len(), 4);
+    assert_eq!(model.requests().len(), 4);
     assert_eq!(ended.json["agent_end"], Value::Null);
 }
 

@@ -66,7 +66,7 @@ fn people_and_stops_end_a_run_that_moves_something_and_nothing_is_commanded_afte
         assert_eq!(ended.reason(), reason, "{name}: {}", ended.output);
         assert_eq!(ended.status.code(), Some(code), "{name}: {}", ended.output);
         assert_halted(&stage.scene.motors());
-        assert_eq!(model.asked().len(), 1, "{name}: the model was asked again");
+        assert_eq!(model.requests().len(), 1, "{name}: the model was asked again");
         stage.assert_at_rest();
     }
 }
@@ -89,7 +89,7 @@ fn a_machine_that_a_person_has_is_not_commanded_also_when_other_ends_follow() {
         ended.output
     );
     assert_eq!(ended.json["halted"], Value::Null);
-    assert_eq!(model.asked().len(), 1, "the model was asked again");
+    assert_eq!(model.requests().len(), 1, "the model was asked again");
     let motors = stage.scene.motors();
     let halts: Vec<&str> = motors
         .iter()
@@ -236,7 +236,7 @@ fn a_call_on_hardware_waits_for_a_person_and_the_model_is_told_how() {
         "{}",
         ended.output
     );
-    let told = model.told("tool")[0]["content"].as_str().unwrap().to_owned();
+    let told = model.messages("tool")[0]["content"].as_str().unwrap().to_owned();
     assert!(told.contains("`ovos-tools approve "), "{told}");
     assert!(!told.contains("token"), "{told}");
     assert!(stage.scene.motors().is_empty());
@@ -250,7 +250,7 @@ fn pictures_of_tools_go_to_models_that_take_them() {
         let model = Model::new(vec![call("show", json!({ "items": items })), finish()]);
         let ended = stage.run(&model, &[]);
         assert_eq!(ended.reason(), "done", "{}", ended.output);
-        let asked = model.asked();
+        let asked = model.requests();
         let messages = asked[1]["messages"].as_array().unwrap();
         let shown = messages.iter().find(|message| message["content"].is_array());
         let url = shown.map(|message| message["content"][1]["image_url"]["url"].clone());
@@ -272,7 +272,7 @@ fn a_dry_run_reads_and_plans_and_moves_nothing() {
     ]);
     let ended = stage.run(&model, &["--dry-run"]);
     assert_eq!(ended.reason(), "done", "{}", ended.output);
-    let told = model.told("tool");
+    let told = model.messages("tool");
     assert_eq!(told[0]["content"], "{\"result\":3}");
     let plan: Value = serde_json::from_str(told[1]["content"].as_str().unwrap()).unwrap();
     assert_eq!(plan["dry_run"], true, "{plan}");

@@ -268,7 +268,7 @@ fn the_results_of_an_answer_are_told_one_for_each_call_and_in_its_order() {
     let model = Model::new(vec![calls(&asked), finish()]);
     let ended = stage.run(&model, &[]);
     assert_eq!(ended.reason(), "done", "{}", ended.output);
-    let told = model.told("tool");
+    let told = model.messages("tool");
     let ids: Vec<&str> = told
         .iter()
         .map(|message| message["tool_call_id"].as_str().unwrap())
@@ -284,7 +284,7 @@ fn the_results_of_an_answer_are_told_one_for_each_call_and_in_its_order() {
         "{}",
         texts[1]
     );
-    let state = model.told("user").pop().unwrap();
+    let state = model.messages("user").pop().unwrap();
     assert!(
         state["content"]
             .as_str()

@@ -68,13 +68,13 @@ impl Model {
     }
 
     /// The requests so far.
-    pub(crate) fn asked(&self) -> Vec<Value> {
+    pub(crate) fn requests(&self) -> Vec<Value> {
         self.asked.lock().unwrap().clone()
     }
 
     /// The messages of the last request that have this role.
-    pub(crate) fn told(&self, role: &str) -> Vec<Value> {
-        let asked = self.asked();
+    pub(crate) fn messages(&self, role: &str) -> Vec<Value> {
+        let asked = self.requests();
         let messages = asked.last().expect("it was asked")["messages"].clone();
         let messages = messages.as_array().unwrap().clone();
         messages

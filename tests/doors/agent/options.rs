@@ -76,7 +76,7 @@ fn what_cannot_be_meant_is_refused_before_the_model_is_asked() {
         let (code, out, err) = run(&stage, &arguments);
         assert_eq!(code, Some(2), "{arguments:?}: {out}{err}");
         assert!(err.contains(said) && out.is_empty(), "{arguments:?}: {out}{err}");
-        assert!(model.asked().is_empty(), "{arguments:?}");
+        assert!(model.requests().is_empty(), "{arguments:?}");
     }
 }
 

@@ -145,7 +145,7 @@ fn a_run_of_a_machine_that_counts_nothing_ends_when_its_budget_is_used() {
         let model = Model::new(vec![moving(more.clone()), moving(more.clone()), moving(more)]);
         let ended = stage.run(&model, &[]);
         assert_eq!(ended.reason(), reason, "{}", ended.output);
-        assert_eq!(model.asked().len(), 3);
+        assert_eq!(model.requests().len(), 3);
     }
 }
 
@@ -183,5 +183,5 @@ fn a_terminal_that_is_not_read_holds_nothing_up() {
     };
     drop(unread);
     assert_eq!(status.and_then(|status| status.code()), Some(0));
-    assert_eq!(model.asked().len(), 81);
+    assert_eq!(model.requests().len(), 81);
 }

@@ -33,7 +33,7 @@ fn a_replay_makes_the_calls_of_its_record_without_a_model() {
     );
     assert_eq!(ended.reason(), "done", "{}", ended.output);
     let motors = stage.scene.motors().len();
-    let asked = model.asked().len();
+    let asked = model.requests().len();
 
     let mut again = command(&stage.scene);
     again.args([
@@ -46,11 +46,11 @@ fn a_replay_makes_the_calls_of_its_record_without_a_model() {
     let replayed = end(Process::start("replay", &stage.scene.sandbox, again));
     assert_eq!(replayed.reason(), "done", "{}", replayed.output);
     assert!(
-        replayed.output.contains("replay: the same calls in 4 steps"),
+        replayed.output.contains("replay: identical over 4 steps"),
         "{}",
         replayed.output
     );
-    assert_eq!(model.asked().len(), asked, "the model was asked");
+    assert_eq!(model.requests().len(), asked, "the model was asked");
     assert_eq!(
         stage.scene.motors().len(),
         2 * motors,
@@ -106,7 +106,7 @@ fn a_replay_that_differs_says_so_and_has_no_tool_that_it_was_not_given() {
 fn switches_of_a_run_take_tools_perception_and_the_form_of_calls_away() {
     let stage = Stage::new(&json!({}));
     let shown = |model: &Model| -> Vec<String> {
-        let tools = model.asked()[0]["tools"].clone();
+        let tools = model.requests()[0]["tools"].clone();
         let tools = tools.as_array().cloned().unwrap_or_default();
         tools
             .iter()
@@ -138,7 +138,7 @@ fn switches_of_a_run_take_tools_perception_and_the_form_of_calls_away() {
 
     let model = Model::new(vec![call("echo", json!({"text": "secret"})), finish()]);
     stage.run(&model, &["--blank", "text"]);
-    assert_eq!(model.told("tool")[0]["content"], "{\"text\":null}");
+    assert_eq!(model.messages("tool")[0]["content"], "{\"text\":null}");
 
     let say = |text: &str| Reply::Says(json!({"role": "assistant", "content": text}));
     let model = Model::new(vec![
@@ -147,8 +147,8 @@ fn switches_of_a_run_take_tools_perception_and_the_form_of_calls_away() {
     ]);
     let ended = stage.run(&model, &["--text-calls"]);
     assert_eq!(ended.reason(), "done", "{}", ended.output);
-    assert!(model.asked()[0]["tools"].is_null());
-    let told = model.told("user");
+    assert!(model.requests()[0]["tools"].is_null());
+    let told = model.messages("user");
     // The state follows in the same message: many models' templates refuse two messages of the user in a row.
     let observed = |message: &Value| {
         let content = message["content"].as_str().unwrap_or_default();
@@ -178,8 +178,8 @@ fn a_model_that_cannot_hold_the_list_searches_it() {
     ]);
     let ended = stage.run(&model, &[]);
     assert_eq!(ended.reason(), "done", "{}", ended.output);
-    assert_eq!(model.asked()[0]["tools"].as_array().unwrap().len(), 5);
-    let told = model.told("tool");
+    assert_eq!(model.requests()[0]["tools"].as_array().unwrap().len(), 5);
+    let told = model.messages("tool");
     let told: Vec<&str> = told
         .iter()
         .map(|message| message["content"].as_str().unwrap())

@@ -95,7 +95,7 @@ impl Drop for Terminal {
     }
 }
 
-const QUESTION: &str = "n refuses it";
+const QUESTION: &str = "n denies it";
 
 fn quick(part: &str) -> Value {
     json!({"steps": 1, "step_ms": 10, "subsystems": [part]})
@@ -121,7 +121,7 @@ fn a_person_at_the_terminal_lets_a_call_run_or_refuses_it() {
             "{key}: {}",
             terminal.shown()
         );
-        let answer = model.told("tool")[0]["content"].as_str().unwrap().to_owned();
+        let answer = model.messages("tool")[0]["content"].as_str().unwrap().to_owned();
         assert_eq!(answer.contains("PermissionError: "), !runs, "{key}: {answer}");
     }
 }

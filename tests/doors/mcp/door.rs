@@ -110,7 +110,7 @@ impl Listening {
         let mut process = stage.door("door", &["--http", "127.0.0.1:0"]);
         let url = process.until("its address", |door| {
             let output = door.output();
-            let (_, rest) = output.split_once("MCP at ")?;
+            let (_, rest) = output.split_once("MCP server listening at ")?;
             rest.contains('\n').then_some(())?;
             Some(rest.split([';', ',']).next()?.to_owned())
         });

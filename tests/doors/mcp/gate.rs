@@ -234,8 +234,8 @@ fn patterns_of_its_toolset_that_match_nothing_are_warned_of_with_the_nearest_nam
         &["--http", "127.0.0.1:0", "--config", file.to_str().unwrap()],
     );
     let expected = [
-        "tools.allow: `asemble` matches no tool that is loaded; did you mean `assemble`?",
-        "tools.deny: `joint_*` matches no tool that is loaded",
+        "tools.allow: `asemble` matches no loaded tool; did you mean `assemble`?",
+        "tools.deny: `joint_*` matches no loaded tool",
         "toolboxes.deny: `tesbed` matches no toolbox that is installed; did you mean `testbed`?",
     ];
     let said = door.until("its warnings", |door| {
@@ -279,7 +279,7 @@ fn the_command_line_finds_its_doors() {
     fs::copy(ours, &alone).unwrap();
     let (code, said) = run(&alone, &["mcp"]);
     assert!(
-        code == Some(2) && said.contains("ovos-tools-mcp, which is neither beside"),
+        code == Some(2) && said.contains("ovos-tools-mcp, which is neither next to"),
         "{code:?} {said}"
     );
 }

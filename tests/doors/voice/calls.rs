@@ -142,7 +142,7 @@ fn the_stops_are_always_there_and_work() {
         answer["content"]
             .as_str()
             .unwrap()
-            .contains("a person has to lift the stop"),
+            .contains("an operator has to lift the stop"),
         "{answer}"
     );
 }

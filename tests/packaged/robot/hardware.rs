@@ -79,7 +79,7 @@ impl Robot {
     }
 
     /// For each velocity that its base received so far, whether it moves.
-    fn told(&self) -> Vec<bool> {
+    fn torque_orders(&self) -> Vec<bool> {
         match self {
             Self::Servos { left, .. } => left
                 .frames()
@@ -137,11 +137,11 @@ impl Robot {
     }
 
     fn until(&self, what: &str, since: Instant, limit: Duration, seen: impl Fn(&[bool]) -> bool) -> Duration {
-        while !seen(&self.told()) {
+        while !seen(&self.torque_orders()) {
             assert!(
                 since.elapsed() < limit,
                 "no {what} within {limit:?}: {:?}",
-                self.told()
+                self.torque_orders()
             );
             // Neither end can be awaited by the test, so both are polled.
             std::thread::park_timeout(Duration::from_millis(2));
@@ -207,7 +207,7 @@ impl Drive {
 
     /// Walks, and returns when the robot does.
     fn walk(&mut self, call_id: &str) {
-        let before = self.robot.told().len();
+        let before = self.robot.torque_orders().len();
         let walk = json!({ "direction": "forward", "speed": 0.2, "duration": 25.0 });
         self.client.send(
             "ovos.tools.invoke",
@@ -215,11 +215,15 @@ impl Drive {
         );
         let end = Instant::now() + DEADLINE;
         let moves = |told: &[bool]| told.iter().skip(before).filter(|moves| **moves).count() >= 3;
-        while !moves(&self.robot.told()) {
+        while !moves(&self.robot.torque_orders()) {
             self.client.read_until(Instant::now() + Duration::from_millis(10));
             let ended = self.client.answer_of(call_id);
             assert!(ended.is_none(), "it does not walk: {ended:?}");
-            assert!(Instant::now() < end, "no motion: {:?}", self.robot.told());
+            assert!(
+                Instant::now() < end,
+                "no motion: {:?}",
+                self.robot.torque_orders()
+            );
         }
     }
 
@@ -246,7 +250,7 @@ impl Drive {
 
     /// Checks that the robot is told to stop, and nothing after that.
     fn rests(&self, since: Instant, what: &str) {
-        let before = self.robot.told().len();
+        let before = self.robot.torque_orders().len();
         if let Robot::Dds { kind: "g1", .. } = self.robot {
             let stood = self.robot.until("rest", since, ON_A_BUSY_MACHINE, |told| {
                 told.last() == Some(&false) || self.robot.stood_by_itself()
@@ -265,10 +269,14 @@ impl Drive {
         // Long enough for a toolbox that still runs to send another velocity.
         let end = Instant::now() + AT_REST;
         while Instant::now() < end {
-            assert_eq!(self.robot.told().last(), Some(&false), "{what}: it moves again");
+            assert_eq!(
+                self.robot.torque_orders().last(),
+                Some(&false),
+                "{what}: it moves again"
+            );
             std::thread::park_timeout(Duration::from_millis(20));
         }
-        let told = self.robot.told();
+        let told = self.robot.torque_orders();
         let stop = before.min(told.len())
             + told[before.min(told.len())..]
                 .iter()
@@ -404,7 +412,7 @@ fn a_stop_is_heard_at_once() {
         let mut took = Vec::new();
         for round in 0..stops {
             let (since, clock) = (Instant::now(), clock_gettime(ClockId::Monotonic));
-            let before = drive.robot.told().len();
+            let before = drive.robot.torque_orders().len();
             drive.client.send("ovos.tools.stop", &json!({}));
             drive.robot.until("stop", since, ON_A_BUSY_MACHINE, |told| {
                 told.get(before..).unwrap_or_default().contains(&false)

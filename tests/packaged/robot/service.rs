@@ -5,6 +5,8 @@
 use std::time::{Duration, Instant};
 
 use crate::support::robot::{RobotScene, invoke, moves};
+use crate::support::scene::Scene;
+use crate::support::service::plugins_with;
 use serde_json::{Value, json};
 
 /// Simulated seconds within which everything rests after a stop.
@@ -234,4 +236,48 @@ fn check_stop(scene: &mut RobotScene, call_id: &str) -> bool {
     scene.resume(&stop_id);
     scene.come_home();
     interrupted
+}
+
+/// What is wrong with a robot's file is said with file, line, key and the nearest name; a good one shows its tools.
+#[test]
+fn check_reads_the_file_of_a_robot() {
+    let scene = Scene::new(&json!({}));
+    let plugins = plugins_with("robot");
+    scene.configure(&json!({ "plugins_dir": [plugins] }), &json!({}));
+    let robots = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("toolboxes/robot/robots");
+    let good = std::fs::read_to_string(robots.join("so101.toml")).unwrap();
+    for (text, code, expected) in [
+        (good.clone(), 0, vec!["move_arm", "calibrate_arm"]),
+        (
+            good.replacen("driver = \"feetech\"", "driver = \"fetech\"", 1),
+            1,
+            vec!["so101.toml, line", "did you mean \"feetech\"?"],
+        ),
+        (
+            good.replacen("max_speed", "max_sped", 1),
+            1,
+            vec![
+                "so101.toml, line",
+                "unknown field `max_sped`",
+                "did you mean `max_speed`?",
+            ],
+        ),
+    ] {
+        let file = scene.sandbox.path("so101.toml");
+        std::fs::write(&file, text).unwrap();
+        let checked = scene
+            .sandbox
+            .command(env!("CARGO_BIN_EXE_ovos-tools"))
+            .arg("check")
+            .arg(&file)
+            .output()
+            .unwrap();
+        let said =
+            String::from_utf8_lossy(&checked.stdout).into_owned() + &String::from_utf8_lossy(&checked.stderr);
+        assert_eq!(checked.status.code(), Some(code), "{said}");
+        for part in expected {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        assert!(!said.contains("look_at"), "it has no head: {said}");
+    }
 }

@@ -13,7 +13,7 @@ use crate::support::status;
 const STUBBORN: &[&str] = &["launcher", "grandchild", "stays"];
 
 /// The processes that the server has told of so far.
-fn told(scene: &Scene, name: &str) -> BTreeSet<u32> {
+fn process_ids(scene: &Scene, name: &str) -> BTreeSet<u32> {
     let trace = scene.trace(name);
     let pids = trace.lines().filter_map(|line| line.strip_prefix("pid "));
     pids.map(|pid| pid.parse().unwrap()).collect()
@@ -23,7 +23,7 @@ fn told(scene: &Scene, name: &str) -> BTreeSet<u32> {
 fn until_told(scene: &mut Scene, name: &str, count: usize) -> BTreeSet<u32> {
     let end = std::time::Instant::now() + DEADLINE;
     loop {
-        let pids = told(scene, name);
+        let pids = process_ids(scene, name);
         if pids.len() >= count {
             return pids;
         }
@@ -69,7 +69,7 @@ fn no_process_is_left_behind() {
     let same = mounts("0", &scene.sandbox);
     let report = scene.reload(&same);
     assert_eq!(report["unchanged"], json!(["fake"]), "{report}");
-    assert_eq!(told(&scene, "fake"), seen);
+    assert_eq!(process_ids(&scene, "fake"), seen);
     assert_eq!(alive(&seen).len(), 3);
 
     // One with a change ends the old ones.

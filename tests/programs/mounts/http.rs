@@ -56,7 +56,7 @@ fn a_server_with_a_url_may_vanish_and_return() {
     let answer = scene.call("fast", "add", &json!({ "a": 2, "b": 3 }))["error"].to_string();
     assert!(answer.contains("Connection refused"), "{answer}");
     assert!(
-        answer.contains("ConnectionError: the server of mount `fast` is not there"),
+        answer.contains("ConnectionError: the MCP server of mount `fast` is unavailable"),
         "{answer}"
     );
     scene.until("fast", "down");

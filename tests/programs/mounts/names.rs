@@ -205,8 +205,8 @@ fn the_lists_have_one_name_for_each_tool_and_say_which_are_renamed() {
     );
     let listed = scene.client.ask("ovos.tools.status", &json!({})).to_string();
     for told in [
-        "`hello` is called `fake__hello`: other has a tool of this name, too",
-        "`hello` is called `other__hello`: fake has a tool of this name, too",
+        "`hello` is called `fake__hello`: other also has a tool with this name",
+        "`hello` is called `other__hello`: fake also has a tool with this name",
     ] {
         assert!(listed.contains(told), "no {told:?} in {listed}");
     }

@@ -107,7 +107,9 @@ fn without_configuration_they_are_all_there_and_math_leaves_them_its_names() {
     assert_eq!(yielded.len(), SHARED.len(), "{math}");
     for name in SHARED {
         assert_eq!(owners(&mut client, name), ["ovos-math-tools"], "{name}");
-        let left = format!("`{name}` is left to `ovos-math-tools`; name it in `tools.allow` to have both");
+        let left = format!(
+            "`{name}` is hidden because `ovos-math-tools` offers it, too; list it in `tools.allow` to show both"
+        );
         assert!(yielded.contains(&json!(left)), "{math}");
     }
     let sum = json!({ "expression": "2 + 3" });

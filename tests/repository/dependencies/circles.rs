@@ -23,7 +23,15 @@ pub(super) fn in_circles(src: &Path) -> Vec<String> {
         .iter()
         .map(|(own, code)| (own.clone(), imports(code, own)));
     let imports: Imports = imports.collect();
-    let root = |own: &str| if own == "main" { "main" } else { "lib" }.to_owned();
+    let is_program = !modules.contains_key("lib");
+    let root = |own: &str| {
+        if is_program || own == "main" {
+            "main"
+        } else {
+            "lib"
+        }
+        .to_owned()
+    };
     let used = |(own, code): (&String, &String)| {
         let used = paths(code).into_iter().map(|path| end_of(&path, own, &imports));
         let used = used.map(|used| if used.is_empty() { root(own) } else { used });

@@ -9,50 +9,23 @@ use super::sources::{code, collect};
 use super::{folders, root};
 
 /// The modules of a crate that use each other in circles.
-const CIRCLES: &[(&str, &[&str])] = &[
-    ("crates/host", &["artifact::python", "artifact::python::question"]),
-    (
-        "toolboxes/robot",
-        &[
-            "adapter::johnny5",
-            "adapter::johnny5::kept",
-            "adapter::johnny5::measure",
-            "adapter::johnny5::motion",
-            "adapter::johnny5::rest",
-            "adapter::sim",
-            "adapter::sim::axis",
-            "adapter::sim::world",
-            "dds",
-            "dds::peers",
-            "model",
-            "model::file",
-            "resolve",
-            "resolve::pace",
-            "servo",
-            "servo::owner",
-            "servo::wire",
-        ],
-    ),
-];
+const CIRCLES: &[(&str, &[&str])] = &[];
 
 /// Types whose name is a bare participle or adverb, by the folder of their crate. A type is a noun of its field.
-const BARE_NAMES: &[(&str, &[&str])] = &[
-    ("crates/host", &["Claimed", "Known", "Named", "Sent"]),
-    ("toolboxes/drone", &["Seen", "Seen"]),
-];
+const BARE_NAMES: &[(&str, &[&str])] = &[];
 
 /// How many files use a type or a constant of the module around them, where a file beside them would do.
 const ARROWS_UP: &[(&str, usize)] = &[
     ("crates/bus", 1),
     ("crates/client", 1),
-    ("crates/host", 5),
+    ("crates/host", 4),
     ("doors/agent", 3),
     ("doors/voice", 1),
     ("sims/px4", 7),
     ("toolboxes/abi", 1),
     ("toolboxes/drone", 7),
     ("toolboxes/gstreamer", 2),
-    ("toolboxes/robot", 25),
+    ("toolboxes/robot", 23),
 ];
 
 /// The names that say nothing alone.

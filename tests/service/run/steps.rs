@@ -60,7 +60,7 @@ fn an_invalid_run_does_nothing() {
         ),
         (
             with(&[after("a", "ping", &["b"])]),
-            "step 'a': 'after' names 'b', which is no step of this run",
+            "step 'a': 'after' names 'b', which is not a step of this run",
         ),
         (
             with(&[step("a", "echo", json!({ "text": { "$from": "b.x" } }))]),
@@ -95,12 +95,12 @@ fn an_invalid_run_does_nothing() {
         );
     }
     for (key, value, expected) in [
-        ("content", json!("inline"), "'content' of a run must be \"path\""),
+        ("content", json!("inline"), "'content' must be \"path\" in a run"),
         ("timeout_ms", json!(0), "'timeout_ms' must be"),
         (
             "call_id",
             json!("x".repeat(124)),
-            "'call_id' and the longest id of a step must have at most 127",
+            "'call_id' and the longest step id must not exceed 127",
         ),
         ("call_id", json!("a b"), "'call_id' must be"),
     ] {

@@ -134,7 +134,8 @@ pub(crate) mod shapes {
 
     /// Where the vehicle is.
     #[derive(Serialize, JsonSchema)]
-    pub(crate) struct Place {
+    #[schemars(rename = "Place")]
+    pub(crate) struct Position {
         /// Degrees, as goto_gps takes them.
         lat: f64,
         lon: f64,
@@ -151,7 +152,8 @@ pub(crate) mod shapes {
 
     /// Where home is.
     #[derive(Serialize, JsonSchema)]
-    pub(crate) struct HomePlace {
+    #[schemars(rename = "HomePlace")]
+    pub(crate) struct HomePosition {
         /// Degrees.
         lat: f64,
         lon: f64,
@@ -285,9 +287,9 @@ pub(crate) mod shapes {
         }
         FlightState {
             /// Where it is now; null when that is not known.
-            position: Option<Place>,
+            position: Option<Position>,
             /// Where heights and the return are counted from; null when it is not known.
-            home: Option<HomePlace>,
+            home: Option<HomePosition>,
             /// What the last flight or search was asked to do, such as `find red cup`.
             goal: Option<String>,
             /// What was seen last.

@@ -95,7 +95,7 @@ pub(crate) fn way(facts: &Facts, limits: &Limits, fence: &Fence, leg: &Leg) -> R
                 return refusal;
             }
             Refusal {
-                msg: format!("{}; {room:.1} m of it to come to rest in", refusal.msg),
+                msg: format!("{} (including {room:.1} m braking distance)", refusal.msg),
                 ..refusal
             }
         })
@@ -126,7 +126,7 @@ fn free(known: &Result<f64, String>, side: &str, dist_m: f64, margin_m: f64) -> 
     match known {
         Err(why) => refuse(
             "no_obstacle_data",
-            format!("the way {side} is not known to be free: {why}"),
+            format!("cannot confirm that the way {side} is free: {why}"),
         ),
         Ok(free) if *free < dist_m + margin_m => refuse(
             "blocked",
@@ -148,7 +148,7 @@ pub(crate) fn rotation(facts: &Facts, limits: &Limits, deg: f64) -> Result<(), R
         return refuse(
             "rotation_limit",
             format!(
-                "turned {:.0} of {:.0} deg since take-off or the last replan; {deg:.0} more are too many",
+                "{deg:.0} deg more exceed the turning limit: turned {:.0} of {:.0} deg since take-off or the last replan",
                 facts.rotation_accum_deg, limits.max_rotation_deg
             ),
         );
@@ -157,7 +157,7 @@ pub(crate) fn rotation(facts: &Facts, limits: &Limits, deg: f64) -> Result<(), R
         return refuse(
             "rotation_limit",
             format!(
-                "turned {:.0} of {:.0} deg in this flight; {deg:.0} more are too many, and a replan gives none back",
+                "{deg:.0} deg more exceed the turning limit of this flight: turned {:.0} of {:.0} deg; a replan does not reset it",
                 facts.flight_rotation_deg,
                 limits.flight_rotation_deg()
             ),
@@ -175,7 +175,7 @@ pub(crate) fn forward(facts: &Facts, limits: &Limits, metres: f64) -> Result<(),
         return refuse(
             "forward_limit",
             format!(
-                "moved {:.2} of {:.2} m forward since take-off or the last replan; {metres:.2} more are too many",
+                "{metres:.2} m more exceed the forward limit: moved {:.2} of {:.2} m since take-off or the last replan",
                 facts.forward_accum_m, limits.max_forward_m
             ),
         );
@@ -184,7 +184,7 @@ pub(crate) fn forward(facts: &Facts, limits: &Limits, metres: f64) -> Result<(),
         return refuse(
             "forward_limit",
             format!(
-                "moved {:.2} of {:.2} m forward in this flight; {metres:.2} more are too many, and a replan gives none back",
+                "{metres:.2} m more exceed the forward limit of this flight: moved {:.2} of {:.2} m; a replan does not reset it",
                 facts.flight_forward_m,
                 limits.flight_forward_m()
             ),
@@ -212,7 +212,7 @@ pub(crate) fn battery_for(facts: &Facts, limits: &Limits, from: Ned, target: Ned
     let Some(home) = facts.home else {
         return refuse(
             "no_home",
-            "the home position is not known, so the way back cannot be reckoned",
+            "the home position is not known, so the way back cannot be computed",
         );
     };
     let back = distance(target, [home.north_m, home.east_m, target[2]]);

@@ -78,11 +78,13 @@ pub(crate) enum SceneError {
     Malformed(String),
     #[error("scene: schema {0}, expected 1")]
     Schema(u32),
-    #[error("scene: a number is outside its range: conf, x and y are 0 to 1, distances are not negative")]
+    #[error(
+        "scene: a number is out of range: expected conf, x and y from 0 to 1, finite times, and distances of 0 or more"
+    )]
     Range,
     #[error("scene: its time is {0:.2} s in the future: set the clocks")]
     Future(f64),
-    #[error("scene: its time goes back by {0:.3} s")]
+    #[error("scene: its time `ts` went back by {0:.3} s")]
     Regressed(f64),
 }
 

@@ -423,8 +423,8 @@ impl Stopped {
             return Reply::failed(
                 "unconfirmed",
                 format!(
-                    "the brake was sent, and {} has not been seen to slow down yet; a vehicle that was speeding up does so up to \
-                     a second later. The event at_rest follows, or not_at_rest",
+                    "the brake was sent, but {} has not slowed down yet (a vehicle that was speeding up may take a second). An \
+                     event at_rest or not_at_rest follows",
                     self.moving.join(", ")
                 ),
             );
@@ -433,7 +433,7 @@ impl Stopped {
             return Reply::failed(
                 self.code,
                 format!(
-                    "the vehicle was taken from us, and does not hold: {}",
+                    "another party took control of the vehicle, and it is not holding: {}",
                     self.foreign.join("; ")
                 ),
             );

@@ -114,7 +114,7 @@ pub(crate) fn entries() -> std::slice::Iter<'static, Entry> {
     static ENTRIES: OnceLock<Vec<Entry>> = OnceLock::new();
     ENTRIES.get_or_init(|| entries! {
         "arm" lifecycle::arm, NoArgs, Plain, {},
-            "Arm the drone's motors for takeoff, which has to follow within 10 s.";
+            "Arm the drone's motors. Take off within 10 s, or they disarm.";
         "disarm" lifecycle::disarm, NoArgs, Plain, {},
             "Disarm the drone's motors. Only on the ground.";
         "takeoff" lifecycle::takeoff, lifecycle::TakeoffArgs, Plain, {},
@@ -162,7 +162,7 @@ pub(crate) fn entries() -> std::slice::Iter<'static, Entry> {
         "scan" policy::scan, policy::ScanArgs, Scan, {"found": false, "steps": 0},
             "Turn the drone clockwise in steps until its camera sees an object.";
         "orient_to_object" policy::orient, policy::OrientArgs, Orient, {"centered": false, "steps": 0},
-            "Turn the drone until an object in its picture is in the middle.";
+            "Turn the drone until an object is in the middle of its picture.";
         "track_object" policy::track, policy::TrackArgs, Plain, {},
             "Have the drone keep an object in the middle of its picture.";
         "replan" policy::replan, policy::ReplanArgs, Replan, {"plan_id": "", "branches": []},
@@ -181,7 +181,7 @@ pub(crate) fn entries() -> std::slice::Iter<'static, Entry> {
         "log" telemetry::log, telemetry::LogArgs, Plain, {},
             "Write a line into the drone's flight log.";
         "capture_photo" camera::capture_photo, NoArgs, Plain, {},
-            "Take a photo with the drone's camera, which keeps it.";
+            "Take a photo with the drone's camera, which stores it.";
         "start_video" camera::start_video, NoArgs, Plain, {},
             "Start a video with the drone's camera.";
         "stop_video" camera::stop_video, NoArgs, Plain, {},

@@ -153,7 +153,7 @@ fn ask_apt(options: &[&str]) -> HashMap<String, String> {
         });
         match receiver.recv_timeout(ASK) {
             Ok(read) => packages = read,
-            Err(_) => tracing::debug!("apt-cache takes too long: no names of packages"),
+            Err(_) => tracing::debug!("apt-cache timed out: names of packages are unavailable"),
         }
         // Also ends the reader. It may have ended already.
         _ = child.kill();

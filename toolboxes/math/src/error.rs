@@ -12,7 +12,7 @@ pub(crate) enum MathError {
         limit: usize,
         found: usize,
     },
-    #[error("unknown name {name}; known are {known}")]
+    #[error("unknown name {name}; available: {known}")]
     UnknownName { name: String, known: &'static str },
     #[error("{function} takes {expected}, got {found}")]
     ArgumentCount {
@@ -30,7 +30,7 @@ pub(crate) enum MathError {
     NotANumber,
     #[error("unknown unit {unit:?}; known are {known}")]
     UnknownUnit { unit: String, known: String },
-    #[error("{from} is a unit of {from_category} and {to} one of {to_category}")]
+    #[error("cannot convert {from} ({from_category}) to {to} ({to_category})")]
     IncompatibleUnits {
         from: String,
         from_category: &'static str,

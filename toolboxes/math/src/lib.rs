@@ -69,7 +69,7 @@ async fn evaluate_expression(
 /// Convert between units of length, mass, volume, time, speed, area, data and temperature.
 #[derive(Deserialize, JsonSchema)]
 struct UnitConvertArgs {
-    /// The value.
+    /// Number to convert.
     value: f64,
     /// Such as km or celsius.
     from_unit: String,
@@ -121,7 +121,7 @@ async fn statistics_summary(
 /// Solve an equation for x, as two sides (x**2 = 4) or an expression that equals zero (x**2 - 4).
 #[derive(Deserialize, JsonSchema)]
 struct SolveEquationArgs {
-    /// As for evaluate_expression.
+    /// Same syntax as for evaluate_expression.
     equation: String,
 }
 
@@ -157,9 +157,9 @@ async fn solve_equation(_: Context<Math>, args: SolveEquationArgs) -> Result<Sol
 /// Add two integers of any size.
 #[derive(Deserialize, JsonSchema)]
 struct AddArgs {
-    /// First.
+    /// First addend.
     a: Integer,
-    /// Second.
+    /// Second addend.
     b: Integer,
 }
 

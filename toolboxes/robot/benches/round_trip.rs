@@ -11,24 +11,25 @@
     reason = "a bench that cannot run has no figures"
 )]
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use feetech_sim::{Instruction, Line, Servo};
 use futures_util::StreamExt;
 use robot::action::Action;
-use robot::adapter::booster_k1::{self, BoosterK1, BoosterK1Config};
-use robot::adapter::johnny5::{self, Johnny5, Johnny5Config};
 use robot::adapter::{Adapter, Control};
 use robot::dds::Participant;
 use robot::dds::booster::{REQUEST, REQUESTS, RESPONSE, RESPONSES, RpcReqMsg, RpcRespMsg};
+use robot::driver::DrivenRobot;
 use robot::ros::RosConfig;
+use robot::shelf::Shelf;
 use robot::step::Step;
 use robot::subsystem::Subsystem;
 use rustdds::no_key::{DataWriterCdr, SimpleDataReaderCdr};
 use rustdds::policy::{History, Reliability};
 use rustdds::{QosPolicyBuilder, TopicKind};
 use rustypot::servo::feetech::sts3215::Sts3215Controller;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Figures are the median of this many.
 const ROUNDS: usize = 300;
@@ -129,10 +130,7 @@ fn servos(runtime: &tokio::runtime::Runtime) {
     assert_eq!(right.take_frames().len(), ROUNDS, "each call was one on the bus");
     drop(controller);
     let section = json!({"answer_ms": 100, "ports": {"left": left.path(), "right": right.path()}});
-    let config: Johnny5Config = serde_json::from_value(section).expect("a configuration");
-    let capabilities = johnny5::model(&config).expect("a model").capabilities;
-    let robot =
-        Johnny5::new("five", &config, capabilities, None, std::sync::Arc::new(|_| ())).expect("a robot");
+    let robot = driven("johnny5", section);
     runtime.block_on(robot.connect()).expect("a connection");
     let _ = right.take_frames();
     let (check, control) = (action(Subsystem::Gantry, Step::CheckTorque {}), Control::free());
@@ -145,9 +143,25 @@ fn servos(runtime: &tokio::runtime::Runtime) {
     });
     assert_eq!(frames_of(&right), ROUNDS, "and so was each action");
     report("torque of two servos", bare, adapter);
-    halts(&robot);
+    halts(robot.as_ref());
     runtime.block_on(robot.close());
     drop(robot);
+}
+
+/// A built-in robot with changes to its channels.
+fn driven(kind: &str, channels: Value) -> Arc<dyn Adapter> {
+    let kind = Shelf::default().find(kind).expect("a built-in robot");
+    let channels = channels.as_object().expect("an object");
+    let driver = kind.driver(channels, "channels").expect("channels");
+    let model = kind.model(driver.as_ref());
+    let fitted = driver.fit(model.clone()).expect("a robot that fits");
+    let robot = DrivenRobot {
+        name: "it",
+        model: &model,
+        capabilities: &fitted.capabilities,
+        stop: &kind.stop,
+    };
+    driver.drive(robot, Arc::new(|_| ())).expect("a robot")
 }
 
 /// The reads that a bus has heard.
@@ -174,10 +188,8 @@ fn k1(runtime: &tokio::runtime::Runtime) {
     robot.subscribe(REQUESTS, REQUEST, true, answer).expect("a topic");
     let bare = bare_dds(runtime, &network);
 
-    let section = json!({"profile": "booster_rpc", "ros": ros});
-    let config: BoosterK1Config = serde_json::from_value(section).expect("a configuration");
-    let capabilities = booster_k1::model(&config).expect("a model").capabilities;
-    let k1 = BoosterK1::new("k1", &config, capabilities, None, std::sync::Arc::new(|_| ())).expect("a robot");
+    let section = json!({"ros": ros});
+    let k1 = driven("booster_k1", section);
     runtime.block_on(k1.connect()).expect("a connection");
     let (test, control) = (
         action(Subsystem::Base, Step::SelfTest { verbose: false }),
@@ -185,7 +197,7 @@ fn k1(runtime: &tokio::runtime::Runtime) {
     );
     let adapter = median(|| drop(runtime.block_on(k1.execute(&test, &control)).expect("an answer")));
     report("status of a K1", bare, adapter);
-    halts(&k1);
+    halts(k1.as_ref());
     runtime.block_on(k1.close());
     drop(k1);
 }

@@ -5,7 +5,7 @@
 //! [`Adapter`].
 
 pub mod booster_k1;
-pub mod johnny5;
+pub mod feetech;
 pub(crate) mod refused;
 mod remote;
 mod seek;
@@ -19,21 +19,17 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use ovos_toolbox_sdk::wire::Object;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::action::Action;
 use crate::capability::Capabilities;
+pub use crate::conduct::Estop;
 pub use crate::error::ActionError;
 use crate::subsystem::Subsystem;
 
 /// Drives one machine. Every method may be called on any thread.
 ///
-/// Each adapter's file has, besides the type: `<Kind>Config`; `model(&config)`, the robot's parts, poses and gestures
-/// (a built-in one of `data/`, changed where the configuration gives another layout); `new(name, config, capabilities,
-/// estop, notify)`, which touches no hardware (`capabilities` are the model's, narrowed by the configuration); and
-/// `safe_stop(name, config, estop)`, which blocks and needs no instance.
+/// A [`Driver`](crate::driver::Driver) makes it: the channels of a robot's file.
 pub trait Adapter: Send + Sync {
     /// The robot's parts and limits, which never change.
     fn capabilities(&self) -> &Capabilities;
@@ -183,18 +179,6 @@ impl ActionOutput {
         self.notes.push(note.into());
         self
     }
-}
-
-/// What an emergency stop does with the motors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Estop {
-    /// Hold position with power.
-    Hold,
-    /// Switch the power off: arms sink, a legged robot falls.
-    TorqueOff,
-    /// Give way slowly.
-    Damp,
 }
 
 /// A change that the adapter noticed outside of an action.

@@ -100,7 +100,7 @@ pub struct Gripper {
 }
 
 /// A vertical lift.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lift {
     /// Millimetres.
@@ -126,7 +126,7 @@ pub struct Hitch {
 }
 
 /// Wheels or legs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Base {
     /// Such as `3-wheel omni` or `bipedal`.

@@ -262,7 +262,7 @@ fn why(tool: &str, report: &Report, notes: &[String]) -> String {
         .iter()
         .filter(|line| line.outcome == Outcome::Completed);
     format!(
-        "{ended}: {}{others}; {} of {} actions were done",
+        "{ended}: {}{others}; {} of {} actions completed",
         reason(first),
         done.count(),
         report.actions.len()

@@ -1,27 +1,29 @@
 //! The toolbox's section of the configuration.
 //!
-//! Owns its shape. What belongs to one kind of robot is a struct in that adapter's file. Every key has a default that
-//! works without hardware. Read [`Config`].
+//! Owns its shape. What belongs to one kind of robot is in that robot's file. Every key has a default that works without
+//! hardware. Read [`Config`].
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use ovos_toolbox_sdk::wire::Object;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::adapter::Estop;
-use crate::adapter::booster_k1::BoosterK1Config;
-use crate::adapter::johnny5::Johnny5Config;
 use crate::adapter::sim::SimConfig;
-use crate::adapter::unitree_g1::UnitreeG1Config;
+use crate::conduct::Estop;
 use crate::limits::Bounds;
 
 /// The section `robot`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+// `ovos-tools check my-robot.toml` opens the toolbox with this section: the robot is simulated, so that no port is opened.
+#[schemars(extend("x-checks" = {"toml": {"robots": {"checked": {"kind": "{file}", "simulated": true}}}}))]
 pub struct Config {
     /// The robots, by the name that the argument `robot` takes. One simulated robot where there are none.
     pub robots: BTreeMap<String, RobotConfig>,
+    /// The folder of your own robots' files. Default: `ovos-tools/robots` in the user's configuration folder.
+    pub robots_dir: Option<PathBuf>,
     /// Where `save_config` writes. Default: `ovos-tools/robot` in the user's data folder.
     pub data_dir: Option<PathBuf>,
     /// How long the answer to a recognition question may take, in milliseconds.
@@ -33,6 +35,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             robots: BTreeMap::new(),
+            robots_dir: None,
             data_dir: None,
             recognition_timeout_ms: 2_000,
         }
@@ -43,29 +46,35 @@ impl Default for Config {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RobotConfig {
-    /// What drives it.
-    pub adapter: AdapterKind,
-    /// What an emergency stop does. Default: what is safe for the kind of robot.
+    /// The name of its file, such as `so101`: one that comes with the toolbox or one of `robots_dir`; or a path.
+    pub kind: Option<String>,
+    /// Changes to the channels of its file, such as `{"ports": {"right": "/dev/serial/by-id/..."}}`.
+    pub channels: Object,
+    /// Whether a simulator takes the place of its hardware.
+    pub simulated: Option<bool>,
+    /// What an emergency stop does. Default: what its file says.
     pub estop: Option<Estop>,
     /// Narrower limits than the robot's own; never wider.
     pub bounds: Bounds,
-    /// A TOML file with poses, places, dances and gestures that are added to the built-in ones, or replace them.
+    /// A TOML file with poses, places, dances and gestures that are added to the robot's own, or replace them.
     pub poses: Option<PathBuf>,
-    /// For `sim`.
+    /// For a simulated robot: what is around it.
     pub sim: SimConfig,
-    /// For `johnny5`.
-    pub johnny5: Johnny5Config,
-    /// For `booster_k1`.
-    pub booster_k1: BoosterK1Config,
-    /// For `unitree_g1`.
-    pub unitree_g1: UnitreeG1Config,
+    /// The spelling before `kind`.
+    pub adapter: Option<AdapterKind>,
+    /// The spelling before `kind`: `layout`, and what is in `channels` now.
+    pub johnny5: Object,
+    /// The spelling before `kind`: `profile`, and what is in `channels` now.
+    pub booster_k1: Object,
+    /// The spelling before `kind`: what is in `channels` now.
+    pub unitree_g1: Object,
 }
 
-/// What drives a robot.
+/// What drove a robot, in the spelling before `kind`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AdapterKind {
-    /// Nothing: a kinematic model.
+    /// The simulator.
     #[default]
     Sim,
     /// Feetech servos on serial buses.

@@ -15,7 +15,7 @@ pub mod unitree;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -37,7 +37,7 @@ use tokio::task::LocalSet;
 use tokio_util::sync::CancellationToken;
 
 use self::node::Announcement;
-use self::peers::Matched;
+use self::peers::{Matched, lock};
 pub use self::peers::{Peers, SETTLE};
 use crate::ros::config::RosConfig;
 use crate::ros::error::RosError;
@@ -81,11 +81,6 @@ impl<M: Serialize> Clone for Publisher<M> {
             closed: Arc::clone(&self.closed),
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic in the library leaves none of our data half changed.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Participant {

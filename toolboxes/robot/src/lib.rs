@@ -1,14 +1,14 @@
 //! A robot's arms, base, head and lift: simulated, on servos, or over ROS 2.
 //!
-//! A call becomes a graph of actions (`tools`, `graph`). Each action is resolved against the robot's model (`resolve`,
+//! A robot is a file (`shelf`, `kind`). A call becomes a graph of actions (`tools`, `graph`). Each action is resolved against the robot's model (`resolve`,
 //! `model`: joints, poses, gestures) and checked against its limits (`limits`); an [`adapter::Adapter`] does it.
 //!
 //! ```
-//! use robot::model::Model;
+//! use robot::shelf::Shelf;
 //!
-//! let arm = Model::so101()?;
-//! assert!(arm.capabilities.base.is_none());
-//! assert_eq!(arm.capabilities.model, "so101");
+//! let arm = Shelf::default().find("so-101").unwrap_err();
+//! assert!(arm.to_string().contains("did you mean so101?"));
+//! assert_eq!(Shelf::default().find("so101")?.name, "so101");
 //! # Ok::<(), robot::model::ModelError>(())
 //! ```
 
@@ -19,11 +19,15 @@ pub mod adapter;
 mod backends;
 mod bearing;
 pub mod capability;
+mod choice;
 pub mod conclude;
+pub mod conduct;
 pub mod config;
 pub mod dds;
+pub mod driver;
 pub mod error;
 pub mod graph;
+pub mod kind;
 pub mod limits;
 pub mod model;
 mod recogniser;
@@ -34,6 +38,7 @@ pub mod ros;
 pub mod run;
 mod sentences;
 mod servo;
+pub mod shelf;
 pub mod step;
 pub mod store;
 pub mod subsystem;

@@ -1,26 +1,31 @@
-//! A kind of robot: its parts, poses, places and routines.
+//! A robot's parts, poses, places and routines.
 //!
-//! Owns the data files of `data/` and a user's file that extends them. Every position in a model is within its
-//! limits: a position beyond them is refused when it is loaded, with the joint and its limit. Read [`Model`].
+//! Every position in a model is within its limits: a position beyond them is refused when its file is read, with the
+//! joint and its limit. Read [`Model`].
 
-mod file;
+pub(crate) mod error;
+pub(crate) mod file;
+pub(crate) mod pose;
 mod routine;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
+pub use self::error::ModelError;
+use self::file::RobotFile;
+use self::pose::Place;
+pub use self::pose::Pose;
+use self::routine::Sequence;
+pub use self::routine::{Intensity, Kind, Rounds, travel};
 use crate::action::Keyframe;
-use crate::adapter::ActionError;
-use crate::capability::Capabilities;
+use crate::capability::{Capabilities, Own};
+use crate::error::ActionError;
 use crate::limits::check_positions;
 use crate::step::Stage;
 use crate::subsystem::Subsystem;
-use file::{ModelFile, located};
-use routine::Sequence;
-pub use routine::{Intensity, Kind, Rounds, travel};
 
 /// A kind of robot.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Model {
     /// Its parts and limits.
     pub capabilities: Capabilities,
@@ -32,140 +37,46 @@ pub struct Model {
     routines: BTreeMap<(Kind, String), Sequence>,
 }
 
-/// Where the subsystems of a named pose go.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Pose {
-    /// Joint angles of arms and gantry, in degrees.
-    pub joints: BTreeMap<Subsystem, Vec<f64>>,
-    /// Millimetres.
-    pub lift: Option<f64>,
-}
-
-/// Where a hand goes to pick something or to put it down.
-#[derive(Clone, Debug, PartialEq)]
-struct Place {
-    above: Vec<f64>,
-    at: Vec<f64>,
-    lifted: Vec<f64>,
-    retracted: Vec<f64>,
-}
-
-/// A model cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ModelError {
-    /// The file cannot be read.
-    #[error("poses {path}: {source}")]
-    Read {
-        /// Which file.
-        path: String,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// The file has the wrong shape.
-    #[error("poses {name}: {message}")]
-    Parse {
-        /// Which file.
-        name: String,
-        /// Where and why.
-        message: String,
-    },
-    /// A position is beyond a limit.
-    #[error("poses {name}: {what}: {source}")]
-    Position {
-        /// Which file.
-        name: String,
-        /// Which pose.
-        what: String,
-        /// The joint and its limit.
-        source: ActionError,
-    },
-}
-
 /// The place for every thing whose own place was not taught.
 const ANYTHING: &str = "anything";
 const HOME: &str = "home";
 
 impl Model {
-    /// Johnny Five.
+    /// The parts, poses and routines of a robot's file, with the routines of all robots.
     ///
     /// # Errors
-    /// Never: a test loads the built-in models.
-    pub fn johnny5() -> Result<Self, ModelError> {
-        Self::built_in("johnny5.toml", include_str!("../data/johnny5.toml"))
-    }
-
-    /// LeKiwi, with Johnny Five's poses and routines.
-    ///
-    /// # Errors
-    /// As [`Model::johnny5`].
-    pub fn lekiwi() -> Result<Self, ModelError> {
-        let mut model = Self::johnny5()?;
-        let name = "lekiwi.toml";
-        let mut own = ModelFile::parse(name, include_str!("../data/lekiwi.toml"))?;
-        model.narrow(own.take_capabilities(name)?);
-        Ok(model)
-    }
-
-    /// An SO-101: a LeKiwi without wheels, with poses and a place of its own.
-    ///
-    /// # Errors
-    /// As [`Model::johnny5`].
-    pub fn so101() -> Result<Self, ModelError> {
-        let mut model = Self::lekiwi()?;
-        let parts = &mut model.capabilities;
-        parts.model = "so101".to_string();
-        parts.base = None;
-        let services = &mut parts.services;
-        services.calibrate.retain(|part| *part != Subsystem::Base);
-        services.self_test.retain(|part| *part != Subsystem::Base);
-        for bus in &mut parts.buses {
-            bus.motors.retain(|motor| motor.subsystem != Subsystem::Base);
-        }
-        model.poses.clear();
-        model.keyframes.clear();
-        model.places.clear();
-        let name = "so101.toml";
-        model.extend(name, ModelFile::parse(name, include_str!("../data/so101.toml"))?)?;
-        Ok(model)
-    }
-
-    /// Booster K1 with six values an arm.
-    ///
-    /// # Errors
-    /// As [`Model::johnny5`].
-    pub fn booster_k1() -> Result<Self, ModelError> {
-        Self::built_in("booster_k1.toml", include_str!("../data/booster_k1.toml"))
-    }
-
-    /// Unitree G1.
-    ///
-    /// # Errors
-    /// As [`Model::johnny5`].
-    pub fn unitree_g1() -> Result<Self, ModelError> {
-        Self::built_in("unitree_g1.toml", include_str!("../data/unitree_g1.toml"))
-    }
-
-    /// A model from the text of a file with a `capabilities` table, with the routines of all robots.
-    ///
-    /// # Errors
-    /// It cannot be parsed, or a position is beyond a limit.
-    pub fn built_in(name: &str, text: &str) -> Result<Self, ModelError> {
-        let mut own = ModelFile::parse(name, text)?;
-        let capabilities = own.take_capabilities(name)?;
+    /// A position is beyond a limit, or a routine names no keyframe.
+    pub(crate) fn of(origin: &str, name: &str, mut file: RobotFile) -> Result<Self, ModelError> {
+        let (parts, own): (_, Own) = (
+            file.parts.take().unwrap_or_default(),
+            file.own.take().unwrap_or_default(),
+        );
         let mut model = Self {
-            capabilities,
-            mirror: Vec::new(),
-            poses: BTreeMap::new(),
-            keyframes: BTreeMap::new(),
-            places: BTreeMap::new(),
-            point: file::Point::default(),
-            routines: BTreeMap::new(),
+            capabilities: parts.into_capabilities(name, own),
+            ..Self::default()
         };
-        model.extend(name, own)?;
-        let routines = include_str!("../data/routines.toml");
-        model.extend("routines.toml", ModelFile::parse("routines.toml", routines)?)?;
+        model.extend(origin, file)?;
+        model.share(RobotFile::parse(
+            "routines.toml",
+            include_str!("../data/routines.toml"),
+        )?);
         Ok(model)
+    }
+
+    /// Adds the routines of all robots, as far as this one has the keyframes and the reach for them.
+    fn share(&mut self, shared: RobotFile) {
+        for (kind, sequences) in tables(shared.waves, shared.nods, shared.gestures, shared.dances) {
+            for (key, mut sequence) in sequences {
+                if !sequence.arms.iter().all(|arm| self.keyframes.contains_key(arm)) {
+                    sequence.arms.clear();
+                }
+                let reached = |head: &Vec<f64>| self.check("", &key, Subsystem::Gantry, head).is_ok();
+                if !sequence.head.iter().all(reached) {
+                    sequence.head.clear();
+                }
+                self.routines.entry((kind, key)).or_insert(sequence);
+            }
+        }
     }
 
     /// Adds the entries of a user's file; an entry replaces the one of the same name.
@@ -173,17 +84,16 @@ impl Model {
     /// # Errors
     /// It cannot be read or parsed, or a position is beyond a limit.
     pub fn load(&mut self, path: &Path) -> Result<(), ModelError> {
-        let name = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|source| ModelError::Read {
-            path: name.clone(),
-            source,
-        })?;
-        let file = ModelFile::parse(&name, &text)?;
-        if file.capabilities.is_some() {
-            let message = "`capabilities` is not for a poses file: narrow limits with `bounds`".to_string();
-            return Err(located(ModelError::Parse { name, message }, &text));
+        let name = format!("poses {}", path.display());
+        let text =
+            std::fs::read_to_string(path).map_err(|error| ModelError::parse(&name, error.to_string()))?;
+        let file = RobotFile::parse(&name, &text)?;
+        if let Some(key) = file.foreign() {
+            let message =
+                format!("{key}: is for the file of a robot; in one of poses narrow limits with `bounds`");
+            return Err(ModelError::parse(&name, message).located(&text));
         }
-        self.extend(&name, file).map_err(|error| located(error, &text))
+        self.extend(&name, file).map_err(|error| error.located(&text))
     }
 
     /// Takes over narrower limits. Built-in poses beyond them are left out, and their names returned.
@@ -287,7 +197,10 @@ impl Model {
         if on == Subsystem::Gantry {
             return Some(vec![0.0; self.capabilities.joints(on)?.len()]);
         }
-        Some(self.for_arm(on, self.keyframes.get(HOME)?))
+        match self.keyframes.get(HOME) {
+            Some(home) => Some(self.for_arm(on, home)),
+            None => self.pose_of(HOME, on),
+        }
     }
 
     fn for_arm(&self, arm: Subsystem, right: &[f64]) -> Vec<f64> {
@@ -308,7 +221,7 @@ impl Model {
             .collect()
     }
 
-    fn extend(&mut self, name: &str, file: ModelFile) -> Result<(), ModelError> {
+    fn extend(&mut self, name: &str, file: RobotFile) -> Result<(), ModelError> {
         if let Some(mirror) = file.mirror {
             self.mirror = mirror;
         }
@@ -325,23 +238,13 @@ impl Model {
             self.keyframes.insert(key, angles);
         }
         for (key, place) in file.places {
+            let place = place.into_place();
             for angles in [&place.above, &place.at, &place.lifted, &place.retracted] {
                 self.check_both(name, &key, angles)?;
             }
-            let place = Place {
-                above: place.above,
-                at: place.at,
-                lifted: place.lifted,
-                retracted: place.retracted,
-            };
             self.places.insert(key.to_lowercase(), place);
         }
-        for (kind, sequences) in [
-            (Kind::Wave, file.waves),
-            (Kind::Nod, file.nods),
-            (Kind::Gesture, file.gestures),
-            (Kind::Dance, file.dances),
-        ] {
+        for (kind, sequences) in tables(file.waves, file.nods, file.gestures, file.dances) {
             for (key, sequence) in sequences {
                 self.check_sequence(name, &key, &sequence)?;
                 self.routines.insert((kind, key), sequence);
@@ -417,4 +320,14 @@ impl Model {
         }
         Ok(())
     }
+}
+
+/// The tables of routines of a file, by kind.
+fn tables<T>(waves: T, nods: T, gestures: T, dances: T) -> [(Kind, T); 4] {
+    [
+        (Kind::Wave, waves),
+        (Kind::Nod, nods),
+        (Kind::Gesture, gestures),
+        (Kind::Dance, dances),
+    ]
 }

@@ -76,7 +76,7 @@ pub async fn answer(
     let wrong = data.get("error").is_some_and(|error| !error.is_null());
     if failed || wrong || nothing {
         let message = match (message.as_str(), nothing) {
-            ("", true) => format!("the handler of {TOPIC} has answered {tool} with nothing"),
+            ("", true) => format!("the handler of {TOPIC} returned an empty answer for {tool}"),
             ("", false) => format!("{tool} did not work"),
             _ => message,
         };
@@ -136,7 +136,10 @@ pub async fn locate(context: &Context<Robots>, unit: &Unit, what: &str) -> Optio
 async fn ask(context: &Context<Robots>, unit: &Unit, tool: &str, args: &Value) -> Result<Value, ToolError> {
     let robots = context.toolbox();
     if !robots.is_worth_asking() {
-        return Err(ToolError::new("TimeoutError", "no handler answered a moment ago"));
+        return Err(ToolError::new(
+            "TimeoutError",
+            "no handler answered the previous request a moment ago; try again later",
+        ));
     }
     // The handler listens for a while before it enrolls a voice.
     let listening = args

@@ -4,14 +4,13 @@
 //! last known positions of things, and the settings that tools have made. Read [`resolve`].
 
 mod pace;
+mod remarks;
 
 use std::time::Duration;
 
-use ovos_toolbox_sdk::wire::Object;
-use serde_json::json;
-
+pub use self::remarks::Remarks;
 use crate::action::{Action, LiftTarget, Motion, Velocity};
-use crate::adapter::{ActionError, ActionOutput, Sighting};
+use crate::adapter::{ActionError, Sighting};
 use crate::model::{Intensity, Kind, Rounds};
 use crate::step::{Heading, LiftStep, Stage, Step, Where};
 use crate::subsystem::Subsystem;
@@ -38,39 +37,6 @@ pub struct Resolved {
     pub action: Action,
     /// What the result says of the difference.
     pub remarks: Remarks,
-}
-
-/// How an action differs from the request.
-#[derive(Debug, Default)]
-pub struct Remarks {
-    notes: Vec<String>,
-    clamped: Object,
-}
-
-impl Remarks {
-    fn note(&mut self, note: String) {
-        self.notes.push(note);
-    }
-
-    /// An argument was beyond what the robot can do, and the end of its range was used.
-    fn clamp(&mut self, argument: &str, asked: f64, used: f64) {
-        let numbers = json!({"asked": hundredth(asked), "used": hundredth(used)});
-        self.clamped.insert(argument.to_string(), numbers);
-    }
-
-    /// Adds them to what the action returned.
-    #[must_use]
-    pub fn on(self, mut output: ActionOutput) -> ActionOutput {
-        output.notes.extend(self.notes);
-        match self.clamped.is_empty() {
-            true => output,
-            false => output.with("clamped", self.clamped),
-        }
-    }
-}
-
-fn hundredth(value: f64) -> f64 {
-    (value * 100.0).round() / 100.0
 }
 
 /// The person or thing that has to be located before the step can be resolved.
@@ -176,10 +142,7 @@ fn numbers(
             position_mm,
         }) => lift(unit, action, *distance_mm, *position_mm)?,
         Step::SetFlag { .. } | Step::SetSafety { .. } | Step::LoadConfig { .. } => {
-            return Err(ActionError::Refused(format!(
-                "{} is not done by a robot",
-                step.name()
-            )));
+            return Err(ActionError::Refused(format!("a robot cannot do {}", step.name())));
         }
         _ => return Ok((None, 0.0)),
     };

@@ -216,7 +216,7 @@ fn check_held(
             match closed.data.get("holding") {
                 Some(Value::Null | Value::Bool(false)) => Err(ToolError::new(
                     "RobotError",
-                    "the hitch closed all the way: it holds nothing, no cart is attached",
+                    "the hitch holds nothing, because it closed all the way: no cart is attached",
                 )),
                 _ => Ok(None),
             }

@@ -45,11 +45,11 @@ const TABLE: &[Row] = &[
     ]),
     // Expression
     ("express", &[
-        ("en", "move to look {emotion.word}"),
+        ("en", "show the emotion {emotion.word} by moving"),
         ("de", "sich bewegen und das Gefühl {emotion} zeigen"),
     ]),
     ("gesture_while_speaking", &[
-        ("en", "{enabled:true=begin,false=cease} to gesture while speaking"),
+        ("en", "{enabled:true=start,false=stop} gesturing while speaking"),
         ("de", "beim Sprechen {enabled:true=ab jetzt,false=nicht mehr} gestikulieren"),
     ]),
     ("point_at_person", &[

@@ -4,84 +4,20 @@
 //! steps; the adapter knows joints, degrees and limits. Nothing here enables torque or moves without a job that says
 //! so. Read [`ServoBus`].
 
+mod error;
 mod frame;
 mod health;
 mod owner;
 mod port;
 mod register;
+mod rehearsed;
 mod wire;
 
+pub(crate) use error::ServoError;
 pub(crate) use health::{Calibration, Health, State};
-pub(crate) use owner::{Changed, LISTENS, Sender, ServoBus, Then, Urgency};
+pub(crate) use owner::{Changed, LISTENS, Line, Sender, ServoBus, Then, Urgency};
 #[cfg(test)]
 pub(crate) use port::Port;
 pub(crate) use register::Register;
+pub(crate) use rehearsed::{Servos, servos};
 pub(crate) use wire::Wire;
-
-use std::time::Duration;
-
-/// Why a job on a bus failed.
-#[derive(Clone, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub(crate) enum ServoError {
-    /// The port is gone or was never there.
-    #[error(
-        "bus {bus}: cannot open {path}: {reason}; check the cable, the power and the permission to open the port"
-    )]
-    NoPort {
-        bus: String,
-        path: String,
-        reason: String,
-    },
-    /// The port was there and is not any more.
-    #[error("bus {bus}: {path} is gone: {reason}; check the cable, it is opened again by itself")]
-    PortLost {
-        bus: String,
-        path: String,
-        reason: String,
-    },
-    /// No answer in time.
-    #[error(
-        "servo {id} on bus {bus} does not answer within {waited:?}, asked three times; check its cable, its power and its \
-         id; where it answers at other times, raise johnny5.answer_ms"
-    )]
-    Silent { bus: String, id: u8, waited: Duration },
-    /// The port is there, and not one servo answers.
-    #[error(
-        "bus {bus}: {path} is open, and the robot is silent: no servo answers; check the power of the servos and the cable \
-         between them and the adapter"
-    )]
-    Mute { bus: String, path: String },
-    /// Every answer was garbled.
-    #[error(
-        "servo {id} on bus {bus} answers garbled ({reason}); check its cable and that no other servo has this id"
-    )]
-    Garbled { bus: String, id: u8, reason: String },
-    /// A value that does not fit its register.
-    #[error("servo {id} on bus {bus}: {reason}")]
-    Value { bus: String, id: u8, reason: String },
-    /// The servo turns at a speed and does not go to positions.
-    #[error(
-        "servo {id} on bus {bus} is in wheel mode (operating mode {mode}) and would turn without an end; check that the \
-         ports are not swapped, then recover_servo with action reconfigure makes it a joint"
-    )]
-    Turns { bus: String, id: u8, mode: i64 },
-    /// A stop was sent, and these servos did not say in time what became of it.
-    #[error(
-        "bus {bus}: servos {ids} answer too slowly for a stop: {what}; cut their power if they still move"
-    )]
-    Unconfirmed {
-        bus: String,
-        ids: String,
-        what: &'static str,
-    },
-    /// A stop came before the command was sent, or before its servo had answered.
-    #[error("bus {bus}: ended by a stop")]
-    Stopped { bus: String },
-    /// The queue is full.
-    #[error("bus {bus}: {waiting} commands are waiting; its servos answer too slowly")]
-    Busy { bus: String, waiting: usize },
-    /// The bus is being closed.
-    #[error("bus {bus}: closed")]
-    Closed { bus: String },
-}

@@ -8,13 +8,16 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use ovos_toolbox_sdk::prelude::*;
 
-use crate::adapter::booster_k1::{self, BoosterK1};
-use crate::adapter::johnny5::{self, Johnny5};
-use crate::adapter::unitree_g1::{self, UnitreeG1};
-use crate::adapter::{ActionError, Adapter, BackendState, Notice, Notify, sim};
+use crate::adapter::sim::driver::SimDriver;
+use crate::adapter::{ActionError, Adapter, BackendState, Notice, Notify};
 use crate::backends::Backends;
-use crate::config::{AdapterKind, Config, RobotConfig};
+use crate::capability::Capabilities;
+use crate::choice::Choice;
+use crate::conduct::Stop;
+use crate::config::{Config, RobotConfig};
+use crate::driver::{DrivenRobot, Driver};
 use crate::error::tool_error;
+use crate::kind::plain;
 use crate::limits::narrow;
 use crate::model::{Model, ModelError};
 use crate::recogniser::{self, Recogniser};
@@ -22,6 +25,7 @@ use crate::recognition;
 use crate::robots::{Robots, each};
 use crate::run::run;
 use crate::sentences;
+use crate::shelf::Shelf;
 use crate::step;
 use crate::subsystem::Subsystem;
 use crate::tools;
@@ -48,21 +52,40 @@ impl Toolbox for Robots {
             robots.insert("sim".to_string(), RobotConfig::default());
         }
         let several = robots.len() > 1;
+        let shelf = Shelf::open(config.robots_dir.as_deref());
         let backends: Arc<Backends> = Arc::default();
+        let mut units = Vec::with_capacity(robots.len());
+        let mut known = Vec::with_capacity(robots.len());
         for (name, robot) in &robots {
             check_name(name)?;
-            let state = match robot.adapter {
-                AdapterKind::Sim => BackendState::Simulated,
+            let chosen = chosen(name, robot, &shelf);
+            let state = match &chosen {
+                Ok(chosen) if chosen.simulated => BackendState::Simulated,
                 _ => BackendState::Connecting,
             };
             backends.add(name, state);
+            known.push((name, robot, chosen));
         }
-        let mut units = Vec::with_capacity(robots.len());
-        for (name, robot) in &robots {
-            units.push(match make(name, robot, notify(&host, &backends, name)) {
+        let asked: Vec<String> = robots
+            .values()
+            .filter_map(|robot| robot.kind.as_deref().map(plain))
+            .collect();
+        for trouble in shelf.troubles(&asked) {
+            tracing::warn!("left out: {trouble}");
+            backends.left_out(trouble);
+        }
+        for (name, robot, chosen) in known {
+            let made = match &chosen {
+                Ok(chosen) => make(name, robot, chosen, notify(&host, &backends, name)),
+                Err(error) => Err(error.clone()),
+            };
+            units.push(match made {
                 Ok((model, adapter)) => Unit::new(name, model, adapter, several),
                 // The others serve; `connect` tells why this one does not.
-                Err(error) if several => Unit::refused(name, plain(robot)?, error.message().to_owned()),
+                Err(error) if several => {
+                    let model = chosen.map(|chosen| chosen.model).unwrap_or_default();
+                    Unit::refused(name, model, error.message().to_owned())
+                }
                 Err(error) => return Err(error),
             });
         }
@@ -122,12 +145,13 @@ impl Toolbox for Robots {
     }
 
     fn safe_stop(config: Config) -> Result<(), ToolError> {
+        let shelf = &Shelf::open(config.robots_dir.as_deref());
         // In parallel: the last robot must not wait for the others.
         let stopped: Vec<Result<(), ActionError>> = std::thread::scope(|scope| {
             let robots: Vec<_> = config
                 .robots
                 .iter()
-                .map(|(name, robot)| scope.spawn(move || bring_to_rest(name, robot)))
+                .map(|(name, robot)| scope.spawn(move || bring_to_rest(name, robot, shelf)))
                 .collect();
             let ended = |robot: std::thread::ScopedJoinHandle<'_, _>| {
                 let panicked = |_| Err(ActionError::Refused("the safe stop panicked".to_string()));
@@ -151,38 +175,85 @@ fn halted(unit: &Unit, halt: &Halt) -> Vec<Subsystem> {
 }
 
 /// Brings one machine to rest without an instance.
-fn bring_to_rest(name: &str, robot: &RobotConfig) -> Result<(), ActionError> {
-    match robot.adapter {
-        // A simulated robot has ended with its process.
-        AdapterKind::Sim => Ok(()),
-        AdapterKind::Johnny5 => johnny5::safe_stop(name, &robot.johnny5, robot.estop),
-        AdapterKind::BoosterK1 => booster_k1::safe_stop(name, &robot.booster_k1, robot.estop),
-        AdapterKind::UnitreeG1 => unitree_g1::safe_stop(name, &robot.unitree_g1, robot.estop),
+fn bring_to_rest(name: &str, robot: &RobotConfig, shelf: &Shelf) -> Result<(), ActionError> {
+    let known =
+        chosen(name, robot, shelf).map_err(|error| ActionError::Refused(error.message().to_owned()))?;
+    known
+        .driver
+        .safe_stop(known.driven(name, &known.model.capabilities))
+}
+
+/// A robot of the configuration, before it is driven.
+struct Setup {
+    driver: Box<dyn Driver>,
+    /// Equipped, and not yet fitted to its channels.
+    model: Model,
+    stop: Stop,
+    simulated: bool,
+    /// It has odometry.
+    knows_its_place: bool,
+}
+
+impl Setup {
+    fn driven<'a>(&'a self, name: &'a str, capabilities: &'a Capabilities) -> DrivenRobot<'a> {
+        DrivenRobot {
+            name,
+            model: &self.model,
+            capabilities,
+            stop: &self.stop,
+        }
     }
 }
 
-/// The model of a robot's kind without what its section says of it.
-fn plain(robot: &RobotConfig) -> Result<Model, ToolError> {
-    let model = match robot.adapter {
-        AdapterKind::Sim => sim::model(&sim::SimConfig::default()),
-        AdapterKind::Johnny5 => johnny5::model(&johnny5::Johnny5Config::default()),
-        AdapterKind::BoosterK1 => booster_k1::model(&booster_k1::BoosterK1Config::default()),
-        AdapterKind::UnitreeG1 => unitree_g1::model(&unitree_g1::UnitreeG1Config::default()),
-    };
-    model.map_err(|error| ToolError::msg(error.to_string()))
+/// The kind of a robot, with the changes of its section.
+fn chosen(name: &str, robot: &RobotConfig, shelf: &Shelf) -> Result<Setup, ToolError> {
+    let choice = Choice::of(robot).map_err(|error| ToolError::bad_args(format!("robots.{name}: {error}")))?;
+    let kind = shelf.find(&choice.kind).map_err(|error| refused(name, &error))?;
+    let driver = kind.driver(&choice.channels, choice.key);
+    let mut driver = driver.map_err(|error| refused(name, &error))?;
+    let mut stop = kind.stop.clone();
+    if choice.simulated {
+        let config = robot.sim.clone();
+        driver = Box::new(SimDriver {
+            config,
+            own: driver,
+            rehearsed: choice.rehearsed,
+        });
+        if !choice.rehearsed {
+            // Nothing falls in the simulator.
+            stop.emergency = None;
+        }
+    }
+    stop.emergency = robot.estop.or(stop.emergency);
+    if let Some(now) = choice.respelled {
+        tracing::warn!(
+            robot = name,
+            "the keys `adapter` and `{}` are written as {now} now",
+            choice.key
+        );
+    }
+    Ok(Setup {
+        model: kind.model(driver.as_ref()),
+        driver,
+        stop,
+        simulated: choice.simulated,
+        knows_its_place: choice.simulated && !choice.rehearsed,
+    })
 }
 
 /// The model of a robot, narrowed and extended by its configuration, and what drives it.
-fn make(name: &str, robot: &RobotConfig, notify: Notify) -> Result<(Model, Arc<dyn Adapter>), ToolError> {
-    let mut model = match robot.adapter {
-        AdapterKind::Sim => sim::model(&robot.sim),
-        AdapterKind::Johnny5 => johnny5::model(&robot.johnny5),
-        AdapterKind::BoosterK1 => booster_k1::model(&robot.booster_k1),
-        AdapterKind::UnitreeG1 => unitree_g1::model(&robot.unitree_g1),
-    }
-    .map_err(|error| refused(name, &error))?;
+fn make(
+    name: &str,
+    robot: &RobotConfig,
+    known: &Setup,
+    notify: Notify,
+) -> Result<(Model, Arc<dyn Adapter>), ToolError> {
+    let mut model = known
+        .driver
+        .fit(known.model.clone())
+        .map_err(|error| refused(name, &error))?;
     // A limit that no adapter checks would mislead its owner.
-    if robot.bounds.radius.is_some() && robot.adapter != AdapterKind::Sim {
+    if robot.bounds.radius.is_some() && !known.knows_its_place {
         return Err(ToolError::bad_args(format!(
             "robots.{name}.bounds.radius: only the simulator knows where its base is; leave it out"
         )));
@@ -196,23 +267,8 @@ fn make(name: &str, robot: &RobotConfig, notify: Notify) -> Result<(Model, Arc<d
     if let Some(path) = &robot.poses {
         model.load(path).map_err(|error| refused(name, &error))?;
     }
-    let adapter: Arc<dyn Adapter> = match robot.adapter {
-        AdapterKind::Sim => {
-            Arc::new(sim::Sim::new(name, &robot.sim, capabilities, robot.estop).map_err(tool_error)?)
-        }
-        AdapterKind::Johnny5 => Arc::new(
-            Johnny5::new(name, &robot.johnny5, capabilities, robot.estop, notify).map_err(tool_error)?,
-        ),
-        AdapterKind::BoosterK1 => {
-            let adapter = BoosterK1::new(name, &robot.booster_k1, capabilities, robot.estop, notify);
-            Arc::new(adapter.map_err(tool_error)?)
-        }
-        AdapterKind::UnitreeG1 => {
-            let adapter = UnitreeG1::new(name, &robot.unitree_g1, capabilities, robot.estop, notify);
-            Arc::new(adapter.map_err(tool_error)?)
-        }
-    };
-    Ok((model, adapter))
+    let adapter = known.driver.drive(known.driven(name, &capabilities), notify);
+    Ok((model, adapter.map_err(tool_error)?))
 }
 
 fn refused(name: &str, error: &ModelError) -> ToolError {

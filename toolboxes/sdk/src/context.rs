@@ -153,10 +153,12 @@ impl<T> Context<T> {
     /// There is no such dependency, or its output does not deserialize as `O`.
     pub fn input<O: DeserializeOwned>(&self, action_id: &str) -> Result<O, ToolError> {
         let Some(raw) = self.inner.inputs.get(action_id) else {
-            return Err(ToolError::msg(format!("no input from an action {action_id}")));
+            return Err(ToolError::msg(format!(
+                "the action {action_id} is not a dependency, or has no output"
+            )));
         };
         serde_json::from_str(raw.get())
-            .map_err(|error| ToolError::msg(format!("the output of {action_id}: {error}")))
+            .map_err(|error| ToolError::msg(format!("cannot deserialize the output of {action_id}: {error}")))
     }
 
     /// The ids of the dependencies that have an output, sorted.

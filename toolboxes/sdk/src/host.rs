@@ -113,7 +113,7 @@ impl Host {
         let id = self.inner.gate.request(topic, &json, timeout_ms);
         if id == 0 {
             return Err(ToolError::busy(format!(
-                "no request to {topic}: it is not in the manifest's requests, or too many are under way"
+                "no request to {topic}: it is not listed in the manifest's `requests`, or too many requests are in progress"
             )));
         }
         let answer = self.inner.requests.expect(id);

@@ -291,7 +291,7 @@ impl<T: Toolbox> Instance<T> {
             let toolbox = Arc::clone(&toolbox);
             async move {
                 if tokio::time::timeout(RUNS_END, tasks.wait()).await.is_err() {
-                    tracing::warn!("runs did not end within 2 s after their cancel");
+                    tracing::warn!("runs are still active 2 s after their cancel");
                 }
                 let limit = T::options().close.min(LONGEST_CLOSE);
                 if tokio::time::timeout(limit, toolbox.close()).await.is_err() {
@@ -377,7 +377,7 @@ fn open_on<T: Toolbox>(runtime: &Runtime, host: Host, config: T::Config) -> Resu
             task.abort();
             Err(ToolError::new(
                 FailureKind::TimeoutError,
-                "open blocks its thread; it has 9 s",
+                "open is blocking its thread; its limit is 9 s",
             ))
         }
     }

@@ -81,7 +81,7 @@ fn placed(language: &str, place: &str, args: &Object) -> Option<String> {
             .map(|word| visible(&word.replace('_', " "))),
         Some((key, "abs")) => Some(number(language, args.get(key)?.as_f64()?.abs())),
         Some(_) => None,
-        None => said(language, args.get(place)?),
+        None => phrase(language, args.get(place)?),
     }
 }
 
@@ -104,7 +104,7 @@ fn chosen(choices: &str, value: &Value) -> Option<String> {
     choice.map(|(_, text)| text.to_owned())
 }
 
-fn said(language: &str, value: &Value) -> Option<String> {
+fn phrase(language: &str, value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(format!("\"{}\"", visible(&text.replace('"', "'")))),
         Value::Number(_) => Some(number(language, value.as_f64()?)),

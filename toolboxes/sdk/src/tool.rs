@@ -329,7 +329,7 @@ where
         Ok(Box::pin(async move {
             let output = work.await?;
             serde_json::to_string(&output)
-                .map_err(|error| ToolError::msg(format!("write the result: {error}")))
+                .map_err(|error| ToolError::msg(format!("cannot serialize the result: {error}")))
         }))
     })
 }

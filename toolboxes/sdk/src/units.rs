@@ -21,7 +21,7 @@ use crate::schema::title;
 /// let rovers = Units::new("rover", rovers.into(), |rover| &rover.name);
 /// assert_eq!(rovers.of(&json!({"rover": "two", "speed": 3})).unwrap().name, "two");
 /// let error = rovers.of(&json!({"speed": 3})).err().unwrap();
-/// assert_eq!(error.to_string(), "rover: which one? Known are one, two");
+/// assert_eq!(error.to_string(), "rover: required, expected one of one, two");
 /// ```
 pub struct Units<T> {
     argument: &'static str,
@@ -34,7 +34,7 @@ pub struct Units<T> {
 #[non_exhaustive]
 pub enum UnitError {
     /// There are several machines, and the argument is missing.
-    #[error("{argument}: which one? Known are {known}")]
+    #[error("{argument}: required, expected one of {known}")]
     Missing {
         /// The argument.
         argument: &'static str,
@@ -42,7 +42,7 @@ pub enum UnitError {
         known: String,
     },
     /// No machine has this name.
-    #[error("{argument}: no {argument} {:?}. Known are {known}", .given.chars().take(40).collect::<String>())]
+    #[error("{argument}: unknown {argument} {:?}, expected one of {known}", .given.chars().take(40).collect::<String>())]
     Unknown {
         /// The argument.
         argument: &'static str,
@@ -229,9 +229,13 @@ mod tests {
             (
                 two,
                 json!({}),
-                Err("ValueError: rover: which one? Known are one, two"),
+                Err("ValueError: rover: required, expected one of one, two"),
             ),
-            (&[], json!({}), Err("ValueError: rover: which one? Known are ")),
+            (
+                &[],
+                json!({}),
+                Err("ValueError: rover: required, expected one of "),
+            ),
         ] {
             let rovers = rovers(names);
             let found = rovers.of(&args).cloned();

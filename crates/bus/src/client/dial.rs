@@ -44,7 +44,7 @@ pub(super) struct Line {
 #[derive(Debug, thiserror::Error)]
 pub enum DialError {
     /// The URL is not a bus address.
-    #[error("bus address {} is not ws://host:port/route or wss://host:port/route", shown(.0))]
+    #[error("invalid bus address {}: expected ws://host:port/route or wss://host:port/route", shown(.0))]
     Address(Url),
     /// Nothing listens there, or it cannot be reached.
     #[error("no bus at {}: {source}", shown(url))]
@@ -67,7 +67,8 @@ pub enum DialError {
     },
     /// There are no trusted certificates to verify the bus's certificate with.
     #[error(
-        "no trusted certificates on this machine to verify {} with: install ca-certificates or name a CA file",
+        "cannot verify {}: there are no trusted certificates on this machine; install ca-certificates or set \
+         websocket.ssl_cert to a CA file",
         shown(.0)
     )]
     NoTrust(Url),
@@ -128,6 +129,14 @@ impl Dialer {
 
     async fn attempt(&mut self) -> Result<Line, DialError> {
         let url = self.url.clone();
+        if let Some(own) = &self.own {
+            let connected = own.connect().await;
+            let stream = connected.map_err(|source| DialError::Unreachable { url, source })?;
+            return Ok(Line {
+                stream: Box::new(stream),
+                read: BytesMut::new(),
+            });
+        }
         let secure = match url.scheme() {
             "ws" => false,
             "wss" => true,
@@ -171,7 +180,7 @@ impl Dialer {
             Some(query) => format!("{}?{query}", url.path()),
             None => url.path().to_owned(),
         };
-        match handshake::ask(stream.as_mut(), &authority, &path, self.own.as_deref()).await {
+        match handshake::ask(stream.as_mut(), &authority, &path).await {
             Ok(read) => Ok(Line { stream, read }),
             Err(HandshakeError::Io(source)) => Err(DialError::Unreachable { url, source }),
             Err(error) => Err(DialError::NotABus {
@@ -222,7 +231,7 @@ impl Dialer {
 
 /// Connects to the first address of a name that accepts, within `CONNECT_TIMEOUT` for each.
 async fn connect(name: &str, port: u16) -> io::Result<TcpStream> {
-    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the host name has no address");
     for address in tokio::net::lookup_host((name, port)).await? {
         match timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await {
             Ok(Ok(socket)) => return Ok(socket),

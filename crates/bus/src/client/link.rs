@@ -96,7 +96,7 @@ pub(super) async fn hold(
     let reason = match (written, read) {
         (Err(error), _) => error.to_string(),
         (Ok(()), Ok(reason)) => reason,
-        (Ok(()), Err(error)) => format!("the reader ended: {error}"),
+        (Ok(()), Err(error)) => format!("the reader failed: {error}"),
     };
     ConnectionEnd { reason, unwritten }
 }
@@ -133,7 +133,7 @@ impl Reader {
             };
             match read {
                 Ok(0) => return "end of stream".to_owned(),
-                Ok(_) => *self.shared.heard() = Instant::now(),
+                Ok(_) => *self.shared.last_heard() = Instant::now(),
                 Err(error) => return error.to_string(),
             }
         }
@@ -151,8 +151,10 @@ impl Reader {
             Event::NotUtf8(size) => self.dropped(&format!("{size} bytes that are not UTF-8")),
             Event::Ping(payload) => drop(self.pongs.try_send(payload)),
             Event::Pong => {}
-            Event::Close(Some(code)) => return Some(format!("code {code}")),
-            Event::Close(None) => return Some("no code".to_owned()),
+            Event::Close(Some(code)) => {
+                return Some(format!("the bus closed the connection with code {code}"));
+            }
+            Event::Close(None) => return Some("the bus closed the connection without a code".to_owned()),
         }
         None
     }
@@ -293,7 +295,7 @@ impl Writer<'_> {
             tracing::error!(
                 given_up,
                 total,
-                "dropped an answer: too many wait, and this bus relays no messages"
+                "dropped an answer: too many are unconfirmed, because this bus echoes no messages"
             );
         }
     }

@@ -89,7 +89,7 @@ impl Shared {
         with(&mut self.delivery.lock())
     }
 
-    pub(super) fn heard(&self) -> MutexGuard<'_, Instant> {
+    pub(super) fn last_heard(&self) -> MutexGuard<'_, Instant> {
         self.heard.lock()
     }
 

@@ -1,4 +1,4 @@
-//! Where the embedded bus listens, and its limits.
+//! Where embedded bus listening, and its limits.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::config::ServerConfig;
-use super::unfinished::Unfinished;
+use super::partial_messages::PartialMessages;
 use crate::websocket::origin::{Doorkeeper, Foreign};
 
 /// Encoded frames, shared by all clients.
@@ -42,7 +42,7 @@ const REMINDER: Duration = Duration::from_secs(10);
 pub(super) struct Hub {
     config: ServerConfig,
     doorkeeper: Doorkeeper,
-    unfinished: Unfinished,
+    unfinished: PartialMessages,
     clients: Mutex<Vec<Arc<Outbox>>>,
     /// When a refused request was last logged.
     told: Mutex<Option<Instant>>,
@@ -55,7 +55,7 @@ impl Hub {
                 config.hosts.iter().map(String::as_str),
                 config.origins.iter().map(String::as_str),
             ),
-            unfinished: Unfinished::new(config.unfinished_bytes),
+            unfinished: PartialMessages::new(config.unfinished_bytes),
             clients: Mutex::new(Vec::new()),
             told: Mutex::new(None),
             config,
@@ -66,7 +66,7 @@ impl Hub {
         &self.doorkeeper
     }
 
-    pub(super) fn unfinished(&self) -> &Unfinished {
+    pub(super) fn unfinished(&self) -> &PartialMessages {
         &self.unfinished
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
@@ -15,12 +15,12 @@ use tungstenite::Utf8Bytes;
 
 use super::gate::{self, Verdict};
 use super::hub::{Batch, Hub, Order, Outbox};
+use super::partial_messages::PartialMessages;
 use super::seats::Seat;
-use super::unfinished::Unfinished;
 use crate::own_link::OwnLink;
 use crate::websocket::frame::{self, Control, Data, End, Event, FrameError, FrameReader, OpCode};
-use crate::websocket::handshake::{self, Acceptance, HandshakeError};
-use crate::websocket::socket::QuickAck;
+use crate::websocket::handshake::{self, HandshakeError};
+use crate::websocket::socket::{Duplex, QuickAck};
 
 /// The first frame sent to a new client, byte for byte the same as from the Python bus.
 const GREETING: &str =
@@ -47,101 +47,84 @@ pub(super) async fn serve(
 ) {
     let mut stream = QuickAck::new(socket);
     let config = hub.config();
-    let own = config.own.as_deref();
-    let answered = tokio::select! {
+    let rest = tokio::select! {
         () = shutdown.cancelled() => return,
-        () = seat.gone().cancelled() => return,
-        read = timeout(HANDSHAKE, handshake::answer(&mut stream, &config.route, hub.doorkeeper(), own)) => match read {
-            Ok(Ok(answered)) => answered,
+        () = seat.eviction().cancelled() => return,
+        read = timeout(HANDSHAKE, handshake::answer(&mut stream, &config.route, hub.doorkeeper())) => match read {
+            Ok(Ok(rest)) => rest,
             Ok(Err(HandshakeError::Foreign(foreign))) => return hub.refused(from, &foreign),
             Ok(Err(error)) => return tracing::debug!(client = %from, %error, "no websocket"),
             Err(_) => return tracing::debug!(client = %from, "no handshake within {HANDSHAKE:?}"),
         },
     };
-    seat.joined(answered.own);
-    let workers = config.workers.clone().filter(|_| answered.own);
-    let client = Client {
-        hub,
-        stream,
-        from,
-        seat,
-        answered,
-    };
-    let attended = client.attend(shutdown, tracker.clone());
-    match workers {
-        Some(workers) => drop(tracker.spawn_on(attended, &workers)),
-        None => attended.await,
-    }
+    seat.joined();
+    attend(hub, stream, from, Some(seat), rest, shutdown, tracker).await;
 }
 
-/// A client with a websocket.
-struct Client {
+/// Relays what a client sends, and sends what is relayed to it, until it is gone. The client of this process has no seat.
+/// `rest` was received behind the handshake.
+pub(super) async fn attend(
     hub: Arc<Hub>,
-    stream: QuickAck,
+    stream: impl Duplex + 'static,
     from: SocketAddr,
-    seat: Seat,
-    answered: Acceptance,
-}
+    seat: Option<Seat>,
+    rest: BytesMut,
+    shutdown: CancellationToken,
+    tracker: TaskTracker,
+) {
+    // The seat is free when the socket is closed, so it is dropped after everything that follows.
+    let seat = &seat;
+    let gone = seat
+        .as_ref()
+        .map(|seat| seat.eviction().clone())
+        .unwrap_or_default();
+    let (reading, writing) = tokio::io::split(stream);
+    let outbox = Arc::new(Outbox::new(from, gone));
+    let mut greeting = Vec::new();
+    frame::encode(&mut greeting, OpCode::Data(Data::Text), GREETING.as_bytes(), None);
+    // Queued before the client joins, so that the greeting is its first frame.
+    outbox.push(
+        &Batch {
+            bytes: greeting.into(),
+            messages: 1,
+        },
+        Order::Last,
+        hub.config(),
+    );
+    hub.join(Arc::clone(&outbox));
+    tracing::debug!(client = %from, "joined the bus");
 
-impl Client {
-    /// Relays what the client sends, and sends what is relayed to it, until it is gone.
-    async fn attend(self, shutdown: CancellationToken, tracker: TaskTracker) {
-        let Self {
-            hub,
-            stream,
-            from,
-            seat,
-            answered,
-        } = self;
-        // The seat is free when the socket is closed, so it is dropped after everything that follows.
-        let seat = &seat;
-        let (reading, writing) = tokio::io::split(stream);
-        let outbox = Arc::new(Outbox::new(from, seat.gone().clone()));
-        let mut greeting = Vec::new();
-        frame::encode(&mut greeting, OpCode::Data(Data::Text), GREETING.as_bytes(), None);
-        // Queued before the client joins, so that the greeting is its first frame.
-        outbox.push(
-            &Batch {
-                bytes: greeting.into(),
-                messages: 1,
-            },
-            Order::Last,
-            hub.config(),
-        );
-        hub.join(Arc::clone(&outbox));
-        tracing::debug!(client = %from, "joined the bus");
-
-        let writing = write(writing, Arc::clone(&outbox));
-        let writer = match &hub.config().workers {
-            Some(workers) => tracker.spawn_on(writing, workers),
-            None => tracker.spawn(writing),
-        };
-        let mut reader = Reader {
-            frames: FrameReader::new(End::Server, hub.config().max_message, answered.rest),
-            hub: &hub,
-            outbox: &outbox,
-            from,
-            seat,
-            own: answered.own,
-            began: None,
-            counts: false,
-        };
-        let last = tokio::select! {
-            () = outbox.gone.cancelled() => None,
-            () = shutdown.cancelled() => Some(close(1001, "the bus ends")),
-            last = reader.run(reading) => last,
-        };
-        hub.leave(&outbox);
+    let writing = write(writing, Arc::clone(&outbox));
+    let writer = match &hub.config().workers {
+        Some(workers) => tracker.spawn_on(writing, workers),
+        None => tracker.spawn(writing),
+    };
+    let mut reader = Reader {
+        frames: FrameReader::new(End::Server, hub.config().max_message, rest),
+        hub: &hub,
+        outbox: &outbox,
+        from,
+        seat: seat.as_ref(),
+        began: None,
+        counts: false,
+    };
+    let last = tokio::select! {
+        () = outbox.gone.cancelled() => None,
+        () = shutdown.cancelled() => Some(close(1001, "the bus ends")),
+        last = reader.run(reading) => last,
+    };
+    hub.leave(&outbox);
+    if let Some(seat) = seat {
         hub.unfinished().forget(seat.number());
-        match last {
-            Some(last) => outbox.close(last),
-            None => outbox.gone.cancel(),
-        }
-        if timeout(CLOSE_WAIT, writer).await.is_err() {
-            outbox.gone.cancel();
-        }
-        tracing::debug!(client = %from, "left the bus");
     }
+    match last {
+        Some(last) => outbox.close(last),
+        None => outbox.gone.cancel(),
+    }
+    if timeout(CLOSE_WAIT, writer).await.is_err() {
+        outbox.gone.cancel();
+    }
+    tracing::debug!(client = %from, "left the bus");
 }
 
 struct Reader<'a> {
@@ -149,9 +132,8 @@ struct Reader<'a> {
     hub: &'a Hub,
     outbox: &'a Outbox,
     from: SocketAddr,
-    seat: &'a Seat,
-    /// Whether this is the client of this process.
-    own: bool,
+    /// `None` for the client of this process.
+    seat: Option<&'a Seat>,
     /// When the message began that is not finished yet.
     began: Option<Instant>,
     /// Whether that message counts among the unfinished ones of all clients.
@@ -161,7 +143,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     /// Relays until the client disconnects. Returns the close frame to send, or none if the connection is already
     /// gone.
-    async fn run(&mut self, mut stream: ReadHalf<QuickAck>) -> Option<Vec<u8>> {
+    async fn run(&mut self, mut stream: impl AsyncRead + Unpin) -> Option<Vec<u8>> {
         loop {
             let last = self.relay().await;
             if last.is_some() {
@@ -190,23 +172,21 @@ impl Reader<'_> {
     /// Bounds an unfinished message in time and, with those of other clients, in size. The client of this process begins
     /// no message that it does not finish.
     fn note_unfinished(&mut self) {
+        let Some(seat) = self.seat else { return };
         let bytes = self.frames.unfinished();
-        if self.own {
-            return;
-        }
         match (bytes, self.began) {
             (0, _) => self.began = None,
             (_, None) => self.began = Some(Instant::now()),
             (_, Some(_)) => {}
         }
-        let all: &Unfinished = self.hub.unfinished();
-        all.set(self.seat.number(), bytes, &mut self.counts, self.seat.gone());
+        let all: &PartialMessages = self.hub.unfinished();
+        all.set(seat.number(), bytes, &mut self.counts, seat.eviction());
     }
 
     /// Whether a message goes before what waits for the clients.
     fn overtakes(&self, own: Option<&OwnLink>, text: &Utf8Bytes) -> bool {
         own.is_some_and(|own| {
-            if self.own {
+            if self.seat.is_none() {
                 own.is_urgent_answer(text)
             } else {
                 own.is_urgent_request(text)
@@ -246,7 +226,7 @@ impl Reader<'_> {
                     }
                 },
                 Ok(Some(Event::Ping(payload))) => {
-                    self.seat.heard();
+                    self.note_message();
                     self.pong(&payload);
                     continue;
                 }
@@ -290,13 +270,19 @@ impl Reader<'_> {
         if heard {
             // A message has ended, so what is unfinished now has begun after it.
             self.began = None;
-            self.seat.heard();
+            self.note_message();
         }
         if messages > 0 {
             let bytes = out.into();
             self.hub.relay(&Batch { bytes, messages }, Order::Last);
         }
         last
+    }
+
+    fn note_message(&self) {
+        if let Some(seat) = self.seat {
+            seat.note_message();
+        }
     }
 
     fn pong(&self, payload: &[u8]) {
@@ -323,7 +309,7 @@ fn close(code: u16, reason: &str) -> Vec<u8> {
 }
 
 /// Sends queued batches until the outbox is closed or the client is gone.
-async fn write(mut stream: WriteHalf<QuickAck>, outbox: Arc<Outbox>) {
+async fn write(mut stream: impl AsyncWrite + Unpin, outbox: Arc<Outbox>) {
     let outcome = tokio::select! {
         () = outbox.gone.cancelled() => Ok(()),
         outcome = write_all(&mut stream, &outbox) => outcome,
@@ -333,7 +319,7 @@ async fn write(mut stream: WriteHalf<QuickAck>, outbox: Arc<Outbox>) {
     }
 }
 
-async fn write_all(stream: &mut WriteHalf<QuickAck>, outbox: &Outbox) -> io::Result<()> {
+async fn write_all(stream: &mut (impl AsyncWrite + Unpin), outbox: &Outbox) -> io::Result<()> {
     let mut batches = Vec::new();
     let mut out = BytesMut::new();
     while outbox.take(&mut batches).await {

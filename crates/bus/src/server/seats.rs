@@ -40,7 +40,7 @@ struct Table {
 /// What is known of a client.
 struct Seated {
     from: IpAddr,
-    /// [`HANDSHAKE`], [`SILENT`], [`OWN`], or the number of its last message.
+    /// [`HANDSHAKE`], [`SILENT`], or the number of its last message.
     heard: AtomicU64,
     /// Cancelled to disconnect it.
     gone: CancellationToken,
@@ -54,8 +54,6 @@ const HANDSHAKE: u64 = 0;
 const SILENT: u64 = 1;
 /// The first number of a message.
 const FIRST: u64 = 2;
-/// The client of this process, which is never ended.
-const OWN: u64 = u64::MAX;
 
 /// The place of a client; it becomes free when this is dropped, which has to be after the socket.
 pub(super) struct Seat {
@@ -146,7 +144,6 @@ impl Seats {
         // The map is in the order of arrival, and the first of equal ones is found.
         let least = concerned
             .map(|seated| (seated.heard.load(Ordering::Relaxed), seated))
-            .filter(|(heard, _)| *heard != OWN)
             .min_by_key(|(heard, _)| *heard);
         let (heard, seated) = least.map(|(heard, seated)| (heard, seated.clone()))?;
         if !seated.gone.is_cancelled() {
@@ -179,22 +176,19 @@ impl Seat {
     }
 
     /// Cancelled when the client has to go.
-    pub(super) fn gone(&self) -> &CancellationToken {
+    pub(super) fn eviction(&self) -> &CancellationToken {
         &self.seated.gone
     }
 
-    /// The handshake is complete; `own`: of the client of this process.
-    pub(super) fn joined(&self, own: bool) {
-        let heard = if own { OWN } else { SILENT };
-        self.seated.heard.store(heard, Ordering::Relaxed);
+    /// The handshake is complete.
+    pub(super) fn joined(&self) {
+        self.seated.heard.store(SILENT, Ordering::Relaxed);
     }
 
     /// The client has sent a message.
-    pub(super) fn heard(&self) {
-        if self.seated.heard.load(Ordering::Relaxed) != OWN {
-            let number = self.seats.messages.fetch_add(1, Ordering::Relaxed);
-            self.seated.heard.store(number, Ordering::Relaxed);
-        }
+    pub(super) fn note_message(&self) {
+        let number = self.seats.messages.fetch_add(1, Ordering::Relaxed);
+        self.seated.heard.store(number, Ordering::Relaxed);
     }
 }
 
@@ -216,9 +210,8 @@ mod tests {
         Joins,
         /// Joins, and sends a message.
         Sends,
-        IsOwn,
     }
-    use Does::{IsOwn, Joins, Nothing, Sends};
+    use Does::{Joins, Nothing, Sends};
 
     /// Clients arrive from these addresses and do this; then more arrive. `ended` are those that have to go, in order.
     #[track_caller]
@@ -230,12 +223,11 @@ mod tests {
             let seat = seats.seat(ip(from)).ok().expect("there is a place");
             match does {
                 Nothing => {}
-                Joins => seat.joined(false),
+                Joins => seat.joined(),
                 Sends => {
-                    seat.joined(false);
-                    seat.heard();
+                    seat.joined();
+                    seat.note_message();
                 }
-                IsOwn => seat.joined(true),
             }
             taken.push(Some(seat));
         }
@@ -244,7 +236,7 @@ mod tests {
         while order.len() < ended.len() {
             match seats.seat(ip(newer)) {
                 Ok(seat) => {
-                    seat.heard();
+                    seat.note_message();
                     newest.push(seat);
                 }
                 Err(gone) => {
@@ -269,16 +261,6 @@ mod tests {
             here,
             &[2, 1, 3, 0],
         );
-        check(
-            &[(here, Nothing), (here, Nothing), (here, IsOwn), (here, Nothing)],
-            here,
-            &[0, 1, 3],
-        );
-        check(
-            &[(here, Sends), (here, Sends), (here, Sends), (here, IsOwn)],
-            here,
-            &[0, 1, 2],
-        );
         // Another machine uses up its own places only.
         let (one, other) = ("192.168.1.5", "192.168.1.6");
         check(&[(here, Joins), (one, Joins), (one, Sends)], one, &[1, 2]);
@@ -299,7 +281,7 @@ mod tests {
         let seats = Arc::new(Seats::new(2, 2));
         let from = "127.0.0.1:5".parse().unwrap();
         let (first, _second) = (seats.take(from).await, seats.take(from).await);
-        let gone = first.gone().clone();
+        let gone = first.eviction().clone();
         let taking = tokio::spawn({
             let seats = seats.clone();
             async move { seats.take(from).await.number() }

@@ -14,7 +14,6 @@ use tungstenite::http::StatusCode;
 use tungstenite::http::header::CONTENT_LENGTH;
 
 use super::origin::{Doorkeeper, Foreign};
-use crate::own_link::OwnLink;
 
 /// Longest accepted head of a request or a response, in bytes.
 const HEAD_LIMIT: usize = 16 * 1024;
@@ -39,32 +38,15 @@ pub(crate) enum HandshakeError {
     Foreign(#[from] Foreign),
 }
 
-/// A request that became a websocket.
-pub(crate) struct Acceptance {
-    /// The bytes received behind it.
-    pub(crate) rest: BytesMut,
-    /// Whether it showed the secret of the client of this process.
-    pub(crate) own: bool,
-}
-
-/// Requests a websocket at `path`; returns the bytes received behind the response. `own` shows an embedded bus of this
-/// process that this is its own client.
-pub(crate) async fn ask<S>(
-    stream: &mut S,
-    host: &str,
-    path: &str,
-    own: Option<&OwnLink>,
-) -> Result<BytesMut, HandshakeError>
+/// Requests a websocket at `path`; returns the bytes received behind the response.
+pub(crate) async fn ask<S>(stream: &mut S, host: &str, path: &str) -> Result<BytesMut, HandshakeError>
 where
     S: AsyncRead + AsyncWrite + Unpin + ?Sized,
 {
     let key = generate_key();
-    let own = own.map_or_else(String::new, |own| {
-        format!("{}: {}\r\n", OwnLink::HEADER, own.key())
-    });
     let request = format!(
         "GET {path} HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
-         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n{own}User-Agent: ovos-tools/{}\r\n\r\n",
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\nUser-Agent: ovos-tools/{}\r\n\r\n",
         env!("CARGO_PKG_VERSION")
     );
     stream.write_all(request.as_bytes()).await?;
@@ -108,14 +90,13 @@ async fn read_reason<S: AsyncRead + Unpin + ?Sized>(stream: &mut S, rest: BytesM
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// Answers a request for a websocket at `route`, if the doorkeeper lets it in. Any other request gets the answer of
-/// tornado, the server of the Python bus.
+/// Answers a request for a websocket at `route`, if the doorkeeper lets it in; returns the bytes received behind it. Any
+/// other request gets the answer of tornado, the server of the Python bus.
 pub(crate) async fn answer<S>(
     stream: &mut S,
     route: &str,
     doorkeeper: &Doorkeeper,
-    own: Option<&OwnLink>,
-) -> Result<Acceptance, HandshakeError>
+) -> Result<BytesMut, HandshakeError>
 where
     S: AsyncRead + AsyncWrite + Unpin + ?Sized,
 {
@@ -145,8 +126,6 @@ where
         refuse(stream, status, &escaped(&foreign.to_string())).await?;
         return Err(HandshakeError::Foreign(foreign));
     }
-    let shown = request.headers().get(OwnLink::HEADER);
-    let own = own.is_some_and(|own| shown.is_some_and(|shown| shown.as_bytes() == own.key().as_bytes()));
     let response = match create_response(&request) {
         Ok(response) => response,
         Err(error) => {
@@ -162,7 +141,7 @@ where
     let mut head = Vec::new();
     write_response(&mut head, &response).map_err(|error| HandshakeError::NotWebsocket(error.to_string()))?;
     stream.write_all(&head).await?;
-    Ok(Acceptance { rest, own })
+    Ok(rest)
 }
 
 async fn read_head<H, S>(stream: &mut S) -> Result<(H, BytesMut), HandshakeError>

@@ -23,7 +23,7 @@ pub(crate) struct Doorkeeper {
 /// Why a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Foreign {
-    #[error("a request has one Host and at most one Origin, which are text")]
+    #[error("expected exactly one Host header and at most one Origin header, both readable as text")]
     Malformed,
     #[error(
         "the Host {0:?} is neither an address nor a name of this machine; if clients reach the bus under it, list it in \
@@ -52,9 +52,9 @@ impl Doorkeeper {
     /// Decides whether a request with these headers may open a websocket.
     pub(crate) fn check(&self, headers: &HeaderMap) -> Result<(), Foreign> {
         let host = one(headers, HOST)?.ok_or(Foreign::Malformed)?;
-        let (name, port) = authority(host).ok_or_else(|| Foreign::Host(shown(host)))?;
+        let (name, port) = authority(host).ok_or_else(|| Foreign::Host(shortened(host)))?;
         if !self.knows(&name, port) {
-            return Err(Foreign::Host(shown(host)));
+            return Err(Foreign::Host(shortened(host)));
         }
         let Some(origin) = one(headers, ORIGIN)? else {
             return Ok(());
@@ -64,8 +64,8 @@ impl Doorkeeper {
             return Ok(());
         }
         Err(Foreign::Origin {
-            origin: shown(origin),
-            host: shown(host),
+            origin: shortened(origin),
+            host: shortened(host),
         })
     }
 
@@ -139,7 +139,7 @@ fn is_of(origin: &str, name: &str, port: Option<u16>) -> bool {
 }
 
 /// A header in a message: what a stranger wrote is cut.
-fn shown(text: &str) -> String {
+fn shortened(text: &str) -> String {
     text.chars().take(100).collect()
 }
 

@@ -69,7 +69,9 @@ impl Client {
         };
         match serde_json::to_value(data).map_err(unwritable)? {
             Value::Object(data) => Ok(request.reply(topic, data, &self.0.source).to_text()),
-            _ => Err(unwritable(serde::ser::Error::custom("it is no object"))),
+            _ => Err(unwritable(serde::ser::Error::custom(
+                "the answer is not an object",
+            ))),
         }
     }
 }

@@ -49,7 +49,7 @@ pub struct AgentRunBudgets {
     /// Metres of moving forward.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forward_m: Option<f64>,
-    /// Percent of the battery below which nothing is moved.
+    /// Minimum battery percentage for motion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub battery_pct: Option<f64>,
 }

@@ -645,7 +645,7 @@ async fn without_a_bus_it_is_said_what_to_do() {
         (bus.url.replace("/core", "/other"), "404", "`ovos-tools bus`"),
         (
             bus.url.replace("ws:", "http:"),
-            "is not ws://",
+            "expected ws://",
             "wss://host:port/route",
         ),
         (bus.url.replace("ws:", "wss:"), "TLS", "websocket.ssl_cert"),

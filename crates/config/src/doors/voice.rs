@@ -83,7 +83,7 @@ pub struct OpenAiVoice {
 impl Default for HumeVoice {
     fn default() -> Self {
         Self {
-            url: known("wss://api.hume.ai"),
+            url: constant_url("wss://api.hume.ai"),
             key_env: "HUME_API_KEY".to_owned(),
             config_id: None,
         }
@@ -93,7 +93,7 @@ impl Default for HumeVoice {
 impl Default for OpenAiVoice {
     fn default() -> Self {
         Self {
-            url: known("wss://api.openai.com"),
+            url: constant_url("wss://api.openai.com"),
             key_env: "OPENAI_API_KEY".to_owned(),
         }
     }
@@ -172,7 +172,7 @@ mod service {
 }
 
 #[expect(clippy::expect_used, reason = "a test reads the defaults")]
-fn known(url: &str) -> Url {
+fn constant_url(url: &str) -> Url {
     speech_service(url).expect("an address")
 }
 

@@ -22,7 +22,7 @@ pub(super) fn without_secrets(mut setting: Setting) -> Setting {
         }
         (Value::String(text), "url") => {
             // A text that is not a URL before its variables are filled in may have a secret at any place.
-            *text = Url::parse(text).map_or_else(|_| HIDDEN.to_owned(), |url| shown(&url));
+            *text = Url::parse(text).map_or_else(|_| HIDDEN.to_owned(), |url| without_secret_parts(&url));
         }
         // The value may be a token that was written instead of the name of its variable.
         (Value::String(text), "bearer_env") if text.bytes().any(|b| b.is_ascii_lowercase()) => {
@@ -34,7 +34,7 @@ pub(super) fn without_secrets(mut setting: Setting) -> Setting {
 }
 
 /// Returns a URL without the parts that may be secret.
-fn shown(url: &Url) -> String {
+fn without_secret_parts(url: &Url) -> String {
     let mut url = url.clone();
     // Both calls fail only for URLs without a host, which no mount has.
     _ = url.set_password(None);

@@ -1,4 +1,4 @@
-//! What cannot be read closes: the copy of its last good content stands in, and tools that change something are refused.
+//! If a configuration file cannot be read: the copy of its last good content stands in, and tools that change something are refused.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -42,13 +42,13 @@ const BREAKS: [Break; 12] = [
         let text = fs::read_to_string(path).unwrap();
         replace(path, text.strip_suffix('}').unwrap());
     }),
-    ("a comment needs a line of its own", |path| {
+    ("comments only on a line of their own", |path| {
         let text = fs::read_to_string(path).unwrap();
         replace(path, &text.replacen(':', ": // a port\n", 1));
     }),
     ("the file is empty", |path| replace(path, "")),
     ("trailing comma", |path| replace(path, "{\"a\": 1,}")),
-    ("the file holds a list", |path| replace(path, "[1]")),
+    ("the file contains a list", |path| replace(path, "[1]")),
     ("not UTF-8", |path| {
         fs::write(path, b"{\"policy\": \"\xff\"}").unwrap()
     }),
@@ -60,7 +60,7 @@ const BREAKS: [Break; 12] = [
         fs::remove_file(path).unwrap();
         fs::create_dir(path).unwrap();
     }),
-    ("no file at its target", |path| {
+    ("a file that does not exist", |path| {
         fs::remove_file(path).unwrap();
         symlink("/no/such/file", path).unwrap();
     }),
@@ -190,7 +190,7 @@ fn a_file_that_is_removed_is_a_choice_that_is_said() {
         .collect();
     assert!(
         said.iter()
-            .any(|notice| notice.contains(USER) && notice.contains("no longer exists")),
+            .any(|notice| notice.contains(USER) && notice.contains("is now missing")),
         "{said:?}"
     );
     keep(&machine);

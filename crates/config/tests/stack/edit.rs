@@ -42,7 +42,7 @@ fn a_value_is_added_or_replaced_and_nothing_else_changes() {
 fn a_file_that_cannot_be_changed_is_refused() {
     for (text, expected) in [
         ("{", "line 1: EOF"),
-        ("{} // x", "a comment needs a line of its own"),
+        ("{} // x", "comments only on a line of their own"),
         ("[1]", "the file is not an object"),
         (r#"{"PHAL": 5}"#, "PHAL is not an object"),
         (

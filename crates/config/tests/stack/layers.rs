@@ -142,7 +142,7 @@ fn a_home_directory_that_is_no_text_is_refused() {
     }
     let told = Config::load(&NotUnicode, &Overrides::default(), None).expect_err("no text");
     assert!(told.to_string().starts_with("$HOME: "), "{told}");
-    assert!(told.to_string().contains("expected a path in Unicode"), "{told}");
+    assert!(told.to_string().contains("expected a UTF-8 path"), "{told}");
 }
 
 #[test]
@@ -204,22 +204,22 @@ fn a_broken_layer_is_told_and_skipped() {
         (
             "mycroft.conf",
             b"{\"a\": 1 // no comment\n}",
-            "line 1: expected `,` or `}`; a comment needs a line of its own",
+            "line 1: expected `,` or `}` (OVOS allows comments only on a line of their own)",
         ),
         ("mycroft.conf", b"", "the file is empty"),
         (
             "mycroft.conf",
             b"[1]",
-            "the file holds a list, expected an object",
+            "the file contains a list, expected an object",
         ),
-        ("mycroft.conf", b"\"text\"", "the file holds \"text\""),
+        ("mycroft.conf", b"\"text\"", "the file contains \"text\""),
         ("mycroft.conf", b"{\"a\": NaN}", "line 1: expected value"),
         ("mycroft.conf", b"{\"a\": \"\xff\"}", "not UTF-8 at byte 7"),
         ("m.yaml", b"a: [1", "did not find expected"),
         (
             "m.yaml",
             b"a: !python/object:os.system x",
-            "a: a tag (!...) is not accepted at line 1",
+            "a: YAML tags (!...) are not supported at line 1",
         ),
     ];
     for (name, text, expected) in rows {

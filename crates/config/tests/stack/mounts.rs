@@ -459,10 +459,10 @@ fn servers_of_other_hosts_are_taken_as_they_are() {
     let notices: Vec<String> = config.notices.iter().map(ToString::to_string).collect();
     let notices = notices.join("\n");
     for unused in [
-        "mcpServers.playwright: ovos-tools does not use these keys of other hosts: envFile, gallery, dev\n",
-        "mcpServers.\"cursor-local\": ovos-tools does not use these keys of other hosts: envFile\n",
-        "mcpServers.gemini: ovos-tools does not use these keys of other hosts: trust\n",
-        "mcpServers.cline: ovos-tools does not use these keys of other hosts: alwaysAllow",
+        "mcpServers.playwright: ignored keys that only other MCP hosts use: envFile, gallery, dev\n",
+        "mcpServers.\"cursor-local\": ignored keys that only other MCP hosts use: envFile\n",
+        "mcpServers.gemini: ignored keys that only other MCP hosts use: trust\n",
+        "mcpServers.cline: ignored keys that only other MCP hosts use: alwaysAllow",
     ] {
         assert!(notices.contains(unused), "{unused}: {notices}");
     }

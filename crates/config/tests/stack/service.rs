@@ -390,7 +390,7 @@ fn an_embedded_bus_with_tls_is_refused() {
         match (&told, refused) {
             (None, None) => {}
             (Some(told), Some(place)) if told.starts_with(&format!("{place}: embedded_bus: ")) => {
-                for part in ["without TLS", "wss://", "\"never\"", "websocket.ssl to false"] {
+                for part in ["has no TLS", "wss://", "\"never\"", "websocket.ssl to false"] {
                     assert!(told.contains(part), "{told}");
                 }
             }

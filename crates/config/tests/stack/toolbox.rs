@@ -173,8 +173,8 @@ fn gstreamer_is_confined_to_its_section() {
     let state = machine.path("home/.local/state/ovos-tools/gstreamer");
     assert!(bare.network && bare.paths_rw.contains(&state), "{bare:?}");
     assert!(has(&bare.devices, "/dev/video*") && has(&bare.devices, "/dev/snd"));
-    let usual = bare.usual.unwrap();
-    assert!(usual.make.contains(&state) && usual.temp.starts_with(&state));
+    let default = bare.default.unwrap();
+    assert!(default.make.contains(&state) && default.temp.starts_with(&state));
 
     let (_, own) = confinement(json!({
         "state_dir": "/s", "snapshot_dir": "/pictures", "read_roots": ["/in"], "write_roots": ["/out"],
@@ -211,7 +211,7 @@ fn gstreamer_is_confined_to_its_section() {
         let (_, confine) = confinement(section.clone());
         assert_eq!(confine.is_some(), confined, "{section}");
         assert_eq!(
-            confine.is_some_and(|it| it.usual.is_some()),
+            confine.is_some_and(|it| it.default.is_some()),
             by_itself,
             "{section}"
         );

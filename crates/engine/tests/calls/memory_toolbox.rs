@@ -393,12 +393,12 @@ impl Toolbox for Shared {
             subsystems: halt.subsystems,
             emergency: halt.emergency,
         });
-        answer.said()
+        answer.answer()
     }
 
     fn resume(&self) -> BoxFuture<'static, Result<(), NoAnswer>> {
         let answer = self.0.settings().resume;
         self.0.note(Event::Resumed);
-        answer.said()
+        answer.answer()
     }
 }

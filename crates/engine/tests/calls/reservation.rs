@@ -119,7 +119,7 @@ async fn the_line_is_bounded_in_length() {
     let refusal = rig.motion("left").refusal().await;
     assert_eq!(
         refusal.to_string(),
-        "left waits in line already (1); in the way: `left` (call call-1), `both` (call call-2)"
+        "the queue for left is full (1 waiting); in the way: `left` (call call-1), `both` (call call-2)"
     );
     rig.motion("base").report().await;
     holds.report().await;

@@ -114,7 +114,7 @@ pub(crate) struct Tool {
 }
 
 impl Answer {
-    pub(crate) fn said(self) -> BoxFuture<'static, Result<(), NoAnswer>> {
+    pub(crate) fn answer(self) -> BoxFuture<'static, Result<(), NoAnswer>> {
         let closed = || Failure::new("ToolboxClosed", "it is closed");
         let said = match self {
             Answer::Yes => Ok(()),

@@ -160,7 +160,7 @@ impl File {
             return Ok(());
         }
         Err(format!(
-            "is cut off: it has {} bytes and needs at least {needed}. Copy it to another name and rename it into place",
+            "is truncated: it is {} bytes and should be at least {needed}. Copy it to another name and rename it into place",
             self.size
         ))
     }

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ovos_toolbox_wire::is_toolbox_id;
+use ovos_toolbox_wire::{Object, is_toolbox_id};
 
 use crate::artifact::file::PluginFile;
 use crate::process::spawner::Program;
@@ -29,6 +29,8 @@ pub struct Greeter {
     pub hello: Duration,
     /// Variables added to those that the process gets from the service.
     pub env: BTreeMap<String, String>,
+    /// The section with which a toolbox is opened to be inspected. Default: an empty one.
+    pub section: Object,
 }
 
 /// The section whose `env` the greeting uses while the toolbox's id is unknown: the one with the file's name.
@@ -63,6 +65,7 @@ impl Greeter {
             limit: FILE_LIMIT,
             hello: HELLO_LIMIT,
             env: BTreeMap::new(),
+            section: Object::new(),
         }
     }
 

@@ -187,7 +187,7 @@ impl Stage {
                 _lock: locked,
             });
         }
-        Err("holds a thousand folders of this process".to_owned())
+        Err("already has a thousand folders of this process".to_owned())
     }
 }
 

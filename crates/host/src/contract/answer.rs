@@ -64,7 +64,7 @@ pub(crate) fn conclusion(json: &str) -> Result<Option<Conclusion>, Failure> {
 ///
 /// # Errors
 /// Why the order was not carried out.
-pub(crate) fn said<T>(answer: Answer<T>) -> Result<T, Box<NoAnswer>> {
+pub(crate) fn into_result<T>(answer: Answer<T>) -> Result<T, Box<NoAnswer>> {
     match answer {
         Answer::Ok(value) => Ok(value),
         Answer::Error(failure) => Err(NoAnswer::Failed(failure_of(&failure)).into()),
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn a_failure_that_cannot_be_read_says_so() {
         let answer: Answer<()> = Answer::Error(Raw::from_text("5".to_owned()).unwrap());
-        let failure = said(answer).unwrap_err().into_failure();
+        let failure = into_result(answer).unwrap_err().into_failure();
         assert_eq!(failure.kind, "ToolboxError", "{failure}");
     }
 }

@@ -245,8 +245,8 @@ fn wrong_effect(effect: Option<&Value>, motion: Motion) -> Option<String> {
                  `Toolbox::halt` instead of `no_motion!`)"
             )),
             Motion::SharesProcess => Some(format!(
-                "its effect is {effect}, and its program has several toolboxes, any of which could delay its `halt`; put this \
-                 toolbox into a program of its own"
+                "its effect is {effect}, which is not allowed in a program with several toolboxes, because the others could \
+                 delay its `halt`; put this toolbox into a program of its own"
             )),
         },
         Ok(_) => None,

@@ -8,7 +8,7 @@ use ovos_toolbox_wire::Manifest;
 use crate::artifact::file::PluginFile;
 use crate::artifact::fingerprint::Fingerprint;
 use crate::artifact::program::Executable;
-use crate::lifecycle::common::CommonProgram;
+use crate::lifecycle::common_program::CommonProgram;
 use section::ProgramConfig;
 
 /// The code of a toolbox and the file that it came from.

@@ -36,8 +36,8 @@ fn own(root: &Path) -> Result<()> {
         return Err(Error::new(
             ErrorKind::AlreadyExists,
             format!(
-                "{root} holds files and was not made by ovos-tools; move it away, or set `service.state_dir` to a folder of \
-                 the service's own"
+                "{root} was not created by ovos-tools and is not empty; move it away, or set `service.state_dir` to a folder \
+                 that only this service uses"
             ),
         ));
     }

@@ -14,7 +14,7 @@ use crate::contract::services::Origin;
 use crate::contract::tools::ToolSet;
 use crate::lifecycle::claims::Owners;
 use crate::lifecycle::code::{Code, Source};
-use crate::lifecycle::common::CommonProgram;
+use crate::lifecycle::common_program::CommonProgram;
 use crate::lifecycle::health::Health;
 use crate::lifecycle::settings::Configured;
 use crate::lifecycle::status::{Live, LiveToolbox, Off, State};

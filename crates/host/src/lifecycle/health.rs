@@ -24,7 +24,7 @@ pub(crate) struct Health {
 impl Health {
     /// Notes a failure; true when it was one too many.
     pub(crate) fn failed(&mut self, reason: &str, now: Instant, max_failures: u32) -> bool {
-        self.asked(reason, now);
+        self.restart_requested(reason, now);
         self.failures.push_back(now);
         while let Some(oldest) = self.failures.front()
             && (now.duration_since(*oldest) > WINDOW || self.failures.len() > 1001)
@@ -36,7 +36,7 @@ impl Health {
 
     /// Notes that a process has ended to be started again. That is no failure, but a process that does so again and
     /// again waits longer.
-    pub(crate) fn asked(&mut self, reason: &str, now: Instant) {
+    pub(crate) fn restart_requested(&mut self, reason: &str, now: Instant) {
         self.last = Some(reason.to_owned());
         // After a process that lived as long as the window, the count starts over.
         if self
@@ -88,11 +88,11 @@ mod tests {
         let (mut health, start) = (Health::default(), Instant::now());
         let (first, max) = (Duration::from_millis(200), Duration::from_secs(30));
         for second in 0..3 {
-            health.asked("x", start + Duration::from_secs(second));
+            health.restart_requested("x", start + Duration::from_secs(second));
         }
         assert_eq!(health.wait(first, max).as_millis(), 800);
         assert!(!health.failed("y", start + Duration::from_secs(3), 2));
-        health.asked("x", start + Duration::from_secs(100));
+        health.restart_requested("x", start + Duration::from_secs(100));
         assert_eq!(health.wait(first, max), first);
     }
 

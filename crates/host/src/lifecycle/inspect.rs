@@ -2,6 +2,7 @@
 //!
 //! Makes the findings of `ovos-tools check`. A file is loaded and opened in child processes only. Read [`inspect`] first.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -112,6 +113,62 @@ pub async fn inspect(path: &Path, greeter: &Greeter) -> Inspection {
     found
 }
 
+/// Inspects a file of a toolbox, such as that of a robot: opens the first of the plugins whose manifest says that it checks files of
+/// this ending, with the section that it wants to be opened with for that.
+///
+/// The configuration's schema of such a toolbox has `x-checks`: an ending, and a section in which the text `{file}` stands for
+/// the path of the file. By the rules of the boundary the toolbox moves nothing when it is opened.
+///
+/// # Errors
+/// No plugin checks files of this ending, or the path is not text.
+///
+/// # Cancel safety
+/// The child is killed.
+pub async fn inspect_own(file: &Path, plugins: &[PathBuf], greeter: &Greeter) -> Result<Inspection, String> {
+    let ending = file.extension().and_then(OsStr::to_str).unwrap_or_default();
+    let path = std::path::absolute(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let path = path.to_str().ok_or("the path is not UTF-8")?;
+    for plugin in plugins {
+        let lent = Arc::new(PluginFile::lent(plugin.clone()));
+        let host = greeter.host(greeter.env.clone(), None);
+        // A plugin that cannot be loaded checks nothing; `check` of that plugin says why.
+        let Ok(Introduction::One(manifest)) = greeting::learn(&lent, plugin, &host, greeter).await else {
+            continue;
+        };
+        let checks = manifest
+            .config_schema
+            .as_ref()
+            .map(|schema| &schema["x-checks"][ending]);
+        let Some(Value::Object(section)) = checks.map(|section| naming(section, path)) else {
+            continue;
+        };
+        let greeter = Greeter {
+            section,
+            ..greeter.clone()
+        };
+        let mut found = inspect(plugin, &greeter).await;
+        file.clone_into(&mut found.path);
+        return Ok(found);
+    }
+    Err(format!(
+        "{}: no toolbox that is installed here checks files that end in .{ending}",
+        file.display()
+    ))
+}
+
+/// A value in which a path stands where the text `{file}` stood.
+fn naming(value: &Value, path: &str) -> Value {
+    match value {
+        Value::String(text) if text == "{file}" => Value::String(path.to_owned()),
+        Value::Object(map) => {
+            let named = map.iter().map(|(key, value)| (key.clone(), naming(value, path)));
+            Value::Object(named.collect())
+        }
+        Value::Array(items) => items.iter().map(|item| naming(item, path)).collect(),
+        other => other.clone(),
+    }
+}
+
 /// Inspects a program: starts it as the service would, opens its toolboxes with an empty configuration, lists their tools
 /// and closes them. `greeter` has this program, which is run as `program-host`.
 ///
@@ -156,13 +213,13 @@ async fn try_out(
         allow_sha256: Vec::new(),
         stop: CancellationToken::new(),
     };
-    let (open, limit) = how(entry);
+    let (open, limit) = how(entry, &greeter.section);
     match said {
         Introduction::One(manifest) => {
             let manifest: Arc<Manifest> = Arc::from(manifest);
             found.offers(entry, &manifest);
             let opening = Hosted::in_child(process, manifest.clone(), open, Arc::new(Silence));
-            try_in_time(found, &manifest, opening, limit).await;
+            try_in_time(found, (&manifest, &greeter.section), opening, limit).await;
         }
         Introduction::Several(offers) => {
             let name = entry.map_or("", |entry| &entry.name);
@@ -179,7 +236,7 @@ async fn try_out(
                 };
                 let mut inside = Inspection::default();
                 let opening = Hosted::in_common(&started, manifest.clone(), open.clone(), Arc::new(Silence));
-                try_in_time(&mut inside, &manifest, opening, limit).await;
+                try_in_time(&mut inside, (&manifest, &greeter.section), opening, limit).await;
                 inside.offers(entry, &manifest);
                 found.toolboxes.push(inside);
             }
@@ -221,11 +278,11 @@ fn look(path: &Path, found: &mut Inspection) -> Result<(), String> {
 /// Opens, lists and closes a toolbox; keeps what was found only if that took no longer than `limit`.
 async fn try_in_time(
     found: &mut Inspection,
-    manifest: &Manifest,
+    (manifest, section): (&Manifest, &Object),
     opening: impl Future<Output = Result<Hosted, Failure>>,
     limit: Duration,
 ) {
-    match tokio::time::timeout(limit, open_and_close(manifest, opening)).await {
+    match tokio::time::timeout(limit, open_and_close(manifest, section, opening)).await {
         Ok(inside) => {
             found.tools = inside.tools;
             found.errors.extend(inside.errors);
@@ -239,11 +296,11 @@ async fn try_in_time(
     }
 }
 
-/// The settings for the opening of a first copy with an empty configuration, and the time limit of the whole inspection.
-fn how(entry: Option<&ProgramConfig>) -> (Open, Duration) {
+/// The settings for the opening of a first copy, and the time limit of the whole inspection.
+fn how(entry: Option<&ProgramConfig>, section: &Object) -> (Open, Duration) {
     let mut open = Open {
         generation: 1,
-        config: "{}".to_owned(),
+        config: Value::Object(section.clone()).to_string(),
         stop_epoch: 0,
         limits: Limits::default(),
     };
@@ -257,6 +314,7 @@ fn how(entry: Option<&ProgramConfig>) -> (Open, Duration) {
 /// Inspects an opened toolbox and closes it.
 async fn open_and_close(
     manifest: &Manifest,
+    section: &Object,
     opening: impl Future<Output = Result<Hosted, Failure>>,
 ) -> Inspection {
     let mut found = Inspection::default();
@@ -269,7 +327,7 @@ async fn open_and_close(
             found.warnings.push(format!("the manifest has no `{key}`"));
         }
     }
-    if let Err(error) = check_config(manifest, &Object::new()) {
+    if let Err(error) = check_config(manifest, section) {
         found.warnings.push(format!(
             "it needs configuration, so it was not opened and its tools are unknown: {error}"
         ));
@@ -278,9 +336,10 @@ async fn open_and_close(
     let toolbox = match opening.await {
         Ok(toolbox) => toolbox,
         Err(failure) => {
-            found
-                .errors
-                .push(format!("it does not open with an empty configuration: {failure}"));
+            found.errors.push(match section.is_empty() {
+                true => format!("it does not open with an empty configuration: {failure}"),
+                false => failure.to_string(),
+            });
             return found;
         }
     };
@@ -316,15 +375,14 @@ fn advice(tool: &ToolDefinition) -> Vec<String> {
     let mut advice = Vec::new();
     if tool.description.trim().is_empty() {
         advice.push(format!(
-            "tool `{}` has no description, by which a model chooses it",
+            "tool `{}` has no description; models need one to choose it",
             tool.name
         ));
     }
     let changes = matches!(tool.effect, Effect::Motion | Effect::Write) && !tool.foreign && !tool.validates;
     if changes && tool.argument_schema.get("additionalProperties").is_none() {
         advice.push(format!(
-            "tool `{}` is of effect {}, so arguments that it does not declare are refused: say so to those who read its \
-             schema, with \"additionalProperties\": false",
+            "tool `{}` has effect {}, so arguments that it does not declare are refused; add \"additionalProperties\": false to its schema",
             tool.name, tool.effect
         ));
     }

@@ -191,7 +191,8 @@ async fn list_again(shared: &Shared, origin: &Origin, event: Event) {
                 toolbox_id,
                 generation,
             } = origin;
-            tracing::warn!(toolbox = &**toolbox_id, generation, %failure, "its tools changed, but it does not list them; the old ones stay");
+            tracing::warn!(toolbox = &**toolbox_id, generation, %failure, "its tools changed, but it does not list the new \
+                ones; the previous list stays");
         }
     }
 }

@@ -9,10 +9,10 @@ use ovos_toolbox_wire::Manifest;
 use protocol::Raw;
 
 use crate::contract::manifest;
-use crate::lifecycle::claimed::{Claimed, failed};
+use crate::lifecycle::claimed_finding::{ClaimedFinding, failed};
 use crate::lifecycle::claims::Claimant;
 use crate::lifecycle::code::{Code, Source};
-use crate::lifecycle::common::CommonProgram;
+use crate::lifecycle::common_program::CommonProgram;
 use crate::lifecycle::examine::{Broken, Finding, judge};
 use crate::lifecycle::shared::Shared;
 
@@ -21,11 +21,11 @@ pub(crate) async fn find(
     manager: &Shared,
     program: &Arc<CommonProgram>,
     claimant: &Claimant<'_>,
-) -> Vec<Claimed> {
+) -> Vec<ClaimedFinding> {
     let (mut seen, mut found) = (HashSet::new(), Vec::new());
     for manifest in &program.offers {
         let finding = judge_offer(manager, program, manifest, &mut seen);
-        found.push(Claimed::of(finding, None, claimant).await);
+        found.push(ClaimedFinding::of(finding, None, claimant).await);
     }
     found
 }

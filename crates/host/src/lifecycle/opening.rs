@@ -87,7 +87,7 @@ pub(crate) async fn open(
             let confine = config.toolbox.confine.as_ref();
             let unconfined = confine.and_then(why_unconfined);
             if let Some(why) = unconfined {
-                tracing::warn!(toolbox = id, why, "the toolbox runs without its confinement");
+                tracing::warn!(toolbox = id, why, "the toolbox runs unconfined");
             }
             let process = ProcessSettings {
                 program: manager.settings.greeter.program.clone(),

@@ -12,14 +12,14 @@ use protocol::Raw;
 use crate::artifact::check;
 use crate::artifact::file::PluginFile;
 use crate::artifact::program::Executable;
-use crate::lifecycle::claimed::{Claimed, Offered};
+use crate::lifecycle::claimed_finding::{ClaimedFinding, Offered};
 use crate::lifecycle::claims::Claimant;
 use crate::lifecycle::code::{Code, Source};
-use crate::lifecycle::common::CommonProgram;
-use crate::lifecycle::common_program::Known;
+use crate::lifecycle::common_program::CommonProgram;
 use crate::lifecycle::copies::Slot;
 use crate::lifecycle::examine::{Broken, Finding, judge, untouched};
 use crate::lifecycle::offers;
+use crate::lifecycle::program_keeper::ExaminedProgram;
 use crate::lifecycle::shared::Shared;
 use crate::process::confine::why_unconfined;
 use crate::transport::greeting::{self, Introduction};
@@ -60,7 +60,7 @@ pub(crate) async fn offer(
     // These toolboxes stay even if their program cannot be used.
     let mut live: Vec<String> = live(manager, entry).into_iter().map(|(id, _)| id).collect();
     let first = live.pop();
-    let claimed = Claimed::of(finding, first, &claimant).await;
+    let claimed = ClaimedFinding::of(finding, first, &claimant).await;
     let mut kept = Vec::new();
     for id in live {
         if claimed.finding.is_err() && claimant.claim(&id).await.is_ok() {
@@ -108,7 +108,8 @@ fn still(manager: &Shared, entry: &ProgramConfig, finding: Finding) -> Result<Fi
         (Finding::New(candidate), Some((old, _))) if old != candidate.source.id() => {
             let new = candidate.source.id().to_owned();
             let reason = format!(
-                "it says that it is toolbox `{new}`, and was `{old}`; set `enabled` to false, reload, and set it to true again"
+                "its toolbox id changed from `{old}` to `{new}`; to accept that, set `enabled` to false, reload, set it to \
+                 true, and reload again"
             );
             Err((Some(new), reason))
         }
@@ -177,7 +178,7 @@ async fn examine(manager: &Arc<Shared>, entry: &Arc<ProgramConfig>) -> Result<Ex
             let allow_sha256 = allowed_of(manager, entry, &offers);
             let allowed = check::allowed(file.path(), &sha256, &allow_sha256);
             allowed.map_err(|error| unknown(error.to_string()))?;
-            let known = Known {
+            let examined = ExaminedProgram {
                 entry: entry.clone(),
                 file,
                 host,
@@ -186,7 +187,7 @@ async fn examine(manager: &Arc<Shared>, entry: &Arc<ProgramConfig>) -> Result<Ex
                 allow_sha256,
                 offers,
             };
-            return Ok(Examined::Several(CommonProgram::start(manager, known)));
+            return Ok(Examined::Several(CommonProgram::start(manager, examined)));
         }
     };
     let path = file.path().to_owned();

@@ -12,7 +12,7 @@ use futures_util::future::join_all;
 
 use crate::artifact::python::{InterpreterSearch, LookedAt, look_in, script};
 use crate::artifact::scan::FailedFile;
-use crate::lifecycle::claimed::Offered;
+use crate::lifecycle::claimed_finding::Offered;
 use crate::lifecycle::claims::Claims;
 use crate::lifecycle::program::offer;
 use crate::lifecycle::shared::Shared;
@@ -115,7 +115,7 @@ impl Pythons {
         }
         if entry.enabled == Switch::On {
             let why = match found.passed_over.as_slice() {
-                [] => "there is no python3 in $VIRTUAL_ENV and PATH".to_owned(),
+                [] => "no python3 was found in $VIRTUAL_ENV/bin and PATH".to_owned(),
                 reasons => reasons.join("; "),
             };
             self.failed.push(FailedFile {

@@ -11,7 +11,7 @@ use crate::artifact::greeter::Greeter;
 use crate::artifact::program::server_of;
 use crate::contract::services::Limits;
 use crate::lifecycle::status::{Live, NotAdmitted};
-use crate::process::usual::seen;
+use crate::process::default_confinement::file_identities;
 use section::{ProgramConfig, PythonConfig, ToolboxConfig};
 
 /// The smallest time limit for the opening of a toolbox of a Python interpreter: a dozen of them import their packages
@@ -110,7 +110,12 @@ impl Settings {
 
 /// Adds the identity of the devices and folders of the confinement to a configuration.
 fn seen_of(mut configured: Configured) -> Configured {
-    configured.seen = configured.toolbox.confine.as_ref().map(seen).unwrap_or_default();
+    configured.seen = configured
+        .toolbox
+        .confine
+        .as_ref()
+        .map(file_identities)
+        .unwrap_or_default();
     configured
 }
 

@@ -153,7 +153,7 @@ impl Shared {
             tracing::error!(
                 toolbox = &**toolbox_id,
                 generation,
-                "calls still use this copy after the drain; it is closed now"
+                "calls still use this version after the drain; closing it anyway"
             );
         }
     }

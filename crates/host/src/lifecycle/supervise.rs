@@ -60,14 +60,14 @@ async fn bring_back(manager: &Arc<Shared>, origin: &Origin, death: &Death) {
             toolbox = id,
             generation,
             reason = death.reason,
-            "the toolbox wants to be started again"
+            "the toolbox asked to be restarted"
         );
         let mut copies = manager.copies();
         copies
             .health
             .entry(id.to_owned())
             .or_default()
-            .asked(&death.reason, Instant::now());
+            .restart_requested(&death.reason, Instant::now());
         false
     } else {
         tracing::error!(
@@ -170,8 +170,8 @@ fn fail(manager: &Shared, id: &str, reason: &str) -> bool {
 fn park(manager: &Shared, origin: &Origin, reason: &str) {
     let id = &*origin.toolbox_id;
     let why = format!(
-        "its process died {} times within a minute (service.max_failures), the last time: {reason}; reload it to try \
-         again",
+        "its process died {} times within a minute (service.max_failures), the last time: {reason}; it is not restarted: run \
+         `ovos-tools reload` to try again",
         manager.settings.max_failures
     );
     {
@@ -188,7 +188,11 @@ fn park(manager: &Shared, origin: &Origin, reason: &str) {
         copies.health.entry(id.to_owned()).or_default().forgive();
         manager.publish(copies);
     }
-    tracing::error!(toolbox = id, reason = why, "the toolbox is left alone");
+    tracing::error!(
+        toolbox = id,
+        reason = why,
+        "the toolbox failed too often and is not restarted"
+    );
     tell(
         manager,
         origin,

@@ -64,7 +64,7 @@ pub(crate) async fn swap(manager: &Arc<Shared>, candidate: Candidate) -> Result<
     let may_close = old.may_close().await;
     may_close.map_err(|refusal| {
         failed(format!(
-            "toolbox `{id}` refuses to be replaced now: {}",
+            "toolbox `{id}` cannot be replaced now: {}",
             refusal.message
         ))
     })?;
@@ -147,7 +147,7 @@ async fn swap_exclusive(
             Err(format!("{reason}; the version before it was opened again"))
         }
         Err(again) => {
-            let reason = format!("{reason}; the version before it does not open again either: {again}");
+            let reason = format!("{reason}; the previous version does not reopen either: {again}");
             let mut copies = manager.copies();
             if let Some(slot) = copies.slots.get_mut(id) {
                 slot.state = State::Failed(reason.clone());
@@ -170,7 +170,7 @@ pub(crate) async fn remove(manager: &Arc<Shared>, id: &str) -> Result<String, Fa
         (Arc::clone(&slot.instance), slot.source.path.clone())
     };
     if let Err(refusal) = instance.may_close().await {
-        let reason = format!("toolbox `{id}` refuses to be removed now: {}", refusal.message);
+        let reason = format!("toolbox `{id}` cannot be removed now: {}", refusal.message);
         return Err(FailedFile {
             path,
             toolbox_id: Some(id.to_owned()),

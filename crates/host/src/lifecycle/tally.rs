@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::artifact::scan::FailedFile;
-use crate::lifecycle::claimed::Offered;
+use crate::lifecycle::claimed_finding::Offered;
 use crate::lifecycle::status::{Off, ReloadReport};
 use crate::lifecycle::swap::Swapped;
 

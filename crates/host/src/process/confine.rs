@@ -2,7 +2,7 @@
 //!
 //! [`Confine`] is what the configuration asks for, and the process applies it to itself while it has one thread and no
 //! foreign code. It is applied as a whole: if this kernel cannot enforce a part of it, that is an error, and the
-//! toolbox is not loaded. Only a confinement that no section asks for ([`UsualConfinement`]) is left out, as a whole and before
+//! toolbox is not loaded. Only a confinement that no section asks for ([`DefaultConfinement`]) is left out, as a whole and before
 //! the process is started. The tables below list what is always allowed. Read [`put_on`].
 
 use std::path::{Path, PathBuf};
@@ -15,8 +15,8 @@ use landlock::{
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
-use crate::process::usual::{make_folders, matching};
-use section::{Confine, UsualConfinement};
+use crate::process::default_confinement::{make_folders, matching};
+use section::{Confine, DefaultConfinement};
 
 /// Always readable: libraries and the files by which they are found and configured, time zones, certificates,
 /// properties of the machine. Not the home folder, not all of `/etc`, nothing below `/run`, `/var` or `/tmp`.
@@ -89,15 +89,15 @@ const KEPT_FOR_NETWORK: CapabilitySet = CapabilitySet::NET_ADMIN
 pub(crate) enum ConfineError {
     /// Landlock is missing or too old.
     #[error(
-        "this kernel cannot confine a process to `paths_rw`, `paths_ro` and `devices`: it takes Linux 6.2 or newer with \
-         Landlock among its security modules ({0})"
+        "this kernel cannot confine a process to `paths_rw`, `paths_ro` and `devices`: that requires Linux 6.2 or newer with \
+         Landlock enabled ({0})"
     )]
     Landlock(String),
     /// seccomp is missing, or does not support this processor.
     #[error("this machine cannot keep a process from the network ({0})")]
     Network(String),
     /// A call to the system failed.
-    #[error("confine the process: {what}: {source}")]
+    #[error("cannot confine the process: cannot {what}: {source}")]
     System {
         what: &'static str,
         source: std::io::Error,
@@ -121,15 +121,15 @@ impl ConfineError {
 
 /// The argument for the command line of the process. Paths come from JSON, so they are Unicode.
 pub(crate) fn argument(confine: &Confine) -> String {
-    serde_json::to_string(&(confine, &confine.usual)).unwrap_or_default()
+    serde_json::to_string(&(confine, &confine.default)).unwrap_or_default()
 }
 
 /// # Errors
 /// The text was not made by [`argument`].
 fn from_argument(text: &str) -> Result<Confine, String> {
-    let (confine, usual): (Confine, Option<UsualConfinement>) =
+    let (confine, default): (Confine, Option<DefaultConfinement>) =
         serde_json::from_str(text).map_err(|e| format!("--confine: {e}"))?;
-    Ok(Confine { usual, ..confine })
+    Ok(Confine { default, ..confine })
 }
 
 /// Why this machine cannot enforce a confinement that no section asks for: the toolbox then runs without it.
@@ -138,7 +138,7 @@ fn from_argument(text: &str) -> Result<Confine, String> {
 pub fn why_unconfined(confine: &Confine) -> Option<&'static str> {
     static WITHOUT_NETWORK: OnceLock<Option<String>> = OnceLock::new();
     static WITH_NETWORK: OnceLock<Option<String>> = OnceLock::new();
-    confine.usual.as_ref()?;
+    confine.default.as_ref()?;
     let network = confine.network;
     let tried = if network { &WITH_NETWORK } else { &WITHOUT_NETWORK };
     let attempt = move || {
@@ -168,12 +168,12 @@ fn put_on(confine: &Confine, plugin: &Path) -> Result<Vec<PathBuf>, ConfineError
     let most = files.maximum.map_or(OPEN_FILES, |most| most.min(OPEN_FILES));
     limit(Resource::Nofile, most, "limit its open files")?;
     drop_capabilities(confine)?;
-    if let Some(usual) = &confine.usual {
-        make_folders(usual);
+    if let Some(default) = &confine.default {
+        make_folders(default);
     }
     let missing = restrict(confine, plugin)?;
-    // The list of a usual confinement also names files that only other machines have.
-    Ok(if confine.usual.is_some() {
+    // The list of a default confinement also names files that only other machines have.
+    Ok(if confine.default.is_some() {
         Vec::new()
     } else {
         missing
@@ -332,7 +332,7 @@ impl Rules {
 fn landlocked(error: landlock::RulesetError) -> ConfineError {
     ConfineError::Landlock(match error {
         // The error's own text is only a list of bits.
-        landlock::RulesetError::HandleAccesses(_) => "this one has none, or an older one".to_owned(),
+        landlock::RulesetError::HandleAccesses(_) => "here Landlock is missing or older".to_owned(),
         other => other.to_string(),
     })
 }

@@ -112,12 +112,12 @@ fn prepare(
     task: ProgramTask,
     command: &Path,
 ) -> std::result::Result<(), String> {
-    let at = |what: &'static str| move |error: Error| format!("{what}: {error}");
-    stand_alone().map_err(at("let go of what it inherited"))?;
+    let at = |what: &'static str| move |error: Error| format!("cannot {what}: {error}");
+    stand_alone().map_err(at("close the file descriptors that it inherited"))?;
     rustix::process::umask(Mode::from_raw_mode(0o077));
     let mut private = DirBuilder::new();
     let made = private.recursive(true).mode(0o700).create(folder);
-    made.map_err(at("make its working directory"))?;
+    made.map_err(at("create its working directory"))?;
     match task {
         ProgramTask::Serve => place_sockets().map_err(at("move its sockets"))?,
         ProgramTask::SafeStop | ProgramTask::Answer => {}

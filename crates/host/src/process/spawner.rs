@@ -67,8 +67,8 @@ impl Program {
             .envs(&self.env)
             .env_remove(CONFINED)
             .process_group(0);
-        if let Some(usual) = self.confine.as_ref().and_then(|confine| confine.usual.as_ref()) {
-            command.env(CONFINED, "1").env("TMPDIR", &usual.temp);
+        if let Some(default) = self.confine.as_ref().and_then(|confine| confine.default.as_ref()) {
+            command.env(CONFINED, "1").env("TMPDIR", &default.temp);
         }
         command
     }

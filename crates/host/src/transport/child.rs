@@ -17,7 +17,7 @@ use crate::contract::services::HostServices;
 use crate::contract::services::Open;
 use crate::contract::tools::Maker;
 use crate::process::spawner::Program;
-use crate::process::started::StartedProcess;
+use crate::process::started_process::StartedProcess;
 use crate::transport::hosted::Hosted;
 use crate::transport::keeper::{Keeper, Keeping};
 use crate::transport::members::Members;
@@ -206,7 +206,7 @@ pub(super) async fn greeted(peer: &Peer, sockets: &Sockets, hello: Duration) -> 
         biased;
         // An error means that the socket's thread is gone, and with it the process.
         _ = greeted.wait_for(|greeted| *greeted) => Ok(()),
-        _ = end.wait_for(Option::is_some) => Err(peer.gone().into_failure()),
+        _ = end.wait_for(Option::is_some) => Err(peer.closed_reason().into_failure()),
         () = tokio::time::sleep(hello) => Err(give_up(peer, sockets, "did not say hello", hello)),
     }
 }

@@ -131,7 +131,7 @@ impl Drop for CommonProcess {
         self.peer.begin_close();
         if !*self.sockets.greeted.borrow() {
             // The process has no toolbox to close, and may hang.
-            self.kill("nothing waits for its hello any more");
+            self.kill("it is not needed any more");
         }
     }
 }

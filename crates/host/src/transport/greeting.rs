@@ -21,7 +21,7 @@ use crate::artifact::file::{Launch, PluginFile, Task};
 use crate::artifact::greeter::{Greeter, last_lines};
 use crate::contract::manifest;
 use crate::process::spawner::{self, Program};
-use crate::process::started::StartedProcess;
+use crate::process::started_process::StartedProcess;
 use crate::transport::sockets::Pairs;
 
 /// How much of a process's output before its hello is kept.
@@ -55,9 +55,9 @@ impl NoHello {
         match self {
             Self::NotStarted(error) => format!("cannot be started: {error}"),
             Self::Late { limit, wrote } => format!(
-                "did not say hello within {} s; if it takes longer to start and to import, raise service.probe_ms{}",
+                "sent no hello within {} s; if it needs longer to start and to import, raise service.probe_ms{}",
                 limit.as_secs_f64(),
-                said(&wrote)
+                output_note(&wrote)
             ),
             Self::Ended {
                 status: Some(status),
@@ -67,13 +67,16 @@ impl NoHello {
                     (Some(signal), _) => format!("by signal {signal}{}", spawner::signal_name(signal)),
                     (None, code) => format!("with exit code {}", code.unwrap_or_default()),
                 };
-                format!("ended before its hello {how}{}", said(&wrote))
+                format!("ended before its hello, {how}{}", output_note(&wrote))
             }
             Self::Ended { status: None, wrote } => {
-                format!("closed its data connection before its hello{}", said(&wrote))
+                format!(
+                    "closed its data connection before its hello{}",
+                    output_note(&wrote)
+                )
             }
-            Self::Wrong { what, wrote } => format!("{what}{}", said(&wrote)),
-            Self::Refused(reason) => format!("says that it can be no toolbox: {reason}"),
+            Self::Wrong { what, wrote } => format!("{what}{}", output_note(&wrote)),
+            Self::Refused(reason) => format!("says that it cannot be a toolbox: {reason}"),
         }
     }
 
@@ -81,11 +84,11 @@ impl NoHello {
     fn of_file(self, file: &Path, shown: &Path, program: &Path) -> String {
         let path = shown.display();
         match self {
-            Self::NotStarted(error) => format!("start {} to probe {path}: {error}", program.display()),
+            Self::NotStarted(error) => format!("cannot start {} to probe {path}: {error}", program.display()),
             Self::Late { limit, wrote } => format!(
                 "{path} does not load within {} ms (service.probe_ms){}",
                 limit.as_millis(),
-                said(&wrote)
+                output_note(&wrote)
             ),
             Self::Ended { status, wrote } => {
                 let how = match status.map(|status| (status.signal(), status.code())) {
@@ -93,17 +96,20 @@ impl NoHello {
                     Some((None, Some(code))) => format!("exit code {code} before it answered"),
                     Some((None, None)) | None => "its end is unknown".to_owned(),
                 };
-                format!("{path} kills the process that loads it: {how}{}", said(&wrote))
+                format!(
+                    "{path} kills the process that loads it: {how}{}",
+                    output_note(&wrote)
+                )
             }
             Self::Wrong { what, wrote } => {
-                format!("{path}: the process that loads it {what}{}", said(&wrote))
+                format!("{path}: the process that loads it {what}{}", output_note(&wrote))
             }
             Self::Refused(reason) => reason.replace(&file.display().to_string(), &path.to_string()),
         }
     }
 }
 
-fn said(wrote: &str) -> String {
+fn output_note(wrote: &str) -> String {
     if wrote.is_empty() {
         String::new()
     } else {
@@ -239,7 +245,7 @@ pub(crate) fn hello(first: &Notice) -> Result<&Hello, String> {
         Notice::Hello(Hello {
             protocol, version, ..
         }) => Err(format!(
-            "is of another version ({version}, protocol {protocol}; this service speaks {PROTOCOL}); restart the service, or \
+            "speaks protocol {protocol} (version {version}), but this service speaks {PROTOCOL}: restart the service, or \
              update the older of the two"
         )),
         _ => Err("sent something else before its hello".to_owned()),
@@ -292,7 +298,7 @@ enum Unheard {
 }
 
 async fn first_words(data: UnixStream) -> Result<Hello, Unheard> {
-    let wrong = |error: std::io::Error| Unheard::Wrong(format!("cannot be heard: {error}"));
+    let wrong = |error: std::io::Error| Unheard::Wrong(format!("cannot be read from: {error}"));
     data.set_nonblocking(true).map_err(wrong)?;
     let mut data = tokio::net::UnixStream::from_std(data).map_err(wrong)?;
     let mut cutter = Cutter::new(MAX_CONTROL);

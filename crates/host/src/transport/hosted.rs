@@ -21,7 +21,7 @@ use crate::contract::answer;
 use crate::contract::services::Origin;
 use crate::contract::tools::{self, Maker, Motion, ToolSet};
 use crate::transport::peer::{Death, End, Peer};
-use crate::transport::sent::Sent;
+use crate::transport::sent_run::SentRun;
 use engine::{Halt, NoAnswer, ProgressSink, RunId, RunResult, Toolbox};
 
 /// An open toolbox. Dropping it closes it in the background.
@@ -72,9 +72,9 @@ impl Hosted {
         self.peer.limits.halt
     }
 
-    /// The id of the toolbox's process; `None` if it runs in this process.
+    /// The id of the toolbox's process.
     #[must_use]
-    pub fn pid(&self) -> Option<u32> {
+    pub fn pid(&self) -> u32 {
         self.peer.lanes.pid()
     }
 
@@ -167,8 +167,7 @@ impl Hosted {
 
     /// Closes the toolbox: no new work begins, queued work is cancelled, work that is under way finishes, then `close`
     /// is called. Runs that are still open afterwards are lost. True if the toolbox closed within `limits.close`.
-    /// Otherwise its own process is ended; in this process the toolbox is abandoned: its threads stay, and it can still
-    /// be halted.
+    /// Otherwise its process is ended; a toolbox that shares its process with others is abandoned, and can still be halted.
     ///
     /// # Cancel safety
     /// The closing goes on; calling it again waits for the same end.
@@ -210,7 +209,7 @@ impl Hosted {
         limit: Duration,
     ) -> Option<Result<(), Failure>> {
         let opened = timeout(limit, is_open).await.ok()?;
-        Some(opened.unwrap_or_else(|_| Err(self.peer.gone().into_failure())))
+        Some(opened.unwrap_or_else(|_| Err(self.peer.closed_reason().into_failure())))
     }
 
     /// Sends a question; the future brings the answer, as JSON.
@@ -229,7 +228,7 @@ impl Hosted {
         async move {
             match answer.await {
                 Ok(said) => said,
-                Err(_) => Err(peer.gone()),
+                Err(_) => Err(peer.closed_reason()),
             }
         }
         .boxed()
@@ -263,7 +262,7 @@ impl Hosted {
             if let Some(answer) = within(limit, answer).await {
                 return match answer {
                     Ok(said) => said,
-                    Err(_) => Err(peer.gone()),
+                    Err(_) => Err(peer.closed_reason()),
                 };
             }
             peer.lock().commands.remove(&seq);
@@ -323,7 +322,7 @@ impl Toolbox for Hosted {
             return ready(RunResult::Reported(Completion::Error(refusal))).boxed();
         }
         peer.lanes.wait();
-        Sent::new(run, peer.clone()).end(ended).boxed()
+        SentRun::new(run, peer.clone()).end(ended).boxed()
     }
 
     fn cancel(&self, run: RunId) {

@@ -40,6 +40,14 @@ impl Lanes for KeptProcess {
         self.data(Order::Start { run, progress, start })
     }
 
+    fn starts(&self) -> u64 {
+        0
+    }
+
+    fn pid(&self) -> u32 {
+        0
+    }
+
     fn is_full(&self) -> bool {
         self.full.load(Ordering::SeqCst)
     }

@@ -5,7 +5,7 @@
 //! `safe_stop` at once. The manager does the restarts. `verdict` decides; this file collects the facts and carries out
 //! the decisions. Read [`Keeper::watch`], then [`Keeper::exited`].
 
-mod exited;
+mod exit;
 mod lines;
 mod reader;
 mod safe_stop;
@@ -30,7 +30,7 @@ use rustix::process::{
 
 use crate::artifact::file::PluginFile;
 use crate::process::spawner::Program;
-use crate::process::started::StartedProcess;
+use crate::process::started_process::StartedProcess;
 use crate::process::work_folder::WorkFolder;
 use crate::transport::lanes::Lanes;
 use crate::transport::members::Members;
@@ -190,7 +190,7 @@ impl Keeper {
 
     /// The present facts about the process.
     fn facts(&mut self) -> Facts {
-        let outlook = self.peer.outlook();
+        let view = self.peer.keeper_view();
         let (halt, silence) = (self.peer.limits.halt, self.peer.limits.silence);
         Facts {
             killed: self.killed.as_ref().map(|(_, since)| since.elapsed()),
@@ -198,11 +198,11 @@ impl Keeper {
                 .broken
                 .as_ref()
                 .map(|(reason, since)| (reason.clone(), since.elapsed())),
-            given_up: outlook.given_up,
-            halted: self.waiting(outlook.halted, halt, |keeper| &mut keeper.halt_began),
+            given_up: view.given_up,
+            halted: self.waiting(view.halted, halt, |keeper| &mut keeper.halt_began),
             unanswered: self.waiting(self.unanswered, silence, |keeper| &mut keeper.beat_began),
-            closing: outlook.closing.map(|since| since.elapsed()),
-            closed: outlook.closed.map(|(_, since)| since.elapsed()),
+            closing: view.closing.map(|since| since.elapsed()),
+            closed: view.closed.map(|(_, since)| since.elapsed()),
             armed: self.sockets.armed.load(Ordering::SeqCst),
             beat: self.beat.map(|beat| beat.elapsed()),
             told: self.told,
@@ -263,7 +263,7 @@ impl Keeper {
     /// Whether calls or orders need the process to be alive.
     fn is_busy(&self) -> bool {
         let members = self.keeping.members.as_ref();
-        self.peer.outlook().busy || members.is_some_and(|members| members.is_busy())
+        self.peer.keeper_view().busy || members.is_some_and(|members| members.is_busy())
     }
 
     /// Reports that the toolboxes of the process do not answer. The process is not ended for this reason, because these
@@ -271,7 +271,7 @@ impl Keeper {
     fn tell(&mut self, reason: &str) {
         self.told = true;
         self.silence(true);
-        tracing::warn!(program = self.id(), reason, "a program is not reached");
+        tracing::warn!(program = self.id(), reason, "a program does not answer");
         for origin in self.keeping.members.iter().flat_map(|members| members.origins()) {
             let event = Event {
                 kind: "not_reached".to_owned(),

@@ -12,10 +12,8 @@ pub(crate) trait Lanes: Send + Sync + 'static {
     /// The order cannot be sent.
     fn start(&self, run: u64, start: &Start, progress: bool) -> Result<(), Failure>;
 
-    /// The number of starts that were sent so far; 0 if no order on the control lane can overtake a start.
-    fn starts(&self) -> u64 {
-        0
-    }
+    /// The number of starts that were sent so far: an order on the control lane may overtake them, and says how many it knows.
+    fn starts(&self) -> u64;
 
     /// Whether so many bytes wait on the data lane that nothing new should be begun.
     fn is_full(&self) -> bool {
@@ -51,8 +49,6 @@ pub(crate) trait Lanes: Send + Sync + 'static {
         true
     }
 
-    /// The id of the toolbox's process; `None` if it runs in this process.
-    fn pid(&self) -> Option<u32> {
-        None
-    }
+    /// The id of the toolbox's process.
+    fn pid(&self) -> u32;
 }

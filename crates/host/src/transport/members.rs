@@ -55,7 +55,7 @@ struct Member {
 
 /// The part of a manifest that names the toolbox.
 #[derive(Deserialize)]
-struct Named {
+struct ManifestId {
     id: String,
 }
 
@@ -92,7 +92,7 @@ impl Members {
         }
         if state.open.contains_key(id) {
             return refused(
-                "its copy before this one has not closed and hangs in the program, which has to be started again",
+                "its previous instance hangs in the same program and has not closed; the program must be restarted",
             );
         }
         let lanes = Arc::new(Member {
@@ -119,7 +119,7 @@ impl Members {
         };
         let closes = matches!(notice, Notice::Closed { .. });
         peer.hear(notice);
-        let closed = peer.outlook().closed.filter(|_| closes);
+        let closed = peer.keeper_view().closed.filter(|_| closes);
         if let Some((in_time, _)) = closed {
             self.state.lock().open.remove(id);
             end(&peer, End::Closed(in_time));
@@ -196,7 +196,7 @@ impl Members {
 
     /// Whether a caller waits for any of the toolboxes.
     pub(crate) fn is_busy(&self) -> bool {
-        self.all().iter().any(|peer| peer.outlook().busy)
+        self.all().iter().any(|peer| peer.keeper_view().busy)
     }
 
     /// The process has ended.
@@ -260,7 +260,7 @@ pub(crate) fn ids_of(offers: &[Raw<Manifest>]) -> HashSet<String> {
 
 /// The id in a manifest; `None` if the manifest is not valid.
 pub(crate) fn id_of(manifest: &Raw<Manifest>) -> Option<String> {
-    let named: Named = json::read(manifest.text()).ok()?;
+    let named: ManifestId = json::read(manifest.text()).ok()?;
     Some(named.id)
 }
 
@@ -328,7 +328,7 @@ impl Lanes for Member {
         false
     }
 
-    fn pid(&self) -> Option<u32> {
+    fn pid(&self) -> u32 {
         self.sockets().pid()
     }
 }

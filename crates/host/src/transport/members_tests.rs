@@ -224,7 +224,7 @@ async fn one_that_does_not_close_is_not_opened_again_and_a_dead_process_has_none
     hangs.peer.abandon();
     let refused = scene.join("a").unwrap_err().message;
     assert!(
-        refused.contains("has not closed and hangs in the program"),
+        refused.contains("hangs in the same program and has not closed"),
         "{refused}"
     );
     let run = other.start(RunId(1), start(), None);

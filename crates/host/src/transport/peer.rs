@@ -5,8 +5,8 @@
 //! but refusals, and never under its lock. `hosted` sends the orders, and a transport passes the notices on to here.
 //! Read [`Peer`].
 
-mod hear;
-mod outlook;
+mod keeper_view;
+mod notices;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use tokio::sync::{oneshot, watch};
 use crate::contract::services::{HostServices, Limits, Open, Origin};
 use crate::transport::journal;
 use crate::transport::lanes::Lanes;
-use crate::transport::without::NegativeCache;
+use crate::transport::negative_cache::NegativeCache;
 use engine::{NoAnswer, ProgressSink, RunResult};
 use program::message_limits::MessageLimits;
 use program::moves;
@@ -325,7 +325,7 @@ impl Peer {
     }
 
     /// Why an expected answer does not arrive.
-    pub(crate) fn gone(&self) -> NoAnswer {
+    pub(crate) fn closed_reason(&self) -> NoAnswer {
         let gone = self.lock().gone.as_ref().map(|gone| gone.why.clone());
         gone.unwrap_or_else(|| self.is_closed())
     }
@@ -363,7 +363,7 @@ impl Peer {
             toolbox = &**toolbox_id,
             generation,
             limit_ms = u64::try_from(self.limits.close.as_millis()).unwrap_or(u64::MAX),
-            "the toolbox does not close; it is abandoned and stays until the process that it runs in ends"
+            "the toolbox did not close; it is abandoned until its process ends"
         );
         self.ended(End::Abandoned);
     }

@@ -77,8 +77,7 @@ impl Sockets {
             return Ok(frame);
         }
         let text = format!(
-            "toolbox `{}` would have to be sent {} bytes at once, and its process is sent at most {MAX_DATA}; let \
-             its actions return less",
+            "a message to toolbox `{}` is {} bytes, and the limit is {MAX_DATA}; let its actions return less",
             toolbox.unwrap_or(&self.toolbox_id),
             frame.length()
         );
@@ -132,7 +131,7 @@ impl Lanes for Sockets {
         true
     }
 
-    fn pid(&self) -> Option<u32> {
-        Some(self.pid)
+    fn pid(&self) -> u32 {
+        self.pid
     }
 }

@@ -61,7 +61,7 @@ fn problems_name_argument_value_and_what_is_accepted() {
         ),
         (
             r#"{"a": 1e20, "b": 1}"#,
-            "a: expected integer, got 1e+20: at this size write all digits, without fraction or exponent",
+            "a: expected integer, got 1e+20: write an integer of this size with all digits, without fraction or exponent",
         ),
         (
             r#"{"a": 1, "b": 1, "e": [{"x": 1}, {"x": "?"}]}"#,

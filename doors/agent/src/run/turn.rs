@@ -10,15 +10,15 @@ use ovos_toolbox_wire::{Effect, Object};
 use serde_json::{Value, json};
 
 use super::Run;
-use crate::act::{CallResult, planned, waves};
 use crate::answer::{Answer, ModelCall};
 use crate::batch::{Claim, batches};
 use crate::budget::{Charge, Used, Verdict};
 use crate::end::{End, Spent};
+use crate::hands::{CallResult, planned, waves};
+use crate::news::News;
 use crate::prompt;
 use crate::record::{self, Status};
 use crate::state::blanked;
-use crate::tell::Tell;
 use crate::toolbelt::{Own, Target};
 
 /// A call that is ready to be made.
@@ -31,7 +31,7 @@ struct Ready {
 }
 
 impl Ready {
-    fn given(&self) -> Value {
+    fn arguments_value(&self) -> Value {
         Value::Object(self.arguments.clone())
     }
 
@@ -50,7 +50,7 @@ impl Ready {
     /// The amount cannot be determined.
     fn charge(&self) -> Result<Charge, String> {
         let schema = Value::Object((*self.tool.arguments).clone());
-        Charge::asked(&self.tool.name, &self.given(), &schema)
+        Charge::of_call(&self.tool.name, &self.arguments_value(), &schema)
     }
 }
 
@@ -65,7 +65,7 @@ impl Run<'_> {
     /// Does what an answer asks for, as far as it is permitted.
     pub(super) async fn act(&mut self, answer: &Answer) -> (Vec<record::Call>, Option<End>) {
         if answer.calls.is_empty() {
-            self.used.came(true);
+            self.used.count_outcome(true);
             self.messages.push(prompt::user(prompt::NO_CALL));
             return (Vec::new(), None);
         }
@@ -75,7 +75,7 @@ impl Run<'_> {
             let end = self.stop(&answer.calls[at], &mut lines[at]).await;
             for (other, line) in lines.iter_mut().enumerate() {
                 if other != at {
-                    line.observation = json!("not made: there was a stop in the same answer");
+                    line.observation = json!("skipped: the same answer contained a stop");
                 }
             }
             self.tell_model(&lines);
@@ -114,11 +114,11 @@ impl Run<'_> {
             }
             let line = &mut lines[at];
             if let Some(refused) = &prepared.refused {
-                line.observation = json!(format!("not made: '{refused}' was refused"));
+                line.observation = json!(format!("skipped: '{refused}' was refused"));
                 continue;
             }
             if at >= most {
-                line.observation = json!(format!("not made: an answer may have at most {most} calls"));
+                line.observation = json!(format!("skipped: an answer may have at most {most} calls"));
                 continue;
             }
             let (name, arguments) = match self.unwrapped(asked) {
@@ -135,7 +135,7 @@ impl Run<'_> {
             };
             let is_end = matches!(target, Target::Own(Own::Finish));
             if self.used.calls >= budgets.calls && !is_end {
-                line.observation = json!("not made: no calls are left in this run");
+                line.observation = json!("skipped: the call budget of this run is used up");
                 continue;
             }
             if self.used.would_repeat(&name, &given) > budgets.repeats {
@@ -190,8 +190,8 @@ impl Run<'_> {
     pub(super) fn refuse(&mut self, line: &mut record::Call, why: &str) {
         line.status = Status::Refused;
         line.observation = json!(why);
-        self.used.came(true);
-        (self.hands.audience)(&Tell::Came {
+        self.used.count_outcome(true);
+        (self.hands.audience)(&News::CallEnded {
             name: &line.name,
             status: Status::Refused,
             text: why,
@@ -215,7 +215,7 @@ impl Run<'_> {
                 .or_else(|| failed.as_ref().map(|name| format!("'{name}' failed")))
             {
                 for call in batch {
-                    lines[call.at].observation = json!(format!("not made: {why}"));
+                    lines[call.at].observation = json!(format!("skipped: {why}"));
                 }
                 continue;
             }
@@ -224,7 +224,7 @@ impl Run<'_> {
             let mut used = self.used.clone();
             for call in batch {
                 if let Some(refused) = &failed {
-                    lines[call.at].observation = json!(format!("not made: '{refused}' was refused"));
+                    lines[call.at].observation = json!(format!("skipped: '{refused}' was refused"));
                     continue;
                 }
                 match self.permitted(call, &mut used).await {
@@ -234,14 +234,14 @@ impl Run<'_> {
                         failed = Some(call.tool.name.clone());
                     }
                     Verdict::End(reason) => {
-                        lines[call.at].observation = json!(format!("not made: {}", reason.text()));
+                        lines[call.at].observation = json!(format!("skipped: {}", reason.text()));
                         end = Some(reason);
                     }
                 }
             }
             if end.is_some() {
                 for call in allowed {
-                    lines[call.at].observation = json!("not made: the run ends");
+                    lines[call.at].observation = json!("skipped: the run is ending");
                 }
                 continue;
             }
@@ -288,7 +288,7 @@ impl Run<'_> {
             Ok(asked) => asked,
             Err(why) => return Verdict::Refuse(why),
         };
-        let battery = self.state.battery(&call.tool.toolbox_id, &call.given());
+        let battery = self.state.battery(&call.tool.toolbox_id, &call.arguments_value());
         let verdict = used.motion(self.settings.budgets(), asked, battery);
         if verdict == Verdict::Go {
             *used += asked;
@@ -299,7 +299,7 @@ impl Run<'_> {
     async fn one(&self, call: &Ready) -> CallResult {
         let arguments = Value::Object(call.arguments.clone());
         let waves = call.plan.as_ref().map(waves).unwrap_or_default();
-        (self.hands.audience)(&Tell::Call {
+        (self.hands.audience)(&News::Call {
             name: &call.tool.name,
             arguments: &arguments,
             waves: &waves,
@@ -307,7 +307,7 @@ impl Run<'_> {
         let mut came = match &call.plan {
             Some(plan) if self.settings.dry_run => {
                 let text = json!({"dry_run": true, "would": planned(plan)}).to_string();
-                CallResult::said(Status::Planned, &text)
+                CallResult::of_text(Status::Planned, &text)
             }
             _ => self.hands.make(&call.tool, &call.arguments).await,
         };
@@ -316,7 +316,7 @@ impl Run<'_> {
             blanked(&mut shown, &self.settings.blank);
             came.text = shown.to_string();
         }
-        (self.hands.audience)(&Tell::Came {
+        (self.hands.audience)(&News::CallEnded {
             name: &call.tool.name,
             status: came.status,
             text: &came.text,
@@ -327,8 +327,8 @@ impl Run<'_> {
 
     /// Charges a call, and records what its result says about the world.
     fn note(&mut self, call: &Ready, came: &CallResult) {
-        self.used.came(came.failed());
-        let arguments = call.given();
+        self.used.count_outcome(came.failed());
+        let arguments = call.arguments_value();
         if let Some(result) = &came.result {
             self.state.see(&arguments, result);
         }

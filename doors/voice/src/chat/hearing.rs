@@ -84,7 +84,7 @@ impl Chat {
             Meaning::Chat { id, group } => self.name(&id, group)?,
             Meaning::Cancel(ids) => {
                 let keys = self.ledger.take_back(&ids);
-                self.end(&keys, "its voice took it back");
+                self.end(&keys, "the conversation withdrew it");
             }
             Meaning::Interrupted if self.line.config.interrupt == Interrupt::CancelMotion => {
                 self.halt("the user interrupted");
@@ -147,7 +147,7 @@ impl Chat {
         let name = asked.name.clone();
         // Arguments may be large and are needed only once.
         let arguments = std::mem::replace(&mut asked.arguments, Ok(Object::new()));
-        let key = match self.ledger.asked(asked, kind, Instant::now()) {
+        let key = match self.ledger.judge(asked, kind, Instant::now()) {
             Verdict::Run(key) => {
                 self.backoff.works();
                 key
@@ -210,12 +210,16 @@ impl Chat {
     }
 
     /// Handles the end of a call. Returns `false` if nothing can be sent any more.
-    pub(super) fn told(&mut self, done: Result<(Id, Outcome), JoinError>, socket: Option<&Socket>) -> bool {
+    pub(super) fn call_ended(
+        &mut self,
+        done: Result<(Id, Outcome), JoinError>,
+        socket: Option<&Socket>,
+    ) -> bool {
         let (task, outcome) = match done {
             Ok(done) => done,
             Err(error) => {
                 tracing::error!(%error, "the door failed at a call");
-                let message = "The door failed. It is not known whether the call was carried out.";
+                let message = "The door failed. The call may or may not have been carried out: check before you call it again.";
                 (error.id(), Outcome::failure(FailureKind::InternalError, message))
             }
         };

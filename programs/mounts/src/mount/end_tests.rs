@@ -15,8 +15,8 @@ async fn the_end_of_the_task_that_keeps_a_server_is_told() {
         let (data, _service) = UnixStream::pair().unwrap();
         let (control, _service) = UnixStream::pair().unwrap();
         let notices = Arc::new(Notices::new(data, control).unwrap());
-        let voice = Voice::new(Link::new(notices));
-        let mut mount = Mount::open("fake", MountConfig::default(), voice);
+        let reporter = Reporter::new(Link::new(notices));
+        let mut mount = Mount::open("fake", MountConfig::default(), reporter);
         mount.task.abort();
         mount.task = task;
         let why = timeout(Duration::from_secs(10), mount.given_up()).await;

@@ -55,14 +55,14 @@ pub(crate) async fn serve(
     let why = tokio::select! {
         () = shared.end.cancelled() => None,
         reason = renew(shared, says, &peer, &version, is_checked) => Some(reason),
-        reason = gone(&mut process) => Some(reason),
+        reason = process_end(&mut process) => Some(reason),
         _ = &mut ended => Some("it closed the connection".to_owned()),
         reason = watches => reason,
     };
     // If the process has ended, that is the reason for every other error, but it may be noticed last.
     let why = match why {
         None => None,
-        Some(reason) => match timeout(WHY / 2, gone(&mut process)).await {
+        Some(reason) => match timeout(WHY / 2, process_end(&mut process)).await {
             Ok(end) => Some(end),
             Err(_) => Some(reason),
         },
@@ -77,7 +77,7 @@ pub(crate) async fn serve(
 }
 
 /// Waits for the end of a server that is a process.
-async fn gone(process: &mut Option<ServerProcess>) -> String {
+async fn process_end(process: &mut Option<ServerProcess>) -> String {
     match process {
         Some(process) => process.ended().await,
         // The end of a server without a process is never known.

@@ -12,9 +12,9 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::peer::Notifications;
+use crate::reporter::{Backend, Reporter};
 use crate::secrets::{Secrets, cut};
 use crate::tools::Tools;
-use crate::voice::{Backend, Voice};
 
 /// The delay before the next attempt to connect; it doubles up to `LAST_RETRY`.
 pub(crate) const FIRST_RETRY: Duration = Duration::from_millis(500);
@@ -38,7 +38,7 @@ pub(crate) struct Shared {
     pub(crate) config: MountConfig,
     pub(super) token: Option<String>,
     pub(super) secrets: Arc<Secrets>,
-    pub(super) voice: Voice,
+    pub(super) reporter: Reporter,
     pub(crate) heard: Arc<Notifications>,
     pub(super) tools: Mutex<Arc<Tools>>,
     /// The number of calls that the server has now.
@@ -82,15 +82,15 @@ impl Shared {
         let old = self.tools();
         if old.problems != tools.problems {
             for problem in &tools.problems {
-                self.voice.log(level::WARN, "mounts", problem);
+                self.reporter.log(level::WARN, "mounts", problem);
             }
         }
         let changed = old.definitions != tools.definitions;
         let tools = Arc::new(tools);
         *self.tools.lock().unwrap_or_else(PoisonError::into_inner) = tools;
         if changed {
-            self.voice.tools_changed();
+            self.reporter.tools_changed();
         }
-        self.voice.backend(Backend::Ready, &told);
+        self.reporter.backend(Backend::Ready, &told);
     }
 }

@@ -66,7 +66,7 @@ fn velocity(vehicle: &mut Vehicle, velocity: [f64; 3], seconds: f64) {
     }
 }
 
-fn said(vehicle: &Vehicle, words: &str) -> bool {
+fn has_status_text(vehicle: &Vehicle, words: &str) -> bool {
     let says = |what: &What| matches!(what, What::Text { text, .. } if text.contains(words));
     vehicle.log.since(0).any(|entry| says(&entry.what))
 }
@@ -127,7 +127,7 @@ fn a_mission_started_right_after_its_upload_stays_where_it_is() {
         assert_eq!(vehicle.set_mode(Mode::Mission, Cause::Command), Ack::Accepted);
         assert_eq!(vehicle.mode(), mode);
         assert_eq!(
-            said(&vehicle, "Switching to Mission is currently not available"),
+            has_status_text(&vehicle, "Switching to Mission is currently not available"),
             on
         );
         pass(&mut vehicle, 1.5);
@@ -148,7 +148,7 @@ fn a_goto_outside_the_fence_is_accepted_and_ignored() {
         fly_to(&mut vehicle, 5.0);
         let place = vehicle.home.to_global(60.0, 0.0);
         assert_eq!(vehicle.reposition(Some(place), None, None), ack);
-        assert!(said(&vehicle, "Reposition is outside geofence"));
+        assert!(has_status_text(&vehicle, "Reposition is outside geofence"));
         pass(&mut vehicle, 10.0);
         assert!(horizontal(vehicle.body().position) < 0.5);
         let place = vehicle.home.to_global(10.0, 0.0);
@@ -163,7 +163,7 @@ fn a_fence_without_home_is_accepted_and_ignored_altogether() {
     for (on, ack) in [(true, Ack::Accepted), (false, Ack::Denied)] {
         let mut vehicle = vehicle(Quirk::FenceWithoutHomeIgnored, on);
         assert_eq!(vehicle.upload_fence(circle(100.0, 20.0)), ack);
-        assert!(said(&vehicle, "doesn't contain Home position"));
+        assert!(has_status_text(&vehicle, "doesn't contain Home position"));
         fly_to(&mut vehicle, 5.0);
         velocity(&mut vehicle, [4.0, 0.0, 0.0], 20.0);
         assert_eq!(vehicle.mode(), Mode::Offboard, "nothing stops it");
@@ -183,7 +183,10 @@ fn a_fence_acts_at_the_line_and_the_vehicle_stops_beyond_it() {
         pass(&mut vehicle, 10.0);
         let rest = vehicle.body().position[0] - 16.7;
         assert!(beyond.contains(&rest), "{rest}");
-        assert!(said(&vehicle, "Geofence: approaching or outside geofence"));
+        assert!(has_status_text(
+            &vehicle,
+            "Geofence: approaching or outside geofence"
+        ));
     }
 }
 
@@ -303,7 +306,7 @@ fn arming_is_denied_right_after_boot() {
         pass(&mut vehicle, 1.0);
         assert_eq!(vehicle.arm(), ack);
         assert_eq!(
-            said(&vehicle, "Arming denied: Resolve system health failures first"),
+            has_status_text(&vehicle, "Arming denied: Resolve system health failures first"),
             on
         );
         pass(&mut vehicle, 4.0);

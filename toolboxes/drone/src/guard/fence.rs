@@ -80,7 +80,9 @@ impl Fence {
         };
         refuse(
             "fence",
-            format!("that {problem}: {least:.1} m inside at its nearest, {margin_m:.1} m are kept"),
+            format!(
+                "that {problem}: {least:.1} m inside at its nearest point, the margin is {margin_m:.1} m"
+            ),
         )
     }
 

@@ -49,7 +49,7 @@ impl Need {
                 .as_ref()
                 .map_or_else(|why| refuse("not_trusted", why.clone()), |()| Ok(())),
             Self::Link => demand(facts.link_ok, "link_down", || {
-                "the vehicle is not heard".to_string()
+                "there is no telemetry from the vehicle".to_string()
             }),
             Self::Ours => {
                 if let Some(taken) = &facts.overridden {
@@ -80,7 +80,7 @@ impl Need {
             }),
             Self::UnlatchedOrOperator => {
                 demand(!facts.caller.latched || facts.caller.operator, "latched", || {
-                    "in emergency stop only an operator sends it home (ovos.tools.resume, or a service with operator_tools); \
+                    "in emergency stop, only an operator may call rtl (ovos.tools.resume, or a service with operator_tools); \
                      land and hold work"
                         .into()
                 })
@@ -108,26 +108,28 @@ impl Need {
                     "it is not known whether the vehicle is on the ground",
                 ),
             },
-            Self::Armed => known(facts.armed, "whether the vehicle is armed").and_then(|armed| {
+            Self::Armed => require_fact(facts.armed, "whether the vehicle is armed").and_then(|armed| {
                 demand(armed, "not_armed", || {
                     "the vehicle is not armed: call arm first".into()
                 })
             }),
-            Self::NotInAir => known(facts.in_air, "whether the vehicle is in the air")
+            Self::NotInAir => require_fact(facts.in_air, "whether the vehicle is in the air")
                 .and_then(|in_air| demand(!in_air, "in_air", || "the vehicle is in the air already".into())),
-            Self::InAir => known(facts.in_air, "whether the vehicle is in the air").and_then(|in_air| {
-                demand(in_air, "not_in_air", || {
-                    "the vehicle is not in the air: call arm and takeoff".into()
+            Self::InAir => {
+                require_fact(facts.in_air, "whether the vehicle is in the air").and_then(|in_air| {
+                    demand(in_air, "not_in_air", || {
+                        "the vehicle is not in the air: call arm and takeoff".into()
+                    })
                 })
-            }),
+            }
             Self::Global => {
-                let health = known(facts.health, "the vehicle's health")?;
+                let health = require_fact(facts.health, "the vehicle's health")?;
                 demand(health.global && health.home, "no_global_position", || {
                     "no global position or no home position: wait for GPS".into()
                 })
             }
             Self::Local => {
-                let health = known(facts.health, "the vehicle's health")?;
+                let health = require_fact(facts.health, "the vehicle's health")?;
                 demand(health.local, "no_local_position", || {
                     "no local position (EKF)".into()
                 })?;
@@ -142,7 +144,7 @@ impl Need {
                 None => refuse("no_battery_data", "the battery's charge is not known"),
                 Some(pct) => demand(pct >= limits.min_battery_pct, "battery_low", || {
                     format!(
-                        "battery at {pct:.0} %, at least {:.0} % are needed",
+                        "battery at {pct:.0} %, at least {:.0} % needed",
                         limits.min_battery_pct
                     )
                 }),
@@ -163,7 +165,7 @@ impl Need {
 fn handover(mode: Option<Mode>) -> String {
     match mode {
         Some(mode) if mode.is_manual() => format!(
-            ", which is refused while a pilot flies (mode {}): first select another mode with the remote control or the ground \
+            ", which is refused while a pilot flies (mode {}). First select another mode with the remote control or the ground \
              station, or have an operator call hold",
             mode.name()
         ),
@@ -194,7 +196,7 @@ fn kind_name(kind: u64) -> String {
     }
 }
 
-fn known<T>(fact: Option<T>, what: &str) -> Result<T, Refusal> {
+fn require_fact<T>(fact: Option<T>, what: &str) -> Result<T, Refusal> {
     fact.map_or_else(|| refuse("no_telemetry", format!("{what} is not known")), Ok)
 }
 
@@ -203,7 +205,7 @@ fn demand(holds: bool, code: &'static str, msg: impl FnOnce() -> String) -> Resu
 }
 
 fn preflight(facts: &Facts) -> Result<(), Refusal> {
-    let health = known(facts.health, "the vehicle's health")?;
+    let health = require_fact(facts.health, "the vehicle's health")?;
     // "armable" depends on the mode, too: after a flight PX4 may be in OFFBOARD again, which arms only while setpoints
     // arrive. `arm` leaves such a mode first, and PX4 decides then.
     let missing = Health {

@@ -51,7 +51,7 @@ pub(crate) struct ApproachArgs {
     object: String,
     /// Metres to keep from it, 0.3 to 3.
     stop_dist_m: f64,
-    /// Centimetres of a step, 10 to 300.
+    /// Centimetres per step, 10 to 300.
     #[serde(default = "default_step_cm", deserialize_with = "whole")]
     #[schemars(with = "i64")]
     step_cm: f64,
@@ -143,7 +143,7 @@ impl Course<'_> {
                     return refuse(
                         "not_reached",
                         format!(
-                            "{} is {dist:.2} m away after {} steps, {} m were asked for",
+                            "{} is still {dist:.2} m away after {} steps, the target was {} m",
                             self.object, self.steps, self.stop_m
                         ),
                     );

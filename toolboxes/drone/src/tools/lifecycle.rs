@@ -17,7 +17,7 @@ const AT_HEIGHT_M: f64 = 0.3;
 
 pub(crate) async fn arm(call: &Call, _: &Row, _: NoArgs) -> Outcome {
     if call.vehicle.telemetry().armed == Some(true) {
-        return Ok(Reply::done("it was armed already"));
+        return Ok(Reply::done("already armed"));
     }
     // A vehicle that is armed in an autonomous mode takes off at once: another party may have requested a take-off, and
     // mavsdk_server repeats an old setpoint while the mode is offboard. A manual mode is left only where the vehicle
@@ -47,7 +47,7 @@ pub(crate) async fn arm(call: &Call, _: &Row, _: NoArgs) -> Outcome {
                 }
                 last = Some(Refusal {
                     code: "unconfirmed",
-                    msg: "arm was acknowledged and did not happen".to_string(),
+                    msg: "arm was acknowledged, but the vehicle did not arm".to_string(),
                 });
             }
             Err(refusal) if matches!(refusal.code, "denied" | "unconfirmed") => last = Some(refusal),
@@ -74,7 +74,7 @@ pub(crate) async fn arm(call: &Call, _: &Row, _: NoArgs) -> Outcome {
 
 pub(crate) async fn disarm(call: &Call, _: &Row, _: NoArgs) -> Outcome {
     if call.vehicle.telemetry().armed == Some(false) {
-        return Ok(Reply::done("it was disarmed already"));
+        return Ok(Reply::done("already disarmed"));
     }
     let words = call.vehicle.telemetry().texts_so_far;
     call.send(Command::Disarm).await?;
@@ -111,7 +111,7 @@ async fn disarmed(call: &Call, within: Duration, words: u64) -> Outcome {
 pub(crate) struct TakeoffArgs {
     /// Metres above ground, 1 to 30.
     alt_m: f64,
-    /// Arm first.
+    /// Arm the motors first.
     #[serde(default)]
     #[allow(dead_code, reason = "the plan reads it: arming is a step of its own")]
     arm: bool,
@@ -168,7 +168,7 @@ fn hovers(height: f64, alt_m: f64) -> String {
     }
     let cm = (short.abs() * 10.0).round() * 10.0;
     format!(
-        "hovering at {height:.1} m, {:.1} m {word} the {alt_m:.1} m that were asked for: {tool} {cm:.0} makes up for it",
+        "hovering at {height:.1} m, {:.1} m {word} the requested {alt_m:.1} m: call {tool} {cm:.0} to correct it",
         short.abs()
     )
 }
@@ -208,7 +208,7 @@ async fn rise(call: &Call, from: f64, alt_m: f64, words: u64) -> Result<f64, Ref
 pub(crate) async fn land(call: &Call, _: &Row, _: NoArgs) -> Outcome {
     let heard = call.vehicle.telemetry();
     if heard.on_ground() && heard.armed == Some(false) {
-        return Ok(Reply::done("it stands and is disarmed already"));
+        return Ok(Reply::done("already on the ground and disarmed"));
     }
     let words = heard.texts_so_far;
     call.change_mode(Command::Land, 3).await?;
@@ -271,11 +271,11 @@ pub(crate) async fn rtl(call: &Call, _: &Row, _: NoArgs) -> Outcome {
 /// points.
 fn came_home(landed: &Telemetry, launch: Option<(f64, f64)>, down: Reply) -> Outcome {
     let msg = match (launch, landed.pose()) {
-        (None, _) => format!("returned: {}; where it took off was not seen", down.msg),
+        (None, _) => format!("returned: {}; the take-off position is not known", down.msg),
         (Some(_), None) => {
             return refuse(
                 "unconfirmed",
-                format!("{}; where, telemetry does not show", down.msg),
+                format!("{}; telemetry does not show where", down.msg),
             );
         }
         (Some((lat, lon)), Some(pose)) => {
@@ -283,7 +283,7 @@ fn came_home(landed: &Telemetry, launch: Option<(f64, f64)>, down: Reply) -> Out
             if away > guard::HOME_M {
                 return refuse(
                     "not_reached",
-                    format!("{}, but {away:.0} m from where it took off", down.msg),
+                    format!("{}, but {away:.0} m from the take-off position", down.msg),
                 );
             }
             format!("returned: {}", down.msg)

@@ -178,7 +178,7 @@ async fn approach(call: &Call, start: Pose, target: Ned, yaw_deg: f64, words: u6
         Some(Err(left)) => refuse(
             "not_reached",
             format!(
-                "{left:.1} m away and no nearer for 5 s{}",
+                "no progress for 5 s, {left:.1} m from the target{}",
                 call.quoted_since(words)
             ),
         ),
@@ -366,8 +366,7 @@ fn path_height(facts: &Facts, limits: &guard::Limits, alt_m: f64) -> Result<(), 
     refuse(
         code,
         format!(
-            "alt_m {}: expected {bound}. PX4 flies a path by heights of its own, which move by up to \
-             {HOME_MOVES_M} m; goto_gps holds a height exactly",
+            "alt_m {}: expected {bound}. On a path the altitude of PX4 drifts by up to {HOME_MOVES_M} m; goto_gps keeps an exact altitude",
             guard::shown(alt_m)
         ),
     )

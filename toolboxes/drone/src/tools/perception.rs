@@ -18,7 +18,7 @@ const NAME_CHARS: usize = 100;
 pub(crate) struct VisibleArgs {
     /// Such as `red cup`.
     object: String,
-    /// Least confidence, 0 to 1.
+    /// Minimum confidence, 0 to 1.
     #[serde(default = "default_conf")]
     conf_min: f64,
 }
@@ -112,7 +112,7 @@ pub(crate) async fn scene_free_ahead(call: &Call, row: &Row, args: RangeArgs) ->
             let free = metres > range;
             let word = if free { "free" } else { "not free" };
             Reply::done(format!(
-                "{range} m ahead are {word}: the nearest thing is {metres:.2} m away"
+                "the next {range} m ahead are {word}: the nearest obstacle is {metres:.2} m away"
             ))
             .with("free", free)
             .with("min_dist_m", metres)

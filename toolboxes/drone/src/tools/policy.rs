@@ -58,7 +58,7 @@ pub(crate) struct ScanArgs {
     #[serde(default = "default_step_deg", deserialize_with = "whole")]
     #[schemars(with = "i64")]
     step_deg: f64,
-    /// Most turns, 1 to 12.
+    /// Maximum number of turns, 1 to 12.
     #[serde(default = "default_max_steps", deserialize_with = "whole")]
     #[schemars(with = "i64")]
     max_steps: f64,
@@ -144,8 +144,8 @@ fn unseen(call: &Call, object: &str) -> String {
             format!(" from {:.1} m", pose.alt_m)
         });
         format!(
-            "the camera looks level{height} and sees up to 0.4 m higher and lower for each metre of distance: move_up 100 or \
-             move_down 50, then scan again"
+            "the camera looks level{height} and sees about 0.4 m up and down per metre of distance: move_up 100 or move_down \
+             50, then scan again"
         )
     })
 }
@@ -155,7 +155,7 @@ fn unseen(call: &Call, object: &str) -> String {
 pub(crate) struct OrientArgs {
     /// Such as `red cup`.
     object: String,
-    /// The part of the picture that is its middle, 0.4 to 0.6 when missing.
+    /// The part of the picture that counts as its middle; default 0.4 to 0.6.
     #[serde(default)]
     center_band: Option<Band>,
     /// Degrees of a turn to either side, 1 to 45.

@@ -32,7 +32,7 @@ pub(crate) async fn vehicle_health(call: &Call, _: &Row, _: NoArgs) -> Outcome {
         Link::Missing(why) => Reply::failed("not_installed", why),
         Link::Untrusted(why) => Reply::failed("not_trusted", why),
         Link::Connecting(why) | Link::Absent(why) | Link::Lost(why) => Reply::failed("link_down", why),
-        Link::Up | Link::Asleep => Reply::failed("link_down", "the vehicle is not heard"),
+        Link::Up | Link::Asleep => Reply::failed("link_down", "there is no telemetry from the vehicle"),
     };
     let failed = |checks: guard::Checks| {
         if checks.passed {

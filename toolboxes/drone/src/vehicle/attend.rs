@@ -40,7 +40,7 @@ impl Vehicle {
             woken = std::mem::take(&mut needed.asleep);
         });
         if woken {
-            self.set_link(Link::Connecting("the simulator wakes up".to_string()));
+            self.set_link(Link::Connecting("the simulator is starting".to_string()));
         }
         Attended {
             vehicle: Arc::clone(self),

@@ -12,7 +12,7 @@ use tonic::transport::Channel;
 
 use super::command::Command;
 use super::lock::lock;
-use super::rest::{Brake, Flight, SLOWING, Seen};
+use super::rest::{Brake, BrakeObservation, Flight, SLOWING};
 use super::right::EndReason;
 use super::unit::Vehicle;
 use crate::config::Estop;
@@ -79,13 +79,13 @@ impl Vehicle {
             }
             control.withdraw(&EndReason::Halted, emergency && !landing);
             if landing {
-                return Braked::Nothing("it is being brought to safety already");
+                return Braked::Nothing("it is already being brought to safety");
             }
             if matches!(
                 *self.link.borrow(),
                 super::link_state::Link::Untrusted(_) | super::link_state::Link::Missing(_)
             ) {
-                return Braked::Nothing("it is not ours to command");
+                return Braked::Nothing("it is not under our control");
             }
             let idle = !heard.may_move() && self.under_way.borrow().all == 0
                 || heard.armed.is_none() && heard.heard.is_none();
@@ -119,7 +119,7 @@ impl Vehicle {
             Braked::Sent(number, told)
         } else {
             Braked::Unreachable(format!(
-                "{}: there is no connection to the vehicle; it is braked when it is heard again",
+                "{}: there is no connection to the vehicle; it is braked as soon as it is connected again",
                 self.id
             ))
         }
@@ -176,18 +176,18 @@ impl Vehicle {
                 flight.stubborn |= again.is_ok();
             }
             match self.watch_rest(brake.rest).await {
-                Seen::Rest => {
+                BrakeObservation::Rest => {
                     self.arrived();
                     break;
                 }
-                Seen::Slowing => {}
-                Seen::Flying if !self.is_heard() => continue,
-                Seen::Flying if repeats == REPEATS => {
+                BrakeObservation::Slowing => {}
+                BrakeObservation::Flying if !self.is_heard() => continue,
+                BrakeObservation::Flying if repeats == REPEATS => {
                     tracing::error!(vehicle = self.id, "the brake has no effect");
                     break;
                 }
                 // By now the mode was reported again, so a takeover would be known.
-                Seen::Flying => {
+                BrakeObservation::Flying => {
                     if self.knows_better(&brake) {
                         return;
                     }

@@ -185,14 +185,15 @@ impl Call {
     pub(crate) fn heard_still(&self) -> Result<(), Refusal> {
         match self.vehicle.link() {
             Link::Up if self.vehicle.heard.borrow().link_ok() => Ok(()),
-            Link::Up | Link::Asleep => refuse("link_lost", "the vehicle is not heard any more"),
+            Link::Up | Link::Asleep => refuse("link_lost", "telemetry from the vehicle has stopped"),
             Link::Lost(why)
             | Link::Connecting(why)
             | Link::Absent(why)
             | Link::Missing(why)
-            | Link::Untrusted(why) => {
-                refuse("link_lost", format!("the vehicle is not heard any more: {why}"))
-            }
+            | Link::Untrusted(why) => refuse(
+                "link_lost",
+                format!("telemetry from the vehicle has stopped: {why}"),
+            ),
         }
     }
 

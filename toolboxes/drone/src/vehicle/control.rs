@@ -75,10 +75,10 @@ impl ForeignChange {
         Self {
             how: if failsafe {
                 format!(
-                    "a failsafe of the vehicle changed the flight mode to {mode_name} (it was to be {wanted})"
+                    "a failsafe of the vehicle changed the flight mode to {mode_name} (expected {wanted})"
                 )
             } else {
-                format!("the flight mode became {mode_name}, not by us (it was to be {wanted})")
+                format!("the flight mode changed to {mode_name}, and not by our command (expected {wanted})")
             },
             failsafe,
             pilot: Some(mode).filter(|mode| mode.is_manual() && !failsafe),
@@ -347,9 +347,9 @@ impl Control {
         let crossed = match (crosses, self.stops) {
             (false, _) => "",
             (true, false) => {
-                "; a command of ours was under way, and if the vehicle obeyed it since, the mode is given back"
+                "; one of our commands was on its way: if it took effect since, the pilot's mode is restored"
             }
-            (true, true) => "; an emergency stop was under way, and the vehicle may have obeyed it since",
+            (true, true) => "; an emergency stop was on its way and may have taken effect since",
         };
         let taken = OverrideCause {
             how: format!("{how}{crossed}{words}"),
@@ -386,7 +386,7 @@ impl Control {
             let ours = self.may_disarm || standing && self.motion_calls == 0;
             self.wanted = None;
             return (!ours).then(|| ForeignChange {
-                how: "the vehicle was disarmed, not by us".to_string(),
+                how: "the vehicle was disarmed, and not by our command".to_string(),
                 failsafe: false,
                 pilot: None,
                 unsure: None,
@@ -476,7 +476,7 @@ impl Control {
 
 #[cfg(test)]
 mod tests {
-    use super::super::telemetry::{Mission, Place, Seen};
+    use super::super::telemetry::{GlobalPosition, Mission, Reading};
     use super::*;
     use crate::geo::Origin;
 
@@ -494,15 +494,15 @@ mod tests {
     fn flies(mode: Mode, north_m: f64, relative_m: f64, mission: Option<(i32, i32)>) -> Telemetry {
         let (lat, lon) = HERE.global(north_m, 0.0);
         Telemetry {
-            place: Some(Seen::now(Place {
+            place: Some(Reading::now(GlobalPosition {
                 lat,
                 lon,
                 amsl_m: 500.0 + relative_m,
                 relative_m,
             })),
-            local: Some(Seen::now(([north_m, 0.0, -relative_m], [0.0; 3]))),
-            yaw_deg: Some(Seen::now(0.0)),
-            mission: mission.map(|(current, total)| Seen::now(Mission { current, total })),
+            local: Some(Reading::now(([north_m, 0.0, -relative_m], [0.0; 3]))),
+            yaw_deg: Some(Reading::now(0.0)),
+            mission: mission.map(|(current, total)| Reading::now(Mission { current, total })),
             launch: Some((HERE.lat, HERE.lon)),
             ..heard(mode, true, true)
         }

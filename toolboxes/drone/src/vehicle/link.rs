@@ -356,7 +356,7 @@ async fn greet(vehicle: &Vehicle, channel: &Channel) -> Result<(), Broken> {
             }
             Ok(Err(status)) if status.code() == tonic::Code::Unimplemented => {
                 return Err(Broken::Lost(
-                    "something else than mavsdk_server listens on this port".to_string(),
+                    "something other than mavsdk_server listens on this port".to_string(),
                 ));
             }
             Ok(Err(_)) | Err(_) => {}
@@ -378,8 +378,10 @@ async fn watch_untrusted(vehicle: &Arc<Vehicle>, channel: Channel) -> Broken {
     loop {
         tokio::time::sleep(Duration::from_secs(1)).await;
         if client.get_version(info::GetVersionRequest {}).await.is_err() {
-            vehicle.set_link(Link::Connecting("the unknown vehicle is gone".to_string()));
-            return Broken::Lost("the unknown vehicle is gone".to_string());
+            vehicle.set_link(Link::Connecting(
+                "the unidentified vehicle disconnected".to_string(),
+            ));
+            return Broken::Lost("the unidentified vehicle disconnected".to_string());
         }
     }
 }
@@ -403,7 +405,7 @@ async fn watch(vehicle: Arc<Vehicle>, channel: Channel, expected: Expected) -> O
                 boots = vehicle.heard.borrow().boots;
                 match judge(&vehicle, &channel, &expected).await {
                     Ok(true) => {}
-                    Ok(false) => return Some("this is another vehicle than before".to_string()),
+                    Ok(false) => return Some("a different vehicle connected".to_string()),
                     Err(Broken::Lost(why) | Broken::Missing(why)) => return Some(why),
                 }
                 preparing.abort_all();

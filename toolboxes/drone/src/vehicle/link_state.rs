@@ -21,4 +21,4 @@ pub(crate) enum Link {
 
 /// The text about a link that is [`Link::Asleep`].
 pub(super) const ASLEEP: &str =
-    "no call has asked for this simulator for some seconds; the next call connects it";
+    "the simulator is idle, because no call has needed it for some seconds; the next call connects it";

@@ -81,7 +81,7 @@ async fn stop(
     let mut asked =
         json!({"vehicle": story.id, "emergency": true, "asked_by": "the end of the process that flew it"});
     if let Some(why) = seen.leave_alone() {
-        tracing::info!(vehicle = story.id, why, "the vehicle is left alone");
+        tracing::info!(vehicle = story.id, why, "no commands are sent to the vehicle");
         asked["nothing_sent"] = json!(why);
         story.tell("brake", asked);
         return Ok(());
@@ -175,7 +175,7 @@ impl OrphanState {
         match self.mode? {
             Mode::Land => Some("it lands"),
             Mode::ReturnToLaunch => Some("it returns"),
-            mode if mode.is_manual() => Some("a person flies it"),
+            mode if mode.is_manual() => Some("a pilot flies it"),
             _ => None,
         }
     }

@@ -76,8 +76,8 @@ pub(super) async fn recognise(channel: &Channel, expected: &Expected) -> Result<
     };
     Ok(verdict.map_err(|why| {
         format!(
-            "{why}: a vehicle that was not recognised counts as real and is not commanded; a real one needs the backend \
-             `vehicle`, and PX4's simulation the backend `sitl`"
+            "{why}; an unidentified vehicle counts as real and gets no commands: a real one needs the backend `vehicle`, and \
+             PX4's simulation the backend `sitl`"
         )
     }))
 }
@@ -124,7 +124,7 @@ async fn identity(channel: &Channel) -> Result<(u64, String), String> {
         }
         tokio::time::sleep(POLL).await;
     }
-    Err("the vehicle does not say who it is".to_string())
+    Err("the vehicle did not report its id".to_string())
 }
 
 /// An integer parameter of the vehicle; `None` when it does not exist or the vehicle does not answer.

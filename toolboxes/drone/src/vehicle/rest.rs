@@ -51,7 +51,7 @@ pub(crate) enum Resting {
 }
 
 /// What a brake has observed.
-pub(super) enum Seen {
+pub(super) enum BrakeObservation {
     /// It is at rest, lands or stands.
     Rest,
     /// It holds and slows down.
@@ -228,7 +228,7 @@ impl Vehicle {
     ///
     /// # Cancel safety
     /// Safe.
-    pub(super) async fn watch_rest(&self, rest: Mode) -> Seen {
+    pub(super) async fn watch_rest(&self, rest: Mode) -> BrakeObservation {
         let at_rest = |heard: &Telemetry| {
             let slow = heard.pose().is_some_and(|pose| pose.speed() < SLOW_MPS);
             heard.armed == Some(false) || heard.mode == Some(rest) && (slow || rest == Mode::Land)
@@ -241,7 +241,7 @@ impl Vehicle {
         if shown {
             self.clock.sleep(STAY).await;
             if at_rest(&self.heard.borrow()) {
-                return Seen::Rest;
+                return BrakeObservation::Rest;
             }
         }
         let now = self.telemetry();
@@ -249,9 +249,9 @@ impl Vehicle {
         let brakes = now.pose().is_some_and(|pose| pose.speeds_up() < -SPEEDS_UP);
         let slowing = brakes || slows(before, now.pose().map(|pose| pose.speed()));
         if now.mode == Some(rest) && slowing {
-            Seen::Slowing
+            BrakeObservation::Slowing
         } else {
-            Seen::Flying
+            BrakeObservation::Flying
         }
     }
 

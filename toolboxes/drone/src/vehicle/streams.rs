@@ -14,7 +14,7 @@ use tonic::transport::Channel;
 use super::mode_report::AUTOPILOT;
 use super::recognise::parameter;
 use super::telemetry::Telemetry;
-use super::telemetry::{Battery, Mission, Place, Present, Seen};
+use super::telemetry::{Battery, GlobalPosition, Mission, Present, Reading};
 use super::unit::Vehicle;
 use crate::guard::{Checks, Health, Landed, Mode};
 use crate::mavsdk::camera::camera_service_client::CameraServiceClient;
@@ -65,7 +65,7 @@ pub(super) fn listen(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut Jo
         telemetry::SubscribePositionRequest {},
         |heard, message| {
             if let Some(position) = message.position {
-                heard.place = Some(Seen::now(Place {
+                heard.place = Some(Reading::now(GlobalPosition {
                     lat: position.latitude_deg,
                     lon: position.longitude_deg,
                     amsl_m: position.absolute_altitude_m.into(),
@@ -100,7 +100,7 @@ pub(super) fn listen(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut Jo
         |heard, message| {
             if let Some(attitude) = message.attitude_euler {
                 heard.time(attitude.timestamp_us);
-                heard.yaw_deg = Some(Seen::now(attitude.yaw_deg.into()));
+                heard.yaw_deg = Some(Reading::now(attitude.yaw_deg.into()));
             }
         }
     );
@@ -177,7 +177,7 @@ pub(super) fn listen(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut Jo
                     voltage_v: battery.voltage_v.into(),
                     remaining_s: (remaining.is_finite() && remaining > 0.0).then_some(remaining),
                 };
-                heard.batteries.insert(battery.id, Seen::now(told));
+                heard.batteries.insert(battery.id, Reading::now(told));
             }
         }
     );
@@ -211,7 +211,7 @@ pub(super) fn listen(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut Jo
                     .ok()
                     .and_then(|index| severity.get(index))
                     .copied();
-                heard.said(severity.unwrap_or("unknown"), &text.text);
+                heard.record_text(severity.unwrap_or("unknown"), &text.text);
             }
         }
     );
@@ -222,7 +222,7 @@ pub(super) fn listen(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut Jo
         mission::SubscribeMissionProgressRequest {},
         |heard, message| {
             heard.mission = message.mission_progress.map(|progress| {
-                Seen::now(Mission {
+                Reading::now(Mission {
                     current: progress.current,
                     total: progress.total,
                 })
@@ -288,7 +288,7 @@ fn cameras(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut JoinSet<Opti
                     && heard.camera.is_none_or(|ours| ours == update.component_id)
                     && let Some(storage) = update.storage
                 {
-                    heard.recording = Some(Seen::now(storage.video_on));
+                    heard.recording = Some(Reading::now(storage.video_on));
                 }
             }
         );
@@ -479,7 +479,7 @@ fn range_sensors(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut JoinSe
             } else if pitch.abs() < 20.0 && yaw.abs() > 160.0 {
                 vehicle.scene.put_range(Side::Behind, metres, reach_m);
             } else if (pitch + 90.0).abs() < 20.0 {
-                vehicle.hear(|heard| heard.clearance_m = Some(Seen::now(metres)));
+                vehicle.hear(|heard| heard.clearance_m = Some(Reading::now(metres)));
             }
         }
         Some("mavsdk_server closed the connection".to_string())

@@ -15,12 +15,12 @@ use crate::guard::{Checks, HOME_M, Health, Home, Landed, Mode, POSE_MAX_AGE_S, P
 
 /// A value and its time of receipt.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seen<T> {
+pub(crate) struct Reading<T> {
     pub(crate) value: T,
     pub(crate) at: Instant,
 }
 
-impl<T> Seen<T> {
+impl<T> Reading<T> {
     pub(crate) fn now(value: T) -> Self {
         Self {
             value,
@@ -31,7 +31,7 @@ impl<T> Seen<T> {
 
 /// Position in degrees, heights in metres.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct GlobalPosition {
     pub(crate) lat: f64,
     pub(crate) lon: f64,
     pub(crate) amsl_m: f64,
@@ -88,13 +88,13 @@ pub(crate) struct Telemetry {
     pub(super) behind: u32,
     /// Number of restarts detected.
     pub(crate) boots: u32,
-    pub(crate) place: Option<Seen<Place>>,
-    pub(crate) local: Option<Seen<(Ned, Ned)>>,
+    pub(crate) place: Option<Reading<GlobalPosition>>,
+    pub(crate) local: Option<Reading<(Ned, Ned)>>,
     /// The velocities of the last [`ACCELERATES`], oldest first.
     pub(super) velocities: VecDeque<(Instant, Ned)>,
     /// Converts the time between messages; real time when it is missing.
     pub(super) clock: Option<Clock>,
-    pub(crate) yaw_deg: Option<Seen<f64>>,
+    pub(crate) yaw_deg: Option<Reading<f64>>,
     pub(crate) armed: Option<bool>,
     pub(crate) in_air: Option<bool>,
     pub(crate) landed: Option<Landed>,
@@ -109,8 +109,8 @@ pub(crate) struct Telemetry {
     pub(crate) checks: Option<Checks>,
     pub(crate) satellites: Option<i32>,
     /// By battery id.
-    pub(crate) batteries: BTreeMap<u32, Seen<Battery>>,
-    pub(crate) clearance_m: Option<Seen<f64>>,
+    pub(crate) batteries: BTreeMap<u32, Reading<Battery>>,
+    pub(crate) clearance_m: Option<Reading<f64>>,
     pub(crate) camera: Option<i32>,
     /// Photos that the camera reported as taken.
     pub(crate) captures: u64,
@@ -119,8 +119,8 @@ pub(crate) struct Telemetry {
     /// Photos that the camera reported as failed.
     pub(crate) failed_captures: u64,
     /// Whether the camera records a video.
-    pub(crate) recording: Option<Seen<bool>>,
-    pub(crate) mission: Option<Seen<Mission>>,
+    pub(crate) recording: Option<Reading<bool>>,
+    pub(crate) mission: Option<Reading<Mission>>,
     pub(crate) texts: VecDeque<Text>,
     pub(crate) texts_so_far: u64,
     pub(crate) origin: Option<Origin>,
@@ -192,7 +192,7 @@ impl Telemetry {
 
     /// Stores a position and a velocity in the local frame.
     pub(super) fn moved(&mut self, ned: Ned, velocity: Ned) {
-        let now = Seen::now((ned, velocity));
+        let now = Reading::now((ned, velocity));
         let over = self.clock.map_or(ACCELERATES, |clock| clock.wall(ACCELERATES));
         self.velocities.push_back((now.at, velocity));
         while let Some((at, _)) = self.velocities.front()
@@ -286,7 +286,7 @@ impl Telemetry {
     }
 
     /// Adds a status text.
-    pub(crate) fn said(&mut self, severity: &'static str, text: &str) {
+    pub(crate) fn record_text(&mut self, severity: &'static str, text: &str) {
         self.texts_so_far += 1;
         if self.texts.len() == TEXTS {
             self.texts.pop_front();

@@ -402,7 +402,7 @@ impl Vehicle {
             vehicle = self.id,
             how,
             failsafe,
-            "the vehicle was taken from us; nothing more is sent"
+            "another party took control of the vehicle; no more commands are sent"
         );
         self.log.write(kind, || json!({"vehicle": self.id, "how": how}));
         if !first {

@@ -124,7 +124,7 @@ fn a_replan_gives_back_no_more_than_a_flight_has() {
         let refused = turn("turn_cw", 60.0).await;
         assert_eq!(code(&refused), "rotation_limit", "{refused}");
         assert!(
-            refused["msg"].as_str().unwrap().contains("in this flight"),
+            refused["msg"].as_str().unwrap().contains("of this flight"),
             "{refused}"
         );
         assert_eq!(code(&turn("turn_cw", 20.0).await), "ok");

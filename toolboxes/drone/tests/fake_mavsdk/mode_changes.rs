@@ -162,7 +162,7 @@ fn a_failsafe_is_named_as_that_and_a_ground_station_is_not() {
                 sim.vehicle.say(6, "RTL: start return");
             },
             "pilot_override",
-            "the flight mode became RETURN_TO_LAUNCH, not by us",
+            "the flight mode changed to RETURN_TO_LAUNCH, and not by our command",
             true,
         ),
         (

@@ -10,7 +10,7 @@ fn low(sim: &mut Sim) {
 }
 
 /// The modes requested since then.
-fn asked(paused: &Paused, then: f64) -> Vec<String> {
+fn requested_modes(paused: &Paused, then: f64) -> Vec<String> {
     paused.commands_since(then)
 }
 
@@ -51,7 +51,7 @@ fn it_does_nothing_where_another_pilot_decides() {
         low(&mut paused.fake.lock());
         let then = paused.time();
         paused.pass(8.0).await;
-        assert!(asked(&paused, then).is_empty(), "{}", paused.story());
+        assert!(requested_modes(&paused, then).is_empty(), "{}", paused.story());
     });
     fly(json!({}), empty(), |paused| async move {
         // A short dip of the charge.
@@ -61,14 +61,14 @@ fn it_does_nothing_where_another_pilot_decides() {
         paused.pass(1.5).await;
         paused.fake.lock().vehicle.battery_pct = 80.0;
         paused.pass(8.0).await;
-        assert!(asked(&paused, then).is_empty(), "{}", paused.story());
+        assert!(requested_modes(&paused, then).is_empty(), "{}", paused.story());
         // Not in emergency stop, until the latch is lifted.
         paused.fleet.halt(true).await.unwrap();
         paused.pass(6.0).await;
         let then = paused.time();
         low(&mut paused.fake.lock());
         paused.pass(10.0).await;
-        assert!(asked(&paused, then).is_empty(), "{}", paused.story());
+        assert!(requested_modes(&paused, then).is_empty(), "{}", paused.story());
         paused.fleet.resume().unwrap();
         paused.pass(10.0).await;
         assert_eq!(paused.mode(), Mode::Return, "{}", paused.story());
@@ -76,7 +76,7 @@ fn it_does_nothing_where_another_pilot_decides() {
         paused.ok("hold", json!({"ms": 0})).await;
         let then = paused.time();
         paused.pass(20.0).await;
-        assert!(asked(&paused, then).is_empty(), "{}", paused.story());
+        assert!(requested_modes(&paused, then).is_empty(), "{}", paused.story());
         assert_eq!(paused.mode(), Mode::Hold);
     });
     fly(json!({}), empty(), |paused| async move {
@@ -91,7 +91,7 @@ fn it_does_nothing_where_another_pilot_decides() {
         paused.pass(2.0).await;
         paused.fleet.resume().unwrap();
         paused.pass(10.0).await;
-        let sent = asked(&paused, then);
+        let sent = requested_modes(&paused, then);
         assert!(
             sent.iter().all(|command| command.contains("hold")),
             "{sent:?}\n{}",

@@ -187,7 +187,7 @@ pub(super) fn refuses(factory: &gst::ElementFactory, bounded: bool) -> Option<&'
     let klass = factory.metadata("klass").unwrap_or_default();
     let says = |words: &[&str]| klass.split('/').any(|part| words.contains(&part));
     if LIST.refused.contains(&factory.name().as_str()) || says(&["Adaptive", "Editing"]) {
-        return Some("it opens by itself what its data or its format names, files included");
+        return Some("it opens files and addresses that are named in its input");
     }
     let source = factory.plugin().map(|plugin| plugin.source());
     if source.is_some_and(|source| LIST.known.contains(&source.as_str())) {
@@ -205,7 +205,7 @@ pub(super) fn refuses(factory: &gst::ElementFactory, bounded: bool) -> Option<&'
         "Demuxer",
     ]) && !says(&["Source", "Sink", "Bin"]);
     let may = !says(&["Network"]) && (bounded || processes);
-    (!may).then_some("it is not among the elements whose access is known")
+    (!may).then_some("its access to files and the network is not known")
 }
 
 #[cfg(test)]

@@ -241,7 +241,7 @@ impl Policy {
             Kind::Options => check_options(text),
             Kind::Unlisted if site.allowed => self.check_words(text, site, uses),
             Kind::Unlisted => Err(Refusal::new(
-                "what this text gives access to is not known",
+                "it is not known what this value gives access to",
                 "allow_elements",
             )),
         }

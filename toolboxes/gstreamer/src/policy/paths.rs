@@ -190,7 +190,7 @@ fn literally(known: PathBuf, first: &Component<'_>, rest: &[Component<'_>]) -> R
     if let Some(parent) = path.parent()
         && parent.to_string_lossy().contains(['%', '*', '?', '['])
     {
-        return Err("has a pattern in the name of a folder");
+        return Err("has a wildcard in the name of a folder");
     }
     Ok(path)
 }
@@ -208,13 +208,13 @@ fn check_conversions(text: &str) -> Result<(), &'static str> {
         }
         let after = rest.trim_start_matches(|c: char| c.is_ascii_digit());
         if rest.len() - after.len() > 3 || !after.starts_with(['d', 'i', 'u']) {
-            return Err("has a % that is not a number's place such as %05d");
+            return Err("has a % that is not a counter such as %05d");
         }
         numbers += 1;
         rest = &after[1..];
     }
     if numbers > 1 {
-        return Err("has more than one number's place");
+        return Err("has more than one counter");
     }
     Ok(())
 }

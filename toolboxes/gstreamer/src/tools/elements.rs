@@ -33,7 +33,7 @@ async fn get_gst_element_info(
     context.toolbox().ask(Question::Element(arguments.element)).await
 }
 
-/// Find GStreamer elements; all that is given has to fit.
+/// Find GStreamer elements that match all given filters.
 #[derive(Deserialize, JsonSchema)]
 struct SearchArguments {
     /// Words of name, description, class or plugin: `h264 payload`.
@@ -45,7 +45,7 @@ struct SearchArguments {
     /// Caps of a pad, such as `video/x-h264`.
     #[serde(default)]
     caps: Option<String>,
-    /// Of which pads; any when missing.
+    /// Direction of their pads; default: any.
     #[serde(default)]
     direction: Option<Direction>,
     /// Lowest rank.

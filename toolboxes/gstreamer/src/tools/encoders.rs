@@ -17,7 +17,7 @@ pub(super) fn tools() -> Vec<Tool<Gstreamer>> {
     ]
 }
 
-/// Get the encoders of this machine, hardware first: codec, limits, and properties as far as they fit.
+/// Get the encoders of this machine, hardware first: codec, limits, and as many properties as fit.
 #[derive(Deserialize, JsonSchema)]
 struct EncoderArguments {
     /// `h264`, `h265`, `all`, or one by name, such as `x264enc`, with all of its properties.

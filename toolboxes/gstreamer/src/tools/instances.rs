@@ -50,7 +50,7 @@ struct StartPipeline {
     /// Start it with the toolbox, too.
     #[serde(default)]
     autostart: bool,
-    /// started returns at once.
+    /// `started` returns at once; `playing` waits.
     #[serde(default)]
     wait_for: WaitFor,
     /// Milliseconds to wait for playing.

@@ -16,10 +16,10 @@ pub(super) fn tools() -> Vec<Tool<Gstreamer>> {
     ]
 }
 
-/// Check whether a GStreamer pipeline can be started, and what to mend. Starts nothing.
+/// Check whether a GStreamer pipeline can be started, and what to fix. Starts nothing.
 #[derive(Deserialize, JsonSchema)]
 struct PipelineArguments {
-    /// As for gst-launch-1.0.
+    /// Pipeline in the syntax of gst-launch-1.0.
     pipeline: String,
 }
 

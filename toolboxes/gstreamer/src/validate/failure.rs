@@ -280,13 +280,13 @@ fn link(message: &str, quoted: &[&str], description: &Description) -> (Option<us
             let asked = caps.as_deref().and_then(|caps| caps.parse::<gst::Caps>().ok());
             match asked {
                 Some(asked) if !asked.can_intersect(&gives) => {
-                    between(&gives, &asked).or_else(|| Some(format!("'{from}' gives {}", brief(&gives))))
+                    between(&gives, &asked).or_else(|| Some(format!("'{from}' outputs {}", brief(&gives))))
                 }
                 Some(asked) if !asked.can_intersect(&takes) => {
-                    between(&asked, &takes).or_else(|| Some(format!("'{to}' takes {}", brief(&takes))))
+                    between(&asked, &takes).or_else(|| Some(format!("'{to}' accepts {}", brief(&takes))))
                 }
                 Some(_) => Some(format!(
-                    "'{from}' gives {}; '{to}' takes {}",
+                    "'{from}' outputs {}; '{to}' accepts {}",
                     brief(&gives),
                     brief(&takes)
                 )),
@@ -297,7 +297,7 @@ fn link(message: &str, quoted: &[&str], description: &Description) -> (Option<us
                 )),
                 None => between(&gives, &takes).or_else(|| {
                     Some(format!(
-                        "'{from}' gives {}; '{to}' takes {}",
+                        "'{from}' outputs {}; '{to}' accepts {}",
                         brief(&gives),
                         brief(&takes)
                     ))
@@ -331,11 +331,11 @@ fn filter(description: &Description, gives: &gst::Caps) -> Option<String> {
                 let all = known.join(", ");
                 match nearest(&word, known) {
                     Some(near) if all.len() <= LONGEST_LIST => {
-                        return Some(format!("Did you mean '{name}={near}'? It takes one of: {all}"));
+                        return Some(format!("Did you mean '{name}={near}'? Allowed: {all}"));
                     }
                     Some(near) => return Some(format!("Did you mean '{name}={near}'?")),
                     None if all.len() <= LONGEST_LIST => {
-                        return Some(format!("'{name}' takes one of: {all}"));
+                        return Some(format!("allowed for '{name}': {all}"));
                     }
                     None => {}
                 }

@@ -6,6 +6,7 @@
 //! keeps its last velocity. Read [`BoosterK1`].
 
 mod config;
+mod driver;
 mod moves;
 mod posture;
 mod routines;
@@ -18,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-pub use self::config::{BoosterK1Config, Profile, Topics, VelocityType, model};
+pub use self::config::{BoosterK1Config, Profile, Topics, VelocityType};
 use self::rpc::RpcLink;
 use self::sent::LastAngles;
 use self::topics::TopicsLink;
@@ -31,6 +32,7 @@ use crate::dds::asked::DdsRequest;
 use crate::dds::booster::api::GET_STATUS;
 use crate::dds::booster::{REQUEST, REQUESTS};
 use crate::dds::shout::{Listening, Shout};
+use crate::driver::DrivenRobot;
 use crate::ros::RosError;
 use crate::ros::message::{Kind, Twist, TwistStamped};
 use crate::ros::path::Path;
@@ -55,9 +57,14 @@ pub(super) enum Speech {
 }
 
 impl Speech {
-    fn open(name: &str, config: &BoosterK1Config, notify: &Notify) -> Result<Self, RosError> {
+    fn open(
+        name: &str,
+        config: &BoosterK1Config,
+        parts: &Capabilities,
+        notify: &Notify,
+    ) -> Result<Self, RosError> {
         Ok(match config.profile {
-            Profile::Topics => Self::Topics(TopicsLink::open(name, config)?),
+            Profile::Topics => Self::Topics(TopicsLink::open(name, config, parts.clone())?),
             Profile::BoosterRpc => Self::Rpc(RpcLink::open(name, config, notify)?),
         })
     }
@@ -155,15 +162,13 @@ impl BoosterK1 {
     /// # Errors
     /// The robot cannot do what `estop` asks for in this profile.
     pub fn new(
-        name: &str,
+        robot: DrivenRobot<'_>,
         config: &BoosterK1Config,
-        capabilities: Capabilities,
-        estop: Option<Estop>,
         notify: Notify,
     ) -> Result<Self, ActionError> {
         Ok(Self {
-            estop: config::estop(name, config, estop)?,
-            remote: Remote::new(name, &config.ros, capabilities, notify),
+            estop: config::estop(robot.name, config, robot.stop.emergency)?,
+            remote: Remote::new(robot.name, &config.ros, robot.capabilities.clone(), notify),
             config: config.clone(),
         })
     }
@@ -215,7 +220,7 @@ impl BoosterK1 {
 ///
 /// # Errors
 /// The robot did not hear.
-pub fn safe_stop(name: &str, config: &BoosterK1Config, estop: Option<Estop>) -> Result<(), ActionError> {
+fn safe_stop(name: &str, config: &BoosterK1Config, estop: Option<Estop>) -> Result<(), ActionError> {
     let failed = |reason: String| ActionError::NotConnected {
         robot: name.to_owned(),
         reason,
@@ -261,7 +266,8 @@ impl Walker for BoosterK1 {
     fn opener(&self) -> impl Fn() -> Result<Speech, RosError> + Send + 'static {
         let (name, config) = (self.remote.name().to_owned(), self.config.clone());
         let notify = self.remote.notify().clone();
-        move || Speech::open(&name, &config, &notify)
+        let parts = self.remote.capabilities().clone();
+        move || Speech::open(&name, &config, &parts, &notify)
     }
 
     fn last_known(&self, on: Subsystem) -> Option<Vec<f64>> {
@@ -374,7 +380,7 @@ impl Walker for BoosterK1 {
         }
         Ok(match link.measured(on) {
             Some(positions) => output.with("positions", json!(positions)),
-            None => output.note("it does not say where it is; nothing was moved"),
+            None => output.note("joint positions are unavailable; nothing was moved"),
         })
     }
 

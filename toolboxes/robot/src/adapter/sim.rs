@@ -7,8 +7,9 @@
 mod axis;
 mod clock;
 mod config;
+pub mod driver;
 mod motion;
-mod people;
+pub(in crate::adapter) mod people;
 mod servos;
 mod trace;
 mod upkeep;
@@ -24,10 +25,12 @@ use crate::action::{Action, Motion, Velocity};
 use crate::adapter::{ActionError, ActionOutput, Adapter, Control, Estop, Sighting};
 use crate::bearing::half_circle;
 use crate::capability::Capabilities;
+use crate::driver::DrivenRobot;
 use crate::step::{Stage, Step};
 use crate::subsystem::Subsystem;
+use axis::thousandth;
 use clock::Clock;
-pub use config::{Fault, SimConfig, SimModel, Thing, model};
+pub use config::{Fault, SimConfig, SimModel, Thing};
 pub use people::Person;
 use trace::Trace;
 use world::World;
@@ -51,12 +54,8 @@ impl Sim {
     ///
     /// # Errors
     /// A number is out of range, or the trace cannot be written.
-    pub fn new(
-        name: &str,
-        config: &SimConfig,
-        capabilities: Capabilities,
-        estop: Option<Estop>,
-    ) -> Result<Self, ActionError> {
+    pub fn new(robot: DrivenRobot<'_>, config: &SimConfig) -> Result<Self, ActionError> {
+        let name = robot.name;
         if !(0.1..=2_000.0).contains(&config.time_scale) {
             return Err(ActionError::OutOfRange {
                 what: format!("robots.{name}.sim.time_scale"),
@@ -68,13 +67,12 @@ impl Sim {
         }
         let trace = Trace::open(config.trace.as_deref())
             .map_err(|error| ActionError::Refused(format!("robots.{name}.sim.trace: {error}")))?;
-        let home = model(config).map_err(|error| ActionError::Refused(error.to_string()))?;
-        let at_home = |on| home.home(on);
+        let at_home = |on| robot.model.home(on);
         Ok(Self {
             name: name.to_string(),
-            world: Mutex::new(World::new(&capabilities, config, at_home)),
-            capabilities,
-            estop: estop.unwrap_or(Estop::Hold),
+            world: Mutex::new(World::new(robot.capabilities, config, at_home)),
+            capabilities: robot.capabilities.clone(),
+            estop: robot.stop.emergency.unwrap_or(Estop::Hold),
             clock: Clock::new(config.time_scale),
             trace,
             faults: config.faults.clone(),
@@ -297,9 +295,4 @@ fn needs_servos(action: &Action) -> bool {
                 | Step::Calibrate { .. }
                 | Step::EnableTorque { enable: true }
         )
-}
-
-/// Rounds to three decimals.
-fn thousandth(value: f64) -> f64 {
-    (value * 1000.0).round() / 1000.0 + 0.0
 }

@@ -10,21 +10,21 @@ mod gestures;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use self::arms::Arms;
 use self::gestures::{Gestures, release_body};
 use super::remote::{Link, Remote, node_name, until};
 use super::walker::{Outcome, Walker, followed, own_time};
-use super::{ActionError, ActionOutput, Control, Estop, Notify};
+use super::{ActionError, ActionOutput, Adapter, Control, Estop, Notify};
 use crate::action::{Keyframe, Velocity};
-use crate::capability::Capabilities;
+use crate::capability::{self, Capabilities};
 use crate::dds::Participant;
 use crate::dds::asked::DdsRequest;
 use crate::dds::shout::Shout;
 use crate::dds::unitree::{REQUEST, Rpc, api, request};
+use crate::driver::{DrivenRobot, Driver, arms_of, parts_of};
 use crate::model::{Model, ModelError};
 use crate::ros::path::Path;
 use crate::ros::{RosConfig, RosError};
@@ -34,18 +34,16 @@ use crate::subsystem::Subsystem;
 /// How long the robot keeps a velocity, seconds: its own dead-man.
 const KEPT: f64 = 0.5;
 
-/// What belongs to this adapter alone.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+/// The channels of a G1.
+#[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct UnitreeG1Config {
     /// Domain, interfaces. The robot is 192.168.123.161, this machine needs an address in its network.
     pub ros: RosConfig,
     /// How long an answer may take, in milliseconds. The robot's own gestures may take 12 s.
-    #[schemars(range(min = 100, max = 5000))]
     pub answer_ms: u64,
     /// How fast the arms become ours and the robot's again, in parts of the whole per second. The vendor's example
     /// takes 0.2.
-    #[schemars(range(min = 0.1, max = 2.0))]
     pub weight_rate: f64,
     /// It has Dex3 hands.
     pub hands: bool,
@@ -62,21 +60,35 @@ impl Default for UnitreeG1Config {
     }
 }
 
-/// The parts, poses and routines of a G1.
-///
-/// # Errors
-/// Never: a test loads the built-in models.
-pub fn model(config: &UnitreeG1Config) -> Result<Model, ModelError> {
-    let mut model = Model::unitree_g1()?;
-    let mut capabilities = model.capabilities.clone();
-    for arm in [&mut capabilities.left_arm, &mut capabilities.right_arm]
-        .into_iter()
-        .flatten()
-    {
-        arm.gripper = arm.gripper.take().filter(|_| config.hands);
+impl Driver for UnitreeG1Config {
+    fn equip(&self, parts: &mut Capabilities) {
+        parts.services = capability::Services {
+            motor_status: true,
+            self_test: parts_of(parts, &[]),
+            ..capability::Services::default()
+        };
     }
-    model.narrow(capabilities);
-    Ok(model)
+
+    fn fit(&self, mut model: Model) -> Result<Model, ModelError> {
+        arms_of(&model.capabilities, 7)?;
+        let mut capabilities = model.capabilities.clone();
+        for arm in [&mut capabilities.left_arm, &mut capabilities.right_arm]
+            .into_iter()
+            .flatten()
+        {
+            arm.gripper = arm.gripper.take().filter(|_| self.hands);
+        }
+        model.narrow(capabilities);
+        Ok(model)
+    }
+
+    fn drive(&self, robot: DrivenRobot<'_>, notify: Notify) -> Result<Arc<dyn Adapter>, ActionError> {
+        Ok(Arc::new(UnitreeG1::new(robot, self, notify)))
+    }
+
+    fn safe_stop(&self, robot: DrivenRobot<'_>) -> Result<(), ActionError> {
+        safe_stop(robot.name, self, robot.stop.emergency)
+    }
 }
 
 /// A G1.
@@ -149,22 +161,14 @@ fn velocity_body(velocity: &Velocity) -> Value {
 
 impl UnitreeG1 {
     /// A robot that is not connected yet.
-    ///
-    /// # Errors
-    /// Never so far.
-    pub fn new(
-        name: &str,
-        config: &UnitreeG1Config,
-        capabilities: Capabilities,
-        estop: Option<Estop>,
-        notify: Notify,
-    ) -> Result<Self, ActionError> {
-        Ok(Self {
+    #[must_use]
+    pub fn new(robot: DrivenRobot<'_>, config: &UnitreeG1Config, notify: Notify) -> Self {
+        Self {
             config: config.clone(),
             // A robot without power falls.
-            estop: estop.unwrap_or(Estop::Hold),
-            remote: Remote::new(name, &config.ros, capabilities, notify),
-        })
+            estop: robot.stop.emergency.unwrap_or(Estop::Hold),
+            remote: Remote::new(robot.name, &config.ros, robot.capabilities.clone(), notify),
+        }
     }
 
     /// Performs an arm action of the robot's own, holds it until `time` has passed, and releases the arms.
@@ -232,7 +236,7 @@ fn dance(style: &str) -> i64 {
 ///
 /// # Errors
 /// The robot did not hear.
-pub fn safe_stop(name: &str, config: &UnitreeG1Config, estop: Option<Estop>) -> Result<(), ActionError> {
+fn safe_stop(name: &str, config: &UnitreeG1Config, estop: Option<Estop>) -> Result<(), ActionError> {
     // Each request has a new id, which differs from those of the process that has died.
     let ask = |api_id, parameter: &Value| request(fastrand::i64(1..1 << 40), api_id, parameter, true);
     let fsm = fsm(estop.unwrap_or(Estop::Hold));

@@ -1,13 +1,11 @@
 //! Which endpoints of other participants match one of ours, and since when.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use rustdds::{DomainParticipant, DomainParticipantStatusEvent, GUID, StatusEvented};
-
-use super::lock;
 
 /// How long two endpoints must have known each other before one of them hears what the other writes.
 pub const SETTLE: Duration = Duration::from_millis(200);
@@ -138,4 +136,10 @@ impl Peers {
         }
         since.get_or_insert_with(Instant::now).elapsed() >= SETTLE
     }
+}
+
+/// A lock that survives a panic of the library.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic in the library leaves none of our data half changed.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

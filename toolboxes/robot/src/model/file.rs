@@ -1,55 +1,84 @@
-//! The shape of a model or poses file.
+//! The shape of a robot's file, and of a file of poses.
 //!
-//! Owns the types that serde reads; the model checks the values. Read [`ModelFile`].
+//! Owns the types that serde reads: an unknown key is an error. The model checks the values. Read [`RobotFile`].
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::error::ModelError;
+use super::pose::{Place, Pose};
 use super::routine::Sequence;
-use super::{ModelError, Pose};
-use crate::capability::Capabilities;
+use crate::capability::{Arm, Base, Capabilities, Hitch, Joint, Lift, Own};
+use crate::conduct::Stop;
 use crate::subsystem::Subsystem;
 
-/// A file. A user's has no `capabilities`.
+/// A file. One of poses has none of the first seven keys.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ModelFile {
-    pub(super) capabilities: Option<Capabilities>,
+pub(crate) struct RobotFile {
+    /// The robot's name: that of its file, without the ending; `-` and `_` are the same.
+    pub(crate) name: Option<String>,
+    /// What it is, in a line.
+    pub(crate) description: Option<String>,
+    /// What drives it.
+    pub(crate) driver: Option<String>,
+    /// What it has, with the limits.
+    pub(crate) parts: Option<Parts>,
+    /// How it performs some routines in its own way.
+    pub(crate) own: Option<Own>,
+    /// How its driver reaches it. The driver reads it.
+    pub(crate) channels: Option<toml::Table>,
+    /// How it is stopped.
+    pub(crate) stop: Option<Stop>,
     /// For each joint 1 or -1: the factor from a right-arm angle to the left-arm angle.
-    pub(super) mirror: Option<Vec<f64>>,
-    pub(super) point: Option<Point>,
+    pub(crate) mirror: Option<Vec<f64>>,
+    pub(crate) point: Option<Point>,
     #[serde(default)]
-    pub(super) poses: BTreeMap<String, PoseText>,
+    pub(crate) poses: BTreeMap<String, PoseText>,
     #[serde(default)]
-    pub(super) keyframes: BTreeMap<String, Vec<f64>>,
+    pub(crate) keyframes: BTreeMap<String, Vec<f64>>,
     #[serde(default)]
-    pub(super) places: BTreeMap<String, PlaceText>,
+    pub(crate) places: BTreeMap<String, PlaceText>,
     #[serde(default)]
-    pub(super) waves: BTreeMap<String, Sequence>,
+    pub(crate) waves: BTreeMap<String, Sequence>,
     #[serde(default)]
-    pub(super) nods: BTreeMap<String, Sequence>,
+    pub(crate) nods: BTreeMap<String, Sequence>,
     #[serde(default)]
-    pub(super) gestures: BTreeMap<String, Sequence>,
+    pub(crate) gestures: BTreeMap<String, Sequence>,
     #[serde(default)]
-    pub(super) dances: BTreeMap<String, Sequence>,
+    pub(crate) dances: BTreeMap<String, Sequence>,
+}
+
+/// What a robot has. A part that is left out is missing.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Parts {
+    left_arm: Option<Arm>,
+    right_arm: Option<Arm>,
+    /// The head: pan first, then tilt.
+    gantry: Option<Vec<Joint>>,
+    lift: Option<Lift>,
+    hitch: Option<Hitch>,
+    base: Option<Base>,
 }
 
 /// How an arm points: which joint turns it sideways.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Point {
+pub(crate) struct Point {
     /// Counted from 0.
-    pub(super) joint: usize,
+    pub(crate) joint: usize,
     /// Degrees of the joint for a degree to the right.
-    pub(super) per_degree: f64,
+    pub(crate) per_degree: f64,
     /// How far to either side it points, in degrees.
-    pub(super) reach: f64,
+    pub(crate) reach: f64,
 }
 
+/// A pose: joint angles in degrees, the lift in millimetres.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct PoseText {
+pub(crate) struct PoseText {
     left_arm: Option<Vec<f64>>,
     right_arm: Option<Vec<f64>>,
     gantry: Option<Vec<f64>>,
@@ -58,65 +87,51 @@ pub(super) struct PoseText {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct PlaceText {
-    pub(super) above: Vec<f64>,
-    pub(super) at: Vec<f64>,
-    pub(super) lifted: Vec<f64>,
-    pub(super) retracted: Vec<f64>,
+pub(crate) struct PlaceText {
+    above: Vec<f64>,
+    at: Vec<f64>,
+    lifted: Vec<f64>,
+    retracted: Vec<f64>,
 }
 
-impl ModelFile {
-    pub(super) fn parse(name: &str, text: &str) -> Result<Self, ModelError> {
-        toml::from_str(text).map_err(|error| ModelError::Parse {
-            name: match error.span() {
-                Some(span) => at(
-                    name,
-                    text.get(..span.start).unwrap_or_default().lines().count().max(1),
-                ),
-                None => name.to_string(),
-            },
-            message: error.message().replace('\n', "; "),
-        })
+impl RobotFile {
+    pub(crate) fn parse(name: &str, text: &str) -> Result<Self, ModelError> {
+        toml::from_str(text).map_err(|error| ModelError::toml(name, text, &error))
     }
 
-    pub(super) fn take_capabilities(&mut self, name: &str) -> Result<Capabilities, ModelError> {
-        self.capabilities.take().ok_or_else(|| ModelError::Parse {
-            name: name.to_string(),
-            message: "expected a table `capabilities`".to_string(),
-        })
+    /// The first key that a file of poses has not.
+    pub(crate) fn foreign(&self) -> Option<&'static str> {
+        let there = [
+            ("name", self.name.is_some()),
+            ("description", self.description.is_some()),
+            ("driver", self.driver.is_some()),
+            ("parts", self.parts.is_some()),
+            ("own", self.own.is_some()),
+            ("channels", self.channels.is_some()),
+            ("stop", self.stop.is_some()),
+        ];
+        there.into_iter().find(|(_, there)| *there).map(|(key, _)| key)
     }
 }
 
-/// A place in a file.
-fn at(name: &str, line: usize) -> String {
-    format!("{name}, line {line}")
-}
-
-/// An error of an entry, with the line at which the entry begins.
-pub(super) fn located(mut error: ModelError, text: &str) -> ModelError {
-    let (name, what) = match &mut error {
-        ModelError::Read { .. } => return error,
-        ModelError::Parse { name, message } => {
-            let entry = message.split_once(':').map_or("capabilities", |(entry, _)| entry);
-            (name, entry.to_owned())
+impl Parts {
+    pub(crate) fn into_capabilities(self, model: &str, own: Own) -> Capabilities {
+        Capabilities {
+            model: model.to_owned(),
+            left_arm: self.left_arm,
+            right_arm: self.right_arm,
+            gantry: self.gantry,
+            lift: self.lift,
+            hitch: self.hitch,
+            base: self.base,
+            own,
+            ..Capabilities::default()
         }
-        ModelError::Position { name, what, .. } => (name, what.clone()),
-    };
-    let begins = |line: &str| {
-        // `wave = {...}` in a table, or `[poses.wave]`.
-        let line = line.trim().trim_start_matches('[');
-        let key = line.split(['=', ']']).next().unwrap_or_default();
-        let last = key.rsplit('.').next().unwrap_or_default();
-        last.trim().trim_matches(['"', '\'']) == what
-    };
-    if let Some(line) = text.lines().position(begins) {
-        *name = at(name, line + 1);
     }
-    error
 }
 
 impl PoseText {
-    pub(super) fn into_pose(self) -> Pose {
+    pub(crate) fn into_pose(self) -> Pose {
         let joints = [
             (Subsystem::LeftArm, self.left_arm),
             (Subsystem::RightArm, self.right_arm),
@@ -128,6 +143,17 @@ impl PoseText {
                 .filter_map(|(on, angles)| Some((on, angles?)))
                 .collect(),
             lift: self.lift,
+        }
+    }
+}
+
+impl PlaceText {
+    pub(crate) fn into_place(self) -> Place {
+        Place {
+            above: self.above,
+            at: self.at,
+            lifted: self.lifted,
+            retracted: self.retracted,
         }
     }
 }

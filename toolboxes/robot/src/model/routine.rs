@@ -25,13 +25,13 @@ pub enum Kind {
 /// One round of a routine in the file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Sequence {
+pub(crate) struct Sequence {
     #[serde(default)]
-    pub(super) arms: Vec<String>,
+    pub(crate) arms: Vec<String>,
     #[serde(default)]
-    pub(super) head: Vec<Vec<f64>>,
-    pub(super) speed: f64,
-    pub(super) hold: f64,
+    pub(crate) head: Vec<Vec<f64>>,
+    pub(crate) speed: f64,
+    pub(crate) hold: f64,
 }
 
 /// How large and how fast a movement is.

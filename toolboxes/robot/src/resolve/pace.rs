@@ -4,7 +4,7 @@ use crate::action::{Keyframe, Velocity};
 use crate::adapter::ActionError;
 use crate::capability::Joint;
 use crate::model::{Kind, Rounds, travel};
-use crate::resolve::Remarks;
+use crate::resolve::remarks::Remarks;
 use crate::subsystem::Subsystem;
 use crate::unit::Unit;
 

@@ -4,24 +4,21 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::error::RosError;
 
 /// How a robot is reached over ROS 2 or DDS.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RosConfig {
     /// The DDS domain, `ROS_DOMAIN_ID` on the robot.
-    #[schemars(range(min = 0, max = 232))]
     pub domain: u16,
     /// The addresses of this machine on which the robot is reached, such as `["192.168.123.10"]`; all when empty.
     pub interfaces: Vec<IpAddr>,
     /// The ROS 2 distribution of the other side.
     pub distro: Distro,
     /// How long to wait for the robot when the toolbox is opened, in milliseconds.
-    #[schemars(range(min = 0, max = 8000))]
     pub discovery_ms: u64,
 }
 
@@ -37,7 +34,7 @@ impl Default for RosConfig {
 }
 
 /// A ROS 2 distribution. They differ in how a node says its name; topics work between all of them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Distro {
     /// What the K1 and the G1 have.
@@ -91,7 +88,7 @@ impl RosConfig {
             _ => Err(RosError::Join {
                 domain: self.domain,
                 reason: format!(
-                    "ROS_DOMAIN_ID is {}, ros.domain has to be the same, or a stop after a crash misses the robot",
+                    "ROS_DOMAIN_ID is {}, and ros.domain must be the same, or the stop after a crash does not reach the robot",
                     said.unwrap_or("not set, which is 0")
                 ),
             }),

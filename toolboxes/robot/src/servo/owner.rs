@@ -13,7 +13,10 @@ use std::time::{Duration, Instant};
 use ovos_toolbox_sdk::Essential;
 use tokio::sync::oneshot;
 
-use super::{Register, ServoError, Wire};
+use super::error::ServoError;
+use super::register::Register;
+use super::rehearsed::{RehearsedPort, Servos};
+use super::wire::Wire;
 
 /// How many jobs may wait. A whole robot's plan has fewer than ten on a bus, so a longer queue means that the bus
 /// hangs.
@@ -42,6 +45,14 @@ pub(crate) enum Urgency {
 pub(crate) struct ServoBus {
     sender: Sender,
     thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// Where a bus ends.
+pub(crate) enum Line<'a> {
+    /// At a serial port, by its path and its bits per second.
+    Serial(&'a str, u32),
+    /// At simulated servos.
+    Rehearsed(Servos),
 }
 
 /// The job after the stop of the wheels. It may run more than once where the port is away at first.
@@ -132,7 +143,7 @@ impl ServoBus {
     /// port comes and goes, and when not one of `servos` answers any more.
     pub(crate) fn start(
         name: &str,
-        (path, baud): (&str, u32),
+        line: Line<'_>,
         timeout: Duration,
         (servos, wheels): (Vec<u8>, Vec<u8>),
         changed: Changed,
@@ -145,7 +156,12 @@ impl ServoBus {
             connected: AtomicBool::new(false),
         });
         let owner = Owner {
-            wire: Wire::new(name, path, baud, timeout, hurry),
+            wire: match line {
+                Line::Serial(path, baud) => Wire::new(name, path, baud, timeout, hurry),
+                Line::Rehearsed(servos) => {
+                    Wire::over(name, Box::new(RehearsedPort::new(servos)), timeout, hurry)
+                }
+            },
             wheels,
             changed,
             there: None,

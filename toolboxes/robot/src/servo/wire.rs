@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::ServoError;
+use super::error::ServoError;
 use super::frame::{self, Answer, Answers, Instruction};
 use super::health::{Alarms, Calibration, Health, Mode, State};
 use super::port::{Port, Serial};
@@ -104,12 +104,11 @@ impl Wire {
         }
     }
 
-    /// A bus whose port is open already.
-    #[cfg(test)]
-    pub(crate) fn over(port: Box<dyn Port>, timeout: Duration, hurry: Arc<AtomicBool>) -> Self {
+    /// A bus whose port is open already, and stays so.
+    pub(crate) fn over(bus: &str, port: Box<dyn Port>, timeout: Duration, hurry: Arc<AtomicBool>) -> Self {
         Self {
             port: Some(port),
-            ..Self::new("test", "", 0, timeout, hurry)
+            ..Self::new(bus, "", 0, timeout, hurry)
         }
     }
 

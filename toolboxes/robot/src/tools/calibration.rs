@@ -162,7 +162,7 @@ fn forbidden(unit: &Unit, writes: bool) -> Option<ToolError> {
     Some(ToolError::new(
         "PermissionError",
         format!(
-            "this writes into the motors of {0}, and robots.{0}.johnny5.allow_calibration_write is not true",
+            "this writes into the motors of {0}, and robots.{0}.channels.allow_calibration_write is not true",
             unit.name
         ),
     ))
@@ -383,7 +383,7 @@ struct SelfTest {
     #[serde(default = "usual_test")]
     #[schemars(length(max = 16))]
     subsystems: Vec<TestPart>,
-    /// With every value that was measured.
+    /// Include every measured value.
     #[serde(default)]
     verbose: bool,
 }

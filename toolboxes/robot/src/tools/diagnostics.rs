@@ -177,7 +177,7 @@ fn enable_torque(unit: &Unit, args: EnableTorque) -> Planned<'_> {
     Ok(Graph::new(unit).wave([on(args.subsystem.subsystem(), 5.0, step)]))
 }
 
-/// Ask every servo of the robot whether it is there.
+/// Ping every servo of the robot.
 #[derive(Deserialize, JsonSchema)]
 struct CheckServos {
     /// Which part of the robot; gantry is the head.
@@ -232,10 +232,10 @@ fn recover_servo(unit: &Unit, args: RecoverServo) -> Planned<'_> {
 /// Report the health of the robot's servos: which answer, how warm and how loaded they are, and what to look at.
 #[derive(Deserialize, JsonSchema)]
 struct ServoHealthReport {
-    /// With temperatures.
+    /// Include temperatures.
     #[serde(default = "yes")]
     include_temps: bool,
-    /// With loads.
+    /// Include loads.
     #[serde(default = "yes")]
     include_loads: bool,
 }

@@ -69,7 +69,7 @@ words!(
 struct Express {
     /// Which emotion.
     emotion: Emotion,
-    /// How clearly.
+    /// Strength of the gesture.
     #[serde(default)]
     intensity: Drama,
 }
@@ -96,7 +96,7 @@ struct GestureWhileSpeaking {
     /// On or off.
     #[serde(default = "yes")]
     enabled: bool,
-    /// How lively.
+    /// Liveliness of the gestures.
     #[serde(default)]
     style: GestureStyle,
 }
@@ -112,7 +112,7 @@ fn gesture_while_speaking(unit: &Unit, args: GestureWhileSpeaking) -> Planned<'_
 /// Have the robot point at a person it sees, then lower the arm.
 #[derive(Deserialize, JsonSchema)]
 struct PointAtPerson {
-    /// Whom.
+    /// Name of the person.
     name: String,
     /// auto is the arm on the person's side.
     #[serde(default)]

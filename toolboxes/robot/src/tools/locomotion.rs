@@ -57,8 +57,8 @@ fn move_base(unit: &Unit, args: MoveBase) -> Planned<'_> {
     let node = match (args.direction, distance, degrees) {
         (Direction::RotateLeft | Direction::RotateRight, Some(distance), _) => {
             return Err(ToolError::bad_args(format!(
-                "distance: it is metres, and {direction} turns on the spot: send degrees instead (the former distance of \
-                 {distance} rad is degrees {:.0})",
+                "distance: it is in metres, and {direction} turns on the spot: send degrees (the former distance of {distance} \
+                 rad is degrees {:.0})",
                 distance.to_degrees()
             )));
         }

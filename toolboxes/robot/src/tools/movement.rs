@@ -250,8 +250,8 @@ fn not_clockwise(target: &str) -> Result<(), ToolError> {
     let tilt = tilt.first();
     let tilt = tilt.map_or_else(String::new, |tilt| format!(", tilt_degrees {}", 0.0 - tilt));
     Err(ToolError::bad_args(format!(
-        "target: degrees, which were negative to the left here, are given as bearing_degrees, positive to the left: \
-         for {target} send bearing_degrees {}{tilt}",
+        "target: it no longer takes degrees (negative to the left); use bearing_degrees (positive to the left): for {target} \
+         send bearing_degrees {}{tilt}",
         0.0 - pan
     )))
 }
@@ -272,7 +272,7 @@ struct Nod {
     /// The answer.
     #[serde(default)]
     r#type: NodType,
-    /// How clearly.
+    /// Strength of the gesture.
     #[serde(default)]
     intensity: NodIntensity,
 }

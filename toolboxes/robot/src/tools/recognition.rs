@@ -64,7 +64,7 @@ words!(
 /// List the people the robot sees now, with bearing_degrees (positive is left) and distance in metres.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct GetVisiblePeople {
-    /// With people it does not know.
+    /// Include people it does not know.
     #[serde(default = "yes")]
     include_unknown: bool,
 }
@@ -73,7 +73,7 @@ impl Question for GetVisiblePeople {
     const TOOL: &'static str = "get_visible_people";
 }
 
-/// Tell who a person is that the robot sees. Needs track_id or position.
+/// Identify a person that the robot sees. Needs track_id or position.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct IdentifyPerson {
     /// From get_visible_people.
@@ -109,7 +109,7 @@ impl Question for EnrollPerson {
     }
 }
 
-/// Tell from where a person speaks to the robot: bearing_degrees, positive is left.
+/// Get the direction of the person who is speaking to the robot: bearing_degrees, positive is left.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct GetSpeakerDirection {}
 
@@ -117,7 +117,7 @@ impl Question for GetSpeakerDirection {
     const TOOL: &'static str = "get_speaker_direction";
 }
 
-/// Tell who is speaking to the robot, by the voice.
+/// Identify who is speaking to the robot, by the voice.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct IdentifySpeaker {
     /// Use the direction of the voice, too.
@@ -174,7 +174,7 @@ impl Question for GetKnownPeople {
 /// Have the robot forget a person's face, voice or both.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct ForgetPerson {
-    /// Whom to forget.
+    /// Name of the person to forget.
     #[schemars(length(min = 1, max = 200))]
     name: String,
     /// Forget the face.
@@ -192,7 +192,7 @@ impl Question for ForgetPerson {
     }
 }
 
-/// Tell who said what the robot heard in the last seconds.
+/// Identify who said what the robot heard in the last seconds.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct WhoSaidThat {
     /// Seconds to look back.
@@ -212,10 +212,10 @@ impl Question for WhoSaidThat {
     }
 }
 
-/// Tell when and where the robot last saw a person.
+/// Get when and where the robot last saw a person.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct GetLastSeen {
-    /// Who.
+    /// Name of the person.
     #[schemars(length(min = 1, max = 200))]
     name: String,
 }

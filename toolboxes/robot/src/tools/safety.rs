@@ -87,8 +87,8 @@ struct AlertHazard {
 fn alert_hazard(unit: &Unit, args: AlertHazard) -> Planned<'_> {
     if let Some(clockwise) = args.direction_degrees {
         return Err(ToolError::bad_args(format!(
-            "direction_degrees, which was negative to the left, is bearing_degrees now, positive to the left: for {clockwise} send \
-             bearing_degrees {}",
+            "direction_degrees (negative to the left) was replaced by bearing_degrees (positive to the left): for {clockwise} \
+             send bearing_degrees {}",
             0.0 - clockwise
         )));
     }

@@ -1,12 +1,11 @@
 //! Hands that hold something.
 
 use feetech_sim::register as r;
-use robot::adapter::johnny5::Johnny5;
-use robot::adapter::{ActionError, Adapter};
+use robot::adapter::ActionError;
 use robot::step::{Grip, LiftStep, Step};
 use robot::subsystem::Subsystem;
 
-use crate::servos::{Body, Deed, robot, run};
+use crate::servos::{Body, Deed, Robot, robot, run};
 use crate::{to, words};
 
 const ARM: Subsystem = Subsystem::RightArm;
@@ -34,7 +33,7 @@ fn goals(body: &Body) -> Vec<i32> {
     words(&body.right.take_frames(), 6, r::GOAL_POSITION)
 }
 
-async fn open_hand(body: &Body) -> Johnny5 {
+async fn open_hand(body: &Body) -> Robot {
     let robot = robot(body);
     robot.connect().await.unwrap();
     run(&robot, ARM, grip(Grip::Open, None)).await.unwrap();

@@ -6,13 +6,12 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use feetech_sim::{Delivery, Lateness, Line, register as r};
-use robot::adapter::johnny5::Johnny5;
-use robot::adapter::{Adapter, Estop};
+use robot::adapter::Estop;
 use robot::step::Step;
 use robot::subsystem::Subsystem;
 use serde_json::{Value, json};
 
-use crate::servos::{Body, Taken, action, robot_of, run};
+use crate::servos::{Body, Robot, Taken, action, robot_of, run};
 use crate::{drive, to};
 
 const ARMS: [Subsystem; 2] = [Subsystem::LeftArm, Subsystem::RightArm];
@@ -53,7 +52,7 @@ fn lines(body: &Body) -> [(&Line, u8); 2] {
 /// Degrees by steps of each servo of the arms.
 type Scales = BTreeMap<String, (f64, f64)>;
 
-async fn status(robot: &Johnny5, arm: Subsystem) -> Option<Value> {
+async fn status(robot: &Robot, arm: Subsystem) -> Option<Value> {
     let asked = run(robot, arm, Step::MotorStatus { motor_id: None }).await;
     asked.ok().map(|output| json!(output.data)["motors"].clone())
 }
@@ -70,7 +69,7 @@ fn steps(body: &Body, name: &str) -> f64 {
 }
 
 /// What a servo's degrees are in steps, from two positions that are read in good weather.
-async fn scales(body: &Body, robot: &Johnny5) -> Scales {
+async fn scales(body: &Body, robot: &Robot) -> Scales {
     let mut scales = Scales::new();
     for arm in ARMS {
         let mut read = Vec::new();
@@ -116,7 +115,7 @@ struct Shown {
 }
 
 /// Reads until it is told to end, and compares what counts as measured with the servos.
-async fn read(body: &Body, robot: &Johnny5, scales: &Scales, seed: u64, end: Instant, shown: &mut Shown) {
+async fn read(body: &Body, robot: &Robot, scales: &Scales, seed: u64, end: Instant, shown: &mut Shown) {
     while Instant::now() < end {
         for arm in ARMS {
             let before: BTreeMap<&String, f64> =
@@ -166,7 +165,7 @@ async fn one(seed: u64, shown: &mut Shown) {
             .unwrap();
         }
     }
-    let mut config = body.config();
+    let mut config = body.section();
     let scales = {
         let (patient, _) = robot_of(&config, None);
         patient.connect().await.unwrap();
@@ -174,7 +173,7 @@ async fn one(seed: u64, shown: &mut Shown) {
         patient.close().await;
         scales
     };
-    config.answer_ms = 20;
+    config["answer_ms"] = serde_json::json!(20);
     let estop = random.choice([Estop::Hold, Estop::TorqueOff]).unwrap();
     let (robot, notices) = robot_of(&config, Some(estop));
     let _ = robot.connect().await;

@@ -4,14 +4,12 @@ use std::time::{Duration, Instant};
 
 use feetech_sim::{Line, Servo, register as r};
 use robot::action::LiftTarget;
-use robot::adapter::Adapter;
 use robot::adapter::Estop;
-use robot::adapter::johnny5::{Johnny5, Johnny5Config};
 use robot::step::{Grip, HitchAction, Step};
 use robot::subsystem::Subsystem;
 use serde_json::json;
 
-use crate::servos::{Body, Deed, lift, look, robot, robot_of, run};
+use crate::servos::{Body, Deed, Notices, lift, look, made, robot, robot_of, run, stop};
 use crate::{bytes, drive, to, words};
 
 #[tokio::test]
@@ -187,9 +185,8 @@ async fn the_base_drives_on_a_lease_and_ends_at_zero() {
 #[tokio::test]
 async fn lekiwi_drives_on_one_bus() {
     let line = Line::start((1..=9).map(Servo::new)).unwrap();
-    let config: Johnny5Config =
-        serde_json::from_value(json!({"layout": "lekiwi", "ports": {"right": line.path()}})).unwrap();
-    let (robot, _) = robot_of(&config, None);
+    let section = json!({"layout": "lekiwi", "ports": {"right": line.path()}});
+    let (robot, _) = robot_of(&section, None);
     robot.connect().await.unwrap();
     run(&robot, Subsystem::Base, drive(0.1, 0.0, 0.0, 300))
         .await
@@ -214,8 +211,7 @@ async fn the_range_of_a_motor_holds_for_the_hand_and_the_lift() {
     let body = Body::new();
     let mut section = body.section();
     section["motors"] = json!({"left_arm.gripper": {"max": 60}, "lift.lift": {"min": 40, "max": 200}});
-    let config: Johnny5Config = serde_json::from_value(section).unwrap();
-    let (robot, _) = robot_of(&config, None);
+    let (robot, _) = robot_of(&section, None);
     robot.connect().await.unwrap();
     let open = Step::Gripper { action: Grip::Open };
     run(&robot, Subsystem::LeftArm, open).await.unwrap();
@@ -244,9 +240,7 @@ async fn what_it_cannot_do_it_says() {
         .unwrap_err()
         .to_string();
     assert_eq!(error, "not supported by five: a sensor on the charger's contacts");
-    let (config, notify) = (body.config(), std::sync::Arc::new(|_| ()));
-    let capabilities = robot.capabilities().clone();
-    let damp = Johnny5::new("five", &config, capabilities, Some(Estop::Damp), notify)
+    let damp = made(&body.section(), &stop(Some(Estop::Damp)), &Notices::default())
         .err()
         .unwrap();
     assert!(damp.to_string().contains("estop damp"), "{damp}");

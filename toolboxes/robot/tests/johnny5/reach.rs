@@ -4,6 +4,8 @@ use robot::model::{Intensity, Kind, Model, Rounds};
 use robot::step::Stage;
 use robot::subsystem::Subsystem;
 
+use crate::servos::known;
+
 type Vector = [f64; 3];
 type Turn = [Vector; 3];
 
@@ -153,7 +155,7 @@ fn positions(model: &Model) -> Vec<(String, Vec<f64>)> {
 
 #[test]
 fn no_link_of_an_so101_comes_near_the_table() {
-    let all = positions(&Model::so101().unwrap());
+    let all = positions(&known("so101"));
     for (from, a) in &all {
         for (to, b) in &all {
             // The joints arrive together.
@@ -169,7 +171,7 @@ fn no_link_of_an_so101_comes_near_the_table() {
 
 #[test]
 fn a_pick_goes_down_and_comes_up_again() {
-    let model = Model::so101().unwrap();
+    let model = known("so101");
     let of = |stage| tip(&model.place("cup", Subsystem::RightArm, stage).unwrap().0);
     let (above, at, lifted) = (of(Stage::Above), of(Stage::At), of(Stage::Lifted));
     assert!(

@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 use feetech_sim::register as r;
 use robot::action::LiftTarget;
 use robot::adapter::Estop;
-use robot::adapter::johnny5::{Johnny5, safe_stop};
-use robot::adapter::{ActionError, Adapter, Control};
+use robot::adapter::{ActionError, Control};
 use robot::subsystem::Subsystem;
 
-use crate::servos::{Body, Taken, action, halt, lift, robot, robot_of, run, within};
+use crate::servos::{
+    Body, Notices, Robot, Taken, action, halt, lift, made, robot, robot_of, run, safe_stop, within,
+};
 use crate::{drive, to, words};
 
 /// A halt returns within 50 ms, which the bench `round_trip` times. The rest is for a machine that runs other tests,
@@ -43,9 +44,9 @@ async fn wheels_without_a_renewed_lease_stop() {
 }
 
 /// Halts in the middle of a movement of an arm and of the base.
-async fn halted(estop: Option<Estop>, emergency: bool) -> (Body, Johnny5, Duration) {
+async fn halted(estop: Option<Estop>, emergency: bool) -> (Body, Robot, Duration) {
     let body = Body::new();
-    let (robot, _) = robot_of(&body.config(), estop);
+    let (robot, _) = robot_of(&body.section(), estop);
     robot.connect().await.unwrap();
     let took = {
         let taken = Taken::default();
@@ -172,10 +173,41 @@ fn a_safe_stop_needs_no_instance() {
             servo.set_byte(r::TORQUE_ENABLE, 1);
         });
         assert!(body.moves());
-        safe_stop("five", &body.config(), estop).unwrap();
+        safe_stop(&body.section(), estop).unwrap();
         // The servos may read the last frames after the call has returned.
         within("rest", || {
             (!body.moves() && body.powered() == powered).then_some(())
         });
+    }
+}
+
+/// The wheels stop before everything else; the parts of a bus follow in the order of the robot's file.
+#[tokio::test]
+async fn parts_come_to_rest_in_the_order_of_the_file() {
+    for (order, first, last) in [
+        (r#"order = [["base"], ["hitch"], ["left_arm"]]"#, 11, 1),
+        (r#"order = [["base"], ["left_arm"], ["lift", "hitch"]]"#, 1, 11),
+        (r#"order = [["left_arm"]]"#, 6, 10),
+    ] {
+        let body = Body::new();
+        let robot = made(
+            &body.section(),
+            &toml::from_str(order).unwrap(),
+            &Notices::default(),
+        );
+        let robot = robot.unwrap();
+        robot.connect().await.unwrap();
+        let _ = body.left.take_frames();
+        halt(&robot, &[Subsystem::All], true);
+        let frames = body.left.frames();
+        let at = |what: &dyn Fn(&feetech_sim::Frame) -> bool| frames.iter().position(what).unwrap();
+        let off = |id: u8| at(&|frame| frame.byte(id, r::TORQUE_ENABLE) == Some(0));
+        let still = at(&|frame| frame.word(7, r::GOAL_SPEED) == Some(0));
+        assert!(
+            still < off(first) && off(first) < off(last),
+            "{order}: {still}, {}, {}",
+            off(first),
+            off(last)
+        );
     }
 }

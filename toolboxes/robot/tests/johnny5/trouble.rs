@@ -3,15 +3,14 @@
 use feetech_sim::{Fault, Frame, Line, Servo, register as r};
 use robot::action::LiftTarget;
 use robot::adapter::Estop;
-use robot::adapter::johnny5::{Johnny5, Johnny5Config};
-use robot::adapter::{ActionError, Adapter, BackendState, Control, Notice};
+use robot::adapter::{ActionError, BackendState, Control, Notice};
 use robot::capability::BusName;
 use robot::step::{Recovery, Step};
 use robot::subsystem::Subsystem;
 use serde_json::json;
 use std::time::Duration;
 
-use crate::servos::{Body, Notices, action, halt, lift, look, robot, robot_of, run, within};
+use crate::servos::{Body, Notices, Robot, action, halt, lift, look, robot, robot_of, run, within};
 use crate::{drive, to};
 
 #[tokio::test]
@@ -61,7 +60,7 @@ async fn a_fault_names_its_servo() {
 async fn a_missing_servo_is_done_without_when_the_robot_was_told_to() {
     let body = Body::new();
     body.left.break_servo(5, Fault::Absent);
-    let (robot, notices) = robot_of(&body.config(), None);
+    let (robot, notices) = robot_of(&body.section(), None);
     robot.connect().await.unwrap();
     notices.wait("degraded", 1);
     let pose = || to(&[0.0, -45.0, 90.0, 45.0, 0.0, 20.0]);
@@ -106,7 +105,7 @@ async fn a_missing_servo_is_done_without_when_the_robot_was_told_to() {
 #[tokio::test]
 async fn a_pulled_cable_is_said_and_put_back() {
     let body = Body::new();
-    let (robot, notices) = robot_of(&body.config(), None);
+    let (robot, notices) = robot_of(&body.section(), None);
     robot.connect().await.unwrap();
     let mut random = fastrand::Rng::with_seed(6);
     for round in 1..=5 {
@@ -158,9 +157,9 @@ async fn a_pulled_cable_is_said_and_put_back() {
 }
 
 /// Pulls the left cable while the lift goes all the way up, and stops the robot then.
-async fn stopped_without_a_cable(body: &Body) -> (Johnny5, Notices) {
+async fn stopped_without_a_cable(body: &Body) -> (Robot, Notices) {
     body.left.servo(10, |servo| servo.push(-1900.0)).unwrap();
-    let (robot, notices) = robot_of(&body.config(), None);
+    let (robot, notices) = robot_of(&body.section(), None);
     robot.connect().await.unwrap();
     let up = action(Subsystem::Lift, lift(LiftTarget::To(300.0)));
     let control = Control::free();
@@ -220,9 +219,8 @@ async fn a_stop_that_was_lifted_is_not_made_good() {
 async fn a_robot_that_is_not_there_says_so_and_comes_later() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
-    let config: Johnny5Config =
-        serde_json::from_value(json!({"layout": "so101", "ports": {"right": path("right")}})).unwrap();
-    let (robot, notices) = robot_of(&config, None);
+    let section = json!({"layout": "so101", "ports": {"right": path("right")}});
+    let (robot, notices) = robot_of(&section, None);
     let error = robot.connect().await.unwrap_err().to_string();
     assert!(
         error.starts_with("five is not connected: bus right: cannot open"),
@@ -263,7 +261,7 @@ async fn a_joint_that_is_set_to_turn_gets_no_goal() {
 #[tokio::test]
 async fn a_joint_that_turns_is_stopped_by_a_halt() {
     let body = Body::new();
-    let (robot, _) = robot_of(&body.config(), Some(Estop::Hold));
+    let (robot, _) = robot_of(&body.section(), Some(Estop::Hold));
     robot.connect().await.unwrap();
     for emergency in [false, true] {
         body.right
@@ -314,8 +312,7 @@ async fn a_late_answer_is_not_taken_for_the_next_one_and_ends_no_movement() {
     let body = Body::new();
     let mut section = body.section();
     section["answer_ms"] = json!(60);
-    let config: Johnny5Config = serde_json::from_value(section).unwrap();
-    let (robot, _) = robot_of(&config, None);
+    let (robot, _) = robot_of(&section, None);
     robot.connect().await.unwrap();
     let look = |pan: f64| look(pan, 0.0);
     for (round, late) in (1..).zip([1, 2, 2]) {
@@ -347,7 +344,7 @@ async fn a_late_answer_is_not_taken_for_the_next_one_and_ends_no_movement() {
 #[tokio::test]
 async fn one_bus_that_is_away_does_not_hide_the_other() {
     let body = Body::new();
-    let (robot, notices) = robot_of(&body.config(), None);
+    let (robot, notices) = robot_of(&body.section(), None);
     robot.connect().await.unwrap();
     let last = || match notices
         .all()
@@ -377,8 +374,7 @@ async fn what_only_writes_lets_no_arm_fall() {
     let body = Body::new();
     let mut section = body.section();
     section["allow_calibration_write"] = json!(true);
-    let config: Johnny5Config = serde_json::from_value(section).unwrap();
-    let (robot, _) = robot_of(&config, None);
+    let (robot, _) = robot_of(&section, None);
     robot.connect().await.unwrap();
     let saved = Step::SaveConfig {
         name: String::new(),
@@ -434,13 +430,9 @@ async fn what_only_writes_lets_no_arm_fall() {
 #[tokio::test]
 async fn servos_that_fall_silent_behind_an_open_port_are_away_until_one_answers() {
     let body = Body::new();
-    let (robot, notices) = robot_of(
-        &Johnny5Config {
-            answer_ms: 20,
-            ..body.config()
-        },
-        None,
-    );
+    let mut section = body.section();
+    section["answer_ms"] = json!(20);
+    let (robot, notices) = robot_of(&section, None);
     robot.connect().await.unwrap();
     let all = |fault: Fault| {
         (1..=11).for_each(|id| body.left.break_servo(id, fault));
@@ -454,7 +446,7 @@ async fn servos_that_fall_silent_behind_an_open_port_are_away_until_one_answers(
         });
         backends.next().unwrap()
     };
-    let connected = |robot: &Johnny5| robot.state(Subsystem::All)["connected"].clone();
+    let connected = |robot: &Robot| robot.state(Subsystem::All)["connected"].clone();
     within("a robot that is there", || {
         (last().0 == BackendState::Connected).then_some(())
     });

@@ -1,7 +1,7 @@
 //! Torque, recovery and degraded mode, and the settings that servos keep.
 
 use feetech_sim::{Servo, register as r};
-use robot::adapter::{Adapter, Control};
+use robot::adapter::Control;
 use robot::capability::BusName;
 use robot::step::{Recovery, Step};
 use robot::subsystem::Subsystem;
@@ -119,7 +119,7 @@ async fn ids_homes_and_settings_outlive_the_power() {
     let body = Body::new();
     let mut section = body.section();
     section["allow_calibration_write"] = json!(true);
-    let (robot, _) = robot_of(&serde_json::from_value(section).unwrap(), None);
+    let (robot, _) = robot_of(&section, None);
     robot.connect().await.unwrap();
     let set = |current_id, new_id| Step::SetMotorId {
         bus: BusName::Right,

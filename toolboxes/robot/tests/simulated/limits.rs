@@ -108,7 +108,7 @@ fn a_bad_pose_is_refused_when_it_is_loaded() {
         "expected a speed of 0.1 to 1.0",
     );
     check("[poses", "expected");
-    check("capabilities = { model = \"x\" }", "narrow limits with `bounds`");
+    check("[parts]\n", "narrow limits with `bounds`");
     let error = refused(json!({"poses": "/does/not/exist.toml"}));
     assert!(error.contains("/does/not/exist.toml"), "{error}");
 }
@@ -220,7 +220,7 @@ fn a_configuration_that_makes_no_sense_says_why() {
     }
     check(
         json!({"adapter": "johnny5", "johnny5": {"motors": {"lift.lift": {"zero_step": 4095, "min": -200, "max": -10}}}}),
-        "johnny5.motors: lift.lift: nothing is left of 0 to 300 within -200 to -10",
+        "channels.motors: lift.lift: nothing is left of 0 to 300 within -200 to -10",
     );
     check(json!({"bounds": {"speed": 0}}), "bounds.speed: 0 is out of range");
     check(json!({"sim": {"time_scale": 0}}), "time_scale: 0 is out of range");

@@ -20,6 +20,7 @@ mod truth;
 
 mod bearings;
 mod every_tool;
+mod files;
 mod limits;
 mod people;
 mod plans;

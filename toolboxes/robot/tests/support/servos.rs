@@ -8,10 +8,12 @@ use feetech_sim::{Line, Servo, register};
 use futures_util::future::BoxFuture;
 use robot::action::{Action, LiftTarget, Motion};
 use robot::adapter::Estop;
-use robot::adapter::johnny5::{Johnny5, Johnny5Config, model};
 use robot::adapter::{ActionError, ActionOutput, Adapter, Control, Notice, Right};
 use robot::capability::{BusName, Motor};
+use robot::conduct::Stop;
+use robot::driver::{DrivenRobot, Driver};
 use robot::model::Model;
+use robot::shelf::Shelf;
 use robot::step::{LiftStep, Step};
 use robot::subsystem::Subsystem;
 use serde_json::json;
@@ -31,7 +33,7 @@ pub(crate) struct Body {
 impl Body {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let robot = Model::johnny5().unwrap().capabilities;
+        let robot = known("johnny5").capabilities;
         let motors = [BusName::Left, BusName::Right].map(|bus| robot.bus(bus).unwrap().motors.clone());
         let line = |name: &str, motors: &[Motor]| {
             // The positions differ from the goals, so that a servo that gets torque without a new goal jumps.
@@ -58,10 +60,6 @@ impl Body {
     pub(crate) fn section(&self) -> serde_json::Value {
         // Patient: the machine that runs the tests may have other things to do.
         json!({"answer_ms": 500, "ports": {"left": Self::path(&self.left), "right": Self::path(&self.right)}})
-    }
-
-    pub(crate) fn config(&self) -> Johnny5Config {
-        serde_json::from_value(self.section()).unwrap()
     }
 
     /// Whether the torque of any servo is on.
@@ -97,19 +95,71 @@ impl Notices {
     }
 }
 
-pub(crate) fn robot_of(config: &Johnny5Config, estop: Option<Estop>) -> (Johnny5, Notices) {
-    let notices = Notices::default();
-    let seen = notices.clone();
-    let capabilities = model(config).unwrap().capabilities;
-    let notify = Arc::new(move |notice| seen.0.lock().unwrap().push(notice));
-    (
-        Johnny5::new("five", config, capabilities, estop, notify).unwrap(),
-        notices,
-    )
+pub(crate) type Robot = Arc<dyn Adapter>;
+
+/// A built-in robot as its file has it.
+pub(crate) fn known(kind: &str) -> Model {
+    of_kind(kind, &json!({})).0
 }
 
-pub(crate) fn robot(body: &Body) -> Johnny5 {
-    robot_of(&body.config(), None).0
+/// A built-in robot and its driver, with changes to its channels.
+fn of_kind(kind: &str, channels: &serde_json::Value) -> (Model, Box<dyn Driver>) {
+    let kind = Shelf::default().find(kind).unwrap();
+    let driver = kind.driver(channels.as_object().unwrap(), "channels").unwrap();
+    (kind.model(driver.as_ref()), driver)
+}
+
+/// Johnny Five, or the kind that `layout` says, with the other keys as its channels.
+fn driven<R>(
+    section: &serde_json::Value,
+    stop: &Stop,
+    drive: impl FnOnce(&dyn Driver, DrivenRobot<'_>) -> R,
+) -> R {
+    let mut channels = section.clone();
+    let layout = channels.as_object_mut().unwrap().remove("layout");
+    let kind = layout
+        .as_ref()
+        .and_then(|layout| layout.as_str())
+        .unwrap_or("johnny5");
+    let (model, driver) = of_kind(kind, &channels);
+    let fitted = driver.fit(model.clone()).unwrap();
+    let robot = DrivenRobot {
+        name: "five",
+        model: &model,
+        capabilities: &fitted.capabilities,
+        stop,
+    };
+    drive(driver.as_ref(), robot)
+}
+
+pub(crate) fn stop(emergency: Option<Estop>) -> Stop {
+    Stop {
+        emergency,
+        ..Stop::default()
+    }
+}
+
+pub(crate) fn made(
+    section: &serde_json::Value,
+    stop: &Stop,
+    notices: &Notices,
+) -> Result<Robot, ActionError> {
+    let seen = notices.clone();
+    let notify = Arc::new(move |notice| seen.0.lock().unwrap().push(notice));
+    driven(section, stop, |driver, robot| driver.drive(robot, notify))
+}
+
+pub(crate) fn robot_of(section: &serde_json::Value, estop: Option<Estop>) -> (Robot, Notices) {
+    let notices = Notices::default();
+    (made(section, &stop(estop), &notices).unwrap(), notices)
+}
+
+pub(crate) fn safe_stop(section: &serde_json::Value, estop: Option<Estop>) -> Result<(), ActionError> {
+    driven(section, &stop(estop), |driver, robot| driver.safe_stop(robot))
+}
+
+pub(crate) fn robot(body: &Body) -> Robot {
+    robot_of(&body.section(), None).0
 }
 
 /// A right to command that a test takes away.
@@ -186,7 +236,7 @@ pub(crate) fn action(subsystem: Subsystem, deed: impl Into<Deed>) -> Action {
 }
 
 pub(crate) async fn run(
-    robot: &Johnny5,
+    robot: &Robot,
     subsystem: Subsystem,
     deed: impl Into<Deed>,
 ) -> Result<ActionOutput, ActionError> {
@@ -198,7 +248,7 @@ pub(crate) async fn run(
 }
 
 /// Halts. Where the machine is too busy to confirm that in time, the stop is sent a little later.
-pub(crate) fn halt(robot: &Johnny5, subsystems: &[Subsystem], emergency: bool) {
+pub(crate) fn halt(robot: &Robot, subsystems: &[Subsystem], emergency: bool) {
     let halted = robot
         .halt(subsystems, emergency)
         .map_err(|error| error.to_string());

@@ -9,7 +9,8 @@
 /// The library does not exist.
 #[must_use]
 pub fn built(library: &str) -> std::path::PathBuf {
-    let test = std::env::current_exe().unwrap_or_else(|error| panic!("path of the test: {error}"));
+    let test =
+        std::env::current_exe().unwrap_or_else(|error| panic!("cannot find the test executable: {error}"));
     let path = test.with_file_name(format!("lib{library}.so"));
     assert!(
         path.exists(),

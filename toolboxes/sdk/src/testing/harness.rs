@@ -500,12 +500,13 @@ impl Harness {
         let mut out = empty();
         let status = call(&raw mut out);
         // SAFETY: toolbox.h: `out` is untouched or holds bytes for us to release, which happens here, once.
-        let text = unsafe { take(out) }.unwrap_or_else(|error| panic!("what came back: {error}"));
+        let text = unsafe { take(out) }
+            .unwrap_or_else(|error| panic!("the toolbox returned invalid bytes: {error}"));
         if status == status::OK {
             return Ok(text);
         }
         let failure = serde_json::from_str(&text).unwrap_or_else(|error| {
-            panic!("status {status} comes with {{kind, message}}, not {text:?}: {error}")
+            panic!("expected an object {{kind, message}} with status {status}, got {text:?}: {error}")
         });
         Err(Refused {
             status,

@@ -13,13 +13,13 @@ use serde::Deserialize;
 use tokio::io::AsyncReadExt as _;
 use tokio::time::timeout;
 
-use super::{Installed, Interpreter, confine};
+use super::interpreter::{InstalledToolbox, Interpreter, confine};
 use crate::artifact::check;
 use crate::artifact::file::Launch;
 use crate::artifact::greeter::last_lines;
 use crate::artifact::program::Executable;
 use crate::process::spawner::Program;
-use crate::process::started::StartedProcess;
+use crate::process::started_process::StartedProcess;
 use section::{ProgramConfig, PythonConfig};
 
 /// The largest answer, far larger than any list.
@@ -56,7 +56,7 @@ pub(super) enum Silent {
 #[derive(Deserialize)]
 struct Listing {
     python: Python,
-    toolboxes: Vec<Installed>,
+    toolboxes: Vec<InstalledToolbox>,
     imports: Vec<PathBuf>,
 }
 

@@ -19,7 +19,7 @@ pub(super) fn read(peer: &Peer, sockets: &Sockets, members: Option<&Members>) ->
         if !greeted {
             if body.len() > MAX_CONTROL {
                 return Err(format!(
-                    "its hello has {} bytes; at most {MAX_CONTROL} are taken",
+                    "its hello is {} bytes; the limit is {MAX_CONTROL}",
                     body.len()
                 ));
             }
@@ -51,26 +51,28 @@ pub(super) fn read(peer: &Peer, sockets: &Sockets, members: Option<&Members>) ->
     data_lane::serve(&sockets.data, take, || {}).to_string()
 }
 
-/// Checks the first notice. A program may send another manifest than when it was examined, but not another toolbox id.
+/// Checks the first notice. A program may send another manifest than when it was examined, but not another toolbox id, and
+/// exactly one.
 fn greet(notice: &Notice, id: &str) -> Result<(), String> {
     let hello = greeting::hello(notice).map_err(|what| format!("it {what}"))?;
     if greeting::has_several(hello) {
-        return Err("it says now that it is several toolboxes; reload it".to_owned());
+        return Err("its hello now names several toolboxes; run `ovos-tools reload`".to_owned());
     }
-    let names = |manifest: &protocol::Raw<Manifest>| {
-        json::read::<Manifest>(manifest.text()).is_ok_and(|manifest| manifest.id == id)
-    };
-    if hello.toolboxes.iter().all(names) {
+    if let [manifest] = hello.toolboxes.as_slice()
+        && json::read::<Manifest>(manifest.text()).is_ok_and(|manifest| manifest.id == id)
+    {
         return Ok(());
     }
-    Err(format!("it no longer says that it is toolbox `{id}`; reload it"))
+    Err(format!(
+        "its hello no longer names toolbox `{id}`; run `ovos-tools reload`"
+    ))
 }
 
 /// As `greet`, for a program that is several toolboxes.
 fn greet_several(notice: &Notice, members: &Members) -> Result<(), String> {
     let hello = greeting::hello(notice).map_err(|what| format!("it {what}"))?;
     if !greeting::has_several(hello) {
-        return Err("it no longer says that it is several toolboxes; reload it".to_owned());
+        return Err("its hello no longer names several toolboxes; run `ovos-tools reload`".to_owned());
     }
     let offers = greeting::several(hello).map_err(|what| format!("it {what}"))?;
     members.list(&offers);

@@ -1,15 +1,12 @@
-//! The configuration of a K1, and the parts that follow from it.
+//! The channels of a K1, and the parts that follow from them.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::adapter::{ActionError, Estop};
-use crate::capability::Gripper;
-use crate::model::{Model, ModelError};
 use crate::ros::{Kind, RosConfig};
 
-/// What belongs to this adapter alone.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+/// The channels of a K1.
+#[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BoosterK1Config {
     /// How the robot is spoken to.
@@ -23,7 +20,6 @@ pub struct BoosterK1Config {
     /// For `booster_rpc`: the robot has grippers, which the K1 has not by default.
     pub gripper: bool,
     /// For `booster_rpc`: how long an answer may take, in milliseconds.
-    #[schemars(range(min = 100, max = 5000))]
     pub answer_ms: u64,
 }
 
@@ -41,7 +37,7 @@ impl Default for BoosterK1Config {
 }
 
 /// The type of a velocity.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VelocityType {
     /// The one that the robot reads.
@@ -65,7 +61,7 @@ impl VelocityType {
 }
 
 /// How a K1 is spoken to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Profile {
     /// Four ROS 2 topics, for a bridge on the robot.
@@ -76,7 +72,7 @@ pub enum Profile {
 }
 
 /// The ROS 2 topics of the profile `topics`.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Topics {
     /// geometry_msgs/Twist or geometry_msgs/TwistStamped, as the robot reads it.
@@ -98,36 +94,6 @@ impl Default for Topics {
             joints: "/joint_states".to_owned(),
         }
     }
-}
-
-/// The parts, poses and routines of a K1, as its profile can move them.
-///
-/// # Errors
-/// Never: a test loads the built-in models.
-pub fn model(config: &BoosterK1Config) -> Result<Model, ModelError> {
-    let mut model = match config.profile {
-        Profile::Topics => Model::booster_k1()?,
-        Profile::BoosterRpc => Model::built_in(
-            "booster_k1_rpc.toml",
-            include_str!("../../../data/booster_k1_rpc.toml"),
-        )?,
-    };
-    let mut capabilities = model.capabilities.clone();
-    let gripper = Gripper {
-        joint: None,
-        open: 100.0,
-        closed: 0.0,
-        max_speed: 100.0,
-    };
-    for arm in [&mut capabilities.left_arm, &mut capabilities.right_arm]
-        .into_iter()
-        .flatten()
-    {
-        // No topic moves a gripper.
-        arm.gripper = (config.profile == Profile::BoosterRpc && config.gripper).then(|| gripper.clone());
-    }
-    model.narrow(capabilities);
-    Ok(model)
 }
 
 /// What an emergency stop does: by default the robot stands, because one without power falls.

@@ -117,7 +117,7 @@ impl BoosterK1 {
         };
         let close = link.hands.closes(key, action);
         // The robot's parser takes only whole numbers.
-        let force = crate::adapter::johnny5::round(force.unwrap_or(0.5) * 1000.0);
+        let force = crate::adapter::feetech::round(force.unwrap_or(0.5) * 1000.0);
         let body = json!({
             "motion_param": {"position": if close { 0 } else { 1000 }, "force": force, "speed": 500},
             "mode": 0,

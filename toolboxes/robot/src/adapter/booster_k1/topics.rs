@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::config::{BoosterK1Config, Topics, VelocityType, model};
+use super::config::{BoosterK1Config, Topics, VelocityType};
 use super::sent::LastAngles;
 use crate::action::Velocity;
 use crate::adapter::remote::node_name;
@@ -30,7 +30,11 @@ pub(in crate::adapter) struct TopicsLink {
 }
 
 impl TopicsLink {
-    pub(super) fn open(name: &str, config: &BoosterK1Config) -> Result<Self, RosError> {
+    pub(super) fn open(
+        name: &str,
+        config: &BoosterK1Config,
+        capabilities: Capabilities,
+    ) -> Result<Self, RosError> {
         let backend = join(&config.ros, &node_name(name))?;
         let topics = config.topics.clone();
         let joints = Arc::new(Mutex::new(HashMap::new()));
@@ -45,7 +49,6 @@ impl TopicsLink {
             }
         });
         backend.subscribe(&topics.joints, Kind::JointState, deliver)?;
-        let capabilities = model(config).map(|model| model.capabilities).unwrap_or_default();
         Ok(Self {
             backend,
             topics,

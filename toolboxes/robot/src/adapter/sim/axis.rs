@@ -2,7 +2,6 @@
 //!
 //! Owns joints, lift and hitch ([`Axes`]) and the base ([`Odometry`]). Pure: time is an argument.
 
-use super::thousandth;
 use crate::action::Velocity;
 use crate::bearing::half_circle;
 
@@ -186,6 +185,11 @@ impl Place {
             heading: heading + turned,
         }
     }
+}
+
+/// Rounds to three decimals.
+pub(super) fn thousandth(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0 + 0.0
 }
 
 #[cfg(test)]

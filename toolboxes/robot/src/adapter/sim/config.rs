@@ -6,15 +6,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::people::Person;
-use crate::model::{Model, ModelError};
 use crate::subsystem::Subsystem;
 
 /// What belongs to the simulator alone.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SimConfig {
-    /// Which robot it pretends to be.
-    pub model: SimModel,
+    /// Which robot it pretends to be. Now: `kind` and `"simulated": true` of the robot.
+    pub model: Option<SimModel>,
     /// How many times faster than real time it is.
     #[schemars(range(min = 0.1, max = 2_000.0))]
     pub time_scale: f64,
@@ -47,7 +46,7 @@ impl Default for SimConfig {
             distance: 0.4,
         };
         Self {
-            model: SimModel::default(),
+            model: None,
             time_scale: 1.0,
             trace: None,
             people: vec![person(Some("Ada"), -20.0, true), person(None, 35.0, false)],
@@ -64,7 +63,7 @@ impl Default for SimConfig {
     }
 }
 
-/// Which robot the simulator pretends to be.
+/// Which robot the simulator pretends to be, where `kind` does not say it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SimModel {
@@ -115,16 +114,14 @@ pub enum Fault {
     Stuck(Subsystem),
 }
 
-/// The model that the simulator pretends to be.
-///
-/// # Errors
-/// As the model's.
-pub fn model(config: &SimConfig) -> Result<Model, ModelError> {
-    let mut model = match config.model {
-        SimModel::Johnny5 => Model::johnny5(),
-        SimModel::BoosterK1 => Model::booster_k1(),
-        SimModel::UnitreeG1 => Model::unitree_g1(),
-    }?;
-    model.capabilities.simulated = true;
-    Ok(model)
+impl SimModel {
+    /// The robot's file.
+    #[must_use]
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::Johnny5 => "johnny5",
+            Self::BoosterK1 => "booster_k1_topics",
+            Self::UnitreeG1 => "unitree_g1",
+        }
+    }
 }

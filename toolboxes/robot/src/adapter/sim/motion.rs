@@ -2,8 +2,9 @@
 
 use serde_json::json;
 
+use super::axis::thousandth;
 use super::config::Fault;
-use super::{Begun, Sim, thousandth, world};
+use super::{Begun, Sim, world};
 use crate::action::{Keyframe, LiftTarget, Velocity};
 use crate::adapter::{ActionError, ActionOutput, Control};
 use crate::step::{Grip, HitchAction};

@@ -4,8 +4,9 @@
 
 use serde_json::{Value, json};
 
+use super::axis::thousandth;
 use super::servos::{Servo, load, temperature};
-use super::{Begun, Fault, Sim, thousandth, world};
+use super::{Begun, Fault, Sim, world};
 use crate::action::Velocity;
 use crate::adapter::{ActionError, ActionOutput, Control};
 use crate::capability::BusName;

@@ -1,0 +1,205 @@
+//! One call, or one run, from a client's request to its answer.
+
+use std::time::Duration;
+
+use client::{Call, ClientError, Patience, Step};
+use ovos_toolbox_wire::Effect;
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep_until};
+
+use crate::calls::Running;
+use crate::{Door, Registered, Turn};
+
+/// How often a cancel is sent until the call has ended: the first cancel may arrive before the service knows the call.
+const CANCEL_EVERY: Duration = Duration::from_millis(250);
+
+/// How often the service is told that the door still runs while something moves. After a second without a beat the service ends
+/// the call.
+const BEAT_EVERY: Duration = Duration::from_millis(250);
+
+/// How long to wait for the end of a cancelled call: what moves comes to rest first.
+const CANCEL_WAIT: Duration = Duration::from_secs(10);
+
+/// A call under way. If it is dropped before it has its answer, it asks the service to end the call.
+pub struct CarriedCall<'a, A> {
+    running: Running<'a>,
+    call: Call<A>,
+    tool: &'a str,
+    /// The interval of the beats, if the call moves something.
+    beat: Option<Interval>,
+    cancelled: Option<Cancelled>,
+}
+
+struct Cancelled {
+    again: Interval,
+    given_up: Instant,
+}
+
+/// Why a call has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum Lost {
+    /// The connection to the bus, or the service, failed.
+    #[error("{0}")]
+    Client(#[from] ClientError),
+    /// The call was cancelled, and has not ended since.
+    #[error("it was cancelled, but is still running after {} s", CANCEL_WAIT.as_secs())]
+    StillRuns,
+}
+
+/// Why a call did not begin: nothing runs.
+#[derive(Debug, thiserror::Error)]
+pub enum NotBegun {
+    /// The connection to the bus failed.
+    #[error("{0}")]
+    Client(#[from] ClientError),
+    /// A stop arrived after the request.
+    #[error("it was stopped before it began")]
+    Stopped,
+}
+
+impl Door {
+    /// Sends a call or a run when its turn has come; a tool that stops does not wait. `tool` says what the call may do: while a
+    /// call that moves something runs, the door beats.
+    ///
+    /// # Errors
+    /// The call could not be sent, or a stop came after its request: nothing runs.
+    ///
+    /// # Cancel safety
+    /// Safe: it has not begun before it is returned.
+    pub async fn carry<'a, A>(
+        &'a self,
+        turn: &Turn,
+        tool: &'a Registered,
+        call_id: &str,
+        send: impl FnOnce(Patience) -> Result<Call<A>, ClientError>,
+    ) -> Result<CarriedCall<'a, A>, NotBegun> {
+        let begun = if tool.effect == Effect::Stop {
+            Some(self.begin(tool, call_id, send))
+        } else {
+            turn.comes().await;
+            self.order.begin(turn, || {
+                let begun = self.begin(tool, call_id, send);
+                // Here, so that a stop finds it under way or waiting, and not as both.
+                turn.passes();
+                begun
+            })
+        };
+        turn.passes();
+        Ok(begun.ok_or(NotBegun::Stopped)??)
+    }
+
+    fn begin<'a, A>(
+        &'a self,
+        tool: &'a Registered,
+        call_id: &str,
+        send: impl FnOnce(Patience) -> Result<Call<A>, ClientError>,
+    ) -> Result<CarriedCall<'a, A>, ClientError> {
+        tracing::debug!(call_id, tool = tool.name, "call");
+        let mut running = self.calls.enter(&self.client, call_id, &tool.name);
+        let beat = (tool.effect == Effect::Motion).then(|| {
+            // The beat is sent before the call, so that the service knows which door the call belongs to. If the bus is away, the
+            // service ends what moves.
+            _ = self.client.beat();
+            every(BEAT_EVERY)
+        });
+        let call = send(Patience::WhileItRuns).inspect_err(|_| running.answered())?;
+        Ok(CarriedCall {
+            running,
+            call,
+            tool: &tool.name,
+            beat,
+            cancelled: None,
+        })
+    }
+}
+
+impl<A> CarriedCall<'_, A> {
+    /// Waits for the next step.
+    ///
+    /// # Errors
+    /// The call has no answer. If it may still run, the service is asked to end it.
+    ///
+    /// # Cancel safety
+    /// Safe: nothing is lost.
+    pub async fn next(&mut self) -> Result<Step<A>, Lost> {
+        loop {
+            let Self {
+                running,
+                call,
+                beat,
+                cancelled,
+                ..
+            } = self;
+            let again = async {
+                match cancelled {
+                    Some(cancelled) => tokio::select! {
+                        _ = cancelled.again.tick() => false,
+                        () = sleep_until(cancelled.given_up) => true,
+                    },
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = tick(beat) => {
+                    _ = running.beat();
+                }
+                step = call.next() => {
+                    return match step {
+                        Ok(Step::Answer(answer)) => {
+                            running.answered();
+                            Ok(Step::Answer(answer))
+                        }
+                        Ok(step) => Ok(step),
+                        Err(error) => {
+                            tracing::warn!(call_id = call.call_id(), tool = self.tool, %error, "a call got no answer");
+                            Err(error.into())
+                        }
+                    };
+                }
+                given_up = again => {
+                    if given_up {
+                        tracing::warn!(
+                            call_id = call.call_id(), tool = self.tool,
+                            "a cancelled call did not end within {CANCEL_WAIT:?}"
+                        );
+                        return Err(Lost::StillRuns);
+                    }
+                    _ = running.cancel();
+                }
+            }
+        }
+    }
+
+    /// Asks the service to end the call, again and again until the call has ended; its answer tells how it ended. `reason` goes to
+    /// the log.
+    pub fn cancel(&mut self, reason: &str) {
+        if self.cancelled.is_some() {
+            return;
+        }
+        tracing::info!(
+            call_id = self.call.call_id(),
+            tool = self.tool,
+            reason,
+            "cancelling a call"
+        );
+        _ = self.running.cancel();
+        self.cancelled = Some(Cancelled {
+            again: every(CANCEL_EVERY),
+            given_up: Instant::now() + CANCEL_WAIT,
+        });
+    }
+}
+
+/// Returns an interval whose first tick comes after one period.
+fn every(period: Duration) -> Interval {
+    let mut interval = interval_at(Instant::now() + period, period);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    interval
+}
+
+async fn tick(interval: &mut Option<Interval>) {
+    match interval {
+        Some(interval) => _ = interval.tick().await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,72 @@
+//! Warns of patterns in a door's toolset that match nothing. The door has a configuration of its own, so the service may not know
+//! them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use client::payload::ListRequest;
+use client::{Client, ClientError};
+use config::{Inventory, Toolset};
+use tokio::time::sleep;
+
+use crate::Door;
+
+/// How often the service is asked whether all toolboxes are loaded: until then a pattern may match nothing yet.
+const AGAIN: Duration = Duration::from_secs(2);
+
+/// Logs each such pattern of the door `name` once. Ends with the door.
+///
+/// # Cancel safety
+/// Safe.
+pub(crate) async fn warn(door: Arc<Door>, name: String, toolset: Toolset) {
+    let patterns = toolset.tools.patterns().chain(toolset.toolboxes.patterns());
+    if patterns.count() == 0 {
+        return;
+    }
+    let mut changes = door.changes();
+    let mut told = BTreeSet::new();
+    let warning = async {
+        loop {
+            changes.mark_unchanged();
+            let installed = loop {
+                match installed(&door.client).await {
+                    Ok(Some(installed)) => break installed,
+                    // The list says by itself that the service does not answer.
+                    Ok(None) | Err(_) => sleep(AGAIN).await,
+                }
+            };
+            for warning in installed.toolset_unmatched(&name, &toolset) {
+                if told.insert(warning.clone()) {
+                    tracing::warn!("{warning}");
+                }
+            }
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        () = door.shutdown.cancelled() => {}
+        () = warning => {}
+    }
+}
+
+/// What is installed, once all toolboxes are loaded.
+async fn installed(client: &Client) -> Result<Option<Inventory>, ClientError> {
+    if !client.all_loaded().await? {
+        return Ok(None);
+    }
+    let status = client.status().await?;
+    let listed = client.list(&ListRequest::default()).await?;
+    let loaded = status.toolboxes.into_iter().map(|toolbox| toolbox.toolbox_id);
+    let off = status.off.into_iter().map(|toolbox| toolbox.toolbox_id);
+    let failed = status.failed.into_iter().filter_map(|file| file.toolbox_id);
+    Ok(Some(Inventory {
+        ids: loaded.chain(off).chain(failed).collect(),
+        tools: listed
+            .into_iter()
+            .map(|tool| (tool.toolbox_id, tool.name))
+            .collect(),
+    }))
+}

@@ -1,0 +1,446 @@
+//! Robots in files of their owner.
+
+use ovos_toolbox_sdk::testing::Harness;
+use robot::robots::Robots;
+use robot::shelf::{Shelf, kind_of};
+use serde_json::{Value, json};
+
+/// An arm of two joints and a gripper, on wheels, as its owner would write it down.
+const OWN: &str = r#"
+name = "my-arm"
+driver = "feetech"
+mirror = [-1, 1, 1]
+
+[parts]
+base = { kind = "3-wheel omni", max_linear = 0.2, max_lateral = 0.2, max_angular = 1, usual_linear = 0.1 }
+
+[parts.left_arm]
+joints = [
+    { name = "yaw", min = -90, max = 90, max_speed = 60 },
+    { name = "pitch", min = 0, max = 120, max_speed = 60 },
+    { name = "gripper", min = 0, max = 50, max_speed = 60 },
+]
+gripper = { joint = 2, open = 50, closed = 0, max_speed = 60 }
+
+[[channels.buses]]
+name = "left"
+port = "/dev/does-not-exist"
+motors = [
+    { id = 1, subsystem = "left_arm", name = "yaw" },
+    { id = 2, subsystem = "left_arm", name = "pitch" },
+    { id = 3, subsystem = "left_arm", name = "gripper" },
+    { id = 4, subsystem = "base", name = "front", bearing = 0 },
+    { id = 5, subsystem = "base", name = "left", bearing = 120 },
+    { id = 6, subsystem = "base", name = "right", bearing = 240 },
+]
+
+[stop]
+emergency = "hold"
+order = [["base"], ["left_arm"]]
+
+[poses]
+home = { left_arm = [0, 60, 0] }
+salute = { left_arm = [-45, 110, 0] }
+
+[keyframes]
+home = [0, 60, 0]
+"#;
+
+fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    folder
+}
+
+fn names(harness: &Harness) -> Vec<String> {
+    harness.tools().into_iter().map(|tool| tool.name).collect()
+}
+
+#[test]
+fn a_file_of_its_owner_makes_a_robot_with_the_tools_of_its_parts() {
+    let folder = folder(&[("my-arm.toml", OWN)]);
+    let own = json!({"kind": "my-arm", "simulated": true});
+    let harness =
+        Harness::open::<Robots>(json!({"robots_dir": folder.path(), "robots": {"mine": own}})).unwrap();
+    let tools = names(&harness);
+    for (tool, there) in [
+        ("move_arm", true),
+        ("gripper", true),
+        ("move_base", true),
+        ("check_servos", true),
+        ("calibrate_arm", true),
+        ("look_at", false),
+        ("lift", false),
+        ("hitch", false),
+        ("calibrate_gantry", false),
+    ] {
+        assert_eq!(tools.iter().any(|name| name == tool), there, "{tool}: {tools:?}");
+    }
+    let poses = harness
+        .tools()
+        .into_iter()
+        .find(|tool| tool.name == "go_to_pose")
+        .unwrap();
+    assert_eq!(
+        poses.argument_schema["properties"]["pose"]["enum"],
+        json!(["home", "salute"])
+    );
+    let done = harness.invoke("go_to_pose", json!({"pose": "salute"})).unwrap();
+    assert_eq!(
+        (&done["success"], &done["data"]["simulated"]),
+        (&json!(true), &json!(true)),
+        "{done:#}"
+    );
+    let beyond = harness.invoke("move_arm", json!({"arm": "left", "position": [0, 121, 0]}));
+    let beyond = beyond.unwrap_err().to_string();
+    assert!(
+        beyond.contains("left_arm pitch: 121 is out of range, expected 0 to 120"),
+        "{beyond}"
+    );
+}
+
+#[test]
+fn every_robot_of_servos_can_be_rehearsed() {
+    for (kind, has) in [
+        ("so101", "move_arm"),
+        ("lekiwi", "walk"),
+        ("booster-k1", "nod"),
+        ("unitree-g1", "wave"),
+    ] {
+        let robot = json!({"kind": kind, "simulated": true});
+        let harness = Harness::open::<Robots>(json!({"robots": {"it": robot}})).unwrap();
+        assert!(names(&harness).iter().any(|name| name == has), "{kind}");
+        let done = harness.invoke("go_to_pose", json!({"pose": "ready"})).unwrap();
+        assert_eq!(
+            (&done["success"], &done["data"]["simulated"]),
+            (&json!(true), &json!(true)),
+            "{kind}: {done:#}"
+        );
+    }
+}
+
+/// The file on the page for owners is one that works.
+#[test]
+fn the_file_on_the_page_is_a_robot() {
+    let page = include_str!("../../../../docs/bring-your-own-robot.md");
+    let text = page
+        .split("```toml\n")
+        .nth(1)
+        .unwrap()
+        .split("```")
+        .next()
+        .unwrap();
+    let folder = folder(&[("my-arm.toml", text)]);
+    let robots = json!({"arm": {"kind": "my-arm", "simulated": true}});
+    let harness = Harness::open::<Robots>(json!({"robots_dir": folder.path(), "robots": robots})).unwrap();
+    for (tool, args) in [("check_servos", json!({})), ("go_to_pose", json!({"pose": "up"}))] {
+        let done = harness.invoke(tool, args).unwrap();
+        assert_eq!(done["success"], true, "{done:#}");
+    }
+    let beyond = harness.invoke("move_arm", json!({"arm": "right", "position": "[0, 121, 0]"}));
+    assert!(beyond.is_err(), "{beyond:?}");
+}
+
+/// What is wrong with a file is said with the file, the key, what is accepted, and the nearest name.
+#[test]
+fn a_wrong_file_says_what_is_wrong() {
+    let change = |from: &str, to: &str| {
+        assert!(OWN.contains(from), "{from}");
+        OWN.replacen(from, to, 1)
+    };
+    for (text, expected) in [
+        (
+            change("[parts.left_arm]", "[parts.left_hand]"),
+            vec![
+                "line 9",
+                "unknown field `left_hand`",
+                "`left_arm`",
+                "did you mean `left_arm`?",
+            ],
+        ),
+        (
+            change("driver = \"feetech\"", "driver = \"fetech\""),
+            vec![
+                "line 3",
+                "no driver \"fetech\", expected one of booster, feetech, unitree",
+                "did you mean \"feetech\"?",
+            ],
+        ),
+        (
+            change("driver = \"feetech\"\n", ""),
+            vec!["driver: missing; expected one of booster, feetech, unitree"],
+        ),
+        (
+            change("name = \"my-arm\"", "name = \"other\""),
+            vec!["line 2", "the file is called my-arm and the robot other"],
+        ),
+        (
+            change("port = ", "prt = "),
+            vec!["channels: unknown field `prt`", "did you mean `port`?"],
+        ),
+        (
+            change("[stop]", "[stop]\nemergancy = \"hold\""),
+            vec!["unknown field `emergancy`", "did you mean `emergency`?"],
+        ),
+        (
+            change("emergency = \"hold\"", "emergency = \"damp\""),
+            vec!["estop damp"],
+        ),
+        (
+            change("[[\"base\"], [\"left_arm\"]]", "[[\"left_arm\"], [\"base\"]]"),
+            vec!["stop.order: base has to be the first group"],
+        ),
+        (
+            change("[[\"base\"], [\"left_arm\"]]", "[[\"gantry\"]]"),
+            vec!["stop.order: the robot has no gantry; it has left_arm, base"],
+        ),
+        (
+            change(
+                "salute = { left_arm = [-45, 110, 0] }",
+                "salute = { left_arm = [-45, 130, 0] }",
+            ),
+            vec![
+                "line 35",
+                "salute: left_arm pitch: 130 is out of range, expected 0 to 120",
+            ],
+        ),
+        (
+            change("home = [0, 60, 0]", "home = [0, 60]"),
+            vec!["left_arm has 3 joints (yaw, pitch, gripper), got 2 angles"],
+        ),
+        (
+            change("id = 2", "id = 1"),
+            vec!["left_arm pitch and left_arm yaw both have id 1 on bus left"],
+        ),
+        (change("joints = [", "joints = "), vec!["line "]),
+    ] {
+        let folder = folder(&[("my-arm.toml", &text)]);
+        let path = folder.path().join("my-arm.toml");
+        let Err(error) = kind_of(&path) else {
+            panic!("accepted, expected {expected:?}:\n{text}");
+        };
+        let said = error.to_string();
+        assert!(said.contains("my-arm.toml") && !said.contains('\n'), "{said}");
+        for part in expected {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+    }
+    let few = OWN.replacen("driver = \"feetech\"", "driver = \"unitree\"", 1);
+    let few = few.split("[[channels.buses]]").next().unwrap().to_owned() + "[keyframes]\nhome = [0, 60, 0]\n";
+    let folder = folder(&[("my-arm.toml", &few)]);
+    let error = kind_of(&folder.path().join("my-arm.toml"))
+        .map(|_| ())
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("parts.left_arm: these channels move 7 joints of an arm, and it has 3"),
+        "{error}"
+    );
+    // A configuration's changes.
+    for (channels, expected) in [
+        (
+            json!({"answer_ms": 20, "motors": {"right_arm.elbow": {"max": 90.5}}}),
+            None,
+        ),
+        (
+            json!({"answer_ms": null}),
+            Some("channels: answer_ms: null is no value"),
+        ),
+        (json!({"pots": {}}), Some("did you mean `ports`?")),
+        (json!({"answer_ms": "20"}), Some("channels: invalid type")),
+    ] {
+        let read = Shelf::default()
+            .find("so101")
+            .unwrap()
+            .driver(channels.as_object().unwrap(), "channels");
+        match (read.map(|_| ()), expected) {
+            (Ok(()), None) => {}
+            (Err(error), Some(expected)) => assert!(error.to_string().contains(expected), "{error}"),
+            (found, _) => panic!("{channels}: {found:?}"),
+        }
+    }
+    let near = Shelf::default()
+        .find("leekiwi")
+        .map(|_| ())
+        .unwrap_err()
+        .to_string();
+    assert!(
+        near.contains("no robot has this name, known are booster_k1")
+            && near.contains("did you mean lekiwi?"),
+        "{near}"
+    );
+}
+
+/// One broken file takes no other robot down, and is named.
+#[test]
+fn a_broken_file_leaves_out_its_robot_alone() {
+    let folder = folder(&[
+        ("my-arm.toml", OWN),
+        ("broken.toml", "name = \"broken\"\nwheels = 3\n"),
+    ]);
+    let good = json!({"kind": "my-arm", "simulated": true});
+    let told = |harness: &Harness| {
+        let told = harness
+            .events()
+            .into_iter()
+            .rev()
+            .find(|event| event.kind == "backend");
+        told.and_then(|event| event.data).unwrap()
+    };
+    // Not asked for.
+    let harness =
+        Harness::open::<Robots>(json!({"robots_dir": folder.path(), "robots": {"mine": good}})).unwrap();
+    let reason = told(&harness);
+    assert_eq!(reason["state"], "simulated", "{reason}");
+    let reason = reason["reason"].as_str().unwrap_or_default().to_owned();
+    assert!(
+        reason.contains("broken.toml, line 2: unknown field `wheels`"),
+        "{reason}"
+    );
+    assert_eq!(
+        harness.invoke("go_to_pose", json!({"pose": "home"})).unwrap()["success"],
+        json!(true)
+    );
+    // One of two that are asked for.
+    let robots = json!({"mine": good, "bad": {"kind": "broken"}});
+    let harness = Harness::open::<Robots>(json!({"robots_dir": folder.path(), "robots": robots})).unwrap();
+    let done = harness
+        .invoke("go_to_pose", json!({"robot": "mine", "pose": "home"}))
+        .unwrap();
+    assert_eq!(done["success"], true, "{done:#}");
+    let said: Value = told(&harness);
+    assert!(
+        said["reason"].as_str().unwrap().contains("broken.toml, line 2"),
+        "{said}"
+    );
+    let refused = harness
+        .invoke("go_to_pose", json!({"robot": "bad", "pose": "home"}))
+        .unwrap_err();
+    assert!(
+        refused.to_string().contains("unknown field `wheels`"),
+        "{refused}"
+    );
+    // The only one.
+    let robots = json!({"bad": {"kind": "broken"}});
+    let refused = Harness::open::<Robots>(json!({"robots_dir": folder.path(), "robots": robots}));
+    let refused = refused.err().unwrap().to_string();
+    assert!(
+        refused.contains("robots.bad: ") && refused.contains("broken.toml, line 2"),
+        "{refused}"
+    );
+}
+
+/// The owner's driver, over simulated servos: what a hand reaches for is in its way, and a stop stops.
+#[test]
+fn a_rehearsal_holds_things_drives_and_stops() {
+    let robots = json!({"arm": {"kind": "so101", "simulated": true}});
+    let harness = Harness::open::<Robots>(json!({"robots": robots, "recognition_timeout_ms": 100})).unwrap();
+    let picked = harness.invoke("pick_object", json!({"object": "cup"})).unwrap();
+    assert_eq!(
+        (&picked["success"], &picked["data"]["simulated"]),
+        (&json!(true), &json!(true)),
+        "{picked:#}"
+    );
+    let opened = harness
+        .invoke("gripper", json!({"arm": "right", "action": "open"}))
+        .unwrap();
+    assert_eq!(opened["success"], true, "{opened:#}");
+    let nothing = harness
+        .invoke("pick_object", json!({"object": "unicorn"}))
+        .unwrap();
+    assert_eq!(nothing["success"], false, "{nothing:#}");
+    assert!(
+        nothing["message"].to_string().contains("closed on nothing"),
+        "{nothing:#}"
+    );
+    let people = harness.invoke("get_visible_people", json!({})).unwrap();
+    assert_eq!(people["success"], true, "{people:#}");
+    // Servos on a line, as the driver asks for them.
+    let status = harness
+        .invoke("motor_status", json!({"subsystem": "right_arm"}))
+        .unwrap();
+    assert!(status.to_string().contains("temperature"), "{status:#}");
+    harness.halt(&["all"], true).unwrap();
+    let torque = harness
+        .invoke("check_torque", json!({"subsystem": "right_arm"}))
+        .unwrap();
+    assert!(
+        torque.to_string().contains("false"),
+        "its file says torque_off: {torque:#}"
+    );
+    let told = harness
+        .events()
+        .into_iter()
+        .filter(|event| event.kind == "backend");
+    let states: Vec<String> = told
+        .filter_map(|event| Some(event.data?["state"].to_string()))
+        .collect();
+    assert!(states.iter().all(|state| state == "\"simulated\""), "{states:?}");
+
+    let robots = json!({"kiwi": {"kind": "lekiwi", "simulated": true}});
+    let harness = Harness::open::<Robots>(json!({ "robots": robots })).unwrap();
+    let driven = harness
+        .invoke("move_base", json!({"direction": "forward", "distance": 0.1}))
+        .unwrap();
+    assert_eq!(
+        (&driven["success"], &driven["data"]["simulated"]),
+        (&json!(true), &json!(true)),
+        "{driven:#}"
+    );
+    for (sim, expected) in [
+        (
+            json!({"time_scale": 500}),
+            "sim.time_scale: a rehearsal drives its servos in real time",
+        ),
+        (json!({"trace": "/tmp/never"}), "sim.trace: "),
+        (
+            json!({"faults": ["offline"]}),
+            "sim.faults: Offline is for the kinematic model",
+        ),
+        (
+            json!({"faults": [{"missing": "right:30"}]}),
+            "sim.faults: no servo right:30",
+        ),
+    ] {
+        let robots = json!({"kiwi": {"kind": "lekiwi", "simulated": true, "sim": sim}});
+        let refused = Harness::open::<Robots>(json!({ "robots": robots }))
+            .err()
+            .unwrap()
+            .to_string();
+        assert!(refused.contains(expected), "{refused}");
+    }
+    for (fault, tool, args, expected) in [
+        (
+            json!({"missing": "right:3"}),
+            "check_servos",
+            json!({}),
+            "right:3",
+        ),
+        (
+            json!({"hot": "right:2"}),
+            "go_to_pose",
+            json!({"pose": "ready"}),
+            "overheat",
+        ),
+        (
+            json!({"stuck": "right_arm"}),
+            "go_to_pose",
+            json!({"pose": "ready"}),
+            "is blocked",
+        ),
+    ] {
+        let robots = json!({"arm": {"kind": "so101", "simulated": true, "sim": {"faults": [fault]}}});
+        let harness = Harness::open::<Robots>(json!({ "robots": robots })).unwrap();
+        let done = harness.invoke(tool, args).unwrap();
+        assert_eq!(done["success"], false, "{done:#}");
+        assert!(done.to_string().contains(expected), "{expected}: {done:#}");
+    }
+    let radius = json!({"kiwi": {"kind": "lekiwi", "simulated": true, "bounds": {"radius": 3}}});
+    let refused = Harness::open::<Robots>(json!({ "robots": radius }))
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(refused.contains("bounds.radius"), "{refused}");
+}
