@@ -328,10 +328,13 @@ fn with_several_robots_a_call_names_one() {
     assert_eq!(output["success"], true, "{output:#}");
 
     for (args, expected) in [
-        (json!({}), "ValueError: robot: which one? Known are five, one"),
+        (
+            json!({}),
+            "ValueError: robot: required, expected one of five, one",
+        ),
         (
             json!({"robot": "six"}),
-            "ValueError: robot: no robot \"six\". Known are five, one",
+            "ValueError: robot: unknown robot \"six\", expected one of five, one",
         ),
         (json!({"robot": 6}), "ValueError: robot: expected a name"),
     ] {
