@@ -239,6 +239,12 @@ impl Config {
         self.state_dir.join("recordings")
     }
 
+    /// The toolbox's own folder for what elements and libraries write by themselves.
+    #[must_use]
+    pub fn scratch(&self) -> PathBuf {
+        self.state_dir.join("scratch")
+    }
+
     /// `path` below `sysroot`.
     #[must_use]
     pub fn below_sysroot(&self, path: &str) -> PathBuf {

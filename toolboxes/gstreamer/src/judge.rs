@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::marker::PhantomData;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ovos_toolbox_sdk::prelude::*;
@@ -20,6 +21,7 @@ use crate::config::Section;
 use crate::holders::Holders;
 use crate::question::{MonitoredDevice, NumberedQuestion, Question, Saying};
 use crate::sitting::ROLE;
+use crate::sound::environment;
 
 /// An answer as the judge wrote it; it reads as a `T`.
 pub(crate) struct AnswerText<T> {
@@ -30,6 +32,8 @@ pub(crate) struct AnswerText<T> {
 /// Asks the judge.
 pub(crate) struct Judge {
     config: Section,
+    /// A folder for what GStreamer keeps meanwhile.
+    scratch: PathBuf,
     shared: Arc<Shared>,
 }
 
@@ -50,10 +54,11 @@ struct State {
 }
 
 impl Judge {
-    pub(crate) fn new(host: Host, config: Section) -> Self {
+    pub(crate) fn new(host: Host, config: Section, scratch: PathBuf) -> Self {
         let state = Mutex::default();
         Self {
             config,
+            scratch,
             shared: Arc::new(Shared { host, state }),
         }
     }
@@ -130,7 +135,7 @@ impl Judge {
             RoleEvent::Word(saying) => shared.hear(saying),
             RoleEvent::End(how) => shared.end(session, &how),
         };
-        let process = RoleProcess::start::<Saying>(ROLE, hear)
+        let process = RoleProcess::start::<Saying>(ROLE, &environment(&self.scratch), hear)
             .map_err(|error| ToolError::busy(format!("no process that asks GStreamer: {error}")))?;
         // If it has ended already, its end is heard.
         _ = process.tell(&self.config);

@@ -28,6 +28,7 @@ mod policy;
 mod question;
 mod report;
 mod sitting;
+mod sound;
 mod storage;
 mod suggest;
 mod toolbox;
@@ -87,7 +88,7 @@ impl Toolbox for Gstreamer {
             // Resolves host names, which may take seconds.
             tokio::task::spawn_blocking(move || Policy::new(&config, confined)).await??
         };
-        let judge = Arc::new(Judge::new(host.clone(), written.clone()));
+        let judge = Arc::new(Judge::new(host.clone(), written.clone(), config.scratch()));
         let hotplug = (config.sysroot == Path::new("/"))
             .then(|| watch(&judge))
             .flatten();

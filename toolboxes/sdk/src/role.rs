@@ -5,6 +5,7 @@
 //! a killed service leaves such a process behind: the socket ends, and the kernel kills what the thread here started. Read
 //! [`RoleProcess::start`].
 
+use std::ffi::OsStr;
 use std::io::{self, ErrorKind, Read, Write as _};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
@@ -46,19 +47,21 @@ pub struct RoleProcess {
 
 impl RoleProcess {
     /// Starts the process: `ovos-tools toolbox-host --role ROLE FILE`, where FILE is the library that this code is in. It has the
-    /// confinement and the environment of this one. `hear` is called on a thread that lives as long as the process, and may
-    /// block it.
+    /// confinement and the environment of this one, with `env` added. `hear` is called on a thread that lives as long as the
+    /// process, and may block it.
     ///
     /// # Errors
     /// The process or its thread cannot be started.
     pub fn start<T: DeserializeOwned>(
         role: &str,
+        env: &[(&str, &OsStr)],
         mut hear: impl FnMut(RoleEvent<T>) + Send + 'static,
     ) -> io::Result<Self> {
         let (near, far) = UnixStream::pair()?;
         near.set_write_timeout(Some(UNREAD))?;
         let (ear, socket) = (near.try_clone()?, near.try_clone()?);
         let mut command = command(role)?;
+        command.envs(env.iter().copied());
         command.stdin(OwnedFd::from(far)).stdout(io::stderr());
         let (tell, told) = mpsc::sync_channel(1);
         // The kernel kills the process when the thread that started it ends (PDEATHSIG), so this thread does nothing else.

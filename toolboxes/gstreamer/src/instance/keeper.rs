@@ -141,6 +141,7 @@ impl Keeper {
         let instance = &self.instance;
         let process = begin(
             &self.table.written,
+            &self.table.config.scratch(),
             instance.pipeline_text(),
             instance.inputs.clone(),
         );

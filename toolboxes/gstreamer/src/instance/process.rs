@@ -3,6 +3,7 @@
 //! Starts it, and knows to which element its crash is due. Read [`begin`].
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
@@ -13,6 +14,7 @@ use ovos_toolbox_sdk::{RoleEvent, RoleProcess};
 
 use crate::config::Section;
 use crate::order::{Assignment, Command, MadePipeline, Word};
+use crate::sound::environment;
 use crate::worker::ROLE;
 
 /// Where the answer to a command goes.
@@ -46,6 +48,7 @@ pub(super) struct Work {
 /// It cannot be started.
 pub(super) fn begin(
     config: &Section,
+    scratch: &Path,
     pipeline: String,
     inputs: SyncSender<Input>,
 ) -> Result<Arc<RoleProcess>, ToolError> {
@@ -56,7 +59,7 @@ pub(super) fn begin(
             RoleEvent::End(how) => Input::Gone(how),
         });
     };
-    let process = RoleProcess::start::<Word>(ROLE, hear)
+    let process = RoleProcess::start::<Word>(ROLE, &environment(scratch), hear)
         .map_err(|error| ToolError::busy(format!("no process for the pipeline: {error}")))?;
     let config = config.clone();
     // If it has ended already, its end is heard.
