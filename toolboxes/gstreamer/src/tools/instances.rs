@@ -64,7 +64,7 @@ struct StartPipeline {
 enum WaitFor {
     #[default]
     Playing,
-    StartedPipeline,
+    Started,
 }
 
 fn five_seconds() -> u64 {
@@ -110,7 +110,7 @@ async fn start_pipeline(
     let instance_id = begun.id();
     let wait = match args.wait_for {
         WaitFor::Playing => Duration::from_millis(args.wait_ms.min(60_000)),
-        WaitFor::StartedPipeline => Duration::ZERO,
+        WaitFor::Started => Duration::ZERO,
     };
     let phase = instances.wait_playing(&instance_id, wait).await;
     // An instance that has ended is not in the table; its last message gives the reason.

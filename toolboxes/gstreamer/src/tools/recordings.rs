@@ -24,7 +24,7 @@ pub(super) fn tools() -> Vec<Tool<Gstreamer>> {
 struct RecordPipeline {
     /// Its id or name.
     instance_id: String,
-    /// A new file: .mkv, .mp4, .mov, .ts or .webm; one is chosen when missing.
+    /// A new file: .mkv, .mp4, .mov, .ts or .webm, below the folder for recordings unless absolute; one is chosen when missing.
     #[serde(default)]
     path: Option<PathBuf>,
 }
@@ -37,16 +37,13 @@ struct Recording {
 
 async fn record(context: Context<Gstreamer>, args: RecordPipeline) -> Result<Recording, ToolError> {
     let toolbox = context.toolbox();
-    let chosen = || {
-        let folder = toolbox.config.write_roots.first();
-        let none = || {
-            ToolError::bad_args(
-                "no folder may be written: see `write_roots` in the configuration of gstreamer",
-            )
-        };
-        Ok::<_, ToolError>(new_recording(folder.ok_or_else(none)?))
-    };
-    let path = args.path.map_or_else(chosen, Ok)?;
+    let folder = toolbox.config.write_roots.first();
+    let folder = folder.ok_or_else(|| {
+        ToolError::bad_args("no folder may be written: see `write_roots` in the configuration of gstreamer")
+    })?;
+    let path = args
+        .path
+        .map_or_else(|| new_recording(folder), |path| folder.join(path));
     let text = path.display().to_string();
     let checked = toolbox.policy.check_output(&text, "record");
     let path = checked.map_err(|refusal| refusal.denial())?;

@@ -182,6 +182,10 @@ impl Player {
         match message.view() {
             MessageView::Error(error) => {
                 let text = error.error().to_string();
+                if message.src().is_some_and(Recording::has) {
+                    self.say("warning", &from, &text, error.debug().as_deref());
+                    return None;
+                }
                 if self.stopping.is_some() {
                     // Elements report errors when their peer ends first; the stop continues.
                     self.say("warning", &from, &text, error.debug().as_deref());
@@ -346,7 +350,10 @@ impl Player {
                     Value::Null
                 })
             }
-            Command::StopRecording { path } => self.stop_recording(path),
+            Command::StopRecording { path } => match self.stop_recording(id, path) {
+                Ok(()) => return None,
+                Err(error) => Err(error),
+            },
             // These are carried out aside.
             Command::Picture { .. } | Command::Draw { .. } => return None,
         };
@@ -361,7 +368,8 @@ impl Player {
         Ok(Value::Null)
     }
 
-    fn stop_recording(&mut self, path: Option<PathBuf>) -> Result<Value, ToolError> {
+    /// Finishes a recording aside, because the rest of the pipeline goes on. It is answered when the file is finished.
+    fn stop_recording(&mut self, id: u64, path: Option<PathBuf>) -> Result<(), ToolError> {
         let is_meant = |recording: &Recording| path.as_deref().is_none_or(|path| recording.path() == path);
         let mut found = (0..self.recordings.len()).filter(|at| is_meant(&self.recordings[*at]));
         let (Some(at), None) = (found.next(), found.next()) else {
@@ -379,10 +387,20 @@ impl Player {
                 "which recording is not clear: {there}"
             )));
         };
-        let mut recording = self.recordings.remove(at);
-        let finished = recording.stop(&self.pipeline);
-        let path = recording.path().to_owned();
-        Ok(serde_json::to_value(RecordedFile { path, finished })?)
+        let recording = self.recordings.remove(at);
+        let (pipeline, mouth) = (self.pipeline.clone(), self.mouth.clone());
+        let finish = move || {
+            let path = recording.path().to_owned();
+            let finished = recording.stop(&pipeline);
+            let answer = serde_json::to_value(RecordedFile { path, finished }).map_err(ToolError::from);
+            mouth.say(&Word::Answer { id, answer });
+        };
+        let finishing = std::thread::Builder::new().spawn(finish);
+        finishing.map(drop).map_err(|error| {
+            ToolError::busy(format!(
+                "no thread that finishes the file, which ends with the pipeline now: {error}"
+            ))
+        })
     }
 
     /// Tells the status of the elements.

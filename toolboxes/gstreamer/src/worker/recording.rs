@@ -21,9 +21,13 @@ pub(super) struct Recording {
     links: Vec<(gst::Pad, gst::Pad)>,
 }
 
-/// How long a pad may take until it can be relinked, which is between two buffers.
-const RELINK: Duration = Duration::from_secs(5);
-/// How long a file may take to be finished.
+/// How the names of the branches begin.
+const NAME: &str = "recording-";
+/// How long a pad may take until it can be relinked, which is between two buffers. The pipeline's thread waits for it.
+const RELINK: Duration = Duration::from_secs(3);
+/// How much may wait to be written.
+const MOST_WAITING: Duration = Duration::from_secs(5);
+/// How long a recording may take to be taken out of the stream, and its file to be finished then.
 const FINISH: Duration = Duration::from_secs(10);
 
 /// What may be recorded as it is: the caps, and what has to parse it before a muxer.
@@ -55,13 +59,17 @@ impl Recording {
         }
         let wrong =
             |error: &dyn std::fmt::Display| ToolError::new("PipelineError", format!("record: {error}"));
-        let bin = gst::Bin::new();
+        let bin = gst::Bin::with_name(&format!("{NAME}{}", uuid::Uuid::new_v4().simple()));
         let make = |factory: &str| {
             gst::ElementFactory::make(factory)
                 .build()
                 .map_err(|error| wrong(&error))
         };
         let (mux, sink) = (make(muxer)?, make("filesink")?);
+        if mux.has_property("offset-to-zero") {
+            // The others do it by themselves.
+            mux.set_property("offset-to-zero", true);
+        }
         sink.set_property("location", path.to_str());
         sink.set_property("async", false);
         bin.add_many([&mux, &sink]).map_err(|error| wrong(&error))?;
@@ -69,9 +77,25 @@ impl Recording {
         let mut ends = Vec::new();
         for (_, parser) in &taps {
             let (queue, parser) = (make("queue")?, make(parser)?);
+            // A folder that is too slow costs the recording pictures, never the stream.
+            queue.set_property_from_str("leaky", "downstream");
+            queue.set_property("max-size-buffers", 0_u32);
+            queue.set_property(
+                "max-size-time",
+                gst::ClockTime::from_seconds(MOST_WAITING.as_secs()).nseconds(),
+            );
             bin.add_many([&queue, &parser]).map_err(|error| wrong(&error))?;
             gst::Element::link_many([&queue, &parser, &mux]).map_err(|error| wrong(&error))?;
-            let inner = queue
+            // What goes wrong behind it, such as a full disk, is not told to the stream.
+            let entry = match gst::ElementFactory::make("errorignore").build() {
+                Ok(guard) => {
+                    bin.add(&guard).map_err(|error| wrong(&error))?;
+                    guard.link(&queue).map_err(|error| wrong(&error))?;
+                    guard
+                }
+                Err(_) => queue,
+            };
+            let inner = entry
                 .static_pad("sink")
                 .ok_or_else(|| wrong(&"a queue has no pad"))?;
             let end = gst::GhostPad::with_target(&inner).map_err(|error| wrong(&error))?;
@@ -82,12 +106,17 @@ impl Recording {
             .examine(bin.upcast_ref())
             .map_err(|refusal| refusal.denial())?;
         pipeline.add(&bin).map_err(|error| wrong(&error))?;
-        bin.sync_state_with_parent().map_err(|error| wrong(&error))?;
         let mut recording = Self {
             path,
             bin,
             links: Vec::new(),
         };
+        if recording.bin.sync_state_with_parent().is_err() {
+            recording.stop(pipeline);
+            return Err(wrong(
+                &"the file cannot be written; the messages in `pipeline_status` say why",
+            ));
+        }
         for ((pad, _), end) in taps.into_iter().zip(ends) {
             let linked = tee_behind(pipeline, &pad).and_then(|tee| {
                 from_key_frame(&end);
@@ -109,12 +138,19 @@ impl Recording {
         Ok(recording)
     }
 
+    /// Whether something is a part of a recording, which costs the stream nothing if it fails.
+    pub(super) fn has(part: &gst::Object) -> bool {
+        let is_recording = |object: &gst::Object| object.name().starts_with(NAME);
+        std::iter::successors(Some(part.clone()), gst::Object::parent).any(|object| is_recording(&object))
+    }
+
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Finishes the file while the stream goes on. Returns whether the end of the stream has gone through it in time.
-    pub(super) fn stop(&mut self, pipeline: &gst::Pipeline) -> bool {
+    /// Blocks for some seconds at most.
+    pub(super) fn stop(mut self, pipeline: &gst::Pipeline) -> bool {
         let was_linked = !self.links.is_empty();
         let (tell, told) = sync_channel(1);
         let mut sinks = self.bin.iterate_sinks();
@@ -133,20 +169,29 @@ impl Recording {
                 gst::PadProbeReturn::Ok
             });
         }
+        let mut is_free = true;
         for (branch, end) in self.links.drain(..) {
-            if when_idle(&branch, |branch| {
+            let unlink = |branch: &gst::Pad| {
                 if let Some(peer) = branch.peer() {
                     // It was linked; nothing else unlinks it.
                     _ = branch.unlink(&peer);
                 }
-            }) && let Some(tee) = branch.parent_element()
-            {
+            };
+            let unlinked = when_idle(&branch, FINISH, unlink);
+            is_free &= unlinked;
+            if unlinked && let Some(tee) = branch.parent_element() {
                 tee.release_request_pad(&branch);
             }
             // Not from here: the event goes to the end of a queue, which may be full.
             std::thread::spawn(move || end.send_event(gst::event::Eos::new()));
         }
+        if !is_free {
+            // The stream still goes through it: without it the stream would end. The file is finished with the pipeline.
+            return false;
+        }
         let finished = was_linked && told.recv_timeout(FINISH).is_ok();
+        // Else the pipeline takes it up again with its own next change of state.
+        self.bin.set_locked_state(true);
         self.bin.set_state(gst::State::Null).ok();
         _ = pipeline.remove(&self.bin);
         finished
@@ -226,11 +271,11 @@ fn tee_behind(pipeline: &gst::Pipeline, pad: &gst::Pad) -> Option<gst::Element> 
         _ = exit.link(&next);
         _ = pad.link(&entry);
     };
-    when_idle(pad, relink).then_some(tee)
+    when_idle(pad, RELINK, relink).then_some(tee)
 }
 
 /// Does something while no buffer goes through a pad. False if that does not come in time: it is done later then.
-fn when_idle(pad: &gst::Pad, act: impl FnOnce(&gst::Pad) + Send + 'static) -> bool {
+fn when_idle(pad: &gst::Pad, at_most: Duration, act: impl FnOnce(&gst::Pad) + Send + 'static) -> bool {
     let (tell, told) = sync_channel(1);
     let act = std::sync::Mutex::new(Some(act));
     pad.add_probe(gst::PadProbeType::IDLE, move |pad, _| {
@@ -245,7 +290,7 @@ fn when_idle(pad: &gst::Pad, act: impl FnOnce(&gst::Pad) + Send + 'static) -> bo
         }
         gst::PadProbeReturn::Remove
     });
-    told.recv_timeout(RELINK).is_ok()
+    told.recv_timeout(at_most).is_ok()
 }
 
 /// Lets nothing through before the first key frame.
@@ -256,7 +301,8 @@ fn from_key_frame(pad: &gst::Pad) {
             .buffer()
             .is_some_and(|buffer| buffer.flags().contains(gst::BufferFlags::DELTA_UNIT));
         if is_delta && !begun.load(Ordering::Relaxed) {
-            return gst::PadProbeReturn::Drop;
+            // Not `Drop`: the bindings have freed it by then, which GStreamer before 1.24.12 does not handle.
+            return gst::PadProbeReturn::Handled;
         }
         begun.store(true, Ordering::Relaxed);
         gst::PadProbeReturn::Ok
