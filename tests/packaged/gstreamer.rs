@@ -118,7 +118,10 @@ fn misbehave(service: &Service) {
     let running = service.invoke("get_running_instances", &json!({}))["result"].clone();
     let playing: Vec<&Value> = running["instances"].as_array().unwrap().iter().collect();
     assert_eq!(playing.len(), 2, "{running:#}");
-    assert!(playing.iter().all(|entry| entry["state"] == "playing"), "{running:#}");
+    assert!(
+        playing.iter().all(|entry| entry["state"] == "playing"),
+        "{running:#}"
+    );
 }
 
 /// Neither a killed toolbox nor a killed service leaves the process of a pipeline behind, or its port.
@@ -130,10 +133,15 @@ fn what_is_killed_leaves_no_pipeline_behind() {
     };
     let own = service.0.process.pid();
     for of_service in [false, true] {
-        let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = UdpSocket::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
         let end = Instant::now() + DEADLINE;
         let pipeline = format!("udpsrc address=127.0.0.1 port={port} ! fakesink async=false");
-        while service.invoke("start_pipeline", &json!({"pipeline": pipeline}))["result"]["state"] != "playing" {
+        while service.invoke("start_pipeline", &json!({"pipeline": pipeline}))["result"]["state"] != "playing"
+        {
             assert!(Instant::now() < end, "{}", service.0.process.log());
         }
         let toolboxes = children(own);
@@ -144,7 +152,13 @@ fn what_is_killed_leaves_no_pipeline_behind() {
             .expect("the toolbox has a worker");
         assert!(UdpSocket::bind(("127.0.0.1", port)).is_err());
         let killed = if of_service { own } else { toolbox };
-        assert!(Command::new("kill").args(["-KILL", &killed.to_string()]).status().unwrap().success());
+        assert!(
+            Command::new("kill")
+                .args(["-KILL", &killed.to_string()])
+                .status()
+                .unwrap()
+                .success()
+        );
         // A process that has ended has no command line, even while nothing has reaped it.
         let is_there = |process: &u32| {
             fs::read(format!("/proc/{process}/cmdline")).is_ok_and(|command| !command.is_empty())
@@ -162,7 +176,10 @@ fn children(process: u32) -> Vec<u32> {
     let threads = fs::read_dir(format!("/proc/{process}/task")).unwrap().flatten();
     let children = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
     let children = children.collect::<String>();
-    children.split_whitespace().map(|child| child.parse().unwrap()).collect()
+    children
+        .split_whitespace()
+        .map(|child| child.parse().unwrap())
+        .collect()
 }
 
 struct Service(ServiceWithBus);

@@ -71,11 +71,7 @@ impl Policy {
             max_pipeline_length: config.max_pipeline_length,
             allowed: config.allow_elements.iter().cloned().collect(),
             denied: config.deny_elements.iter().cloned().collect(),
-            roots: Roots::new(
-                &config.read_roots,
-                &config.write_roots,
-                config.state_dir.join("scratch"),
-            ),
+            roots: Roots::new(&config.read_roots, &config.write_roots, confined),
             targets: Targets::resolve(&config.network_targets)?,
             devices: Devices::new(&config.devices),
             confined,
@@ -136,9 +132,8 @@ impl Policy {
         self.examine(element).map(drop)
     }
 
-    /// Like [`Policy::check_element`], and returns what it uses. A codec's default file name, which would be in the
-    /// working directory, is changed to one in the scratch folder; following redirects, which could lead to other
-    /// hosts, is switched off.
+    /// Like [`Policy::check_element`], and returns what it uses. A codec's default file name is let through, because the
+    /// process stands in the scratch folder; following redirects, which could lead to other hosts, is switched off.
     ///
     /// # Errors
     /// It is not allowed.

@@ -5,6 +5,7 @@
 //! events and sets its properties (`life`), because each of these may hang in an element; then the toolbox kills the process.
 //! Read [`run`].
 
+mod bounds;
 mod build;
 mod change;
 mod drawing;
@@ -22,6 +23,7 @@ use ovos_toolbox_sdk::prelude::*;
 use ovos_toolbox_sdk::{Leash, Mouth};
 
 use crate::config::Config;
+use crate::folder::make_private;
 use crate::order::{Assignment, Command, MadePipeline, Order, Word};
 use crate::policy::{Policy, is_confined};
 use build::{Built, build};
@@ -78,9 +80,17 @@ pub(crate) fn run(leash: Leash) {
 }
 
 fn make(assignment: Assignment) -> Result<(Arc<Policy>, Built), ToolError> {
-    gst::init()?;
     let config = Config::check(assignment.config)?;
-    let policy = Policy::new(&config, is_confined())?;
+    // Codecs write files of their own where their process stands, and this process is the pipeline's alone.
+    make_private(&config.scratch())?;
+    std::env::set_current_dir(config.scratch())?;
+    let confined = is_confined();
+    if confined {
+        make_private(&config.snapshot_dir)?;
+        bounds::narrow(&config)?;
+    }
+    gst::init()?;
+    let policy = Policy::new(&config, confined)?;
     let built = build(&policy, &assignment.pipeline)?;
     Ok((Arc::new(policy), built))
 }
