@@ -13,8 +13,6 @@ pub(crate) fn environment(scratch: &Path) -> Vec<(&'static str, &OsStr)> {
     let is_there = folder("XDG_RUNTIME_DIR").is_some_and(|run| run.join("pulse").exists());
     let is_said = folder(FOLDER).is_some() || folder("PULSE_SERVER").is_some();
     let missing = !is_there && !is_said;
-    missing
-        .then(|| (FOLDER, scratch.as_os_str()))
-        .into_iter()
-        .collect()
+    let named = missing.then_some((FOLDER, scratch.as_os_str()));
+    named.into_iter().collect()
 }

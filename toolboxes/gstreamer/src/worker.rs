@@ -16,6 +16,7 @@ mod picture;
 mod recording;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::Arc;
 
 use gst::prelude::*;
@@ -81,9 +82,8 @@ pub(crate) fn run(leash: Leash) {
 
 fn make(assignment: Assignment) -> Result<(Arc<Policy>, Built), ToolError> {
     let config = Config::check(assignment.config)?;
-    // Codecs write files of their own where their process stands, and this process is the pipeline's alone.
     make_private(&config.scratch())?;
-    std::env::set_current_dir(config.scratch())?;
+    stand_in(&config.scratch())?;
     let confined = is_confined();
     if confined {
         make_private(&config.snapshot_dir)?;
@@ -93,6 +93,12 @@ fn make(assignment: Assignment) -> Result<(Arc<Policy>, Built), ToolError> {
     let policy = Policy::new(&config, confined)?;
     let built = build(&policy, &assignment.pipeline)?;
     Ok((Arc::new(policy), built))
+}
+
+/// Codecs write files of their own where their process stands.
+#[expect(clippy::disallowed_methods, reason = "this process is one pipeline's alone")]
+fn stand_in(folder: &Path) -> Result<(), ToolError> {
+    Ok(std::env::set_current_dir(folder)?)
 }
 
 fn obey(pipeline: &gst::Pipeline, mouth: &Mouth, inbox: &Inbox, id: u64, command: Command) {

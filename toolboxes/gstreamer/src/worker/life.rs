@@ -104,6 +104,19 @@ impl Player {
                     }
                     false
                 }
+                // Looked at here, while the recording is whole.
+                gst::MessageView::Error(error) if message.src().is_some_and(Recording::has) => {
+                    mouth.say(&Word::Said {
+                        kind: "warning".to_owned(),
+                        element: message
+                            .src()
+                            .map(|source| source.name().to_string())
+                            .unwrap_or_default(),
+                        message: error.error().to_string(),
+                        debug: error.debug().map(|debug| debug.to_string()),
+                    });
+                    false
+                }
                 gst::MessageView::Error(_)
                 | gst::MessageView::Warning(_)
                 | gst::MessageView::Info(_)
@@ -182,10 +195,6 @@ impl Player {
         match message.view() {
             MessageView::Error(error) => {
                 let text = error.error().to_string();
-                if message.src().is_some_and(Recording::has) {
-                    self.say("warning", &from, &text, error.debug().as_deref());
-                    return None;
-                }
                 if self.stopping.is_some() {
                     // Elements report errors when their peer ends first; the stop continues.
                     self.say("warning", &from, &text, error.debug().as_deref());

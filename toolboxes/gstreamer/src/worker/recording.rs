@@ -4,7 +4,7 @@
 //! loses no buffer. The branch begins with a key frame and gets an end of stream of its own. Read [`Recording::start`].
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
@@ -25,8 +25,8 @@ pub(super) struct Recording {
 const NAME: &str = "recording-";
 /// How long a pad may take until it can be relinked, which is between two buffers. The pipeline's thread waits for it.
 const RELINK: Duration = Duration::from_secs(3);
-/// How much may wait to be written.
-const MOST_WAITING: Duration = Duration::from_secs(5);
+/// How many bytes may wait to be written: some seconds of a good picture.
+const MOST_WAITING: u32 = 32 << 20;
 /// How long a recording may take to be taken out of the stream, and its file to be finished then.
 const FINISH: Duration = Duration::from_secs(10);
 
@@ -77,13 +77,12 @@ impl Recording {
         let mut ends = Vec::new();
         for (_, parser) in &taps {
             let (queue, parser) = (make("queue")?, make(parser)?);
-            // A folder that is too slow costs the recording pictures, never the stream.
+            // A folder that is too slow costs the recording pictures, never the stream. Not measured in time, which the queue takes
+            // to begin at zero: it would leave out the first picture of a recording that begins later.
             queue.set_property_from_str("leaky", "downstream");
             queue.set_property("max-size-buffers", 0_u32);
-            queue.set_property(
-                "max-size-time",
-                gst::ClockTime::from_seconds(MOST_WAITING.as_secs()).nseconds(),
-            );
+            queue.set_property("max-size-time", 0_u64);
+            queue.set_property("max-size-bytes", MOST_WAITING);
             bin.add_many([&queue, &parser]).map_err(|error| wrong(&error))?;
             gst::Element::link_many([&queue, &parser, &mux]).map_err(|error| wrong(&error))?;
             // What goes wrong behind it, such as a full disk, is not told to the stream.
@@ -128,11 +127,6 @@ impl Recording {
                 recording.stop(pipeline);
                 return Err(wrong(&format!("no branch can be put behind '{}'", pad.name())));
             };
-            // An encoder may have none soon.
-            let key = gst_video::UpstreamForceKeyUnitEvent::builder()
-                .all_headers(true)
-                .build();
-            pad.send_event(key);
             recording.links.push((branch, end));
         }
         Ok(recording)
@@ -293,18 +287,25 @@ fn when_idle(pad: &gst::Pad, at_most: Duration, act: impl FnOnce(&gst::Pad) + Se
     told.recv_timeout(at_most).is_ok()
 }
 
-/// Lets nothing through before the first key frame.
+/// Lets nothing through before the first key frame, and asks the encoder for one, which may have none soon. It asks again
+/// after some frames: an encoder takes two requests in short order for one.
 fn from_key_frame(pad: &gst::Pad) {
-    let begun = AtomicBool::new(false);
-    pad.add_probe(gst::PadProbeType::BUFFER, move |_, info| {
+    /// After how many frames it asks again.
+    const PATIENCE: u64 = 10;
+    let (begun, dropped) = (AtomicBool::new(false), AtomicU64::new(0));
+    pad.add_probe(gst::PadProbeType::BUFFER, move |pad, info| {
         let is_delta = info
             .buffer()
             .is_some_and(|buffer| buffer.flags().contains(gst::BufferFlags::DELTA_UNIT));
-        if is_delta && !begun.load(Ordering::Relaxed) {
-            // Not `Drop`: the bindings have freed it by then, which GStreamer before 1.24.12 does not handle.
-            return gst::PadProbeReturn::Handled;
+        if !is_delta || begun.load(Ordering::Relaxed) {
+            begun.store(true, Ordering::Relaxed);
+            return gst::PadProbeReturn::Ok;
         }
-        begun.store(true, Ordering::Relaxed);
-        gst::PadProbeReturn::Ok
+        if dropped.fetch_add(1, Ordering::Relaxed).is_multiple_of(PATIENCE) {
+            let request = gst_video::UpstreamForceKeyUnitEvent::builder().all_headers(true);
+            pad.push_event(request.build());
+        }
+        // Not `Drop`: the bindings have freed it by then, which GStreamer before 1.24.12 does not handle.
+        gst::PadProbeReturn::Handled
     });
 }

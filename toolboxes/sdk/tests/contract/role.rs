@@ -120,7 +120,6 @@ fn no_process_outlives_a_toolbox_that_is_killed() {
 
 #[test]
 #[ignore = "another test starts it in a process of its own, which is killed"]
-#[expect(clippy::print_stdout, reason = "the other test waits for it")]
 fn the_toolbox_that_is_killed() {
     let Ok(role) = std::env::var("ROLE") else { return };
     let (_process, told) = start(&role);

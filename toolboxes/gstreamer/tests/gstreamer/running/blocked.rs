@@ -230,7 +230,6 @@ fn a_toolbox_that_is_killed_leaves_no_worker_and_no_port_behind() {
 
 #[test]
 #[ignore = "another test starts it in a process of its own, which is killed"]
-#[expect(clippy::print_stdout, reason = "the other test waits for it")]
 fn the_toolbox_that_is_killed() {
     let Some(port) = std::env::var_os(PORT) else {
         return;
