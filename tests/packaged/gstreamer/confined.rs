@@ -34,9 +34,6 @@ const ATTEMPTS: &[(&str, Ends)] = &[
     ("read:YARD/ro/file", [Runs, Runs, Runs]),
     ("write:YARD/ro/new", [Runs, Fails, Fails]),
     ("write:YARD/rw/new", [Runs, Runs, Runs]),
-    // Where the toolbox keeps its list of the pipelines that come back.
-    ("write:STATE/new", [Runs, Fails, Fails]),
-    ("write:STATE/scratch/new", [Runs, Runs, Runs]),
     ("device:/dev/ptmx", [Runs, Runs, Fails]),
     ("tcp:PORT", [Runs, Runs, Fails]),
     ("udp:PORT", [Runs, Runs, Fails]),
@@ -155,8 +152,6 @@ fn pipelines_reach_only_what_the_section_allows() {
         assert_eq!(service.status()["reason"], Value::Null, "{keys}");
         let filled = |text: &str| {
             let text = text.replace("YARD", yard.path().to_str().unwrap());
-            let state = service.0.sandbox.path("state/gstreamer");
-            let text = text.replace("STATE", state.to_str().unwrap());
             text.replace("PORT", &port)
         };
         let reaching = |attempt: &str| format!("faultyreach gadget={}", base64(&filled(attempt)));

@@ -5,7 +5,6 @@
 //! events and sets its properties (`life`), because each of these may hang in an element; then the toolbox kills the process.
 //! Read [`run`].
 
-mod bounds;
 mod build;
 mod change;
 mod drawing;
@@ -84,13 +83,8 @@ fn make(assignment: Assignment) -> Result<(Arc<Policy>, Built), ToolError> {
     let config = Config::check(assignment.config)?;
     make_private(&config.scratch())?;
     stand_in(&config.scratch())?;
-    let confined = is_confined();
-    if confined {
-        make_private(&config.snapshot_dir)?;
-        bounds::narrow(&config)?;
-    }
     gst::init()?;
-    let policy = Policy::new(&config, confined)?;
+    let policy = Policy::new(&config, is_confined())?;
     let built = build(&policy, &assignment.pipeline)?;
     Ok((Arc::new(policy), built))
 }
