@@ -4,13 +4,32 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, c_int};
 use std::mem::offset_of;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ovos_toolbox_abi::{Bytes, Host, Status, Str, TOOLBOX_SIZE_V1_0, Toolbox, level, status};
+use ovos_toolbox_abi::{
+    Bytes, Entry, Host, RoleEntry, Status, Str, TOOLBOX_SIZE_V1_0, Toolbox, level, status,
+};
+
+/// The exported symbols: what C has to say of each, for which the mirror of its type below stands.
+const SYMBOLS: [&str; 2] = [
+    "_Generic(&toolbox_entry_v1, const tb_toolbox *(*)(void): 1, default: 0)",
+    "_Generic(&toolbox_role_v1, tb_status (*)(tb_str, int): 1, default: 0)",
+];
+
+extern "C" fn entry() -> *const Toolbox {
+    std::ptr::null()
+}
+
+extern "C" fn role(_: Str, _: c_int) -> Status {
+    status::OK
+}
+
+/// Compiles only while the mirror says of the symbols what `SYMBOLS` asks of C.
+const _: (Entry, RoleEntry) = (entry, role);
 
 fn compile(compiler: &str, arguments: &[&str], source: &Path, out: &Path) {
     let output = Command::new(compiler)
@@ -70,6 +89,8 @@ fn facts() -> BTreeMap<String, usize> {
         }
     };
     facts.insert("sizeof(tb_status)".to_string(), size_of::<Status>());
+    facts.insert("sizeof(int)".to_string(), size_of::<c_int>());
+    facts.extend(SYMBOLS.map(|symbol| (symbol.to_string(), 1)));
     for (name, value) in [
         ("TB_OK", status::OK),
         ("TB_ERR", status::ERR),
@@ -132,6 +153,10 @@ fn every_field_and_constant_of_the_header_is_compared() {
             "TB_{constant} is not compared"
         );
     }
+    let prototypes = header.lines().filter(|line| {
+        !line.starts_with([' ', '/', '*']) && line.contains("toolbox_") && line.ends_with(");")
+    });
+    assert_eq!(prototypes.count(), SYMBOLS.len(), "a prototype is not compared");
     let is_field = |line: &&str| {
         line.starts_with("    ") && line.contains(';') && !line.trim_start().starts_with(['/', '*'])
     };

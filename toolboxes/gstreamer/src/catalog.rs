@@ -5,6 +5,7 @@
 
 mod element;
 mod encoder;
+mod error;
 mod plugin;
 mod property;
 mod search;
@@ -17,6 +18,7 @@ use gst::prelude::*;
 
 pub(crate) use element::is_deprecated;
 pub(crate) use encoder::{Codec, Encoder, Media, bitrate_unit, field_values};
+pub(crate) use error::CatalogError;
 
 pub(crate) use property::{is_deprecated as is_deprecated_property, is_out_of_range, range};
 pub(crate) use search::{Query, Rank, SearchResult};
@@ -34,23 +36,6 @@ struct Cache {
     cookie: u32,
     elements: HashMap<String, Arc<Sheet>>,
     custom: Option<Arc<Vec<String>>>,
-}
-
-/// The element does not exist or cannot be made.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub(crate) enum CatalogError {
-    /// No factory has this name.
-    #[error("no element '{0}'")]
-    Unknown(String),
-    /// The plugin could not be loaded, or the element refused.
-    #[error("element '{name}' is installed and cannot be made: {reason}")]
-    Broken {
-        /// The factory.
-        name: String,
-        /// GStreamer's message.
-        reason: String,
-    },
 }
 
 impl Catalog {

@@ -1,7 +1,7 @@
 //! The configuration of the toolbox.
 //!
-//! Two stages: [`Written`] is the section `gstreamer` as written, [`Config`] is the checked form that the rest of the
-//! toolbox reads. Touches no file and no network. Read [`Written`].
+//! Two stages: [`Section`] is the section `gstreamer` as written, [`Config`] is the checked form that the rest of the
+//! toolbox reads. Touches no file and no network. Read [`Section`].
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,8 @@ use ovos_toolbox_sdk::prelude::*;
 /// The section `gstreamer` of the configuration.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Written {
+#[schemars(rename = "Written")]
+pub struct Section {
     /// Folders below which pipelines may read files; `recordings` below `state_dir` when not given, none when empty.
     pub read_roots: Option<Vec<PathBuf>>,
     /// Folders below which pipelines may write files; `recordings` below `state_dir` when not given, none when empty.
@@ -76,7 +77,7 @@ pub enum Restart {
     Always,
 }
 
-impl Default for Written {
+impl Default for Section {
     fn default() -> Self {
         Self {
             read_roots: None,
@@ -144,7 +145,7 @@ pub enum ConfigError {
     NoState,
 }
 
-/// The checked section; [`Written`] describes the fields.
+/// The checked section; [`Section`] describes the fields.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Absolute folders.
@@ -186,7 +187,7 @@ impl Config {
     ///
     /// # Errors
     /// A value is invalid; the error names its key.
-    pub fn check(written: Written) -> Result<Self, ConfigError> {
+    pub fn check(written: Section) -> Result<Self, ConfigError> {
         let state_dir = match written.state_dir {
             Some(path) => absolute("state_dir", path)?,
             None => default_state_dir().ok_or(ConfigError::NoState)?,
@@ -236,6 +237,12 @@ impl Config {
     #[must_use]
     pub fn recordings(&self) -> PathBuf {
         self.state_dir.join("recordings")
+    }
+
+    /// The toolbox's own folder for what elements and libraries write by themselves.
+    #[must_use]
+    pub fn scratch(&self) -> PathBuf {
+        self.state_dir.join("scratch")
     }
 
     /// `path` below `sysroot`.

@@ -31,6 +31,12 @@ pub(crate) fn new_picture(folder: &Path, format: Format) -> Result<PathBuf, Tool
     Ok(folder.join(format!("snapshot-{time}.{extension}")))
 }
 
+/// A file name for a recording that does not exist yet.
+pub(crate) fn new_recording(folder: &Path) -> PathBuf {
+    let time = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S-%3f").to_string();
+    folder.join(format!("recording-{time}.mkv"))
+}
+
 /// Writes a file that must not exist yet.
 ///
 /// # Errors

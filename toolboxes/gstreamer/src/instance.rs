@@ -24,10 +24,10 @@ use ovos_toolbox_sdk::tokio;
 use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
 
-use crate::config::{Config, Written};
+use crate::config::{Config, Section};
 use crate::holders::Holders;
 use crate::order::{Changed, Command, Format};
-use crate::report::{Drawing, Phase, Picture};
+use crate::report::{Drawing, Phase, Picture, RecordedFile};
 use entry::Instance;
 pub(crate) use launch::Ask;
 use record::Store;
@@ -39,14 +39,14 @@ pub(crate) struct Instances {
     table: Arc<Table>,
 }
 
-/// An instance whose call is still running. If stops end pipelines, it ends with its call unless [`Begun::keep`] is
+/// An instance whose call is still running. If stops end pipelines, it ends with its call unless [`StartedInstance::keep`] is
 /// called.
-pub(crate) struct Begun {
+pub(crate) struct StartedInstance {
     instance: Arc<Instance>,
     ends: bool,
 }
 
-impl Begun {
+impl StartedInstance {
     pub(crate) fn id(&self) -> String {
         self.instance.id()
     }
@@ -64,7 +64,7 @@ impl Begun {
     }
 }
 
-impl Drop for Begun {
+impl Drop for StartedInstance {
     fn drop(&mut self) {
         if self.ends {
             self.instance.halt();
@@ -87,7 +87,7 @@ impl Instances {
     ///
     /// # Cancel safety
     /// When dropped before its first await has returned, nothing is running.
-    pub(crate) async fn open(host: Host, config: Arc<Config>, written: Written) -> Result<Self, ToolError> {
+    pub(crate) async fn open(host: Host, config: Arc<Config>, written: Section) -> Result<Self, ToolError> {
         let table = Arc::new(Table {
             store: Store::new(&config.state_dir)?,
             config,
@@ -135,12 +135,14 @@ impl Instances {
     /// The pipeline is not allowed or invalid, or something it needs is in use.
     ///
     /// # Cancel safety
-    /// When dropped, the instance may have been started; `summary` shows it. [`Begun`] says when it ends then.
-    pub(crate) async fn start(&self, ask: Ask) -> Result<Begun, ToolError> {
+    /// When dropped, the instance may have been started; `summary` shows it. [`StartedInstance`] says when it ends then.
+    pub(crate) async fn start(&self, ask: Ask) -> Result<StartedInstance, ToolError> {
         let table = Arc::clone(&self.table);
         let begin = move || {
             let ends = table.config.stop_ends_pipelines;
-            table.begin(ask).map(|instance| Begun { instance, ends })
+            table
+                .begin(ask)
+                .map(|instance| StartedInstance { instance, ends })
         };
         tokio::task::spawn_blocking(begin).await?
     }
@@ -304,6 +306,42 @@ impl Instances {
             path,
         };
         self.ask(id, command, COMMAND).await
+    }
+
+    /// Records what an instance encodes to a new file, while it plays on.
+    ///
+    /// # Errors
+    /// No instance has this id, nothing is encoded in it, or the file is in use.
+    ///
+    /// # Cancel safety
+    /// When dropped, the recording may have begun.
+    pub(crate) async fn record(&self, id: &str, path: PathBuf) -> Result<(), ToolError> {
+        let instance = self.find(id)?;
+        self.table.claim_file(&instance, &path)?;
+        let command = Command::Record { path: path.clone() };
+        let begun = self.ask::<Value>(id, command, COMMAND).await.map(drop);
+        if begun.is_err() {
+            self.table.release_file(&instance, &path);
+        }
+        begun
+    }
+
+    /// Finishes the file of a recording; the only one if there is no path.
+    ///
+    /// # Errors
+    /// No instance has this id, or it has no such recording.
+    ///
+    /// # Cancel safety
+    /// When dropped, the file is finished all the same.
+    pub(crate) async fn stop_recording(
+        &self,
+        id: &str,
+        path: Option<PathBuf>,
+    ) -> Result<RecordedFile, ToolError> {
+        let instance = self.find(id)?;
+        let file: RecordedFile = self.ask(id, Command::StopRecording { path }, COMMAND).await?;
+        self.table.release_file(&instance, &file.path);
+        Ok(file)
     }
 
     /// The graph of an instance, with what is negotiated and the properties that were set.

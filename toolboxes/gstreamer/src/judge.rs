@@ -6,30 +6,34 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::marker::PhantomData;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ovos_toolbox_sdk::prelude::*;
 use ovos_toolbox_sdk::tokio::sync::oneshot;
-use ovos_toolbox_sdk::{Heard, RoleProcess};
+use ovos_toolbox_sdk::{RoleEvent, RoleProcess};
 use schemars::{Schema, SchemaGenerator};
 use serde::Serializer;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use crate::config::Written;
+use crate::config::Section;
 use crate::holders::Holders;
-use crate::question::{Asked, MonitoredDevice, Question, Saying};
+use crate::question::{MonitoredDevice, NumberedQuestion, Question, Saying};
 use crate::sitting::ROLE;
+use crate::sound::environment;
 
 /// An answer as the judge wrote it; it reads as a `T`.
-pub(crate) struct Answered<T> {
+pub(crate) struct AnswerText<T> {
     text: Box<RawValue>,
     of: PhantomData<fn() -> T>,
 }
 
 /// Asks the judge.
 pub(crate) struct Judge {
-    config: Written,
+    config: Section,
+    /// A folder for what GStreamer keeps meanwhile.
+    scratch: PathBuf,
     shared: Arc<Shared>,
 }
 
@@ -50,10 +54,11 @@ struct State {
 }
 
 impl Judge {
-    pub(crate) fn new(host: Host, config: Written) -> Self {
+    pub(crate) fn new(host: Host, config: Section, scratch: PathBuf) -> Self {
         let state = Mutex::default();
         Self {
             config,
+            scratch,
             shared: Arc::new(Shared { host, state }),
         }
     }
@@ -69,13 +74,13 @@ impl Judge {
         &self,
         question: Question,
         holders: Holders,
-    ) -> Result<Answered<T>, ToolError> {
+    ) -> Result<AnswerText<T>, ToolError> {
         loop {
             let (tell, told) = oneshot::channel();
             self.send(question.clone(), holders.clone(), tell)?;
             // Without an answer, the judge left its seat just when it was asked: the next one answers.
             if let Ok(answer) = told.await {
-                return Ok(Answered {
+                return Ok(AnswerText {
                     text: answer?,
                     of: PhantomData,
                 });
@@ -108,7 +113,7 @@ impl Judge {
         }
         state.next += 1;
         let id = state.next;
-        let asked = Asked {
+        let asked = NumberedQuestion {
             id,
             question,
             holders,
@@ -127,10 +132,10 @@ impl Judge {
         state.session += 1;
         let (session, shared) = (state.session, Arc::clone(&self.shared));
         let hear = move |heard| match heard {
-            Heard::Word(saying) => shared.hear(saying),
-            Heard::End(how) => shared.end(session, &how),
+            RoleEvent::Word(saying) => shared.hear(saying),
+            RoleEvent::End(how) => shared.end(session, &how),
         };
-        let process = RoleProcess::start::<Saying>(ROLE, hear)
+        let process = RoleProcess::start::<Saying>(ROLE, &environment(&self.scratch), hear)
             .map_err(|error| ToolError::busy(format!("no process that asks GStreamer: {error}")))?;
         // If it has ended already, its end is heard.
         _ = process.tell(&self.config);
@@ -224,7 +229,7 @@ fn differences(before: &[MonitoredDevice], now: &[MonitoredDevice]) -> Vec<(&'st
     all
 }
 
-impl<T> Answered<T> {
+impl<T> AnswerText<T> {
     /// Reads a part of it.
     ///
     /// # Errors
@@ -234,13 +239,13 @@ impl<T> Answered<T> {
     }
 }
 
-impl<T> Serialize for Answered<T> {
+impl<T> Serialize for AnswerText<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.text.serialize(serializer)
     }
 }
 
-impl<T: JsonSchema> JsonSchema for Answered<T> {
+impl<T: JsonSchema> JsonSchema for AnswerText<T> {
     fn inline_schema() -> bool {
         T::inline_schema()
     }

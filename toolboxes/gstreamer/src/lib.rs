@@ -28,6 +28,7 @@ mod policy;
 mod question;
 mod report;
 mod sitting;
+mod sound;
 mod storage;
 mod suggest;
 mod toolbox;
@@ -42,7 +43,7 @@ use std::sync::Arc;
 use ovos_toolbox_sdk::prelude::*;
 use ovos_toolbox_sdk::tokio;
 
-use config::{Config, Written};
+use config::{Config, Section};
 use hotplug::Hotplug;
 use instance::Instances;
 use judge::Judge;
@@ -50,7 +51,7 @@ use policy::{Policy, is_confined};
 pub use toolbox::Gstreamer;
 
 impl Toolbox for Gstreamer {
-    type Config = Written;
+    type Config = Section;
 
     fn manifest() -> Manifest {
         Manifest {
@@ -70,7 +71,7 @@ impl Toolbox for Gstreamer {
         options
     }
 
-    async fn open(host: Host, written: Written) -> Result<Self, ToolError> {
+    async fn open(host: Host, written: Section) -> Result<Self, ToolError> {
         let config = Arc::new(Config::check(written.clone())?);
         if config.owns_recordings {
             folder::make_private(&config.recordings())?;
@@ -87,7 +88,7 @@ impl Toolbox for Gstreamer {
             // Resolves host names, which may take seconds.
             tokio::task::spawn_blocking(move || Policy::new(&config, confined)).await??
         };
-        let judge = Arc::new(Judge::new(host.clone(), written.clone()));
+        let judge = Arc::new(Judge::new(host.clone(), written.clone(), config.scratch()));
         let hotplug = (config.sysroot == Path::new("/"))
             .then(|| watch(&judge))
             .flatten();

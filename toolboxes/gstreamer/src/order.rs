@@ -6,14 +6,14 @@ use std::path::PathBuf;
 
 use ovos_toolbox_sdk::prelude::*;
 
-use crate::config::Written;
+use crate::config::Section;
 use crate::report::{Clockwork, Phase};
 use crate::uses::Uses;
 
 /// The first thing that the process is told.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Assignment {
-    pub(crate) config: Written,
+    pub(crate) config: Section,
     pub(crate) pipeline: String,
 }
 
@@ -49,6 +49,10 @@ pub(crate) enum Command {
         format: Format,
         path: PathBuf,
     },
+    /// Records what is encoded to a new file, while it plays on.
+    Record { path: PathBuf },
+    /// Finishes the file of a recording; the only one if there is no path. The answer is a [`RecordedFile`](crate::report::RecordedFile).
+    StopRecording { path: Option<PathBuf> },
     /// Draws its graph. The answer is a [`Drawing`](crate::report::Drawing).
     Draw {
         /// With what is negotiated between the elements.
@@ -62,7 +66,7 @@ pub(crate) enum Command {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Word {
     /// The pipeline is made, and waits for [`Order::Play`]; or why there is none. The first word.
-    Made(Result<Made, ToolError>),
+    Made(Result<MadePipeline, ToolError>),
     /// It is in another phase.
     Phase(Phase),
     /// An element said something; an `error` is why it fails.
@@ -97,7 +101,7 @@ pub(crate) enum Word {
 
 /// A pipeline that was made.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Made {
+pub(crate) struct MadePipeline {
     pub(crate) uses: Uses,
     /// Its elements, in the order in which GStreamer starts them.
     pub(crate) elements: Vec<String>,

@@ -3,7 +3,7 @@
 //! Decides whether the configuration allows an element, and each property that names a file, a device, a descriptor or
 //! a network address. A property is judged by its kind, never by a list of elements: a property that gives access in an
 //! unknown way is refused. The policy is applied three times: to the text, to the elements made from it, and to later
-//! changes ([`watch`]).
+//! changes ([`guard::watch`]).
 //!
 //! If the kernel confines the process to the configured folders and devices ([`is_confined`]) and denies every socket,
 //! the policy refuses before a pipeline runs, with an explanation, what the kernel would not let it open; a property
@@ -15,11 +15,12 @@ mod access;
 mod address;
 mod confined;
 mod devices;
-mod guard;
+pub(crate) mod guard;
 mod judge;
 mod network;
 mod paths;
 mod refusal;
+mod site;
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
@@ -34,11 +35,10 @@ use access::{Access, Kind, Role};
 pub(crate) use confined::is_confined;
 use devices::Devices;
 pub(crate) use devices::canonical as canonical_device;
-pub(crate) use guard::watch;
-use judge::Site;
 use network::Targets;
 use paths::Roots;
 pub(crate) use refusal::Refusal;
+use site::Site;
 
 /// The access that the configuration allows.
 #[derive(Debug)]
@@ -71,11 +71,7 @@ impl Policy {
             max_pipeline_length: config.max_pipeline_length,
             allowed: config.allow_elements.iter().cloned().collect(),
             denied: config.deny_elements.iter().cloned().collect(),
-            roots: Roots::new(
-                &config.read_roots,
-                &config.write_roots,
-                config.state_dir.join("scratch"),
-            ),
+            roots: Roots::new(&config.read_roots, &config.write_roots, confined),
             targets: Targets::resolve(&config.network_targets)?,
             devices: Devices::new(&config.devices),
             confined,
@@ -136,9 +132,8 @@ impl Policy {
         self.examine(element).map(drop)
     }
 
-    /// Like [`Policy::check_element`], and returns what it uses. A codec's default file name, which would be in the
-    /// working directory, is changed to one in the scratch folder; following redirects, which could lead to other
-    /// hosts, is switched off.
+    /// Like [`Policy::check_element`], and returns what it uses. A codec's default file name is let through, because the
+    /// process stands in the scratch folder; following redirects, which could lead to other hosts, is switched off.
     ///
     /// # Errors
     /// It is not allowed.

@@ -10,7 +10,7 @@ use crate::holders::Holders;
 
 /// A question with its number.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Asked {
+pub(crate) struct NumberedQuestion {
     pub(crate) id: u64,
     pub(crate) question: Question,
     pub(crate) holders: Holders,

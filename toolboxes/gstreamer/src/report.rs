@@ -135,3 +135,11 @@ pub(crate) struct Drawing {
     /// The names of the elements.
     pub(crate) elements: Vec<String>,
 }
+
+/// A file that was recorded while its pipeline played on.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct RecordedFile {
+    pub(crate) path: PathBuf,
+    /// Whether the end of the stream has gone through it.
+    pub(crate) finished: bool,
+}

@@ -12,11 +12,11 @@ use ovos_toolbox_sdk::prelude::ToolError;
 
 use crate::answer::answer;
 use crate::catalog::Catalog;
-use crate::config::{Config, Written};
+use crate::config::{Config, Section};
 use crate::devices::{Devices, Monitor};
 use crate::machine::Machine;
 use crate::policy::{Policy, is_confined};
-use crate::question::{Asked, Saying};
+use crate::question::{NumberedQuestion, Saying};
 use crate::suggest::Suggestions;
 use crate::validate::Spares;
 
@@ -28,14 +28,14 @@ const IDLE: Duration = Duration::from_secs(30);
 
 /// Does the work of the process, until nothing is asked any more or its toolbox is gone.
 pub(crate) fn run(leash: Leash) {
-    let Some(config) = leash.hear::<Written>() else {
+    let Some(config) = leash.hear::<Section>() else {
         return;
     };
     let mouth = leash.mouth();
     let machine = machine(config, &leash).map(Arc::new);
     let busy = Arc::new(AtomicUsize::new(0));
     loop {
-        let asked = match leash.hear_within::<Asked>(IDLE) {
+        let asked = match leash.hear_within::<NumberedQuestion>(IDLE) {
             Ok(Some(asked)) => asked,
             Err(_) if busy.load(Ordering::SeqCst) > 0 => continue,
             Ok(None) | Err(_) => return,
@@ -56,7 +56,7 @@ pub(crate) fn run(leash: Leash) {
     }
 }
 
-fn machine(written: Written, leash: &Leash) -> Result<Machine, ToolError> {
+fn machine(written: Section, leash: &Leash) -> Result<Machine, ToolError> {
     // Reads or builds the plugin registry, which forks and may take seconds the first time.
     gst::init()?;
     let config = Config::check(written)?;

@@ -5,15 +5,15 @@
 mod board;
 mod elements;
 mod encoders;
+mod for_models;
 mod instances;
 mod pipelines;
+mod recordings;
 mod running;
 mod watching;
 
 use ovos_toolbox_sdk::prelude::*;
 
-use crate::judge::Answered;
-use crate::question::Question;
 use crate::toolbox::Gstreamer;
 
 /// Every tool.
@@ -26,22 +26,6 @@ pub(crate) fn all() -> Vec<Tool<Gstreamer>> {
     tools.extend(running::tools());
     tools.extend(instances::tools());
     tools.extend(watching::tools());
+    tools.extend(recordings::tools());
     tools
-}
-
-/// What a tool's `for_models` says to hide these arguments: a model does without them.
-fn hidden(arguments: &[&str]) -> Object {
-    let each = arguments
-        .iter()
-        .map(|argument| ((*argument).to_owned(), Value::Null));
-    each.collect()
-}
-
-/// Asks the judge.
-///
-/// # Cancel safety
-/// When dropped, the answer is discarded.
-async fn ask<T>(context: &Context<Gstreamer>, question: Question) -> Result<Answered<T>, ToolError> {
-    let toolbox = context.toolbox();
-    toolbox.judge.ask(question, toolbox.instances.holders()).await
 }

@@ -12,8 +12,10 @@ mod inbox;
 mod life;
 mod meters;
 mod picture;
+mod recording;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::Arc;
 
 use gst::prelude::*;
@@ -21,7 +23,8 @@ use ovos_toolbox_sdk::prelude::*;
 use ovos_toolbox_sdk::{Leash, Mouth};
 
 use crate::config::Config;
-use crate::order::{Assignment, Command, Made, Order, Word};
+use crate::folder::make_private;
+use crate::order::{Assignment, Command, MadePipeline, Order, Word};
 use crate::policy::{Policy, is_confined};
 use build::{Built, build};
 use inbox::Inbox;
@@ -41,7 +44,7 @@ pub(crate) fn run(leash: Leash) {
         Err(error) => return mouth.say(&Word::Made(Err(error))),
     };
     let pipeline = built.pipeline;
-    mouth.say(&Word::Made(Ok(Made {
+    mouth.say(&Word::Made(Ok(MadePipeline {
         uses: built.uses,
         elements: in_order(&pipeline),
     })));
@@ -77,11 +80,19 @@ pub(crate) fn run(leash: Leash) {
 }
 
 fn make(assignment: Assignment) -> Result<(Arc<Policy>, Built), ToolError> {
-    gst::init()?;
     let config = Config::check(assignment.config)?;
+    make_private(&config.scratch())?;
+    stand_in(&config.scratch())?;
+    gst::init()?;
     let policy = Policy::new(&config, is_confined())?;
     let built = build(&policy, &assignment.pipeline)?;
     Ok((Arc::new(policy), built))
+}
+
+/// Codecs write files of their own where their process stands.
+#[expect(clippy::disallowed_methods, reason = "this process is one pipeline's alone")]
+fn stand_in(folder: &Path) -> Result<(), ToolError> {
+    Ok(std::env::set_current_dir(folder)?)
 }
 
 fn obey(pipeline: &gst::Pipeline, mouth: &Mouth, inbox: &Inbox, id: u64, command: Command) {

@@ -43,7 +43,7 @@ pub use halt::Halt;
 pub use host::Host;
 #[cfg(feature = "bigint")]
 pub use integer::Integer;
-pub use role::{Heard, Leash, Mouth, RoleProcess};
+pub use role::{Leash, Mouth, RoleEvent, RoleProcess};
 pub use schema::{argument_schema, output_schema};
 pub use tool::{ActionHandler, Tool};
 pub use toolbox::{NoConfig, Options, Toolbox};

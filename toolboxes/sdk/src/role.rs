@@ -5,6 +5,7 @@
 //! a killed service leaves such a process behind: the socket ends, and the kernel kills what the thread here started. Read
 //! [`RoleProcess::start`].
 
+use std::ffi::OsStr;
 use std::io::{self, ErrorKind, Read, Write as _};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
@@ -29,7 +30,7 @@ const UNREAD: Duration = Duration::from_secs(5);
 
 /// What a toolbox hears of a process that it started.
 #[derive(Debug)]
-pub enum Heard<T> {
+pub enum RoleEvent<T> {
     /// It said this.
     Word(T),
     /// It has ended, and this is how, such as `signal 11 (SIGSEGV)`; empty if it ended by itself and well. The last.
@@ -46,19 +47,21 @@ pub struct RoleProcess {
 
 impl RoleProcess {
     /// Starts the process: `ovos-tools toolbox-host --role ROLE FILE`, where FILE is the library that this code is in. It has the
-    /// confinement and the environment of this one. `hear` is called on a thread that lives as long as the process, and may
-    /// block it.
+    /// confinement and the environment of this one, with `env` added. `hear` is called on a thread that lives as long as the
+    /// process, and may block it.
     ///
     /// # Errors
     /// The process or its thread cannot be started.
     pub fn start<T: DeserializeOwned>(
         role: &str,
-        mut hear: impl FnMut(Heard<T>) + Send + 'static,
+        env: &[(&str, &OsStr)],
+        mut hear: impl FnMut(RoleEvent<T>) + Send + 'static,
     ) -> io::Result<Self> {
         let (near, far) = UnixStream::pair()?;
         near.set_write_timeout(Some(UNREAD))?;
         let (ear, socket) = (near.try_clone()?, near.try_clone()?);
         let mut command = command(role)?;
+        command.envs(env.iter().copied());
         command.stdin(OwnedFd::from(far)).stdout(io::stderr());
         let (tell, told) = mpsc::sync_channel(1);
         // The kernel kills the process when the thread that started it ends (PDEATHSIG), so this thread does nothing else.
@@ -72,10 +75,10 @@ impl RoleProcess {
                 _ = tell.send(spawned);
                 let Some(child) = own else { return };
                 while let Ok(Some(word)) = read(&mut &near) {
-                    hear(Heard::Word(word));
+                    hear(RoleEvent::Word(word));
                 }
                 _ = near.shutdown(Shutdown::Both);
-                hear(Heard::End(reap(&child)));
+                hear(RoleEvent::End(reap(&child)));
             })?;
         let child = told.recv().map_err(io::Error::other)??;
         Ok(Self {

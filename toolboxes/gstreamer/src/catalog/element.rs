@@ -4,7 +4,7 @@ use gst::prelude::*;
 use ovos_toolbox_sdk::prelude::*;
 use serde_json::Map;
 
-use super::CatalogError;
+use super::error::CatalogError;
 use super::plugin::{self, PluginInfo};
 use super::property::{self, Property};
 

@@ -1,17 +1,19 @@
 //! The reader: one pass over the text.
 
-use super::{Description, ElementText, Endpoint, LinkText, Problem, PropertyText};
+use super::text::{Description, ElementText, Endpoint, LinkText, Problem, PropertyText};
 
-/// Reads a text.
-pub(super) fn read(text: &str) -> Description {
-    let mut reader = Reader {
-        text,
-        at: 0,
-        found: Description::default(),
-        chains: vec![Chain::default()],
-    };
-    reader.run();
-    reader.found
+impl Description {
+    /// Reads a text. Always terminates; an error is in `problem`.
+    pub(crate) fn read(text: &str) -> Self {
+        let mut reader = Reader {
+            text,
+            at: 0,
+            found: Self::default(),
+            chains: vec![Chain::default()],
+        };
+        reader.run();
+        reader.found
+    }
 }
 
 struct Reader<'a> {

@@ -246,7 +246,7 @@ mod tests {
 
     use super::super::v4l2::Probe;
     use super::*;
-    use crate::config::Written;
+    use crate::config::Section;
 
     /// A fake kernel with given answers. It answers once about `video0`, which streams afterwards.
     struct Told(HashMap<&'static str, Result<Answer, i32>>, AtomicBool);
@@ -324,10 +324,10 @@ mod tests {
             ]),
             AtomicBool::new(false),
         );
-        let config = Config::check(Written {
+        let config = Config::check(Section {
             sysroot: root.path().to_owned(),
             state_dir: Some(root.path().join("state")),
-            ..Written::default()
+            ..Section::default()
         })
         .unwrap();
         let inquiry = Inquiry::new(told);

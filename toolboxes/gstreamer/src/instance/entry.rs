@@ -9,9 +9,9 @@ use std::thread::JoinHandle;
 
 use ovos_toolbox_sdk::RoleProcess;
 use ovos_toolbox_sdk::prelude::*;
-use ovos_toolbox_sdk::tokio::sync::{oneshot, watch};
+use ovos_toolbox_sdk::tokio::sync::watch;
 
-use super::process::Input;
+use super::process::{Input, Reply};
 use super::record::Declared;
 use super::status::{Status, Summary};
 use super::view::View;
@@ -19,9 +19,6 @@ use crate::config::Restart;
 use crate::order::Command;
 use crate::report::{Message, Phase};
 use crate::uses::Uses;
-
-/// Where the answer to a command goes.
-pub(super) type Reply = oneshot::Sender<Result<Value, ToolError>>;
 
 /// One instance; its thread has the receiving end.
 pub(super) struct Instance {

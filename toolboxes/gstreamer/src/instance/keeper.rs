@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use ovos_toolbox_sdk::prelude::*;
 
-use super::entry::{Instance, Reply};
-use super::process::{Input, Progress, Work, begin, made, wait_gone};
+use super::entry::Instance;
+use super::process::{Input, Progress, Reply, Work, begin, made, wait_gone};
 use super::table::{STOPPED, Table};
 use crate::config::Restart;
 use crate::order::{Command, End, Order, Word};
@@ -141,6 +141,7 @@ impl Keeper {
         let instance = &self.instance;
         let process = begin(
             &self.table.written,
+            &self.table.config.scratch(),
             instance.pipeline_text(),
             instance.inputs.clone(),
         );

@@ -26,7 +26,12 @@ impl Table {
         self.sweep();
         self.check_room(ask.name.as_deref())?;
         let (inputs, waiting) = sync_channel(MOST_WAITING);
-        let process = begin(&self.written, ask.pipeline.clone(), inputs.clone())?;
+        let process = begin(
+            &self.written,
+            &self.config.scratch(),
+            ask.pipeline.clone(),
+            inputs.clone(),
+        )?;
         self.lock().making.push(Arc::clone(&process));
         // Checked after it stands in the list, and a close ends what stands there after it has said so.
         let made = self.check_open().and_then(|()| {

@@ -3,17 +3,22 @@
 //! Starts it, and knows to which element its crash is due. Read [`begin`].
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
-use ovos_toolbox_sdk::prelude::ToolError;
-use ovos_toolbox_sdk::{Heard, RoleProcess};
+use ovos_toolbox_sdk::prelude::{ToolError, Value};
+use ovos_toolbox_sdk::tokio::sync::oneshot;
+use ovos_toolbox_sdk::{RoleEvent, RoleProcess};
 
-use super::entry::Reply;
-use crate::config::Written;
-use crate::order::{Assignment, Command, Made, Word};
+use crate::config::Section;
+use crate::order::{Assignment, Command, MadePipeline, Word};
+use crate::sound::environment;
 use crate::worker::ROLE;
+
+/// Where the answer to a command goes.
+pub(super) type Reply = oneshot::Sender<Result<Value, ToolError>>;
 
 /// What the thread of an instance hears.
 pub(super) enum Input {
@@ -34,7 +39,7 @@ const MAKING: Duration = Duration::from_secs(80);
 /// A process that has made its pipeline.
 pub(super) struct Work {
     pub(super) process: Arc<RoleProcess>,
-    pub(super) made: Made,
+    pub(super) made: MadePipeline,
 }
 
 /// Starts a process and tells it what to make. It answers through `inputs`.
@@ -42,18 +47,19 @@ pub(super) struct Work {
 /// # Errors
 /// It cannot be started.
 pub(super) fn begin(
-    config: &Written,
+    config: &Section,
+    scratch: &Path,
     pipeline: String,
     inputs: SyncSender<Input>,
 ) -> Result<Arc<RoleProcess>, ToolError> {
     let hear = move |heard| {
         // Fails when nothing waits for it any more.
         _ = inputs.send(match heard {
-            Heard::Word(word) => Input::Word(word),
-            Heard::End(how) => Input::Gone(how),
+            RoleEvent::Word(word) => Input::Word(word),
+            RoleEvent::End(how) => Input::Gone(how),
         });
     };
-    let process = RoleProcess::start::<Word>(ROLE, hear)
+    let process = RoleProcess::start::<Word>(ROLE, &environment(scratch), hear)
         .map_err(|error| ToolError::busy(format!("no process for the pipeline: {error}")))?;
     let config = config.clone();
     // If it has ended already, its end is heard.
@@ -69,7 +75,7 @@ pub(super) fn made(
     process: &RoleProcess,
     inputs: &Receiver<Input>,
     mut command: impl FnMut(Command, Option<Reply>) -> bool,
-) -> Result<Made, Option<ToolError>> {
+) -> Result<MadePipeline, Option<ToolError>> {
     let until = Instant::now() + MAKING;
     let failure = loop {
         match inputs.recv_timeout(until.saturating_duration_since(Instant::now())) {

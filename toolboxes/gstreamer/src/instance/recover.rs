@@ -19,7 +19,7 @@ use crate::report::{Clockwork, Phase};
 impl Table {
     /// Starts the pipelines of the list that should run again. Blocks.
     pub(super) fn recover(self: &Arc<Self>) -> Result<(), ToolError> {
-        make_private(&self.config.state_dir.join("scratch"))?;
+        make_private(&self.config.scratch())?;
         for root in &self.config.write_roots {
             // Only the default folder is ours; other folders belong to the user.
             if root.starts_with(&self.config.state_dir) {

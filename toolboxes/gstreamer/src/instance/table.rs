@@ -3,6 +3,7 @@
 //! Owns the instances, their devices and files, and the threads; keeps the list on disk up to date. Read [`Table`].
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +16,7 @@ use super::entry::Instance;
 use super::process::Input;
 use super::record::{Declared, Store};
 use super::status::Status;
-use crate::config::{Config, Written};
+use crate::config::{Config, Section};
 use crate::order::Command;
 use crate::report::Phase;
 use crate::uses::Uses;
@@ -24,7 +25,7 @@ use crate::uses::Uses;
 pub(super) struct Table {
     pub(super) config: Arc<Config>,
     /// The configuration as the processes of the pipelines get it.
-    pub(super) written: Written,
+    pub(super) written: Section,
     pub(super) host: Host,
     pub(super) store: Store,
     /// The tracing subscriber of the runtime, for the threads.
@@ -139,6 +140,30 @@ impl Table {
             .claims
             .extend(wanted.into_iter().map(|(claim, _)| (claim, order)));
         Ok(())
+    }
+
+    /// Claims a file that an instance begins to write.
+    pub(super) fn claim_file(&self, instance: &Instance, path: &Path) -> Result<(), ToolError> {
+        let uses = Uses {
+            writes: [path.to_owned()].into(),
+            ..Uses::default()
+        };
+        let mut state = self.lock();
+        if state.claims.contains_key(&path.display().to_string()) {
+            return Err(ToolError::busy(format!(
+                "{} is being written: give another path",
+                path.display()
+            )));
+        }
+        Self::claim_in(&mut state, instance.order, &uses)?;
+        instance.lock().writes.push(path.to_owned());
+        Ok(())
+    }
+
+    /// Gives up a file that was claimed.
+    pub(super) fn release_file(&self, instance: &Instance, path: &Path) {
+        self.lock().claims.remove(&path.display().to_string());
+        instance.lock().writes.retain(|other| other != path);
     }
 
     /// Adds an instance to the table; `launch` starts its thread.

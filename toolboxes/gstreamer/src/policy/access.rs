@@ -55,6 +55,7 @@ struct List {
     properties: HashMap<&'static str, Kind>,
     refused: Vec<&'static str>,
     known: Vec<&'static str>,
+    options: Vec<&'static str>,
 }
 
 static LIST: LazyLock<List> = LazyLock::new(|| {
@@ -62,6 +63,7 @@ static LIST: LazyLock<List> = LazyLock::new(|| {
         properties: HashMap::new(),
         refused: Vec::new(),
         known: Vec::new(),
+        options: Vec::new(),
     };
     for line in include_str!("access.txt")
         .lines()
@@ -78,6 +80,10 @@ static LIST: LazyLock<List> = LazyLock::new(|| {
             }
             "known" => {
                 list.known.extend(names);
+                continue;
+            }
+            "option" => {
+                list.options.extend(names);
                 continue;
             }
             "file" => Kind::File(None),
@@ -113,6 +119,15 @@ pub(super) fn of_name(name: &str) -> Kind {
         .get(name.as_str())
         .copied()
         .unwrap_or(Kind::Unlisted)
+}
+
+/// Whether an option of a library, `key=value` or `key`, is on the list and has a number or a word.
+pub(super) fn is_option(text: &str) -> bool {
+    let (key, value) = text.split_once('=').unwrap_or((text, ""));
+    let key = key.replace('_', "-");
+    let key = key.strip_prefix("no-").unwrap_or(&key);
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.,".contains(&byte);
+    LIST.options.contains(&key) && value.bytes().all(is_plain)
 }
 
 /// The kind of a property of an element.

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use super::Refusal;
+use super::refusal::Refusal;
 
 /// The configured patterns.
 #[derive(Debug)]

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use gst::glib;
 use gst::prelude::*;
 
+use super::Policy;
 use super::access::{Kind, of_property};
-use super::{Policy, Refusal};
+use super::refusal::Refusal;
 
 /// Watches a checked pipeline in NULL state until it is finalized. The pipeline's threads call `told`, which must not
 /// block.

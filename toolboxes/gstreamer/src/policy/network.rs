@@ -5,7 +5,7 @@
 
 use std::net::{IpAddr, ToSocketAddrs};
 
-use super::Refusal;
+use super::refusal::Refusal;
 use crate::config::ConfigError;
 
 /// The configured targets.

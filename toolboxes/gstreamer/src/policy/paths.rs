@@ -5,32 +5,29 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use super::Refusal;
 use super::access::Access;
+use super::refusal::Refusal;
 
 /// The folders below which files may be read and written.
 #[derive(Debug)]
 pub(super) struct Roots {
     read: Vec<PathBuf>,
     write: Vec<PathBuf>,
-    /// Folder for codecs' scratch files; users neither name nor see it.
-    scratch: PathBuf,
+    confined: bool,
 }
 
 /// Greatest number of folder entries checked for a pattern.
 const MOST_ENTRIES: usize = 20_000;
+/// What makes a name a pattern.
+const PATTERN: [char; 4] = ['%', '*', '?', '['];
 
 impl Roots {
-    pub(super) fn new(read: &[PathBuf], write: &[PathBuf], scratch: PathBuf) -> Self {
+    pub(super) fn new(read: &[PathBuf], write: &[PathBuf], confined: bool) -> Self {
         Self {
             read: read.to_vec(),
             write: write.to_vec(),
-            scratch,
+            confined,
         }
-    }
-
-    pub(super) fn scratch(&self) -> &Path {
-        &self.scratch
     }
 
     /// Completes the path at a place of a description: below the first folder if it is relative, below the home after `~/`.
@@ -70,11 +67,10 @@ impl Roots {
         let path = resolve(text).map_err(|why| refuse(format!("the path {text:?} {why}")))?;
         let within = |roots: &[PathBuf]| roots.iter().any(|root| covers(root, &path));
         let (read, write) = (within(&self.read), within(&self.write));
-        let scratch = covers(&self.scratch, &path);
         let allowed = match access {
             Access::Read => read,
-            Access::Write => write || scratch,
-            Access::Both => (read && write) || scratch,
+            Access::Write => write,
+            Access::Both => read && write,
             Access::Either => read || write,
         };
         if !allowed {
@@ -102,34 +98,23 @@ impl Roots {
         Ok(path)
     }
 
-    /// Checks a pattern, which may match links to other folders.
+    /// Checks a pattern, which may match links to other folders: the kernel follows them, where it confines.
     fn check_pattern(&self, path: &Path, access: Access) -> Result<(), Refusal> {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if !name.contains(['%', '*', '?', '[']) {
+        let (name, folder) = (path.file_name().unwrap_or_default(), path.parent());
+        if self.confined || !name.to_string_lossy().contains(PATTERN) {
             return Ok(());
         }
-        let Some(folder) = path.parent() else {
-            return Ok(());
-        };
-        let Ok(entries) = std::fs::read_dir(folder) else {
-            return Ok(());
-        };
-        for entry in entries.take(MOST_ENTRIES).flatten() {
-            let Ok(kind) = entry.file_type() else { continue };
-            if !kind.is_symlink() {
-                continue;
+        let entries = folder.and_then(|folder| std::fs::read_dir(folder).ok());
+        let entries = entries.into_iter().flatten().take(MOST_ENTRIES).flatten();
+        let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
+        let mut links = links.map(|link| link.path());
+        links.try_for_each(|link| match link.to_str() {
+            Some(text) if !text.contains(PATTERN) => self.check(text, access).map(drop),
+            _ => {
+                let why = format!("{} is a link with an unusual name", link.display());
+                Err(Refusal::new(why, key(access)))
             }
-            let target = entry.path();
-            let Some(text) = target
-                .to_str()
-                .filter(|text| !text.contains(['%', '*', '?', '[']))
-            else {
-                let why = format!("{} has a link with an unusual name", folder.display());
-                return Err(Refusal::new(why, key(access)));
-            };
-            self.check(text, access)?;
-        }
-        Ok(())
+        })
     }
 
     fn folders(&self, access: Access) -> Vec<String> {
@@ -161,69 +146,49 @@ fn resolve(text: &str) -> Result<PathBuf, &'static str> {
     if text.contains('\0') {
         return Err("has a zero byte");
     }
-    check_conversions(text)?;
-    let path = std::path::absolute(text).map_err(|_| "cannot be made absolute")?;
-    let parts: Vec<Component<'_>> = path.components().collect();
-    let mut known = PathBuf::from("/");
-    let mut rest = parts.get(1..).unwrap_or_default().iter();
-    while let Some(part) = rest.next() {
-        let next = known.join(part);
-        if std::fs::symlink_metadata(&next).is_err() {
-            return literally(known, part, rest.as_slice());
-        }
-        // Includes `..`: the parent of the resolved path.
-        known = next
-            .canonicalize()
-            .map_err(|_| "goes through a link that leads nowhere, or a folder that cannot be read")?;
+    check_counter(text)?;
+    let written = std::path::absolute(text).map_err(|_| "cannot be made absolute")?;
+    let known = written
+        .ancestors()
+        .find(|part| std::fs::symlink_metadata(part).is_ok())
+        .ok_or("cannot be looked up")?;
+    let mut path = known
+        .canonicalize()
+        .map_err(|_| "goes through a link that leads nowhere, or a folder that cannot be read")?;
+    let rest = written.strip_prefix(known).unwrap_or(Path::new(""));
+    for part in rest.components() {
+        let Component::Normal(name) = part else {
+            return Err("goes up from a folder that does not exist");
+        };
+        path.push(name);
     }
-    Ok(known)
+    match path.parent().map(Path::to_string_lossy) {
+        Some(folder) if folder.contains(PATTERN) => Err("has a wildcard in the name of a folder"),
+        _ => Ok(path),
+    }
 }
 
-fn literally(known: PathBuf, first: &Component<'_>, rest: &[Component<'_>]) -> Result<PathBuf, &'static str> {
-    let mut path = known;
-    for part in std::iter::once(first).chain(rest) {
-        match part {
-            Component::Normal(name) => path.push(name),
-            _ => return Err("goes up from a folder that does not exist"),
-        }
+/// Checks the counter in a file name. Elements pass such names to printf: anything but one number could crash them or read
+/// their memory.
+fn check_counter(text: &str) -> Result<(), &'static str> {
+    let text = text.replace("%%", "");
+    let Some((_, rest)) = text.split_once('%') else {
+        return Ok(());
+    };
+    let after = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+    let is_counter = rest.len() - after.len() <= 3 && after.starts_with(['d', 'i', 'u']);
+    if is_counter && !after.contains('%') {
+        Ok(())
+    } else {
+        Err("has a % that is not one counter such as %05d")
     }
-    if let Some(parent) = path.parent()
-        && parent.to_string_lossy().contains(['%', '*', '?', '['])
-    {
-        return Err("has a wildcard in the name of a folder");
-    }
-    Ok(path)
-}
-
-/// Checks the conversions in a file name. Elements pass such names to printf: anything but one number could crash them
-/// or read their memory.
-fn check_conversions(text: &str) -> Result<(), &'static str> {
-    let mut numbers = 0;
-    let mut rest = text;
-    while let Some(at) = rest.find('%') {
-        rest = &rest[at + 1..];
-        if let Some(after) = rest.strip_prefix('%') {
-            rest = after;
-            continue;
-        }
-        let after = rest.trim_start_matches(|c: char| c.is_ascii_digit());
-        if rest.len() - after.len() > 3 || !after.starts_with(['d', 'i', 'u']) {
-            return Err("has a % that is not a counter such as %05d");
-        }
-        numbers += 1;
-        rest = &after[1..];
-    }
-    if numbers > 1 {
-        return Err("has more than one counter");
-    }
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
 
-    use super::{Access, Roots, check_conversions};
+    use super::{Access, Roots, check_counter};
 
     #[test]
     fn a_path_is_judged_by_where_it_leads() {
@@ -236,7 +201,7 @@ mod tests {
         symlink(outside.join("key"), inside.join("link")).unwrap();
         symlink(&outside, inside.join("folder")).unwrap();
         symlink(base.join("nowhere"), inside.join("dangling")).unwrap();
-        let roots = Roots::new(&[], std::slice::from_ref(&inside), base.join("scratch"));
+        let roots = Roots::new(&[], std::slice::from_ref(&inside), false);
         let rec = inside.to_str().unwrap();
         for (path, allowed) in [
             (format!("{rec}/a.ts"), true),
@@ -279,7 +244,7 @@ mod tests {
             ("%99999d", false),
             ("50%", false),
         ] {
-            assert_eq!(check_conversions(text).is_ok(), allowed, "{text}");
+            assert_eq!(check_counter(text).is_ok(), allowed, "{text}");
         }
     }
 }

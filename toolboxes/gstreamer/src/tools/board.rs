@@ -6,9 +6,8 @@ use std::sync::Arc;
 use ovos_toolbox_sdk::prelude::*;
 use ovos_toolbox_sdk::tokio;
 
-use super::ask;
 use crate::answer::{AudioDevices, Board, VideoDevices};
-use crate::judge::Answered;
+use crate::judge::AnswerText;
 use crate::question::Question;
 use crate::storage::{self, Place};
 use crate::toolbox::Gstreamer;
@@ -32,8 +31,8 @@ struct BoardArguments {}
 async fn get_board_info(
     context: Context<Gstreamer>,
     _: BoardArguments,
-) -> Result<Answered<Board>, ToolError> {
-    ask(&context, Question::Board).await
+) -> Result<AnswerText<Board>, ToolError> {
+    context.toolbox().ask(Question::Board).await
 }
 
 /// List the cameras and HDMI inputs with their capabilities.
@@ -43,8 +42,8 @@ struct VideoArguments {}
 async fn list_video_devices(
     context: Context<Gstreamer>,
     _: VideoArguments,
-) -> Result<Answered<VideoDevices>, ToolError> {
-    ask(&context, Question::Video).await
+) -> Result<AnswerText<VideoDevices>, ToolError> {
+    context.toolbox().ask(Question::Video).await
 }
 
 /// List the microphones and other sound inputs and outputs.
@@ -54,8 +53,8 @@ struct AudioArguments {}
 async fn list_audio_devices(
     context: Context<Gstreamer>,
     _: AudioArguments,
-) -> Result<Answered<AudioDevices>, ToolError> {
-    ask(&context, Question::Audio).await
+) -> Result<AnswerText<AudioDevices>, ToolError> {
+    context.toolbox().ask(Question::Audio).await
 }
 
 /// Check the places for recordings and their free space.

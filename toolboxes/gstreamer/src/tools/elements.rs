@@ -2,9 +2,8 @@
 
 use ovos_toolbox_sdk::prelude::*;
 
-use super::ask;
 use crate::catalog::{Rank, SearchResult, Sheet};
-use crate::judge::Answered;
+use crate::judge::AnswerText;
 use crate::question::{Question, Search};
 use crate::toolbox::Gstreamer;
 
@@ -30,8 +29,8 @@ struct ElementArguments {
 async fn get_gst_element_info(
     context: Context<Gstreamer>,
     arguments: ElementArguments,
-) -> Result<Answered<Sheet>, ToolError> {
-    ask(&context, Question::Element(arguments.element)).await
+) -> Result<AnswerText<Sheet>, ToolError> {
+    context.toolbox().ask(Question::Element(arguments.element)).await
 }
 
 /// Find GStreamer elements that match all given filters.
@@ -75,7 +74,7 @@ enum Direction {
 async fn search_elements(
     context: Context<Gstreamer>,
     arguments: SearchArguments,
-) -> Result<Answered<SearchResult>, ToolError> {
+) -> Result<AnswerText<SearchResult>, ToolError> {
     let words = |text: Option<String>, separators: &[char]| -> Vec<String> {
         text.unwrap_or_default()
             .split(|letter: char| letter.is_whitespace() || separators.contains(&letter))
@@ -93,5 +92,5 @@ async fn search_elements(
         rank: arguments.rank.map(Rank::value),
         limit: arguments.limit.clamp(1, 500),
     };
-    ask(&context, Question::Elements(search)).await
+    context.toolbox().ask(Question::Elements(search)).await
 }

@@ -2,10 +2,9 @@
 
 use ovos_toolbox_sdk::prelude::*;
 
-use super::ask;
 use crate::answer::Encoders;
 use crate::catalog::Media;
-use crate::judge::Answered;
+use crate::judge::AnswerText;
 use crate::question::Question;
 use crate::toolbox::Gstreamer;
 
@@ -41,7 +40,7 @@ fn video() -> Media {
 async fn get_encoder_info(
     context: Context<Gstreamer>,
     arguments: EncoderArguments,
-) -> Result<Answered<Encoders>, ToolError> {
+) -> Result<AnswerText<Encoders>, ToolError> {
     let EncoderArguments { encoder, media } = arguments;
-    ask(&context, Question::Encoders { encoder, media }).await
+    context.toolbox().ask(Question::Encoders { encoder, media }).await
 }

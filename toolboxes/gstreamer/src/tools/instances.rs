@@ -2,7 +2,7 @@
 
 use ovos_toolbox_sdk::prelude::*;
 
-use super::{ask, hidden};
+use super::for_models::hidden;
 use crate::config::Restart;
 use crate::instance::Ask;
 use crate::order::Changed;
@@ -72,7 +72,8 @@ fn five_seconds() -> u64 {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Started {
+#[schemars(rename = "Started")]
+struct StartedPipeline {
     /// What the other tools call it.
     instance_id: String,
     /// Where it is in its life; `starting` when it did not play within `wait_ms`, such as a player that waits for its peer.
@@ -85,7 +86,10 @@ struct Started {
     error: Option<String>,
 }
 
-async fn start_pipeline(context: Context<Gstreamer>, args: StartPipeline) -> Result<Started, ToolError> {
+async fn start_pipeline(
+    context: Context<Gstreamer>,
+    args: StartPipeline,
+) -> Result<StartedPipeline, ToolError> {
     let instances = &context.toolbox().instances;
     let text = args.pipeline.clone();
     let begun = instances
@@ -119,7 +123,7 @@ async fn start_pipeline(context: Context<Gstreamer>, args: StartPipeline) -> Res
             .with_data(json!({"instance_id": instance_id, "error": error})));
     }
     begun.keep();
-    Ok(Started {
+    Ok(StartedPipeline {
         instance_id,
         state: phase
             .filter(|phase| !phase.is_over())
@@ -138,7 +142,10 @@ struct Verdict {
 
 /// The message of a failed start, with what a check finds wrong in the description.
 async fn explained(context: &Context<Gstreamer>, text: String, message: &str) -> String {
-    let found = ask::<Validation>(context, Question::Pipeline(text)).await;
+    let found = context
+        .toolbox()
+        .ask::<Validation>(Question::Pipeline(text))
+        .await;
     let Ok(found) = found.and_then(|found| found.read::<Verdict>()) else {
         return message.to_owned();
     };
@@ -196,26 +203,30 @@ struct ResumePipeline {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Held {
+#[schemars(rename = "Held")]
+struct HeldPipeline {
     instance_id: String,
     /// Where it is in its life.
     state: Phase,
 }
 
-async fn pause_pipeline(context: Context<Gstreamer>, args: PausePipeline) -> Result<Held, ToolError> {
+async fn pause_pipeline(context: Context<Gstreamer>, args: PausePipeline) -> Result<HeldPipeline, ToolError> {
     context.toolbox().instances.pause(&args.instance_id).await?;
     held(&context, args.instance_id, Phase::Paused).await
 }
 
-async fn resume_pipeline(context: Context<Gstreamer>, args: ResumePipeline) -> Result<Held, ToolError> {
+async fn resume_pipeline(
+    context: Context<Gstreamer>,
+    args: ResumePipeline,
+) -> Result<HeldPipeline, ToolError> {
     context.toolbox().instances.resume(&args.instance_id).await?;
     held(&context, args.instance_id, Phase::Playing).await
 }
 
-async fn held(context: &Context<Gstreamer>, id: String, wanted: Phase) -> Result<Held, ToolError> {
+async fn held(context: &Context<Gstreamer>, id: String, wanted: Phase) -> Result<HeldPipeline, ToolError> {
     let instances = &context.toolbox().instances;
     let state = instances.wait_phase(&id, wanted, Duration::from_secs(2)).await?;
-    Ok(Held {
+    Ok(HeldPipeline {
         instance_id: id,
         state,
     })

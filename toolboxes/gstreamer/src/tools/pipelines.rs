@@ -2,8 +2,7 @@
 
 use ovos_toolbox_sdk::prelude::*;
 
-use super::ask;
-use crate::judge::Answered;
+use crate::judge::AnswerText;
 use crate::question::Question;
 use crate::toolbox::Gstreamer;
 use crate::validate::Validation;
@@ -27,6 +26,9 @@ struct PipelineArguments {
 async fn validate_pipeline(
     context: Context<Gstreamer>,
     arguments: PipelineArguments,
-) -> Result<Answered<Validation>, ToolError> {
-    ask(&context, Question::Pipeline(arguments.pipeline)).await
+) -> Result<AnswerText<Validation>, ToolError> {
+    context
+        .toolbox()
+        .ask(Question::Pipeline(arguments.pipeline))
+        .await
 }

@@ -6,7 +6,7 @@ use gst::glib;
 use ovos_toolbox_sdk::prelude::*;
 use ovos_toolbox_sdk::tokio;
 
-use super::hidden;
+use super::for_models::hidden;
 use crate::config::Restart;
 use crate::folder::new_picture;
 use crate::graphviz;

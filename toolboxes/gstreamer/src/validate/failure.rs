@@ -5,7 +5,7 @@ use gst::prelude::*;
 use super::caps::Never;
 use super::graph::{Graph, factory_name};
 use super::open::OpenEnd;
-use super::{Kind, Position, Validation};
+use super::verdict::{Kind, Position, Validation};
 use crate::catalog::field_values;
 use crate::description::{Description, Endpoint, PropertyText};
 use crate::parse::{Advice, ParseFailure};

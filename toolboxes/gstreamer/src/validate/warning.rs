@@ -5,11 +5,11 @@ use std::path::Path;
 use gst::prelude::*;
 use gst_base::prelude::*;
 
-use super::Warning;
 use super::datagram;
 use super::failure::called;
 use super::graph::{Graph, class, factory_name};
 use super::open::OpenEnd;
+use super::verdict::Warning;
 use crate::catalog::{bitrate_unit, is_deprecated_property, is_out_of_range, range};
 use crate::holders::Holders;
 use crate::machine::Machine;

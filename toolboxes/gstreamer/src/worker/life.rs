@@ -4,6 +4,7 @@
 //! [`Player::play`].
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Instant;
@@ -15,9 +16,10 @@ use ovos_toolbox_sdk::prelude::*;
 use super::change::set;
 use super::inbox::{Inbox, Input};
 use super::meters::Meters;
+use super::recording::Recording;
 use crate::order::{Command, End, Word};
-use crate::policy::{self, Policy};
-use crate::report::{Clockwork, Phase};
+use crate::policy::{Policy, guard};
+use crate::report::{Clockwork, Phase, RecordedFile};
 
 /// Interval of status updates.
 const TICK: Duration = Duration::from_millis(500);
@@ -39,6 +41,7 @@ pub(super) struct Player {
     /// Frames that live sources did not give.
     owed: u64,
     target: gst::State,
+    recordings: Vec<Recording>,
     /// Deadline of the end of stream.
     stopping: Option<Instant>,
 }
@@ -63,6 +66,7 @@ impl Player {
             late: HashMap::new(),
             owed: 0,
             target: gst::State::Playing,
+            recordings: Vec::new(),
             stopping: None,
         }
     }
@@ -78,7 +82,7 @@ impl Player {
 
     fn listen(&self) {
         let inbox = Arc::clone(&self.inbox);
-        policy::watch(&self.pipeline, &self.policy, move |refusal| {
+        guard::watch(&self.pipeline, &self.policy, move |refusal| {
             inbox.post(Input::Refused(refusal));
         });
         let (inbox, mouth) = (Arc::clone(&self.inbox), self.mouth.clone());
@@ -98,6 +102,19 @@ impl Player {
                     if status.get().0 == gst::StreamStatusType::Enter {
                         mouth.say(&Word::Thread(status.get().1.name().to_string()));
                     }
+                    false
+                }
+                // Looked at here, while the recording is whole.
+                gst::MessageView::Error(error) if message.src().is_some_and(Recording::has) => {
+                    mouth.say(&Word::Said {
+                        kind: "warning".to_owned(),
+                        element: message
+                            .src()
+                            .map(|source| source.name().to_string())
+                            .unwrap_or_default(),
+                        message: error.error().to_string(),
+                        debug: error.debug().map(|debug| debug.to_string()),
+                    });
                     false
                 }
                 gst::MessageView::Error(_)
@@ -332,6 +349,20 @@ impl Player {
                 value,
             } => set(&self.policy, &self.pipeline, &element, &property, &value)
                 .and_then(|changed| Ok(serde_json::to_value(changed)?)),
+            Command::Record { .. } | Command::StopRecording { .. } if self.stopping.is_some() => {
+                Err(ToolError::busy("not now: it is being stopped"))
+            }
+            Command::Record { path } => {
+                let recording = Recording::start(&self.policy, &self.pipeline, path);
+                recording.map(|recording| {
+                    self.recordings.push(recording);
+                    Value::Null
+                })
+            }
+            Command::StopRecording { path } => match self.stop_recording(id, path) {
+                Ok(()) => return None,
+                Err(error) => Err(error),
+            },
             // These are carried out aside.
             Command::Picture { .. } | Command::Draw { .. } => return None,
         };
@@ -344,6 +375,41 @@ impl Player {
         let changed = self.pipeline.set_state(state);
         changed.map_err(|error| ToolError::new("PipelineError", format!("change the state: {error}")))?;
         Ok(Value::Null)
+    }
+
+    /// Finishes a recording aside, because the rest of the pipeline goes on. It is answered when the file is finished.
+    fn stop_recording(&mut self, id: u64, path: Option<PathBuf>) -> Result<(), ToolError> {
+        let is_meant = |recording: &Recording| path.as_deref().is_none_or(|path| recording.path() == path);
+        let mut found = (0..self.recordings.len()).filter(|at| is_meant(&self.recordings[*at]));
+        let (Some(at), None) = (found.next(), found.next()) else {
+            let paths: Vec<String> = self
+                .recordings
+                .iter()
+                .map(|one| one.path().display().to_string())
+                .collect();
+            let there = if paths.is_empty() {
+                "none runs".to_owned()
+            } else {
+                format!("give the path of one of {}", paths.join(", "))
+            };
+            return Err(ToolError::bad_args(format!(
+                "which recording is not clear: {there}"
+            )));
+        };
+        let recording = self.recordings.remove(at);
+        let (pipeline, mouth) = (self.pipeline.clone(), self.mouth.clone());
+        let finish = move || {
+            let path = recording.path().to_owned();
+            let finished = recording.stop(&pipeline);
+            let answer = serde_json::to_value(RecordedFile { path, finished }).map_err(ToolError::from);
+            mouth.say(&Word::Answer { id, answer });
+        };
+        let finishing = std::thread::Builder::new().spawn(finish);
+        finishing.map(drop).map_err(|error| {
+            ToolError::busy(format!(
+                "no thread that finishes the file, which ends with the pipeline now: {error}"
+            ))
+        })
     }
 
     /// Tells the status of the elements.

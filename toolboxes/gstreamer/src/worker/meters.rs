@@ -64,7 +64,10 @@ impl Meters {
 
     /// Records the present counts, for the rates. `playing`: whether data is due.
     pub(crate) fn tick(&self, playing: bool) {
-        for meter in self.lock().iter() {
+        let mut all = self.lock();
+        // A recording comes and goes.
+        all.retain(|meter| !meter.is_gone());
+        for meter in all.iter() {
             meter.tick(playing);
         }
     }
@@ -179,6 +182,12 @@ impl Meter {
 
     fn pace(&self) -> std::sync::MutexGuard<'_, Pace> {
         self.pace.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether its element was taken out of the pipeline.
+    fn is_gone(&self) -> bool {
+        let pad = self.pad.lock().unwrap_or_else(PoisonError::into_inner);
+        pad.as_ref().is_some_and(|pad| pad.upgrade().is_none())
     }
 
     /// Frames per second according to the caps.

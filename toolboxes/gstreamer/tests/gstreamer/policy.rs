@@ -268,8 +268,12 @@ fn a_property_cannot_be_changed_into_an_escape() {
             (answer, _) => panic!("{element} {property} {value}: {answer:?}"),
         }
     }
+    // It runs on; no data comes from the server after its first.
     let status = rig.status(&id);
-    assert_eq!(status["state"], "playing", "{status}");
+    assert!(
+        status["state"] == "playing" || status["state"] == "stalled",
+        "{status}"
+    );
 }
 
 #[test]

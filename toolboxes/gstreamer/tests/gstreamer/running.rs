@@ -1,5 +1,7 @@
 //! Running pipelines can be watched, paused, changed, inspected and stopped, and a failing one does not affect the
 //! others.
+mod blocked;
+mod recording;
 mod stopping;
 
 use std::time::{Duration, Instant};

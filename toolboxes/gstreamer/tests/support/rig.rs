@@ -158,11 +158,12 @@ impl Rig {
 /// Opens a toolbox whose processes are those of `support/role.rs`.
 pub fn harness(config: Value) -> Result<Harness, Refused> {
     testing::role_host(env!("CARGO_BIN_EXE_gstreamer-role"));
-    Harness::open::<Gstreamer>(config)
+    let opened = Harness::open::<Gstreamer>(config);
+    opened.map(|toolbox| toolbox.with_deadline(DEADLINE))
 }
 
 fn open(config: &Value) -> Harness {
-    harness(config.clone()).unwrap().with_deadline(DEADLINE)
+    harness(config.clone()).unwrap()
 }
 
 /// Builds the misbehaving elements, and makes the toolbox's processes find them, in a registry of their own.

@@ -4,6 +4,7 @@
 
 mod closing;
 mod probe;
+mod role;
 mod table;
 
 use ovos_toolbox_sdk::abi::status;

@@ -12,7 +12,7 @@ use std::path::Path;
 use rustix::io::Errno;
 use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
 
-use super::{Answer, Format, Incoming, Probe, Signal, Size, SizeRange};
+use super::probe::{Answer, Format, Incoming, Probe, Signal, Size, SizeRange};
 
 /// Limit of an enumeration, for a driver that repeats itself forever.
 const MOST: u32 = 128;
@@ -154,7 +154,7 @@ fn ask<const REQUEST: Opcode, T: Plain>(device: &File, mut value: T) -> Result<T
 }
 
 /// Queries the real kernel.
-pub(in crate::devices) struct Kernel;
+pub(crate) struct Kernel;
 
 impl Probe for Kernel {
     fn ask(&self, path: &Path) -> io::Result<Answer> {
