@@ -46,6 +46,8 @@ const FULL_SPEED: f64 = 3400.0;
 /// How far the horn is from its goal where a weight takes the whole torque, in steps. Its controller is proportional (I is 0, as a new
 /// servo and LeRobot have it), so that it pushes only where it is off its goal. Not measured: half of the torque is four degrees.
 const GIVES: f64 = 90.0;
+/// So many steps from its goal a horn at an obstacle does not press.
+const RESTS: f64 = 2.0;
 /// Steps per second at which a weight turns a horn without power, through 345 to 1 gears. Not measured.
 const SINKS: f64 = 400.0;
 /// The bits of the status register: too warm, and too much torque for too long.
@@ -294,9 +296,13 @@ impl Servo {
         self.presses = 0.0;
         let powered = self.has_power();
         if (stopped - self.horn).abs() > 0.0 || pushes {
-            let beyond = self.horn - stopped;
-            let towards = if beyond.abs() > 0.0 { beyond } else { self.speed };
-            self.presses = if powered { towards.signum() } else { 0.0 };
+            // At its goal a weight rests on the obstacle. A wheel has no goal.
+            let towards = match self.byte(r::MODE) {
+                1 => self.speed,
+                _ => self.goal() - stopped,
+            };
+            let presses = powered && towards.abs() > RESTS;
+            self.presses = if presses { towards.signum() } else { 0.0 };
             (self.horn, self.speed) = (stopped, 0.0);
         }
         let (mut position, speed) = (self.position(), self.speed);
@@ -368,14 +374,7 @@ impl Servo {
             self.horn += self.speed * seconds;
             return;
         }
-        let (low, high) = (
-            f64::from(self.word(r::MIN_POSITION)),
-            f64::from(self.word(r::MAX_POSITION)),
-        );
-        let goal = f64::from(signed(self.word(r::GOAL_POSITION), 15));
-        let goal = if low < high { goal.clamp(low, high) } else { goal };
-        let left =
-            goal + f64::from(signed(self.word(r::OFFSET), 11)) + self.weight / 1000.0 * GIVES - self.horn;
+        let left = self.goal() + self.weight / 1000.0 * GIVES - self.horn;
         let limit = if asked == 0.0 {
             FULL_SPEED
         } else {
@@ -388,6 +387,17 @@ impl Servo {
             self.speed = limit * left.signum();
             self.horn += self.speed * seconds;
         }
+    }
+
+    /// Where the horn goes, within the limits of its memory.
+    fn goal(&self) -> f64 {
+        let (low, high) = (
+            f64::from(self.word(r::MIN_POSITION)),
+            f64::from(self.word(r::MAX_POSITION)),
+        );
+        let goal = f64::from(signed(self.word(r::GOAL_POSITION), 15));
+        let goal = if low < high { goal.clamp(low, high) } else { goal };
+        goal + f64::from(signed(self.word(r::OFFSET), 11))
     }
 
     fn call_this_the_middle(&mut self) {
@@ -489,7 +499,7 @@ mod tests {
         servo.set_byte(r::TORQUE_ENABLE, 1);
         for (milliseconds, alarms, load) in [
             (1000, 0, 1000),
-            (1900, 0, 1000),
+            (900, 0, 1000),
             (200, OVERLOAD, 1000),
             (100, OVERLOAD, 200),
         ] {

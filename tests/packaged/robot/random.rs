@@ -1,4 +1,4 @@
-//! Thousands of calls of the robot toolbox through the real service, valid ones and hostile ones, at hundreds of times real
+//! A thousand calls of the robot toolbox through the real service, valid ones and hostile ones, at hundreds of times real
 //! time: every call is answered once, no servo is ever sent beyond its joint's limit or speed,
 //! and no two calls interleave on a part of the robot.
 //!
@@ -43,7 +43,7 @@ const LIMITS: [(&str, &str, f64, f64, f64); 16] = [
 fn random_calls_stay_within_the_limits_and_apart() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let seed = number("OVOS_TOOLS_SEED").unwrap_or_else(|| fastrand::u64(..));
-    let total = usize::try_from(number("OVOS_TOOLS_CALLS").unwrap_or(2_000)).unwrap();
+    let total = usize::try_from(number("OVOS_TOOLS_CALLS").unwrap_or(1_000)).unwrap();
     println!("OVOS_TOOLS_SEED={seed}");
     let mut random = fastrand::Rng::with_seed(seed);
     let mut scene = RobotScene::new(&json!({ "time_scale": TIME_SCALE }));
@@ -309,7 +309,7 @@ fn check_trace(trace: &[Value], seed: u64) {
         }
     }
     assert!(
-        moves > 1_000 || trace.len() < 10_000,
+        moves > 100 || trace.len() < 1_000,
         "the calls moved too little: {moves}"
     );
 }

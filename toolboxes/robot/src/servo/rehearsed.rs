@@ -16,13 +16,16 @@ use crate::clock::Clock;
 /// The servos of one line, shared with what stands around the robot.
 pub(crate) type Servos = Arc<Mutex<Bus>>;
 
+/// What hears the instructions on a line.
+pub(crate) type Listener = Arc<dyn Fn(&mut Bus, &Frame) + Send + Sync>;
+
 /// Where a line of simulated servos stands.
 #[derive(Clone)]
 pub(crate) struct SimulatedLine {
     pub(crate) servos: Servos,
     pub(crate) clock: Clock,
     /// Hears each instruction, when the servos have heard it.
-    pub(crate) heard: Arc<dyn Fn(&mut Bus, &Frame) + Send + Sync>,
+    pub(crate) heard: Listener,
 }
 
 /// The near end of a line of simulated servos.
