@@ -28,7 +28,8 @@ fn nothing_succeeds_on_a_robot_that_is_away() {
 fn nothing_succeeds_with_a_part_that_does_not_move() {
     // Neither reads nor changes a setting, and moves nothing.
     let still = ["calibrate_hitch", "calibrate_arm", "enable_torque", "setup_robot"];
-    for part in ["left_arm", "right_arm", "gantry", "base", "lift", "hitch"] {
+    // A hitch that is stuck and one that holds a cart press alike.
+    for part in ["left_arm", "right_arm", "gantry", "base", "lift"] {
         let (harness, _folder) = open(&json!({"stuck": part}));
         let effects = effects(&harness);
         let concerned = |tool: &str, args: &Value| {
