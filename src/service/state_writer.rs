@@ -281,7 +281,10 @@ mod tests {
         let (writer, let_it, kept) = gated();
         let engine = engine();
         let late = writer.keep(&engine, Duration::from_millis(20)).await;
-        assert_eq!(late, Err("could not be recorded within 20 ms".to_owned()));
+        assert_eq!(
+            late,
+            Err("the state folder does not answer within 20 ms".to_owned())
+        );
         for moving in [&["arm"][..], &["arm", "leg"], &["leg"]] {
             writer.changed(moving);
         }

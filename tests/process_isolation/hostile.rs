@@ -278,7 +278,7 @@ async fn what_is_too_much_for_its_socket_costs_only_its_own_call() {
     let RunResult::Reported(Completion::Error(failure)) = ended else {
         panic!("expected a refusal, got {ended:?}");
     };
-    assert!(failure.message.contains("at most 67108864"), "{failure}");
+    assert!(failure.message.contains("the limit is 67108864"), "{failure}");
     assert_eq!(output(&toolbox, 2).await["version"], "1");
 }
 

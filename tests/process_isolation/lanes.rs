@@ -29,7 +29,8 @@ def hear(lane):
     order = json.loads(read(lane, struct.unpack("<I", read(lane, 4))[0]))
     return order["order"], order["body"]
 
-say(data, "hello", {"protocol": 2})
+manifest = {"id": "good", "version": "1", "description": "refuses to read"}
+say(data, "hello", {"protocol": 2, "toolboxes": [manifest]})
 hear(data)
 say(data, "opened", {"seq": 0, "answer": {"ok": {"halt": True}}})
 control.setblocking(True)

@@ -380,7 +380,7 @@ async fn files_that_are_no_toolbox_are_refused_with_the_reason() {
         ),
         ("garbage", &["invalid ELF header"]),
         ("empty", &["file too short"]),
-        ("half", &["cut off"]),
+        ("half", &["is truncated"]),
         ("dangling", &["No such file"]),
     ];
     for (name, _) in &files[..5] {

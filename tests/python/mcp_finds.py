@@ -57,7 +57,7 @@ async def calls(session):
         ({"name": "adds_up", "arguments": {}}, "there is no tool 'adds_up'"),
         ({"name": "call_tool", "arguments": {"name": "add"}}, "there is no tool 'call_tool'"),
         ({"arguments": {}}, "expected `name`"),
-        ({"name": "add", "arguments": 5}, "as an object"),
+        ({"name": "add", "arguments": 5}, "to be an object"),
         ({"name": "reset_stop"}, "there is no tool 'reset_stop'"),
     ]:
         refused = await session.call_tool("call_tool", arguments)

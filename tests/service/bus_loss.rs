@@ -123,13 +123,11 @@ fn answers_survive_a_bus_that_hangs_for_20_s_and_is_killed(kind: BusKind) {
     }
     let status = stage.client.ask("ovos.tools.status", &json!({}));
     assert_eq!(status["bus"]["echoes"], true);
-    assert_eq!(
-        (
-            &status["bus"]["counters"]["answers_resent"],
-            &status["bus"]["counters"]["answers_given_up"]
-        ),
-        (&json!(200), &json!(0))
-    );
+    let counters = &status["bus"]["counters"];
+    // The answer to the last look at the phases may be among them.
+    let resent = counters["answers_resent"].as_u64();
+    assert!(matches!(resent, Some(200 | 201)), "{counters}");
+    assert_eq!(counters["answers_given_up"], 0);
 }
 
 #[test]

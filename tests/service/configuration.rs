@@ -497,7 +497,7 @@ fn a_packaged_simulator_is_off_until_it_is_asked_for() {
         let status = client.ask("ovos.tools.status", &json!({}));
         let kept = status["warnings"]
             .to_string()
-            .contains("was left on, because it was in use before");
+            .contains("stays on because it was used before");
         assert_eq!(kept, what == "used before", "{what}: {status:#}");
     }
 }

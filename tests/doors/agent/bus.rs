@@ -139,12 +139,12 @@ fn an_agent_does_for_a_satellite_only_what_the_satellite_may_do() {
     for (rule, refused, moves) in [
         (
             json!({"decide": "deny"}),
-            Some("PermissionError: 'agent.run'"),
+            Some("PermissionError: hive:kitchen may not use 'agent.run'"),
             false,
         ),
         (
             json!({"tools": ["agent.run"], "decide": "deny"}),
-            Some("PermissionError: 'agent.run'"),
+            Some("PermissionError: hive:kitchen may not use 'agent.run'"),
             false,
         ),
         (json!({"effects": ["motion"], "decide": "deny"}), None, false),

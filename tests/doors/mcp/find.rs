@@ -62,7 +62,7 @@ fn what_has_to_be_confirmed_waits_as_a_direct_call_does() {
         let text = answer["result"]["content"][0]["text"]
             .as_str()
             .unwrap_or_default();
-        assert!(text.contains("NOT") || text.contains("confirm"), "{answer}");
+        assert!(text.contains("NOT") || text.contains("approv"), "{answer}");
         assert_eq!(answer["result"]["isError"], true, "{answer}");
     }
 }

@@ -53,7 +53,7 @@ fn a_server_that_misbehaves_costs_only_itself() {
             "collides",
             &["collides"],
             "ready",
-            "`two/parts` is left out: its name becomes `two_parts`",
+            "`two/parts` is left out: its name maps to `two_parts`",
             11,
         ),
     ];

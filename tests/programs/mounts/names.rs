@@ -2,10 +2,12 @@
 //! scripts. None of them is called by a name that means the machine, and no rule for the machine is a rule for them.
 
 use std::collections::BTreeSet;
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use crate::mounts::scene::{Scene, fake};
+use crate::support::process::DEADLINE;
 use crate::support::service::testbed_plugins;
 
 /// The tools of the server, and the names that its mount gives them.
@@ -151,6 +153,18 @@ fn a_toolbox_that_is_off_keeps_its_aliases() {
     let off = json!({ "testbed": {"enabled": false}, "service": {"operator_tools": true} });
     let mounts = Scene::mounts_of(&scene.sandbox);
     scene.reload_with(&mounts, &off);
+    // The copy that is closed behind the reload's answer is still stopped by its id.
+    let end = Instant::now() + DEADLINE;
+    let stop = json!({"toolbox_id": "testbed"});
+    while scene.client.ask("ovos.tools.stop", &stop)["toolboxes"]
+        .as_array()
+        .unwrap()
+        .len()
+        == 1
+    {
+        assert!(Instant::now() < end, "its last copy never closes");
+    }
+    assert!(latched(&mut scene).contains(&"fake".to_owned()));
     for (name, stops) in [
         ("testbed__assemble", false),
         ("testbed__nothing", false),

@@ -44,7 +44,7 @@ fn a_configuration_that_cannot_be_read_closes() {
         assert!(
             service
                 .output()
-                .contains(", closed: cannot read the configuration"),
+                .contains(", closed: the configuration cannot be read"),
             "{}",
             service.output()
         );

@@ -73,15 +73,12 @@ impl Judge {
         loop {
             let (tell, told) = oneshot::channel();
             self.send(question.clone(), holders.clone(), tell)?;
-            match told.await {
-                Ok(answer) => {
-                    return Ok(Answered {
-                        text: answer?,
-                        of: PhantomData,
-                    });
-                }
-                // The judge left its seat just when it was asked: the next one answers.
-                Err(_) => {}
+            // Without an answer, the judge left its seat just when it was asked: the next one answers.
+            if let Ok(answer) = told.await {
+                return Ok(Answered {
+                    text: answer?,
+                    of: PhantomData,
+                });
             }
         }
     }

@@ -229,7 +229,7 @@ mod tests {
             let part = &bytes[..bytes.len() * share / 1000 + 64];
             fs::write(cut.path(), part).unwrap();
             let error = File::open(cut.path()).unwrap().unwrap().whole().unwrap_err();
-            assert!(error.contains("cut off"), "{error}");
+            assert!(error.contains("is truncated"), "{error}");
         }
         io::Write::write_all(cut.as_file_mut(), b"").unwrap();
     }

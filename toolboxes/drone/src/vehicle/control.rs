@@ -671,7 +671,7 @@ mod tests {
             control.want(Mode::Hold);
             let taken = control.observe(&shown);
             assert_eq!(taken.is_some(), is_foreign, "{:?}: {taken:?}", shown.mode);
-            assert!(taken.is_none_or(|takeover| takeover.taken.how.contains("under way")));
+            assert!(taken.is_none_or(|takeover| takeover.taken.how.contains("on its way")));
         }
     }
 

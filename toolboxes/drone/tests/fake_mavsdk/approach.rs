@@ -137,7 +137,7 @@ fn an_object_that_leaves_the_picture_by_its_height_is_said_to() {
         let risen = paused.ok("takeoff", json!({"alt_m": 3})).await;
         let msg = risen["msg"].as_str().unwrap();
         assert!(
-            msg.contains("below the 3.0 m") && msg.contains("move_up 40"),
+            msg.contains("below the requested 3.0 m") && msg.contains("move_up 40"),
             "{risen}"
         );
         paused.ok("scan", json!({"object": "red cup"})).await;

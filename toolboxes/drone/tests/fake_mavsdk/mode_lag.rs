@@ -246,7 +246,7 @@ fn a_command_that_crosses_a_takeover_is_noticed_and_is_the_last_one() {
                 paused.story()
             );
             assert!(
-                answer["msg"].as_str().unwrap().contains("under way"),
+                answer["msg"].as_str().unwrap().contains("on its way"),
                 "{tool}: {answer}"
             );
             paused.pass(1.5).await;

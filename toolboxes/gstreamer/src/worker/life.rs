@@ -214,18 +214,18 @@ impl Player {
                 self.pipeline.set_state(gst::State::Paused).ok();
                 self.pipeline.set_state(gst::State::Playing).ok();
             }
+            // GStreamer's manual requires applications to pause while buffering; a live source is never paused.
             MessageView::Buffering(buffering)
-                if self.stopping.is_none() && self.target == gst::State::Playing =>
+                if self.stopping.is_none()
+                    && self.target == gst::State::Playing
+                    && self.clockwork.live != Some(true) =>
             {
-                // GStreamer's manual requires applications to pause while buffering; a live source is never paused.
-                if self.clockwork.live != Some(true) {
-                    let wanted = if buffering.percent() < 100 {
-                        gst::State::Paused
-                    } else {
-                        gst::State::Playing
-                    };
-                    self.pipeline.set_state(wanted).ok();
-                }
+                let wanted = if buffering.percent() < 100 {
+                    gst::State::Paused
+                } else {
+                    gst::State::Playing
+                };
+                self.pipeline.set_state(wanted).ok();
             }
             // An end of stream passes only while the pipeline plays.
             MessageView::RequestState(request) if self.stopping.is_none() => {

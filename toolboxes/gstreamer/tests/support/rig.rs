@@ -184,12 +184,13 @@ pub fn faulty() {
             let name = format!("registry.{}.bin", std::env::consts::ARCH);
             Path::new(&home).join(".cache/gstreamer-1.0").join(name)
         });
-        if !registry.exists() && known.is_ok() {
-            // Without it, the registry is built anew.
-            let copy = fresh.path().join("registry.bin");
-            if std::fs::copy(known.unwrap(), &copy).is_ok() {
-                std::fs::rename(&copy, &registry).unwrap();
-            }
+        // Without a known one, the registry is built anew.
+        let copy = fresh.path().join("registry.bin");
+        if let Ok(known) = known
+            && !registry.exists()
+            && std::fs::copy(known, &copy).is_ok()
+        {
+            std::fs::rename(&copy, &registry).unwrap();
         }
         testing::role_env("GST_PLUGIN_PATH", plugin.parent().unwrap());
         testing::role_env("GST_REGISTRY", registry);

@@ -39,9 +39,9 @@ fn an_answer_that_says_no_or_nothing_is_no_success() {
         (json!({"passed": false}), "did not work"),
         (json!({"error": "broken"}), "broken"),
         (json!({"error": {"code": 5}}), "did not work"),
-        (json!({}), "empty answer"),
-        (json!({"people": null}), "empty answer"),
-        (json!(null), "empty answer"),
+        (json!({}), "an empty answer"),
+        (json!({"people": null}), "an empty answer"),
+        (json!(null), "an empty answer"),
     ] {
         let failed = asked(&answer).expect_err("a failure");
         assert!(failed.contains(said), "{answer}: {failed}");

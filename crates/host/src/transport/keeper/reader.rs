@@ -58,6 +58,10 @@ fn greet(notice: &Notice, id: &str) -> Result<(), String> {
     if greeting::has_several(hello) {
         return Err("its hello now names several toolboxes; run `ovos-tools reload`".to_owned());
     }
+    // Its answer to the order to open has the reason, and the kind of the failure.
+    if hello.refusal.is_some() {
+        return Ok(());
+    }
     if let [manifest] = hello.toolboxes.as_slice()
         && json::read::<Manifest>(manifest.text()).is_ok_and(|manifest| manifest.id == id)
     {
