@@ -19,11 +19,11 @@ PROMPT = 0.05
 
 
 async def motors(session):
-    result = await session.call_tool("motor_status", {"subsystem": "all"})
+    result = await session.call_tool("motor_status", {"subsystem": "right_arm"})
     assert not result.is_error, result
     read = result.structured_content["data"]["motors"]
-    joints = {(motor["bus"], motor["id"]): motor["position"] for motor in read if motor["position"] is not None}
-    return joints, any(motor["moving"] for motor in read)
+    joints = {label: motor["position"] for label, motor in read.items()}
+    return joints, any(motor["moving"] for motor in read.values())
 
 
 def furthest(one, other):

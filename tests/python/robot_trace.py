@@ -41,4 +41,4 @@ def assert_at_rest(path, wire):
         assert not later, f"commanded after it was halted: {later}"
         time.sleep(0.02)
     motors = wire.ask("ovos.tools.invoke", {"name": "motor_status", "args": {"subsystem": "all"}})["result"]["data"]["motors"]
-    assert motors and not any(motor["moving"] for motor in motors), motors
+    assert motors and not any(motor["moving"] for motor in motors.values()), motors

@@ -24,7 +24,8 @@ impl RobotScene {
     pub(crate) fn new(sim: &Value) -> Self {
         let mut sim = sim.clone();
         sim["trace"] = json!("TRACE");
-        Self::with_robots(&json!({ "five": { "sim": sim } }))
+        // What lets go sinks, and is not at rest.
+        Self::with_robots(&json!({ "five": { "estop": "hold", "sim": sim } }))
     }
 
     /// With these robots.
@@ -127,13 +128,13 @@ impl RobotScene {
         assert_eq!(answer["toolboxes"][0]["ok"], true, "{answer}");
     }
 
-    /// The positions that the motors report.
+    /// What the motors report, and where the base stands.
     #[track_caller]
     pub(crate) fn pose(&mut self) -> Vec<Value> {
         let answer = invoke(&mut self.client, "motor_status", &json!({ "subsystem": "all" }));
         let data = &answer["result"]["data"];
-        let motors = data["motors"].as_array().unwrap_or_else(|| panic!("{answer:#}"));
-        let mut all = motors.clone();
+        let motors = data["motors"].as_object().unwrap_or_else(|| panic!("{answer:#}"));
+        let mut all: Vec<Value> = motors.values().cloned().collect();
         all.push(data["odometry"].clone());
         all
     }

@@ -58,9 +58,9 @@ impl Bus {
         &self.frames
     }
 
-    /// Forgets the instructions so far, so that a bus that runs for long does not grow.
-    pub fn forget_frames(&mut self) {
-        self.frames.clear();
+    /// Returns the instructions so far and forgets them, so that a bus that runs for long does not grow.
+    pub fn take_frames(&mut self) -> Vec<Frame> {
+        std::mem::take(&mut self.frames)
     }
 
     /// Receives bytes; returns whether an instruction is complete.
@@ -180,6 +180,7 @@ fn present(servos: &mut [Servo]) -> impl Iterator<Item = &mut Servo> {
 /// The answer of one servo; `None` for an unknown instruction.
 fn obey(servo: &mut Servo, frame: &Frame, now: Instant) -> Option<Vec<u8>> {
     let parameters = frame.parameters.as_slice();
+    servo.advance(now);
     match (frame.instruction, parameters) {
         (Instruction::Ping, _) => {}
         (Instruction::Read, [address, length, ..]) => return Some(servo.read(*address, *length, now)),
@@ -193,11 +194,7 @@ fn obey(servo: &mut Servo, frame: &Frame, now: Instant) -> Option<Vec<u8>> {
 }
 
 fn answer(servo: &Servo, id: u8, parameters: &[u8]) -> Vec<u8> {
-    let error = match servo.fault() {
-        Fault::Error(bits) => bits,
-        _ => 0,
-    };
-    let mut bytes = frame::status(id, error, parameters);
+    let mut bytes = frame::status(id, servo.alarms(), parameters);
     match servo.fault() {
         Fault::Mute | Fault::Absent => return Vec::new(),
         Fault::BadChecksum => {

@@ -1,7 +1,7 @@
 //! A serial bus of simulated Feetech STS3215 servos on a pseudo terminal.
 //!
-//! Owns the wire format, each servo's register table and a simple model of its motion: full speed at once, a load only
-//! at an obstacle, no gravity. It records every instruction, and it fails on demand: a
+//! Owns the wire format, each servo's register table and a simple model of its motion: full speed at once, weights that pull at its
+//! horn, ends, and the alarms of what it cannot bear. It records every instruction, and it fails on demand: a
 //! servo ([`Fault`]), or the way of the answers to the client ([`Delivery`]). It never corrects a client: a
 //! servo whose torque is switched on moves to the value in its goal register, like the real one. [`Bus`] is the same without a
 //! terminal, in the time of its caller. Read [`Line`].

@@ -15,6 +15,9 @@ pub mod register {
     pub const MAX_TEMPERATURE: u8 = 13;
     pub const MAX_TORQUE: u8 = 16;
     pub const OFFSET: u8 = 31;
+    pub const PROTECTIVE_TORQUE: u8 = 34;
+    pub const PROTECTION_TIME: u8 = 35;
+    pub const OVERLOAD_TORQUE: u8 = 36;
     pub const MODE: u8 = 33;
     pub const TORQUE_ENABLE: u8 = 40;
     pub const ACCELERATION: u8 = 41;
@@ -40,6 +43,16 @@ const KEPT: usize = 40;
 const TURN: f64 = 4096.0;
 /// Steps per second at full speed.
 const FULL_SPEED: f64 = 3400.0;
+/// How far the horn is from its goal where a weight takes the whole torque, in steps. Its controller is proportional (I is 0, as a new
+/// servo and LeRobot have it), so that it pushes only where it is off its goal. Not measured: half of the torque is four degrees.
+const GIVES: f64 = 90.0;
+/// So many steps from its goal a horn at an obstacle does not press.
+const RESTS: f64 = 2.0;
+/// Steps per second at which a weight turns a horn without power, through 345 to 1 gears. Not measured.
+const SINKS: f64 = 400.0;
+/// The bits of the status register: too warm, and too much torque for too long.
+const OVERHEAT: u8 = 4;
+const OVERLOAD: u8 = 32;
 
 /// A simulated STS3215. Angles are steps: 4096 per turn, 2048 in the middle.
 ///
@@ -54,6 +67,9 @@ const FULL_SPEED: f64 = 3400.0;
 ///   LeRobot writes 500 into that of a gripper.
 /// - The load (60) is the fraction of the maximum torque in thousandths, with its sign in bit 10: a servo that presses
 ///   against an obstacle has its torque limit as load.
+/// - A weight ([`Servo::weigh`]) pulls the horn off its goal, and turns it where the torque is off, until it comes to a stop.
+/// - More load than register 36 (80 %) for longer than 35 (2 s) is an overload: bit 5 of the status, and no more torque than 34
+///   (20 %) until the torque is switched off. More degrees than register 13 (70) are bit 2, and no torque.
 #[derive(Clone, Debug)]
 pub struct Servo {
     table: [u8; 256],
@@ -66,6 +82,10 @@ pub struct Servo {
     staged: Option<(u8, Vec<u8>)>,
     /// Mechanical stops of the horn: lowest and highest position.
     stops: (f64, f64),
+    /// What pulls the horn towards higher steps, in thousandths of the torque.
+    weight: f64,
+    /// How long the load was too large.
+    strained: Duration,
     fault: Fault,
     seen: Instant,
 }
@@ -78,6 +98,9 @@ impl Servo {
         table[usize::from(r::ID)] = id;
         table[usize::from(r::STATUS_LEVEL)] = 1;
         table[usize::from(r::MAX_TEMPERATURE)] = 70;
+        table[usize::from(r::PROTECTIVE_TORQUE)] = 20;
+        table[usize::from(r::PROTECTION_TIME)] = 200;
+        table[usize::from(r::OVERLOAD_TORQUE)] = 80;
         table[usize::from(r::LOCK)] = 1;
         table[usize::from(r::VOLTAGE)] = 74;
         table[usize::from(r::TEMPERATURE)] = 31;
@@ -89,6 +112,8 @@ impl Servo {
             presses: 0.0,
             staged: None,
             stops: (f64::NEG_INFINITY, f64::INFINITY),
+            weight: 0.0,
+            strained: Duration::ZERO,
             fault: Fault::None,
             seen: Instant::now(),
         };
@@ -172,6 +197,17 @@ impl Servo {
         self.stops = (low, high);
     }
 
+    /// Hangs a weight on the horn that pulls it towards higher steps (negative: lower), in thousandths of the whole torque.
+    pub fn weigh(&mut self, thousandths: f64) {
+        self.weight = thousandths;
+    }
+
+    /// The alarms in each of its answers.
+    #[must_use]
+    pub fn alarms(&self) -> u8 {
+        self.byte(r::STATUS)
+    }
+
     /// Turns the horn by hand. Does nothing while the torque is on.
     pub fn push(&mut self, steps: f64) {
         if self.byte(r::TORQUE_ENABLE) == 0 {
@@ -187,6 +223,7 @@ impl Servo {
             horn,
             stops,
             fault,
+            weight: self.weight,
             ..fresh
         };
         self.table[..KEPT].copy_from_slice(&kept);
@@ -257,8 +294,15 @@ impl Servo {
         let stopped = self.horn.clamp(low.min(from), high.max(from));
         let pushes = (self.horn >= high && self.speed > 0.0) || (self.horn <= low && self.speed < 0.0);
         self.presses = 0.0;
+        let powered = self.has_power();
         if (stopped - self.horn).abs() > 0.0 || pushes {
-            self.presses = self.speed.signum();
+            // At its goal a weight rests on the obstacle. A wheel has no goal.
+            let towards = match self.byte(r::MODE) {
+                1 => self.speed,
+                _ => self.goal() - stopped,
+            };
+            let presses = powered && towards.abs() > RESTS;
+            self.presses = if presses { towards.signum() } else { 0.0 };
             (self.horn, self.speed) = (stopped, 0.0);
         }
         let (mut position, speed) = (self.position(), self.speed);
@@ -269,21 +313,59 @@ impl Servo {
         self.set_word(r::PRESENT_POSITION, sign_magnitude(position, 15));
         self.set_word(r::PRESENT_SPEED, sign_magnitude(speed, 15));
         self.set_byte(r::MOVING, u8::from(speed != 0.0));
-        let limit = f64::from(self.word(r::TORQUE_LIMIT).min(1000));
-        let load = (speed / FULL_SPEED * 200.0).clamp(-limit, limit) + self.presses * limit;
+        let limit = self.torque();
+        let carried = if powered { -self.weight } else { 0.0 };
+        let load = (speed / FULL_SPEED * 200.0 + carried).clamp(-limit, limit) + self.presses * limit;
+        let load = load.clamp(-limit, limit);
         self.set_word(r::PRESENT_LOAD, sign_magnitude(load, 10));
         self.set_word(r::CURRENT, u16::from(load != 0.0) * 20);
-        if let Fault::Error(bits) = self.fault {
-            self.set_byte(r::STATUS, bits);
-        } else {
-            self.set_byte(r::STATUS, 0);
+        let too_large = f64::from(self.byte(r::OVERLOAD_TORQUE)) * 10.0;
+        self.strained = match powered {
+            // Its protection ends when its torque is switched off.
+            false => Duration::ZERO,
+            true if self.is_overloaded() || load.abs() > too_large => self.strained + passed,
+            true => Duration::ZERO,
+        };
+        let mut alarms = match self.fault {
+            Fault::Error(bits) => bits,
+            _ => 0,
+        };
+        alarms |= if self.is_overloaded() { OVERLOAD } else { 0 };
+        alarms |= if self.is_hot() { OVERHEAT } else { 0 };
+        self.set_byte(r::STATUS, alarms);
+    }
+
+    fn is_hot(&self) -> bool {
+        self.byte(r::TEMPERATURE) > self.byte(r::MAX_TEMPERATURE)
+    }
+
+    fn is_overloaded(&self) -> bool {
+        let time = Duration::from_millis(10 * u64::from(self.byte(r::PROTECTION_TIME)));
+        !time.is_zero() && self.strained >= time
+    }
+
+    fn has_power(&self) -> bool {
+        self.byte(r::TORQUE_ENABLE) != 0 && !self.is_hot()
+    }
+
+    /// The most torque that it has now, in thousandths.
+    fn torque(&self) -> f64 {
+        let limit = f64::from(self.word(r::TORQUE_LIMIT).min(1000));
+        match self.is_overloaded() {
+            true => limit.min(f64::from(self.byte(r::PROTECTIVE_TORQUE)) * 10.0),
+            false => limit,
         }
     }
 
     fn turn(&mut self, passed: Duration) {
         let seconds = passed.as_secs_f64();
-        if self.byte(r::TORQUE_ENABLE) == 0 {
-            self.speed = 0.0;
+        if !self.has_power() || self.weight.abs() > self.torque() {
+            let (low, high) = self.stops;
+            let end = if self.weight < 0.0 { low } else { high };
+            // What has nowhere to come to a stop is held by something else.
+            let sinks = self.weight.abs() > 0.0 && end.is_finite();
+            self.speed = if sinks { SINKS.copysign(self.weight) } else { 0.0 };
+            self.horn += self.speed * seconds;
             return;
         }
         let asked = f64::from(signed(self.word(r::GOAL_SPEED), 15));
@@ -292,13 +374,7 @@ impl Servo {
             self.horn += self.speed * seconds;
             return;
         }
-        let (low, high) = (
-            f64::from(self.word(r::MIN_POSITION)),
-            f64::from(self.word(r::MAX_POSITION)),
-        );
-        let goal = f64::from(signed(self.word(r::GOAL_POSITION), 15));
-        let goal = if low < high { goal.clamp(low, high) } else { goal };
-        let left = goal + f64::from(signed(self.word(r::OFFSET), 11)) - self.horn;
+        let left = self.goal() + self.weight / 1000.0 * GIVES - self.horn;
         let limit = if asked == 0.0 {
             FULL_SPEED
         } else {
@@ -311,6 +387,17 @@ impl Servo {
             self.speed = limit * left.signum();
             self.horn += self.speed * seconds;
         }
+    }
+
+    /// Where the horn goes, within the limits of its memory.
+    fn goal(&self) -> f64 {
+        let (low, high) = (
+            f64::from(self.word(r::MIN_POSITION)),
+            f64::from(self.word(r::MAX_POSITION)),
+        );
+        let goal = f64::from(signed(self.word(r::GOAL_POSITION), 15));
+        let goal = if low < high { goal.clamp(low, high) } else { goal };
+        goal + f64::from(signed(self.word(r::OFFSET), 11))
     }
 
     fn call_this_the_middle(&mut self) {
@@ -385,6 +472,49 @@ mod tests {
         assert_eq!(servo.word(r::PRESENT_LOAD), 300 | 0x400);
         servo.block(f64::NEG_INFINITY, f64::INFINITY);
         assert!((after(&mut servo, 1000) - 1000.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_weight_pulls_it_off_its_goal_and_sinks_without_power() {
+        let mut servo = Servo::new(2);
+        servo.block(1000.0, 3000.0);
+        servo.weigh(500.0);
+        servo.set_byte(r::TORQUE_ENABLE, 1);
+        assert!((after(&mut servo, 1000) - 2048.0 - GIVES / 2.0).abs() < 1e-9);
+        assert_eq!(servo.word(r::PRESENT_LOAD), 500 | 0x400);
+        // It cannot hold what is heavier than its torque.
+        servo.set_word(r::TORQUE_LIMIT, 400);
+        let sunk = after(&mut servo, 500);
+        assert!(sunk > 2250.0, "{sunk}");
+        servo.set_byte(r::TORQUE_ENABLE, 0);
+        assert!((after(&mut servo, 5000) - 3000.0).abs() < 1e-9);
+        assert_eq!(servo.word(r::PRESENT_LOAD), 0);
+    }
+
+    #[test]
+    fn what_it_cannot_bear_for_long_is_an_alarm_until_its_torque_is_off() {
+        let mut servo = Servo::new(6);
+        servo.block(1900.0, f64::INFINITY);
+        servo.set_word(r::GOAL_POSITION, 1000);
+        servo.set_byte(r::TORQUE_ENABLE, 1);
+        for (milliseconds, alarms, load) in [
+            (1000, 0, 1000),
+            (900, 0, 1000),
+            (200, OVERLOAD, 1000),
+            (100, OVERLOAD, 200),
+        ] {
+            let _ = after(&mut servo, milliseconds);
+            assert_eq!(servo.alarms(), alarms);
+            assert_eq!(servo.word(r::PRESENT_LOAD), load | 0x400);
+        }
+        servo.set_byte(r::TORQUE_ENABLE, 0);
+        let _ = after(&mut servo, 1);
+        assert_eq!(servo.alarms(), 0);
+        servo.set_byte(r::TEMPERATURE, 71);
+        servo.set_byte(r::TORQUE_ENABLE, 1);
+        let rests = after(&mut servo, 1);
+        assert_eq!(servo.alarms(), OVERHEAT);
+        assert!((after(&mut servo, 500) - rests).abs() < 1e-9);
     }
 
     #[test]

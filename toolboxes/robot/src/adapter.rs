@@ -4,12 +4,13 @@
 //! actions are decided before an adapter is asked: each name is resolved and each number is checked by then. Read
 //! [`Adapter`].
 
+pub mod around;
 pub mod booster_k1;
 pub mod feetech;
 pub(crate) mod refused;
 mod remote;
 mod seek;
-pub mod sim;
+mod stand_in;
 pub mod unitree_g1;
 mod walker;
 

@@ -18,8 +18,8 @@ pub(crate) struct Choice {
     pub(crate) key: &'static str,
     /// A simulator takes the place of the hardware.
     pub(crate) simulated: bool,
-    /// The robot's own driver runs over it, where it can.
-    pub(crate) rehearsed: bool,
+    /// It is the simulated robot of the catalogue, which has everything: no kind was asked for.
+    pub(crate) in_catalogue: bool,
     /// The section in today's spelling, where it is written in the one before.
     pub(crate) respelled: Option<Value>,
 }
@@ -87,7 +87,7 @@ impl Choice {
             channels,
             key,
             simulated,
-            rehearsed: false,
+            in_catalogue: simulated,
             respelled: (!simulated).then_some(respelled),
         })
     }
@@ -100,7 +100,7 @@ impl Choice {
             channels: robot.channels.clone(),
             key: "channels",
             simulated: robot.simulated.unwrap_or(robot.kind.is_none()),
-            rehearsed: robot.kind.is_some(),
+            in_catalogue: robot.kind.is_none(),
             respelled: None,
         }
     }

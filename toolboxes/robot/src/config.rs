@@ -10,7 +10,7 @@ use ovos_toolbox_sdk::wire::Object;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::adapter::sim::SimConfig;
+use crate::adapter::around::SimConfig;
 use crate::conduct::Estop;
 use crate::limits::Bounds;
 

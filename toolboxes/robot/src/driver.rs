@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::adapter::sim::SimConfig;
+use crate::adapter::around::SimConfig;
 use crate::adapter::{ActionError, Adapter, Notify};
 use crate::capability::Capabilities;
 use crate::conduct::Stop;

@@ -20,6 +20,7 @@ mod backends;
 mod bearing;
 pub mod capability;
 mod choice;
+mod clock;
 pub mod conclude;
 pub mod conduct;
 pub mod config;

@@ -15,9 +15,9 @@ mod wire;
 
 pub(crate) use error::ServoError;
 pub(crate) use health::{Calibration, Health, State};
-pub(crate) use owner::{Changed, LISTENS, Line, Sender, ServoBus, Then, Urgency};
+pub(crate) use owner::{Changed, LISTENS, Line, Pending, Sender, ServoBus, Then, Urgency};
 #[cfg(test)]
 pub(crate) use port::Port;
 pub(crate) use register::Register;
-pub(crate) use rehearsed::{Servos, servos};
+pub(crate) use rehearsed::{SimulatedLine, servos};
 pub(crate) use wire::Wire;

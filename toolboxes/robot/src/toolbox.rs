@@ -8,7 +8,7 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use ovos_toolbox_sdk::prelude::*;
 
-use crate::adapter::sim::driver::SimDriver;
+use crate::adapter::around::driver::SimDriver;
 use crate::adapter::{ActionError, Adapter, BackendState, Notice, Notify};
 use crate::backends::Backends;
 use crate::capability::Capabilities;
@@ -190,8 +190,6 @@ struct Setup {
     model: Model,
     stop: Stop,
     simulated: bool,
-    /// It has odometry.
-    knows_its_place: bool,
 }
 
 impl Setup {
@@ -217,12 +215,8 @@ fn chosen(name: &str, robot: &RobotConfig, shelf: &Shelf) -> Result<Setup, ToolE
         driver = Box::new(SimDriver {
             config,
             own: driver,
-            rehearsed: choice.rehearsed,
+            in_catalogue: choice.in_catalogue,
         });
-        if !choice.rehearsed {
-            // Nothing falls in the simulator.
-            stop.emergency = None;
-        }
     }
     stop.emergency = robot.estop.or(stop.emergency);
     if let Some(now) = choice.respelled {
@@ -237,7 +231,6 @@ fn chosen(name: &str, robot: &RobotConfig, shelf: &Shelf) -> Result<Setup, ToolE
         driver,
         stop,
         simulated: choice.simulated,
-        knows_its_place: choice.simulated && !choice.rehearsed,
     })
 }
 
@@ -253,7 +246,7 @@ fn make(
         .fit(known.model.clone())
         .map_err(|error| refused(name, &error))?;
     // A limit that no adapter checks would mislead its owner.
-    if robot.bounds.radius.is_some() && !known.knows_its_place {
+    if robot.bounds.radius.is_some() && !known.simulated {
         return Err(ToolError::bad_args(format!(
             "robots.{name}.bounds.radius: only the simulator knows where its base is; leave it out"
         )));

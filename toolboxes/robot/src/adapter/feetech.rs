@@ -47,9 +47,10 @@ pub use self::wheels::BaseSize;
 use super::{ActionError, ActionOutput, Adapter, BackendState, Control, Estop, Notice, Notify};
 use crate::action::{Action, Motion};
 use crate::capability::{BusName, Capabilities};
+use crate::clock::Clock;
 use crate::conduct::Stop;
 use crate::driver::DrivenRobot;
-use crate::servo::{Line, Register, Sender, ServoBus, ServoError, Servos, Urgency, Wire};
+use crate::servo::{Line, Pending, Register, Sender, ServoBus, ServoError, SimulatedLine, Urgency, Wire};
 use crate::step::Stage;
 use crate::subsystem::Subsystem;
 
@@ -65,6 +66,7 @@ pub struct Feetech {
     stop: Stop,
     unheard: Unheard,
     buses: BTreeMap<BusName, ServoBus>,
+    clock: Clock,
     known: Mutex<Memory>,
     stopped: AtomicBool,
     notify: Notify,
@@ -97,7 +99,7 @@ impl Feetech {
     fn new(
         robot: DrivenRobot<'_>,
         config: &FeetechConfig,
-        simulated: Option<&BTreeMap<BusName, Servos>>,
+        simulated: Option<(&Clock, &BTreeMap<BusName, SimulatedLine>)>,
         notify: Notify,
     ) -> Result<Self, ActionError> {
         let name = robot.name;
@@ -125,8 +127,8 @@ impl Feetech {
             let changed = changed(bus, shown, &ports, notify.clone());
             let started = ServoBus::start(
                 bus.as_str(),
-                match simulated.and_then(|lines| lines.get(&bus)) {
-                    Some(servos) => Line::Rehearsed(Arc::clone(servos)),
+                match simulated.and_then(|(_, lines)| lines.get(&bus)) {
+                    Some(stand) => Line::Rehearsed(stand.clone()),
                     None => Line::Serial(&path, config.baud),
                 },
                 timeout,
@@ -147,6 +149,7 @@ impl Feetech {
             stop: robot.stop.clone(),
             unheard: config.hold_unheard,
             buses,
+            clock: simulated.map(|(clock, _)| clock.clone()).unwrap_or_default(),
             known: Mutex::default(),
             stopped: AtomicBool::new(false),
             notify,
@@ -206,14 +209,22 @@ impl Feetech {
     async fn answer<R>(
         &self,
         control: &Control,
-        sent: Result<tokio::sync::oneshot::Receiver<Result<R, ServoError>>, ServoError>,
+        sent: Result<Pending<R>, ServoError>,
     ) -> Result<R, ActionError> {
         let receiver = sent.map_err(|error| self.failed(error))?;
-        match control.unless_cancelled(receiver).await? {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(error)) => Err(self.failed(error)),
+        let resting = self.clock.rest(None, Box::new(|| ()));
+        let answered = control.unless_cancelled(receiver).await;
+        drop(resting);
+        match answered? {
+            Ok((Ok(answer), _)) => Ok(answer),
+            Ok((Err(error), _)) => Err(self.failed(error)),
             Err(_) => Err(self.broken("its bus has ended".to_owned())),
         }
+    }
+
+    /// Waits, on the robot's clock.
+    async fn sleep(&self, control: &Control, time: Duration) -> Result<(), ActionError> {
+        control.unless_cancelled(self.clock.sleep(time)).await
     }
 
     fn failed(&self, error: ServoError) -> ActionError {
@@ -437,7 +448,7 @@ impl Adapter for Feetech {
                 let Ok(eased) = bus.sender().send(Urgency::Quiet, ease) else {
                     continue;
                 };
-                if let Ok(Ok(Err(error))) = tokio::time::timeout(EASED, eased).await {
+                if let Ok(Ok((Err(error), _))) = tokio::time::timeout(EASED, eased).await {
                     tracing::warn!(%error, "the servos keep the greatest speed of the last movement");
                 }
             }

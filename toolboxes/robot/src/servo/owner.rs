@@ -15,8 +15,9 @@ use tokio::sync::oneshot;
 
 use super::error::ServoError;
 use super::register::Register;
-use super::rehearsed::{RehearsedPort, Servos};
+use super::rehearsed::{RehearsedPort, SimulatedLine};
 use super::wire::Wire;
+use crate::clock::{Awake, Clock};
 
 /// How many jobs may wait. A whole robot's plan has fewer than ten on a bus, so a longer queue means that the bus
 /// hangs.
@@ -52,7 +53,7 @@ pub(crate) enum Line<'a> {
     /// At a serial port, by its path and its bits per second.
     Serial(&'a str, u32),
     /// At simulated servos.
-    Rehearsed(Servos),
+    Rehearsed(SimulatedLine),
 }
 
 /// The job after the stop of the wheels. It may run more than once where the port is away at first.
@@ -88,6 +89,9 @@ pub(crate) struct Sender {
 struct Shared {
     queue: Mutex<Queue>,
     changed: Condvar,
+    clock: Clock,
+    /// The port can come and go, and servos can lose their power.
+    is_watched: bool,
     hurry: Arc<AtomicBool>,
     connected: AtomicBool,
 }
@@ -110,6 +114,9 @@ struct Owing {
     emergency: bool,
 }
 
+/// The answer of a job. It is waited for until it was taken.
+pub(crate) type Pending<R> = oneshot::Receiver<(Result<R, ServoError>, Awake)>;
+
 /// Called on the bus's thread when the port has appeared or gone; never blocks.
 pub(crate) type Changed = Box<dyn Fn(&Result<(), ServoError>) + Send>;
 
@@ -118,6 +125,7 @@ type Work = Box<dyn FnOnce(Result<&mut Wire, ServoError>) + Send>;
 struct Job {
     urgency: Urgency,
     work: Work,
+    waits: Awake,
 }
 
 struct Stop {
@@ -128,6 +136,7 @@ struct Stop {
     then: Option<Then>,
     /// If the port is away now, the stop is carried out when the port is back.
     emergency: bool,
+    waits: Awake,
     done: mpsc::SyncSender<Result<(), ServoError>>,
 }
 
@@ -152,21 +161,26 @@ impl ServoBus {
         let shared = Arc::new(Shared {
             queue: Mutex::new(Queue::default()),
             changed: Condvar::new(),
+            clock: match &line {
+                Line::Serial(..) => Clock::default(),
+                Line::Rehearsed(stage) => stage.clock.clone(),
+            },
+            is_watched: matches!(line, Line::Serial(..)),
             hurry: Arc::clone(&hurry),
             connected: AtomicBool::new(false),
         });
         let owner = Owner {
             wire: match line {
                 Line::Serial(path, baud) => Wire::new(name, path, baud, timeout, hurry),
-                Line::Rehearsed(servos) => {
-                    Wire::over(name, Box::new(RehearsedPort::new(servos)), timeout, hurry)
+                Line::Rehearsed(stage) => {
+                    Wire::over(name, Box::new(RehearsedPort::new(stage)), timeout, hurry)
                 }
             },
             wheels,
             changed,
             there: None,
-            again: Instant::now(),
-            voices: Voices::new(servos),
+            again: shared.clock.now(),
+            voices: Voices::new(servos, shared.clock.clone()),
         };
         let thread = std::thread::Builder::new().name(format!("bus-{name}")).spawn({
             let (shared, name) = (Arc::clone(&shared), name.to_owned());
@@ -217,43 +231,42 @@ impl Sender {
         &self,
         urgency: Urgency,
         job: impl FnOnce(&mut Wire) -> Result<R, ServoError> + Send + 'static,
-    ) -> Result<oneshot::Receiver<Result<R, ServoError>>, ServoError> {
+    ) -> Result<Pending<R>, ServoError> {
         let (answer, receiver) = oneshot::channel();
+        let clock = self.shared.clock.clone();
         let work: Work = Box::new(move |wire| {
-            let _ = answer.send(wire.and_then(job));
+            let _ = answer.send((wire.and_then(job), clock.awake()));
         });
         let mut queue = self.shared.queue();
         self.check(&queue)?;
-        queue.jobs.push_back(Job { urgency, work });
+        let waits = self.shared.clock.awake();
+        queue.jobs.push_back(Job { urgency, work, waits });
         drop(queue);
         self.shared.changed.notify_all();
         Ok(receiver)
     }
 
     /// Turns wheels for at most `lasting`; then this bus stops them. Never blocks.
-    pub(crate) fn drive(
-        &self,
-        speeds: Vec<(u8, i64)>,
-        lasting: Duration,
-    ) -> Result<oneshot::Receiver<Result<(), ServoError>>, ServoError> {
+    pub(crate) fn drive(&self, speeds: Vec<(u8, i64)>, lasting: Duration) -> Result<Pending<()>, ServoError> {
         let ids: Vec<u8> = speeds.iter().map(|(id, _)| *id).collect();
         let (answer, receiver) = oneshot::channel();
-        let end = Instant::now() + lasting;
+        let end = self.shared.clock.now() + lasting;
         let ends: Vec<(u8, Instant)> = ids.iter().map(|id| (*id, end)).collect();
         let (bus, shared, wheels) = (self.name.clone(), Arc::clone(&self.shared), ids.clone());
         let work: Work = Box::new(move |wire| {
-            let _ = answer.send(wire.and_then(|wire| {
+            let done = wire.and_then(|wire| {
                 if speeds.iter().all(|(_, speed)| *speed == 0) {
                     let stopped = still(wire, &wheels);
                     ended(&shared, &ends, stopped.is_ok());
                     return stopped;
                 }
                 // The job waited so long that the wheels were stopped already. They must not start now.
-                if Instant::now() >= end {
+                if shared.clock.now() >= end {
                     return Err(ServoError::Stopped { bus });
                 }
                 wire.write_each(Register::GOAL_SPEED, &speeds)
-            }));
+            });
+            let _ = answer.send((done, shared.clock.awake()));
         });
         let mut queue = self.shared.queue();
         self.check(&queue)?;
@@ -263,6 +276,7 @@ impl Sender {
         queue.jobs.push_back(Job {
             urgency: Urgency::Moves(ids),
             work,
+            waits: self.shared.clock.awake(),
         });
         drop(queue);
         self.shared.changed.notify_all();
@@ -297,6 +311,7 @@ impl Sender {
             ends,
             then,
             emergency,
+            waits: self.shared.clock.awake(),
             done,
         });
         self.shared.hurry.store(true, Ordering::SeqCst);
@@ -356,12 +371,14 @@ struct Owner {
     again: Instant,
 }
 
-fn run(shared: &Shared, mut owner: Owner, name: &str) {
+fn run(shared: &Arc<Shared>, mut owner: Owner, name: &str) {
+    let _awake = shared.clock.awake();
     loop {
         #[cfg(debug_assertions)]
         panic_where_asked(name);
         match next(shared) {
             Next::Stop(stop) => {
+                drop(stop.waits);
                 let stopped = owner
                     .open(shared)
                     .and_then(|()| still(&mut owner.wire, &stop.wheels));
@@ -378,12 +395,13 @@ fn run(shared: &Shared, mut owner: Owner, name: &str) {
                 if emergency || unheard && queue.owed.as_ref().is_none_or(|owed| !owed.emergency) {
                     let then = stop.then.filter(|_| done.is_err());
                     queue.owed = then.map(|then| Owing { then, emergency });
-                    owner.again = Instant::now() + LOOK;
+                    owner.again = shared.clock.now() + LOOK;
                 }
                 let _ = stop.done.try_send(done);
                 shared.hurry.store(!queue.stops.is_empty(), Ordering::SeqCst);
             }
             Next::Job(job) => {
+                drop(job.waits);
                 if let Urgency::Moves(_) = job.urgency {
                     shared.queue().owed.take_if(|owed| !owed.emergency);
                 }
@@ -399,7 +417,7 @@ fn run(shared: &Shared, mut owner: Owner, name: &str) {
                 ended(shared, &ends, stopped.is_ok());
             }
             Next::Look => {
-                if owner.connect(shared).is_ok() {
+                if owner.connect(shared).is_ok() && shared.is_watched {
                     owner.call_out();
                 }
             }
@@ -445,7 +463,7 @@ impl Owner {
             Err(error) => Err(error),
         };
         if !was {
-            self.again = Instant::now();
+            self.again = shared.clock.now();
             self.voices.forget();
         }
         // Set before the notice goes out, so that a reader of the notice finds the bus connected.
@@ -498,13 +516,13 @@ impl Owner {
     /// Carries out a stop that waited for the port, or that a servo did not confirm. It is tried again now and
     /// then until it succeeds.
     fn make_good(&mut self, shared: &Shared) -> Result<(), ServoError> {
-        if Instant::now() < self.again {
+        if shared.clock.now() < self.again {
             return Ok(());
         }
         let Some(owed) = shared.queue().owed.clone() else {
             return Ok(());
         };
-        self.again = Instant::now() + LOOK;
+        self.again = shared.clock.now() + LOOK;
         match self.wire.bounded(LISTENS, |wire| (owed.then)(wire)) {
             Ok(()) => {
                 shared.queue().owed = None;
@@ -525,21 +543,23 @@ struct Voices {
     /// Those that were asked since one was heard, and have said nothing.
     unanswered: Vec<u8>,
     heard_at: Instant,
+    clock: Clock,
 }
 
 impl Voices {
-    fn new(ids: Vec<u8>) -> Self {
+    fn new(ids: Vec<u8>, clock: Clock) -> Self {
         Self {
             ids,
             unanswered: Vec::new(),
-            heard_at: Instant::now(),
+            heard_at: clock.now(),
+            clock,
         }
     }
 
     /// The port was opened anew: nothing is known.
     fn forget(&mut self) {
         self.unanswered.clear();
-        self.heard_at = Instant::now();
+        self.heard_at = self.clock.now();
     }
 
     fn are_silent(&self) -> bool {
@@ -548,7 +568,7 @@ impl Voices {
 
     /// The servos to ask now: none where one was heard lately; first the one that has answered before.
     fn to_ask(&self) -> Vec<u8> {
-        if self.heard_at.elapsed() < UNHEARD {
+        if self.clock.since(self.heard_at) < UNHEARD {
             return Vec::new();
         }
         let open = self.ids.iter().filter(|id| !self.unanswered.contains(id));
@@ -575,9 +595,9 @@ impl Voices {
     }
 }
 
-fn next(shared: &Shared) -> Next {
+fn next(shared: &Arc<Shared>) -> Next {
     let mut queue = shared.queue();
-    let look = Instant::now() + LOOK;
+    let look = shared.clock.now() + LOOK;
     loop {
         if let Some(stop) = queue.stops.pop_front() {
             return Next::Stop(stop);
@@ -585,7 +605,7 @@ fn next(shared: &Shared) -> Next {
         if queue.closing {
             return Next::Close;
         }
-        let now = Instant::now();
+        let now = shared.clock.now();
         let over: Vec<(u8, Instant)> = queue
             .wheels
             .iter()
@@ -598,20 +618,25 @@ fn next(shared: &Shared) -> Next {
         if let Some(job) = queue.jobs.pop_front() {
             return Next::Job(job);
         }
-        if look <= now {
+        // A line of simulated servos is always there: an idle one sleeps.
+        let looks = shared.is_watched || queue.owed.is_some();
+        if looks && look <= now {
             return Next::Look;
         }
         let until = queue
             .wheels
             .iter()
             .map(|(_, end)| *end)
-            .chain([look])
-            .min()
-            .unwrap_or(look);
-        let waited = shared
-            .changed
-            .wait_timeout(queue, until.saturating_duration_since(now));
-        queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+            .chain(looks.then_some(look))
+            .min();
+        let ring = {
+            let shared = Arc::clone(shared);
+            move || {
+                drop(shared.queue());
+                shared.changed.notify_all();
+            }
+        };
+        queue = shared.clock.wait(&shared.changed, queue, until, ring);
     }
 }
 
@@ -629,7 +654,7 @@ fn ended(shared: &Shared, ends: &[(u8, Instant)], stopped: bool) {
         queue.wheels.retain(|wheel| !ends.contains(wheel));
         return;
     }
-    let again = Instant::now() + AGAIN;
+    let again = shared.clock.now() + AGAIN;
     for wheel in &mut queue.wheels {
         if ends.contains(wheel) {
             wheel.1 = again;

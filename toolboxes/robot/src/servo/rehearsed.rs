@@ -1,26 +1,39 @@
 //! A line of simulated servos in the place of a serial port.
 //!
-//! Owns the line's clock, which is the real one. What is written to it is heard by the servos of `feetech-sim`, and what they
-//! answer comes when it is due: the bus above cannot tell it from a cable. It costs nothing while the bus is quiet. Read
-//! [`RehearsedPort`].
+//! Owns the end of the line. What is written to it is heard by the servos of `feetech-sim`, and what they
+//! answer comes when it is due on the robot's clock: the bus above cannot tell it from a cable. It costs nothing while the bus is
+//! quiet. Read [`RehearsedPort`].
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use feetech_sim::Bus;
+use feetech_sim::{Bus, Frame};
 
 use super::port::Port;
+use crate::clock::Clock;
 
 /// The servos of one line, shared with what stands around the robot.
 pub(crate) type Servos = Arc<Mutex<Bus>>;
 
+/// What hears the instructions on a line.
+pub(crate) type Listener = Arc<dyn Fn(&mut Bus, &Frame) + Send + Sync>;
+
+/// Where a line of simulated servos stands.
+#[derive(Clone)]
+pub(crate) struct SimulatedLine {
+    pub(crate) servos: Servos,
+    pub(crate) clock: Clock,
+    /// Hears each instruction, when the servos have heard it.
+    pub(crate) heard: Listener,
+}
+
 /// The near end of a line of simulated servos.
-pub(crate) struct RehearsedPort(Servos);
+pub(crate) struct RehearsedPort(SimulatedLine);
 
 impl RehearsedPort {
-    pub(crate) fn new(servos: Servos) -> Self {
-        Self(servos)
+    pub(crate) fn new(stage: SimulatedLine) -> Self {
+        Self(stage)
     }
 }
 
@@ -32,31 +45,35 @@ pub(crate) fn servos(line: &Servos) -> MutexGuard<'_, Bus> {
 
 impl Port for RehearsedPort {
     fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let mut bus = servos(&self.0);
-        bus.hear(bytes, Instant::now());
-        bus.forget_frames();
+        let now = self.now();
+        let mut bus = servos(&self.0.servos);
+        bus.hear(bytes, now);
+        for frame in bus.take_frames() {
+            (self.0.heard)(&mut bus, &frame);
+        }
         Ok(())
     }
 
     fn take(&mut self, until: Instant) -> io::Result<Vec<u8>> {
         loop {
-            let now = Instant::now();
+            let now = self.now();
             let due = {
-                let mut bus = servos(&self.0);
+                let mut bus = servos(&self.0.servos);
                 let said = bus.say(now);
                 if !said.is_empty() || now >= until {
                     return Ok(said);
                 }
                 bus.next_due()
             };
-            let wait = due.map_or(until, |due| due.min(until));
             // The thread that owns the bus waits here, as it would for a cable.
-            std::thread::sleep(wait.saturating_duration_since(now).max(SHORTEST));
+            let wait = due.map_or(until, |due| due.min(until)).max(now + SHORTEST);
+            self.0.clock.block_until(wait);
         }
     }
 
     fn clear(&mut self) -> io::Result<()> {
-        let _ = servos(&self.0).say(Instant::now());
+        let now = self.now();
+        let _ = servos(&self.0.servos).say(now);
         Ok(())
     }
 
@@ -65,9 +82,54 @@ impl Port for RehearsedPort {
     }
 
     fn now(&self) -> Instant {
-        Instant::now()
+        self.0.clock.now()
     }
 }
 
 /// The shortest wait for an answer.
 const SHORTEST: Duration = Duration::from_micros(50);
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::servo::{Line, ServoBus, Urgency};
+
+    /// A robot that nothing is asked of costs nothing: its bus does not look whether the servos are there.
+    #[test]
+    fn an_idle_line_is_silent() {
+        let clock = Clock::rehearsed(100_000.0).unwrap();
+        let sent = Arc::new(AtomicUsize::new(0));
+        let heard = Arc::clone(&sent);
+        let line = SimulatedLine {
+            servos: Arc::new(Mutex::new(Bus::new((1..=3).map(feetech_sim::Servo::new)))),
+            clock: clock.clone(),
+            heard: Arc::new(move |_, _| {
+                heard.fetch_add(1, Ordering::SeqCst);
+            }),
+        };
+        let timeout = Duration::from_millis(20);
+        let bus = ServoBus::start(
+            "left",
+            Line::Rehearsed(line),
+            timeout,
+            (vec![1, 2, 3], Vec::new()),
+            Box::new(|_| ()),
+        );
+        let bus = bus.unwrap();
+        let awake = clock.awake();
+        let asked = bus.sender().send(Urgency::Quiet, |wire| wire.ping(2)).unwrap();
+        let resting = clock.rest(None, Box::new(|| ()));
+        let answered = asked.blocking_recv().unwrap();
+        drop(resting);
+        assert!(answered.0.unwrap(), "servo 2 answers");
+        drop(answered.1);
+        let before = sent.load(Ordering::SeqCst);
+        assert!(before > 0);
+        clock.block_until(clock.now() + Duration::from_secs(3_600));
+        assert_eq!(sent.load(Ordering::SeqCst), before, "an hour without a question");
+        drop(awake);
+        clock.end();
+    }
+}

@@ -52,7 +52,7 @@ fn a_simulated_robot_follows_whom_a_handler_sees() {
             let all: Vec<Value> = lines.collect();
             let new = &all[std::mem::replace(&mut seen, all.len())..];
             let led = |arm: &&str| new.iter().any(|line| line["do"] == "move" && line["on"] == *arm);
-            let turn = |line: &Value| line["velocity"][2].as_f64().filter(|turn| *turn != 0.0);
+            let turn = |line: &Value| line["velocity"][2].as_f64().filter(|turn| turn.abs() > 1e-3);
             Moved {
                 turns: new.iter().filter_map(turn).collect(),
                 arms: ["left_arm", "right_arm"].into_iter().filter(led).collect(),

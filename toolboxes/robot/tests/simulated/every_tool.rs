@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::calls::calls;
+use crate::catalogue;
 use ovos_toolbox_sdk::testing::Harness;
 use ovos_toolbox_sdk::wire::{Effect, ToolDefinition};
 use robot::robots::Robots;
@@ -102,8 +103,19 @@ fn every_tool_is_done_on_the_simulator() {
     let folder = tempfile::tempdir().unwrap();
     let robot = Harness::open::<Robots>(fast(&folder)).unwrap();
     let mut untried = names(&robot);
-    for (tool, args) in calls() {
+    // In an order in which the motors have no power where a tool writes into them.
+    for (tool, args) in catalogue::calls() {
+        if ["stop", "reset_stop"].contains(&tool) {
+            continue;
+        }
         untried.remove(tool);
+        // By then the robot has turned away from who stood to its left.
+        let args = match tool {
+            "identify_person" => json!({}),
+            // Her face is asked for afterwards.
+            "forget_person" => json!({"name": "Ada", "forget_face": false}),
+            _ => args,
+        };
         let output = robot
             .invoke(tool, args.clone())
             .unwrap_or_else(|error| panic!("{tool} {args}: {error}"));

@@ -1,6 +1,6 @@
 //! The base: its wheels turn on a lease.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -17,6 +17,8 @@ pub(super) const LEASE: Duration = Duration::from_millis(300);
 const RENEW: Duration = Duration::from_millis(100);
 /// How long wheels may take to come to rest.
 const SETTLE: Duration = Duration::from_secs(1);
+/// How far the base has to come of its way: on a carpet, or with a wheel that slips, it measures less.
+const FOLLOWS: f64 = 0.25;
 /// A wheel at this speed or below counts as standing, in steps per second.
 const STANDS: i64 = 20;
 
@@ -34,8 +36,6 @@ impl Feetech {
                 slower * 100.0
             )
         });
-        // The base goes the same distance, and takes longer.
-        let duration = duration.div_f64(slower);
         let bus = self.wheels_ready(control).await?;
         let ids = self.wheel_ids();
         let speeds: Vec<(u8, i64)> = self
@@ -45,11 +45,15 @@ impl Feetech {
             .zip(speeds)
             .map(|(wheel, speed)| (wheel.id, if wheel.reversed { -speed } else { speed }))
             .collect();
-        let start = Instant::now();
+        let mut asked = Travelled::default();
+        asked.add(&velocity, duration);
+        // The base goes the same distance, and takes longer.
+        let duration = duration.div_f64(slower);
+        let start = self.clock.now();
         let mut travelled = Travelled::default();
-        let mut measured_at = Instant::now();
+        let mut measured_at = start;
         let driven = loop {
-            let left = duration.saturating_sub(start.elapsed());
+            let left = duration.saturating_sub(self.clock.since(start));
             if left.is_zero() {
                 break Ok(());
             }
@@ -57,21 +61,28 @@ impl Feetech {
                 break Err(error);
             }
             control.progress(
-                (start.elapsed().as_secs_f64() / duration.as_secs_f64()).min(1.0),
+                (self.clock.since(start).as_secs_f64() / duration.as_secs_f64()).min(1.0),
                 "driving",
             );
-            control.sleep(left.min(RENEW)).await?;
+            self.sleep(control, left.min(RENEW)).await?;
             match self.measure(bus, &ids, control).await {
                 Ok(measured) => {
-                    travelled.add(&measured, measured_at.elapsed());
-                    measured_at = Instant::now();
+                    travelled.add(&measured, self.clock.since(measured_at));
+                    measured_at = self.clock.now();
                 }
                 Err(error) => break Err(error),
             }
         };
-        let seconds = start.elapsed().as_secs_f64();
+        let seconds = self.clock.since(start).as_secs_f64();
         let stopped = self.stand_still(bus, &ids, control).await;
         driven.and(stopped)?;
+        if travelled.way < FOLLOWS * asked.way {
+            return Err(self.broken(format!(
+                "the base does not move: its wheels have turned by {:.2} m and {:.0} degrees",
+                travelled.x.hypot(travelled.y),
+                travelled.turn.to_degrees()
+            )));
+        }
         let output = ActionOutput::said(format!("drove for {seconds:.1} s"))
             .with("duration_s", tenth(seconds))
             .with(
@@ -106,7 +117,7 @@ impl Feetech {
     ) -> Result<(), ActionError> {
         self.turn(bus, ids.iter().map(|id| (*id, 0)).collect(), control)
             .await?;
-        let start = Instant::now();
+        let start = self.clock.now();
         loop {
             let asked = ids.to_vec();
             let found = self
@@ -129,10 +140,10 @@ impl Feetech {
                     bus.as_str()
                 ),
             };
-            if start.elapsed() > SETTLE {
+            if self.clock.since(start) > SETTLE {
                 return Err(self.broken(format!("{what} after it was stopped")));
             }
-            control.sleep(Duration::from_millis(10)).await?;
+            self.sleep(control, Duration::from_millis(10)).await?;
         }
     }
 
@@ -220,6 +231,8 @@ struct Travelled {
     x: f64,
     y: f64,
     turn: f64,
+    /// How far it has driven and turned, in metres and radians together.
+    way: f64,
 }
 
 impl Travelled {
@@ -229,6 +242,7 @@ impl Travelled {
         self.x += (velocity.x * cos - velocity.y * sin) * seconds;
         self.y += (velocity.x * sin + velocity.y * cos) * seconds;
         self.turn += velocity.turn * seconds;
+        self.way += (velocity.x.hypot(velocity.y) + velocity.turn.abs()) * seconds;
     }
 }
 

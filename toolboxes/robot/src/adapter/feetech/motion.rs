@@ -117,9 +117,8 @@ impl Feetech {
                 .to_positions(on, &frame.positions, frame.speed, true, control)
                 .await?
                 .notes;
-            control
-                .sleep(Duration::try_from_secs_f64(frame.hold).unwrap_or_default())
-                .await?;
+            let hold = Duration::try_from_secs_f64(frame.hold).unwrap_or_default();
+            self.sleep(control, hold).await?;
             let all = u32::try_from(frames.len()).unwrap_or(u32::MAX);
             control.progress(
                 f64::from(done + 1) / f64::from(all),
@@ -422,13 +421,13 @@ impl Feetech {
         control: &Control,
         moved: &mut Moved,
     ) -> Result<(), ActionError> {
-        let start = Instant::now();
+        let start = self.clock.now();
         let mut closest: BTreeMap<(BusName, u8), (i64, Instant)> = BTreeMap::new();
         let mut missed: BTreeSet<(BusName, u8)> = BTreeSet::new();
         loop {
             // A reading counts for the time at which it was requested: on a busy machine it may be looked at much
             // later.
-            let asked = Instant::now();
+            let asked = self.clock.now();
             let mut waiting = Vec::new();
             for bus in [BusName::Left, BusName::Right] {
                 let ids = ids_on(goals, bus);
@@ -515,7 +514,7 @@ impl Feetech {
                     limit,
                 });
             }
-            control.sleep(LOOK).await?;
+            self.sleep(control, LOOK).await?;
         }
     }
 }

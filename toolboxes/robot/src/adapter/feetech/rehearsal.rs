@@ -1,53 +1,58 @@
 //! A rehearsal: a robot's own driver over simulated servos, with people and things around it.
 //!
-//! Owns what stands around the robot. A thing that a hand reaches for is in its way when the hand closes, a cart or a charger is in
-//! the way of the hitch; everything else is the driver's and the servos'. Read [`Rehearsal`].
+//! Owns where the wheels have brought the base, and what is in a servo's way: a thing that a hand reaches for when the hand closes,
+//! a cart or a charger when the hitch does. Everything else is the driver's and the servos'. Read [`Rehearsal`].
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use feetech_sim::{Bus, Fault as Breakdown, Servo as SimulatedServo, register};
+use feetech_sim::{Bus, Fault as Breakdown, Frame, Servo as SimulatedServo, register};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::config::FeetechConfig;
 use super::layout::Layout;
-use super::servo::{Servo, exact};
-use crate::action::Action;
+use super::servo::{Servo, exact, round};
+use crate::action::{Action, Motion};
+use crate::adapter::around::{Fault, Place, SimConfig, Surroundings};
 use crate::adapter::feetech::Feetech;
-use crate::adapter::sim::people::People;
-use crate::adapter::sim::{Fault, SimConfig, Thing};
 use crate::adapter::{ActionError, ActionOutput, Adapter, BackendState, Control, Notice, Notify, Sighting};
-use crate::bearing::half_circle;
 use crate::capability::{BusName, Capabilities};
 use crate::driver::DrivenRobot;
-use crate::servo::{Servos, servos};
-use crate::step::Stage;
+use crate::servo::{SimulatedLine, servos};
+use crate::step::{Grip, HitchAction, Step};
 use crate::subsystem::Subsystem;
 
 /// How far a hand or the hitch is open when it has closed on a thing: a quarter of its way.
 const WIDTH: f64 = 0.25;
 /// A servo that is too warm, in degrees: a new STS3215 switches its power off at 70 (register 13).
 const HOT: u8 = 78;
-/// The bit for that in every answer of such a servo.
-const OVERHEAT: u8 = 4;
+/// The weight of an arm at its shoulder, in thousandths of the servo's torque: it sinks without power, and with it gives way by less
+/// than a step.
+const ARM: f64 = 10.0;
+/// A goal so many steps from where the joint is moves it; a nearer one holds it.
+const MOVES: f64 = 3.0;
+/// A joint at this speed in steps a second, or below, comes to rest where it was told to hold.
+const STANDS: f64 = 20.0;
 
 /// A robot whose servos are simulated.
 pub(super) struct Rehearsal {
     robot: Feetech,
-    lines: BTreeMap<BusName, Servos>,
-    things: Vec<Thing>,
-    /// Something stands behind the robot for the hitch.
-    behind: bool,
-    around: Mutex<Around>,
+    lines: BTreeMap<BusName, SimulatedLine>,
+    around: Arc<Surroundings>,
+    base: Mutex<Odometry>,
+    /// The hitch holds the charger.
+    docked: AtomicBool,
+    faults: Vec<Fault>,
 }
 
-struct Around {
-    people: People,
-    /// Degrees that the base has turned to the left.
-    turned: f64,
+/// Where the base stands, and how far each wheel had turned by then, in steps.
+#[derive(Default)]
+struct Odometry {
+    place: Place,
+    wheels: Vec<i64>,
 }
 
 impl Rehearsal {
@@ -61,32 +66,32 @@ impl Rehearsal {
         world: &SimConfig,
         notify: Notify,
     ) -> Result<Self, ActionError> {
-        for (key, given) in [
-            ("time_scale", (world.time_scale - 1.0).abs() > f64::EPSILON),
-            ("trace", world.trace.is_some()),
-        ] {
-            if given {
-                return Err(ActionError::Refused(format!(
-                    "robots.{}.sim.{key}: a rehearsal drives its servos in real time and writes no trace; leave it out",
-                    robot.name
-                )));
-            }
-        }
-        let layout = config.calibrated(robot.model)?;
+        let around = Arc::new(Surroundings::new(robot.name, world)?);
+        let layout = Arc::new(config.calibrated(robot.model)?);
         let mut lines = BTreeMap::new();
         for bus in [BusName::Left, BusName::Right] {
-            let servos = layout
-                .motors(bus)
-                .into_iter()
-                .map(|motor| match layout.servo(bus, motor.id) {
-                    Some(joint) => at_home(joint),
-                    None => wheel(motor.id),
-                });
-            lines.insert(bus, Arc::new(Mutex::new(Bus::new(servos))));
+            let simulated = layout.motors(bus).into_iter();
+            let simulated = simulated.map(|motor| match layout.servo(bus, motor.id) {
+                Some(joint) => at_home(joint),
+                None => wheel(motor.id),
+            });
+            let (world, servos_of) = (Arc::clone(&around), Arc::clone(&layout));
+            let line = SimulatedLine {
+                servos: Arc::new(Mutex::new(Bus::new(simulated))),
+                clock: around.clock.clone(),
+                heard: Arc::new(move |line, frame| heard(&world, &servos_of, bus, line, frame)),
+            };
+            lines.insert(bus, line);
         }
+        let mut config = config.clone();
+        let away = world.faults.contains(&Fault::Offline);
         for fault in &world.faults {
             break_down(&lines, &layout, fault)
                 .map_err(|why| ActionError::Refused(format!("robots.{}.sim.faults: {why}", robot.name)))?;
+        }
+        if away {
+            let nowhere = format!("what robots.{}.sim.faults says is offline", robot.name);
+            (config.ports.left, config.ports.right) = (Some(nowhere.clone()), Some(nowhere));
         }
         // A line of simulated servos is no hardware that is connected.
         let told: Notify = Arc::new(move |notice| match notice {
@@ -96,27 +101,39 @@ impl Rehearsal {
             } => {}
             other => notify(other),
         });
-        Ok(Self {
-            robot: Feetech::new(robot, config, Some(&lines), told)?,
+        let clock = around.clock.clone();
+        let rehearsal = Self {
+            robot: Feetech::new(robot, &config, (!away).then_some((&clock, &lines)), told)?,
             lines,
-            things: world.objects.clone(),
-            behind: world.cart || world.charger,
-            around: Mutex::new(Around {
-                people: People::new(world.people.clone()),
-                turned: 0.0,
-            }),
-        })
+            around,
+            base: Mutex::default(),
+            docked: AtomicBool::new(false),
+            faults: world.faults.clone(),
+        };
+        rehearsal.place();
+        Ok(rehearsal)
     }
 
-    fn around(&self) -> MutexGuard<'_, Around> {
-        // Every change keeps it valid.
-        self.around.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn thing(&self, name: &str) -> Option<&Thing> {
-        self.things
-            .iter()
-            .find(|thing| thing.name.eq_ignore_ascii_case(name.trim()))
+    /// Where the wheels have brought the base. Between two looks it has driven at one velocity.
+    fn place(&self) -> Place {
+        let mut base = self.base.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.around.clock.now();
+        let turned = |wheel: &super::layout::Wheel| {
+            let mut line = servos(&self.lines.get(&wheel.bus)?.servos);
+            let steps = round(line.servo(wheel.id, now)?.position());
+            Some(if wheel.reversed { -steps } else { steps })
+        };
+        let wheels: Vec<i64> = self.robot.layout.wheels.iter().filter_map(turned).collect();
+        if wheels.len() == base.wheels.len() {
+            let way: Vec<i64> = wheels
+                .iter()
+                .zip(&base.wheels)
+                .map(|(now, then)| now - then)
+                .collect();
+            base.place = base.place.after(&self.robot.layout.geometry.velocity(&way), 1.0);
+        }
+        base.wheels = wheels;
+        base.place
     }
 
     /// Puts something in the way of a servo that closes, or takes it away.
@@ -124,13 +141,17 @@ impl Rehearsal {
         let Some(line) = self.lines.get(&servo.bus) else {
             return;
         };
+        if self.faults.contains(&Fault::Stuck(servo.subsystem)) {
+            return;
+        }
+        let (low, high) = ends(servo);
         let wide = exact(servo.steps(closed + (open - closed) * WIDTH));
         let towards = servo.steps(closed) > servo.steps(open);
-        if let Some(simulated) = servos(line).servo(servo.id, Instant::now()) {
+        if let Some(simulated) = servos(&line.servos).servo(servo.id, self.around.clock.now()) {
             match (there, towards) {
-                (false, _) => simulated.block(f64::NEG_INFINITY, f64::INFINITY),
-                (true, true) => simulated.block(f64::NEG_INFINITY, wide),
-                (true, false) => simulated.block(wide, f64::INFINITY),
+                (false, _) => simulated.block(low, high),
+                (true, true) => simulated.block(low, wide),
+                (true, false) => simulated.block(wide, high),
             }
         }
     }
@@ -138,20 +159,104 @@ impl Rehearsal {
     /// What an action finds in its way.
     fn prepare(&self, action: &Action) {
         let (layout, on) = (&self.robot.layout, action.subsystem);
-        if let (Some((target, Stage::At)), Some(gripper)) = (
-            action.step.reach(),
-            self.capabilities().arm(on).and_then(|arm| arm.gripper.as_ref()),
-        ) {
-            let hand = layout.of(on).into_iter().find(|servo| servo.name == "gripper");
-            if let Some(hand) = hand {
-                self.put(hand, self.thing(target).is_some(), gripper.open, gripper.closed);
+        let gripper = self.capabilities().arm(on).and_then(|arm| arm.gripper.as_ref());
+        let hand = layout.of(on).into_iter().find(|servo| servo.name == "gripper");
+        if let Some((gripper, hand)) = gripper.zip(hand) {
+            let there = match (&action.step, action.step.reach()) {
+                (Step::Approach { target }, _) => Some(self.around.thing(target).is_some()),
+                // What it holds it puts down, and what it does not hold it leaves behind.
+                (Step::Gripper { action: Grip::Open }, _) => Some(false),
+                (_, None) if action.motion.is_some() => self.robot.holds(on).filter(|holds| !holds),
+                _ => None,
+            };
+            if let Some(there) = there {
+                self.put(hand, there, gripper.open, gripper.closed);
             }
         }
-        if on == Subsystem::Hitch
+        if let Step::Hitch { action, .. } = &action.step
             && let Some((hitch, servo)) = self.capabilities().hitch.as_ref().zip(layout.of(on).first())
         {
-            self.put(servo, self.behind, hitch.open, hitch.closed);
+            let behind = match action {
+                HitchAction::Dock => self.around.charger,
+                _ => self.around.cart,
+            };
+            self.put(servo, behind, hitch.open, hitch.closed);
         }
+    }
+
+    async fn run(&self, action: &Action, control: &Control) -> Result<ActionOutput, ActionError> {
+        let docked = self.docked.load(Ordering::SeqCst);
+        match (&action.step, &action.motion) {
+            (Step::VerifyCharge {}, _) if docked => {
+                return Ok(ActionOutput::said("charging").with("charging", true));
+            }
+            (Step::VerifyCharge {}, _) => {
+                return Err(ActionError::Refused(
+                    "it does not charge: the hitch holds no charger".to_owned(),
+                ));
+            }
+            (_, Some(Motion::Drive { .. })) if docked => {
+                return Err(self.robot.broken("held by the charger: undock first".to_owned()));
+            }
+            _ => {}
+        }
+        self.prepare(action);
+        let done = self.robot.execute(action, control).await?;
+        if let Step::Hitch { action, .. } = &action.step {
+            self.docked.store(*action == HitchAction::Dock, Ordering::SeqCst);
+        }
+        Ok(match &action.step {
+            Step::MotorStatus { .. } => self.around.with_odometry(done, action.subsystem, self.place()),
+            _ => done,
+        })
+    }
+
+    /// The motors of these parts that turn.
+    fn turning(&self, subsystems: &[Subsystem]) -> Vec<String> {
+        let motors = subsystems.iter().flat_map(|on| self.robot.layout.motors_of(*on));
+        let turns = |(bus, id, _): &(BusName, u8, String)| {
+            let line = self.lines.get(bus)?;
+            let speed = servos(&line.servos).servo(*id, self.around.clock.now())?.speed();
+            (speed.abs() > STANDS).then(|| format!("{}:{id}", bus.as_str()))
+        };
+        motors.filter_map(|motor| turns(&motor)).collect()
+    }
+}
+
+/// Notes what moves a motor.
+fn heard(around: &Surroundings, layout: &Layout, bus: BusName, line: &mut Bus, frame: &Frame) {
+    for servo in layout.servos.iter().filter(|servo| servo.bus == bus) {
+        let Some(goal) = frame.word(servo.id, register::GOAL_POSITION) else {
+            continue;
+        };
+        let moves = |simulated: &mut SimulatedServo| (simulated.position() - f64::from(goal)).abs() >= MOVES;
+        if line.servo(servo.id, frame.at).is_some_and(moves) {
+            around.note("move", || {
+                let speed = frame.word(servo.id, register::GOAL_SPEED).unwrap_or_default();
+                json!({
+                    "on": servo.subsystem,
+                    "joint": servo.name,
+                    "to": servo.value(i64::from(goal)),
+                    "speed": (f64::from(speed) / servo.scale).abs(),
+                })
+            });
+        }
+    }
+    let speeds = layout.wheels.iter().map(|wheel| {
+        let word = frame
+            .word(wheel.id, register::GOAL_SPEED)
+            .filter(|_| wheel.bus == bus)?;
+        let steps = i64::from(word & 0x7FFF);
+        let backwards = (word & 0x8000 != 0) != wheel.reversed;
+        Some(if backwards { -steps } else { steps })
+    });
+    let speeds: Vec<i64> = speeds.map(Option::unwrap_or_default).collect();
+    if speeds.iter().any(|speed| *speed != 0) {
+        let velocity = layout.geometry.velocity(&speeds);
+        around.note(
+            "drive",
+            || json!({"on": "base", "velocity": [velocity.x, velocity.y, velocity.turn]}),
+        );
     }
 }
 
@@ -159,7 +264,11 @@ impl Rehearsal {
 ///
 /// # Errors
 /// Nothing here can fail like that, with the reason.
-fn break_down(lines: &BTreeMap<BusName, Servos>, layout: &Layout, fault: &Fault) -> Result<(), String> {
+fn break_down(
+    lines: &BTreeMap<BusName, SimulatedLine>,
+    layout: &Layout,
+    fault: &Fault,
+) -> Result<(), String> {
     let of = |name: &str| {
         let (bus, id) = name.split_once(':')?;
         let (bus, line) = lines.iter().find(|(line, _)| line.as_str() == bus)?;
@@ -169,15 +278,12 @@ fn break_down(lines: &BTreeMap<BusName, Servos>, layout: &Layout, fault: &Fault)
     let break_one = |name: &str, how: &dyn Fn(&mut SimulatedServo)| {
         let (line, id) =
             of(name).ok_or_else(|| format!("no servo {name}; expected bus:id, such as right:3"))?;
-        servos(line).servo(id, Instant::now()).map(how);
+        servos(&line.servos).servo(id, line.clock.now()).map(how);
         Ok(())
     };
     match fault {
         Fault::Missing(name) => break_one(name, &|servo| servo.set_fault(Breakdown::Absent)),
-        Fault::Hot(name) => break_one(name, &|servo| {
-            servo.set_byte(register::TEMPERATURE, HOT);
-            servo.set_fault(Breakdown::Error(OVERHEAT));
-        }),
+        Fault::Hot(name) => break_one(name, &|servo| servo.set_byte(register::TEMPERATURE, HOT)),
         Fault::Stuck(part) => {
             for (bus, id, _) in layout.motors_of(*part) {
                 break_one(&format!("{}:{id}", bus.as_str()), &|servo| {
@@ -187,9 +293,7 @@ fn break_down(lines: &BTreeMap<BusName, Servos>, layout: &Layout, fault: &Fault)
             }
             Ok(())
         }
-        Fault::Offline | Fault::Button => Err(format!(
-            "{fault:?} is for the kinematic model; expected missing, hot or stuck"
-        )),
+        Fault::Offline | Fault::Button => Ok(()),
     }
 }
 
@@ -198,7 +302,18 @@ fn at_home(joint: &Servo) -> SimulatedServo {
     let steps = u16::try_from(joint.steps(joint.home)).unwrap_or(2048);
     let mut servo = SimulatedServo::new(joint.id).at(steps);
     servo.set_word(register::GOAL_POSITION, steps);
+    let (low, high) = ends(joint);
+    servo.block(low, high);
+    if joint.subsystem.is_arm() && joint.name == "shoulder" {
+        servo.weigh(ARM.copysign(joint.scale));
+    }
     servo
+}
+
+/// Where a joint comes to a stop: a degree or a millimetre beyond its range.
+fn ends(joint: &Servo) -> (f64, f64) {
+    let [one, other] = [joint.min - 1.0, joint.max + 1.0].map(|end| joint.zero + end * joint.scale);
+    (one.min(other), one.max(other))
 }
 
 fn wheel(id: u8) -> SimulatedServo {
@@ -213,7 +328,11 @@ impl Adapter for Rehearsal {
     }
 
     fn connect(&self) -> BoxFuture<'_, Result<(), ActionError>> {
-        self.robot.connect()
+        async {
+            let _awake = self.around.clock.awake();
+            self.robot.connect().await
+        }
+        .boxed()
     }
 
     fn execute<'a>(
@@ -222,14 +341,13 @@ impl Adapter for Rehearsal {
         control: &'a Control,
     ) -> BoxFuture<'a, Result<ActionOutput, ActionError>> {
         async move {
-            self.prepare(action);
-            let done = self.robot.execute(action, control).await?;
-            let turned = done
-                .data
-                .get("measured")
-                .and_then(|measured| measured["turned_degrees"].as_f64());
-            self.around().turned += turned.unwrap_or_default();
-            Ok(done)
+            let _awake = self.around.clock.awake();
+            self.around.begins(action, control);
+            self.place();
+            let done = self.run(action, control).await;
+            self.place();
+            self.around.ends(action, control, done.is_ok());
+            done
         }
         .boxed()
     }
@@ -237,14 +355,23 @@ impl Adapter for Rehearsal {
     fn state(&self, subsystem: Subsystem) -> Value {
         let mut state = self.robot.state(subsystem);
         state["mode"] = "simulation".into();
+        if subsystem == Subsystem::Base {
+            let place = self.place();
+            state["pose"] = json!([place.x, place.y, place.heading]);
+        }
         state
     }
 
     fn halt(&self, subsystems: &[Subsystem], emergency: bool) -> Result<(), ActionError> {
-        self.robot.halt(subsystems, emergency)
+        let halted = self.robot.halt(subsystems, emergency);
+        self.place();
+        self.around
+            .halted(subsystems, emergency, &self.turning(subsystems));
+        halted
     }
 
     fn reset(&self) -> Result<(), ActionError> {
+        self.around.reset()?;
         self.robot.reset()
     }
 
@@ -253,22 +380,15 @@ impl Adapter for Rehearsal {
     }
 
     fn locate(&self, what: &str) -> Option<Sighting> {
-        let around = self.around();
-        let thing = self.thing(what).map(|thing| Sighting {
-            bearing: half_circle(thing.bearing + around.turned),
-            tilt: thing.tilt,
-            distance: thing.distance,
-        });
-        thing.or_else(|| around.people.locate(what, around.turned))
+        self.around.locate(what, self.place())
     }
 
     fn holds(&self, arm: Subsystem) -> Option<bool> {
-        self.robot.holds(arm)
+        // Nothing is in its hands at the start.
+        self.robot.holds(arm).or(Some(false))
     }
 
     fn recognise(&self, tool: &str, args: &Value) -> Option<Value> {
-        let mut around = self.around();
-        let turned = around.turned;
-        around.people.answer(tool, args, turned)
+        self.around.recognise(tool, args, self.place())
     }
 }

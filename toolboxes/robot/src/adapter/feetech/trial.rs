@@ -1,6 +1,6 @@
 //! Moves one motor a little and back, to see whether it works.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::motion::{Blocked, Goal};
 use super::servo::exact;
@@ -122,14 +122,14 @@ impl Feetech {
         time: Duration,
         control: &Control,
     ) -> Result<(), ActionError> {
-        let start = Instant::now();
+        let start = self.clock.now();
         loop {
-            let left = time.saturating_sub(start.elapsed());
+            let left = time.saturating_sub(self.clock.since(start));
             if left.is_zero() {
                 break;
             }
             self.turn(bus, vec![(id, speed)], control).await?;
-            control.sleep(left.min(Duration::from_millis(100))).await?;
+            self.sleep(control, left.min(Duration::from_millis(100))).await?;
         }
         self.stand_still(bus, &[id], control).await
     }

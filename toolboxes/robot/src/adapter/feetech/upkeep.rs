@@ -185,7 +185,7 @@ impl Feetech {
                         "reboot: {label} does not support it; cut its power instead"
                     )));
                 }
-                control.sleep(Duration::from_millis(300)).await?;
+                self.sleep(control, Duration::from_millis(300)).await?;
                 "has started anew"
             }
             Recovery::ResetError => {

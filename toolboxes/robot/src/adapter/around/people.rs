@@ -35,7 +35,7 @@ fn near() -> f64 {
 
 /// The people that the robot sees and knows.
 #[derive(Debug)]
-pub(in crate::adapter) struct People {
+pub(super) struct People {
     visible: Vec<Person>,
     known: BTreeMap<String, Enrolment>,
 }
@@ -48,7 +48,7 @@ struct Enrolment {
 }
 
 impl People {
-    pub(in crate::adapter) fn new(visible: Vec<Person>) -> Self {
+    pub(super) fn new(visible: Vec<Person>) -> Self {
         let name = |person: &Person| person.name.clone();
         let known = visible.iter().filter_map(name).map(|name| {
             let both = Enrolment {
@@ -63,7 +63,7 @@ impl People {
     }
 
     /// Where a person is for a robot that has turned by so many degrees to the left.
-    pub(in crate::adapter) fn locate(&self, name: &str, turned: f64) -> Option<Sighting> {
+    pub(super) fn locate(&self, name: &str, turned: f64) -> Option<Sighting> {
         let person = self.visible.iter().find(|person| named(person, name))?;
         Some(Sighting {
             bearing: half_circle(person.bearing + turned),
@@ -74,7 +74,7 @@ impl People {
 
     /// The answer of a recognition tool, for a robot that has turned by so many degrees to the left; `None` for a question it does
     /// not know.
-    pub(in crate::adapter) fn answer(&mut self, tool: &str, args: &Value, turned: f64) -> Option<Value> {
+    pub(super) fn answer(&mut self, tool: &str, args: &Value, turned: f64) -> Option<Value> {
         let bearing = |person: &Person| half_circle(person.bearing + turned);
         let seen = |index: usize, person: &Person| {
             json!({

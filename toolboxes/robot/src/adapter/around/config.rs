@@ -14,8 +14,8 @@ use crate::subsystem::Subsystem;
 pub struct SimConfig {
     /// Which robot it pretends to be. Now: `kind` and `"simulated": true` of the robot.
     pub model: Option<SimModel>,
-    /// How many times faster than real time it is.
-    #[schemars(range(min = 0.1, max = 2_000.0))]
+    /// How many times faster than real time it is while all of the robot waits. No wait is skipped for 1.
+    #[schemars(range(min = 1.0, max = 2_000.0))]
     pub time_scale: f64,
     /// Every command is appended to this file as a line of JSON.
     pub trace: Option<PathBuf>,
