@@ -162,7 +162,7 @@ fn what_cannot_be_recorded_is_refused_and_plays_on() {
     // The kernel refuses a name as long as that, once the recording is under way.
     let long = rig.rec(&format!("{}.mkv", "x".repeat(300)));
     for (pipeline, path, kind, said) in [
-        (bare, rig.rec("a.mkv"), "ValueError", "put an encoder into it"),
+        (bare, rig.rec("a.mkv"), "ValueError", "add an encoder"),
         (
             bare,
             rig.rec("a.xyz"),
