@@ -5,7 +5,7 @@ use std::path::Path;
 use ovos_toolbox_wire::ToolList;
 use serde_json::json;
 
-use super::Harness;
+use super::harness::Harness;
 
 /// Compares the tools of a toolbox with those in `file`, which is committed, so that a review sees every change of what models
 /// read. With `UPDATE_SCHEMAS` in the environment, the file is written first.
