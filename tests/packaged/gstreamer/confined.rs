@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::TcpListener;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -92,6 +93,28 @@ const PIPELINES: &[(&str, Ends)] = &[
         "videotestsrc ! udpsink host=127.0.0.1 bind_address=0.0.0.0",
         [Refused, Refused, Refused],
     ),
+    // A link out of the folder, a conversion that is no counter, and the toolbox's own list.
+    (
+        "videotestsrc ! filesink location=YARD/rw/link",
+        [Refused, Refused, Refused],
+    ),
+    (
+        "multifilesrc location=YARD/ro/%n ! fakesink",
+        [Refused, Refused, Refused],
+    ),
+    (
+        "videotestsrc ! filesink location=STATE/instances.json",
+        [Refused, Refused, Refused],
+    ),
+    // An element inside a property: it would look its host up as soon as it is made.
+    (
+        "playbin uri=file:///YARD/ro/file video-sink=\"udpsink host=198.51.100.7\"",
+        [Refused, Refused, Refused],
+    ),
+    (
+        "videotestsrc ! multiudpsink clients=evil.example:5",
+        [Refused, Refused, Refused],
+    ),
 ];
 
 /// A folder that may be written, one that may be read, and one that the section does not name.
@@ -101,6 +124,7 @@ fn yard() -> TempDir {
         fs::create_dir(yard.path().join(folder)).unwrap();
         fs::write(yard.path().join(folder).join("file"), "held").unwrap();
     }
+    symlink(yard.path().join("secret/file"), yard.path().join("rw/link")).unwrap();
     yard
 }
 
@@ -129,7 +153,7 @@ impl Service {
             Some("playing" | "ended") => Runs,
             None if said.contains("reached for it") => Fails,
             None if said.starts_with("PermissionError") || said.contains("is not allowed:") => Refused,
-            None if said.starts_with("PipelineError") => Fails,
+            None if said.contains("PipelineError:") => Fails,
             _ => panic!("{pipeline}: {answer:#}\n{}", self.0.process.log()),
         };
         (end, answer)

@@ -1,7 +1,7 @@
 //! Checks of values by their kind.
 //!
-//! Judges a description before anything is made from it, because some elements open a file as soon as a property is set, and
-//! the values of the elements made from it. Read [`Policy::check_text`] and [`Policy::examine_one`].
+//! Judges a description before anything is made from it, because some elements open a file or look up a host (`udpsink`) as soon as a
+//! property is set, and the values of the elements made from it. Read [`Policy::check_text`] and [`Policy::examine_one`].
 
 use std::path::PathBuf;
 

@@ -3,7 +3,7 @@
 //! The kernel confines it as its toolbox, which also writes lists of pipelines and of plugins: those are not a pipeline's. Read
 //! [`narrow`].
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use landlock::{ABI, AccessFs, PathBeneath, PathFd, Ruleset, RulesetAttr as _, RulesetCreatedAttr as _};
 use ovos_toolbox_sdk::prelude::ToolError;
@@ -22,22 +22,31 @@ pub(super) fn narrow(config: &Config) -> Result<(), ToolError> {
     let wrong = |error: &dyn std::fmt::Display| {
         ToolError::new(
             "PipelineError",
-            format!("confine the pipeline's process: {error}"),
+            format!("cannot confine the pipeline's process: {error}"),
         )
     };
     let writes = AccessFs::from_write(VERSION);
     let rules = Ruleset::default().handle_access(writes);
     let mut rules = rules.and_then(Ruleset::create).map_err(|error| wrong(&error))?;
     let own = [config.scratch(), config.snapshot_dir.clone()];
-    // Devices are the toolbox's, and bounded there.
-    let folders = config.write_roots.iter().chain(&own).map(|path| path.as_path());
-    for folder in folders.chain([Path::new("/dev")]) {
+    let folders = config.write_roots.iter().chain(&own).cloned();
+    let folders = folders.map(|folder| (folder, writes));
+    let devices = devices().map(|device| (device, AccessFs::WriteFile.into()));
+    for (path, access) in folders.chain(devices) {
         // What is not there cannot be written.
-        let Ok(folder) = PathFd::new(folder) else { continue };
+        let Ok(path) = PathFd::new(path) else { continue };
         rules = rules
-            .add_rule(PathBeneath::new(folder, writes))
+            .add_rule(PathBeneath::new(path, access))
             .map_err(|error| wrong(&error))?;
     }
     rules.restrict_self().map_err(|error| wrong(&error))?;
     Ok(())
+}
+
+/// What is in `/dev`: which of them may be opened stays as it is for the toolbox. The memory that programs share is no device, and any
+/// folder may be in it.
+fn devices() -> impl Iterator<Item = PathBuf> {
+    let entries = std::fs::read_dir("/dev").into_iter().flatten().flatten();
+    let devices = entries.map(|entry| entry.path());
+    devices.filter(|device| device != Path::new("/dev/shm"))
 }
