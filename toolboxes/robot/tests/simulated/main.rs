@@ -23,5 +23,6 @@ mod every_tool;
 mod files;
 mod limits;
 mod people;
+mod places;
 mod plans;
 mod success;
