@@ -674,3 +674,35 @@ fn a_rehearsal_holds_things_drives_and_stops() {
         assert!(done.to_string().contains(expected), "{expected}: {done:#}");
     }
 }
+
+/// A file that breaks while its robot is driven leaves the stop after a crash what it needs.
+#[test]
+fn a_stop_after_a_crash_knows_a_file_that_broke() {
+    use ovos_toolbox_sdk::Toolbox as _;
+    let (files, data) = (folder(&[("my-arm.toml", OWN)]), tempfile::tempdir().unwrap());
+    let config = json!({
+        "robots_dir": files.path(), "data_dir": data.path(), "robots": {"mine": {"kind": "my-arm"}},
+    });
+    let harness = Harness::open::<Robots>(config.clone()).unwrap();
+    drop(harness);
+    std::fs::write(files.path().join("my-arm.toml"), "name = 5").unwrap();
+    assert!(Harness::open::<Robots>(config.clone()).is_err());
+    let stopped = Robots::safe_stop(serde_json::from_value(config.clone()).unwrap()).unwrap_err();
+    // It has gone as far as the port, which is not there.
+    assert!(stopped.to_string().contains("/dev/does-not-exist"), "{stopped}");
+    std::fs::remove_dir_all(data.path().join("mine")).unwrap();
+    let unknown = Robots::safe_stop(serde_json::from_value(config).unwrap()).unwrap_err();
+    assert!(unknown.to_string().contains("my-arm.toml, line 1"), "{unknown}");
+}
+
+#[test]
+fn two_files_of_one_robot_are_said() {
+    let twin = OWN.replacen("my-arm", "my_arm", 1);
+    let folder = folder(&[("my-arm.toml", OWN), ("my_arm.toml", &twin)]);
+    let found = Shelf::open(Some(folder.path())).find("my-arm").map(|_| ());
+    let said = found.unwrap_err().to_string();
+    assert!(
+        said.contains("my-arm.toml") && said.contains("my_arm.toml"),
+        "{said}"
+    );
+}
