@@ -32,9 +32,11 @@ impl Driver for SimDriver {
         if model.capabilities.buses.is_empty() {
             return Ok(model);
         }
+        let base = model.capabilities.base.clone();
         let mut model = self.own.fit(model)?;
         let mut parts = model.capabilities.clone();
-        // The charger says that it charges, and no servo is worn out by what is written.
+        // The wheels go as fast as they can, the charger says that it charges, and no servo is worn out by what is written.
+        parts.base = base;
         parts.services.charge = parts.hitch.is_some();
         parts.services.calibration_write = true;
         model.narrow(parts);
