@@ -26,6 +26,7 @@ Examples:
   ovos-tools check arm
   ovos-tools check ovos-math-tools
   ovos-tools check my-robot.toml
+  ovos-tools check my-robot.toml --plugins ./plugins
 
 Needs no service and no bus. Runs the code that you check: a plugin is loaded in a child process with the `env` of the section \
 that has the file's name, and a program is started as the service would start it. A file that ends in .toml is opened by the \
@@ -37,6 +38,9 @@ pub(crate) struct Arguments {
     /// robot's file (.toml)
     #[arg(value_hint = clap::ValueHint::FilePath)]
     file: PathBuf,
+    /// For a robot's file: where its toolbox is looked for, instead of the configured folders; may be given several times
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    plugins: Vec<PathBuf>,
 }
 
 pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Result<(), CliError> {
@@ -45,7 +49,11 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
         return show(&inspect_program(&entry, &greeter).await, context);
     }
     if is_file_of_a_toolbox(&arguments.file) {
-        let (plugins, _) = scan(&context.config()?.service.plugins_dir);
+        let folders = match arguments.plugins.as_slice() {
+            [] => context.config()?.service.plugins_dir.clone(),
+            given => given.to_vec(),
+        };
+        let (plugins, _) = scan(&folders);
         let found = inspect_own(&arguments.file, &plugins, &greeter).await;
         return show(&found.map_err(CliError::Refused)?, context);
     }

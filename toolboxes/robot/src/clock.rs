@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-/// How long the time of a rehearsal stands still for one part that computes. A part that takes longer waits for something else.
-const STANDS: Duration = Duration::from_millis(200);
+/// How long the time of a rehearsal stands still for one part that computes. A busy machine may not let it run for a second or two,
+/// and a base that drives must not go on meanwhile; a part that takes longer waits for something that this clock does not know.
+const STANDS: Duration = Duration::from_secs(10);
 
 /// What time it is. Clones are the same clock; the default is that of the machine.
 #[derive(Clone, Default)]

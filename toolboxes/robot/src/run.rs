@@ -131,7 +131,7 @@ async fn perform(
         }
         _ => {}
     }
-    if let Some(done) = remembered(unit, &step).await {
+    if let Some(done) = remembered(context, unit, &step).await {
         return done;
     }
     let doubt = check_held(context, unit, on, &step)?;
@@ -201,49 +201,69 @@ async fn perform(
 }
 
 /// Does what a step does with the places that the base remembers; `None` for another step.
-async fn remembered(unit: &Unit, step: &Step) -> Option<Result<ActionResult, ToolError>> {
-    let refused = |why: String| ToolError::new("RobotError", why);
-    // The files are small, and written whole: the caller's thread waits for the disk, as it would for another one's answer.
+async fn remembered(
+    context: &Context<Robots>,
+    unit: &Unit,
+    step: &Step,
+) -> Option<Result<ActionResult, ToolError>> {
     let done = match step {
-        Step::RememberPlace { place } => journey::here(unit).map_err(tool_error).and_then(|spot| {
-            let shown = spot.shown();
-            let before = unit.places().remember(place, spot).map_err(refused)?;
-            let output = ActionOutput::said(format!("remembered {place}")).with("position", shown);
-            Ok(match before {
-                Some(before) => output
-                    .with("replaced", before.spot.shown())
-                    .note(format!("{} was another place before", before.name)),
-                None => output,
-            })
-        }),
+        Step::RememberPlace { place } => remember_place(context, unit, place.clone()).await,
         Step::ForgetPlace { place } => {
-            let gone = unit.places().forget(place).map_err(refused);
-            gone.map(|gone| {
+            let place = place.clone();
+            let gone = unit.change_places(move |places| places.forget(&place)).await;
+            gone.map_err(refused).map(|gone| {
                 ActionOutput::said(format!("forgot {}", gone.name)).with("position", gone.spot.shown())
             })
         }
-        Step::ListPlaces {} => {
-            let here = journey::here(unit).ok();
-            let places = unit.places();
-            let all = places.all().map_err(refused);
-            all.map(|all| {
-                let shown = all.map(|place| {
-                    let mut shown = place.spot.shown();
-                    shown["place"] = json!(place.name);
-                    let reachable = here.as_ref().is_some_and(|here| here.frame == place.spot.frame);
-                    shown["reachable"] = json!(reachable);
-                    shown
-                });
-                let shown: Vec<Value> = shown.collect();
-                let here = here.as_ref().map_or(Value::Null, Spot::shown);
-                ActionOutput::said("the places")
-                    .with("places", shown)
-                    .with("position", here)
-            })
-        }
+        Step::ListPlaces {} => listed(unit),
         _ => return None,
     };
     Some(done.map(ActionResult::from))
+}
+
+fn refused(why: String) -> ToolError {
+    ToolError::new("RobotError", why)
+}
+
+async fn remember_place(
+    context: &Context<Robots>,
+    unit: &Unit,
+    place: String,
+) -> Result<ActionOutput, ToolError> {
+    let control = Control::new(Arc::new(Rightful {
+        context: context.clone(),
+    }));
+    // A base that was halted or pushed measures where it is when it makes sure that it stands.
+    let stands = resolve(unit, Subsystem::Base, &Step::Stop {}, None).map_err(tool_error)?;
+    unit.execute(&stands.action, &control).await.map_err(tool_error)?;
+    let spot = journey::here(unit).map_err(tool_error)?;
+    let output = ActionOutput::said(format!("remembered {place}")).with("position", spot.shown());
+    let before = unit
+        .change_places(move |places| places.remember(&place, spot))
+        .await;
+    Ok(match before.map_err(refused)? {
+        Some(before) => output
+            .with("replaced", before.spot.shown())
+            .note(format!("{} was another place before", before.name)),
+        None => output,
+    })
+}
+
+fn listed(unit: &Unit) -> Result<ActionOutput, ToolError> {
+    let here = journey::here(unit).ok();
+    let places = unit.places();
+    let shown = places.all().map_err(refused)?.map(|place| {
+        let mut shown = place.spot.shown();
+        shown["place"] = json!(place.name);
+        let reachable = here.as_ref().is_some_and(|here| here.frame == place.spot.frame);
+        shown["reachable"] = json!(reachable);
+        shown
+    });
+    let shown: Vec<Value> = shown.collect();
+    let position = here.as_ref().map_or(Value::Null, Spot::shown);
+    Ok(ActionOutput::said("the places")
+        .with("places", shown)
+        .with("position", position))
 }
 
 /// Refuses a step that needs something in the hand or the hitch where there is nothing; returns a note where the

@@ -80,6 +80,18 @@ const TABLE: &[Row] = &[
         ("de", "den Roboter[ um {degrees} Grad] {direction:rotate_left=nach links,rotate_right=nach rechts} drehen"),
         ("de", "den Roboter[ um {distance} Meter] {direction:left=nach links,right=nach rechts,forward=vorwärts,backward=rückwärts} bewegen"),
     ]),
+    ("remember_place", &[
+        ("en", "remember this place as {place}"),
+        ("de", "sich diesen Ort als {place} merken"),
+    ]),
+    ("go_to_place", &[
+        ("en", "drive to the place {place}"),
+        ("de", "zum Ort {place} fahren"),
+    ]),
+    ("forget_place", &[
+        ("en", "forget the place {place}"),
+        ("de", "den Ort {place} vergessen"),
+    ]),
     ("walk", &[
         ("en", "walk {direction:forward=forward,backward=backward,left=to the left,right=to the right} for {duration} seconds at {speed} metres a second"),
         ("en", "turn {direction:rotate_left=to the left,rotate_right=to the right} on the spot for {duration} seconds"),

@@ -29,7 +29,7 @@ const LARGEST: u64 = 1 << 20;
 #[derive(Default)]
 pub struct Shelf {
     folder: Option<PathBuf>,
-    own: BTreeMap<String, Result<RobotKind, ModelError>>,
+    own: BTreeMap<String, (PathBuf, Result<RobotKind, ModelError>)>,
 }
 
 impl Shelf {
@@ -44,7 +44,15 @@ impl Shelf {
                 .unwrap_or_default()
                 .to_string_lossy()
                 .into_owned();
-            own.insert(plain(&stem), kind_of(&path));
+            let mut kind = kind_of(&path);
+            if let Some((before, _)) = own.get(&plain(&stem)) {
+                let why = format!(
+                    "{} is the same robot, because - and _ are the same in a name: remove one of the files",
+                    before.display()
+                );
+                kind = Err(ModelError::parse(&format!("robot {}", path.display()), why));
+            }
+            own.insert(plain(&stem), (path, kind));
         }
         Self { folder, own }
     }
@@ -58,7 +66,7 @@ impl Shelf {
             return kind_of(Path::new(name));
         }
         let wanted = plain(name);
-        if let Some(own) = self.own.get(&wanted) {
+        if let Some((_, own)) = self.own.get(&wanted) {
             return own.clone();
         }
         if let Some((stem, text)) = BUILT_IN.iter().find(|(stem, _)| plain(stem) == wanted) {
@@ -79,6 +87,15 @@ impl Shelf {
         ))
     }
 
+    /// The owner's file of a kind; `None` for a built-in robot.
+    #[must_use]
+    pub fn file(&self, name: &str) -> Option<PathBuf> {
+        if name.contains('/') {
+            return Some(PathBuf::from(name));
+        }
+        self.own.get(&plain(name)).map(|(path, _)| path.clone())
+    }
+
     /// The names of all robots, sorted.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
@@ -92,7 +109,7 @@ impl Shelf {
     /// What is wrong with files of the folder, apart from those of the robots that are asked for.
     pub fn troubles<'a>(&'a self, asked: &'a [String]) -> impl Iterator<Item = String> + 'a {
         let broken = self.own.iter().filter(|(name, _)| !asked.contains(name));
-        broken.filter_map(|(_, kind)| kind.as_ref().err().map(ToString::to_string))
+        broken.filter_map(|(_, (_, kind))| kind.as_ref().err().map(ToString::to_string))
     }
 }
 

@@ -3,6 +3,7 @@
 //! Owns opening, halting and closing them. Read [`Robots`].
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures_util::future::join_all;
@@ -28,6 +29,7 @@ use crate::run::run;
 use crate::sentences;
 use crate::shelf::Shelf;
 use crate::step;
+use crate::store;
 use crate::subsystem::Subsystem;
 use crate::tools;
 use crate::unit::Unit;
@@ -84,6 +86,7 @@ impl Toolbox for Robots {
             units.push(match made {
                 Ok((model, adapter)) => {
                     let folder = data_dir.as_ref().map(|folder| folder.join(name));
+                    keep_file(name, robot, &shelf, folder.as_deref());
                     let places = Places::open(folder.as_deref());
                     Unit::new(name, model, adapter, several).remembering(places)
                 }
@@ -152,12 +155,17 @@ impl Toolbox for Robots {
 
     fn safe_stop(config: Config) -> Result<(), ToolError> {
         let shelf = &Shelf::open(config.robots_dir.as_deref());
+        let data_dir = &config.data_dir();
+        let data_dir = data_dir.as_deref();
         // In parallel: the last robot must not wait for the others.
         let stopped: Vec<Result<(), ActionError>> = std::thread::scope(|scope| {
             let robots: Vec<_> = config
                 .robots
                 .iter()
-                .map(|(name, robot)| scope.spawn(move || bring_to_rest(name, robot, shelf)))
+                .map(|(name, robot)| {
+                    let folder = data_dir.map(|folder| folder.join(name));
+                    scope.spawn(move || bring_to_rest(name, robot, shelf, folder.as_deref()))
+                })
                 .collect();
             let ended = |robot: std::thread::ScopedJoinHandle<'_, _>| {
                 let panicked = |_| Err(ActionError::Refused("the safe stop panicked".to_string()));
@@ -180,13 +188,51 @@ fn halted(unit: &Unit, halt: &Halt) -> Vec<Subsystem> {
         .collect()
 }
 
-/// Brings one machine to rest without an instance.
-fn bring_to_rest(name: &str, robot: &RobotConfig, shelf: &Shelf) -> Result<(), ActionError> {
-    let known =
-        chosen(name, robot, shelf).map_err(|error| ActionError::Refused(error.message().to_owned()))?;
+/// Brings one machine to rest without an instance. Where its owner's file is broken by now, the copy of when it was driven says how.
+fn bring_to_rest(
+    name: &str,
+    robot: &RobotConfig,
+    shelf: &Shelf,
+    folder: Option<&Path>,
+) -> Result<(), ActionError> {
+    let known = chosen(name, robot, shelf).or_else(|error| {
+        let copy = last_good(robot, shelf, folder).filter(|copy| copy.exists());
+        let kind = copy
+            .map(|copy| copy.to_string_lossy().into_owned())
+            .ok_or(error)?;
+        tracing::warn!(
+            robot = name,
+            copy = kind,
+            "its file cannot be used: stopped as its last good copy says"
+        );
+        let robot = RobotConfig {
+            kind: Some(kind),
+            ..robot.clone()
+        };
+        chosen(name, &robot, shelf)
+    });
+    let known = known.map_err(|error| ActionError::Refused(error.message().to_owned()))?;
     known
         .driver
         .safe_stop(known.driven(name, &known.model.capabilities))
+}
+
+/// Where the last good copy of a robot's own file is.
+fn last_good(robot: &RobotConfig, shelf: &Shelf, folder: Option<&Path>) -> Option<PathBuf> {
+    let file = shelf.file(robot.kind.as_deref()?)?;
+    Some(folder?.join("last-good").join(file.file_name()?))
+}
+
+/// Keeps a copy of the file of a robot that is driven.
+fn keep_file(name: &str, robot: &RobotConfig, shelf: &Shelf, folder: Option<&Path>) {
+    let file = robot.kind.as_deref().and_then(|kind| shelf.file(kind));
+    let Some((file, copy)) = file.zip(last_good(robot, shelf, folder)) else {
+        return;
+    };
+    let kept = store::read(&file).and_then(|text| store::write(&copy, &text));
+    if let Err(error) = kept {
+        tracing::warn!(robot = name, %error, "no copy of its file: a stop after a crash needs the file itself");
+    }
 }
 
 /// A robot of the configuration, before it is driven.

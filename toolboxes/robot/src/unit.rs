@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
+use ovos_toolbox_sdk::tokio::task::spawn_blocking;
 use serde_json::{Value, json};
 
 use crate::action::Action;
@@ -35,7 +36,7 @@ pub struct Unit {
     stopped: AtomicBool,
     /// Where its base was at the first action.
     start: OnceLock<Spot>,
-    places: Mutex<Places>,
+    places: Arc<Mutex<Places>>,
     memory: Mutex<Memory>,
 }
 
@@ -64,7 +65,7 @@ impl Unit {
             refusal: None,
             stopped: AtomicBool::new(false),
             start: OnceLock::new(),
-            places: Mutex::default(),
+            places: Arc::default(),
             memory: Mutex::default(),
         }
     }
@@ -72,7 +73,7 @@ impl Unit {
     /// The same robot, with the places that it remembers.
     #[must_use]
     pub fn remembering(mut self, places: Places) -> Self {
-        self.places = Mutex::new(places);
+        self.places = Arc::new(Mutex::new(places));
         self
     }
 
@@ -80,6 +81,23 @@ impl Unit {
     pub fn places(&self) -> MutexGuard<'_, Places> {
         // A change is whole or was not made.
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the places, which writes their file, on a thread that may wait for the disk.
+    ///
+    /// # Errors
+    /// As `change`.
+    ///
+    /// # Cancel safety
+    /// The file is written whole or not at all.
+    pub async fn change_places<R: Send + 'static>(
+        &self,
+        change: impl FnOnce(&mut Places) -> Result<R, String> + Send + 'static,
+    ) -> Result<R, String> {
+        let places = Arc::clone(&self.places);
+        let changed =
+            spawn_blocking(move || change(&mut places.lock().unwrap_or_else(PoisonError::into_inner)));
+        changed.await.map_err(|error| error.to_string())?
     }
 
     /// A robot that is not driven, one of several: the others serve.

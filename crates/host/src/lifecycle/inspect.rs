@@ -151,7 +151,8 @@ pub async fn inspect_own(file: &Path, plugins: &[PathBuf], greeter: &Greeter) ->
         return Ok(found);
     }
     Err(format!(
-        "{}: no toolbox that is installed here checks files that end in .{ending}",
+        "{}: no toolbox in the folders of plugins checks files that end in .{ending}; expected one such as the robot toolbox: install \
+         it, or name the folder of a checkout with --plugins ./plugins",
         file.display()
     ))
 }

@@ -85,7 +85,7 @@ fn list_places(unit: &Unit, _: ListPlaces) -> Planned<'_> {
     Ok(Graph::new(unit).wave([aside(5.0, Step::ListPlaces {})]))
 }
 
-/// Forget a place.
+/// Have the robot forget a remembered place.
 #[derive(Deserialize, JsonSchema)]
 struct ForgetPlace {
     /// Name of the place; list_places has them.

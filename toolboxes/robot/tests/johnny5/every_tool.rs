@@ -58,7 +58,7 @@ fn allowed(tool: &str) -> (Vec<u8>, Vec<u8>) {
         "pick_object" | "place_object" | "point_at_person" | "alert_hazard" => {
             (arm(), [arm(), vec![7, 8]].concat())
         }
-        "move_base" | "walk" | "spin" | "calibrate_base" => (base(), vec![]),
+        "move_base" | "walk" | "spin" | "go_to_place" | "calibrate_base" => (base(), vec![]),
         "turn" => (base(), vec![7, 8]),
         "lift" | "calibrate_lift" => (vec![10], vec![]),
         "hitch" | "calibrate_hitch" => (vec![11], vec![]),

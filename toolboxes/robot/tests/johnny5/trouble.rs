@@ -431,7 +431,8 @@ async fn what_only_writes_lets_no_arm_fall() {
 async fn servos_that_fall_silent_behind_an_open_port_are_away_until_one_answers() {
     let body = Body::new();
     let mut section = body.section();
-    section["answer_ms"] = json!(20);
+    // Short enough that silence is soon noticed, and longer than a busy machine holds an answer back.
+    section["answer_ms"] = json!(150);
     let (robot, notices) = robot_of(&section, None);
     robot.connect().await.unwrap();
     let all = |fault: Fault| {

@@ -9,8 +9,8 @@ use ovos_toolbox_sdk::wire::{Effect, ToolDefinition};
 use robot::robots::Robots;
 use serde_json::{Value, json};
 
-/// 53 tools of the source, `walk`, and the way out of a stop.
-const TOOLS: usize = 55;
+/// 53 tools of the source, `walk`, four for places, and the way out of a stop.
+const TOOLS: usize = 59;
 
 fn fast(folder: &tempfile::TempDir) -> Value {
     json!({
@@ -39,6 +39,9 @@ fn what_changes_or_moves_something_says_so_in_a_sentence() {
         .map(|tool| (tool.name.clone(), tool))
         .collect();
     let mut unsaid: BTreeSet<&String> = asked.keys().collect();
+    robot
+        .invoke("remember_place", json!({"place": "kitchen"}))
+        .unwrap();
     for (tool, mut args) in calls() {
         let Some(definition) = asked.get(tool) else {
             continue;
@@ -220,6 +223,7 @@ fn effects_are_those_of_the_catalogue() {
     assert_eq!(
         of(Effect::Read),
         [
+            "list_places",
             "motor_status",
             "check_torque",
             "check_servos",
@@ -237,6 +241,8 @@ fn effects_are_those_of_the_catalogue() {
         of(Effect::Write),
         [
             "gesture_while_speaking",
+            "remember_place",
+            "forget_place",
             "enable_fire_detection",
             "scan_motors",
             "recover_servo",
@@ -250,7 +256,7 @@ fn effects_are_those_of_the_catalogue() {
             "forget_person",
         ]
     );
-    assert_eq!(of(Effect::Motion).len(), TOOLS - 2 - 11 - 12);
+    assert_eq!(of(Effect::Motion).len(), TOOLS - 2 - 12 - 14);
 }
 
 #[test]
@@ -275,10 +281,14 @@ fn what_a_robot_lacks_is_not_listed() {
         "dock_charger",
         "enable_degraded_mode",
         "enable_torque",
+        "forget_place",
+        "go_to_place",
         "hitch",
         "lift",
+        "list_places",
         "load_config",
         "recover_servo",
+        "remember_place",
         "save_config",
         "scan_motors",
         "servo_health_report",

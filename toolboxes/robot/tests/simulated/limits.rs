@@ -101,15 +101,15 @@ fn a_bad_pose_is_refused_when_it_is_loaded() {
     );
     check("[poses]\nbad = { tail = [0] }", "unknown field `tail`");
     check(
-        "[keyframes]\nbad = [0, nan, 90, 45, 0, 0]",
+        "[keyframes]\nup = [0, nan, 90, 45, 0, 0]",
         "right_arm shoulder: NaN is out of range",
     );
     check(
-        "[dances]\nbad = { arms = [\"moonwalk\"], speed = 0.5, hold = 0 }",
-        "bad: no keyframe moonwalk: known are",
+        "[dances]\nhappy = { arms = [\"moonwalk\"], speed = 0.5, hold = 0 }",
+        "happy: no keyframe moonwalk: known are",
     );
     check(
-        "[dances]\nbad = { arms = [\"up\"], speed = 5, hold = 0 }",
+        "[dances]\nhappy = { arms = [\"up\"], speed = 5, hold = 0 }",
         "expected a speed of 0.1 to 1.0",
     );
     check("[poses", "expected");
@@ -402,7 +402,7 @@ fn a_mistake_in_one_robot_keeps_the_others_serving() {
     let broken = file("broken.toml", "[poses]\nbad = { gantry = [0, 4 }\n");
     let dance = file(
         "dance.toml",
-        "# ours\n[dances]\nbad = { arms = [\"moonwalk\"], speed = 0.5, hold = 0 }\n",
+        "# ours\n[dances]\nhappy = { arms = [\"moonwalk\"], speed = 0.5, hold = 0 }\n",
     );
     let missing = folder.path().join("missing.toml").display().to_string();
     for (wrong, expected) in [
@@ -424,7 +424,7 @@ fn a_mistake_in_one_robot_keeps_the_others_serving() {
         (json!({"poses": broken}), vec!["broken.toml, line 2: "]),
         (
             json!({"poses": dance}),
-            vec!["dance.toml, line 3: bad: no keyframe moonwalk: known are"],
+            vec!["dance.toml, line 3: happy: no keyframe moonwalk: known are"],
         ),
         (json!({"poses": missing}), vec!["missing.toml: No such file"]),
         (

@@ -23,6 +23,7 @@ mod every_tool;
 mod files;
 mod limits;
 mod people;
+mod places;
 mod plans;
 mod schemas;
 mod success;

@@ -39,9 +39,20 @@ fn draw(actions: &[Action]) -> String {
     text
 }
 
+/// A robot that remembers the place of the calls.
+fn knowing_a_place() -> (Harness, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let robot = Harness::open::<Robots>(json!({"data_dir": folder.path()})).unwrap();
+    let done = robot
+        .invoke("remember_place", json!({"place": "kitchen"}))
+        .unwrap();
+    assert_eq!(done["success"], true, "{done:#}");
+    (robot, folder)
+}
+
 #[test]
 fn every_plan_is_the_one_of_the_catalogue() {
-    let robot = Harness::open::<Robots>(json!({})).unwrap();
+    let (robot, _folder) = knowing_a_place();
     let mut text = String::new();
     for (tool, args) in calls() {
         let actions = robot
@@ -78,7 +89,7 @@ fn picking_has_six_waves() {
 
 #[test]
 fn the_same_call_gives_the_same_plan() {
-    let robot = Harness::open::<Robots>(json!({})).unwrap();
+    let (robot, _folder) = knowing_a_place();
     for (tool, args) in calls() {
         let plan = || robot.plan(tool, args.clone()).unwrap();
         assert_eq!(plan(), plan(), "{tool} {args}");

@@ -32,6 +32,10 @@ pub(crate) fn calls() -> Vec<(&'static str, Value)> {
         ),
         ("spin", json!({"direction": "ccw", "degrees": 180})),
         ("turn", json!({"target": "left"})),
+        ("remember_place", json!({"place": "kitchen"})),
+        ("go_to_place", json!({"place": "Kitchen"})),
+        ("list_places", json!({})),
+        ("forget_place", json!({"place": "kitchen"})),
         ("dance", json!({})),
         ("dance", json!({"style": "silly", "duration": 6})),
         (

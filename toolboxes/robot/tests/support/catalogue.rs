@@ -29,6 +29,11 @@ pub(crate) fn calls() -> Vec<(&'static str, Value)> {
         ),
         ("spin", json!({"direction": "cw", "degrees": 20.0, "speed": 0.5})),
         ("turn", json!({"target": "left", "speed": 1.0})),
+        ("remember_place", json!({"place": "Kitchen"})),
+        ("move_base", json!({"direction": "forward", "distance": 0.1})),
+        ("go_to_place", json!({"place": "kitchen"})),
+        ("list_places", json!({})),
+        ("forget_place", json!({"place": "kitchen"})),
         ("go_to_pose", json!({"pose": "home"})),
         ("dance", json!({"style": "happy", "duration": 1.0})),
         (

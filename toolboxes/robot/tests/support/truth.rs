@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::catalogue::{Came, calls, listed, run};
 
 /// Tools that ask no machine: they set a word of the toolbox, or ask a handler of another program.
-pub(crate) const NO_MACHINE: [&str; 14] = [
+pub(crate) const NO_MACHINE: [&str; 16] = [
     "gesture_while_speaking",
     "enable_fire_detection",
     "stop",
@@ -24,6 +24,8 @@ pub(crate) const NO_MACHINE: [&str; 14] = [
     "forget_person",
     "who_said_that",
     "get_last_seen",
+    "list_places",
+    "forget_place",
 ];
 
 /// The effects of the listed tools.
