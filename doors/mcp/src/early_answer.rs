@@ -29,7 +29,7 @@ const STREAM: &str = "text/event-stream";
 ///
 /// # Cancel safety
 /// Dropping it, or the body that it returns, drops `answering`.
-pub(crate) async fn begun(
+pub(crate) async fn respond_early(
     answering: impl Future<Output = Answered> + Send + 'static,
     moving: Moving,
 ) -> Response<Answer> {
@@ -175,7 +175,7 @@ mod tests {
                 drop(moves);
                 answer(kind, status, sent)
             };
-            let response = begun(answering, moving).await;
+            let response = respond_early(answering, moving).await;
             let kind = response.headers()[CONTENT_TYPE]
                 .to_str()
                 .expect("text")
