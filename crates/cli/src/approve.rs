@@ -49,7 +49,11 @@ pub(super) fn deny(arguments: &Deny, context: &mut Context<'_, '_>) -> Result<()
     send_and_print(&ControlRequest::Deny { id }, "denied", context)
 }
 
-fn send_and_print(request: &ControlRequest, done: &str, context: &mut Context<'_, '_>) -> Result<(), CliError> {
+fn send_and_print(
+    request: &ControlRequest,
+    done: &str,
+    context: &mut Context<'_, '_>,
+) -> Result<(), CliError> {
     let (answer, data) = control::send(request, context)?;
     let calls = data.waiting.unwrap_or_default();
     context.output.result(&answer, |paint| match &data.error {

@@ -249,7 +249,11 @@ impl View {
                     0 => Tone::Good,
                     _ => Tone::Bad,
                 };
-                self.line(&format!("{} {}", self.tone(tone, end.as_str()), plain(&end.text())));
+                self.line(&format!(
+                    "{} {}",
+                    self.tone(tone, end.as_str()),
+                    plain(&end.text())
+                ));
                 self.line(&self.tone(Tone::Dim, &format!("left: {}", budgets(left))));
                 self.set("", None);
             }

@@ -55,7 +55,9 @@ pub(crate) fn tools(listing: &Listing, config: &McpDoor) -> Vec<Tool> {
         return own.map(|owner| shown_tool(&owner, config)).collect();
     }
     let theirs = listing.tools().iter().cloned().map(Owner::Toolbox);
-    own.chain(theirs).map(|owner| shown_tool(&owner, config)).collect()
+    own.chain(theirs)
+        .map(|owner| shown_tool(&owner, config))
+        .collect()
 }
 
 /// Returns a tool as clients see it.

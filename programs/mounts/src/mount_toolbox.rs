@@ -68,7 +68,13 @@ impl MountToolbox {
         let (caller, runs) = (mount.caller(), Arc::new(Runs::default()));
         let (close, closing) = oneshot::channel();
         let close_limit = Duration::from_millis(opening.close_ms);
-        runtime.spawn(run_mount(id.to_owned(), mount, runs.clone(), closing, close_limit));
+        runtime.spawn(run_mount(
+            id.to_owned(),
+            mount,
+            runs.clone(),
+            closing,
+            close_limit,
+        ));
         Ok(Self {
             id: id.to_owned(),
             caller,

@@ -26,7 +26,10 @@ const STATUS: &str = topic::STATUS.name();
 /// Connects to the bus and asks which services list tools there.
 ///
 /// Also returns the status of our service, if exactly one answers.
-pub(super) async fn find_services(address: &Address, wait: Duration) -> (Vec<Finding>, Option<StatusResponse>) {
+pub(super) async fn find_services(
+    address: &Address,
+    wait: Duration,
+) -> (Vec<Finding>, Option<StatusResponse>) {
     let url = shown(&address.url);
     let heard = match timeout(wait, query(address)).await {
         Ok(Ok(heard)) => heard,

@@ -250,6 +250,9 @@ impl Chat {
         if !self.floor.is_due() {
             return true;
         }
-        self.line.dialect.speak().is_none_or(|frame| socket.send_text(frame))
+        self.line
+            .dialect
+            .speak()
+            .is_none_or(|frame| socket.send_text(frame))
     }
 }

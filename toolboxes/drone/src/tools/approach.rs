@@ -8,7 +8,7 @@ use std::time::Duration;
 use ovos_toolbox_sdk::prelude::*;
 use tokio::time::Instant;
 
-use super::policy::{HALF_VIEW_DEG, LOST, TURNS, height_hint, detect};
+use super::policy::{HALF_VIEW_DEG, LOST, TURNS, detect, height_hint};
 use super::{motion, perception};
 use crate::answer::{Outcome, Reply};
 use crate::geo::{from_body, wrap_deg};

@@ -212,7 +212,12 @@ impl Vehicle {
     ///
     /// # Errors
     /// Like [`Command::perform`].
-    pub(super) async fn send_brake(&self, brake: u64, command: Command, channel: Channel) -> Result<(), Trouble> {
+    pub(super) async fn send_brake(
+        &self,
+        brake: u64,
+        command: Command,
+        channel: Channel,
+    ) -> Result<(), Trouble> {
         let by = Asker::Brake(brake);
         self.record_command(by, &command);
         let done = self.perform(command.clone(), channel).await;
