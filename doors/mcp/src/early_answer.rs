@@ -1,6 +1,6 @@
 //! The beginning of an answer over HTTP. The library begins one with its first message, which for a call without progress is its
-//! result: until then a client that is frozen reads as much as any other, namely nothing. While something moves for it, the
-//! answer begins earlier, so that there is a stream into which text without meaning can be sent ([`crate::padding`]).
+//! result, so a client that is frozen cannot be told from one that waits. While something moves for a client, its answer begins
+//! earlier, as a stream into which padding is sent that a frozen client does not read ([`crate::padding`]).
 
 use std::convert::Infallible;
 use std::future::Future;

@@ -1,7 +1,7 @@
 //! Which requests may open a websocket: protects the bus from web pages. Pure.
 //!
-//! A browser lets every page open a websocket to this machine. It says truthfully in `Origin` which page asks, and in
-//! `Host` under which name it reached the bus; a page that rebinds its own name to this machine has both of its own. So
+//! A browser lets every page open a websocket to this machine. It sends the page's address as `Origin`, and the
+//! name under which it reached the bus as `Host`. A page that rebinds its own name to this machine has the same name in both. So
 //! an `Origin` has to be that of the bus, and the `Host` a name that no stranger can own: an address, `localhost`, a
 //! name of this machine, or one that the configuration lists. Read [`OriginPolicy::check`].
 
