@@ -144,12 +144,11 @@ fn solved(mut rows: [[f64; 3]; 3], mut sums: [f64; 3]) -> [f64; 3] {
         row[nth] += 1e-9;
     }
     for pivot in 0..3 {
+        let upper = rows[pivot];
         for row in 0..3 {
             if row != pivot {
-                let factor = rows[row][pivot] / rows[pivot][pivot];
-                for column in 0..3 {
-                    rows[row][column] -= factor * rows[pivot][column];
-                }
+                let factor = rows[row][pivot] / upper[pivot];
+                rows[row] = [0, 1, 2].map(|column| rows[row][column] - factor * upper[column]);
                 sums[row] -= factor * sums[pivot];
             }
         }
