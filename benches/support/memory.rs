@@ -37,7 +37,7 @@ pub(crate) fn below(pid: u32) -> (Memory, usize) {
     (memory, found.len())
 }
 
-/// Processor time that these processes have used, seconds. One that has ended has used none.
+/// Processor time that these processes have used, seconds. One that has ended is not counted.
 pub(crate) fn processor_s(pids: &[u32]) -> f64 {
     // A tick of `/proc` is a hundredth of a second on every Linux this runs on.
     let ticks = |pid: &u32| {

@@ -23,8 +23,9 @@ const QUEUED: usize = 1000;
 /// Unrelated messages per second on the bus.
 const NOISE: u32 = 1000;
 
-/// Greatest number of stops and greatest duration; the 99th percentile needs at least a hundred.
+/// The most stops; the 99th percentile needs at least a hundred.
 const STOPS: usize = 120;
+/// The longest time that they may take.
 const TIME: Duration = Duration::from_secs(45);
 
 /// Time after which an answer counts as lost.
@@ -173,7 +174,7 @@ fn stop(wire: &mut Wire) -> io::Result<(u64, usize)> {
     Ok((sent, queued))
 }
 
-/// A client that sends and one that receives.
+/// Traffic beside the stops: one thread floods the bus, another reads its own socket.
 struct Noise {
     over: Arc<AtomicBool>,
     talking: thread::JoinHandle<f64>,

@@ -145,7 +145,7 @@ fn edges(plan: &Plan) -> impl Iterator<Item = (usize, usize)> {
     plan.actions.iter().enumerate().flat_map(into)
 }
 
-/// The plan as a Mermaid diagram. Only quotes could end a label early.
+/// The plan as a Mermaid diagram. Labels stand in quotes, so only quotes have to be replaced in them.
 fn mermaid(plan: &Plan) -> String {
     let mut text = String::from("flowchart TD\n");
     for (number, wave) in (1..).zip(&plan.waves) {

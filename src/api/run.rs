@@ -219,8 +219,8 @@ impl Api {
     }
 }
 
-/// The effect of a run, for the code that ends calls that move something. It is never `safe`: a safe run would survive
-/// its own cancel. A running `safe` step still goes on, because it is a call of its own.
+/// The effect of a run, for the code that ends calls that move something. It is never `safe`, because a cancel of the run has to
+/// end it. A `safe` step that is running survives that cancel: it is a call of its own.
 fn effect_of(tools: &[Arc<Tool>]) -> Effect {
     let has = |effect| tools.iter().any(|tool| tool.effect() == effect);
     if has(Effect::Motion) || has(Effect::Safe) {

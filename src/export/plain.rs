@@ -3,7 +3,7 @@
 //! Hosts convert a schema into their own form and leave out a tool, or a whole server, that they cannot convert. What they all take:
 //! a `type` in each schema, `properties`, `items`, `enum` of texts, bounds that include their limit, and `anyOf` below the root of
 //! schemas with different types. The rest is expressed with these, said in the description, or left out: the service checks the
-//! arguments with the tool's own schema anyway. What is offered never accepts less than a plain optional argument would.
+//! arguments with the tool's own schema anyway.
 
 use schema::resolve;
 use serde_json::{Map, Value, json};
@@ -107,7 +107,7 @@ impl Rewriting<'_> {
         if !required.is_empty() {
             plain.insert("required".to_owned(), json!(required));
         }
-        // Without it, some hosts let no argument through. With properties of its own, an object is taken to be complete.
+        // Some hosts drop every argument of an object that has neither `properties` nor `additionalProperties`.
         if names.is_empty() {
             let rest = match whole.get("additionalProperties") {
                 Some(Value::Bool(false)) => None,

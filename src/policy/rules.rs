@@ -103,8 +103,8 @@ pub fn built_in(operator_tools: bool) -> Vec<Rule> {
 /// Decides on a call. The first rule whose keys all match decides; the configured rules come before the built-in ones.
 ///
 /// No rule decides on a `stop`. A `safe` tool never has to be confirmed. A `resume` cannot be confirmed, because only operators may
-/// resume, and configured rules can only narrow who may: the built-in rules decide, too. Of the configured ones those count that
-/// deny, or that name the effect; their `backend` does not matter.
+/// resume, and configured rules can only narrow who may: the built-in rules decide, too. For a `resume` a
+/// configured rule counts only if it denies or lists the effect, and its `backend` is ignored.
 #[must_use]
 pub fn decide(configured: &[Rule], built_in: &[Rule], question: &Question<'_>) -> Decision {
     if question.effect == Effect::Stop {
@@ -139,7 +139,7 @@ pub fn decide(configured: &[Rule], built_in: &[Rule], question: &Question<'_>) -
             rule: number,
             reason: rule.reason.clone(),
         },
-        // The last built-in rule applies to every call. If no rule applied, nothing would be known to be allowed.
+        // Not reached: the last built-in rule applies to every call. Denied to be safe.
         None => Decision {
             decide: Decide::Deny,
             rule: RuleNumber::Nowhere,

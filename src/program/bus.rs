@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clap::Args;
 use serde_json::json;
 
-use ::bus::{EmbeddedBus, Envelope, OwnLink, ServerConfig};
+use ::bus::{EmbeddedBus, Envelope, InProcessLink, ServerConfig};
 use cli::{CliError, Context, shut_down_on_signal};
 use client::topic;
 use logs::LogOptions;
@@ -41,7 +41,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
         tracing::warn!(%error, "the limit of file descriptors stays as it is");
     }
     // No client of this process, but a service somewhere: emergency stops and their answers go before other messages.
-    let link = Arc::new(OwnLink::new());
+    let link = Arc::new(InProcessLink::new());
     link.overtake(|text| {
         let kind = Envelope::kind_of(text);
         kind.is_some_and(|kind| {

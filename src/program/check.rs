@@ -211,15 +211,15 @@ fn unconfined(section: &Section) -> Option<String> {
 }
 
 fn render(found: &Inspection, paint: Paint) -> String {
-    let mut text = part(found, paint);
+    let mut text = render_toolbox(found, paint);
     for toolbox in &found.toolboxes {
-        text += &format!("\n{}", part(toolbox, paint));
+        text += &format!("\n{}", render_toolbox(toolbox, paint));
     }
     text
 }
 
 /// Describes a file, a program, or one toolbox of a program.
-fn part(found: &Inspection, paint: Paint) -> String {
+fn render_toolbox(found: &Inspection, paint: Paint) -> String {
     let mut text = String::new();
     match &found.manifest {
         Some(manifest) => {

@@ -50,9 +50,9 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     match Config::load(&ProcessEnvironment, &overrides, None) {
         Ok(config) => {
             findings.extend(machine::configuration(&config));
-            let (heard, status) = peers::look(&address(&config), context.wait()).await;
+            let (heard, status) = peers::find_services(&address(&config), context.wait()).await;
             findings.extend(heard);
-            findings.extend(pages::look(&config.bus.url).await);
+            findings.extend(pages::check_origin(&config.bus.url).await);
             match status {
                 Some(status) => {
                     // What the files say and the service says, too, is said once.

@@ -54,7 +54,7 @@ struct Report {
 pub(super) fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Result<(), CliError> {
     let folder = Xdg::new(&ProcessEnvironment).config_home.join("systemd/user");
     let file = folder.join(UNIT);
-    let before = ours(&file)?;
+    let before = read_our_unit(&file)?;
     if arguments.remove {
         return remove(&folder, &file, before.is_some(), context);
     }
@@ -145,7 +145,7 @@ fn remove(
 ///
 /// # Errors
 /// The unit exists, but this command did not write it.
-fn ours(file: &Path) -> Result<Option<String>, CliError> {
+fn read_our_unit(file: &Path) -> Result<Option<String>, CliError> {
     // `systemctl --user link` and `mask` make links.
     let linked = file.is_symlink();
     match fs::read_to_string(file) {
@@ -202,24 +202,21 @@ fn serve_options(arguments: &Arguments, options: &Options) -> Result<Vec<String>
 
 /// Returns the unit for a program and for the virtual environment around it.
 fn unit(program: &Path, venv: Option<&Path>, options: &[String]) -> Result<String, CliError> {
-    let name = word(&program.to_string_lossy())?;
+    let name = quote_for_systemd(&program.to_string_lossy())?;
     let mut start = String::new();
     // The service also hosts the Python toolboxes of the environment.
     if let Some(venv) = venv {
         let variable = format!("VIRTUAL_ENV={}", venv.display());
-        start += &format!("Environment={}\n", word(&variable)?);
+        start += &format!("Environment={}\n", quote_for_systemd(&variable)?);
     }
     start += &format!("ExecStart={name} serve");
     for option in options {
-        start += &format!(" {}", word(option)?);
+        start += &format!(" {}", quote_for_systemd(option)?);
     }
-    let reload = asking(options)
-        .map(word)
-        .collect::<Result<Vec<String>, CliError>>()?
-        .iter()
-        .fold(format!("ExecReload={name} reload"), |line, option| {
-            line + " " + option
-        });
+    let mut reload = format!("ExecReload={name} reload");
+    for option in client_options(options) {
+        reload += &format!(" {}", quote_for_systemd(option)?);
+    }
     let text = TEMPLATE
         .replace(&format!("ExecReload={TEMPLATE_PROGRAM} reload"), &reload)
         .replace(&format!("ExecStart={TEMPLATE_PROGRAM} serve"), &start)
@@ -228,14 +225,14 @@ fn unit(program: &Path, venv: Option<&Path>, options: &[String]) -> Result<Strin
 }
 
 /// The options with which other subcommands find the service: all but the folders of plugins.
-fn asking(options: &[String]) -> impl Iterator<Item = &str> {
+fn client_options(options: &[String]) -> impl Iterator<Item = &str> {
     let pairs = options.chunks(2);
     let pairs = pairs.filter(|pair| pair.first().is_none_or(|option| option != "--plugins"));
     pairs.flatten().map(String::as_str)
 }
 
 /// Quotes a word for a unit. Blanks are quoted and `%` is doubled; other characters with a special meaning for systemd are refused.
-fn word(text: &str) -> Result<String, CliError> {
+fn quote_for_systemd(text: &str) -> Result<String, CliError> {
     if text.contains(|letter: char| letter.is_control() || "\"'\\$".contains(letter)) {
         return Err(CliError::Usage(format!(
             "{text:?}: expected a text without quotes, backslashes, $ and control characters, which a systemd unit cannot contain"

@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
-use bus::{BindError, EmbeddedBus, OwnLink, ServerConfig, reachable};
+use bus::{BindError, EmbeddedBus, InProcessLink, ServerConfig, reachable};
 use config::{Config, EmbeddedBus as Mode};
 use host::descriptors;
 
@@ -22,7 +22,7 @@ const UNFINISHED: usize = 64 << 20;
 /// The embedded bus, or none. The bus ends when this is dropped.
 pub(super) struct OwnBus {
     url: Option<String>,
-    link: Option<Arc<OwnLink>>,
+    link: Option<Arc<InProcessLink>>,
     tracker: TaskTracker,
     end: CancellationToken,
     _end: DropGuard,
@@ -37,7 +37,7 @@ impl OwnBus {
         let (tracker, end) = (TaskTracker::new(), CancellationToken::new());
         let (mut url, mut link) = (None, None);
         if is_wanted(config).await {
-            let own = link.insert(Arc::new(OwnLink::new())).clone();
+            let own = link.insert(Arc::new(InProcessLink::new())).clone();
             let config = ServerConfig {
                 workers: Some(Handle::current()),
                 ..server_config(config, own)
@@ -62,7 +62,7 @@ impl OwnBus {
     }
 
     /// What connects the bus and the service's own client; none if no bus runs.
-    pub(super) fn link(&self) -> Option<Arc<OwnLink>> {
+    pub(super) fn link(&self) -> Option<Arc<InProcessLink>> {
         self.link.clone()
     }
 
@@ -89,7 +89,7 @@ async fn is_wanted(config: &Config) -> bool {
 
 /// The settings of the embedded bus, also of one that runs alone.
 #[must_use]
-pub fn server_config(config: &Config, own: Arc<OwnLink>) -> ServerConfig {
+pub fn server_config(config: &Config, own: Arc<InProcessLink>) -> ServerConfig {
     let (url, service) = (&config.bus.url, &config.service);
     ServerConfig {
         host: service.embedded_bus_host.clone(),

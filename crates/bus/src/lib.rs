@@ -10,8 +10,8 @@ mod envelope;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzz;
+mod in_process_link;
 mod message;
-mod own_link;
 mod server;
 mod shown;
 mod websocket;
@@ -19,8 +19,8 @@ mod websocket;
 pub use client::{AnswerError, BusClient, BusHandler, ClientConfig, ClientCounters, Connection, DialError};
 pub use envelope::{Envelope, MAX_DEPTH, MessageError, Part};
 
+pub use in_process_link::InProcessLink;
 pub use message::{DEFAULT_SESSION_ID, Message, OWN_KEY};
-pub use own_link::OwnLink;
 pub use server::{BindError, EmbeddedBus, ServerConfig, reachable};
 pub use shown::shown;
 pub use tungstenite::Utf8Bytes;

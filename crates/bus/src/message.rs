@@ -103,8 +103,8 @@ fn is_blank(peer: &Value) -> bool {
     peer.is_null() || peer.as_str() == Some("")
 }
 
-/// Keeps a named session unchanged, unknown fields included; also `{}` and null. Replaces the default session by one
-/// that has only the default id: the rest of it belongs to the replying process, and this service keeps none.
+/// Keeps a named session, `{}` and null as they are, unknown fields included. Of the default session only the id is kept, because its
+/// other fields describe the process of the sender.
 fn settle_session(context: &mut Map<String, Value>) {
     let keep = match context.get("session") {
         None => false,

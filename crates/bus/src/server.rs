@@ -134,7 +134,7 @@ impl EmbeddedBus {
                     let serve = peer::serve(hub, socket, from, seat, over.clone(), clients.clone());
                     clients.spawn(serve);
                 }
-                // Without a free descriptor an accept fails even if no client waits, and the newest one would be ended for none.
+                // An accept also fails while descriptors are used up and no client waits: then no client is ended for it.
                 Err(_) if !is_wanted(&self.listener) => sleep(LOOK_AGAIN).await,
                 Err(error) => {
                     // The usual cause is a lack of file descriptors: the socket of another client is one.
@@ -167,7 +167,7 @@ async fn from_own(own: &mut Option<Receiver<DuplexStream>>) -> Option<DuplexStre
 /// Whether a client waits to be accepted.
 fn is_wanted(listener: &TcpListener) -> bool {
     let mut wanted = [PollFd::new(listener, PollFlags::IN)];
-    // What cannot be asked is taken for wanted.
+    // If the poll fails, a client is assumed to wait.
     !matches!(poll(&mut wanted, Some(&Timespec::default())), Ok(0))
 }
 

@@ -39,18 +39,22 @@ pub struct Deny {
 
 pub(super) fn approve(arguments: &Approve, context: &mut Context<'_, '_>) -> Result<(), CliError> {
     match &arguments.id {
-        Some(id) => ask(&ControlRequest::Approve { id: id.clone() }, "approved", context),
-        None => ask(&ControlRequest::Waiting {}, "waits", context),
+        Some(id) => send_and_print(&ControlRequest::Approve { id: id.clone() }, "approved", context),
+        None => send_and_print(&ControlRequest::Waiting {}, "waits", context),
     }
 }
 
 pub(super) fn deny(arguments: &Deny, context: &mut Context<'_, '_>) -> Result<(), CliError> {
     let id = arguments.id.clone();
-    ask(&ControlRequest::Deny { id }, "denied", context)
+    send_and_print(&ControlRequest::Deny { id }, "denied", context)
 }
 
-fn ask(request: &ControlRequest, done: &str, context: &mut Context<'_, '_>) -> Result<(), CliError> {
-    let (answer, data) = control::ask(request, context)?;
+fn send_and_print(
+    request: &ControlRequest,
+    done: &str,
+    context: &mut Context<'_, '_>,
+) -> Result<(), CliError> {
+    let (answer, data) = control::send(request, context)?;
     let calls = data.waiting.unwrap_or_default();
     context.output.result(&answer, |paint| match &data.error {
         Some(_) => String::new(),

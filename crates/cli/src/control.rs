@@ -15,7 +15,7 @@ use client::payload::{ControlAnswer, ControlRequest};
 const LONGEST: u64 = 16 << 20;
 
 /// Sends a request and returns its answer, both as raw JSON and parsed.
-pub(super) fn ask(
+pub(super) fn send(
     request: &ControlRequest,
     context: &mut Context<'_, '_>,
 ) -> Result<(Value, ControlAnswer), CliError> {

@@ -82,7 +82,7 @@ impl<'a> Output<'a> {
 
     /// Whether remarks go to a terminal that can be drawn on.
     #[must_use]
-    pub fn live(&self) -> bool {
+    pub fn is_live(&self) -> bool {
         self.live
     }
 

@@ -35,7 +35,7 @@ impl View {
             Self::Json
         } else if output.quiet() {
             Self::Silent
-        } else if output.live() {
+        } else if output.is_live() {
             Self::Live(Live::new(name))
         } else {
             Self::Plain
@@ -72,11 +72,11 @@ impl View {
 /// `   1.2s  wave 2 of 6`
 fn line(progress: &ProgressMessage) -> String {
     let seconds = Duration::from_millis(progress.elapsed_ms).as_secs_f64();
-    format!("{seconds:>7.1}s  {}", words(progress))
+    format!("{seconds:>7.1}s  {}", describe(progress))
 }
 
 /// Describes a message. In a run the step comes first: `find: wave 1 of 2`.
-fn words(progress: &ProgressMessage) -> String {
+fn describe(progress: &ProgressMessage) -> String {
     let words = words_of_call(progress);
     match &progress.step {
         Some(step) => format!("{}: {}", plain(step), words.trim_start()),
@@ -148,10 +148,10 @@ impl Live {
         match &progress.kind {
             ProgressKind::Queued => self
                 .call
-                .set_message(format!("{}: {}", self.name, words(progress))),
+                .set_message(format!("{}: {}", self.name, describe(progress))),
             ProgressKind::Wave => {
                 self.call
-                    .set_message(format!("{}: {}", self.name, words(progress)));
+                    .set_message(format!("{}: {}", self.name, describe(progress)));
                 let _ = self.all.println(line(progress));
             }
             ProgressKind::ActionStarted => {
@@ -174,11 +174,11 @@ impl Live {
                         // Between 0 and STEPS by the clamp.
                         bar.set_position((percent(fraction) * (STEPS / 100) as f64) as u64);
                     }
-                    bar.set_message(words(progress).trim_start().to_owned());
+                    bar.set_message(describe(progress).trim_start().to_owned());
                 }
                 None => self
                     .call
-                    .set_message(format!("{}: {}", self.name, words(progress).trim_start())),
+                    .set_message(format!("{}: {}", self.name, describe(progress).trim_start())),
             },
             ProgressKind::Other(_) => {}
         }

@@ -73,7 +73,7 @@ fn through_the_socket(
         toolbox_id: arguments.toolbox.clone(),
         stop_id: stop_id.to_owned(),
     };
-    control::ask(&request, context).ok()
+    control::send(&request, context).ok()
 }
 
 fn describe_stop(

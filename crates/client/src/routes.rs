@@ -84,7 +84,7 @@ impl Routes {
     }
 
     /// Sends news to the readers of events, if there are any.
-    fn tell(&self, news: News) {
+    fn publish(&self, news: News) {
         _ = self.news.send(news);
     }
 
@@ -136,7 +136,7 @@ impl Routes {
             return;
         }
         let session_id = head.as_ref().and_then(|head| head.session_id());
-        self.tell(News::UserStop {
+        self.publish(News::UserStop {
             session_id: session_id.map(str::to_owned),
         });
     }
@@ -174,7 +174,7 @@ impl BusHandler for Routes {
             return self.user_stop(&envelope);
         }
         if kind == STOP.name() {
-            self.tell(News::EmergencyStop);
+            self.publish(News::EmergencyStop);
             return;
         }
         if self.offer(kind, &envelope) {
@@ -183,26 +183,26 @@ impl BusHandler for Routes {
         if kind == EVENT {
             let data = envelope.data_map().unwrap_or_default();
             match serde_json::from_value::<EventMessage>(Value::Object(data)) {
-                Ok(event) => self.tell(News::Event(event)),
+                Ok(event) => self.publish(News::Event(event)),
                 Err(error) => tracing::warn!(%error, "dropped an event that cannot be read"),
             }
             return;
         }
         if kind == RELOADED {
-            self.tell(News::Reloaded);
+            self.publish(News::Reloaded);
         }
         self.answer(kind, &envelope);
     }
 
     fn connected(&self) {
-        self.tell(News::Connected);
+        self.publish(News::Connected);
     }
 
     fn disconnected(&self, reason: &str) {
         for (_, pending) in self.requests.lock().drain() {
             _ = pending.heard.try_send(Arrival::Lost(reason.to_owned()));
         }
-        self.tell(News::Disconnected {
+        self.publish(News::Disconnected {
             reason: reason.to_owned(),
         });
     }

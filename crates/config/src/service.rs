@@ -40,7 +40,7 @@ pub struct ServiceConfig {
     /// The address the embedded bus binds.
     #[serde(deserialize_with = "host")]
     pub embedded_bus_host: String,
-    /// How many clients the embedded bus takes, but at most one for two descriptors that the service may open.
+    /// How many clients the embedded bus takes, and at most half as many as the service may open files.
     #[serde(with = "Whole::<8, 65_536>")]
     pub embedded_bus_clients: usize,
     /// How many of them may come from one address of another machine.
@@ -53,8 +53,8 @@ pub struct ServiceConfig {
     /// Origins of web pages that may use the embedded bus, such as `http://localhost:3000`.
     #[serde(deserialize_with = "texts")]
     pub embedded_bus_http_origins: Vec<String>,
-    /// The limit of calls in flight, queued ones included; further ones get a `BusyError`. A toolbox may hold three quarters
-    /// of what the others leave.
+    /// The limit of calls in flight, queued ones included; further ones get a `BusyError`. One toolbox may hold three
+    /// quarters of the calls that the others do not use.
     #[serde(with = "Whole::<1, 65_536>")]
     pub max_calls: usize,
     /// The limits of calls that a toolbox can override in its `limits`.

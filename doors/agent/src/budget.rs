@@ -121,7 +121,7 @@ impl Used {
     }
 
     /// Returns what is left, for the record.
-    pub(crate) fn left(&self, budgets: &AgentBudgets, elapsed: Duration) -> Value {
+    pub(crate) fn remaining(&self, budgets: &AgentBudgets, elapsed: Duration) -> Value {
         json!({
             "steps": budgets.steps.saturating_sub(self.steps),
             "calls": budgets.calls.saturating_sub(self.calls),

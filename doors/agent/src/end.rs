@@ -60,7 +60,7 @@ pub(crate) enum Spent {
 }
 
 impl Spent {
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Steps => "steps",
             Self::Calls => "calls",
@@ -77,11 +77,11 @@ impl Spent {
 
 impl End {
     /// The word for it in records and on the bus.
-    pub(crate) fn word(&self) -> &'static str {
+    pub(crate) fn as_str(&self) -> &'static str {
         match self {
             Self::Done(_) => "done",
             Self::GaveUp(_) => "gave_up",
-            Self::Budget(spent) => spent.word(),
+            Self::Budget(spent) => spent.as_str(),
             Self::Latched(_) => "latched",
             Self::UserStop => "user_stop",
             Self::Operator(_) => "operator",
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn every_end_has_a_word_and_an_exit_code_of_its_own() {
         let ends = all();
-        let words: BTreeSet<&str> = ends.iter().map(End::word).collect();
+        let words: BTreeSet<&str> = ends.iter().map(End::as_str).collect();
         assert_eq!(words.len(), ends.len());
         // Neither `Done` nor the end of a record is a failure.
         let codes: BTreeSet<u8> = ends.iter().map(End::exit_code).collect();
@@ -215,7 +215,7 @@ mod tests {
     fn records_name_an_end_by_its_word() {
         for end in all() {
             let written = serde_json::to_value(&end).expect("JSON");
-            assert_eq!(written["reason"], end.word(), "{written}");
+            assert_eq!(written["reason"], end.as_str(), "{written}");
             let read: End = serde_json::from_value(written).expect("an end");
             assert_eq!(read, end);
         }

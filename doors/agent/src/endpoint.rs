@@ -135,12 +135,12 @@ impl Endpoint {
     ///
     /// # Cancel safety
     /// If dropped, the endpoint may continue to work on the answer.
-    pub(crate) async fn ask(&self, request: &Value) -> Result<Value, End> {
+    pub(crate) async fn complete(&self, request: &Value) -> Result<Value, End> {
         let body = Bytes::from(request.to_string());
         let mut wait = FIRST_WAIT;
         let mut tries = 0;
         loop {
-            let failure = match timeout(self.timeout, self.once(body.clone())).await {
+            let failure = match timeout(self.timeout, self.send_once(body.clone())).await {
                 Ok(Ok(answer)) => return Ok(answer),
                 Ok(Err(failure)) => failure,
                 Err(_) => Failure::Late,
@@ -168,7 +168,7 @@ impl Endpoint {
         }
     }
 
-    async fn once(&self, body: Bytes) -> Result<Value, Failure> {
+    async fn send_once(&self, body: Bytes) -> Result<Value, Failure> {
         let connection = |error: &dyn std::error::Error| Failure::Connection(chain(error));
         let mut request = Request::builder().method(Method::POST).uri(&self.url);
         for (name, value) in &self.headers {

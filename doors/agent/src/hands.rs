@@ -242,7 +242,7 @@ impl Hands<'_> {
                     // The agent sends no commands to a machine that a person has taken over: the toolbox ends the call, at the
                     // latest when its time is up. Every other call ends now, whichever toolbox was stopped or taken over.
                     if !self.interrupt.is_taken(&tool.toolbox_id) {
-                        carried.cancel(end.word());
+                        carried.cancel(end.as_str());
                     }
                     ended = Some(end);
                 }

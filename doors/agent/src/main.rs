@@ -51,7 +51,7 @@ use crate::record::{Record, RecordError, differs};
 use crate::session::{Session, SessionRun};
 use crate::source::Source;
 use crate::toolbelt::OWN;
-use crate::view::{View, say};
+use crate::view::{View, print_line};
 
 /// The name of the door on the bus.
 const SOURCE: &str = "ovos-tools-agent";
@@ -181,10 +181,10 @@ async fn goal(arguments: &Arguments, config: &Config, door: &Arc<Door>) -> Resul
     view.flush().await;
     let same = replayed
         .as_ref()
-        .is_none_or(|record| compare(record, &steps, &start, |text| view.note(text)));
+        .is_none_or(|record| compare(record, &steps, &start, |text| view.print_note(text)));
     view.flush().await;
     if arguments.json {
-        say(&serde_json::to_string(&ended).unwrap_or_default());
+        print_line(&serde_json::to_string(&ended).unwrap_or_default());
     }
     Ok(match ended.exit_code {
         0 if !same => DIFFERS,
@@ -193,20 +193,20 @@ async fn goal(arguments: &Arguments, config: &Config, door: &Arc<Door>) -> Resul
 }
 
 /// Reports whether a replay made the same calls as its record, with the same outcomes.
-fn compare(record: &Record, steps: &[record::Step], start: &record::Start, say: impl Fn(&str)) -> bool {
+fn compare(record: &Record, steps: &[record::Step], start: &record::Start, report: impl Fn(&str)) -> bool {
     if record.start.tools_sha256 != start.tools_sha256 {
-        say("replay: the tools differ from the record");
+        report("replay: the tools differ from the record");
     }
     if record.start.prompt_sha256 != start.prompt_sha256 {
-        say("replay: the instructions differ from the record");
+        report("replay: the instructions differ from the record");
     }
     match differs(&record.steps, steps) {
         None => {
-            say(&format!("replay: identical over {} steps", steps.len()));
+            report(&format!("replay: identical over {} steps", steps.len()));
             true
         }
         Some((step, now, then)) => {
-            say(&format!("replay: step {step} differs: {now} instead of {then}"));
+            report(&format!("replay: step {step} differs: {now} instead of {then}"));
             false
         }
     }

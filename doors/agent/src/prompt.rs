@@ -83,7 +83,7 @@ pub(crate) fn alternating(messages: Vec<Value>) -> Vec<Value> {
                 let (before, after) = (last["content"].take(), &message["content"]);
                 last["content"] = match (before.as_str(), after.as_str()) {
                     (Some(before), Some(after)) => json!(format!("{before}\n\n{after}")),
-                    _ => Value::Array([parts(&before), parts(after)].concat()),
+                    _ => Value::Array([content_parts(&before), content_parts(after)].concat()),
                 };
             }
             _ => joined.push(message),
@@ -93,7 +93,7 @@ pub(crate) fn alternating(messages: Vec<Value>) -> Vec<Value> {
 }
 
 /// The parts of a message with text, pictures, or both.
-fn parts(content: &Value) -> Vec<Value> {
+fn content_parts(content: &Value) -> Vec<Value> {
     match content {
         Value::Array(parts) => parts.clone(),
         text => vec![json!({"type": "text", "text": text})],

@@ -50,7 +50,7 @@ pub(crate) struct Run<'a> {
 impl<'a> Run<'a> {
     pub(crate) fn new(hands: Hands<'a>, belt: &'a Toolbelt) -> Self {
         let settings = hands.settings;
-        let text_tools = settings.as_text().then(|| belt.shown());
+        let text_tools = settings.as_text().then(|| belt.definitions());
         let messages = vec![
             prompt::system(&settings.door.instructions, text_tools),
             prompt::goal(&settings.goal),
@@ -83,7 +83,7 @@ impl<'a> Run<'a> {
             ablations: self.settings.ablations(),
             budgets: self.settings.budgets().clone(),
             prompt_sha256: sha256(&self.messages[0]),
-            tools_sha256: sha256(&json!(self.belt.shown())),
+            tools_sha256: sha256(&json!(self.belt.definitions())),
             tools: self.belt.names().into_iter().map(str::to_owned).collect(),
         }
     }
@@ -120,7 +120,7 @@ impl<'a> Run<'a> {
             None
         };
         let agent_end = self.afterwards(&mut end).await;
-        let left = self.left();
+        let left = self.remaining();
         (self.hands.audience)(&News::Ended {
             end: &end,
             left: &left,
@@ -138,8 +138,8 @@ impl<'a> Run<'a> {
         ended
     }
 
-    fn left(&self) -> Value {
-        self.used.left(self.settings.budgets(), self.began.elapsed())
+    fn remaining(&self) -> Value {
+        self.used.remaining(self.settings.budgets(), self.began.elapsed())
     }
 
     fn used_object(&self) -> Value {
@@ -176,13 +176,13 @@ impl<'a> Run<'a> {
         let request = self.request(&state);
         (self.hands.audience)(&News::Asking {
             step: self.used.steps,
-            left: &self.left(),
+            left: &self.remaining(),
         });
         let asked = Instant::now();
         let answered = tokio::select! {
             biased;
             end = interrupt.wait() => return Some(end),
-            answered = source.ask(&request) => answered,
+            answered = source.complete(&request) => answered,
         };
         let raw = match answered {
             Ok(raw) => raw,
@@ -227,7 +227,7 @@ impl<'a> Run<'a> {
             thought: answer.text,
             calls,
             used: self.used_object(),
-            left: self.left(),
+            left: self.remaining(),
         };
         recorder.write(&Line::Step(Box::new(step.clone())));
         // The record keeps the large parts, so this copy of the step leaves them out.
@@ -253,7 +253,7 @@ impl<'a> Run<'a> {
         if self.settings.as_text() {
             request["stop"] = json!(["Observation:"]);
         } else {
-            request["tools"] = json!(self.belt.shown());
+            request["tools"] = json!(self.belt.definitions());
         }
         if door.answer_tokens > 0 {
             request["max_tokens"] = json!(door.answer_tokens);
@@ -272,7 +272,7 @@ impl<'a> Run<'a> {
             };
             let came = self.hands.make(tool, &Object::new()).await;
             let result = came.result.as_ref();
-            self.used += self.state.look(&tool.toolbox_id, &tool.name, result);
+            self.used += self.state.observe(&tool.toolbox_id, &tool.name, result);
         }
     }
 

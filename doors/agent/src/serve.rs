@@ -27,7 +27,7 @@ use crate::record::RecordError;
 use crate::session::{Session, SessionRun};
 use crate::settings::{BudgetOverrides, Settings};
 use crate::source::Source;
-use crate::view::say;
+use crate::view::print_line;
 
 const RUN: &str = "ovos.tools.agent.run";
 
@@ -71,7 +71,7 @@ pub(crate) async fn serve(
     endpoint(&settings().door)?;
     let mut requests = door.client.serve(&[RUN, CANCEL]);
     // Only now: a client that reads this line may ask at once, and what comes before `serve` is lost.
-    say("ovos-tools agent waits for ovos.tools.agent.run");
+    print_line("ovos-tools agent waits for ovos.tools.agent.run");
     let mut current: Option<Current> = None;
     loop {
         let request = tokio::select! {
@@ -300,7 +300,7 @@ async fn response(
             let ok = matches!(ended.end, End::Done(_));
             AgentRunResponse {
                 ok,
-                reason: Some(ended.end.word().to_owned()),
+                reason: Some(ended.end.as_str().to_owned()),
                 error: (!ok).then(|| format!("AgentError: {}", ended.text)),
                 text: Some(ended.text),
                 used: ended.used,

@@ -28,9 +28,9 @@ impl Source {
     ///
     /// # Cancel safety
     /// If dropped, an endpoint may continue to work on the answer.
-    pub(crate) async fn ask(&mut self, request: &Value) -> Result<Value, End> {
+    pub(crate) async fn complete(&mut self, request: &Value) -> Result<Value, End> {
         match self {
-            Self::Model(endpoint) => endpoint.ask(request).await,
+            Self::Model(endpoint) => endpoint.complete(request).await,
             Self::Record(answers) => answers.pop_front().ok_or(End::RecordEnded),
         }
     }

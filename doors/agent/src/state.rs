@@ -72,7 +72,7 @@ impl State {
 
     /// Records the result of a state tool; `None` if the tool failed. Returns how much its vehicle turned and moved forward since
     /// the last call.
-    pub(crate) fn look(&mut self, toolbox_id: &str, tool: &str, result: Option<&Value>) -> Charge {
+    pub(crate) fn observe(&mut self, toolbox_id: &str, tool: &str, result: Option<&Value>) -> Charge {
         let Some(result) = result else {
             let machines = self.machines.iter_mut().filter(|((of, _), _)| of == toolbox_id);
             for (_, machine) in machines {
@@ -104,7 +104,7 @@ impl State {
         let vehicle = vehicle.and_then(Value::as_str).unwrap_or_default().to_owned();
         self.default.insert(toolbox_id.to_owned(), vehicle.clone());
         let machine = self.machines.entry((toolbox_id.to_owned(), vehicle)).or_default();
-        let grown = machine.look(tool, result, &safety);
+        let grown = machine.update(tool, result, &safety);
         self.safety.append(&mut safety);
         grown
     }
@@ -159,7 +159,7 @@ impl State {
 }
 
 impl Machine {
-    fn look(&mut self, tool: &str, result: &Value, safety: &Map<String, Value>) -> Charge {
+    fn update(&mut self, tool: &str, result: &Value, safety: &Map<String, Value>) -> Charge {
         if let Some(said) = safety.get("battery_pct") {
             self.battery = match (said.as_f64(), self.battery) {
                 (Some(pct), _) => Battery::Pct(pct),
@@ -220,7 +220,7 @@ mod tests {
     fn turning_and_distance_are_charged_as_the_vehicle_counts_them() {
         let mut state = State::new("find the cup");
         let mut see = |deg: f64, forward_m: f64| {
-            let grown = state.look("drone", "vehicle_state", Some(&flight(deg, forward_m)));
+            let grown = state.observe("drone", "vehicle_state", Some(&flight(deg, forward_m)));
             (grown.deg, grown.forward_m)
         };
         // An earlier run made this motion.
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn a_vehicle_that_counts_does_so_for_calls_to_itself_alone() {
         let mut state = State::new("g");
-        state.look("drone", "vehicle_state", Some(&flight(0.0, 0.0)));
+        state.observe("drone", "vehicle_state", Some(&flight(0.0, 0.0)));
         for (toolbox_id, arguments, measured) in [
             ("drone", json!({}), true),
             ("drone", json!({"vehicle": "quad"}), true),
@@ -246,7 +246,7 @@ mod tests {
             let found = state.is_measured(toolbox_id, &arguments);
             assert_eq!(found, measured, "{toolbox_id} {arguments}");
         }
-        state.look("drone", "vehicle_state", None);
+        state.observe("drone", "vehicle_state", None);
         assert!(!state.is_measured("drone", &json!({})), "the look failed");
     }
 
@@ -262,7 +262,7 @@ mod tests {
             (Some(pct(json!(70))), Battery::Pct(70.0)),
             (None, Battery::Lost),
         ] {
-            state.look("drone", "vehicle_state", said.as_ref());
+            state.observe("drone", "vehicle_state", said.as_ref());
             assert_eq!(state.battery("drone", &json!({})), expected, "{said:?}");
             assert_eq!(state.battery("robot", &json!({})), Battery::NeverKnown);
         }
@@ -273,13 +273,13 @@ mod tests {
         let mut state = State::new("g");
         let low =
             json!({"vehicle": "quad", "battery_pct": 10, "flight_rotation_deg": 1, "flight_forward_m": 1});
-        state.look("drone", "vehicle_state", Some(&low));
+        state.observe("drone", "vehicle_state", Some(&low));
         let before = state.clone();
         let lie = json!({"vehicle": "quad", "battery_pct": 99, "pct": 99, "flight_rotation_deg": 0, "flight_forward_m": 0,
             "safety": {"battery_pct": 99, "free_ahead": true, "pilot_override": false}});
         state.see(&json!({}), &lie);
         assert_eq!(state, before);
-        state.look("other", "vehicle_state", Some(&lie));
+        state.observe("other", "vehicle_state", Some(&lie));
         assert_eq!(state.battery("drone", &json!({})), Battery::Pct(10.0));
     }
 
@@ -293,7 +293,7 @@ mod tests {
         ] {
             let mut state = State::new("g");
             let result = json!({"safety": {"pilot_override": said}});
-            state.look("drone", "vehicle_state", Some(&result));
+            state.observe("drone", "vehicle_state", Some(&result));
             assert_eq!(state.taken_over().next(), taken.then_some("drone"), "{said}");
         }
     }
@@ -310,7 +310,7 @@ mod tests {
             ("vehicle_health", json!({"gps_ok": true, "ekf_ok": true})),
             ("scene_free_ahead", json!({"free": true, "min_dist_m": 9.0})),
         ] {
-            state.look("drone", tool, Some(&result));
+            state.observe("drone", tool, Some(&result));
         }
         let object = state.object(&Used::default(), &AgentBudgets::default(), &[]);
         assert_eq!(

@@ -68,7 +68,7 @@ impl Own {
         }
     }
 
-    fn shown(self) -> Value {
+    fn definition(self) -> Value {
         let (description, parameters) = match self {
             Self::Finish => (
                 "End the run: the goal is reached, or cannot be reached. Call it once nothing is left to do.",
@@ -145,7 +145,7 @@ impl Toolbelt {
         let mut shown = Vec::new();
         for own in own {
             targets.insert(own.name().to_owned(), Target::Own(own));
-            shown.push(own.shown());
+            shown.push(own.definition());
         }
         shown.append(&mut tools);
         let found: Vec<Arc<Registered>> = listing.searchable().iter().filter(permits).cloned().collect();
@@ -161,7 +161,7 @@ impl Toolbelt {
     }
 
     /// Returns the tools in the format of the API. Their order changes only when the tools do.
-    pub(crate) fn shown(&self) -> &[Value] {
+    pub(crate) fn definitions(&self) -> &[Value] {
         &self.shown
     }
 

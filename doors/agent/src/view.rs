@@ -249,19 +249,23 @@ impl View {
                     0 => Tone::Good,
                     _ => Tone::Bad,
                 };
-                self.line(&format!("{} {}", self.tone(tone, end.word()), plain(&end.text())));
+                self.line(&format!(
+                    "{} {}",
+                    self.tone(tone, end.as_str()),
+                    plain(&end.text())
+                ));
                 self.line(&self.tone(Tone::Dim, &format!("left: {}", budgets(left))));
                 self.set("", None);
             }
         }
     }
 
-    fn live(&self) -> std::sync::MutexGuard<'_, Live> {
+    fn lock_live(&self) -> std::sync::MutexGuard<'_, Live> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn set(&self, doing: &str, left: Option<&str>) {
-        let mut live = self.live();
+        let mut live = self.lock_live();
         doing.clone_into(&mut live.doing);
         if let Some(left) = left {
             left.clone_into(&mut live.left);
@@ -270,7 +274,7 @@ impl View {
 
     /// Draws the next frame of the animated line. Call it a few times a second.
     pub(crate) fn tick(&self) {
-        let mut live = self.live();
+        let mut live = self.lock_live();
         if live.doing.is_empty() {
             return;
         }
@@ -288,12 +292,12 @@ impl View {
     }
 
     /// Writes a line about the run.
-    pub(crate) fn note(&self, text: &str) {
+    pub(crate) fn print_note(&self, text: &str) {
         self.line(text);
     }
 
     fn line(&self, text: &str) {
-        let mut live = self.live();
+        let mut live = self.lock_live();
         let clear = if live.shown { "\r\u{1b}[K" } else { "" };
         live.shown = false;
         self.write(format!("{clear}{text}\n"));
@@ -330,6 +334,6 @@ fn budgets(left: &Value) -> String {
 }
 
 /// Writes a line to stdout. Without stdout, the exit code shows how a run ended.
-pub(crate) fn say(text: &str) {
+pub(crate) fn print_line(text: &str) {
     _ = writeln!(io::stdout(), "{text}");
 }

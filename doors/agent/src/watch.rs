@@ -79,7 +79,7 @@ impl<'a> Watch<'a> {
         loop {
             tokio::select! {
                 news = events.next() => match news {
-                    Some(news) => self.note(&news),
+                    Some(news) => self.handle_news(&news),
                     None => {
                         self.interrupt.raise(End::Service("the connection to the bus is closed".to_owned()));
                         // There are no more events.
@@ -110,7 +110,7 @@ impl<'a> Watch<'a> {
         }
         let mut arrived = self.arrived.lock().await;
         while let Some(news) = arrived.arrived() {
-            self.note(&news);
+            self.handle_news(&news);
         }
         self.interrupt.raised()
     }
@@ -129,7 +129,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    fn note(&self, news: &News) {
+    fn handle_news(&self, news: &News) {
         let ours = [Some(self.client.session_id()), self.session_id.as_deref()];
         match meaning(news, &ours) {
             None => {}
@@ -206,7 +206,7 @@ mod tests {
         ] {
             let meant = meaning(&news, &[Some("own"), Some("asker")]);
             let word = meant.map(|meant| match meant {
-                Meaning::End(end) => end.word(),
+                Meaning::End(end) => end.as_str(),
                 Meaning::Taken { toolbox_id, .. } => {
                     assert_eq!(toolbox_id, "drone");
                     "takeover"

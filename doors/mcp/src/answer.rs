@@ -23,7 +23,7 @@ pub(crate) fn result(answer: Answer) -> CallToolResult {
 }
 
 /// Returns a result as JSON, for a request that the library has not seen.
-pub(crate) fn plain(answer: Answer, modern: bool) -> Value {
+pub(crate) fn result_value(answer: Answer, modern: bool) -> Value {
     let mut result = serde_json::to_value(result(answer)).unwrap_or_default();
     if let Some(result) = result.as_object_mut().filter(|_| !modern) {
         result.shift_remove("resultType");

@@ -142,7 +142,7 @@ pub(crate) fn read(text: &[u8], searched: bool, stops: impl Fn(&str) -> bool) ->
 }
 
 /// Returns the messages of a batch, which the protocol had for one revision, or the message itself.
-pub(crate) fn parts(text: &[u8]) -> Vec<Cow<'_, [u8]>> {
+pub(crate) fn split_batch(text: &[u8]) -> Vec<Cow<'_, [u8]>> {
     let is_batch = text.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[');
     let batch = is_batch
         .then(|| serde_json::from_slice::<Vec<Value>>(text).ok())
@@ -482,7 +482,7 @@ mod tests {
     #[test]
     fn the_messages_of_a_batch_are_read_one_by_one() {
         let batch = format!(" [{}, 5]", call("emergency_stop", ""));
-        let parts = parts(batch.as_bytes());
+        let parts = split_batch(batch.as_bytes());
         assert!(matches!(read(&parts[0], false, |_| false), Arrival::Stop(_)));
         assert_eq!(read(&parts[1], false, |_| false), Arrival::Other(json!(5)));
     }

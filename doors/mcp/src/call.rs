@@ -142,7 +142,7 @@ pub(crate) async fn carried<A>(
             step = carried.next() => match step {
                 Ok(Step::Progress(step)) => {
                     if let (Some(progress), Ok(step)) = (&mut progress, step.read()) {
-                        progress.note(&step);
+                        progress.add_step(&step);
                     }
                 }
                 Ok(Step::Answer(answer)) => {

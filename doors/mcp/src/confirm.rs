@@ -56,7 +56,7 @@ pub(crate) async fn call_asking(
     if is_modern(context) {
         return question(confirm).into();
     }
-    let said = match ask(context, session, door, tool, &confirm).await {
+    let said = match ask_user(context, session, door, tool, &confirm).await {
         Ok(said) => said,
         Err(failed) => return failed.into(),
     };
@@ -124,7 +124,7 @@ fn question(confirm: Confirm) -> InputRequiredResult {
 ///
 /// # Errors
 /// The user gave no answer.
-async fn ask(
+async fn ask_user(
     context: &RequestContext<RoleServer>,
     session: &CancellationToken,
     door: &Door,

@@ -1,6 +1,6 @@
 //! The beginning of an answer over HTTP. The library begins one with its first message, which for a call without progress is its
-//! result: until then a client that is frozen reads as much as any other, namely nothing. While something moves for it, the
-//! answer begins earlier, so that there is a stream into which text without meaning can be sent ([`crate::padding`]).
+//! result, so a client that is frozen cannot be told from one that waits. While something moves for a client, its answer begins
+//! earlier, as a stream into which padding is sent that a frozen client does not read ([`crate::padding`]).
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -29,7 +29,7 @@ const STREAM: &str = "text/event-stream";
 ///
 /// # Cancel safety
 /// Dropping it, or the body that it returns, drops `answering`.
-pub(crate) async fn begun(
+pub(crate) async fn respond_early(
     answering: impl Future<Output = Answered> + Send + 'static,
     moving: Moving,
 ) -> Response<Answer> {
@@ -175,7 +175,7 @@ mod tests {
                 drop(moves);
                 answer(kind, status, sent)
             };
-            let response = begun(answering, moving).await;
+            let response = respond_early(answering, moving).await;
             let kind = response.headers()[CONTENT_TYPE]
                 .to_str()
                 .expect("text")

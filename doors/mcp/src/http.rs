@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::answer::{self, INVALID_PARAMS, INVALID_REQUEST, refused};
 use crate::arrival::{self, Arrival, MODERN, Stop};
-use crate::early_answer::{Answer, begun};
+use crate::early_answer::{Answer, respond_early};
 use crate::origin::{Allowed, Source, is_preflight};
 use crate::padding::{Moving, narrow_socket};
 use crate::presence::{Connection, Watched};
@@ -211,29 +211,29 @@ struct Gate {
 impl Gate {
     async fn answer(&self, request: Request<Incoming>, closed: &CancellationToken) -> Response<Answer> {
         if request.uri().path() != PATH {
-            return plain(StatusCode::NOT_FOUND, "the endpoint is /mcp");
+            return plain_response(StatusCode::NOT_FOUND, "the endpoint is /mcp");
         }
         if !self.allowed.host(&request) {
-            return plain(
+            return plain_response(
                 StatusCode::FORBIDDEN,
                 "rejected: this Host is not a name of this machine; to allow it, list it in service.doors.mcp.http_hosts",
             );
         }
         let source = self.allowed.source(request.headers());
         let mut response = if source == Source::Foreign {
-            plain(
+            plain_response(
                 StatusCode::FORBIDDEN,
                 "rejected: web pages of this Origin may not use this server; to allow them, list it in \
                  service.doors.mcp.http_origins",
             )
         } else if is_preflight(&request) {
-            let mut response = plain(StatusCode::NO_CONTENT, "");
+            let mut response = plain_response(StatusCode::NO_CONTENT, "");
             source.permit_sending(request.headers(), response.headers_mut());
             response
         } else if let Some(token) = &self.token
             && !token.is_shown(request.headers().get(AUTHORIZATION))
         {
-            let mut response = plain(
+            let mut response = plain_response(
                 StatusCode::UNAUTHORIZED,
                 "expected the header Authorization: Bearer TOKEN; the token is in the file that ovos-tools-mcp names at its start",
             );
@@ -257,7 +257,7 @@ impl Gate {
         let body = match Limited::new(body, LARGEST).collect().await {
             Ok(body) => body.to_bytes(),
             Err(_) => {
-                return plain(
+                return plain_response(
                     StatusCode::PAYLOAD_TOO_LARGE,
                     "the request body is over the limit of 4 MiB",
                 );
@@ -312,10 +312,10 @@ impl Gate {
         }
         let ends = parts.method == Method::DELETE && session.is_some();
         if ends && session.as_deref().is_some_and(|id| !self.sessions.is_known(id)) {
-            return plain(StatusCode::NOT_FOUND, "unknown session: initialize again");
+            return plain_response(StatusCode::NOT_FOUND, "unknown session: initialize again");
         }
         if opens && !self.sessions.make_room().await {
-            return plain(
+            return plain_response(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "too many sessions are in use; end one",
             );
@@ -333,7 +333,7 @@ impl Gate {
         let request = Request::from_parts(parts, Full::new(body));
         let mut response = if is_modern {
             let mcp = mcp.clone();
-            begun(async move { mcp.handle(request).await }, moving).await
+            respond_early(async move { mcp.handle(request).await }, moving).await
         } else {
             mcp.handle(request).await.map(|body| body.boxed_unsync())
         };
@@ -358,7 +358,7 @@ impl Gate {
     fn read(&self, body: &[u8], is_modern: bool) -> Reading {
         let listing = self.door.link.listing();
         let read = |text: &[u8]| arrival::read(text, self.door.config.find_tools, |name| listing.stops(name));
-        let parts = arrival::parts(body);
+        let parts = arrival::split_batch(body);
         if let [part] = &*parts
             && let Cow::Borrowed(text) = part
         {
@@ -458,13 +458,13 @@ impl Stops {
                     let is_modern = stop
                         .version
                         .map_or(self.is_modern, |version| version.as_str() >= MODERN);
-                    let result = answer::plain(told, is_modern);
+                    let result = answer::result_value(told, is_modern);
                     answers.push(json!({"jsonrpc": "2.0", "id": id, "result": result}));
                 }
             }
         }
         match (self.is_batch, answers.pop()) {
-            (_, None) => plain(StatusCode::ACCEPTED, ""),
+            (_, None) => plain_response(StatusCode::ACCEPTED, ""),
             (false, Some(answer)) => json(StatusCode::OK, &answer),
             (true, Some(last)) => {
                 answers.push(last);
@@ -503,7 +503,7 @@ fn json(status: StatusCode, value: &Value) -> Response<Answer> {
     response
 }
 
-fn plain(status: StatusCode, text: &'static str) -> Response<Answer> {
+fn plain_response(status: StatusCode, text: &'static str) -> Response<Answer> {
     let mut response = Response::new(Full::new(Bytes::from_static(text.as_bytes())).boxed_unsync());
     *response.status_mut() = status;
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");

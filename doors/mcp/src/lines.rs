@@ -106,7 +106,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Reading<W> {
                     }
                 }
                 Ok(_) => {
-                    for part in arrival::parts(line.trim_ascii()) {
+                    for part in arrival::split_batch(line.trim_ascii()) {
                         self.arrived(&part);
                     }
                 }
@@ -198,7 +198,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Reading<W> {
             .map_or(self.modern, |version| version.as_str() >= MODERN);
         let out = Arc::clone(&self.out);
         self.door.link.tasks.spawn(async move {
-            let result = answer::plain(stopping.await, modern);
+            let result = answer::result_value(stopping.await, modern);
             write(&out, &json!({"jsonrpc": "2.0", "id": id, "result": result})).await
         });
     }

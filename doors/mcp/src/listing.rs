@@ -52,14 +52,16 @@ pub(crate) fn tools(listing: &Listing, config: &McpDoor) -> Vec<Tool> {
     let own = own.chain(config.run_steps.then_some(Owner::Steps));
     if config.find_tools {
         let own = own.chain([Owner::Find, Owner::Call]);
-        return own.map(|owner| shown(&owner, config)).collect();
+        return own.map(|owner| shown_tool(&owner, config)).collect();
     }
     let theirs = listing.tools().iter().cloned().map(Owner::Toolbox);
-    own.chain(theirs).map(|owner| shown(&owner, config)).collect()
+    own.chain(theirs)
+        .map(|owner| shown_tool(&owner, config))
+        .collect()
 }
 
 /// Returns a tool as clients see it.
-pub(crate) fn shown(owner: &Owner, config: &McpDoor) -> Tool {
+pub(crate) fn shown_tool(owner: &Owner, config: &McpDoor) -> Tool {
     match owner {
         Owner::Door(stop) => Tool::new(stop.name(), stop.description(), Arc::new(StopTool::arguments()))
             .with_annotations(annotations(Effect::Stop)),
@@ -237,7 +239,7 @@ mod tests {
         assert_eq!(hints(wave), (None, Some(true), None));
         for tool in &tools {
             let owner = owner(&listing, &config, &tool.name).expect("an owner");
-            assert_eq!(shown(&owner, &config), *tool);
+            assert_eq!(shown_tool(&owner, &config), *tool);
         }
         assert_eq!(owner(&listing, &config, "wave"), None);
         let config = McpDoor {

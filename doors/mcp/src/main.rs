@@ -152,14 +152,14 @@ fn over_http(address: SocketAddr, door: &Arc<Door>) -> Result<(), DoorError> {
         .map_err(ProgramError::machine("start the async runtime"))?;
     runtime.block_on(async {
         let http = Http::bind(address, door).await?;
-        say(&http.greeting(door));
+        print_line(&http.greeting(door));
         http.serve(door).await;
         Ok(())
     })
 }
 
 /// Writes to stderr, because stdout belongs to the protocol.
-fn say(text: &str) {
+fn print_line(text: &str) {
     // The door serves even without stderr.
     _ = std::io::stderr().write_all(text.as_bytes());
 }

@@ -41,7 +41,7 @@ impl Progress {
     }
 
     /// Records a progress message of the call.
-    pub(crate) fn note(&mut self, step: &ProgressMessage) {
+    pub(crate) fn add_step(&mut self, step: &ProgressMessage) {
         self.notes.take(step, Instant::now());
     }
 

@@ -177,7 +177,7 @@ impl ServerHandler for Session {
     fn get_tool(&self, name: &str) -> Option<Tool> {
         let (listing, config) = (self.door.link.listing(), &self.door.config);
         let owner = listing::owner(&listing, config, name)?;
-        Some(listing::shown(&owner, config))
+        Some(listing::shown_tool(&owner, config))
     }
 
     /// Reports changes of the list to a client that opened the session with `initialize`.

@@ -25,7 +25,7 @@ use crate::dialect::Target;
 use crate::floor::Floor;
 use crate::ledger::{CallKey, Ledger};
 use crate::line::{ChatError, Line};
-use crate::list::{at_most, shown, too_large};
+use crate::list::{at_most, shown_tools, too_large};
 use crate::outcome::Outcome;
 use crate::silence::{Need, Silence};
 use crate::socket::{DialError, Socket, SocketEvent, dial};
@@ -126,13 +126,13 @@ impl Chat {
             match over {
                 Over::Closed(reason) => {
                     tracing::info!(dialect, chat, reason, "the conversation is over");
-                    self.rest(None).await;
+                    self.finish_calls(None).await;
                     self.leave_calls();
                     return Ok(());
                 }
                 Over::Leaves => {
                     self.end_all();
-                    self.rest(Some(&socket)).await;
+                    self.finish_calls(Some(&socket)).await;
                     socket.close().await;
                     return Ok(());
                 }
@@ -144,12 +144,12 @@ impl Chat {
                 Ok(Some(reopened)) => socket = reopened,
                 Ok(None) => {
                     self.end_all();
-                    self.rest(None).await;
+                    self.finish_calls(None).await;
                     return Ok(());
                 }
                 Err(error) => {
                     tracing::warn!(dialect, chat, %error, "the conversation is given up");
-                    self.rest(None).await;
+                    self.finish_calls(None).await;
                     self.leave_calls();
                     return Err(error);
                 }
@@ -181,7 +181,7 @@ impl Chat {
                 came = socket.next() => {
                     silence.note_frame(Instant::now());
                     match came {
-                        SocketEvent::Text(text) => match self.hear(&text, socket) {
+                        SocketEvent::Text(text) => match self.handle_frame(&text, socket) {
                             Ok(is_said) => is_said,
                             Err(reason) => return Over::Closed(reason),
                         },
@@ -197,7 +197,7 @@ impl Chat {
             };
             let mut is_said = is_said;
             let announced = self.ledger.announced(Instant::now());
-            is_said &= self.say(&announced, socket);
+            is_said &= self.send_sayings(&announced, socket);
             if !is_said {
                 return Over::Lost(TOO_SLOW.to_owned());
             }
@@ -238,7 +238,7 @@ impl Chat {
 
     fn tell_tools(&mut self, socket: &Socket) -> bool {
         let listing = Arc::clone(&self.changes.borrow_and_update());
-        let mut tools = shown(&listing);
+        let mut tools = shown_tools(&listing);
         if let Some(most) = self.most_tools {
             at_most(&mut tools, most);
         }
@@ -247,14 +247,14 @@ impl Chat {
         if size > self.line.config.warn_list_bytes {
             tracing::warn!("{}", too_large(&tools, size, self.line.config.warn_list_bytes));
         }
-        frames.into_iter().all(|frame| socket.say(frame))
+        frames.into_iter().all(|frame| socket.send_text(frame))
     }
 
     /// Tells the service of half as many tools, because it refused them. When it refuses the stops, too, the user is told. Returns
     /// `false` if nothing can be sent any more.
     fn tell_fewer_tools(&mut self, socket: &Socket, why: &str) -> bool {
         let listing = self.line.door.listing();
-        let shown = shown(&listing).len();
+        let shown = shown_tools(&listing).len();
         let told = self.most_tools.map_or(shown, |most| most.min(shown));
         let dialect = self.line.dialect.name();
         if told > StopTool::ALL.len() {
@@ -279,9 +279,9 @@ impl Chat {
         self.most_tools = Some(0);
         self.publish_refusal(Severity::Error, told, 0, why);
         let text = "I have no tools in this conversation: I can neither move nor stop anything. Use the machine's own switch.";
-        let frames = self.line.dialect.tell(text);
+        let frames = self.line.dialect.text_frames(text);
         self.floor.want();
-        frames.into_iter().all(|frame| socket.say(frame))
+        frames.into_iter().all(|frame| socket.send_text(frame))
     }
 
     /// Tells the bus, and with it who asked for the conversation, that its service refused the list of tools.
@@ -342,7 +342,7 @@ impl Chat {
     }
 
     /// Waits for the end of the calls, up to a time limit.
-    async fn rest(&mut self, socket: Option<&Socket>) {
+    async fn finish_calls(&mut self, socket: Option<&Socket>) {
         let ending = async {
             while let Some(done) = self.calls.join_next_with_id().await {
                 self.call_ended(done, socket);

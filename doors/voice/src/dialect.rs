@@ -52,7 +52,7 @@ pub(crate) trait Dialect: Send + Sync + 'static {
     fn tools_changed(&self, tools: &[ShownTool]) -> Vec<String>;
 
     /// Returns the frames that tell the user this.
-    fn tell(&self, text: &str) -> Vec<String>;
+    fn text_frames(&self, text: &str) -> Vec<String>;
 }
 
 /// The chat for which a socket is opened.

@@ -119,10 +119,10 @@ impl Dialect for Hume {
     }
 
     fn report(&self, call: &VoiceCall, outcome: &Outcome) -> Vec<String> {
-        self.tell(&outcome.sentence(&call.name))
+        self.text_frames(&outcome.sentence(&call.name))
     }
 
-    fn tell(&self, text: &str) -> Vec<String> {
+    fn text_frames(&self, text: &str) -> Vec<String> {
         // The voice speaks this text unchanged.
         let said = json!({"type": "assistant_input", "text": text});
         vec![said.to_string()]

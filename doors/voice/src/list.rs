@@ -9,7 +9,7 @@ use crate::dialect::ShownTool;
 const LARGEST: usize = 5;
 
 /// Returns the two stops and the tools that the door shows.
-pub(crate) fn shown(listing: &Listing) -> Vec<ShownTool> {
+pub(crate) fn shown_tools(listing: &Listing) -> Vec<ShownTool> {
     let stops = StopTool::ALL.into_iter().map(|stop| ShownTool {
         name: stop.name().to_owned(),
         description: stop.description().to_owned(),
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn the_largest_tools_go_first_and_the_stops_never() {
-        let mut tools = shown(&Listing::default());
+        let mut tools = shown_tools(&Listing::default());
         for size in [10, 30, 20] {
             tools.push(ShownTool {
                 name: format!("t{size}"),

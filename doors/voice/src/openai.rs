@@ -105,10 +105,10 @@ impl Dialect for OpenAi {
     }
 
     fn report(&self, call: &VoiceCall, outcome: &Outcome) -> Vec<String> {
-        self.tell(&outcome.sentence(&call.name))
+        self.text_frames(&outcome.sentence(&call.name))
     }
 
-    fn tell(&self, text: &str) -> Vec<String> {
+    fn text_frames(&self, text: &str) -> Vec<String> {
         let told = format!("Tell the user: {text}");
         let item =
             json!({"type": "message", "role": "system", "content": [{"type": "input_text", "text": told}]});

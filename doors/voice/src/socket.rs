@@ -179,7 +179,7 @@ impl Socket {
 
     /// Queues a text to be written. Returns `false` if too many frames wait, or nothing can be written.
     #[must_use]
-    pub(crate) fn say(&self, text: String) -> bool {
+    pub(crate) fn send_text(&self, text: String) -> bool {
         self.waiting.try_send(Message::text(text)).is_ok()
     }
 

@@ -45,9 +45,9 @@ fn main() -> ExitCode {
         [.., "--safe-stop"] => ExitCode::SUCCESS,
         ["--keep", parent, "--", ..] => keeper::keep(parent, arguments.get(3..).unwrap_or_default()),
         ["--alone", id] if is_toolbox_id(id) => program::run(id),
-        ["--version"] => say(&format!("ovos-tools-mounts {}\n", env!("CARGO_PKG_VERSION")), 0),
-        ["--help" | "-h"] => say(HELP, 0),
-        _ => say(HELP, 2),
+        ["--version"] => print_and_exit(&format!("ovos-tools-mounts {}\n", env!("CARGO_PKG_VERSION")), 0),
+        ["--help" | "-h"] => print_and_exit(HELP, 0),
+        _ => print_and_exit(HELP, 2),
     }
 }
 
@@ -56,7 +56,7 @@ fn main() -> ExitCode {
     clippy::print_stderr,
     reason = "for the person who started it by hand"
 )]
-fn say(text: &str, status: u8) -> ExitCode {
+fn print_and_exit(text: &str, status: u8) -> ExitCode {
     if status == 0 {
         print!("{text}");
     } else {

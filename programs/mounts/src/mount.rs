@@ -271,7 +271,7 @@ async fn keep(shared: Arc<Shared>, says: watch::Sender<State>) {
             return;
         }
         let began = Instant::now();
-        let Some(reason) = once(&shared, &says, &checked, &mut era).await else {
+        let Some(reason) = serve_once(&shared, &says, &checked, &mut era).await else {
             return;
         };
         if began.elapsed() > STEADY {
@@ -301,7 +301,7 @@ async fn keep(shared: Arc<Shared>, says: watch::Sender<State>) {
 }
 
 /// Connects once, and serves that connection to its end. Returns why it ended; `None` if the mount is closed.
-async fn once(
+async fn serve_once(
     shared: &Arc<Shared>,
     says: &watch::Sender<State>,
     checked: &ServerFiles,

@@ -68,7 +68,13 @@ impl MountToolbox {
         let (caller, runs) = (mount.caller(), Arc::new(Runs::default()));
         let (close, closing) = oneshot::channel();
         let close_limit = Duration::from_millis(opening.close_ms);
-        runtime.spawn(live(id.to_owned(), mount, runs.clone(), closing, close_limit));
+        runtime.spawn(run_mount(
+            id.to_owned(),
+            mount,
+            runs.clone(),
+            closing,
+            close_limit,
+        ));
         Ok(Self {
             id: id.to_owned(),
             caller,
@@ -182,7 +188,7 @@ impl Toolbox for MountToolbox {
 
 /// Waits until the toolbox is closed, then ends its runs and its server. If the server is no longer kept connected before that,
 /// the program ends with an error; the service then starts it again.
-async fn live(
+async fn run_mount(
     id: String,
     mut mount: Mount,
     runs: Arc<Runs>,

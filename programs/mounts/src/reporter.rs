@@ -20,7 +20,7 @@ pub(crate) enum Backend {
 }
 
 impl Backend {
-    fn word(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             Self::Starting => "starting",
             Self::Ready => "ready",
@@ -64,7 +64,7 @@ impl Reporter {
 
     /// Reports the state of the server. The reason is for people.
     pub(crate) fn backend(&self, backend: Backend, reason: &str) {
-        let data = json!({"state": backend.word(), "reason": reason});
+        let data = json!({"state": backend.as_str(), "reason": reason});
         self.event("backend", backend.severity(), Some(data));
     }
 

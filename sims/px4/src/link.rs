@@ -173,7 +173,7 @@ impl Link {
         let events = self.events.poll(vehicle);
         self.send_all(events);
         for notice in vehicle.take_notices() {
-            self.tell(notice);
+            self.send_notice(notice);
         }
         if now < self.silent_until {
             self.outbox.clear();
@@ -214,7 +214,7 @@ impl Link {
         self.send_all(telemetry::message(vehicle, self.nonce, id));
     }
 
-    fn tell(&mut self, notice: Notice) {
+    fn send_notice(&mut self, notice: Notice) {
         match notice {
             Notice::Text(severity, text) => {
                 self.texts = self.texts.wrapping_add(1).max(1);

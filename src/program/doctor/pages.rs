@@ -1,4 +1,4 @@
-//! Checks whether the messagebus takes web pages for clients. Read [`look`].
+//! Checks whether the messagebus takes web pages for clients. Read [`check_origin`].
 
 use std::time::Duration;
 
@@ -17,11 +17,11 @@ const ORIGIN: &str = "http://page.invalid";
 
 /// Asks the bus for a connection as a page in a browser would, and sends nothing over it. No finding if there is no bus, or
 /// one that needs TLS.
-pub(super) async fn look(url: &Url) -> Option<Finding> {
+pub(super) async fn check_origin(url: &Url) -> Option<Finding> {
     if url.scheme() != "ws" {
         return None;
     }
-    let status = timeout(WAIT, ask(url)).await.ok()?.ok()?;
+    let status = timeout(WAIT, fetch_status(url)).await.ok()?.ok()?;
     finding(&status)
 }
 
@@ -44,7 +44,7 @@ fn finding(status: &str) -> Option<Finding> {
 }
 
 /// The status of the answer.
-async fn ask(url: &Url) -> std::io::Result<String> {
+async fn fetch_status(url: &Url) -> std::io::Result<String> {
     let host = url.host_str().unwrap_or_default();
     let port = url.port_or_known_default().unwrap_or(80);
     let path = url.path();

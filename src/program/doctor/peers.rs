@@ -1,4 +1,4 @@
-//! Checks the messagebus, and the services that answer on it. Read [`look`].
+//! Checks the messagebus, and the services that answer on it. Read [`find_services`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,9 +26,12 @@ const STATUS: &str = topic::STATUS.name();
 /// Connects to the bus and asks which services list tools there.
 ///
 /// Also returns the status of our service, if exactly one answers.
-pub(super) async fn look(address: &Address, wait: Duration) -> (Vec<Finding>, Option<StatusResponse>) {
+pub(super) async fn find_services(
+    address: &Address,
+    wait: Duration,
+) -> (Vec<Finding>, Option<StatusResponse>) {
     let url = shown(&address.url);
-    let heard = match timeout(wait, ask(address)).await {
+    let heard = match timeout(wait, query(address)).await {
         Ok(Ok(heard)) => heard,
         Ok(Err(reason)) => return (vec![no_bus(reason)], None),
         Err(_) => {
@@ -95,7 +98,7 @@ struct PeerReport {
 }
 
 /// Asks all services for their lists of tools, and ours for its status.
-async fn ask(address: &Address) -> Result<PeerReport, String> {
+async fn query(address: &Address) -> Result<PeerReport, String> {
     let config = ClientConfig {
         extra_ca: address.certificate.clone(),
         ..ClientConfig::new(address.url.clone())

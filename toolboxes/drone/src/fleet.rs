@@ -365,7 +365,7 @@ impl Fleet {
         vehicle: &Arc<Vehicle>,
         gate: Arc<dyn Gate>,
     ) -> Reply {
-        let args = match entry.known(args) {
+        let args = match entry.known_arguments(args) {
             Ok(args) => args,
             Err(refusal) => return refusal.into(),
         };

@@ -18,8 +18,9 @@ pub(crate) struct Origin {
 impl Origin {
     /// Computes the origin from one position known in both frames.
     pub(crate) fn from_fix(lat: f64, lon: f64, ned: Ned) -> Self {
-        let back = Self { lat, lon };
-        let (lat, lon) = back.global(-ned[0], -ned[1]);
+        // From the position back to where both coordinates are zero.
+        let at_fix = Self { lat, lon };
+        let (lat, lon) = at_fix.global(-ned[0], -ned[1]);
         Self { lat, lon }
     }
 

@@ -361,10 +361,10 @@ fn conclude(toolbox: &Drone, entry: &Entry, args: &Value, report: &Report) -> Va
 /// to slow down; the event `at_rest` of each vehicle follows.
 fn stopped(toolbox: &Drone, entry: &Entry) -> Value {
     let until = Instant::now() + REST;
-    let mut seen = Stopped::look(&toolbox.fleet);
+    let mut seen = Stopped::read(&toolbox.fleet);
     while !seen.is_confirmed() && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(10));
-        seen = Stopped::look(&toolbox.fleet);
+        seen = Stopped::read(&toolbox.fleet);
     }
     let state = toolbox
         .fleet
@@ -389,7 +389,7 @@ struct Stopped {
 }
 
 impl Stopped {
-    fn look(fleet: &Fleet) -> Self {
+    fn read(fleet: &Fleet) -> Self {
         let mut seen = Self::default();
         for vehicle in fleet.vehicles() {
             match vehicle.resting() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use url::Url;
 
-use crate::own_link::OwnLink;
+use crate::in_process_link::InProcessLink;
 
 /// Address of the bus, retry times and memory bounds.
 #[derive(Debug, Clone)]
@@ -26,7 +26,7 @@ pub struct ClientConfig {
     /// A PEM file of certificates to trust in addition to those of the machine.
     pub extra_ca: Option<PathBuf>,
     /// The link to the embedded bus, if the bus is in this process.
-    pub own: Option<Arc<OwnLink>>,
+    pub own: Option<Arc<InProcessLink>>,
 }
 
 impl ClientConfig {

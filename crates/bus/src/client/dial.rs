@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use url::{Host, Url};
 
-use crate::own_link::OwnLink;
+use crate::in_process_link::InProcessLink;
 use crate::shown::shown;
 use crate::websocket::handshake::{self, HandshakeError};
 use crate::websocket::socket::{Duplex, QuickAck};
@@ -112,7 +112,7 @@ impl Dial for Dialer {
 pub(super) struct Dialer {
     url: Url,
     extra_ca: Option<PathBuf>,
-    own: Option<Arc<OwnLink>>,
+    own: Option<Arc<InProcessLink>>,
     /// Built from the machine's certificates on first use, only for `wss`.
     tls: Option<Arc<ClientConfig>>,
 }

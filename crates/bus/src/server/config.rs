@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-use crate::own_link::OwnLink;
+use crate::in_process_link::InProcessLink;
 
 /// Where the bus listens, and its limits.
 #[derive(Debug, Clone)]
@@ -38,7 +38,7 @@ pub struct ServerConfig {
     /// Origins of web pages that may use the bus, such as `http://localhost:3000`.
     pub origins: Vec<String>,
     /// The client in this process, if there is one.
-    pub own: Option<Arc<OwnLink>>,
+    pub own: Option<Arc<InProcessLink>>,
     /// Where the work is done that may take long: what is written to clients, what the client in this process sends, and a look
     /// at long messages. The task that runs the bus then only reads its clients, so that an urgent message waits for none of
     /// that. `None`: everything is done where the bus runs.

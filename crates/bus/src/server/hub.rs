@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::config::ServerConfig;
 use super::partial_messages::PartialMessages;
-use crate::websocket::origin::{Doorkeeper, Foreign};
+use crate::websocket::origin::{Foreign, OriginPolicy};
 
 /// Encoded frames, shared by all clients.
 #[derive(Debug, Clone)]
@@ -51,29 +51,29 @@ const REMINDER: Duration = Duration::from_secs(10);
 /// The registry of connected clients.
 pub(super) struct Hub {
     config: ServerConfig,
-    doorkeeper: Doorkeeper,
+    origin_policy: OriginPolicy,
     unfinished: PartialMessages,
     clients: Mutex<Vec<Arc<Outbox>>>,
     /// When a refused request was last logged.
-    told: Mutex<Option<Instant>>,
+    last_logged: Mutex<Option<Instant>>,
 }
 
 impl Hub {
     pub(super) fn new(config: ServerConfig) -> Self {
         Self {
-            doorkeeper: Doorkeeper::new(
+            origin_policy: OriginPolicy::new(
                 config.hosts.iter().map(String::as_str),
                 config.origins.iter().map(String::as_str),
             ),
             unfinished: PartialMessages::new(config.unfinished_bytes),
             clients: Mutex::new(Vec::new()),
-            told: Mutex::new(None),
+            last_logged: Mutex::new(None),
             config,
         }
     }
 
-    pub(super) fn doorkeeper(&self) -> &Doorkeeper {
-        &self.doorkeeper
+    pub(super) fn origin_policy(&self) -> &OriginPolicy {
+        &self.origin_policy
     }
 
     pub(super) fn unfinished(&self) -> &PartialMessages {
@@ -82,9 +82,9 @@ impl Hub {
 
     /// Logs a request that was refused, once in a while: a page may try again and again.
     pub(super) fn refused(&self, from: SocketAddr, foreign: &Foreign) {
-        let mut told = self.told.lock();
-        if told.is_none_or(|told| told.elapsed() >= REMINDER) {
-            *told = Some(Instant::now());
+        let mut logged = self.last_logged.lock();
+        if logged.is_none_or(|logged| logged.elapsed() >= REMINDER) {
+            *logged = Some(Instant::now());
             tracing::warn!(client = %from, reason = %foreign, "the embedded bus refused a client");
         } else {
             tracing::debug!(client = %from, reason = %foreign, "the embedded bus refused a client");

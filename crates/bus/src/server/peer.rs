@@ -17,7 +17,7 @@ use super::gate::{self, Verdict};
 use super::hub::{Batch, Hub, Order, Outbox};
 use super::partial_messages::PartialMessages;
 use super::seats::Seat;
-use crate::own_link::OwnLink;
+use crate::in_process_link::InProcessLink;
 use crate::websocket::frame::{self, Control, Data, End, Event, FrameError, FrameReader, OpCode};
 use crate::websocket::handshake::{self, HandshakeError};
 use crate::websocket::socket::{Duplex, QuickAck};
@@ -50,7 +50,7 @@ pub(super) async fn serve(
     let rest = tokio::select! {
         () = shutdown.cancelled() => return,
         () = seat.eviction().cancelled() => return,
-        read = timeout(HANDSHAKE, handshake::answer(&mut stream, &config.route, hub.doorkeeper())) => match read {
+        read = timeout(HANDSHAKE, handshake::answer(&mut stream, &config.route, hub.origin_policy())) => match read {
             Ok(Ok(rest)) => rest,
             Ok(Err(HandshakeError::Foreign(foreign))) => return hub.refused(from, &foreign),
             Ok(Err(error)) => return tracing::debug!(client = %from, %error, "no websocket"),
@@ -177,7 +177,7 @@ impl Reader<'_> {
     }
 
     /// Whether a message goes before what waits for the clients.
-    fn overtakes(&self, own: Option<&OwnLink>, text: &Utf8Bytes) -> bool {
+    fn overtakes(&self, own: Option<&InProcessLink>, text: &Utf8Bytes) -> bool {
         own.is_some_and(|own| {
             if self.seat.is_none() {
                 own.is_urgent_answer(text)

@@ -13,7 +13,7 @@ use tungstenite::handshake::server::{Request, create_response, write_response};
 use tungstenite::http::StatusCode;
 use tungstenite::http::header::CONTENT_LENGTH;
 
-use super::origin::{Doorkeeper, Foreign};
+use super::origin::{Foreign, OriginPolicy};
 
 /// Longest accepted head of a request or a response, in bytes.
 const HEAD_LIMIT: usize = 16 * 1024;
@@ -90,12 +90,12 @@ async fn read_reason<S: AsyncRead + Unpin + ?Sized>(stream: &mut S, rest: BytesM
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// Answers a request for a websocket at `route`, if the doorkeeper lets it in; returns the bytes received behind it. Any
+/// Answers a request for a websocket at `route`, if the policy lets its page in; returns the bytes received behind it. Any
 /// other request gets the answer of tornado, the server of the Python bus.
 pub(crate) async fn answer<S>(
     stream: &mut S,
     route: &str,
-    doorkeeper: &Doorkeeper,
+    policy: &OriginPolicy,
 ) -> Result<BytesMut, HandshakeError>
 where
     S: AsyncRead + AsyncWrite + Unpin + ?Sized,
@@ -118,7 +118,7 @@ where
             path: path.to_owned(),
         });
     }
-    if let Err(foreign) = doorkeeper.check(request.headers()) {
+    if let Err(foreign) = policy.check(request.headers()) {
         let status = match foreign {
             Foreign::Malformed => "400 Bad Request",
             Foreign::Host(_) | Foreign::Origin { .. } => "403 Forbidden",

@@ -1,9 +1,9 @@
 //! Which requests may open a websocket: protects the bus from web pages. Pure.
 //!
-//! A browser lets every page open a websocket to this machine. It says truthfully in `Origin` which page asks, and in
-//! `Host` under which name it reached the bus; a page that rebinds its own name to this machine has both of its own. So
+//! A browser lets every page open a websocket to this machine. It sends the page's address as `Origin`, and the
+//! name under which it reached the bus as `Host`. A page that rebinds its own name to this machine has the same name in both. So
 //! an `Origin` has to be that of the bus, and the `Host` a name that no stranger can own: an address, `localhost`, a
-//! name of this machine, or one that the configuration lists. Read [`Doorkeeper::check`].
+//! name of this machine, or one that the configuration lists. Read [`OriginPolicy::check`].
 
 use std::net::IpAddr;
 
@@ -13,7 +13,7 @@ use url::Url;
 
 /// The rules for `Host` and `Origin`.
 #[derive(Debug)]
-pub(crate) struct Doorkeeper {
+pub(crate) struct OriginPolicy {
     /// Host names, some with a port, in lower case.
     hosts: Vec<String>,
     /// Origins, in lower case and without a slash at the end.
@@ -37,7 +37,7 @@ pub(crate) enum Foreign {
     Origin { origin: String, host: String },
 }
 
-impl Doorkeeper {
+impl OriginPolicy {
     pub(crate) fn new<'a>(
         hosts: impl IntoIterator<Item = &'a str>,
         origins: impl IntoIterator<Item = &'a str>,
@@ -148,8 +148,8 @@ mod tests {
     use super::*;
     use tungstenite::http::HeaderValue;
 
-    fn keeper() -> Doorkeeper {
-        Doorkeeper::new(
+    fn policy() -> OriginPolicy {
+        OriginPolicy::new(
             ["robot", "robot.local", "Bus.Example", "proxy.example:9000"],
             ["http://localhost:3000", "https://Page.example/"],
         )
@@ -195,7 +195,7 @@ mod tests {
             ("127.0.0.1:x", false),
             ("", false),
         ] {
-            assert_eq!(keeper().check(&headers(&[host], &[])).is_ok(), known, "{host}");
+            assert_eq!(policy().check(&headers(&[host], &[])).is_ok(), known, "{host}");
         }
         for hosts in [
             &[][..],
@@ -203,7 +203,7 @@ mod tests {
             &["127.0.0.1", "evil.example"],
         ] {
             assert_eq!(
-                keeper().check(&headers(hosts, &[])),
+                policy().check(&headers(hosts, &[])),
                 Err(Foreign::Malformed),
                 "{hosts:?}"
             );
@@ -245,12 +245,12 @@ mod tests {
             ("evil.example", "http://evil.example", false),
             ("evil.example:8181", "http://evil.example:8181", false),
         ] {
-            let checked = keeper().check(&headers(&[host], &[origin]));
+            let checked = policy().check(&headers(&[host], &[origin]));
             assert_eq!(checked.is_ok(), own, "{origin} at {host}: {checked:?}");
         }
         let two = headers(&[bus], &["http://127.0.0.1:8181", "https://evil.example"]);
-        assert_eq!(keeper().check(&two), Err(Foreign::Malformed));
-        let text = keeper().check(&headers(&[bus], &["https://evil.example"]));
+        assert_eq!(policy().check(&two), Err(Foreign::Malformed));
+        let text = policy().check(&headers(&[bus], &["https://evil.example"]));
         let text = text.unwrap_err().to_string();
         assert!(
             text.contains("https://evil.example") && text.contains("embedded_bus_http_origins"),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::support::{Bus, GREETING, Heard, Peer, Recorder, any_port, soon};
 use futures_util::SinkExt;
-use ovos_tools_bus::{BusClient, ClientConfig, EmbeddedBus, OwnLink, ServerConfig, reachable};
+use ovos_tools_bus::{BusClient, ClientConfig, EmbeddedBus, InProcessLink, ServerConfig, reachable};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::runtime::Builder;
@@ -275,7 +275,7 @@ async fn a_web_page_is_refused_with_a_reason() {
 /// Clients of each kind keep their sockets open; a new one still gets in, and the client of this process stays.
 #[tokio::test(flavor = "multi_thread")]
 async fn idle_clients_do_not_keep_a_new_one_out() {
-    let own = Arc::new(OwnLink::new());
+    let own = Arc::new(InProcessLink::new());
     let bus = Bus::start(ServerConfig {
         max_clients: 8,
         own: Some(own.clone()),
@@ -358,7 +358,7 @@ async fn unfinished_messages_share_a_bound_and_the_longest_pays() {
 /// What waits for a client that reads late arrives behind the urgent answer, and whole.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_urgent_answer_overtakes_between_frames() {
-    let own = Arc::new(OwnLink::new());
+    let own = Arc::new(InProcessLink::new());
     own.overtake(|text| text.contains("urgent request"));
     let bus = Bus::start(ServerConfig {
         own: Some(own.clone()),
@@ -418,7 +418,7 @@ async fn an_urgent_message_is_seen_while_every_worker_is_busy() {
         .build()
         .unwrap();
     let (seen, mut urgent) = unbounded_channel();
-    let own = Arc::new(OwnLink::new());
+    let own = Arc::new(InProcessLink::new());
     own.overtake(move |text| {
         let is_urgent = text.contains("urgent");
         is_urgent && seen.send(()).is_ok()

@@ -190,23 +190,31 @@ fn with_fate(fate: Fate) -> impl FnMut(&Message) -> Vec<Message> + Send + 'stati
     }
 }
 
+async fn check_end(fate: Fate) {
+    let bus = Bus::start(0).await;
+    let _service = bus.service(with_fate(fate)).await;
+    let client = bus.client().await;
+    let call = client
+        .invoke(call("reach", "c-1"), Patience::WhileItRuns)
+        .unwrap();
+    let answered = soon("an end", call.answer()).await;
+    let as_expected = match fate {
+        Fate::Answers | Fate::Mute => answered.is_ok(),
+        Fate::Restarts => matches!(answered, Err(ClientError::Restarted { .. })),
+        Fate::Ends => matches!(answered, Err(ClientError::NoService { .. })),
+    };
+    assert!(as_expected, "{fate:?}: {answered:?}");
+}
+
+/// Side by side, because each of them waits for seconds.
 #[tokio::test]
 async fn a_call_ends_soon_after_its_service() {
-    for fate in [Fate::Answers, Fate::Restarts, Fate::Ends, Fate::Mute] {
-        let bus = Bus::start(0).await;
-        let _service = bus.service(with_fate(fate)).await;
-        let client = bus.client().await;
-        let call = client
-            .invoke(call("reach", "c-1"), Patience::WhileItRuns)
-            .unwrap();
-        let answered = soon("an end", call.answer()).await;
-        let as_expected = match fate {
-            Fate::Answers | Fate::Mute => answered.is_ok(),
-            Fate::Restarts => matches!(answered, Err(ClientError::Restarted { .. })),
-            Fate::Ends => matches!(answered, Err(ClientError::NoService { .. })),
-        };
-        assert!(as_expected, "{fate:?}: {answered:?}");
-    }
+    tokio::join!(
+        check_end(Fate::Answers),
+        check_end(Fate::Restarts),
+        check_end(Fate::Ends),
+        check_end(Fate::Mute),
+    );
 }
 
 #[tokio::test]

@@ -115,13 +115,13 @@ impl Index {
     fn weight(&self, text: &Text, meaning: &Meaning) -> f64 {
         let words = meaning.words.iter();
         let of = |(stems, weight): &(Vec<String>, f64)| {
-            let each = stems.iter().map(|stem| self.word(text, stem));
+            let each = stems.iter().map(|stem| self.word_score(text, stem));
             weight * each.sum::<f64>() / precise(stems.len()).sqrt()
         };
         words.map(of).fold(0.0, f64::max)
     }
 
-    fn word(&self, text: &Text, stem: &str) -> f64 {
+    fn word_score(&self, text: &Text, stem: &str) -> f64 {
         let Some(weight) = text.weights.get(stem) else {
             return 0.0;
         };

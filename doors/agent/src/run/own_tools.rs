@@ -85,7 +85,7 @@ impl Run<'_> {
     }
 
     /// Carries out a call of one of the agent's own tools.
-    pub(super) async fn own(
+    pub(super) async fn run_own_tool(
         &mut self,
         own: Own,
         arguments: &Object,

@@ -144,7 +144,7 @@ impl Run<'_> {
             }
             match target {
                 Target::Own(own) => {
-                    if let Some(end) = self.own(own, &arguments, answer.calls.len(), line).await {
+                    if let Some(end) = self.run_own_tool(own, &arguments, answer.calls.len(), line).await {
                         return (prepared, Some(end));
                     }
                 }
@@ -255,7 +255,7 @@ impl Run<'_> {
                 if came.began && claim.effect == Effect::Motion && !self.moved.contains(&claim) {
                     self.moved.push(claim);
                 }
-                self.note(call, &came);
+                self.record_result(call, &came);
                 if !came.pictures.is_empty() {
                     self.pictures.push(prompt::pictures(
                         &call.tool.name,
@@ -326,7 +326,7 @@ impl Run<'_> {
     }
 
     /// Charges a call, and records what its result says about the world.
-    fn note(&mut self, call: &Ready, came: &CallResult) {
+    fn record_result(&mut self, call: &Ready, came: &CallResult) {
         self.used.count_outcome(came.failed());
         let arguments = call.arguments_value();
         if let Some(result) = &came.result {

@@ -32,7 +32,7 @@ enum RequestedCall {
 
 impl Chat {
     /// Handles a frame. Returns `false` if nothing can be sent any more. An error is the reason why the conversation is over.
-    pub(super) fn hear(&mut self, text: &str, socket: &Socket) -> Result<bool, String> {
+    pub(super) fn handle_frame(&mut self, text: &str, socket: &Socket) -> Result<bool, String> {
         let Some(kind) = kind_of(text) else {
             tracing::debug!(bytes = text.len(), "dropped a frame without a type");
             return Ok(true);
@@ -61,11 +61,11 @@ impl Chat {
                     continue;
                 }
                 other => {
-                    self.note(other)?;
+                    self.handle_event(other)?;
                     continue;
                 }
             };
-            match self.ask(asked) {
+            match self.begin_call(asked) {
                 RequestedCall::Runs => {}
                 RequestedCall::Ended(key, outcome) => ended.push((key, outcome)),
                 RequestedCall::Told(saying) => sayings.push(*saying),
@@ -75,11 +75,11 @@ impl Chat {
             sayings.extend(self.ledger.ended(&key, outcome, true));
         }
         self.ledger.find_last(&mut sayings);
-        Ok(self.say(&sayings, socket))
+        Ok(self.send_sayings(&sayings, socket))
     }
 
     /// Handles everything but calls.
-    fn note(&mut self, heard: Meaning) -> Result<(), String> {
+    fn handle_event(&mut self, heard: Meaning) -> Result<(), String> {
         match heard {
             Meaning::Chat { id, group } => self.name(&id, group)?,
             Meaning::Cancel(ids) => {
@@ -140,7 +140,7 @@ impl Chat {
     }
 
     /// Handles the request for a call.
-    fn ask(&mut self, mut asked: VoiceCall) -> RequestedCall {
+    fn begin_call(&mut self, mut asked: VoiceCall) -> RequestedCall {
         let stop = StopTool::named(&asked.name);
         let tool = self.tool(&asked.name);
         let kind = self.kind(&asked.name);
@@ -228,19 +228,19 @@ impl Chat {
         };
         self.ends.remove(&key);
         match (self.ledger.ended(&key, outcome, socket.is_some()), socket) {
-            (Some(saying), Some(socket)) => self.say(&[saying], socket),
+            (Some(saying), Some(socket)) => self.send_sayings(&[saying], socket),
             _ => true,
         }
     }
 
     /// Sends what is due, and lets the voice speak about it when it may. Returns `false` if nothing can be sent any more.
-    pub(super) fn say(&mut self, sayings: &[Saying], socket: &Socket) -> bool {
+    pub(super) fn send_sayings(&mut self, sayings: &[Saying], socket: &Socket) -> bool {
         for Saying { asked, outcome, how } in sayings {
             let frames = match how {
                 How::Answer { .. } => self.line.dialect.answer(asked, outcome),
                 How::Report => self.line.dialect.report(asked, outcome),
             };
-            if !frames.into_iter().all(|frame| socket.say(frame)) {
+            if !frames.into_iter().all(|frame| socket.send_text(frame)) {
                 return false;
             }
             if *how != (How::Answer { is_last: false }) {
@@ -250,6 +250,9 @@ impl Chat {
         if !self.floor.is_due() {
             return true;
         }
-        self.line.dialect.speak().is_none_or(|frame| socket.say(frame))
+        self.line
+            .dialect
+            .speak()
+            .is_none_or(|frame| socket.send_text(frame))
     }
 }

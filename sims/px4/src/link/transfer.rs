@@ -120,7 +120,7 @@ impl Link {
     fn ask_or_finish(&mut self, vehicle: &mut Vehicle) {
         let Some(upload) = self.upload.take() else { return };
         if upload.items.len() < usize::from(upload.count) {
-            self.ask(&upload);
+            self.request_item(&upload);
             self.upload = Some(upload);
             return;
         }
@@ -156,12 +156,12 @@ impl Link {
             }
             upload.tries += 1;
             upload.asked = now;
-            self.ask(&upload);
+            self.request_item(&upload);
         }
         self.upload = Some(upload);
     }
 
-    fn ask(&mut self, upload: &Upload) {
+    fn request_item(&mut self, upload: &Upload) {
         let peer = self.peer;
         self.send(MavMessage::MISSION_REQUEST_INT(MISSION_REQUEST_INT_DATA {
             seq: upload.items.len() as u16,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use ovos_toolbox_sdk::prelude::*;
 use tokio::time::Instant;
 
-use super::policy::{HALF_VIEW_DEG, LOST, TURNS, height_hint, look};
+use super::policy::{HALF_VIEW_DEG, LOST, TURNS, detect, height_hint};
 use super::{motion, perception};
 use crate::answer::{Outcome, Reply};
 use crate::geo::{from_body, wrap_deg};
@@ -224,7 +224,7 @@ impl Course<'_> {
             ned: flying.place()?,
             yaw_deg: hovers.yaw_deg,
         })?;
-        let Some(seen) = look(call, object, Instant::now()).await? else {
+        let Some(seen) = detect(call, object, Instant::now()).await? else {
             return Ok(None);
         };
         let Some(dist_m) = seen.distance() else {

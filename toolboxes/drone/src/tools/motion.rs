@@ -117,7 +117,7 @@ pub(crate) async fn move_forward(call: &Call, row: &Row, args: MoveArgs) -> Outc
     let limits = &call.vehicle.config.flight_limits;
     let margin_m = guard::AHEAD_MARGIN_M.max(limits.braking.beyond_target(limits.step_mps));
     let moved = forward(call, metres, margin_m).await;
-    Ok(went(moved, "forward").clamped(adjusted))
+    Ok(reply_of_move(moved, "forward").clamped(adjusted))
 }
 
 /// Moves the setpoint forward by `metres`, with `margin_m` kept free beyond it, and counts the distance. The bearing is
@@ -224,11 +224,11 @@ async fn sideways(call: &Call, row: &Row, args: MoveArgs, unit: Ned, word: &str)
         );
     }
     let moved = by(call, &Flying::new(call), unit.map(|part| part * metres)).await;
-    Ok(went(moved, word).clamped(adjusted))
+    Ok(reply_of_move(moved, word).clamped(adjusted))
 }
 
 /// The answer of a move: metres moved and metres off the target.
-fn went(moved: Result<(f64, f64), Refusal>, word: &str) -> Reply {
+fn reply_of_move(moved: Result<(f64, f64), Refusal>, word: &str) -> Reply {
     moved
         .map(|(moved, left)| format!("moved {moved:.2} m {word}, {left:.2} m off the target"))
         .into()
@@ -244,7 +244,7 @@ pub(crate) async fn move_backward(call: &Call, row: &Row, args: MoveArgs) -> Out
     call.judged("behind", guard::behind(&facts, metres, margin_m))?;
     flying.keep_m = Some((Side::Behind, guard::AHEAD_MARGIN_M * 0.5));
     let moved = by(call, &flying, [-metres, 0.0, 0.0]).await;
-    Ok(went(moved, "backward").clamped(adjusted))
+    Ok(reply_of_move(moved, "backward").clamped(adjusted))
 }
 
 pub(crate) async fn move_left(call: &Call, row: &Row, args: MoveArgs) -> Outcome {

@@ -81,7 +81,7 @@ fn default_cruise() -> f64 {
     3.0
 }
 
-fn known(facts: &Facts) -> Result<(Pose, Home), Refusal> {
+fn pose_and_home(facts: &Facts) -> Result<(Pose, Home), Refusal> {
     match (facts.pose, facts.home) {
         (Some(pose), Some(home)) => Ok((pose, home)),
         _ => refuse("stale_telemetry", "the position is not known"),
@@ -98,7 +98,7 @@ pub(crate) async fn goto_gps(call: &Call, _: &Row, args: GpsArgs) -> Outcome {
     guard::place(args.lat, args.lon)?;
     let vehicle = &call.vehicle;
     let (facts, limits) = (vehicle.facts(), &vehicle.config.flight_limits);
-    let (pose, home) = known(&facts)?;
+    let (pose, home) = pose_and_home(&facts)?;
     let (lowest, highest) = guard::band(limits, Pace::PX4, guard::altitude(home, pose.ned));
     let lowest = lowest.max(LOWEST_M);
     let yaw_deg = args
@@ -197,7 +197,7 @@ pub(crate) async fn goto_local(call: &Call, row: &Row, args: LocalArgs) -> Outco
     let mut adjusted = Vec::new();
     let vehicle = &call.vehicle;
     let (facts, limits) = (vehicle.facts(), &vehicle.config.flight_limits);
-    let (pose, home) = known(&facts)?;
+    let (pose, home) = pose_and_home(&facts)?;
     let north = row.number("north_m", args.north_m, &mut adjusted)?;
     let east = row.number("east_m", args.east_m, &mut adjusted)?;
     let down = row.number("down_m", args.down_m, &mut adjusted)?;
@@ -242,7 +242,7 @@ pub(crate) async fn follow_path(call: &Call, row: &Row, args: PathArgs) -> Outco
     let mut adjusted = Vec::new();
     let vehicle = &call.vehicle;
     let (facts, limits) = (vehicle.facts(), &vehicle.config.flight_limits);
-    let (pose, home) = known(&facts)?;
+    let (pose, home) = pose_and_home(&facts)?;
     let cruise = row.number("cruise_mps", args.cruise_mps, &mut adjusted)?;
     if args.waypoints.is_empty() || args.waypoints.len() > limits.max_waypoints {
         return refuse(

@@ -73,7 +73,7 @@ fn default_max_steps() -> f64 {
 }
 
 /// The detection of an object in the next picture taken after `moment`.
-pub(super) async fn look(call: &Call, object: &str, moment: Instant) -> Result<Option<Detection>, Refusal> {
+pub(super) async fn detect(call: &Call, object: &str, moment: Instant) -> Result<Option<Detection>, Refusal> {
     call.still_may()?;
     if !call.vehicle.scene.after(moment, PICTURE).await {
         return refuse(
@@ -107,7 +107,7 @@ pub(crate) async fn scan(call: &Call, row: &Row, args: ScanArgs) -> Outcome {
     let mut moment = Instant::now();
     let mut steps = 0;
     loop {
-        let seen = look(call, object, moment).await;
+        let seen = detect(call, object, moment).await;
         match seen {
             Err(refusal) => {
                 return Ok(Reply::from(refusal)
@@ -208,7 +208,7 @@ async fn centre(call: &Call, object: &str, min: f64, max: f64, micro: f64) -> (u
     let mut moment = Instant::now();
     let mut steps = 0;
     loop {
-        let seen = match look(call, object, moment).await {
+        let seen = match detect(call, object, moment).await {
             Ok(seen) => seen,
             Err(refusal) => return (steps, Err(refusal)),
         };

@@ -97,7 +97,7 @@ impl Vehicle {
                 reposition: self.flies_in_hold(&heard),
                 stubborn: false,
             };
-            control.want(self.rest(emergency));
+            control.want(self.resting_mode(emergency));
             control.stops = emergency;
             (flight, self.mode_commands.load(Ordering::SeqCst))
         };
@@ -109,7 +109,7 @@ impl Vehicle {
         let number = self.brakes.fetch_add(1, Ordering::SeqCst) + 1;
         let brake = Brake {
             emergency,
-            rest: self.rest(emergency),
+            rest: self.resting_mode(emergency),
             number,
             commands,
         };
@@ -125,7 +125,7 @@ impl Vehicle {
         }
     }
 
-    fn rest(&self, emergency: bool) -> Mode {
+    fn resting_mode(&self, emergency: bool) -> Mode {
         if emergency && self.config.estop == Estop::Land {
             Mode::Land
         } else {
@@ -277,7 +277,7 @@ impl Vehicle {
         };
         tracing::warn!(vehicle = self.id, "hold does not bring it to rest: it lands");
         lock(&self.control).want(Mode::Land);
-        if let Err(trouble) = self.tell(brake.number, Command::Land, channel).await {
+        if let Err(trouble) = self.send_brake(brake.number, Command::Land, channel).await {
             tracing::error!(vehicle = self.id, %trouble, "land after an emergency brake");
         }
     }

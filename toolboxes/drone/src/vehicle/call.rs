@@ -107,7 +107,7 @@ impl Call {
                 return Err(ended(&self.right.why()));
             }
             self.gate.command(&mut || {
-                control.tell(&command);
+                control.store_target(&command);
                 if let Some(mode) = command.mode() {
                     control.stops = false;
                     if self.effect == Effect::Motion {

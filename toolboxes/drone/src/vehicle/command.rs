@@ -136,7 +136,7 @@ impl Command {
     /// When dropped, the command may or may not be carried out.
     pub(crate) async fn perform(self, channel: Channel) -> Result<(), Trouble> {
         let (what, limit) = (self.what(), self.limit());
-        match tokio::time::timeout(limit, self.ask(channel)).await {
+        match tokio::time::timeout(limit, self.request(channel)).await {
             Ok(Ok(answer)) => answer.judge(what),
             Ok(Err(status)) => Err(Trouble::Server {
                 what,
@@ -149,7 +149,7 @@ impl Command {
         }
     }
 
-    async fn ask(self, channel: Channel) -> Result<Answer, tonic::Status> {
+    async fn request(self, channel: Channel) -> Result<Answer, tonic::Status> {
         macro_rules! action {
             ($method:ident, $request:expr) => {
                 Answer::of(

@@ -88,7 +88,7 @@ impl ForeignChange {
 }
 
 /// What the vehicle has said, as the end of a sentence.
-fn said(heard: &Telemetry, failsafe: bool) -> String {
+fn quote_last_words(heard: &Telemetry, failsafe: bool) -> String {
     let words = heard.failsafe_words().filter(|_| failsafe).or(heard.last_words());
     words.map_or(String::new(), |words| format!("; the vehicle said last: {words}"))
 }
@@ -188,7 +188,7 @@ impl Control {
     }
 
     /// Stores the height, the last waypoint or the position to which a command leads; called right before it is sent.
-    pub(crate) fn tell(&mut self, command: &Command) {
+    pub(crate) fn store_target(&mut self, command: &Command) {
         match command {
             Command::TakeoffAltitude(metres) => self.rises_to_m = Some(*metres),
             Command::UploadMission(path) => self.path_end = path.last().copied(),
@@ -281,7 +281,7 @@ impl Control {
             && let Some(taken) = &mut self.overridden
         {
             taken.failsafe = true;
-            taken.how = ForeignChange::changed(mode, wanted, true).how + &said(heard, true);
+            taken.how = ForeignChange::changed(mode, wanted, true).how + &quote_last_words(heard, true);
         }
     }
 
@@ -329,7 +329,7 @@ impl Control {
     pub(crate) fn observe(&mut self, heard: &Telemetry) -> Option<Takeover> {
         self.name(heard);
         let pilot = self.pilot_switched(heard);
-        let found = pilot.or_else(|| self.look(heard));
+        let found = pilot.or_else(|| self.find_change(heard));
         if heard.armed == Some(false) {
             (self.flown, self.battery_spent) = (false, false);
         }
@@ -341,7 +341,7 @@ impl Control {
             pilot,
             unsure,
         } = found?;
-        let words = said(heard, failsafe);
+        let words = quote_last_words(heard, failsafe);
         self.unsure = unsure;
         let crosses = self.requested.is_some_and(|at| at.elapsed() < CROSSES);
         let crossed = match (crosses, self.stops) {
@@ -380,7 +380,7 @@ impl Control {
         })
     }
 
-    fn look(&mut self, heard: &Telemetry) -> Option<ForeignChange> {
+    fn find_change(&mut self, heard: &Telemetry) -> Option<ForeignChange> {
         if self.was_armed && heard.armed == Some(false) {
             let standing = heard.landed == Some(Landed::OnGround) || heard.in_air == Some(false);
             let ours = self.may_disarm || standing && self.motion_calls == 0;

@@ -28,7 +28,7 @@ pub(super) struct Hover {
 
 impl Hover {
     /// Adds the position from a message; `wall` converts vehicle time to wall time.
-    pub(super) fn hear(&mut self, heard: &Telemetry, wall: impl Fn(Duration) -> Duration) {
+    pub(super) fn update(&mut self, heard: &Telemetry, wall: impl Fn(Duration) -> Duration) {
         let Some(local) = heard.local else { return };
         let (ned, velocity) = local.value;
         if self.seen.back().is_some_and(|(at, _)| *at == local.at) {

@@ -75,7 +75,7 @@ pub(super) async fn keep(vehicle: Arc<Vehicle>, reach: Reach) {
                 let expected = Expected::of(vehicle.config.backend);
                 Some(serve(&vehicle, channel.clone(), expected, None).await)
             }
-            Reach::Configured => once(&vehicle, &mut simulator).await,
+            Reach::Configured => connect_once(&vehicle, &mut simulator).await,
         };
         *lock(&vehicle.channel) = None;
         vehicle.heard.send_modify(|heard| {
@@ -119,7 +119,7 @@ struct Ports {
 
 /// Connects once; returns when the connection ends, with `None` if it ends because no call needs the vehicle. The
 /// simulator stays: it keeps the state of its vehicle.
-async fn once(vehicle: &Arc<Vehicle>, simulator: &mut Option<(Child, Ports)>) -> Option<Broken> {
+async fn connect_once(vehicle: &Arc<Vehicle>, simulator: &mut Option<(Child, Ports)>) -> Option<Broken> {
     let mut scene = vehicle.own.scene_file.clone();
     let mut expected = Expected::of(vehicle.config.backend);
     let mut url = vehicle.own.url.clone();

@@ -61,7 +61,7 @@ pub(crate) async fn stop_from_nothing(address: &str, id: &str, config: &Config) 
         .await
         .map_err(|error| format!("{address}: {error}"))?;
     let expected = Expected::of(config.backend);
-    let (seen, recognised) = tokio::join!(look(&channel), recognise(&channel, &expected));
+    let (seen, recognised) = tokio::join!(read_state(&channel), recognise(&channel, &expected));
     match recognised {
         Ok(Ok(())) => {}
         Ok(Err(why)) | Err(why) => return Err(why),
@@ -83,11 +83,11 @@ async fn stop(
     if let Some(why) = seen.leave_alone() {
         tracing::info!(vehicle = story.id, why, "no commands are sent to the vehicle");
         asked["nothing_sent"] = json!(why);
-        story.tell("brake", asked);
+        story.log_line("brake", asked);
         return Ok(());
     }
     asked["brake"] = json!(1);
-    story.tell("brake", asked);
+    story.log_line("brake", asked);
     let zero = async {
         if seen.mode.is_none_or(|mode| mode == Mode::Offboard) {
             // Fails when offboard control is not active; only Hold counts.
@@ -126,15 +126,15 @@ impl<'a> Story<'a> {
         }
     }
 
-    fn tell(&self, kind: &'static str, mut line: Value) {
+    fn log_line(&self, kind: &'static str, mut line: Value) {
         line["ts"] = json!(self.clock.unix());
         lock(&self.lines).push((kind, line));
     }
 
     async fn perform(&self, command: Command, channel: Channel) -> Result<(), Trouble> {
-        self.tell("command", BRAKE.command(self.id, &command));
+        self.log_line("command", BRAKE.command(self.id, &command));
         let done = command.clone().perform(channel).await;
-        self.tell("ack", BRAKE.ack(self.id, &command, &done));
+        self.log_line("ack", BRAKE.ack(self.id, &command, &done));
         done
     }
 
@@ -189,7 +189,7 @@ impl OrphanState {
 }
 
 /// Collects the first message of each stream; a new subscription is answered with one.
-async fn look(channel: &Channel) -> OrphanState {
+async fn read_state(channel: &Channel) -> OrphanState {
     macro_rules! first {
         ($method:ident, $request:expr, |$message:ident| $read:expr) => {
             async {

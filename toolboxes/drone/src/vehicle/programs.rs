@@ -11,7 +11,7 @@ const VENV: &str = ".venv-mavsdk";
 /// It is not found; says how to install it.
 pub(crate) fn mavsdk_server(configured: Option<&Path>) -> Result<PathBuf, String> {
     if let Some(path) = configured {
-        return given(path, "mavsdk_server");
+        return configured_program(path, "mavsdk_server");
     }
     in_path("mavsdk_server").or_else(in_venv).ok_or_else(|| {
         "mavsdk_server was not found: run `make venv` in the source tree, or `pip install mavsdk-grpc` and set \
@@ -26,7 +26,7 @@ pub(crate) fn mavsdk_server(configured: Option<&Path>) -> Result<PathBuf, String
 /// It is not found; says how to install it.
 pub(crate) fn px4_sim(configured: Option<&Path>) -> Result<PathBuf, String> {
     if let Some(path) = configured {
-        return given(path, "px4_sim");
+        return configured_program(path, "px4_sim");
     }
     let beside = places()
         .into_iter()
@@ -39,7 +39,8 @@ pub(crate) fn px4_sim(configured: Option<&Path>) -> Result<PathBuf, String> {
     })
 }
 
-fn given(path: &Path, key: &str) -> Result<PathBuf, String> {
+/// The program at a configured path.
+fn configured_program(path: &Path, key: &str) -> Result<PathBuf, String> {
     if is_program(path) {
         return Ok(path.to_path_buf());
     }

@@ -172,7 +172,7 @@ impl Vehicle {
     ) -> Result<(), Trouble> {
         if rest == Mode::Land {
             let zero = self.zero(channel.clone(), brake, flight);
-            return tokio::join!(self.tell(brake, Command::Land, channel), zero).0;
+            return tokio::join!(self.send_brake(brake, Command::Land, channel), zero).0;
         }
         let stop = async {
             if !flight.reposition {
@@ -187,7 +187,7 @@ impl Vehicle {
             });
             match pose {
                 Some(pose) => {
-                    self.tell(brake, stop_point(&pose, braking), channel.clone())
+                    self.send_brake(brake, stop_point(&pose, braking), channel.clone())
                         .await
                 }
                 None => Err(Trouble::Unconfirmed {
@@ -196,7 +196,7 @@ impl Vehicle {
                 }),
             }
         };
-        let hold = self.tell(brake, Command::Hold, channel.clone());
+        let hold = self.send_brake(brake, Command::Hold, channel.clone());
         let (held, (), stopped) = tokio::join!(hold, self.zero(channel.clone(), brake, flight), stop);
         held.and(stopped)
     }
@@ -204,7 +204,7 @@ impl Vehicle {
     async fn zero(&self, channel: Channel, brake: u64, flight: Flight) {
         if flight.offboard {
             // The mode is requested anyway, even without an acknowledgement.
-            let _ = self.tell(brake, Command::Standstill, channel).await;
+            let _ = self.send_brake(brake, Command::Standstill, channel).await;
         }
     }
 
@@ -212,7 +212,12 @@ impl Vehicle {
     ///
     /// # Errors
     /// Like [`Command::perform`].
-    pub(super) async fn tell(&self, brake: u64, command: Command, channel: Channel) -> Result<(), Trouble> {
+    pub(super) async fn send_brake(
+        &self,
+        brake: u64,
+        command: Command,
+        channel: Channel,
+    ) -> Result<(), Trouble> {
         let by = Asker::Brake(brake);
         self.record_command(by, &command);
         let done = self.perform(command.clone(), channel).await;

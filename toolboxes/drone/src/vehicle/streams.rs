@@ -40,7 +40,7 @@ macro_rules! stream {
                     Ok(message) => message,
                     Err(status) => return Some(format!("{}: {}", stringify!($method), status.message())),
                 };
-                vehicle.hear(|$heard: &mut Telemetry| $write);
+                vehicle.update_telemetry(|$heard: &mut Telemetry| $write);
             }
             Some("mavsdk_server closed the connection".to_string())
         });
@@ -323,7 +323,7 @@ async fn camera_heard(vehicle: &Arc<Vehicle>, channel: &Channel) -> Result<(), S
         // An older server has no such subscription; PX4 also keeps its type as a parameter.
         Err(status) if status.code() == tonic::Code::Unimplemented => {
             let kind = parameter(channel, "MAV_TYPE").await?;
-            vehicle.hear(|heard| heard.kind = kind.and_then(|kind| u64::try_from(kind).ok()));
+            vehicle.update_telemetry(|heard| heard.kind = kind.and_then(|kind| u64::try_from(kind).ok()));
             return Ok(());
         }
         Err(status) => return Err(failed(&status)),
@@ -335,7 +335,7 @@ async fn camera_heard(vehicle: &Arc<Vehicle>, channel: &Channel) -> Result<(), S
         if heartbeat.component_id == AUTOPILOT && !autopilot {
             autopilot = true;
             let kind = field(&heartbeat, "type");
-            vehicle.hear(|heard| {
+            vehicle.update_telemetry(|heard| {
                 heard.system = Some(heartbeat.system_id);
                 heard.kind = kind;
             });
@@ -387,7 +387,7 @@ fn modes(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut JoinSet<Option
                 last = Some(now);
                 let mode = |name| field(&message, name).map(Mode::of_px4);
                 if let (Some(mode), Some(intended)) = (mode("custom_mode"), mode("intended_custom_mode")) {
-                    vehicle.hear(|heard| heard.present = Some(Present { mode, intended }));
+                    vehicle.update_telemetry(|heard| heard.present = Some(Present { mode, intended }));
                 }
             }
             let armed = vehicle.telemetry().armed == Some(true);
@@ -415,7 +415,7 @@ fn arming_checks(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut JoinSe
         };
         while let Some(message) = stream.next().await {
             match message {
-                Ok(message) => vehicle.hear(|heard| heard.checks = message.report.map(checks)),
+                Ok(message) => vehicle.update_telemetry(|heard| heard.checks = message.report.map(checks)),
                 Err(status) => return Some(failed(&status)),
             }
         }
@@ -479,7 +479,7 @@ fn range_sensors(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut JoinSe
             } else if pitch.abs() < 20.0 && yaw.abs() > 160.0 {
                 vehicle.scene.put_range(Side::Behind, metres, reach_m);
             } else if (pitch + 90.0).abs() < 20.0 {
-                vehicle.hear(|heard| heard.clearance_m = Some(Reading::now(metres)));
+                vehicle.update_telemetry(|heard| heard.clearance_m = Some(Reading::now(metres)));
             }
         }
         Some("mavsdk_server closed the connection".to_string())

@@ -333,7 +333,7 @@ impl Vehicle {
     }
 
     /// Stores a message and checks for a takeover.
-    pub(super) fn hear(self: &Arc<Self>, write: impl FnOnce(&mut Telemetry)) {
+    pub(super) fn update_telemetry(self: &Arc<Self>, write: impl FnOnce(&mut Telemetry)) {
         let mut taken = None;
         self.heard.send_modify(|heard| {
             let (before, boots) = (LoggedState::by(heard), heard.boots);
@@ -344,7 +344,7 @@ impl Vehicle {
             }
             self.record(before, heard);
             heard.heard = Some(tokio::time::Instant::now());
-            lock(&self.hover).hear(heard, |time| self.clock.wall(time));
+            lock(&self.hover).update(heard, |time| self.clock.wall(time));
             // Before any waiting call sees the telemetry: it must not act on another party's mode.
             taken = lock(&self.control).observe(heard);
         });

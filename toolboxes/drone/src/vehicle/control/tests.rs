@@ -38,8 +38,8 @@ const HERE: Origin = Origin { lat: 47.0, lon: 8.0 };
 fn foreign(own: Mode, next: &Telemetry) -> bool {
     let mut control = Control::default();
     let (lat, lon) = HERE.global(40.0, 0.0);
-    control.tell(&Command::TakeoffAltitude(5.0));
-    control.tell(&Command::UploadMission(vec![Waypoint {
+    control.store_target(&Command::TakeoffAltitude(5.0));
+    control.store_target(&Command::UploadMission(vec![Waypoint {
         lat,
         lon,
         alt_m: 8.0,
@@ -173,7 +173,7 @@ fn a_mode_that_was_not_commanded_is_an_override() {
 #[tokio::test(start_paused = true)]
 async fn a_mode_is_not_judged_before_the_place_is_known() {
     let mut control = Control::default();
-    control.tell(&Command::TakeoffAltitude(5.0));
+    control.store_target(&Command::TakeoffAltitude(5.0));
     control.want(Mode::Takeoff);
     control.observe(&flies(Mode::Takeoff, 0.0, 1.0, None));
     assert_eq!(control.observe(&heard(Mode::Hold, true, true)), None);

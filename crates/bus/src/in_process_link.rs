@@ -1,4 +1,4 @@
-//! What an embedded bus and a client in the same process know of each other. Read [`OwnLink`].
+//! What an embedded bus and a client in the same process know of each other. Read [`InProcessLink`].
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -25,14 +25,14 @@ type Overtakes = Box<dyn Fn(&Utf8Bytes) -> bool + Send + Sync>;
 /// and each message costs four system calls less. Its frames are those of every client. Its
 /// [urgent answers](crate::BusClient::answer_urgent) overtake what waits for the other clients: the client leaves a copy of
 /// each here, and the bus compares.
-pub struct OwnLink {
+pub struct InProcessLink {
     connect: mpsc::Sender<DuplexStream>,
     connected: Mutex<Option<mpsc::Receiver<DuplexStream>>>,
     urgent: Mutex<VecDeque<Utf8Bytes>>,
     overtakes: OnceLock<Overtakes>,
 }
 
-impl OwnLink {
+impl InProcessLink {
     /// Creates a link.
     #[must_use]
     pub fn new() -> Self {
@@ -103,14 +103,14 @@ impl OwnLink {
     }
 }
 
-impl Default for OwnLink {
+impl Default for InProcessLink {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl fmt::Debug for OwnLink {
+impl fmt::Debug for InProcessLink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OwnLink").finish_non_exhaustive()
+        f.debug_struct("InProcessLink").finish_non_exhaustive()
     }
 }
