@@ -25,6 +25,7 @@ mod permit;
 mod plan;
 mod progress;
 mod record;
+mod redaction;
 mod refuse;
 mod reload;
 mod request;

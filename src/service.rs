@@ -8,13 +8,15 @@ mod bus_loss;
 mod bus_outbox;
 mod bus_status;
 mod call_lines;
-mod call_log;
 mod configuration;
 mod control;
 mod deliveries;
 mod doors;
 mod effects;
 mod error;
+mod fact_files;
+mod fact_record;
+mod fact_stream;
 mod last_good;
 mod listing;
 mod loaded_configs;
@@ -54,9 +56,9 @@ pub use error::ServiceError;
 pub use own_bus::server_config;
 
 use bus_outbox::BusOutbox;
-use call_log::CallLog;
 use configuration::Configuration;
 use control::Control;
+use fact_record::FactRecord;
 use own_bus::OwnBus;
 use router::Router;
 use state::StateFolder;
@@ -163,6 +165,7 @@ struct Running {
     outbox: Arc<BusOutbox>,
     own_bus: OwnBus,
     state: Arc<StateWriter>,
+    record: Arc<FactRecord>,
     tracker: TaskTracker,
     /// Cancelled when the calls have ended and been answered. It ends the tasks.
     end: CancellationToken,
@@ -185,8 +188,11 @@ impl Running {
         let stops = StopThread::start().map_err(ServiceError::Stops)?;
         let own_bus = OwnBus::start(&config, stops.handle()).await?;
         let state_dir = config.service.state_dir.clone();
-        let read = tokio::task::spawn_blocking(move || StateFolder::read(&state_dir));
-        let (folder, latched) = read.await.map_err(|error| ServiceError::State(error.into()))?;
+        let read = tokio::task::spawn_blocking(move || {
+            let last = fact_files::last_number(&state_dir);
+            (StateFolder::read(&state_dir), last)
+        });
+        let ((folder, latched), last) = read.await.map_err(|error| ServiceError::State(error.into()))?;
         let engine = Arc::new(Engine::new(config.service.max_calls, latched));
         let (state, writing) = StateWriter::new();
         engine.watch_motion(state.clone());
@@ -201,15 +207,8 @@ impl Running {
             upgrade::since_last(&good)
         });
         let upgraded = kept.await.map_err(|error| ServiceError::State(error.into()))?;
-        if config.service.log_calls {
-            match CallLog::start(&config.service.state_dir) {
-                Ok(log) => {
-                    let log = log.follow(engine.facts().follow());
-                    tracker.spawn(end.clone().run_until_cancelled_owned(log));
-                }
-                Err(error) => tracing::error!(%error, "calls are not logged (service.log_calls)"),
-            }
-        }
+        let (state_dir, megabytes) = (&config.service.state_dir, config.service.facts_mb);
+        let record = Arc::new(FactRecord::start(engine.facts(), state_dir, megabytes, last));
         let registry = Arc::new(Registry::default());
         let outbox = Arc::new(BusOutbox::default());
         let (rules, operator_tools) = (config.service.policy.clone(), config.service.operator_tools);
@@ -222,6 +221,7 @@ impl Running {
             registry: registry.clone(),
             outbox: outbox.clone(),
             state: state.clone(),
+            record: record.clone(),
             tracker: tracker.clone(),
             end: end.clone(),
         })?;
@@ -231,6 +231,7 @@ impl Running {
             operator_tools,
             policy: policy.clone(),
             max_answer_bytes: config.bus.max_message_bytes,
+            hidden_arguments: config.service.facts_hide.clone(),
             content_dir: config.service.content_dir(),
         };
         let api = Arc::new(Api::new(
@@ -247,6 +248,7 @@ impl Running {
         let control = Control {
             api: api.clone(),
             policy,
+            record: record.clone(),
         };
         if let Err(error) = control.start(&socket, &tracker, end.clone()) {
             let socket = socket.display();
@@ -276,6 +278,7 @@ impl Running {
             outbox,
             own_bus,
             state,
+            record,
             tracker,
             end,
             _stops: stops,
@@ -379,6 +382,7 @@ impl Running {
                 "could not save the last change of what is in emergency stop or moving"
             );
         }
+        self.record.flush(RECORD_PATIENCE.min(WRITING_PATIENCE)).await;
         self.end.cancel();
         self.tracker.close();
         if tokio::time::timeout_at(deadline, self.tracker.wait())

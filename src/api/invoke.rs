@@ -97,7 +97,7 @@ impl Api {
         let options = call_options(&request.data);
         let mode = options.as_ref().ok().and_then(|options| options.content);
         let given = RequestArguments::of(request, args);
-        let mut record = RequestRecord::new(request, self.engine.facts());
+        let mut record = RequestRecord::new(request, self.engine.facts(), &self.settings.hidden_arguments);
         let mut result = match found.as_deref() {
             Err(error) => CallResult::refused(error.clone()),
             Ok([]) => CallResult::refused(WireError::unknown_tool("")),
@@ -114,7 +114,7 @@ impl Api {
             },
         };
         result.outcome = record.outcome;
-        record.answered(&result.result);
+        record.answered(&result.result, found.as_deref().unwrap_or_default());
         result
     }
 
@@ -133,7 +133,7 @@ impl Api {
         let options_read = options.as_ref().ok();
         let its_id = options_read.and_then(|options| options.call_id.clone());
         let call_id = its_id.unwrap_or_else(|| self.new_call_id());
-        let (facts, asked) = (self.engine.facts(), record.origin());
+        let (facts, asked) = (self.engine.facts(), record.origin(std::slice::from_ref(&tool)));
         let mut call = facts.received(&call_id, &tool.toolbox_id, tool.name(), tool.effect(), asked);
         let mut progress = options_read
             .is_some_and(|options| options.progress)

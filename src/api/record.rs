@@ -7,7 +7,10 @@ use serde_json::Value;
 
 use super::error::WireError;
 use super::memory_budget::{MemoryBudget, entries_fit, fits};
+use super::redaction::Redaction;
 use super::request::Request;
+use crate::registry::Tool;
+use config::HiddenArguments;
 use engine::{Answer, CallFacts, Facts, RequestOrigin};
 
 /// How many bytes of memory the facts may keep of a request and its answer together. Facts wait for their followers;
@@ -24,6 +27,7 @@ pub(super) struct RequestRecord<'a> {
     /// Made for the first fact that has a follower.
     asked: Option<Arc<RequestOrigin>>,
     room: MemoryBudget,
+    redaction: Redaction<'a>,
     /// The call that the request makes.
     pub(super) call: Option<CallFacts>,
     /// How that call ended; `None` if it did not run.
@@ -31,33 +35,41 @@ pub(super) struct RequestRecord<'a> {
 }
 
 impl<'a> RequestRecord<'a> {
-    pub(super) fn new(request: &'a Request, facts: &'a Facts) -> Self {
+    /// `hidden` are the arguments that no fact shows.
+    pub(super) fn new(request: &'a Request, facts: &'a Facts, hidden: &'a HiddenArguments) -> Self {
         Self {
             request,
             facts,
             asked: None,
             room: MemoryBudget::new(LONGEST - ERROR),
+            redaction: Redaction::new(hidden),
             call: None,
             outcome: None,
         }
     }
 
-    /// The request, for a fact. It is read only for a follower, because all of its arguments are measured.
-    pub(super) fn origin(&mut self) -> Arc<RequestOrigin> {
+    /// The request, for a fact about a call of these tools. It is read only for a follower, because all of its arguments are
+    /// measured.
+    pub(super) fn origin(&mut self, tools: &[Arc<Tool>]) -> Arc<RequestOrigin> {
         if self.asked.is_none() && self.facts.is_followed() {
-            let asked = keep(self.request, &mut self.room);
+            for tool in tools {
+                self.redaction.declare(tool.compiled.secrets());
+            }
+            let asked = keep(self.request, &mut self.room, &mut self.redaction);
             self.room.add(ERROR);
             self.asked = Some(Arc::new(asked));
         }
         self.asked.clone().unwrap_or_default()
     }
 
-    /// Adds the answer to the facts, and before it that the call did not run, if it did not.
-    pub(super) fn answered(mut self, outcome: &Result<Value, WireError>) {
-        if let (None, Some(call), Err(error)) = (&self.outcome, &self.call, outcome) {
-            call.refused(&error.text);
+    /// Adds the answer to the facts, and before it that the call did not run, if it did not. `tools` are those that the request
+    /// names.
+    pub(super) fn answered(mut self, outcome: &Result<Value, WireError>, tools: &[Arc<Tool>]) {
+        let asked = self.origin(tools);
+        let refused = self.outcome.is_none();
+        if let (true, Some(call), Err(error)) = (refused, &self.call, outcome) {
+            call.refused(&self.redaction.of_error(&error.text, refused));
         }
-        let asked = self.origin();
         let mut answer = Answer {
             ok: outcome.is_ok(),
             outcome: self.outcome,
@@ -67,11 +79,14 @@ impl<'a> RequestRecord<'a> {
         if self.facts.is_followed() {
             match outcome {
                 Ok(result) if self.room.takes(|room| fits(result, room)) => {
-                    answer.result = Some(result.clone())
+                    answer.result = self.redaction.of_result(result);
+                    if answer.result.is_none() {
+                        answer.left_out.push("result");
+                    }
                 }
                 Ok(_) => answer.left_out.push("result"),
                 Err(error) if self.room.takes_bytes(error.text.len()) => {
-                    answer.error = Some(error.text.clone())
+                    answer.error = Some(self.redaction.of_error(&error.text, refused));
                 }
                 Err(_) => answer.left_out.push("error"),
             }
@@ -81,7 +96,7 @@ impl<'a> RequestRecord<'a> {
 }
 
 /// The request, as far as there is room for it.
-fn keep(request: &Request, room: &mut MemoryBudget) -> RequestOrigin {
+fn keep(request: &Request, room: &mut MemoryBudget, redaction: &mut Redaction<'_>) -> RequestOrigin {
     let mut left_out = Vec::new();
     let context = |key: &str| request.head.context.get(key).unwrap_or(&Value::Null);
     // Short keys come first, so that a large request does not displace them.
@@ -89,7 +104,8 @@ fn keep(request: &Request, room: &mut MemoryBudget) -> RequestOrigin {
     let destination = room.keep("destination", context("destination"), &mut left_out);
     let session_id = Value::from(request.head.session_id());
     let session_id = room.keep("session_id", &session_id, &mut left_out);
-    let kept = room.takes(|room| entries_fit(&request.data, room));
+    let data = redaction.of_request(&request.data);
+    let kept = room.takes(|room| entries_fit(&data, room));
     if !kept {
         left_out.push("request");
     }
@@ -98,7 +114,7 @@ fn keep(request: &Request, room: &mut MemoryBudget) -> RequestOrigin {
         source: source.cloned().unwrap_or_default(),
         destination: destination.cloned().unwrap_or_default(),
         session_id: session_id.and_then(|id| Some(id.as_str()?.to_owned())),
-        request: kept.then(|| request.data.clone()),
+        request: kept.then_some(data),
         left_out,
     }
 }
@@ -118,12 +134,13 @@ mod tests {
         let data = Object::from_iter([("name".to_owned(), Value::from("add"))]);
         let request = Request::new(head, data, Instant::now());
         let facts = Facts::default();
-        let mut record = RequestRecord::new(&request, &facts);
-        assert!(record.origin().request.is_none());
+        let hidden = HiddenArguments::default();
+        let mut record = RequestRecord::new(&request, &facts, &hidden);
+        assert!(record.origin(&[]).request.is_none());
         let _follower = facts.follow();
-        let asked = record.origin();
+        let asked = record.origin(&[]);
         assert_eq!(asked.topic, "ovos.tools.invoke");
         assert_eq!(asked.request.as_deref(), Some(&*request.data));
-        assert!(Arc::ptr_eq(&asked, &record.origin()), "it is made once");
+        assert!(Arc::ptr_eq(&asked, &record.origin(&[])), "it is made once");
     }
 }

@@ -29,7 +29,7 @@ const LONGEST_CALL_ID: usize = 128;
 
 impl Api {
     pub(super) async fn run_steps(self: &Arc<Self>, request: &Request) -> RunResponse {
-        let mut record = RequestRecord::new(request, self.engine.facts());
+        let mut record = RequestRecord::new(request, self.engine.facts(), &self.settings.hidden_arguments);
         let stops = self.stops_among(&request.data);
         let ran = if stops.is_empty() {
             self.checked_and_run(request, &mut record).await
@@ -47,7 +47,13 @@ impl Api {
             None => Ok(json!({ "completed": completed })),
             Some(error) => Err(error.clone()),
         };
-        record.answered(&outcome);
+        let unread = record.call.is_none();
+        let named = if unread {
+            self.named_tools(request)
+        } else {
+            Vec::new()
+        };
+        record.answered(&outcome, &named);
         let with_detail = request.data.get("detail") == Some(&Value::Bool(true));
         let detailed = error.as_ref().filter(|_| with_detail);
         RunResponse {
@@ -58,6 +64,14 @@ impl Api {
             error: error.map(|error| error.text),
             steps,
         }
+    }
+
+    /// The tools that the steps of a request name, as far as they can be found.
+    fn named_tools(&self, request: &Request) -> Vec<Arc<Tool>> {
+        let steps = steps_of(&request.data).take(MOST_STEPS);
+        steps
+            .flat_map(|step| self.resolve(step).unwrap_or_default())
+            .collect()
     }
 
     /// Reads the steps in the data of a request and looks up their tools.
@@ -112,7 +126,7 @@ impl Api {
         }
         let facts = self.engine.facts();
         let effect = effect_of(&tools);
-        let call = facts.received(&run_id, TOOLBOX, TOOL, effect, record.origin());
+        let call = facts.received(&run_id, TOOLBOX, TOOL, effect, record.origin(&tools));
         record.call = Some(call.clone());
         let entry = self.engine.enter(&engine::CallRequest {
             call_id: run_id.clone(),

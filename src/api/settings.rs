@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::policy::Policy;
+use config::HiddenArguments;
 
 /// What the configuration says about the API.
 #[derive(Clone, Debug)]
@@ -14,6 +15,8 @@ pub struct Settings {
     pub policy: Arc<Policy>,
     /// The largest frame the bus takes, in bytes.
     pub max_answer_bytes: usize,
+    /// The arguments whose values no fact shows.
+    pub hidden_arguments: HiddenArguments,
     /// The folder of the toolboxes' content.
     pub content_dir: PathBuf,
 }

@@ -37,7 +37,7 @@ pub(super) fn kept_on(config: &Config, manifest: &Manifest, path: &Path) -> Opti
     })
 }
 
-/// Whether the state folder has traces of calls of a toolbox: files of its own, content, a stop, or logged calls.
+/// Whether the state folder has traces of calls of a toolbox: files of its own, content, or a stop.
 fn was_used(state_dir: &Path, id: &str) -> bool {
     let has_files = |folder| fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
     let named = format!("\"{id}\"");
@@ -49,10 +49,7 @@ fn was_used(state_dir: &Path, id: &str) -> bool {
     };
     has_files(state_dir.join(id))
         || has_files(state_dir.join("content").join(id))
-        || ["latches.json", "calls.jsonl"]
-            .map(|name| state_dir.join(name))
-            .into_iter()
-            .any(names_it)
+        || names_it(state_dir.join("latches.json"))
 }
 
 /// A toolbox that is off, as the API reports it.
@@ -84,7 +81,7 @@ mod tests {
 
     #[test]
     fn a_toolbox_was_used_if_its_state_has_a_trace_of_it() {
-        let traces: [(&str, &str, bool); 7] = [
+        let traces: [(&str, &str, bool); 5] = [
             ("robot/poses.json", "{}", true),
             ("content/robot/1.jpg", "x", true),
             (
@@ -92,10 +89,8 @@ mod tests {
                 r#"{"robot": {"stop_id": "stop-1", "reason": "x"}}"#,
                 true,
             ),
-            ("calls.jsonl", "{\"toolbox_id\":\"robot\"}\n", true),
             ("drone/x", "", false),
             ("latches.json", "{}", false),
-            ("calls.jsonl", "{\"toolbox_id\":\"robot2\"}\n", false),
         ];
         for (file, text, used) in traces {
             let dir = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
 //! The control socket: approvals, refusals, resumes and stops from people on this machine, independent of the bus.
 //!
 //! The kernel identifies the user at the other end: only the user of the service and root are served. Each line is a
-//! request of at most 64 KiB, answered in one line. A stop is never refused: if the rest of its line cannot be read, it
+//! request of at most 64 KiB, answered in one line; only a request for the facts is answered in many. A stop is never refused: if the rest of its line cannot be read, it
 //! stops everything. Read [`Control::start`].
 
 use std::fs::{DirBuilder, Permissions};
@@ -16,10 +16,12 @@ use rustix::process::geteuid;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::fact_record::FactRecord;
 use crate::api::Api;
 use crate::policy::{PendingCall, Policy};
 use client::payload::{ControlAnswer, ControlRequest, StopResponse, WaitingCall};
@@ -35,10 +37,14 @@ const SILENCE: Duration = Duration::from_secs(10);
 /// How many connections are served at a time; further ones are closed.
 const CONNECTIONS: usize = 64;
 
+/// How many of them may follow the facts: these connections last, and must leave places for a stop.
+const STREAMS: usize = 8;
+
 /// Serves the control socket.
 pub(super) struct Control {
     pub(super) api: Arc<Api>,
     pub(super) policy: Arc<Policy>,
+    pub(super) record: Arc<FactRecord>,
 }
 
 /// The bound socket; its drop removes the socket's file.
@@ -78,7 +84,8 @@ impl Control {
         tracker: &TaskTracker,
         end: &CancellationToken,
     ) {
-        let places = Arc::new(tokio::sync::Semaphore::new(CONNECTIONS));
+        let places = Arc::new(Semaphore::new(CONNECTIONS));
+        let streams = Arc::new(Semaphore::new(STREAMS));
         loop {
             let (stream, spare) = match listener.accept().await {
                 Ok((stream, _)) => (stream, None),
@@ -104,10 +111,10 @@ impl Control {
                 tracing::warn!("another user connected to the control socket and was turned away");
                 continue;
             }
-            let (control, end) = (self.clone(), end.clone());
+            let (control, streams, end) = (self.clone(), streams.clone(), end.clone());
             tracker.spawn(async move {
                 tokio::select! {
-                    served = control.serve(stream) => {
+                    served = control.serve(stream, &streams) => {
                         if let Err(error) = served {
                             tracing::debug!(%error, "a connection to the control socket broke");
                         }
@@ -119,15 +126,15 @@ impl Control {
         }
     }
 
-    async fn serve(&self, stream: UnixStream) -> io::Result<()> {
+    async fn serve(&self, stream: UnixStream, streams: &Semaphore) -> io::Result<()> {
         let (read, mut write) = stream.into_split();
         let mut read = BufReader::new(read);
         loop {
             let mut line = Vec::new();
             let mut bounded = (&mut read).take(LINE);
-            let read = timeout(SILENCE, bounded.read_until(b'\n', &mut line)).await;
-            let read = read.unwrap_or_else(|silent| Err(silent.into()));
-            if !says_stop(&line) && read? == 0 {
+            let count = timeout(SILENCE, bounded.read_until(b'\n', &mut line)).await;
+            let count = count.unwrap_or_else(|silent| Err(silent.into()));
+            if !says_stop(&line) && count? == 0 {
                 return Ok(());
             }
             let whole = line.last() == Some(&b'\n');
@@ -135,6 +142,12 @@ impl Control {
                 Ok(request @ ControlRequest::Stop { .. }) => self.answer(request).await,
                 _ if says_stop(&line) => self.answer(ControlRequest::Stop { toolbox_id: None }).await,
                 _ if !whole => refused(format!("a request is one line of at most {LINE} bytes")),
+                Ok(ControlRequest::Facts { after }) => match streams.try_acquire() {
+                    Ok(_place) => return self.record.stream(after, &mut read, &mut write, SILENCE).await,
+                    Err(_) => refused(format!(
+                        "the facts have {STREAMS} followers already, which is the limit"
+                    )),
+                },
                 Ok(request) => self.answer(request).await,
                 Err(error) => refused(format!("not a request: {error}")),
             };
@@ -179,6 +192,8 @@ impl Control {
                     .lift_stop(&toolbox_id, &stop_id, "the control socket")
                     .await,
             ),
+            // It has no single answer.
+            ControlRequest::Facts { .. } => refused("the facts are a connection of their own".to_owned()),
             ControlRequest::Stop { toolbox_id } => {
                 let target = toolbox_id.map_or(StopTarget::All, |id| StopTarget::Toolboxes(vec![id]));
                 let stopped = self.api.stop(&target, "the control socket").await;

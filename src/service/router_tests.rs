@@ -27,6 +27,7 @@ use crate::api::{Api, Outbox, ReloadOutcome, Settings, StatusResponse, Toolboxes
 use crate::policy::{Backends, Policy};
 use crate::registry::{Registry, Snapshot, Tool, ToolboxEntry, ToolboxState};
 use bus::{BusHandler, Message};
+use config::HiddenArguments;
 use engine::{
     Counts, Engine, Fact, Followed, Halt, Limits, NoAnswer, ProgressSink, RunId, RunResult, Toolbox,
 };
@@ -92,6 +93,7 @@ impl Counter {
             operator_tools: false,
             policy: Arc::new(Policy::new(Vec::new(), false, Duration::from_secs(1))),
             max_answer_bytes: 1 << 20,
+            hidden_arguments: HiddenArguments::default(),
             content_dir: std::env::temp_dir(),
         };
         let engine = Arc::new(Engine::new(8, HashMap::new()));
@@ -449,14 +451,23 @@ async fn facts_follow_a_request_from_its_receipt_to_its_answer() {
     for (request, expected, call_id, ok) in rows {
         counter.send("ovos.tools.invoke", &request);
         let answer = counter.answer().await;
-        let (mut kinds, mut said) = (Vec::new(), None);
+        let (mut kinds, mut said, mut origin) = (Vec::new(), None, None);
         while said.is_none() {
             let Some(Followed::Fact(made)) = follower.next().await else {
                 panic!("{request}: facts are lost after {kinds:?}");
             };
+            if let Fact::Received { asked, .. } = &*made.fact {
+                origin = Some(asked.clone());
+            }
             let told = serde_json::to_value(&made).unwrap();
             kinds.push(told["fact"].as_str().unwrap().to_owned());
             if let Fact::Answered { call, asked, answer } = &*made.fact {
+                assert_eq!(
+                    asked.is_some(),
+                    call.is_none(),
+                    "{request}: what was asked is told once"
+                );
+                let asked = asked.clone().or_else(|| origin.take()).unwrap();
                 assert_eq!(*asked.request.clone().unwrap(), *request.as_object().unwrap());
                 assert_eq!(asked.topic, "ovos.tools.invoke");
                 said = Some((call.clone(), answer.clone()));

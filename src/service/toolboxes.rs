@@ -19,6 +19,7 @@ use super::bus_status::bus_status;
 use super::configuration::Configuration;
 use super::deliveries::Deliveries;
 use super::error::ServiceError;
+use super::fact_record::FactRecord;
 use super::listing::{
     TakenNames, entry, failed_file, known_ids, python, renamed, renamed_of, step_tools, topics,
 };
@@ -49,6 +50,7 @@ pub(super) struct Parts {
     pub(super) registry: Arc<Registry>,
     pub(super) outbox: Arc<BusOutbox>,
     pub(super) state: Arc<StateWriter>,
+    pub(super) record: Arc<FactRecord>,
     pub(super) tracker: TaskTracker,
     pub(super) end: CancellationToken,
 }
@@ -545,6 +547,7 @@ impl Toolboxes for Bridge {
             off: self.off().to_vec(),
             closed: self.closed_text(),
             warnings: self.warnings(),
+            facts: self.parts.record.status(),
             ..StatusResponse::default()
         }
     }

@@ -19,7 +19,7 @@ const NAMED: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 const FILE: &str = "changes.json";
 
 /// Files that a service has left which remembered nothing.
-const OLDER: [&str; 2] = ["latches.json", "calls.jsonl"];
+const OLDER: [&str; 1] = ["latches.json"];
 
 /// A change of what a key means that somebody may have written.
 struct Change {
@@ -189,7 +189,7 @@ mod tests {
     fn a_new_folder_knows_everything_and_an_older_one_nothing() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(remembered(folder.path()).unwrap().known, CHANGES.len());
-        fs::write(folder.path().join("calls.jsonl"), "").unwrap();
+        fs::write(folder.path().join("latches.json"), "").unwrap();
         assert_eq!(remembered(folder.path()), None);
         let memory = Memory {
             known: 2,

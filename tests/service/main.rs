@@ -11,9 +11,9 @@
 mod announcement;
 mod bus_choice;
 mod bus_loss;
-mod call_log;
 mod configuration;
 mod emergency_stop;
+mod facts;
 mod faults;
 mod load;
 mod logs;

@@ -115,6 +115,11 @@ fn render(status: &StatusResponse, paint: Paint) -> String {
             plain(&counters.collect::<Vec<_>>().join(" · "))
         );
     }
+    if let Some(trouble) = &status.facts.trouble {
+        let lost = status.facts.lost;
+        let line = format!("what happens is not recorded: {trouble} ({lost} facts lost)");
+        text += &format!("\n{}\n", paint.tone(Tone::Warning, &plain(&line)));
+    }
     if !status.pending_config.is_empty() {
         text += &format!(
             "\n{} {}\n",

@@ -7,6 +7,7 @@
 mod agent;
 mod call;
 mod control;
+mod facts;
 mod request;
 mod run;
 mod status;
@@ -27,6 +28,9 @@ pub use call::{
     PlannedActionEntry, ProgressKind, ProgressMessage, failure_key,
 };
 pub use control::{ControlAnswer, ControlRequest, WaitingCall};
+pub use facts::{
+    FACTS_FORMAT, FactLine, FactPosition, FactsStatus, LostFacts, NoPosition, RecordedFact, ServiceStart,
+};
 pub use request::{
     CallOptions, CallRequest, CancelRequest, ContentMode, DiscoverRequest, DoorHello, EmptyRequest,
     ExportRequest, GetRequest, InvokeRequest, ListRequest, PlanRequest, ReloadRequest, ResumeRequest,

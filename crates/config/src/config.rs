@@ -370,6 +370,12 @@ fn retired(stack: &Stack) -> Vec<Notice> {
     written
         .map(|path| Notice::Retired {
             origin: stack.origin(&path),
+            instead: match path.last() {
+                Some(&service::LOG_CALLS) => {
+                    "calls are in `facts.jsonl` of the state folder, which `facts_mb` bounds"
+                }
+                _ => "every toolbox runs in a process of its own",
+            },
             key: dotted(path),
         })
         .collect()

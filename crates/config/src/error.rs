@@ -134,12 +134,14 @@ pub enum Notice {
     #[error("{0}; this mount is left out")]
     LeftOut(ConfigError),
     /// A key has no effect any more.
-    #[error("{origin}: {key}: this key has no effect: every toolbox runs in a process of its own; remove it")]
+    #[error("{origin}: {key}: this key has no effect: {instead}; remove it")]
     Retired {
         /// The file in which it was written.
         origin: Origin,
         /// The dotted key.
         key: String,
+        /// What is in its place.
+        instead: &'static str,
     },
     /// A mount in the form of another host has keys that have no effect here.
     #[error("{origin}: {key}: ignored keys that only other MCP hosts use: {}", unused.join(", "))]

@@ -23,6 +23,7 @@ mod doors;
 mod edit;
 mod embedded_bus;
 mod error;
+mod hidden_arguments;
 mod installed;
 mod last_good;
 mod layers;
@@ -56,6 +57,7 @@ pub use doors::{
 pub use edit::set as set_in_text;
 pub use embedded_bus::EmbeddedBus;
 pub use error::{ConfigError, ConfigErrors, Notice, StandsIn};
+pub use hidden_arguments::HiddenArguments;
 pub use installed::{Inventory, suggestion};
 pub use layers::{Layer, LayerState, Stack};
 pub use lockdown::{BrokenFile, Lockdown};

@@ -10,6 +10,7 @@ use serde_json::json;
 use super::address::BusConfig;
 use super::embedded_bus::EmbeddedBus;
 use super::error::ConfigError;
+use super::hidden_arguments::HiddenArguments;
 use super::names::OURS;
 use super::overrides::Overrides;
 use super::paths::{Environment, Xdg, installed_plugins};
@@ -17,9 +18,12 @@ use super::policy::{Rule, rules};
 use super::reader::Reader;
 use section::fields::{Millis, Whole, host, path, paths, texts, word};
 
-/// Keys that are accepted and have no effect any more. They concerned toolboxes inside the service, and every toolbox runs
-/// in a process of its own.
-pub(super) const RETIRED: [&str; 2] = ["isolation", "max_generations"];
+/// Keys that are accepted and have no effect any more. The others concerned toolboxes inside the service, and every toolbox
+/// runs in a process of its own.
+pub(super) const RETIRED: [&str; 3] = ["isolation", "max_generations", LOG_CALLS];
+
+/// It asked for a log of the calls, which is now part of every fact's.
+pub(super) const LOG_CALLS: &str = "log_calls";
 
 /// The checked keys of the service. Durations are written in whole milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,9 +86,12 @@ pub struct ServiceConfig {
     /// The longest delay between reconnects, at least `reconnect_first_ms`.
     #[serde(rename = "reconnect_max_ms", with = "Millis::<1, 3_600_000>")]
     pub reconnect_max: Duration,
-    /// Whether every call is logged, with its arguments and its outcome, in `calls.jsonl` below `state_dir`. For
-    /// debugging.
-    pub log_calls: bool,
+    /// How many megabytes the files of the facts, below `state_dir`, may take together: every step of every call. With 0
+    /// none is written.
+    #[serde(with = "Whole::<0, 100_000>")]
+    pub facts_mb: u64,
+    /// Names of arguments whose values no fact shows, in addition to those that the schemas of tools declare as secret.
+    pub facts_hide: HiddenArguments,
     /// The folder of the state that must survive a restart (latches).
     #[serde(deserialize_with = "path")]
     pub state_dir: PathBuf,
@@ -193,7 +200,8 @@ impl ServiceConfig {
             confirm: Duration::from_secs(120),
             answer_as_phal: false,
             reconnect_max: Duration::from_millis(max),
-            log_calls: false,
+            facts_mb: 32,
+            facts_hide: HiddenArguments::default(),
             state_dir: xdg.state_home.join("ovos-tools"),
             stage_dirs,
             max_result_bytes: 8 << 20,

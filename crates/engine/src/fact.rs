@@ -123,9 +123,11 @@ pub enum Fact {
     /// A request was answered.
     Answered {
         /// The call; `None` if the request made none: it names no known tool, or a tool that stops or resumes.
+        #[serde(skip_serializing_if = "Option::is_none")]
         call: Option<Arc<Call>>,
-        /// The request.
-        asked: Arc<RequestOrigin>,
+        /// The request, if it made no call; that of a call is in [`Fact::Received`].
+        #[serde(skip_serializing_if = "Option::is_none")]
+        asked: Option<Arc<RequestOrigin>>,
         /// The answer.
         answer: Answer,
     },
@@ -186,14 +188,19 @@ pub struct RequestOrigin {
     /// The topic of the request.
     pub topic: String,
     /// `context.source` of the request.
+    #[serde(skip_serializing_if = "Value::is_null")]
     pub source: Value,
     /// `context.destination` of the request.
+    #[serde(skip_serializing_if = "Value::is_null")]
     pub destination: Value,
     /// The session, when the request names one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
     /// The data of the request: name, arguments, `call_id`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub request: Option<Arc<Object>>,
     /// The parts that are left out because they are too large.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<&'static str>,
 }
 
@@ -203,12 +210,16 @@ pub struct Answer {
     /// Whether there is a result.
     pub ok: bool,
     /// How the call ended; `None` when it never ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<CallOutcome>,
     /// The tool's result.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
     /// Why there is no result: `Kind: message`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// The parts that are left out because they are too large.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<&'static str>,
     /// From the receipt of the request until it was answered.
     pub elapsed_ms: u64,
@@ -217,7 +228,7 @@ pub struct Answer {
 /// A fact on the stream.
 #[derive(Clone, Debug, Serialize)]
 pub struct NumberedFact {
-    /// The number of the fact; each fact has the next number.
+    /// The number of the fact; each fact has the next number, also those of a service that is started again.
     pub number: u64,
     /// Microseconds since the start of the service, on a monotonic clock.
     pub at_us: u64,

@@ -8,10 +8,11 @@
 use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
 
 use ovos_toolbox_wire::Effect;
 use parking_lot::Mutex;
-use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{broadcast, mpsc};
 
 use super::fact::{Answer, Call, Fact, NumberedFact, RequestOrigin, Step};
@@ -45,6 +46,8 @@ pub struct Facts(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     begun: tokio::time::Instant,
+    /// What the wall clock said at `begun`.
+    begun_at: SystemTime,
     /// The number of the last fact. Held while a fact is sent, so that the stream is in the order of the numbers.
     last: Mutex<u64>,
     stream: broadcast::Sender<NumberedFact>,
@@ -59,6 +62,7 @@ impl Default for Facts {
     fn default() -> Self {
         Self(Arc::new(Shared {
             begun: tokio::time::Instant::now(),
+            begun_at: SystemTime::now(),
             last: Mutex::default(),
             stream: broadcast::Sender::new(BEHIND),
             stops_and_resumes: broadcast::Sender::new(STOPS),
@@ -78,6 +82,25 @@ impl Facts {
             stream: self.0.stream.subscribe(),
             next: *last + 1,
         }
+    }
+
+    /// Gives the next fact the number after `number`, unless a later one was given: the facts of an earlier run of the
+    /// service have those up to it.
+    pub fn continue_after(&self, number: u64) {
+        let mut last = self.0.last.lock();
+        *last = number.max(*last);
+    }
+
+    /// What the wall clock said when the times of the facts were zero.
+    #[must_use]
+    pub fn begun_at(&self) -> SystemTime {
+        self.0.begun_at
+    }
+
+    /// The number of the last fact; 0 if there was none.
+    #[must_use]
+    pub fn last(&self) -> u64 {
+        *self.0.last.lock()
     }
 
     /// Follows the stops and resumes that happen from now on.
@@ -131,7 +154,7 @@ impl Facts {
         }
         self.make(|| Fact::Answered {
             call: call.map(|facts| facts.call.clone()),
-            asked,
+            asked: call.is_none().then_some(asked),
             answer,
         });
     }
@@ -354,12 +377,38 @@ pub struct Follower {
 }
 
 impl Follower {
+    /// The number of the next fact that this follower gets, if it loses none.
+    #[must_use]
+    pub fn next_number(&self) -> u64 {
+        self.next
+    }
+
     /// The next fact, or the numbers of the facts that were lost before it; `None` when no more facts are made.
     ///
     /// # Cancel safety
     /// Safe: no fact is lost.
     pub async fn next(&mut self) -> Option<Followed> {
-        match self.stream.recv().await {
+        let received = self.stream.recv().await;
+        self.followed(received)
+    }
+
+    /// As [`next`](Self::next), for a thread that may wait. Must not be called within a runtime.
+    pub fn wait(&mut self) -> Option<Followed> {
+        let received = self.stream.blocking_recv();
+        self.followed(received)
+    }
+
+    /// What [`next`](Self::next) would give at once; `None` if it would wait.
+    pub fn ready(&mut self) -> Option<Followed> {
+        match self.stream.try_recv() {
+            Ok(made) => self.followed(Ok(made)),
+            Err(TryRecvError::Lagged(lost)) => self.followed(Err(RecvError::Lagged(lost))),
+            Err(TryRecvError::Empty | TryRecvError::Closed) => None,
+        }
+    }
+
+    fn followed(&mut self, received: Result<NumberedFact, RecvError>) -> Option<Followed> {
+        match received {
             Ok(made) => {
                 self.next = made.number + 1;
                 Some(Followed::Fact(made))

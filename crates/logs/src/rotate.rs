@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -17,6 +17,8 @@ pub struct RotatingFile {
     backups: u32,
     /// The mode of a new file, before the umask.
     mode: u32,
+    /// The first line of a new file.
+    head: Vec<u8>,
 }
 
 impl RotatingFile {
@@ -26,18 +28,26 @@ impl RotatingFile {
     /// # Errors
     /// The file cannot be opened for writing.
     pub fn open(path: &Path, max_bytes: u64, backups: u32) -> io::Result<Self> {
-        Self::with_mode(path, max_bytes, backups, 0o666)
+        Self::with_mode(path, max_bytes, backups, 0o666, Vec::new())
     }
 
-    /// As [`open`](Self::open), but a new file can be read and written only by its owner (mode 0600).
+    /// As [`open`](Self::open), but a new file can be read and written only by its owner (mode 0600). The line `head` is written
+    /// now, and at the beginning of each further file. An incomplete last line of an earlier process is ended before.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
-    pub fn private(path: &Path, max_bytes: u64, backups: u32) -> io::Result<Self> {
-        Self::with_mode(path, max_bytes, backups, 0o600)
+    /// As [`open`](Self::open), and if the line cannot be written.
+    pub fn private(path: &Path, max_bytes: u64, backups: u32, head: Vec<u8>) -> io::Result<Self> {
+        let torn = ends_within_a_line(path);
+        let mut file = Self::with_mode(path, max_bytes, backups, 0o600, head)?;
+        if torn {
+            file.write_all(b"\n")?;
+        }
+        let head = file.head.clone();
+        file.write_all(&head)?;
+        Ok(file)
     }
 
-    fn with_mode(path: &Path, max_bytes: u64, backups: u32, mode: u32) -> io::Result<Self> {
+    fn with_mode(path: &Path, max_bytes: u64, backups: u32, mode: u32, head: Vec<u8>) -> io::Result<Self> {
         let file = append(path, mode)?;
         let size = file.metadata()?.len();
         Ok(Self {
@@ -47,6 +57,7 @@ impl RotatingFile {
             max_bytes,
             backups,
             mode,
+            head,
         })
     }
 
@@ -56,8 +67,8 @@ impl RotatingFile {
         }
         rename(&self.path, &self.numbered(1))?;
         self.file = append(&self.path, self.mode)?;
-        self.size = 0;
-        Ok(())
+        self.size = self.head.len() as u64;
+        self.file.write_all(&self.head)
     }
 
     fn numbered(&self, number: u32) -> PathBuf {
@@ -65,6 +76,19 @@ impl RotatingFile {
         name.push(format!(".{number}"));
         PathBuf::from(name)
     }
+}
+
+/// Whether a file ends without the end of a line.
+fn ends_within_a_line(path: &Path) -> bool {
+    if !fs::metadata(path).is_ok_and(|of_file| of_file.is_file()) {
+        return false;
+    }
+    let mut last = [b'\n'];
+    let read = File::open(path).and_then(|mut file| {
+        file.seek(SeekFrom::End(-1))?;
+        file.read_exact(&mut last)
+    });
+    read.is_ok() && last != [b'\n']
 }
 
 fn append(path: &Path, mode: u32) -> io::Result<File> {

@@ -40,6 +40,7 @@ mod output;
 mod problem;
 mod reading;
 mod scalar;
+mod secrets;
 mod shape;
 mod shorten;
 mod tool;

@@ -3,12 +3,14 @@
 //! The schemas are compiled on their first use: a compiled tool takes some 70 KB, and a service with a hundred tools
 //! calls a few of them. Read [`CompiledTool`].
 
+use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use ovos_toolbox_wire::{Effect, ToolDefinition};
 use serde_json::{Map, Value};
 
 use crate::bounds;
+use crate::secrets::secrets;
 use crate::{ArgumentSchema, OutputSchema, Problem, Reading, SchemaError, ToolArguments, Unknown};
 
 /// A tool that can be called.
@@ -18,6 +20,7 @@ pub struct CompiledTool {
     pub definition: ToolDefinition,
     arguments: OnceLock<Result<ArgumentSchema, SchemaError>>,
     output: OnceLock<Result<OutputSchema, SchemaError>>,
+    secrets: OnceLock<BTreeSet<String>>,
 }
 
 impl CompiledTool {
@@ -28,7 +31,15 @@ impl CompiledTool {
             definition,
             arguments: OnceLock::new(),
             output: OnceLock::new(),
+            secrets: OnceLock::new(),
         }
+    }
+
+    /// The names of the arguments, at any depth, that the schema declares as `writeOnly`: no record shows them.
+    #[must_use]
+    pub fn secrets(&self) -> &BTreeSet<String> {
+        self.secrets
+            .get_or_init(|| secrets(&self.definition.argument_schema))
     }
 
     /// Whether the tool was written for this service, so that its arguments are read as [`Reading::Native`].

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::finding::Finding;
-use client::payload::{StatusResponse, ToolboxStatus};
+use client::payload::{FactsStatus, StatusResponse, ToolboxStatus};
 use schema::shorten_text;
 
 /// The longest reason, in bytes.
@@ -28,6 +28,7 @@ pub(super) fn judged(status: &StatusResponse) -> Vec<Finding> {
             "run `ovos-tools reload`; keys of `service` need a restart of the service",
         ));
     }
+    findings.extend(facts(&status.facts));
     findings.extend(status.toolboxes.iter().flat_map(toolbox));
     findings.extend(status.failed.iter().map(|failed| {
         let part = match &failed.toolbox_id {
@@ -74,6 +75,25 @@ fn version(running: &str) -> Finding {
         format!("version {running} runs, and this program is {own}"),
         "restart the service: `systemctl --user restart ovos-tools`",
     )
+}
+
+/// What is wrong with the record of what happens.
+fn facts(status: &FactsStatus) -> Option<Finding> {
+    let path = status.path.as_deref()?;
+    let lost = status.lost;
+    match &status.trouble {
+        Some(trouble) => Some(Finding::limited(
+            "history",
+            format!("{path} is not written: {trouble}; {lost} facts are lost"),
+            "make room on the disk, or see who may write to the folder; the service tries again by itself",
+        )),
+        None if lost > 0 => Some(Finding::limited(
+            "history",
+            format!("{path} lacks {lost} facts that the disk did not take in time"),
+            "look at the disk",
+        )),
+        None => None,
+    }
 }
 
 fn toolbox(status: &ToolboxStatus) -> Vec<Finding> {

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::facts::FactPosition;
 use super::status::StoppedToolbox;
 
 /// A request.
@@ -28,6 +29,13 @@ pub enum ControlRequest {
         toolbox_id: String,
         /// The stop to lift.
         stop_id: String,
+    },
+    /// Asks for the facts after one that is known, from the record and then as they happen. The answer has no end: a
+    /// [`FactLine`](super::FactLine) a line.
+    Facts {
+        /// The last fact that is known; without one the facts begin with the oldest that is recorded.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after: Option<FactPosition>,
     },
     /// Stops in an emergency.
     Stop {

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::facts::FactsStatus;
 use super::tool::{FailedFile, OffToolbox};
 
 /// The answer to `mycroft.ovos_tools.is_ready` and its siblings.
@@ -50,6 +51,8 @@ pub struct StatusResponse {
     pub calls: Vec<CallStatus>,
     /// The counters since the start.
     pub counters: BTreeMap<String, u64>,
+    /// The record of what happens.
+    pub facts: FactsStatus,
     /// Keys of the configuration that changed and are not in force yet.
     pub pending_config: Vec<String>,
 }

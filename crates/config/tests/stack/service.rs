@@ -48,7 +48,8 @@ fn without_files_everything_has_its_default() {
         (service.drain, service.limits.grace),
         (Duration::from_secs(10), Duration::from_millis(500))
     );
-    assert!(!service.operator_tools && !service.answer_as_phal && !service.log_calls);
+    assert!(!service.operator_tools && !service.answer_as_phal);
+    assert_eq!(service.facts_mb, 32);
     assert_eq!(config.logging.level, LogLevel::Info);
     assert_eq!(
         config.logging.dir,
