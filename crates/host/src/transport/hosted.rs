@@ -121,7 +121,13 @@ impl Hosted {
             (true, false) => Motion::HasNoHalt,
             (true, true) => Motion::Halts,
         };
-        tools::read(&list, self.maker, motion)
+        // To compile the schemas of many tools takes seconds.
+        let maker = self.maker;
+        let read = tokio::task::spawn_blocking(move || tools::read(&list, maker, motion)).await;
+        read.unwrap_or_else(|error| {
+            let text = format!("its tools were not read: {error}");
+            Err(Failure::new(FailureKind::InternalError, text))
+        })
     }
 
     /// Asks whether the toolbox may be closed now. A toolbox that does not answer within `limits.open` does not refuse.
