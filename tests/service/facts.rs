@@ -149,8 +149,16 @@ fn a_call_is_recorded_step_by_step_for_its_owner_only() {
     let mode = fs::metadata(file(&scene)).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600, "other users can read the arguments");
     let status = client.ask("ovos.tools.status", &json!({}));
-    assert!(status["facts"]["path"].as_str().unwrap().ends_with("ovos-tools/facts.jsonl"));
-    assert_eq!((&status["facts"]["lost"], status["facts"].get("trouble")), (&json!(0), None));
+    assert!(
+        status["facts"]["path"]
+            .as_str()
+            .unwrap()
+            .ends_with("ovos-tools/facts.jsonl")
+    );
+    assert_eq!(
+        (&status["facts"]["lost"], status["facts"].get("trouble")),
+        (&json!(0), None)
+    );
 }
 
 #[test]
