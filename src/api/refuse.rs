@@ -38,7 +38,15 @@ impl Api {
             | Topic::ConfigurationPatchClear => self.handle(topic, request).await,
             // A stop in a run is carried out, whatever else is wrong with the run.
             Topic::Run if !self.stops_among(&request.data).is_empty() => self.handle(topic, request).await,
-            _ => {
+            // Spelled out, so that the compiler asks for the place of a new topic.
+            Topic::Get
+            | Topic::Invoke
+            | Topic::Run
+            | Topic::Plan
+            | Topic::Export
+            | Topic::Cancel
+            | Topic::Resume
+            | Topic::Call { .. } => {
                 let error = format!("the request's data cannot be read: {reason}");
                 self.fail(
                     topic,

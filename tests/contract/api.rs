@@ -11,6 +11,7 @@ mod lists;
 mod run;
 mod stops;
 use crate::support::contract::{Client, World, expect};
+use ovos_tools::api::{Topic, Urgent};
 use serde_json::{Value, json};
 
 const INVOKE: &str = "ovos.tools.invoke";
@@ -21,6 +22,15 @@ fn world() -> (World, Client) {
     let world = World::start(&json!({}));
     let client = world.client();
     (world, client)
+}
+
+/// Fails unless `covered` has every topic that the service answers and whose request has a schema.
+fn assert_covers_every_topic(table: &str, covered: impl IntoIterator<Item = impl Into<String>>) {
+    let covered: Vec<String> = covered.into_iter().map(Into::into).collect();
+    let is_answered = |topic: &String| Topic::of(topic, false).is_some() || Urgent::of(topic).is_some();
+    let topics = client::payload::schemas().into_keys().filter(is_answered);
+    let missing: Vec<String> = topics.filter(|topic| !covered.contains(topic)).collect();
+    assert!(missing.is_empty(), "{table} has no row for {missing:?}; add one");
 }
 
 /// A call that runs until it is ended: `slow` of effect read.

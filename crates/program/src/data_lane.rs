@@ -1,6 +1,6 @@
-//! The thread of a data lane, at either end: reads frames, and sends the bytes that the socket did not take at once.
+//! A data lane: reads its frames, and sends the bytes that the socket did not take at once.
 //!
-//! The control lane does not depend on it. Read [`serve`].
+//! The control lane does not depend on it. Read [`DataReader`]; [`serve`] is the thread of a lane beside the toolbox.
 
 use std::io::{ErrorKind, Read};
 
@@ -8,6 +8,9 @@ use protocol::MAX_DATA;
 
 use crate::frame::Cutter;
 use crate::lane::LaneSocket;
+
+/// Bytes of one read.
+const READ_SIZE: usize = 64 * 1024;
 
 /// Why a data lane ended.
 #[derive(Debug, thiserror::Error)]
@@ -23,6 +26,58 @@ pub enum LaneError {
     Nonsense(String),
 }
 
+/// Reads a data lane.
+#[derive(Debug)]
+pub struct DataReader {
+    cutter: Cutter,
+    bytes: Vec<u8>,
+}
+
+impl DataReader {
+    /// A reader that has read nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            cutter: Cutter::new(MAX_DATA),
+            bytes: vec![0; READ_SIZE],
+        }
+    }
+
+    /// Reads once, and gives the body of each frame that is complete then to `take`, whose error says why the body is
+    /// invalid. True if the socket may hold more; on a socket that does not block, `false` says that it held no more.
+    ///
+    /// # Errors
+    /// The lane has ended. It must not be read again.
+    pub fn read(
+        &mut self,
+        lane: &LaneSocket,
+        mut take: impl FnMut(&[u8]) -> Result<(), String>,
+    ) -> Result<bool, LaneError> {
+        let count = match lane.stream().read(&mut self.bytes) {
+            Ok(0) => return Err(LaneError::Closed),
+            Ok(count) => count,
+            Err(e) if e.kind() == ErrorKind::Interrupted => return Ok(true),
+            Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(false),
+            Err(e) => return Err(LaneError::Broke(e)),
+        };
+        self.cutter.push(&self.bytes[..count]);
+        loop {
+            let taken = match self.cutter.body() {
+                Ok(None) => return Ok(count == self.bytes.len()),
+                Ok(Some(body)) => take(&body),
+                Err(error) => Err(error.to_string()),
+            };
+            taken.map_err(LaneError::Nonsense)?;
+        }
+    }
+}
+
+impl Default for DataReader {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 /// Serves a data lane until it ends; returns the reason. `take` gets the body of each frame; its error says why the
 /// body is invalid. `woken` is called whenever the lane may have been woken.
 pub fn serve(
@@ -30,29 +85,12 @@ pub fn serve(
     mut take: impl FnMut(&[u8]) -> Result<(), String>,
     mut woken: impl FnMut(),
 ) -> LaneError {
-    let mut cutter = Cutter::new(MAX_DATA);
-    let mut bytes = vec![0; 64 * 1024];
+    let mut reader = DataReader::new();
     loop {
         let readable = lane.wait();
         woken();
-        if !readable {
-            continue;
-        }
-        match lane.stream().read(&mut bytes) {
-            Ok(0) => return LaneError::Closed,
-            Ok(count) => cutter.push(&bytes[..count]),
-            Err(e) if e.kind() == ErrorKind::Interrupted => continue,
-            Err(e) => return LaneError::Broke(e),
-        }
-        loop {
-            let taken = match cutter.body() {
-                Ok(None) => break,
-                Ok(Some(body)) => take(&body),
-                Err(error) => Err(error.to_string()),
-            };
-            if let Err(reason) = taken {
-                return LaneError::Nonsense(reason);
-            }
+        if readable && let Err(end) = reader.read(lane, &mut take) {
+            return end;
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Sends at once, from any thread, and never blocks it: bytes that the socket does not take are kept, and the thread of
 //! the lane sends them. Handles bytes only, not the content of frames. Read [`LaneSocket`].
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -60,6 +60,12 @@ impl EventFd {
 impl AsFd for EventFd {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
+    }
+}
+
+impl AsRawFd for EventFd {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
     }
 }
 
@@ -196,6 +202,11 @@ impl LaneSocket {
     /// Wakes the thread of the lane.
     pub fn wake(&self) {
         self.wake.signal();
+    }
+
+    /// What wakes the lane.
+    pub fn woken(&self) -> &Arc<EventFd> {
+        &self.wake
     }
 
     /// The socket from which the lane is read.

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use ovos_toolbox_sdk::abi::status;
 use ovos_toolbox_sdk::prelude::*;
-use ovos_toolbox_sdk::testing::{Harness, built};
+use ovos_toolbox_sdk::testing::{Harness, assert_tools_committed, built};
 
 fn rust() -> PathBuf {
     built("hello")
@@ -39,6 +39,8 @@ fn check(library: &Path, id: &str, language: &str) {
         (manifest.id.as_str(), manifest.licence.as_str()),
         (id, "Apache-2.0")
     );
+    let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schemas/toolboxes");
+    assert_tools_committed(&toolbox, &committed.join(format!("{id}.json")));
     let tools = toolbox.tools();
     assert_eq!(tools.len(), 1, "{id}");
     assert_eq!(

@@ -13,8 +13,11 @@ PROTOCOL = 2
 MAX_DATA = 64 << 20
 #: The longest JSON of a frame on the control lane, in bytes.
 MAX_CONTROL = 1 << 20
+#: Bytes of one read.
+READ_SIZE = 1 << 16
 
 _LENGTH = struct.Struct("<I")
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 class FrameError(Exception):
@@ -36,7 +39,7 @@ def to_json(value: Any) -> bytes:
     Raises ValueError for NaN and infinities, TypeError for what has no JSON, and UnicodeEncodeError for a text that is not
     UTF-8 (a lone surrogate).
     """
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8")
+    return _ENCODER.encode(value).encode("utf-8")
 
 
 def encode(lane: str, name: str, body: Any = None, toolbox: Optional[str] = None) -> bytes:
@@ -64,46 +67,8 @@ def decode(text: bytes, lane: str) -> Frame:
     return Frame(value[lane], value.get("body"), value.get("toolbox"))
 
 
-def _exactly(connection: socket.socket, count: int) -> Optional[bytes]:
-    """Reads `count` bytes; None if the connection ended before the first of them."""
-    data = bytearray(count)
-    view = memoryview(data)
-    done = 0
-    while done < count:
-        read = connection.recv_into(view[done:])
-        if read == 0:
-            if done == 0:
-                return None
-            raise FrameError("the connection ended inside a frame")
-        done += read
-    return bytes(data)
-
-
-def read_frame(connection: socket.socket, limit: int) -> Optional[bytes]:
-    """Reads the JSON of the next frame; None at the end of the connection."""
-    head = _exactly(connection, _LENGTH.size)
-    if head is None:
-        return None
-    (length,) = _LENGTH.unpack(head)
-    if length > limit:
-        raise FrameError(f"a frame of {length} bytes came; at most {limit} are allowed")
-    body = _exactly(connection, length)
-    if body is None and length > 0:
-        raise FrameError("the connection ended inside a frame")
-    return body or b""
-
-
-def read_all(connection: socket.socket, lane: str, limit: int) -> Iterator[Frame]:
-    """Reads frames until the connection ends."""
-    while True:
-        text = read_frame(connection, limit)
-        if text is None:
-            return
-        yield decode(text, lane)
-
-
 class Splitter:
-    """Finds the frames in bytes that come in pieces, without reading their JSON. For a loop that never blocks."""
+    """Finds the frames in bytes that come in pieces, without reading their JSON."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -122,3 +87,21 @@ class Splitter:
             text = bytes(self._bytes[_LENGTH.size : end])
             del self._bytes[:end]
             yield text
+
+    @property
+    def inside(self) -> bool:
+        """Whether the last bytes end inside a frame."""
+        return bool(self._bytes)
+
+
+def read_all(connection: socket.socket, lane: str, limit: int) -> Iterator[Frame]:
+    """Reads frames until the connection ends."""
+    splitter = Splitter(limit)
+    while True:
+        data = connection.recv(READ_SIZE)
+        if not data:
+            if splitter.inside:
+                raise FrameError("the connection ended inside a frame")
+            return
+        for text in splitter.feed(data):
+            yield decode(text, lane)

@@ -27,6 +27,8 @@ class Ledger:
     def begins(self, run: int) -> bool:
         """Counts a start; False if a cancel has overtaken it."""
         self.starts += 1
+        if not self._overtaken:
+            return True
         overtaken = self._overtaken.pop(run, None) is not None
         self._overtaken = {one: starts for one, starts in self._overtaken.items() if starts > self.starts}
         return not overtaken

@@ -5,7 +5,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::frame::Frame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 
-use crate::api::{INVOKE, start_slow, world};
+use crate::api::{INVOKE, assert_covers_every_topic, start_slow, world};
 use crate::support::contract::expect;
 
 #[test]
@@ -76,6 +76,10 @@ fn requests_that_cannot_be_read_get_an_error() {
         ),
         ("ovos.tools.export", json!({"error": "~nested 2"})),
         (
+            "ovos.tools.run",
+            json!({"ok": false, "error": "~nested 2", "steps": []}),
+        ),
+        (
             "ovos.tools.cancel",
             json!({"call_id": "", "cancelled": false, "state": "unknown", "error": "~nested 2"}),
         ),
@@ -90,13 +94,28 @@ fn requests_that_cannot_be_read_get_an_error() {
         // These topics need no data.
         ("ovos.tools.list", json!({"tools": "*"})),
         ("ovos.tools.status", json!({"...": 0, "calls": []})),
+        (
+            "ovos.tools.reload",
+            json!({"tools": "*", "loaded": "*", "total_tools": "*"}),
+        ),
+        (
+            "ovos.persona.tools.discover",
+            json!({"toolbox_id": "*", "tools": "*"}),
+        ),
         ("mycroft.ovos_tools.is_alive", json!({"status": true})),
+        ("mycroft.ovos_tools.is_ready", json!({"status": true})),
         // A stop is served in any case.
         (
             "ovos.tools.stop",
             json!({"toolboxes": [{"...": 0, "toolbox_id": "testbed"}, {"...": 0, "toolbox_id": "testbed_dup"}]}),
         ),
     ];
+    // A call names its toolbox in its data or in its topic; without one no service answers. It is in the table below.
+    let topics = rows.iter().map(|(topic, _)| *topic);
+    assert_covers_every_topic(
+        "the table of requests that cannot be read",
+        topics.chain(["ovos.persona.tools.call"]),
+    );
     for (topic, expected) in rows {
         let context = client.context();
         client.say(&format!(

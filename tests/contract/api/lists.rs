@@ -2,13 +2,15 @@
 
 use serde_json::{Value, json};
 
-use crate::api::{status_of, world};
+use crate::api::{assert_covers_every_topic, status_of, world};
 use crate::support::contract::{Client, World, expect, meets};
 
 #[test]
 fn answers_are_what_the_rows_say() {
     let (world, mut client) = world();
     let rows: Vec<Value> = serde_json::from_str(include_str!("../../data/api_contract.json")).unwrap();
+    let topics = rows.iter().map(|row| row["topic"].as_str().unwrap());
+    assert_covers_every_topic("tests/data/api_contract.json", topics);
     let mut wrong = Vec::new();
     for row in &rows {
         let answer = client.ask(row["topic"].as_str().unwrap(), row["data"].clone());
@@ -365,6 +367,9 @@ fn every_answer_repeats_the_call_id_of_its_request() {
         ("mycroft.ovos_tools.is_ready", json!({})),
         ("mycroft.ovos_tools.all_loaded", json!({})),
     ];
+    // A cancel's own `call_id` is that of the call to end; see below.
+    let topics = rows.iter().map(|(topic, _)| *topic).chain(["ovos.tools.cancel"]);
+    assert_covers_every_topic("the table of call ids", topics);
     for (number, (topic, data)) in rows.into_iter().enumerate() {
         let call_id = format!("asker-{number}");
         let mut with = data.clone();

@@ -34,6 +34,9 @@ const ATTEMPTS: &[(&str, Ends)] = &[
     ("read:YARD/ro/file", [Runs, Runs, Runs]),
     ("write:YARD/ro/new", [Runs, Fails, Fails]),
     ("write:YARD/rw/new", [Runs, Runs, Runs]),
+    // Where the toolbox keeps its list of the pipelines that come back.
+    ("write:STATE/new", [Runs, Fails, Fails]),
+    ("write:STATE/scratch/new", [Runs, Runs, Runs]),
     ("device:/dev/ptmx", [Runs, Runs, Fails]),
     ("tcp:PORT", [Runs, Runs, Fails]),
     ("udp:PORT", [Runs, Runs, Fails]),
@@ -58,6 +61,19 @@ const PIPELINES: &[(&str, Ends)] = &[
     (
         "videotestsrc ! udpsink host=198.51.100.7",
         [Refused, Refused, Refused],
+    ),
+    // The options of a library may name files, which the toolbox does not read.
+    (
+        "videotestsrc num-buffers=5 ! x264enc option-string=keyint=30:bframes=0 ! fakesink",
+        [Refused, Runs, Runs],
+    ),
+    (
+        "videotestsrc num-buffers=5 ! x264enc option-string=dump-yuv=YARD/secret/new ! fakesink",
+        [Refused, Fails, Fails],
+    ),
+    (
+        "videotestsrc num-buffers=5 ! x264enc option-string=dump-yuv=STATE/new ! fakesink",
+        [Refused, Fails, Fails],
     ),
     // A script is harmless in a process that can open no socket.
     ("faultyscript startup-script=x", [Refused, Refused, Runs]),
@@ -113,6 +129,7 @@ impl Service {
             Some("playing" | "ended") => Runs,
             None if said.contains("reached for it") => Fails,
             None if said.starts_with("PermissionError") || said.contains("is not allowed:") => Refused,
+            None if said.starts_with("PipelineError") => Fails,
             _ => panic!("{pipeline}: {answer:#}\n{}", self.0.process.log()),
         };
         (end, answer)
@@ -152,6 +169,8 @@ fn pipelines_reach_only_what_the_section_allows() {
         assert_eq!(service.status()["reason"], Value::Null, "{keys}");
         let filled = |text: &str| {
             let text = text.replace("YARD", yard.path().to_str().unwrap());
+            let state = service.0.sandbox.path("state/gstreamer");
+            let text = text.replace("STATE", state.to_str().unwrap());
             text.replace("PORT", &port)
         };
         let reaching = |attempt: &str| format!("faultyreach gadget={}", base64(&filled(attempt)));

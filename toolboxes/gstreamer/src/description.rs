@@ -125,13 +125,13 @@ mod tests {
             "! fakesink",
             &["fakesink"],
             &[],
-            Some((0, "nothing stands before this `!`")),
+            Some((0, "expected an element before this `!`")),
         );
         check(
             "videotestsrc ! ! fakesink",
             &["videotestsrc", "fakesink"],
             &["videotestsrc. > fakesink."],
-            Some((15, "nothing stands before this `!`")),
+            Some((15, "expected an element before this `!`")),
         );
         check(
             "( videotestsrc ! fakesink",
@@ -162,7 +162,7 @@ mod tests {
             "videotestsrc ! video/x-raw",
             &["videotestsrc", "video/x-raw"],
             &["videotestsrc. > video/x-raw."],
-            Some((15, "caps stand between two `!`")),
+            Some((15, "caps must be between two `!`")),
         );
     }
 

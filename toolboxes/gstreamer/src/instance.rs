@@ -433,10 +433,13 @@ impl Instances {
         instance.ask(command, Some(reply))?;
         match tokio::time::timeout(at_most, answer).await {
             Ok(Ok(answer)) => Ok(serde_json::from_value(answer?)?),
-            Ok(Err(_)) => Err(ToolError::new("PipelineError", format!("{id} ended meanwhile"))),
+            Ok(Err(_)) => Err(ToolError::new(
+                "PipelineError",
+                format!("{id} ended before it answered"),
+            )),
             Err(_) => Err(ToolError::new(
                 "TimeoutError",
-                format!("{id} does not answer: an element holds it up; `stop_pipeline` ends it"),
+                format!("{id} does not answer, because an element is blocked; `stop_pipeline` ends it"),
             )),
         }
     }
@@ -456,13 +459,13 @@ impl Instances {
                 .as_ref()
                 .map(|error| format!(": {error}"))
                 .unwrap_or_default();
-            return Err(ToolError::bad_args(format!("{id} is over ({reason}{error})")));
+            return Err(ToolError::bad_args(format!("{id} has ended ({reason}{error})")));
         }
         let ids: Vec<String> = state.live.values().map(|instance| instance.id()).collect();
         let ids = if ids.is_empty() {
-            "none runs".to_owned()
+            "none is running".to_owned()
         } else {
-            format!("there are {}", ids.join(", "))
+            format!("running: {}", ids.join(", "))
         };
         Err(ToolError::bad_args(format!("no instance {id}: {ids}")))
     }

@@ -92,7 +92,7 @@ impl Judge {
     pub(crate) fn look_for_devices(&self) {
         let (tell, _) = oneshot::channel();
         if let Err(error) = self.send(Question::Devices, Holders::default(), tell) {
-            tracing::warn!(%error, "devices are not looked for");
+            tracing::warn!(%error, "cannot look for devices");
         }
     }
 
@@ -135,8 +135,10 @@ impl Judge {
             RoleEvent::Word(saying) => shared.hear(saying),
             RoleEvent::End(how) => shared.end(session, &how),
         };
-        let process = RoleProcess::start::<Saying>(ROLE, &environment(&self.scratch), hear)
-            .map_err(|error| ToolError::busy(format!("no process that asks GStreamer: {error}")))?;
+        let process =
+            RoleProcess::start::<Saying>(ROLE, &environment(&self.scratch), hear).map_err(|error| {
+                ToolError::busy(format!("cannot start the process that asks GStreamer: {error}"))
+            })?;
         // If it has ended already, its end is heard.
         _ = process.tell(&self.config);
         Ok(process)

@@ -81,8 +81,8 @@ impl Toolbox for Gstreamer {
             let confined = is_confined();
             if !confined {
                 tracing::info!(
-                    "the kernel does not keep pipelines to the folders and devices of the configuration: what is not \
-                     understood of an element is refused"
+                    "the kernel does not confine pipelines to the configured folders and devices: elements and properties \
+                     whose access is not known are refused"
                 );
             }
             // Resolves host names, which may take seconds.
@@ -136,7 +136,7 @@ fn watch(judge: &Arc<Judge>) -> Option<Hotplug> {
     match Hotplug::watch(Path::new("/dev"), changed) {
         Ok(hotplug) => Some(hotplug),
         Err(error) => {
-            tracing::warn!(%error, "devices that come while nothing is asked are not reported");
+            tracing::warn!(%error, "cannot watch /dev: devices that are plugged in are reported with the next question only");
             None
         }
     }

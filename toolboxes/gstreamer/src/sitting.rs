@@ -50,7 +50,7 @@ pub(crate) fn run(leash: Leash) {
         };
         if let Err(error) = std::thread::Builder::new().spawn(answering) {
             busy.fetch_sub(1, Ordering::SeqCst);
-            let answer = Err(ToolError::busy(format!("no thread for the question: {error}")));
+            let answer = Err(ToolError::busy(format!("cannot start a thread: {error}")));
             leash.mouth().say(&Saying::Answer { id, answer });
         }
     }

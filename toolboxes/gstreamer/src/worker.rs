@@ -5,6 +5,7 @@
 //! events and sets its properties (`life`), because each of these may hang in an element; then the toolbox kills the process.
 //! Read [`run`].
 
+mod bounds;
 mod build;
 mod change;
 mod drawing;
@@ -67,7 +68,7 @@ pub(crate) fn run(leash: Leash) {
     });
     if let Err(error) = playing {
         return mouth.say(&Word::Made(Err(ToolError::busy(format!(
-            "no thread for the pipeline: {error}"
+            "cannot start a thread for the pipeline: {error}"
         )))));
     }
     while let Some(order) = leash.hear::<Order>() {
@@ -83,8 +84,13 @@ fn make(assignment: Assignment) -> Result<(Arc<Policy>, Built), ToolError> {
     let config = Config::check(assignment.config)?;
     make_private(&config.scratch())?;
     stand_in(&config.scratch())?;
+    let confined = is_confined();
+    if confined {
+        make_private(&config.snapshot_dir)?;
+        bounds::narrow(&config)?;
+    }
     gst::init()?;
-    let policy = Policy::new(&config, is_confined())?;
+    let policy = Policy::new(&config, confined)?;
     let built = build(&policy, &assignment.pipeline)?;
     Ok((Arc::new(policy), built))
 }
@@ -112,7 +118,7 @@ fn obey(pipeline: &gst::Pipeline, mouth: &Mouth, inbox: &Inbox, id: u64, command
     let aside = mouth.clone();
     let looking = std::thread::Builder::new().spawn(move || aside.say(&Word::Answer { id, answer: look() }));
     if let Err(error) = looking {
-        let answer = Err(ToolError::busy(format!("no thread for it: {error}")));
+        let answer = Err(ToolError::busy(format!("cannot start a thread: {error}")));
         mouth.say(&Word::Answer { id, answer });
     }
 }

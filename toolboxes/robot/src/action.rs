@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::spot::Spot;
 use crate::step::Step;
 use crate::subsystem::Subsystem;
 
@@ -48,6 +49,9 @@ pub enum Motion {
         /// How long the base moves.
         duration: Duration,
     },
+    /// The base finds its own way to a spot in the frame of its fix, and stands there. Its progress says how much of the way is
+    /// done. Only for a robot with [`Services::navigates`](crate::capability::Services::navigates).
+    GoTo(Spot),
     /// The lift moves.
     Lift(LiftTarget),
 }

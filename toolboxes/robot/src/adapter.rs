@@ -26,6 +26,7 @@ use crate::action::Action;
 use crate::capability::Capabilities;
 pub use crate::conduct::Estop;
 pub use crate::error::ActionError;
+use crate::spot::Fix;
 use crate::subsystem::Subsystem;
 
 /// Drives one machine. Every method may be called on any thread.
@@ -86,6 +87,12 @@ pub trait Adapter: Send + Sync {
     /// # Cancel safety
     /// The future may be dropped.
     fn close(&self) -> BoxFuture<'_, ()>;
+
+    /// Where the base stands, as it was measured last, without a question to the machine; `None` while that is not known.
+    /// For a robot with [`Services::position`](crate::capability::Services::position).
+    fn fix(&self) -> Option<Fix> {
+        None
+    }
 
     /// Where a person or a thing is; `None` if the robot cannot tell.
     fn locate(&self, what: &str) -> Option<Sighting> {
@@ -238,6 +245,8 @@ pub type Notify = Arc<dyn Fn(Notice) + Send + Sync>;
 #[derive(Clone)]
 pub struct Control {
     right: Arc<dyn Right>,
+    /// It is part of a longer way, which tells its own progress.
+    quiet: bool,
 }
 
 /// The source of the right: the SDK's context, or a test.
@@ -265,13 +274,22 @@ impl Control {
     /// A control that asks `right`.
     #[must_use]
     pub fn new(right: Arc<dyn Right>) -> Self {
-        Self { right }
+        Self { right, quiet: false }
     }
 
     /// A control that is never cancelled.
     #[must_use]
     pub fn free() -> Self {
         Self::new(Arc::new(Free))
+    }
+
+    /// The same right, for a part of what the action does: it tells no progress.
+    #[must_use]
+    pub fn quiet(&self) -> Self {
+        Self {
+            quiet: true,
+            ..self.clone()
+        }
     }
 
     /// Sends one command to the machine: runs `send`, which must be short and must not block, unless the action was
@@ -333,7 +351,9 @@ impl Control {
 
     /// Says how far the action is, 0.0 to 1.0.
     pub fn progress(&self, fraction: f64, message: &str) {
-        self.right.progress(fraction, message);
+        if !self.quiet {
+            self.right.progress(fraction, message);
+        }
     }
 }
 

@@ -217,6 +217,10 @@ pub struct Services {
     pub config: bool,
     /// The robot can tell whether it charges.
     pub charge: bool,
+    /// The base knows where it is: its adapter answers `fix`.
+    pub position: bool,
+    /// The base finds its own way to a spot: its adapter takes `Motion::GoTo`.
+    pub navigates: bool,
 }
 
 impl Capabilities {

@@ -26,8 +26,8 @@ pub enum Estop {
 pub struct Stop {
     /// What an emergency does. Default: what is safe for the driver.
     pub emergency: Option<Estop>,
-    /// The parts in the order in which they come to rest, those of a group together. What is not named comes last. The base is
-    /// always first.
+    /// The parts in the order in which they come to rest, those of a group together: every part of the robot, the base first and
+    /// alone. Without an order the base comes first, and then all others together.
     pub order: Vec<Vec<Subsystem>>,
 }
 
@@ -35,7 +35,7 @@ impl Stop {
     /// Checks the order against the parts that there are.
     ///
     /// # Errors
-    /// A part is missing or named twice, or something comes before the base; with the key.
+    /// A part is left out, is named twice, or is none of the robot's, or something comes before the base; with the key.
     pub(crate) fn check(&self, parts: &Capabilities) -> Result<(), String> {
         let mut seen = Vec::new();
         for part in self.order.iter().flatten() {
@@ -50,6 +50,18 @@ impl Stop {
                 return Err(format!("stop.order: {part} is named twice"));
             }
             seen.push(*part);
+        }
+        if self.order.iter().any(Vec::is_empty) {
+            return Err(
+                "stop.order: a group is empty; expected lists of parts such as [[\"base\"], [\"right_arm\"]]"
+                    .to_owned(),
+            );
+        }
+        let left_out = parts.subsystems().into_iter().find(|part| !seen.contains(part));
+        if let Some(part) = left_out.filter(|_| !self.order.is_empty()) {
+            return Err(format!(
+                "stop.order: {part} is left out; name every part of the robot, or leave `order` out"
+            ));
         }
         let first = self.order.first().map(Vec::as_slice).unwrap_or_default();
         if seen.contains(&Subsystem::Base) && first != [Subsystem::Base] {
@@ -83,10 +95,19 @@ mod tests {
         };
         for (order, wrong) in [
             (r#"[["base"], ["gantry"], ["lift"]]"#, None),
-            (r#"[["lift"], ["gantry"]]"#, None),
+            (r#"[["base"], ["gantry", "lift"]]"#, None),
+            (r#"[["lift"], ["gantry"]]"#, Some("base is left out")),
+            (r#"[["base"], ["gantry"]]"#, Some("lift is left out")),
+            (r#"[["base"], [], ["gantry", "lift"]]"#, Some("a group is empty")),
             ("[]", None),
-            (r#"[["lift"], ["base"]]"#, Some("base has to be the first")),
-            (r#"[["base", "lift"]]"#, Some("base has to be the first")),
+            (
+                r#"[["lift"], ["base"], ["gantry"]]"#,
+                Some("base has to be the first"),
+            ),
+            (
+                r#"[["base", "lift"], ["gantry"]]"#,
+                Some("base has to be the first"),
+            ),
             (r#"[["gantry"], ["gantry"]]"#, Some("named twice")),
             (r#"[["hitch"]]"#, Some("has no hitch; it has base, lift, gantry")),
         ] {

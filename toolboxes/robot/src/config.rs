@@ -24,7 +24,7 @@ pub struct Config {
     pub robots: BTreeMap<String, RobotConfig>,
     /// The folder of your own robots' files. Default: `ovos-tools/robots` in the user's configuration folder.
     pub robots_dir: Option<PathBuf>,
-    /// Where `save_config` writes. Default: `ovos-tools/robot` in the user's data folder.
+    /// Where `save_config` and `remember_place` write. Default: `ovos-tools/robot` in the user's data folder.
     pub data_dir: Option<PathBuf>,
     /// How long the answer to a recognition question may take, in milliseconds.
     #[schemars(range(min = 100, max = 9_000))]
@@ -39,6 +39,22 @@ impl Default for Config {
             data_dir: None,
             recognition_timeout_ms: 2_000,
         }
+    }
+}
+
+impl Config {
+    /// Where saved settings and places are; `None` where neither the configuration nor the environment says where.
+    #[must_use]
+    pub fn data_dir(&self) -> Option<PathBuf> {
+        let absolute = |path: PathBuf| path.is_absolute().then_some(path);
+        let data = || {
+            std::env::var_os("XDG_DATA_HOME")
+                .map(PathBuf::from)
+                .and_then(absolute)
+        };
+        let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/share"));
+        let user = || Some(data().or_else(home)?.join("ovos-tools/robot"));
+        self.data_dir.clone().or_else(user)
     }
 }
 

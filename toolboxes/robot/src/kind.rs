@@ -109,10 +109,12 @@ impl RobotKind {
         kind.stop.check(&kind.model.capabilities).map_err(wrong)?;
         let homeless = [Subsystem::LeftArm, Subsystem::RightArm]
             .into_iter()
-            .find(|arm| kind.model.capabilities.has(*arm) && kind.model.home(*arm).is_none());
+            .find(|arm| kind.model.capabilities.has(*arm) && kind.model.pose_of("home", *arm).is_none());
         if let Some(arm) = homeless {
+            let near = kind.model.misspelt_home();
+            let near = near.map_or_else(String::new, |near| format!("; is {near:?} meant to be it?"));
             return Err(wrong(format!(
-                "keyframes: {arm} has no home; expected `home = [...]` with an angle for each joint of an arm"
+                "poses: {arm} has no home; expected `home = {{ {arm} = [...] }}` with an angle for each joint{near}"
             )));
         }
         let driver = kind.driver(&Object::new(), "channels")?;

@@ -12,11 +12,14 @@ use serde::{Deserialize, Serialize};
 use crate::action::{Action, LiftTarget, Motion, Velocity};
 use crate::adapter::ActionError;
 use crate::capability::{Capabilities, Joint};
+use crate::spot::Spot;
 use crate::step::Step;
 use crate::subsystem::Subsystem;
 
 /// The longest that the base is ever driven by one command.
 pub const LONGEST_DRIVE: Duration = Duration::from_secs(120);
+/// How far from the origin of its frame a base is ever sent, in metres.
+pub const FARTHEST: f64 = 10_000.0;
 /// Degrees, for `test_motor`.
 pub const LARGEST_TEST: f64 = 30.0;
 /// The rounding error of an angle that is computed in one unit and compared in another.
@@ -37,8 +40,8 @@ pub struct Bounds {
     pub angular: Option<f64>,
     /// Degrees: `{"left_arm": {"elbow": [0, 90]}}`, by subsystem and joint.
     pub joints: BTreeMap<String, BTreeMap<String, [f64; 2]>>,
-    /// How far the base may go from where it was when the toolbox was opened, in metres. Of the simulator alone: no
-    /// other adapter knows where its base is, and refuses it.
+    /// How far the base may go from where it was when the toolbox was opened, in metres. For a robot that knows where its base is;
+    /// others refuse it.
     #[schemars(range(min = 0.1))]
     pub radius: Option<f64>,
 }
@@ -70,6 +73,7 @@ pub fn check(robot: &str, capabilities: &Capabilities, action: &Action) -> Resul
             Ok(())
         }
         Some(Motion::Drive { velocity, duration }) => check_drive(robot, capabilities, velocity, *duration),
+        Some(Motion::GoTo(spot)) => check_spot(robot, capabilities, spot),
         Some(Motion::Lift(to)) => check_lift(robot, capabilities, *to),
         None => match &action.step {
             Step::Grasp { force, .. } => within("force", *force, 0.0, 1.0, ""),
@@ -83,29 +87,41 @@ pub fn check(robot: &str, capabilities: &Capabilities, action: &Action) -> Resul
     }
 }
 
-/// Checks where a drive ends, for a base that knows where it is: `pose` is x and y in metres from where it was when the
-/// toolbox was opened, and its heading in radians.
+/// Checks where a motion of the base ends, for a base that knows where it is now and where it was at the start.
 ///
 /// # Errors
-/// [`ActionError::OutOfRange`]: the drive would end outside of the radius, and farther out than the base is now. The
-/// way back is always allowed.
+/// [`ActionError::OutOfRange`]: the motion would end outside of the radius, and farther out than the base is now. The
+/// way back is always allowed. [`ActionError::Refused`]: the start is in another frame.
 pub fn check_radius(
     capabilities: &Capabilities,
     action: &Action,
-    pose: Option<[f64; 3]>,
+    start: &Spot,
+    now: &Spot,
 ) -> Result<(), ActionError> {
-    let Some(Motion::Drive { velocity, duration }) = &action.motion else {
+    let Some(radius) = capabilities.base.as_ref().and_then(|base| base.radius) else {
         return Ok(());
     };
-    let radius = capabilities.base.as_ref().and_then(|base| base.radius);
-    let Some((radius, [x, y, heading])) = radius.zip(pose) else {
-        return Ok(());
+    let (end_x, end_y) = match &action.motion {
+        Some(Motion::Drive { velocity, duration }) => {
+            let seconds = duration.as_secs_f64();
+            let (along, across) = (velocity.x * seconds, velocity.y * seconds);
+            let (sin, cos) = now.heading.to_radians().sin_cos();
+            (
+                now.x + along * cos - across * sin,
+                now.y + along * sin + across * cos,
+            )
+        }
+        Some(Motion::GoTo(spot)) => (spot.x, spot.y),
+        _ => return Ok(()),
     };
-    let seconds = duration.as_secs_f64();
-    let (along, across) = (velocity.x * seconds, velocity.y * seconds);
-    let end_x = x + along * heading.cos() - across * heading.sin();
-    let end_y = y + along * heading.sin() + across * heading.cos();
-    let (from, to) = (x.hypot(y), end_x.hypot(end_y));
+    if start.frame != now.frame {
+        return Err(ActionError::Refused(format!(
+            "the base counts from another place now (frame {}, at the start {}), so that bounds.radius cannot be kept",
+            now.frame, start.frame
+        )));
+    }
+    let from = (now.x - start.x).hypot(now.y - start.y);
+    let to = (end_x - start.x).hypot(end_y - start.y);
     if to <= from {
         return Ok(());
     }
@@ -195,6 +211,19 @@ fn check_drive(
         LONGEST_DRIVE.as_secs_f64(),
         "s",
     )
+}
+
+/// Checks that a base that finds its own way can be sent to a spot.
+fn check_spot(robot: &str, capabilities: &Capabilities, spot: &Spot) -> Result<(), ActionError> {
+    if capabilities.base.is_none() || !capabilities.services.navigates {
+        return Err(ActionError::NotSupported {
+            robot: robot.to_string(),
+            what: "finding its own way".to_string(),
+        });
+    }
+    within("x", spot.x, -FARTHEST, FARTHEST, "m")?;
+    within("y", spot.y, -FARTHEST, FARTHEST, "m")?;
+    within("heading", spot.heading, -180.0, 180.0, "degrees")
 }
 
 fn check_lift(robot: &str, capabilities: &Capabilities, to: LiftTarget) -> Result<(), ActionError> {

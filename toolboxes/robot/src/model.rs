@@ -7,6 +7,7 @@ pub(crate) mod error;
 pub(crate) mod file;
 pub(crate) mod pose;
 mod routine;
+pub(crate) mod soundness;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -33,13 +34,14 @@ pub struct Model {
     poses: BTreeMap<String, Pose>,
     keyframes: BTreeMap<String, Vec<f64>>,
     places: BTreeMap<String, Place>,
-    point: file::Point,
+    point: Option<file::Point>,
     routines: BTreeMap<(Kind, String), Sequence>,
 }
 
 /// The place for every thing whose own place was not taught.
 const ANYTHING: &str = "anything";
 const HOME: &str = "home";
+const POINT: &str = "point";
 
 impl Model {
     /// The parts, poses and routines of a robot's file, with the routines of all robots.
@@ -55,11 +57,10 @@ impl Model {
             capabilities: parts.into_capabilities(name, own),
             ..Self::default()
         };
-        model.extend(origin, file)?;
-        model.share(RobotFile::parse(
-            "routines.toml",
-            include_str!("../data/routines.toml"),
-        )?);
+        soundness::parts(&model.capabilities).map_err(|why| ModelError::parse(origin, why))?;
+        let shared = shared()?;
+        model.extend(origin, file, &shared)?;
+        model.share(shared);
         Ok(model)
     }
 
@@ -93,7 +94,8 @@ impl Model {
                 format!("{key}: is for the file of a robot; in one of poses narrow limits with `bounds`");
             return Err(ModelError::parse(&name, message).located(&text));
         }
-        self.extend(&name, file).map_err(|error| error.located(&text))
+        self.extend(&name, file, &shared()?)
+            .map_err(|error| error.located(&text))
     }
 
     /// Takes over narrower limits. Built-in poses beyond them are left out, and their names returned.
@@ -179,16 +181,22 @@ impl Model {
     #[must_use]
     pub fn point(&self, arm: Subsystem, bearing: f64, hold: f64) -> Option<(Vec<Keyframe>, bool)> {
         let joints = self.capabilities.joints(arm)?;
-        let mut positions = self.for_arm(arm, self.keyframes.get("point")?);
-        let near = bearing.clamp(-self.point.reach, self.point.reach);
-        let joint = joints.get(self.point.joint)?;
-        *positions.get_mut(self.point.joint)? = (near * self.point.per_degree).clamp(joint.min, joint.max);
+        let mut positions = self.for_arm(arm, self.keyframes.get(POINT)?);
+        let point = self.point.as_ref()?;
+        let near = bearing.clamp(-point.reach, point.reach);
+        let joint = joints.get(point.joint)?;
+        *positions.get_mut(point.joint)? = (near * point.per_degree).clamp(joint.min, joint.max);
         let frame = Keyframe {
             positions,
             speed: 0.6,
             hold,
         };
         Some((vec![frame], (near - bearing).abs() < f64::EPSILON))
+    }
+
+    /// The name of a pose that is nearest to `home`, where it was probably meant.
+    pub(crate) fn misspelt_home(&self) -> Option<&str> {
+        error::nearest(HOME, self.pose_names())
     }
 
     /// Where an arm or the gantry is at home.
@@ -221,13 +229,74 @@ impl Model {
             .collect()
     }
 
-    fn extend(&mut self, name: &str, file: RobotFile) -> Result<(), ModelError> {
+    /// Checks the words of a file: each can be said, and what a tool or a routine would ask for is there under its name.
+    fn check_words(file: &RobotFile, shared: &RobotFile) -> Result<(), String> {
+        soundness::words("poses", file.poses.keys().map(String::as_str))?;
+        soundness::words("keyframes", file.keyframes.keys().map(String::as_str))?;
+        soundness::words("places", file.places.keys().map(String::as_str))?;
+        for (table, own, tools) in [
+            ("waves", &file.waves, &shared.waves),
+            ("nods", &file.nods, &shared.nods),
+            ("gestures", &file.gestures, &shared.gestures),
+            ("dances", &file.dances, &shared.dances),
+        ] {
+            for word in own.keys() {
+                soundness::known(table, word, tools.keys().map(String::as_str))?;
+            }
+        }
+        let routines = |file: &RobotFile| -> Vec<String> {
+            let tables = [&file.waves, &file.nods, &file.gestures, &file.dances];
+            let sequences = tables.into_iter().flat_map(BTreeMap::values);
+            sequences.flat_map(|sequence| sequence.arms.clone()).collect()
+        };
+        let mut used = vec![HOME.to_owned(), POINT.to_owned()];
+        used.extend(routines(shared));
+        used.extend(routines(file));
+        used.sort();
+        used.dedup();
+        file.keyframes
+            .keys()
+            .try_for_each(|word| soundness::known("keyframes", word, used.iter().map(String::as_str)))
+    }
+
+    /// Checks how an arm points.
+    fn check_point(&self) -> Result<(), String> {
+        let Some(point) = &self.point else { return Ok(()) };
+        for on in [Subsystem::LeftArm, Subsystem::RightArm] {
+            if let Some(joints) = self.capabilities.joints(on)
+                && point.joint >= joints.len()
+            {
+                return Err(format!(
+                    "point.joint: {} is no joint of {on}; joints are counted from 0, expected 0 to {}",
+                    point.joint,
+                    joints.len().saturating_sub(1)
+                ));
+            }
+        }
+        soundness::number(
+            "point.per_degree",
+            point.per_degree.abs(),
+            0.01,
+            100.0,
+            "or -0.01 to -100",
+        )?;
+        soundness::number("point.reach", point.reach, 1.0, 180.0, "degrees")?;
+        match self.keyframes.contains_key(POINT) {
+            true => Ok(()),
+            false => Err(
+                "point: the keyframe `point` is missing; expected `point = [...]` in [keyframes]".to_owned(),
+            ),
+        }
+    }
+
+    fn extend(&mut self, name: &str, file: RobotFile, shared: &RobotFile) -> Result<(), ModelError> {
+        let wrong = |why: String| ModelError::parse(name, why);
+        Self::check_words(&file, shared).map_err(wrong)?;
         if let Some(mirror) = file.mirror {
+            soundness::mirror(&mirror, &self.capabilities).map_err(wrong)?;
             self.mirror = mirror;
         }
-        if let Some(point) = file.point {
-            self.point = point;
-        }
+        self.point = file.point.or(self.point.take());
         for (key, pose) in file.poses {
             let pose = pose.into_pose();
             self.check_pose(name, &key, &pose)?;
@@ -237,6 +306,7 @@ impl Model {
             self.check_both(name, &key, &angles)?;
             self.keyframes.insert(key, angles);
         }
+        self.check_point().map_err(wrong)?;
         for (key, place) in file.places {
             let place = place.into_place();
             for angles in [&place.above, &place.at, &place.lifted, &place.retracted] {
@@ -254,6 +324,12 @@ impl Model {
     }
 
     fn check_pose(&self, file: &str, name: &str, pose: &Pose) -> Result<(), ModelError> {
+        if pose.joints.is_empty() && pose.lift.is_none() {
+            let why = format!(
+                "{name}: the pose moves nothing; expected {name} = {{ right_arm = [...] }} or another part"
+            );
+            return Err(ModelError::parse(file, why));
+        }
         for (on, angles) in &pose.joints {
             self.check(file, name, *on, angles)?;
         }
@@ -306,6 +382,9 @@ impl Model {
                 "expected a speed of 0.1 to 1.0 and a hold of 0 to 10 s".to_string(),
             ));
         }
+        if sequence.arms.is_empty() && sequence.head.is_empty() {
+            return Err(parse("it moves nothing; expected `arms` or `head`".to_string()));
+        }
         for arm in &sequence.arms {
             if !self.keyframes.contains_key(arm) {
                 let known: Vec<&str> = self.keyframes.keys().map(String::as_str).collect();
@@ -320,6 +399,11 @@ impl Model {
         }
         Ok(())
     }
+}
+
+/// The routines of all robots.
+fn shared() -> Result<RobotFile, ModelError> {
+    RobotFile::parse("routines.toml", include_str!("../data/routines.toml"))
 }
 
 /// The tables of routines of a file, by kind.

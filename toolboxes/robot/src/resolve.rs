@@ -11,7 +11,9 @@ use std::time::Duration;
 pub use self::remarks::Remarks;
 use crate::action::{Action, LiftTarget, Motion, Velocity};
 use crate::adapter::{ActionError, Sighting};
+use crate::journey;
 use crate::model::{Intensity, Kind, Rounds};
+use crate::spot::Spot;
 use crate::step::{Heading, LiftStep, Stage, Step, Where};
 use crate::subsystem::Subsystem;
 use crate::unit::Unit;
@@ -135,6 +137,12 @@ fn numbers(
             // The base counts counterclockwise, a sighting counts clockwise.
             let bearing = seen.ok_or_else(|| nowhere(unit, target))?.bearing;
             rotation(unit, -bearing, *speed)
+        }
+        Step::GoToPlace { place } => {
+            let to = spot(unit, place)?;
+            let from = journey::here_in_frame_of(unit, &to)?;
+            let seconds = journey::seconds(unit, &from, &to);
+            (Motion::GoTo(to), seconds)
         }
         Step::Lift(LiftStep::Lift {
             action,
@@ -314,6 +322,16 @@ fn lift(
         (None, _) => LiftTarget::To(lift.home),
     };
     Ok((Motion::Lift(to), lift_seconds(unit)))
+}
+
+/// Where a remembered place is.
+///
+/// # Errors
+/// No place has this name.
+pub fn spot(unit: &Unit, place: &str) -> Result<Spot, ActionError> {
+    let places = unit.places();
+    let found = places.find(place).map_err(ActionError::Refused)?;
+    Ok(found.spot.clone())
 }
 
 fn rotation(unit: &Unit, degrees: f64, speed: f64) -> (Motion, f64) {

@@ -34,7 +34,7 @@ impl Robots {
     pub(crate) fn new(units: Vec<Unit>, config: &Config, recogniser: Arc<Recogniser>) -> Self {
         Self {
             units: Units::new("robot", units, |unit| &unit.name),
-            data_dir: config.data_dir.clone().or_else(user_data),
+            data_dir: config.data_dir(),
             recognition_timeout: Duration::from_millis(config.recognition_timeout_ms.clamp(100, 9_000)),
             unanswered_since: Mutex::default(),
             recogniser,
@@ -131,14 +131,4 @@ impl Robots {
 pub(crate) fn each(results: impl Iterator<Item = Result<(), ActionError>>) -> Result<(), ToolError> {
     let results: Vec<_> = results.collect();
     results.into_iter().collect::<Result<(), _>>().map_err(tool_error)
-}
-
-/// `ovos-tools/robot` in the user's data folder.
-fn user_data() -> Option<PathBuf> {
-    let absolute = |path: PathBuf| path.is_absolute().then_some(path);
-    let data = std::env::var_os("XDG_DATA_HOME")
-        .map(PathBuf::from)
-        .and_then(absolute);
-    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/share"));
-    Some(data.or_else(home)?.join("ovos-tools/robot"))
 }

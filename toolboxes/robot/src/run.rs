@@ -11,9 +11,11 @@ use ovos_toolbox_sdk::prelude::*;
 use crate::adapter::{ActionOutput, Control, Right, Sighting};
 use crate::conclude::ActionResult;
 use crate::error::tool_error;
+use crate::journey;
 use crate::recognition;
-use crate::resolve::{SPEAKER, resolve, sought};
+use crate::resolve::{self, SPEAKER, resolve, sought};
 use crate::robots::Robots;
+use crate::spot::Spot;
 use crate::step::{CLOSE_HITCH, Step};
 use crate::store;
 use crate::subsystem::Subsystem;
@@ -129,6 +131,9 @@ async fn perform(
         }
         _ => {}
     }
+    if let Some(done) = remembered(unit, &step).await {
+        return done;
+    }
     let doubt = check_held(context, unit, on, &step)?;
     if let Step::SetTowMode { towing } = step {
         unit.memory().towing = towing;
@@ -155,6 +160,10 @@ async fn perform(
         Step::LoadConfig { name, write, .. } => {
             let done = store::load(context, unit, (name, *write), &control).await;
             done.map_err(|error| with_backup(error, backup.as_ref()))?
+        }
+        Step::GoToPlace { place } if !unit.capabilities().services.navigates => {
+            let to = resolve::spot(unit, place).map_err(tool_error)?;
+            journey::travel(unit, &to, &control).await.map_err(tool_error)?
         }
         _ => {
             let resolved = resolve(unit, on, &step, seen).map_err(tool_error)?;
@@ -189,6 +198,52 @@ async fn perform(
         output = output.with("arm", on.to_string());
     }
     Ok(output.into())
+}
+
+/// Does what a step does with the places that the base remembers; `None` for another step.
+async fn remembered(unit: &Unit, step: &Step) -> Option<Result<ActionResult, ToolError>> {
+    let refused = |why: String| ToolError::new("RobotError", why);
+    // The files are small, and written whole: the caller's thread waits for the disk, as it would for another one's answer.
+    let done = match step {
+        Step::RememberPlace { place } => journey::here(unit).map_err(tool_error).and_then(|spot| {
+            let shown = spot.shown();
+            let before = unit.places().remember(place, spot).map_err(refused)?;
+            let output = ActionOutput::said(format!("remembered {place}")).with("position", shown);
+            Ok(match before {
+                Some(before) => output
+                    .with("replaced", before.spot.shown())
+                    .note(format!("{} was another place before", before.name)),
+                None => output,
+            })
+        }),
+        Step::ForgetPlace { place } => {
+            let gone = unit.places().forget(place).map_err(refused);
+            gone.map(|gone| {
+                ActionOutput::said(format!("forgot {}", gone.name)).with("position", gone.spot.shown())
+            })
+        }
+        Step::ListPlaces {} => {
+            let here = journey::here(unit).ok();
+            let places = unit.places();
+            let all = places.all().map_err(refused);
+            all.map(|all| {
+                let shown = all.map(|place| {
+                    let mut shown = place.spot.shown();
+                    shown["place"] = json!(place.name);
+                    let reachable = here.as_ref().is_some_and(|here| here.frame == place.spot.frame);
+                    shown["reachable"] = json!(reachable);
+                    shown
+                });
+                let shown: Vec<Value> = shown.collect();
+                let here = here.as_ref().map_or(Value::Null, Spot::shown);
+                ActionOutput::said("the places")
+                    .with("places", shown)
+                    .with("position", here)
+            })
+        }
+        _ => return None,
+    };
+    Some(done.map(ActionResult::from))
 }
 
 /// Refuses a step that needs something in the hand or the hitch where there is nothing; returns a note where the

@@ -68,6 +68,14 @@ pub enum Step {
     },
     /// Turns on the spot.
     BaseRotate(Heading),
+    /// Remembers where the base stands.
+    RememberPlace { place: String },
+    /// Drives the base to a remembered place.
+    GoToPlace { place: String },
+    /// Reads the remembered places.
+    ListPlaces {},
+    /// Forgets a place.
+    ForgetPlace { place: String },
     /// An arm's or the head's part of a dance.
     #[serde(rename = "dance_sequence", alias = "head_bob")]
     Dance { style: String, duration: f64 },
@@ -263,7 +271,7 @@ pub enum Stage {
 }
 
 /// Every action name, so that each has a handler.
-pub const NAMES: [&str; 43] = [
+pub const NAMES: [&str; 47] = [
     "wave",
     "move_to_pose",
     "move_to_position",
@@ -281,6 +289,10 @@ pub const NAMES: [&str; 43] = [
     "base_move",
     "walk",
     "base_rotate",
+    "remember_place",
+    "go_to_place",
+    "list_places",
+    "forget_place",
     "dance_sequence",
     "head_bob",
     "stop",
@@ -329,6 +341,9 @@ impl Step {
         !matches!(
             self,
             Self::Stop {}
+                | Self::RememberPlace { .. }
+                | Self::ListPlaces {}
+                | Self::ForgetPlace { .. }
                 | Self::ScanMotors { .. }
                 | Self::MotorStatus { .. }
                 | Self::CheckTorque {}

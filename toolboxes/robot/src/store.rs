@@ -3,6 +3,7 @@
 //! Owns their place, and the kind of robot that is written beside the adapter's value. Read [`save`].
 
 use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use ovos_toolbox_sdk::prelude::*;
@@ -83,13 +84,19 @@ pub async fn backup(
     Ok((name, path.to_string()))
 }
 
-/// Writes a file beside the target and renames it.
-fn write(path: &Path, text: &str) -> std::io::Result<()> {
+/// Writes a file beside the target and renames it; only its owner may read it.
+pub(crate) fn write(path: &Path, text: &str) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }
     let beside = path.with_extension("json.new");
-    let mut file = std::fs::File::create(&beside)?;
+    let mut options = std::fs::OpenOptions::new();
+    let mut file = options
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&beside)?;
     file.write_all(text.as_bytes())?;
     // The motors may lose these settings in a moment.
     file.sync_all()?;
@@ -149,7 +156,8 @@ pub async fn load(
     unit.execute(&action, control).await.map_err(tool_error)
 }
 
-fn read(path: &Path) -> std::io::Result<String> {
+/// Reads a file that is not too large.
+pub(crate) fn read(path: &Path) -> std::io::Result<String> {
     let size = std::fs::metadata(path)?.len();
     if size > LARGEST {
         return Err(std::io::Error::other("larger than 1 MiB"));

@@ -20,6 +20,7 @@ use crate::error::tool_error;
 use crate::kind::plain;
 use crate::limits::narrow;
 use crate::model::{Model, ModelError};
+use crate::places::Places;
 use crate::recogniser::{self, Recogniser};
 use crate::recognition;
 use crate::robots::{Robots, each};
@@ -52,6 +53,7 @@ impl Toolbox for Robots {
             robots.insert("sim".to_string(), RobotConfig::default());
         }
         let several = robots.len() > 1;
+        let data_dir = config.data_dir();
         let shelf = Shelf::open(config.robots_dir.as_deref());
         let backends: Arc<Backends> = Arc::default();
         let mut units = Vec::with_capacity(robots.len());
@@ -80,7 +82,11 @@ impl Toolbox for Robots {
                 Err(error) => Err(error.clone()),
             };
             units.push(match made {
-                Ok((model, adapter)) => Unit::new(name, model, adapter, several),
+                Ok((model, adapter)) => {
+                    let folder = data_dir.as_ref().map(|folder| folder.join(name));
+                    let places = Places::open(folder.as_deref());
+                    Unit::new(name, model, adapter, several).remembering(places)
+                }
                 // The others serve; `connect` tells why this one does not.
                 Err(error) if several => {
                     let model = chosen.map(|chosen| chosen.model).unwrap_or_default();
@@ -246,9 +252,10 @@ fn make(
         .fit(known.model.clone())
         .map_err(|error| refused(name, &error))?;
     // A limit that no adapter checks would mislead its owner.
-    if robot.bounds.radius.is_some() && !known.simulated {
+    let knows = known.simulated || model.capabilities.services.position;
+    if robot.bounds.radius.is_some() && !knows {
         return Err(ToolError::bad_args(format!(
-            "robots.{name}.bounds.radius: only the simulator knows where its base is; leave it out"
+            "robots.{name}.bounds.radius: this robot does not know where its base is; leave it out"
         )));
     }
     let mut capabilities = model.capabilities.clone();

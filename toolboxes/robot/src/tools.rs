@@ -12,6 +12,7 @@ mod listing;
 pub mod locomotion;
 pub mod manipulation;
 pub mod movement;
+pub mod places;
 pub mod recognition;
 pub mod safety;
 
@@ -38,6 +39,7 @@ pub fn all(robots: &Robots) -> Vec<Tool<Robots>> {
         ("expression", Audience::Model, expression::list),
         ("manipulation", Audience::Model, manipulation::list),
         ("locomotion", Audience::Model, locomotion::list),
+        ("locomotion", Audience::Model, places::list),
         ("safety", Audience::Model, safety::list),
         ("lift_hitch", Audience::Person, lift_hitch::list),
         ("diagnostics", Audience::Person, diagnostics::list),

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use serde_json::{Value, json};
@@ -16,6 +16,8 @@ use crate::adapter::{ActionError, ActionOutput, Adapter, Control};
 use crate::capability::Capabilities;
 use crate::limits;
 use crate::model::Model;
+use crate::places::Places;
+use crate::spot::Spot;
 use crate::subsystem::Subsystem;
 
 /// One robot.
@@ -31,6 +33,9 @@ pub struct Unit {
     /// Why it is not driven, with the key or the file that is wrong; `None` for a robot that can be used.
     pub refusal: Option<String>,
     stopped: AtomicBool,
+    /// Where its base was at the first action.
+    start: OnceLock<Spot>,
+    places: Mutex<Places>,
     memory: Mutex<Memory>,
 }
 
@@ -58,8 +63,23 @@ impl Unit {
             one_of_several,
             refusal: None,
             stopped: AtomicBool::new(false),
+            start: OnceLock::new(),
+            places: Mutex::default(),
             memory: Mutex::default(),
         }
+    }
+
+    /// The same robot, with the places that it remembers.
+    #[must_use]
+    pub fn remembering(mut self, places: Places) -> Self {
+        self.places = Mutex::new(places);
+        self
+    }
+
+    /// The places that its base remembers.
+    pub fn places(&self) -> MutexGuard<'_, Places> {
+        // A change is whole or was not made.
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A robot that is not driven, one of several: the others serve.
@@ -103,13 +123,9 @@ impl Unit {
     /// May be dropped; the motion is ended by [`Unit::halt`].
     pub async fn execute(&self, action: &Action, control: &Control) -> Result<ActionOutput, ActionError> {
         limits::check(&self.name, self.capabilities(), action)?;
-        if action.subsystem == Subsystem::Base {
-            let state = self.adapter.state(Subsystem::Base);
-            let pose = state
-                .get("pose")
-                .cloned()
-                .and_then(|pose| serde_json::from_value(pose).ok());
-            limits::check_radius(self.capabilities(), action, pose)?;
+        if let Some(fix) = self.adapter.fix() {
+            let start = self.start.get_or_init(|| fix.spot.clone());
+            limits::check_radius(self.capabilities(), action, start, &fix.spot)?;
         }
         // The service refuses motion while it is latched; this also holds back the moving part of a safe tool.
         let stopped = self.stopped.load(Ordering::SeqCst) || control.is_latched();

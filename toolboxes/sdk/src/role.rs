@@ -1,29 +1,27 @@
 //! Processes that a toolbox starts beside its own, for work that must not take the toolbox with it.
 //!
 //! Owns both ends of the socket between them: [`RoleProcess`] in the toolbox, [`Leash`] in the process. What goes through it is
-//! serde's, framed as the service's own orders: a length of four bytes, little endian, then JSON. Neither a killed toolbox nor
-//! a killed service leaves such a process behind: the socket ends, and the kernel kills what the thread here started. Read
-//! [`RoleProcess::start`].
+//! serde's. Neither a killed toolbox nor a killed service leaves such a process behind: the socket ends, and the kernel kills what
+//! the thread here started. Read [`RoleProcess::start`].
+
+mod frame;
+pub(crate) mod host_program;
 
 use std::ffi::OsStr;
-use std::io::{self, ErrorKind, Read, Write as _};
+use std::io::{self, ErrorKind};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, ExitStatus};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use self::frame::{read, write};
 use crate::lock::lock;
-use crate::testing::RoleHost;
-
-/// The longest frame, in bytes.
-const MOST_BYTES: usize = 64 << 20;
 
 /// How long a process may leave what it is told unread; it is killed then.
 const UNREAD: Duration = Duration::from_secs(5);
@@ -60,10 +58,10 @@ impl RoleProcess {
         let (near, far) = UnixStream::pair()?;
         near.set_write_timeout(Some(UNREAD))?;
         let (ear, socket) = (near.try_clone()?, near.try_clone()?);
-        let mut command = command(role)?;
+        let mut command = host_program::command(role)?;
         command.envs(env.iter().copied());
         command.stdin(OwnedFd::from(far)).stdout(io::stderr());
-        let (tell, told) = mpsc::sync_channel(1);
+        let (started, starts) = mpsc::sync_channel(1);
         // The kernel kills the process when the thread that started it ends (PDEATHSIG), so this thread does nothing else.
         std::thread::Builder::new()
             .name(format!("role-{role}"))
@@ -71,16 +69,16 @@ impl RoleProcess {
                 let spawned = command.spawn().map(|child| Arc::new(Mutex::new(child)));
                 // It holds the other end of the socket, whose end would never come.
                 drop(command);
-                let own = spawned.as_ref().ok().map(Arc::clone);
-                _ = tell.send(spawned);
-                let Some(child) = own else { return };
+                let child = spawned.as_ref().ok().map(Arc::clone);
+                _ = started.send(spawned);
+                let Some(child) = child else { return };
                 while let Ok(Some(word)) = read(&mut &near) {
                     hear(RoleEvent::Word(word));
                 }
                 _ = near.shutdown(Shutdown::Both);
                 hear(RoleEvent::End(reap(&child)));
             })?;
-        let child = told.recv().map_err(io::Error::other)??;
+        let child = starts.recv().map_err(io::Error::other)??;
         Ok(Self {
             socket: Mutex::new(socket),
             ear,
@@ -93,12 +91,12 @@ impl RoleProcess {
     /// # Errors
     /// The process has ended, or has left too much unread.
     pub fn tell(&self, word: &impl Serialize) -> io::Result<()> {
-        let told = write(&mut &*lock(&self.socket), word);
-        if told.is_err() {
+        let written = write(&mut &*lock(&self.socket), word);
+        if written.is_err() {
             // A part of a frame may have been sent.
             self.kill();
         }
-        told
+        written
     }
 
     /// Kills the process; it is heard of as ended when it has. Never blocks.
@@ -130,7 +128,7 @@ fn reap(child: &Mutex<Child>) -> String {
     loop {
         // The lock is not held while it waits, so that `kill` never waits.
         match lock(child).try_wait() {
-            Ok(Some(status)) => return told(status),
+            Ok(Some(status)) => return describe_end(status),
             Ok(None) => {}
             Err(error) => return error.to_string(),
         }
@@ -142,7 +140,8 @@ fn reap(child: &Mutex<Child>) -> String {
     }
 }
 
-fn told(status: ExitStatus) -> String {
+/// How a process ended; empty if well.
+fn describe_end(status: ExitStatus) -> String {
     let name = match status.signal() {
         None if status.success() => return String::new(),
         None => return format!("exit code {}", status.code().unwrap_or_default()),
@@ -156,35 +155,6 @@ fn told(status: ExitStatus) -> String {
         Some(_) => "",
     };
     format!("signal {}{name}", status.signal().unwrap_or_default())
-}
-
-/// The command that starts this library again.
-fn command(role: &str) -> io::Result<Command> {
-    let RoleHost { program, env } = RoleHost::of_tests();
-    let in_tests = program.is_some();
-    let mut command = Command::new(program.unwrap_or_else(|| "/proc/self/exe".into()));
-    command.arg("toolbox-host").arg("--role").arg(role).envs(env);
-    if !in_tests {
-        command.arg(file()?);
-    }
-    Ok(command)
-}
-
-/// The file that this code was loaded from.
-fn file() -> io::Result<PathBuf> {
-    let here = file as fn() -> io::Result<PathBuf> as usize;
-    let maps = std::fs::read_to_string("/proc/self/maps")?;
-    let holds = |line: &&str| {
-        let range = line.split(' ').next().and_then(|range| range.split_once('-'));
-        let number = |text| usize::from_str_radix(text, 16).unwrap_or(0);
-        range.is_some_and(|(from, to)| (number(from)..number(to)).contains(&here))
-    };
-    let path = maps
-        .lines()
-        .find(holds)
-        .and_then(|line| line.find('/').map(|at| &line[at..]));
-    path.map(PathBuf::from)
-        .ok_or_else(|| io::Error::other("/proc/self/maps does not name the file of this toolbox"))
 }
 
 /// The end of a process in a role: what its toolbox tells it, and what it says.
@@ -241,35 +211,4 @@ impl Mouth {
     pub fn say(&self, word: &impl Serialize) {
         _ = write(&mut &*lock(&self.0), word);
     }
-}
-
-fn write(socket: &mut &UnixStream, word: &impl Serialize) -> io::Result<()> {
-    let mut frame = vec![0; 4];
-    serde_json::to_writer(&mut frame, word)?;
-    let length = frame.len() - 4;
-    if length > MOST_BYTES {
-        return Err(io::Error::other(format!(
-            "a frame of {length} bytes; at most {MOST_BYTES} are sent"
-        )));
-    }
-    // At most 64 MiB.
-    frame[..4].copy_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes());
-    socket.write_all(&frame)
-}
-
-/// The next frame; `None` at the end of the socket.
-fn read<T: DeserializeOwned>(socket: &mut &UnixStream) -> io::Result<Option<T>> {
-    let mut length = [0; 4];
-    match socket.read_exact(&mut length) {
-        Ok(()) => {}
-        Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(None),
-        Err(error) => return Err(error),
-    }
-    let length = u32::from_le_bytes(length) as usize;
-    if length > MOST_BYTES {
-        return Err(ErrorKind::InvalidData.into());
-    }
-    let mut body = Vec::new();
-    socket.take(length as u64).read_to_end(&mut body)?;
-    Ok(Some(serde_json::from_slice(&body)?))
 }

@@ -5,6 +5,7 @@
 //! [`Harness::invoke`] runs the actions of a plan one after the other. For tests and doctests. Read [`Harness`].
 
 mod built;
+mod committed;
 mod harness;
 mod invoke;
 mod outcome;
@@ -13,9 +14,9 @@ mod run;
 mod stand_in;
 
 pub use built::built;
+pub use committed::assert_tools_committed;
 pub use harness::Harness;
 pub use outcome::{CloseReport, Refused, RunOutcome};
 pub use peer::{LogLine, Responder};
 pub use run::Run;
-pub(crate) use stand_in::RoleHost;
 pub use stand_in::{role_env, role_host, stand_in};

@@ -3,4 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a failed test panics and prints")]
 
 mod calls;
+mod connection;
 mod payload;
+mod rig;

@@ -59,7 +59,7 @@ impl Hosted {
     /// ```text
     ///  Peer ── start, plan, conclude ──> data socket ────> data thread ────> Server ──> toolbox
     ///       ── cancel, halt, resume ───> control socket ─> control thread ─> Server ─────^
-    ///  Peer <── reader thread <────────── data socket
+    ///  Peer <── reader task <──────────── data socket
     ///       <── Keeper thread <────────── control socket; heartbeats, limits, stderr, the end of the process, safe_stop
     /// ```
     ///
@@ -134,7 +134,7 @@ pub(super) struct KeptProcess {
     pub(super) sockets: Arc<Sockets>,
 }
 
-/// Starts a process and the threads that keep it. `config` is for the process that brings the hardware to rest.
+/// Starts a process, and the thread and the task that keep it. `config` is for the process that brings the hardware to rest.
 ///
 /// # Errors
 /// The process cannot be started.

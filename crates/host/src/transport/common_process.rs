@@ -38,7 +38,7 @@ impl CommonProcess {
     ///  Peer of a toolbox ─┐
     ///  Peer of a toolbox ─┼─> Members ──> Sockets ──> the process
     ///  Peer of the process ───────────────^
-    ///  Peers <── Members <── reader thread, Keeper thread
+    ///  Peers <── Members <── reader task, Keeper thread
     /// ```
     ///
     /// # Errors

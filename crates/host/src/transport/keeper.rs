@@ -17,7 +17,6 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::process::Child;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -27,6 +26,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, pidfd_send_signal, waitid,
 };
+
+use tokio::runtime::Handle;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::artifact::file::PluginFile;
 use crate::process::spawner::Program;
@@ -38,6 +40,7 @@ use crate::transport::peer::Peer;
 use crate::transport::sockets::Sockets;
 use lines::Lines;
 use program::frame::{self, Cutter, FrameError};
+use reader::Reader;
 use verdict::{Action, Facts, Limits, Wait};
 
 /// What a keeper needs to start the fresh process.
@@ -63,8 +66,9 @@ pub(crate) struct Keeper {
     process: OwnedFd,
     lines: Lines,
     keeping: Keeping,
-    /// Receives the reason why the data socket ended.
-    reader: Receiver<String>,
+    reader: Arc<Reader>,
+    /// Reads the data socket.
+    _reading: AbortOnDropHandle<()>,
     cutter: Cutter,
     beats: u64,
     /// When the last heartbeat was sent, and when the oldest one without an answer was sent.
@@ -86,7 +90,8 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    /// Starts the threads that keep a process. If they cannot be started, the process is ended.
+    /// Starts the thread that keeps a process, and the task that reads its data socket. If they cannot be started, the process
+    /// is ended. Called on a thread of the runtime.
     pub(crate) fn start(
         peer: Arc<Peer>,
         sockets: Arc<Sockets>,
@@ -96,15 +101,10 @@ impl Keeper {
         let pid = i32::try_from(started.child.id()).ok().and_then(Pid::from_raw);
         let pid = pid.ok_or_else(|| std::io::Error::other("the process has no id"))?;
         let process = pidfd_open(pid, PidfdFlags::empty())?;
-        let (ended, reader) = channel();
-        let name = &peer.origin.toolbox_id;
-        let names = (format!("tr-{name}"), format!("tk-{name}"));
-        let (listener, lane, members) = (peer.clone(), sockets.clone(), keeping.members.clone());
-        thread::Builder::new().name(names.0).spawn(move || {
-            let reason = reader::read(&listener, &lane, members.as_deref());
-            _ = ended.send(reason);
-            lane.wake.signal();
-        })?;
+        let reader = Reader::new(peer.clone(), sockets.clone(), keeping.members.clone());
+        let reader = Arc::new(reader);
+        let reading = AbortOnDropHandle::new(Handle::current().spawn(reader.clone().serve()));
+        let name = format!("tk-{}", peer.origin.toolbox_id);
         let lines = Lines::new(started.child.stderr.take())?;
         let watch = move || {
             let keeper = Self {
@@ -115,6 +115,7 @@ impl Keeper {
                 lines,
                 keeping,
                 reader,
+                _reading: reading,
                 cutter: Cutter::new(MAX_CONTROL),
                 beats: 0,
                 beat: None,
@@ -129,7 +130,7 @@ impl Keeper {
             };
             keeper.watch();
         };
-        thread::Builder::new().name(names.1).spawn(watch).map(drop)
+        thread::Builder::new().name(name).spawn(watch).map(drop)
     }
 
     /// Keeps the process until it has ended.
@@ -157,9 +158,9 @@ impl Keeper {
                 Err(_) => return self.exited(None),
             }
             if self.broken.is_none()
-                && let Ok(reason) = self.reader.try_recv()
+                && let Some(reason) = self.reader.ended()
             {
-                self.broken = Some((reason, Instant::now()));
+                self.broken = Some((reason.to_owned(), Instant::now()));
             }
             self.look_at_memory();
             match verdict::decide(&self.facts(), &self.limits()) {

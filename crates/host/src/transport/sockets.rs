@@ -12,8 +12,8 @@ use crate::transport::lanes::Lanes;
 use program::frame::Frame;
 use program::lane::{EventFd, LaneSocket};
 
-/// The service's ends. A thread of its own reads the data lane and sends the bytes that it keeps; the keeper does the
-/// same for the control lane.
+/// The service's ends. A task reads the data lane and sends the bytes that it keeps; the keeper does the same for the control
+/// lane.
 pub(crate) struct Sockets {
     pub(crate) data: LaneSocket,
     pub(crate) control: LaneSocket,
@@ -39,8 +39,6 @@ impl Pairs {
     pub(crate) fn new() -> std::io::Result<Self> {
         let (data, their_data) = UnixStream::pair()?;
         let (control, their_control) = UnixStream::pair()?;
-        // The data socket stays blocking: it has a thread of its own that waits in it.
-        control.set_nonblocking(true)?;
         Ok(Self {
             data,
             their_data,
@@ -57,6 +55,8 @@ impl Sockets {
         toolbox_id: &str,
         pid: u32,
     ) -> std::io::Result<Self> {
+        data.set_nonblocking(true)?;
+        control.set_nonblocking(true)?;
         let wake = EventFd::new()?;
         Ok(Self {
             data: LaneSocket::new(data, EventFd::new()?),

@@ -34,4 +34,5 @@ mod recognition;
 mod reserve;
 mod rest;
 mod run_log;
+mod schemas;
 mod success;

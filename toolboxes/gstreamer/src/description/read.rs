@@ -80,7 +80,7 @@ impl<'a> Reader<'a> {
     fn link(&mut self) {
         let at = self.at;
         if self.chain().last.is_none() || self.chain().link.is_some() {
-            self.problem(at, "nothing stands before this `!`");
+            self.problem(at, "expected an element before this `!`");
         }
         self.at += 1;
         let mut caps = None;
@@ -177,7 +177,7 @@ impl<'a> Reader<'a> {
             return;
         }
         if is_mime(&self.text[at..]) {
-            self.problem(at, "caps stand between two `!`");
+            self.problem(at, "caps must be between two `!`");
         } else {
             self.problem(at, "this is neither an element nor a property");
         }

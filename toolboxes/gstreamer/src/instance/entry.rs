@@ -90,10 +90,10 @@ impl Instance {
     /// Asks its thread to carry out a command. Never blocks.
     ///
     /// # Errors
-    /// It has too much to do, or is over.
+    /// It is overloaded, or has ended.
     pub(super) fn ask(&self, command: Command, reply: Option<Reply>) -> Result<(), ToolError> {
         let sent = self.inputs.try_send(Input::Command(command, reply));
-        sent.map_err(|_| ToolError::busy(format!("{} has too much to do, or is over", self.id())))
+        sent.map_err(|_| ToolError::busy(format!("{} is overloaded or has ended", self.id())))
     }
 
     /// Ends it at once; never blocks.

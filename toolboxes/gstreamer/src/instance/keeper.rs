@@ -125,7 +125,7 @@ impl Keeper {
             let left = until.saturating_duration_since(Instant::now());
             match self.inputs.recv_timeout(left) {
                 Ok(Input::Command(command, reply)) => {
-                    if !goes_on(&command, reply, "it waits to be started again") {
+                    if !goes_on(&command, reply, "the pipeline is about to be restarted") {
                         return true;
                     }
                 }
@@ -148,7 +148,7 @@ impl Keeper {
         let made = process.map_err(Some).and_then(|process| {
             instance.hold(Some(Arc::clone(&process)));
             let held = |command: Command, reply| {
-                goes_on(&command, reply, "it is being started") && !instance.is_halted()
+                goes_on(&command, reply, "the pipeline is starting") && !instance.is_halted()
             };
             let made = made(&process, &self.inputs, held)?;
             if let Err(error) = self.table.claim(instance, &made.uses) {
@@ -196,7 +196,7 @@ impl Keeper {
                 Ok(Input::Word(word)) => {
                     self.hear(word, &mut run);
                     if run.end.is_some() {
-                        // What is left of its threads is in nobody's interest.
+                        // Its other threads are not waited for.
                         process.kill();
                     }
                 }
@@ -321,7 +321,7 @@ fn goes_on(command: &Command, reply: Option<Reply>, why: &str) -> bool {
     }
     if let Some(reply) = reply {
         // The caller may be gone.
-        _ = reply.send(Err(ToolError::busy(format!("not now: {why}"))));
+        _ = reply.send(Err(ToolError::busy(format!("not possible now: {why}"))));
     }
     true
 }

@@ -47,8 +47,8 @@ impl Table {
         Self::room(&state, &self.config, ask.name.as_deref())?;
         if ask.autostart && state.live.len() + state.kept.len() >= self.config.max_instances {
             return Err(ToolError::busy(format!(
-                "{} pipelines have ended and come back with the toolbox, with those that run as many as `max_instances` \
-                 allows: `stop_pipeline` strikes one off",
+                "`max_instances` is reached: {} ended pipelines are kept, because they start with the toolbox; remove one \
+                 with `stop_pipeline`",
                 state.kept.len()
             )));
         }
@@ -97,7 +97,9 @@ impl Table {
                 let mut state = self.lock();
                 state.live.remove(&instance.order);
                 state.claims.retain(|_, owner| *owner != instance.order);
-                Err(ToolError::busy(format!("no thread for the pipeline: {error}")))
+                Err(ToolError::busy(format!(
+                    "cannot start a thread for the pipeline: {error}"
+                )))
             }
         }
     }

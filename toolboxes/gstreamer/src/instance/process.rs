@@ -60,7 +60,7 @@ pub(super) fn begin(
         });
     };
     let process = RoleProcess::start::<Word>(ROLE, &environment(scratch), hear)
-        .map_err(|error| ToolError::busy(format!("no process for the pipeline: {error}")))?;
+        .map_err(|error| ToolError::busy(format!("cannot start a process for the pipeline: {error}")))?;
     let config = config.clone();
     // If it has ended already, its end is heard.
     _ = process.tell(&Assignment { config, pipeline });
@@ -89,14 +89,14 @@ pub(super) fn made(
             }
             Ok(Input::Gone(how)) => {
                 let text = format!(
-                    "its process ended ({}) while the pipeline was made",
+                    "the pipeline's process ended ({}) while it made the pipeline",
                     or_well(&how)
                 );
                 return Err(Some(ToolError::new("PipelineError", text)));
             }
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
                 let text = format!(
-                    "it was not made within {} s: an element holds it up",
+                    "the pipeline was not made within {} s: an element is blocked",
                     MAKING.as_secs()
                 );
                 break Some(ToolError::new("TimeoutError", text));
@@ -115,7 +115,7 @@ pub(super) fn wait_gone(inputs: &Receiver<Input>) {
             Input::Gone(_) => return,
             Input::Command(_, Some(reply)) => {
                 // The caller may be gone.
-                _ = reply.send(Err(ToolError::busy("not now: it is being started")));
+                _ = reply.send(Err(ToolError::busy("not possible now: the pipeline is starting")));
             }
             Input::Word(_) | Input::Command(_, None) => {}
         }

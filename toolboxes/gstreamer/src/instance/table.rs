@@ -100,7 +100,7 @@ impl Table {
     pub(super) fn room(state: &State, config: &Config, name: Option<&str>) -> Result<(), ToolError> {
         if state.live.len() >= config.max_instances {
             return Err(ToolError::busy(format!(
-                "{} pipelines run, which is all that `max_instances` allows: stop one of them",
+                "`max_instances` is reached: {} pipelines are running; stop one of them",
                 state.live.len()
             )));
         }

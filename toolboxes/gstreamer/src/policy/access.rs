@@ -43,8 +43,8 @@ pub(super) enum Kind {
     Factory,
     /// `key=value` pairs for another component: a structure, an encoding profile.
     Pairs,
-    /// Options of a library, any of which may name a file.
-    Options,
+    /// May name files in the syntax of a library.
+    Files,
     /// Whether to follow redirects.
     Redirect,
     /// Not on the list.
@@ -55,7 +55,6 @@ struct List {
     properties: HashMap<&'static str, Kind>,
     refused: Vec<&'static str>,
     known: Vec<&'static str>,
-    options: Vec<&'static str>,
 }
 
 static LIST: LazyLock<List> = LazyLock::new(|| {
@@ -63,7 +62,6 @@ static LIST: LazyLock<List> = LazyLock::new(|| {
         properties: HashMap::new(),
         refused: Vec::new(),
         known: Vec::new(),
-        options: Vec::new(),
     };
     for line in include_str!("access.txt")
         .lines()
@@ -82,10 +80,6 @@ static LIST: LazyLock<List> = LazyLock::new(|| {
                 list.known.extend(names);
                 continue;
             }
-            "option" => {
-                list.options.extend(names);
-                continue;
-            }
             "file" => Kind::File(None),
             "read" => Kind::File(Some(Access::Read)),
             "write" => Kind::File(Some(Access::Write)),
@@ -100,7 +94,7 @@ static LIST: LazyLock<List> = LazyLock::new(|| {
             "description" => Kind::Description,
             "factory" => Kind::Factory,
             "pairs" => Kind::Pairs,
-            "options" => Kind::Options,
+            "files" => Kind::Files,
             "redirect" => Kind::Redirect,
             "none" => Kind::Nothing,
             // A word that a test knows to be wrong; nothing is let through because of it.
@@ -119,15 +113,6 @@ pub(super) fn of_name(name: &str) -> Kind {
         .get(name.as_str())
         .copied()
         .unwrap_or(Kind::Unlisted)
-}
-
-/// Whether an option of a library, `key=value` or `key`, is on the list and has a number or a word.
-pub(super) fn is_option(text: &str) -> bool {
-    let (key, value) = text.split_once('=').unwrap_or((text, ""));
-    let key = key.replace('_', "-");
-    let key = key.strip_prefix("no-").unwrap_or(&key);
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.,".contains(&byte);
-    LIST.options.contains(&key) && value.bytes().all(is_plain)
 }
 
 /// The kind of a property of an element.

@@ -14,16 +14,8 @@ pub(super) enum Address {
     Remote {
         host: String,
         port: Option<u16>,
-        /// Parameters that the element applies as its own properties; empty if the query belongs to the server.
-        query: Vec<(String, String)>,
     },
 }
-
-/// Schemes whose path and query are read by the server, not by the element.
-const OPAQUE: &[&str] = &[
-    "http", "https", "rtsp", "rtsps", "rtspt", "rtspu", "rtsph", "rtmp", "rtmps", "rtmpt", "rtmpe", "ws",
-    "wss", "stun", "stuns", "turn", "turns", "ftp", "ftps", "sftp",
-];
 
 /// Whether a text is an address rather than a path.
 pub(super) fn is_address(text: &str) -> bool {
@@ -96,16 +88,12 @@ pub(super) fn read(text: &str) -> Result<Address, String> {
             Address::File(path)
         });
     }
-    let (host, port) = authority(place).ok_or_else(unclear)?;
-    let query = if OPAQUE.contains(&scheme.as_str()) {
-        Vec::new()
-    } else if tail.contains('#') {
-        // Elsewhere elements may interpret a fragment in different ways.
+    // Elements interpret a fragment in different ways, but a server's they leave to it.
+    if tail.contains('#') && !scheme.starts_with("http") {
         return Err(format!("the address {text:?} has a #; write %23"));
-    } else {
-        pairs(&tail[path.len()..]).ok_or_else(unclear)?
-    };
-    Ok(Address::Remote { host, port, query })
+    }
+    let (host, port) = authority(place).ok_or_else(unclear)?;
+    Ok(Address::Remote { host, port })
 }
 
 /// Removes ` live=1`, the one RTMP option in common use.
@@ -116,16 +104,6 @@ fn without_live<'a>(scheme: &str, rest: &'a str) -> &'a str {
     rest.strip_suffix(" live=1")
         .or_else(|| rest.strip_suffix(" live=0"))
         .unwrap_or(rest)
-}
-
-fn pairs(text: &str) -> Option<Vec<(String, String)>> {
-    text.split(['?', '&', ';'])
-        .filter(|pair| !pair.is_empty())
-        .map(|pair| {
-            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            Some((decode(key)?, decode(value)?))
-        })
-        .collect()
 }
 
 /// Decodes percent-encoding; `None` if it is invalid or encodes a zero byte.
@@ -154,14 +132,10 @@ mod tests {
     #[test]
     fn addresses_are_read_strictly() {
         let file = |path: &str| Ok(Address::File(path.to_owned()));
-        let remote = |host: &str, port, query: &[(&str, &str)]| {
+        let remote = |host: &str, port| {
             Ok(Address::Remote {
                 host: host.to_owned(),
                 port,
-                query: query
-                    .iter()
-                    .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
-                    .collect(),
             })
         };
         for (text, expected) in [
@@ -174,21 +148,15 @@ mod tests {
                 Ok(Address::Device("/dev/video0".to_owned())),
             ),
             ("data:text/plain,x", Ok(Address::Inline)),
-            (
-                "srt://:5000?mode=listener",
-                remote("", Some(5000), &[("mode", "listener")]),
-            ),
+            ("srt://:5000?mode=listener", remote("", Some(5000))),
             (
                 "rtp://127.0.0.1:5000?address=10.0.0.1",
-                remote("127.0.0.1", Some(5000), &[("address", "10.0.0.1")]),
+                remote("127.0.0.1", Some(5000)),
             ),
-            ("rtmp://host/app/key live=1", remote("host", None, &[])),
-            (
-                "http://user:pw@host/x?url=http://other",
-                remote("host", None, &[]),
-            ),
-            ("http://host/page#part", remote("host", None, &[])),
-            ("stun://host:3478", remote("host", Some(3478), &[])),
+            ("rtmp://host/app/key live=1", remote("host", None)),
+            ("http://user:pw@host/x?url=http://other", remote("host", None)),
+            ("http://host/page#part", remote("host", None)),
+            ("stun://host:3478", remote("host", Some(3478))),
         ] {
             assert_eq!(read(text), expected, "{text}");
         }

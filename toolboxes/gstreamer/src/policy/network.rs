@@ -56,9 +56,10 @@ impl Targets {
             return Ok(());
         }
         if address.is_some_and(|address| address.is_unspecified()) {
-            return refuse(format!(
-                "it listens on every network interface ({shown:?}); give an address such as 127.0.0.1, or allow 0.0.0.0"
-            ));
+            let why = format!(
+                "it listens on every network interface ({shown:?}); give an address such as 127.0.0.1, or allow {bare}"
+            );
+            return Err(Refusal::new(why, "network_targets").allowed_by(&self.written, bare));
         }
         let all = if self.written.is_empty() {
             "(none)".to_owned()

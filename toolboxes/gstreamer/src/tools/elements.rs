@@ -22,7 +22,7 @@ pub(super) fn tools() -> Vec<Tool<Gstreamer>> {
 /// Get the properties and pads of a GStreamer element, as gst-inspect-1.0 does.
 #[derive(Deserialize, JsonSchema)]
 struct ElementArguments {
-    /// Such as x264enc.
+    /// The element's name, such as `x264enc`.
     element: String,
 }
 
@@ -39,19 +39,19 @@ struct SearchArguments {
     /// Words of name, description, class or plugin: `h264 payload`.
     #[serde(default)]
     words: Option<String>,
-    /// Such as `Encoder/Video` or `Sink`.
+    /// Their class, such as `Encoder/Video` or `Sink`.
     #[serde(default)]
     class: Option<String>,
-    /// Caps of a pad, such as `video/x-h264`.
+    /// Caps that one of their pads accepts, such as `video/x-h264`.
     #[serde(default)]
     caps: Option<String>,
-    /// Direction of their pads; default: any.
+    /// Direction of that pad; default: any.
     #[serde(default)]
     direction: Option<Direction>,
-    /// Lowest rank.
+    /// Minimum rank.
     #[serde(default)]
     rank: Option<Rank>,
-    /// How many, 1 to 500.
+    /// Maximum number of results, 1 to 500.
     #[serde(default = "fifty")]
     #[schemars(range(min = 1, max = 500))]
     limit: usize,

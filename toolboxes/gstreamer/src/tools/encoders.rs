@@ -24,7 +24,7 @@ struct EncoderArguments {
     #[serde(default = "all")]
     #[schemars(extend("examples" = ["h264", "h265", "all", "x264enc"]))]
     encoder: String,
-    /// What they encode.
+    /// The kind of media that they encode.
     #[serde(default = "video")]
     media: Media,
 }

@@ -37,17 +37,17 @@ pub(crate) fn tools() -> Vec<Tool<Gstreamer>> {
 /// Start a GStreamer pipeline and keep it running: record, play or stream. Call validate_pipeline first.
 #[derive(Deserialize, JsonSchema)]
 struct StartPipeline {
-    /// As for gst-launch-1.0: `v4l2src ! videoconvert ! x264enc ! mp4mux ! filesink location=a.mp4`.
+    /// In gst-launch-1.0 syntax: `v4l2src ! videoconvert ! x264enc ! mp4mux ! filesink location=a.mp4`.
     /// A file without a folder goes to the folder for recordings.
     pipeline: String,
-    /// A name for it, instead of the instance_id.
+    /// A name that other calls may use in place of the instance_id.
     #[serde(default)]
     #[schemars(length(max = 64))]
     name: Option<String>,
-    /// When to start it again.
+    /// When to restart it after it ended.
     #[serde(default)]
     restart: Restart,
-    /// Start it with the toolbox, too.
+    /// Also start it each time that the toolbox starts.
     #[serde(default)]
     autostart: bool,
     /// `started` returns at once; `playing` waits.
@@ -74,14 +74,14 @@ fn five_seconds() -> u64 {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Started")]
 struct StartedPipeline {
-    /// What the other tools call it.
+    /// The id that the other tools take.
     instance_id: String,
-    /// Where it is in its life; `starting` when it did not play within `wait_ms`, such as a player that waits for its peer.
+    /// Its state; `starting` when it does not play within `wait_ms`, such as a player that waits for its peer.
     state: Phase,
-    /// Files, or patterns of files, it writes.
+    /// The files, or patterns of file names, that it writes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     files: Vec<std::path::PathBuf>,
-    /// What went wrong so far, when it is started again and again.
+    /// The last error of a pipeline that is being restarted.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
@@ -117,7 +117,10 @@ async fn start_pipeline(
     let status = instances.status(&instance_id).await?;
     if status.summary.state == Phase::Failed {
         let error = status.last_error.as_ref();
-        let message = error.map_or_else(|| "it failed and no element says why".to_owned(), Message::line);
+        let message = error.map_or_else(
+            || "it failed, and no element gave a reason".to_owned(),
+            Message::line,
+        );
         let message = explained(&context, text, &message).await;
         return Err(ToolError::new("PipelineError", message)
             .with_data(json!({"instance_id": instance_id, "error": error})));
@@ -164,7 +167,7 @@ async fn explained(context: &Context<Gstreamer>, text: String, message: &str) ->
 struct StopPipeline {
     /// Its id or name.
     instance_id: String,
-    /// At once, without finishing files.
+    /// Stop at once, without finishing files.
     #[serde(default)]
     force: bool,
 }
@@ -195,7 +198,7 @@ struct PausePipeline {
     instance_id: String,
 }
 
-/// Let a paused pipeline go on.
+/// Resume a paused pipeline.
 #[derive(Deserialize, JsonSchema)]
 struct ResumePipeline {
     /// Its id or name.
@@ -206,7 +209,7 @@ struct ResumePipeline {
 #[schemars(rename = "Held")]
 struct HeldPipeline {
     instance_id: String,
-    /// Where it is in its life.
+    /// Its state.
     state: Phase,
 }
 
@@ -237,11 +240,11 @@ async fn held(context: &Context<Gstreamer>, id: String, wanted: Phase) -> Result
 struct SetPipelineProperty {
     /// Its id or name.
     instance_id: String,
-    /// The element's name, such as `x264enc0`, or its kind where there is one of it: `x264enc`.
+    /// The element's name, such as `x264enc0`, or its factory where the pipeline has only one: `x264enc`.
     element: String,
     /// Such as `bitrate`.
     property: String,
-    /// As in gst-launch-1.0.
+    /// The new value, as text in gst-launch-1.0.
     #[schemars(extend("type" = ["string", "number", "boolean", "null"]))]
     value: Value,
 }

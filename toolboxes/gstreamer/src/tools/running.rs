@@ -16,9 +16,9 @@ struct NoArguments {}
 
 #[derive(Serialize, JsonSchema)]
 struct Running {
-    /// In order of their start.
+    /// The pipelines that run, in order of their start.
     instances: Vec<Summary>,
-    /// The last ones that are over, the newest last.
+    /// The last pipelines that ended, the newest last.
     ended: Vec<Summary>,
 }
 

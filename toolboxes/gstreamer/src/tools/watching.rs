@@ -58,7 +58,7 @@ struct TakeSnapshot {
     /// A new file to write; one is chosen when missing.
     #[serde(default)]
     path: Option<PathBuf>,
-    /// Return it in base64, too.
+    /// Also return it in base64.
     #[serde(default)]
     inline: bool,
 }
@@ -168,10 +168,10 @@ async fn of_device(
 enum Detail {
     /// Elements and their states.
     States,
-    /// What is negotiated between them, too.
+    /// Also the caps negotiated between them.
     #[default]
     Caps,
-    /// And every property that was set.
+    /// Also every property that was set.
     All,
 }
 
@@ -180,10 +180,10 @@ enum Detail {
 struct PipelineGraph {
     /// Its id or name.
     instance_id: String,
-    /// As SVG, too; needs graphviz.
+    /// Also draw it as SVG; needs graphviz.
     #[serde(default)]
     svg: bool,
-    /// How much it shows.
+    /// The level of detail.
     #[serde(default)]
     detail: Detail,
 }
@@ -195,7 +195,7 @@ struct Graph {
     /// The drawing, when it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     svg: Option<String>,
-    /// Why there is no drawing.
+    /// The reason, when there is no drawing.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
     /// The names of the elements.

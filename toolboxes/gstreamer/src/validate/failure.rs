@@ -217,8 +217,8 @@ fn expected(spec: &gst::glib::ParamSpec, value: &str) -> Option<String> {
     if let Some(nicks) = nicks {
         let all = nicks.join(", ");
         return Some(match nearest(value, nicks) {
-            Some(near) => format!("Did you mean '{near}'? It takes one of: {all}"),
-            None => format!("It takes one of: {all}"),
+            Some(near) => format!("Did you mean '{near}'? Allowed: {all}"),
+            None => format!("Allowed: {all}"),
         });
     }
     match crate::catalog::range(spec) {
@@ -291,8 +291,8 @@ fn link(message: &str, quoted: &[&str], description: &Description) -> (Option<us
                     brief(&takes)
                 )),
                 None if gives.can_intersect(&takes) => Some(format!(
-                    "all fitting pads of '{from}' or '{to}' are taken, or what stands before '{from}' does not fit '{to}', \
-                     which takes {}",
+                    "no free pads of '{from}' and '{to}' fit each other, or the element before '{from}' does not fit: '{to}' \
+                     accepts {}",
                     brief(&takes)
                 )),
                 None => between(&gives, &takes).or_else(|| {

@@ -103,7 +103,7 @@ fn caller(element: &gst::Element, warnings: &mut Vec<Warning>) {
                 .is_some_and(|(_, mode)| mode.nick() == "listener");
     if waits && listens && element.src_pads().is_empty() && element.property::<bool>(wait) {
         let message = format!(
-            "'{}' holds the whole pipeline up until a peer connects: set {wait}=false, or its other branches wait, too",
+            "'{}' blocks the whole pipeline, with all of its branches, until a peer connects: set {wait}=false",
             called(element)
         );
         warn(warnings, "no_caller", element, message);
@@ -213,7 +213,7 @@ fn encoder(element: &gst::Element, warnings: &mut Vec<Warning>) {
     }
     if let Some(source) = uncapped(element) {
         let message = format!(
-            "nothing says what '{}' gives to '{}': put caps between them, such as \
+            "the format between '{}' and '{}' is not set: put caps between them, such as \
              video/x-raw,width=1280,height=720,framerate=30/1",
             called(&source),
             called(element)
@@ -334,11 +334,11 @@ fn datagrams(element: &gst::Element, warnings: &mut Vec<Warning>) {
     let (muxer, sink) = (called(element), called(&sink));
     let wrong = match packets {
         Some(packets) => format!(
-            "{packets} packets of '{muxer}' are {} bytes, more than a datagram of '{sink}' takes",
+            "{packets} packets of '{muxer}' are {} bytes, more than a datagram of '{sink}' holds",
             packets * datagram::PACKET
         ),
         None => format!(
-            "nothing says how many packets of '{muxer}' go into a datagram of '{sink}', so that each of {} bytes may go alone",
+            "packets per datagram are not set between '{muxer}' and '{sink}', so each packet of {} bytes may be sent alone",
             datagram::PACKET
         ),
     };

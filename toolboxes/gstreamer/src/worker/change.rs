@@ -68,11 +68,7 @@ pub(super) fn set(
     // A value that GLib itself would adjust (a fraction, flags, a character out of range) panics before anything is
     // set.
     let set = catch_unwind(AssertUnwindSafe(|| found.set_property_from_value(property, &new)));
-    set.map_err(|_| {
-        ToolError::bad_args(format!(
-            "{property} of {element}: {value} is outside of what it takes"
-        ))
-    })?;
+    set.map_err(|_| ToolError::bad_args(format!("{property} of {element}: {value} is out of range")))?;
     Ok(Changed { before, now: read() })
 }
 

@@ -159,7 +159,7 @@ impl Player {
                     self.say(
                         "error",
                         "pipeline",
-                        "it cannot be started, and no element says why",
+                        "the pipeline could not start, and no element gave a reason",
                         None,
                     );
                     Some(End::Failed)
@@ -305,12 +305,7 @@ impl Player {
         };
         if let Some(sink) = &idle {
             let seconds = STALLED_AFTER.as_secs();
-            self.say(
-                "warning",
-                sink,
-                &format!("no data has come to it for {seconds} s"),
-                None,
-            );
+            self.say("warning", sink, &format!("no data for {seconds} s"), None);
         }
         self.enter(phase);
         self.mouth.say(&Word::Event {
@@ -335,7 +330,7 @@ impl Player {
                 Ok(Value::Null)
             }
             Command::Pause | Command::Resume if self.stopping.is_some() => {
-                Err(ToolError::busy("not now: it is being stopped"))
+                Err(ToolError::busy("the pipeline is being stopped"))
             }
             Command::Pause => self.change(gst::State::Paused),
             Command::Resume => self.change(gst::State::Playing),
@@ -350,7 +345,7 @@ impl Player {
             } => set(&self.policy, &self.pipeline, &element, &property, &value)
                 .and_then(|changed| Ok(serde_json::to_value(changed)?)),
             Command::Record { .. } | Command::StopRecording { .. } if self.stopping.is_some() => {
-                Err(ToolError::busy("not now: it is being stopped"))
+                Err(ToolError::busy("the pipeline is being stopped"))
             }
             Command::Record { path } => {
                 let recording = Recording::start(&self.policy, &self.pipeline, path);
@@ -373,7 +368,12 @@ impl Player {
     fn change(&mut self, state: gst::State) -> Result<Value, ToolError> {
         self.target = state;
         let changed = self.pipeline.set_state(state);
-        changed.map_err(|error| ToolError::new("PipelineError", format!("change the state: {error}")))?;
+        changed.map_err(|error| {
+            ToolError::new(
+                "PipelineError",
+                format!("cannot change the pipeline's state: {error}"),
+            )
+        })?;
         Ok(Value::Null)
     }
 
@@ -387,14 +387,14 @@ impl Player {
                 .iter()
                 .map(|one| one.path().display().to_string())
                 .collect();
-            let there = if paths.is_empty() {
-                "none runs".to_owned()
+            return Err(ToolError::bad_args(if paths.is_empty() {
+                "no recording is running".to_owned()
             } else {
-                format!("give the path of one of {}", paths.join(", "))
-            };
-            return Err(ToolError::bad_args(format!(
-                "which recording is not clear: {there}"
-            )));
+                format!(
+                    "`path` must be one of the running recordings: {}",
+                    paths.join(", ")
+                )
+            }));
         };
         let recording = self.recordings.remove(at);
         let (pipeline, mouth) = (self.pipeline.clone(), self.mouth.clone());
@@ -407,7 +407,7 @@ impl Player {
         let finishing = std::thread::Builder::new().spawn(finish);
         finishing.map(drop).map_err(|error| {
             ToolError::busy(format!(
-                "no thread that finishes the file, which ends with the pipeline now: {error}"
+                "cannot start a thread to finish the file; stop_pipeline finishes it: {error}"
             ))
         })
     }

@@ -30,7 +30,7 @@ pub(super) fn take(
     let candidates = match element {
         Some(name) => vec![pipeline.by_name(name).ok_or_else(|| {
             ToolError::bad_args(format!(
-                "no element {name}; there is video in {}",
+                "no element {name}; elements with video: {}",
                 with_video(pipeline)
             ))
         })?],
@@ -47,7 +47,7 @@ pub(super) fn take(
                 .find_map(|element| Some((element, raw_pad(element)?)))
                 .ok_or_else(|| {
                     ToolError::bad_args(format!(
-                        "there is no uncompressed video in {}; there is in {}",
+                        "{} has no uncompressed video; elements that have: {}",
                         element.unwrap_or("this pipeline"),
                         with_video(pipeline)
                     ))
@@ -57,7 +57,7 @@ pub(super) fn take(
     };
     let caps = gst::Caps::new_empty_simple(format.mime_type());
     let compressed = gst_video::convert_sample(&sample, &caps, Some(COMPRESS))
-        .map_err(|error| ToolError::new("PipelineError", format!("compress the picture: {error}")))?;
+        .map_err(|error| ToolError::new("PipelineError", format!("cannot compress the picture: {error}")))?;
     let size = |name| {
         let caps = compressed.caps()?;
         let value = caps.structure(0)?.get::<i32>(name).ok()?;
@@ -137,7 +137,7 @@ fn next_sample(pad: &gst::Pad) -> Result<gst::Sample, ToolError> {
         }
         ToolError::new(
             "TimeoutError",
-            format!("no frame came by within {} s", FRAME.as_secs()),
+            format!("no video frame within {} s", FRAME.as_secs()),
         )
     })
 }

@@ -54,11 +54,12 @@ impl Recording {
         let taps = taps(pipeline);
         if taps.is_empty() {
             return Err(ToolError::bad_args(
-                "no encoded video or sound flows in this pipeline, so it cannot be recorded: put an encoder into it, such as x264enc",
+                "this pipeline has no encoded video or sound to record: add an encoder, such as x264enc",
             ));
         }
-        let wrong =
-            |error: &dyn std::fmt::Display| ToolError::new("PipelineError", format!("record: {error}"));
+        let wrong = |error: &dyn std::fmt::Display| {
+            ToolError::new("PipelineError", format!("cannot record: {error}"))
+        };
         let bin = gst::Bin::with_name(&format!("{NAME}{}", uuid::Uuid::new_v4().simple()));
         let make = |factory: &str| {
             gst::ElementFactory::make(factory)
@@ -207,7 +208,7 @@ fn muxer(path: &Path) -> Result<&'static str, ToolError> {
         _ => {
             let name = path.display();
             return Err(ToolError::bad_args(format!(
-                "no container is known by the name {name}: expected a file name with .mkv, .mp4, .mov, .ts or .webm"
+                "{name} does not name a container: expected a file name that ends in .mkv, .mp4, .mov, .ts or .webm"
             )));
         }
     })

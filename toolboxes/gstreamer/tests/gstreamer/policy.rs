@@ -133,6 +133,14 @@ fn a_refusal_has_the_line_that_allows_it() {
             "videotestsrc ! udpsink host=192.0.2.1",
             "\"network_targets\": [\"localhost\",\"192.0.2.1\"]".to_owned(),
         ),
+        (
+            "videotestsrc ! x264enc ! mpegtsmux ! srtsink uri=srt://:5000?mode=listener",
+            "\"network_targets\": [\"localhost\",\"0.0.0.0\"]".to_owned(),
+        ),
+        (
+            "videotestsrc ! tcpserversink host=::",
+            "\"network_targets\": [\"localhost\",\"::\"]".to_owned(),
+        ),
     ] {
         let failure = rig.fails("start_pipeline", json!({"pipeline": pipeline}));
         assert!(failure.message.contains(&line), "{pipeline}: {failure}");

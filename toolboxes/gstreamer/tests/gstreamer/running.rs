@@ -243,7 +243,7 @@ fn pictures_and_graphs_are_taken() {
         (
             json!({"instance_id": id, "element": "end"}),
             "ValueError",
-            "no uncompressed video in end",
+            "end has no uncompressed video",
         ),
         (
             json!({"instance_id": id, "path": "/tmp/shot.jpg"}),

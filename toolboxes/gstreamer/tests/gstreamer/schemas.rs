@@ -1,11 +1,9 @@
-//! schemas/toolboxes/gstreamer.json is what the toolbox lists. Here and not in tests/contract/schemas.rs of the service, which runs
-//! on machines without GStreamer, too.
+//! schemas/toolboxes/gstreamer.json is what the toolbox lists, and what its tools are.
 
 use std::path::Path;
 
 use ovos_toolbox_sdk::prelude::*;
-use ovos_toolbox_sdk::testing::Harness;
-use ovos_toolbox_sdk::wire::ToolList;
+use ovos_toolbox_sdk::testing::{Harness, assert_tools_committed};
 
 fn open(state: &Path) -> Harness {
     crate::rig::harness(json!({"state_dir": state})).unwrap()
@@ -14,19 +12,8 @@ fn open(state: &Path) -> Harness {
 #[test]
 fn committed_tools_are_what_the_toolbox_lists() {
     let state = tempfile::tempdir().unwrap();
-    let listed = ToolList {
-        tools: open(state.path()).tools(),
-    };
-    let expected = format!("{:#}\n", serde_json::to_value(&listed).unwrap());
-    let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schemas/toolboxes/gstreamer.json");
-    if std::env::var_os("UPDATE_SCHEMAS").is_some() {
-        std::fs::write(&committed, &expected).unwrap();
-    }
-    assert!(
-        std::fs::read_to_string(&committed).unwrap_or_default() == expected,
-        "schemas/toolboxes/gstreamer.json is not what the toolbox lists: refresh it with \
-         `UPDATE_SCHEMAS=1 cargo test -p gstreamer-toolbox --test gstreamer schemas`"
-    );
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schemas/toolboxes/gstreamer.json");
+    assert_tools_committed(&open(state.path()), &file);
 }
 
 /// The discovery tools have effect read, and the argument names that models know.

@@ -4,3 +4,4 @@
 
 mod hostile;
 mod reference;
+mod schemas;

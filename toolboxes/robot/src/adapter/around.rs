@@ -25,6 +25,9 @@ use crate::bearing::half_circle;
 use crate::clock::Clock;
 use crate::subsystem::Subsystem;
 
+/// The frame in which a simulated base stands.
+pub(super) const FRAME: &str = "simulation";
+
 /// What is around a simulated robot.
 pub(super) struct Surroundings {
     robot: String,

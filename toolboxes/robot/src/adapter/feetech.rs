@@ -18,6 +18,7 @@ mod layout;
 mod lerobot;
 mod measure;
 mod motion;
+mod odometry;
 mod rehearsal;
 mod rest;
 mod servo;
@@ -40,6 +41,7 @@ pub use self::config::{FeetechConfig, Ports, Unheard};
 use self::end::End;
 use self::layout::Layout;
 pub use self::layout::MotorConfig;
+use self::odometry::Odometry;
 use self::servo::Servo;
 pub(super) use self::servo::round;
 use self::torque::ease;
@@ -51,6 +53,7 @@ use crate::clock::Clock;
 use crate::conduct::Stop;
 use crate::driver::DrivenRobot;
 use crate::servo::{Line, Pending, Register, Sender, ServoBus, ServoError, SimulatedLine, Urgency, Wire};
+use crate::spot::Fix;
 use crate::step::Stage;
 use crate::subsystem::Subsystem;
 
@@ -64,6 +67,8 @@ pub struct Feetech {
     capabilities: Capabilities,
     estop: Estop,
     stop: Stop,
+    /// The frame of its dead reckoning, which begins where the base stands when the toolbox is opened.
+    frame: String,
     unheard: Unheard,
     buses: BTreeMap<BusName, ServoBus>,
     clock: Clock,
@@ -86,6 +91,8 @@ struct Memory {
     hands: BTreeMap<Subsystem, Option<f64>>,
     /// The ends that the last measurement of each servo has shown.
     measured: BTreeMap<(BusName, u8), [End; 2]>,
+    /// Where the wheels have brought the base.
+    odometry: Odometry,
     /// Servos that press gently for a measurement, with their former torque limit.
     gentle: BTreeMap<(BusName, u8), i64>,
 }
@@ -147,6 +154,7 @@ impl Feetech {
             capabilities: robot.capabilities.clone(),
             estop,
             stop: robot.stop.clone(),
+            frame: format!("start-{}", since_1970().as_secs()),
             unheard: config.hold_unheard,
             buses,
             clock: simulated.map(|(clock, _)| clock.clone()).unwrap_or_default(),
@@ -323,9 +331,15 @@ impl Feetech {
             Some(Motion::Frames(frames)) => self.routine(on, frames, control).await,
             Some(Motion::Drive { velocity, duration }) => self.drive(*velocity, *duration, control).await,
             Some(Motion::Lift(to)) => self.lift(*to, control).await,
+            Some(Motion::GoTo(_)) => Err(self.lacks("finding its own way")),
             None => self.maintain(action, control).await,
         }
     }
+}
+
+fn since_1970() -> Duration {
+    let now = std::time::SystemTime::now();
+    now.duration_since(std::time::UNIX_EPOCH).unwrap_or_default()
 }
 
 /// Whether each bus's port is open, and the reason for the notice.
@@ -424,6 +438,16 @@ impl Adapter for Feetech {
             .map(|(bus, id)| format!("{}:{id}", bus.as_str()))
             .collect();
         json!({"positions": positions, "connected": connected, "missing": missing})
+    }
+
+    fn fix(&self) -> Option<Fix> {
+        let wheel = self.layout.wheels.first()?;
+        let there = self.buses.get(&wheel.bus)?.sender().is_connected();
+        let spot = self.known().odometry.place.in_frame(&self.frame);
+        there.then_some(Fix {
+            spot,
+            age: Duration::ZERO,
+        })
     }
 
     fn holds(&self, arm: Subsystem) -> Option<bool> {

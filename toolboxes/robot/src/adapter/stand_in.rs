@@ -13,11 +13,12 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::around::{Fault, Place, SimConfig, Surroundings, thousandth};
+use super::around::{FRAME, Fault, Place, SimConfig, Surroundings, thousandth};
 use crate::action::{Action, Motion, Velocity};
 use crate::adapter::{ActionError, ActionOutput, Adapter, Control, Sighting};
 use crate::capability::Capabilities;
 use crate::driver::DrivenRobot;
+use crate::spot::Fix;
 use crate::step::{Grip, Step};
 use crate::subsystem::Subsystem;
 
@@ -263,7 +264,7 @@ impl StandIn {
                 self.drive(*velocity, *duration, control).await?;
                 return Ok(ActionOutput::said("base moved"));
             }
-            Some(Motion::Lift(_)) | None => {}
+            Some(Motion::Lift(_) | Motion::GoTo(_)) | None => {}
         }
         if let Some((grip, _)) = action.step.grip() {
             return self.grip(on, grip, control).await;
@@ -312,12 +313,15 @@ impl Adapter for StandIn {
         let positions = self
             .capabilities
             .named_positions(subsystem, |part| self.positions(part));
-        let mut state = json!({"mode": "simulation", "connected": !self.away, "positions": positions});
-        if subsystem == Subsystem::Base {
-            let place = self.place();
-            state["pose"] = json!([place.x, place.y, place.heading]);
-        }
-        state
+        json!({"mode": "simulation", "connected": !self.away, "positions": positions})
+    }
+
+    fn fix(&self) -> Option<Fix> {
+        let spot = self.place().in_frame(FRAME);
+        (!self.away).then_some(Fix {
+            spot,
+            age: Duration::ZERO,
+        })
     }
 
     fn halt(&self, subsystems: &[Subsystem], emergency: bool) -> Result<(), ActionError> {

@@ -123,7 +123,7 @@ async fn run(robot: &impl Walker, action: &Action, control: &Control) -> Outcome
             robot.set_off(control).await?;
             return remote.drive(*velocity, *duration, control).await;
         }
-        Some(Motion::Lift(_)) | None => {}
+        Some(Motion::Lift(_) | Motion::GoTo(_)) | None => {}
     }
     if let Some((grip, force)) = action.step.grip() {
         return robot.grip(on, grip, force, control).await;

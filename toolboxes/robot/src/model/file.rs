@@ -64,7 +64,7 @@ pub(crate) struct Parts {
 }
 
 /// How an arm points: which joint turns it sideways.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Point {
     /// Counted from 0.

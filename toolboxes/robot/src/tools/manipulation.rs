@@ -3,7 +3,7 @@
 use ovos_toolbox_sdk::prelude::*;
 
 use super::arguments::{Arm, word};
-use super::listing::{Listing, Planned, any_arm};
+use super::listing::{Listing, Planned};
 use super::movement::look;
 use crate::capability::Capabilities;
 use crate::graph::{Graph, Node, on};
@@ -14,7 +14,7 @@ use crate::unit::Unit;
 
 pub(super) fn list(listing: &mut Listing<'_>) {
     listing.add("pick_object", Effect::Motion, grip, pick_object);
-    listing.add("place_object", Effect::Motion, any_arm, place_object);
+    listing.add("place_object", Effect::Motion, grip, place_object);
     listing.add("gripper", Effect::Motion, grip, gripper);
 }
 
@@ -91,20 +91,12 @@ fn place_object(unit: &Unit, args: PlaceObject) -> Planned<'_> {
         height: -0.15,
     };
     let open = Step::Gripper { action: Grip::Open };
-    let gripper = unit
-        .capabilities()
-        .arm(arm)
-        .is_some_and(|arm| arm.gripper.is_some());
-    let graph = Graph::new(unit)
+    Ok(Graph::new(unit)
         .wave([look(unit, &location).optional()])
         .wave([on(arm, 10.0, above).lasting(far)])
-        .wave([on(arm, 5.0, lower).lasting(far / 2.0)]);
-    let graph = if gripper {
-        graph.wave([hand(unit, arm, open)])
-    } else {
-        graph.note(format!("{} has no gripper to open", unit.name))
-    };
-    Ok(graph.wave([on(arm, 5.0, Step::Retract { target: target() }).lasting(far / 2.0)]))
+        .wave([on(arm, 5.0, lower).lasting(far / 2.0)])
+        .wave([hand(unit, arm, open)])
+        .wave([on(arm, 5.0, Step::Retract { target: target() }).lasting(far / 2.0)]))
 }
 
 /// Open or close the robot's hand. Open lets go.

@@ -211,10 +211,10 @@ fn a_configuration_that_makes_no_sense_says_why() {
         json!({"bounds": {"joints": {"left_arm": {"elbow": [170, 10]}}}}),
         "nothing is left of 0 to 180 degrees within 170 to 10",
     );
-    for adapter in ["johnny5", "booster_k1", "unitree_g1"] {
+    for adapter in ["booster_k1", "unitree_g1"] {
         check(
             json!({"adapter": adapter, "bounds": {"radius": 3}}),
-            "robots.five.bounds.radius: only the simulator knows where its base is",
+            "robots.five.bounds.radius: this robot does not know where its base is",
         );
     }
     check(

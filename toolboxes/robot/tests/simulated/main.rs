@@ -24,4 +24,5 @@ mod files;
 mod limits;
 mod people;
 mod plans;
+mod schemas;
 mod success;

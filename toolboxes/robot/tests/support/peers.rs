@@ -54,11 +54,18 @@ impl Peer {
             .ancestors()
             .find(|dir| dir.join("scripts/venv.sh").exists());
         let script = checkout.unwrap().join("toolboxes/robot/tests/python").join(name);
-        let mut child = Command::new(python)
+        let mut command = Command::new(python);
+        command
             .arg("-u")
             .arg(script)
             .args(arguments)
-            .env("CYCLONEDDS_URI", LOOPBACK)
+            .env("CYCLONEDDS_URI", LOOPBACK);
+        Some(Self::run(name, command))
+    }
+
+    /// Runs a command that says what happens line by line.
+    pub(crate) fn run(name: &str, mut command: Command) -> Self {
+        let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -79,12 +86,12 @@ impl Peer {
                 }
             });
         }
-        Some(Self {
+        Self {
             said: Mutex::new(child.stdin.take()),
             child,
             heard,
             name: name.to_owned(),
-        })
+        }
     }
 
     pub(crate) fn lines(&self) -> Vec<String> {
@@ -149,7 +156,7 @@ impl Drop for Peer {
 }
 
 /// Cyclone DDS on the loopback interface, without multicast.
-const LOOPBACK: &str = "<CycloneDDS><Domain><General><Interfaces><NetworkInterface name=\"lo\" multicast=\"false\"/>\
+pub(crate) const LOOPBACK: &str = "<CycloneDDS><Domain><General><Interfaces><NetworkInterface name=\"lo\" multicast=\"false\"/>\
     </Interfaces><AllowMulticast>false</AllowMulticast></General><Discovery><ParticipantIndex>auto</ParticipantIndex>\
     <MaxAutoParticipantIndex>20</MaxAutoParticipantIndex><Peers><Peer address=\"127.0.0.1\"/></Peers></Discovery>\
     </Domain></CycloneDDS>";

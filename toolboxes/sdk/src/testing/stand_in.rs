@@ -4,40 +4,22 @@ use std::ffi::OsString;
 use std::os::fd::{AsFd as _, IntoRawFd as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::{Mutex, PoisonError};
 
 use ovos_toolbox_abi::{Status, Str, status};
 
 use crate::bytes::lend;
-
-/// The program that the tests of this process named, and what they add to its environment.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct RoleHost {
-    pub(crate) program: Option<PathBuf>,
-    pub(crate) env: Vec<(OsString, OsString)>,
-}
-
-static HOST: Mutex<RoleHost> = Mutex::new(RoleHost {
-    program: None,
-    env: Vec::new(),
-});
-
-impl RoleHost {
-    pub(crate) fn of_tests() -> Self {
-        HOST.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
+use crate::lock::lock;
+use crate::role::host_program::HOST_PROGRAM;
 
 /// Makes every [`RoleProcess`](crate::RoleProcess) of this process start `program`, which calls [`stand_in`]:
 /// `role_host(env!("CARGO_BIN_EXE_my-role"))`.
 pub fn role_host(program: impl Into<PathBuf>) {
-    HOST.lock().unwrap_or_else(PoisonError::into_inner).program = Some(program.into());
+    lock(&HOST_PROGRAM).instead = Some(program.into());
 }
 
 /// Adds a variable to the environment of those processes.
 pub fn role_env(name: impl Into<OsString>, value: impl Into<OsString>) {
-    let mut host = HOST.lock().unwrap_or_else(PoisonError::into_inner);
-    host.env.push((name.into(), value.into()));
+    lock(&HOST_PROGRAM).env.push((name.into(), value.into()));
 }
 
 /// The `main` of a program that stands in for `ovos-tools toolbox-host --role`, with the `toolbox_role_v1` of the toolbox.

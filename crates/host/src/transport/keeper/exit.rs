@@ -1,10 +1,8 @@
 //! The end of a toolbox's process: decides what it means, reports it, and brings the hardware to rest. Read
 //! [`Keeper::exited`].
 
-use std::net::Shutdown;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
-use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use ovos_toolbox_wire::{Event, Severity};
@@ -13,6 +11,9 @@ use super::verdict::Last;
 use super::{Keeper, safe_stop};
 use crate::process::spawner::signal_name;
 use crate::transport::peer::{Death, End};
+
+/// How long it may take to hear what a process sent before it ended.
+const REST: Duration = Duration::from_millis(200);
 
 /// The exit code of a program that wants to be started again (EX_TEMPFAIL).
 const REPLACE: i32 = 75;
@@ -86,15 +87,10 @@ impl Keeper {
         }
     }
 
-    /// Reads what the process sent before it ended. Another process may hold the other end of the socket open, so the
-    /// wait is bounded.
+    /// Reads what the process sent before it ended.
     fn hear_the_rest(&mut self) {
         self.lines.read(&self.peer);
-        let heard = self.reader.recv_timeout(Duration::from_millis(200));
-        if let Err(RecvTimeoutError::Timeout) = heard {
-            _ = self.sockets.data.stream().shutdown(Shutdown::Both);
-            _ = self.reader.recv_timeout(Duration::from_millis(200));
-        }
+        self.reader.read_rest(REST);
     }
 
     /// Whether a program has ended because it wants to be started again, which is no failure.

@@ -359,7 +359,6 @@ pub(crate) const ESCAPES: &[(&str, &str)] = &[
 pub(crate) const EVERYDAY: &[&str] = &[
     "videotestsrc ! fakesink",
     "videotestsrc ! x264enc tune=zerolatency bitrate=500 ! h264parse ! mpegtsmux ! srtsink uri=srt://127.0.0.1:0?mode=listener wait-for-connection=false",
-    "videotestsrc ! x264enc option-string=keyint=30:bframes=0 ! fakesink",
     "videotestsrc ! x264enc ! mp4mux ! filesink location=REC/clean/one.mp4",
     "videotestsrc ! x264enc ! mpegtsmux ! filesink location=\"REC/clean/with spaces.ts\"",
     "videotestsrc ! x264enc ! h264parse ! splitmuxsink location=REC/clean/two-%05d.mp4 max-size-time=1000000000",

@@ -123,7 +123,7 @@ fn recordings_come_and_go_without_a_gap_in_the_stream_and_each_file_plays() {
                 file.display()
             );
             let failure = rig.fails("stop_recording", json!({"instance_id": id}));
-            assert!(failure.message.contains("none runs"), "{failure}");
+            assert!(failure.message.contains("no recording is running"), "{failure}");
         }
         // Two at once; the end of the pipeline finishes what is recorded then.
         let files = ["first", "last"].map(|which| rig.rec(&format!("{name}-{which}.mkv")));
@@ -133,7 +133,10 @@ fn recordings_come_and_go_without_a_gap_in_the_stream_and_each_file_plays() {
             assert_eq!(rig.ok("record", ask)["path"], json!(file));
         }
         let failure = rig.fails("stop_recording", json!({"instance_id": id}));
-        assert!(failure.message.contains("give the path of one"), "{failure}");
+        assert!(
+            failure.message.contains("must be one of the running recordings"),
+            "{failure}"
+        );
         listener.hears(50);
         let stopped = rig.ok("stop_recording", json!({"instance_id": id, "path": files[0]}));
         assert_eq!(stopped["path"], json!(files[0]));
@@ -159,12 +162,12 @@ fn what_cannot_be_recorded_is_refused_and_plays_on() {
     // The kernel refuses a name as long as that, once the recording is under way.
     let long = rig.rec(&format!("{}.mkv", "x".repeat(300)));
     for (pipeline, path, kind, said) in [
-        (bare, rig.rec("a.mkv"), "ValueError", "put an encoder into it"),
+        (bare, rig.rec("a.mkv"), "ValueError", "add an encoder"),
         (
             bare,
             rig.rec("a.xyz"),
             "ValueError",
-            "expected a file name with .mkv",
+            "expected a file name that ends in .mkv",
         ),
         (bare, rig.private("a.mkv"), "PermissionError", "write_roots"),
         (&encoded, rig.private("a.mkv"), "PermissionError", "write_roots"),

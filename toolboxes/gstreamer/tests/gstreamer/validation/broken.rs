@@ -75,7 +75,7 @@ pub(crate) const BAD: &[Bad] = &[
         "videotestsrc ! ! fakesink",
         "syntax",
         "! fakesink",
-        "nothing stands before",
+        "expected an element before",
     ),
     (
         "( videotestsrc ! fakesink",

@@ -28,7 +28,7 @@ pub(crate) const DOUBTFUL: &[Doubtful] = &[
         "videotestsrc ! video/x-raw,width=320,height=240,framerate=30/1 ! x264enc ! h264parse ! mpegtsmux \
          ! srtsink uri=srt://:5000?mode=listener",
         "unaligned_datagrams",
-        "a datagram of 'srtsink', so that each of 188 bytes may go alone: set alignment=7 on 'mpegtsmux'",
+        "'srtsink', so each packet of 188 bytes may be sent alone: set alignment=7 on 'mpegtsmux'",
     ),
     (
         "audiotestsrc ! avenc_aac ! aacparse ! mpegtsmux name=m ! queue ! tee ! udpsink host=127.0.0.1 port=5004",

@@ -1,7 +1,8 @@
-//! Where the base of a simulated robot stands. Pure.
+//! Where a base stands that adds up its own ways. Pure.
 
 use crate::action::Velocity;
 use crate::bearing::half_circle;
+use crate::spot::Spot;
 
 /// A place in metres from where it began, and a heading in radians.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -15,6 +16,27 @@ impl Place {
     /// The heading from where it began, in degrees, positive to the left, above -180 to 180.
     pub(in crate::adapter) fn heading_degrees(self) -> f64 {
         half_circle(thousandth(self.heading.to_degrees()))
+    }
+
+    /// The same in a frame that has a name.
+    pub(in crate::adapter) fn in_frame(self, frame: &str) -> Spot {
+        Spot {
+            frame: frame.to_owned(),
+            x: thousandth(self.x),
+            y: thousandth(self.y),
+            heading: self.heading_degrees(),
+        }
+    }
+
+    /// The same from another place: x is ahead of it, y to its left.
+    pub(in crate::adapter) fn seen_from(self, from: Self) -> Self {
+        let (x, y) = (self.x - from.x, self.y - from.y);
+        let (sin, cos) = from.heading.sin_cos();
+        Self {
+            x: x * cos + y * sin,
+            y: y * cos - x * sin,
+            heading: self.heading - from.heading,
+        }
     }
 
     /// Where it stands after so many seconds of a constant velocity.

@@ -7,10 +7,13 @@ use serde::Deserialize;
 
 use super::layout::{Layout, MotorConfig};
 use super::lerobot::load;
-use super::wheels::BaseSize;
+use super::servo::exact;
+use super::wheels::{BaseSize, Wheels};
 use crate::adapter::{ActionError, Estop};
-use crate::capability::{Bus, BusName};
+use crate::capability::{Bus, BusName, Capabilities, Motor};
 use crate::model::Model;
+use crate::model::error::nearest;
+use crate::model::soundness::{number, words};
 use crate::subsystem::Subsystem;
 
 /// The channels of a robot of Feetech servos.
@@ -103,27 +106,179 @@ impl FeetechConfig {
         own.clone().or_else(of_file).unwrap_or_default()
     }
 
+    /// Checks the buses against the parts that their motors move.
+    ///
     /// # Errors
-    /// A bus is there twice, or an answer may take too long or too short.
-    pub(super) fn check(&self) -> Result<(), ActionError> {
-        let refused = |what: &str| Err(ActionError::Refused(what.to_owned()));
+    /// A bus, a motor or a number cannot be meant, with its key; a part has no motor, or a motor no part.
+    pub(super) fn check(&self, parts: &Capabilities) -> Result<(), String> {
         if self.buses.is_empty() {
-            return refused(
-                "channels.buses: missing; expected [[channels.buses]] with name, port and motors",
+            return Err(
+                "channels.buses: missing; expected [[channels.buses]] with name, port and motors".to_owned(),
             );
         }
         let names: BTreeSet<BusName> = self.buses.iter().map(|bus| bus.name).collect();
         if names.len() != self.buses.len() {
-            return refused("channels.buses: two buses have one name; the names are left and right");
+            return Err("channels.buses: two buses have one name; the names are left and right".to_owned());
         }
-        if !(2..=500).contains(&self.answer_ms) {
-            return refused(&format!(
-                "channels.answer_ms: {} is out of range, expected 2 to 500",
-                self.answer_ms
+        self.check_ports(&names)?;
+        number(
+            "channels.answer_ms",
+            exact(i64::try_from(self.answer_ms).unwrap_or(i64::MAX)),
+            2.0,
+            500.0,
+            "ms",
+        )?;
+        number(
+            "channels.baud",
+            f64::from(self.baud),
+            9_600.0,
+            1_000_000.0,
+            "bits a second",
+        )?;
+        number(
+            "channels.base.wheel_radius",
+            self.base.wheel_radius,
+            0.005,
+            1.0,
+            "m",
+        )?;
+        number("channels.base.base_radius", self.base.base_radius, 0.01, 5.0, "m")?;
+        let motors: Vec<&Motor> = self.buses.iter().flat_map(|bus| &bus.motors).collect();
+        motors
+            .iter()
+            .try_for_each(|motor| moves_something(motor, parts))?;
+        for part in parts.subsystems() {
+            is_moved(part, parts, &motors)?;
+        }
+        match self
+            .calibration
+            .keys()
+            .find(|arm| !parts.has(**arm) || !arm.is_arm())
+        {
+            Some(part) => Err(format!(
+                "channels.calibration.{part}: expected an arm that the robot has"
+            )),
+            None => Ok(()),
+        }
+    }
+
+    fn check_ports(&self, names: &BTreeSet<BusName>) -> Result<(), String> {
+        for (name, port) in [
+            (BusName::Left, &self.ports.left),
+            (BusName::Right, &self.ports.right),
+        ] {
+            if port.is_some() && !names.contains(&name) {
+                return Err(format!(
+                    "channels.ports.{0}: the robot has no bus {0}; leave it out",
+                    name.as_str()
+                ));
+            }
+            if names.contains(&name) && self.port(name).trim().is_empty() {
+                return Err(format!(
+                    "channels.buses: bus {} has no port; expected a path such as /dev/ttyACM0",
+                    name.as_str()
+                ));
+            }
+        }
+        if names.len() == 2 && self.port(BusName::Left) == self.port(BusName::Right) {
+            return Err(format!(
+                "channels.buses: left and right are both on {}; give each a port of its own, or put all motors on one bus",
+                self.port(BusName::Left)
             ));
         }
         Ok(())
     }
+}
+
+/// Checks that a motor moves something that the robot has.
+fn moves_something(motor: &Motor, parts: &Capabilities) -> Result<(), String> {
+    let on = motor.subsystem;
+    let key = format!("channels.buses: motor {on}.{}", motor.name);
+    if on == Subsystem::All || !parts.has(on) {
+        let has: Vec<&str> = parts.subsystems().into_iter().map(Subsystem::as_str).collect();
+        return Err(format!("{key}: the robot has no {on}; it has {}", has.join(", ")));
+    }
+    match (on == Subsystem::Base, motor.bearing) {
+        (true, None) => {
+            return Err(format!(
+                "{key}: bearing is missing; expected where the wheel stands, in degrees counter-clockwise from straight ahead"
+            ));
+        }
+        (true, Some(bearing)) => number(&format!("{key}: bearing"), bearing, -360.0, 360.0, "degrees")?,
+        (false, Some(_)) => return Err(format!("{key}: bearing is for wheels; leave it out")),
+        (false, None) => {}
+    }
+    if let Some(middle) = motor.middle {
+        if on == Subsystem::Base {
+            return Err(format!("{key}: middle is for joints; leave it out"));
+        }
+        number(
+            &format!("{key}: middle"),
+            middle,
+            -1_000.0,
+            1_000.0,
+            "degrees or mm",
+        )?;
+    }
+    let Some(joints) = parts.joints(on) else {
+        return Ok(());
+    };
+    if joints.iter().any(|joint| joint.name == motor.name) {
+        return Ok(());
+    }
+    let known = || joints.iter().map(|joint| joint.name.as_str());
+    let near =
+        nearest(&motor.name, known()).map_or_else(String::new, |near| format!("; did you mean {near}?"));
+    Err(format!(
+        "{key}: {on} has no joint of that name; its joints are {}{near}",
+        known().collect::<Vec<_>>().join(", ")
+    ))
+}
+
+/// Checks that a part has the motors that it needs, each once.
+fn is_moved(part: Subsystem, parts: &Capabilities, motors: &[&Motor]) -> Result<(), String> {
+    let of_part: Vec<&&Motor> = motors.iter().filter(|motor| motor.subsystem == part).collect();
+    words(
+        &format!("channels.buses: motor {part}"),
+        of_part.iter().map(|motor| motor.name.as_str()),
+    )?;
+    let example = |name: &str| {
+        format!("expected {{ id = 1, subsystem = \"{part}\", name = \"{name}\" }} in channels.buses")
+    };
+    if let Some(joints) = parts.joints(part) {
+        if parts
+            .arm(part)
+            .and_then(|arm| arm.gripper.as_ref())
+            .is_some_and(|gripper| gripper.joint.is_none())
+        {
+            return Err(format!(
+                "parts.{part}.gripper.joint: missing; expected which of the arm's joints it is, counted from 0"
+            ));
+        }
+        let still = joints
+            .iter()
+            .find(|joint| of_part.iter().all(|motor| motor.name != joint.name));
+        return still.map_or(Ok(()), |joint| {
+            Err(format!(
+                "parts.{part}: no motor moves the joint {}; {}",
+                joint.name,
+                example(&joint.name)
+            ))
+        });
+    }
+    if part != Subsystem::Base {
+        return match of_part.len() {
+            1 => Ok(()),
+            0 => Err(format!(
+                "parts.{part}: no motor moves it; {}",
+                example(part.as_str())
+            )),
+            more => Err(format!("channels.buses: {more} motors move {part}, expected one")),
+        };
+    }
+    let wheels = Wheels::new(of_part.iter().filter_map(|motor| motor.bearing));
+    let sideways = parts.base.as_ref().is_some_and(|base| base.max_lateral > 0.0);
+    wheels.check(sideways)
 }
 
 /// What an emergency stop does: torque off by default.

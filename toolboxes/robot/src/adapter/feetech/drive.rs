@@ -45,13 +45,12 @@ impl Feetech {
             .zip(speeds)
             .map(|(wheel, speed)| (wheel.id, if wheel.reversed { -speed } else { speed }))
             .collect();
-        let mut asked = Travelled::default();
-        asked.add(&velocity, duration);
+        let asked = (velocity.x.hypot(velocity.y) + velocity.turn.abs()) * duration.as_secs_f64();
         // The base goes the same distance, and takes longer.
         let duration = duration.div_f64(slower);
+        self.measure(bus, &ids, control).await?;
+        let from = self.known().odometry.clone();
         let start = self.clock.now();
-        let mut travelled = Travelled::default();
-        let mut measured_at = start;
         let driven = loop {
             let left = duration.saturating_sub(self.clock.since(start));
             if left.is_zero() {
@@ -65,22 +64,21 @@ impl Feetech {
                 "driving",
             );
             self.sleep(control, left.min(RENEW)).await?;
-            match self.measure(bus, &ids, control).await {
-                Ok(measured) => {
-                    travelled.add(&measured, self.clock.since(measured_at));
-                    measured_at = self.clock.now();
-                }
-                Err(error) => break Err(error),
+            if let Err(error) = self.measure(bus, &ids, control).await {
+                break Err(error);
             }
         };
         let seconds = self.clock.since(start).as_secs_f64();
         let stopped = self.stand_still(bus, &ids, control).await;
         driven.and(stopped)?;
-        if travelled.way < FOLLOWS * asked.way {
+        self.measure(bus, &ids, control).await?;
+        let to = self.known().odometry.clone();
+        let moved = to.place.seen_from(from.place);
+        if to.way - from.way < FOLLOWS * asked {
             return Err(self.broken(format!(
                 "the base does not move: its wheels have turned by {:.2} m and {:.0} degrees",
-                travelled.x.hypot(travelled.y),
-                travelled.turn.to_degrees()
+                moved.x.hypot(moved.y),
+                moved.heading.to_degrees()
             )));
         }
         let output = ActionOutput::said(format!("drove for {seconds:.1} s"))
@@ -88,9 +86,9 @@ impl Feetech {
             .with(
                 "measured",
                 json!({
-                    "forward_m": hundredth(travelled.x),
-                    "left_m": hundredth(travelled.y),
-                    "turned_degrees": tenth(travelled.turn.to_degrees()),
+                    "forward_m": hundredth(moved.x),
+                    "left_m": hundredth(moved.y),
+                    "turned_degrees": tenth(moved.heading.to_degrees()),
                 }),
             );
         Ok(match note {
@@ -104,7 +102,9 @@ impl Feetech {
         let Some(bus) = self.layout.wheels.first().map(|wheel| wheel.bus) else {
             return Err(self.lacks("base"));
         };
-        self.stand_still(bus, &self.wheel_ids(), control).await?;
+        let ids = self.wheel_ids();
+        self.stand_still(bus, &ids, control).await?;
+        self.measure(bus, &ids, control).await?;
         Ok(ActionOutput::said("the base stands"))
     }
 
@@ -177,14 +177,6 @@ impl Feetech {
         let Some(bus) = self.layout.wheels.first().map(|wheel| wheel.bus) else {
             return Err(self.lacks("base"));
         };
-        if let Some(wheel) = self.layout.wheels.iter().find(|wheel| wheel.bus != bus) {
-            return Err(ActionError::Refused(format!(
-                "channels.motors: base.{} is on bus {}, the other wheels are on bus {}: put them on one",
-                wheel.name,
-                wheel.bus.as_str(),
-                bus.as_str()
-            )));
-        }
         let ids = self.wheel_ids();
         if let Some(missing) = ids.iter().find(|id| self.known().missing.contains(&(bus, **id))) {
             return Err(ActionError::Refused(format!(
@@ -197,15 +189,22 @@ impl Feetech {
         Ok(bus)
     }
 
-    /// The velocity of the robot from the measured speeds of its wheels.
-    async fn measure(&self, bus: BusName, ids: &[u8], control: &Control) -> Result<Velocity, ActionError> {
+    /// Reads how far the wheels have turned.
+    pub(super) async fn measure(
+        &self,
+        bus: BusName,
+        ids: &[u8],
+        control: &Control,
+    ) -> Result<(), ActionError> {
         let asked = ids.to_vec();
         let found = self
-            .ask(bus, control, move |wire| wire.read_each(&asked, Register::SPEED))
+            .ask(bus, control, move |wire| {
+                wire.read_each(&asked, Register::POSITION)
+            })
             .await?;
-        let mut speeds = Vec::with_capacity(ids.len());
+        let mut steps = Vec::with_capacity(ids.len());
         for wheel in &self.layout.wheels {
-            let Some((speed, alarms)) = found.get(&wheel.id) else {
+            let Some((at, alarms)) = found.get(&wheel.id) else {
                 return Err(self.broken(format!(
                     "wheel {} (servo {}) does not answer any more",
                     wheel.name, wheel.id
@@ -219,30 +218,10 @@ impl Feetech {
                     alarms.names().join(" and ")
                 )));
             }
-            speeds.push(if wheel.reversed { -*speed } else { *speed });
+            steps.push(if wheel.reversed { -*at } else { *at });
         }
-        Ok(self.layout.geometry.velocity(&speeds))
-    }
-}
-
-/// The distance of the base from its start, with turns on the way taken into account.
-#[derive(Default)]
-struct Travelled {
-    x: f64,
-    y: f64,
-    turn: f64,
-    /// How far it has driven and turned, in metres and radians together.
-    way: f64,
-}
-
-impl Travelled {
-    fn add(&mut self, velocity: &Velocity, time: Duration) {
-        let seconds = time.as_secs_f64();
-        let (sin, cos) = self.turn.sin_cos();
-        self.x += (velocity.x * cos - velocity.y * sin) * seconds;
-        self.y += (velocity.x * sin + velocity.y * cos) * seconds;
-        self.turn += velocity.turn * seconds;
-        self.way += (velocity.x.hypot(velocity.y) + velocity.turn.abs()) * seconds;
+        self.known().odometry.look(&self.layout.geometry, steps);
+        Ok(())
     }
 }
 

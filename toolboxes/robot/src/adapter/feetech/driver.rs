@@ -26,12 +26,15 @@ impl Driver for FeetechConfig {
             self_test: parts_of(parts, &[]),
             config: true,
             charge: false,
+            position: parts.base.is_some(),
+            navigates: false,
         };
     }
 
     fn fit(&self, mut model: Model) -> Result<Model, ModelError> {
         let wrong = |error: ActionError| ModelError::parse("the channels", error.to_string());
-        self.check().map_err(wrong)?;
+        let unsound = |why: String| ModelError::parse("the channels", why);
+        self.check(&model.capabilities).map_err(unsound)?;
         let layout = self.calibrated(&model).map_err(wrong)?;
         let capabilities = layout.capabilities(model.capabilities.clone(), |bus| self.port(bus));
         let mut capabilities = capabilities.map_err(wrong)?;

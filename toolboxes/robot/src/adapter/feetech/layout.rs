@@ -94,18 +94,22 @@ impl Layout {
             Subsystem::Gantry,
             Subsystem::Base,
         ] {
-            for bus in &robot.capabilities.buses {
-                for motor in bus.motors.iter().filter(|motor| motor.subsystem == part) {
-                    servos.extend(Servo::new(robot, bus.name, motor));
-                    if let Some(bearing) = motor.bearing {
-                        bearings.push(bearing);
-                        wheels.push(Wheel {
-                            name: motor.name.clone(),
-                            bus: bus.name,
-                            id: motor.id,
-                            reversed: false,
-                        });
-                    }
+            let buses = robot.capabilities.buses.iter();
+            let motors = buses.flat_map(|bus| bus.motors.iter().map(move |motor| (bus.name, motor)));
+            let mut motors: Vec<_> = motors.filter(|(_, motor)| motor.subsystem == part).collect();
+            // In the order of the joints, however they stand in the file.
+            let joints = robot.capabilities.joints(part).unwrap_or_default();
+            motors.sort_by_key(|(_, motor)| joints.iter().position(|joint| joint.name == motor.name));
+            for (bus, motor) in motors {
+                servos.extend(Servo::new(robot, bus, motor));
+                if let Some(bearing) = motor.bearing {
+                    bearings.push(bearing);
+                    wheels.push(Wheel {
+                        name: motor.name.clone(),
+                        bus,
+                        id: motor.id,
+                        reversed: false,
+                    });
                 }
             }
         }
@@ -123,6 +127,11 @@ impl Layout {
             .iter_mut()
             .find(|wheel| format!("base.{}", wheel.name) == name)
         {
+            if change.zero_step.or(change.min).or(change.max).is_some() {
+                return Err(ActionError::Refused(format!(
+                    "channels.motors: {name}: zero_step, min and max are for joints; a wheel has id, bus and reversed"
+                )));
+            }
             wheel.id = change.id.unwrap_or(wheel.id);
             wheel.bus = change.bus.unwrap_or(wheel.bus);
             wheel.reversed = change.reversed;
@@ -148,7 +157,12 @@ impl Layout {
             servo.scale = -servo.scale;
         }
         servo.zero = change.zero_step.unwrap_or(servo.zero);
-        Ok(())
+        match change.zero_step.filter(|step| !(0.0..TURN).contains(step)) {
+            Some(step) => Err(ActionError::Refused(format!(
+                "channels.motors: {name}: zero_step {step} is out of range, expected 0 to 4095"
+            ))),
+            None => Ok(()),
+        }
     }
 
     fn names(&self) -> Vec<String> {
@@ -162,8 +176,26 @@ impl Layout {
     pub(super) fn check(&self) -> Result<(), ActionError> {
         let mut taken: BTreeMap<(BusName, u8), String> = BTreeMap::new();
         let of_bus = |bus| self.motors(bus).into_iter().map(move |motor| (bus, motor));
+        let one = self.wheels.first();
+        let apart = one.and_then(|one| Some((one, self.wheels.iter().find(|other| other.bus != one.bus)?)));
+        if let Some((one, other)) = apart {
+            return Err(ActionError::Refused(format!(
+                "channels.motors: base.{} is on bus {}, and base.{} on bus {}: put all wheels on one",
+                one.name,
+                one.bus.as_str(),
+                other.name,
+                other.bus.as_str()
+            )));
+        }
         for (bus, motor) in [BusName::Left, BusName::Right].into_iter().flat_map(of_bus) {
             let name = format!("{} {}", motor.subsystem, motor.name);
+            if !(1..=253).contains(&motor.id) {
+                return Err(ActionError::Refused(format!(
+                    "channels.motors: {name} has id {} on bus {}, expected 1 to 253",
+                    motor.id,
+                    bus.as_str()
+                )));
+            }
             if let Some(other) = taken.insert((bus, motor.id), name.clone()) {
                 return Err(ActionError::Refused(format!(
                     "channels.motors: {name} and {other} both have id {} on bus {}",
@@ -175,7 +207,9 @@ impl Layout {
         for servo in &self.servos {
             let ends = [servo.min, servo.max].map(|end| servo.zero + end * servo.scale);
             // Half a step for rounding, one for a whole turn.
-            if servo.min >= servo.max || ends.iter().any(|end| !(-1.5..=TURN + 0.5).contains(end)) {
+            // Turned round or not a number.
+            let is_range = servo.min < servo.max;
+            if !is_range || ends.iter().any(|end| !(-1.5..=TURN + 0.5).contains(end)) {
                 return Err(ActionError::Refused(format!(
                     "channels.motors: {} to {} of {} is steps {:.0} to {:.0}, expected 0 to 4095 and min below max",
                     servo.min,

@@ -62,21 +62,22 @@ impl Feetech {
         control: &Control,
     ) -> Result<ActionOutput, ActionError> {
         let mut servos = self.layout.of(on);
-        let mut values: BTreeMap<u8, f64> = servos
+        let mut values: BTreeMap<&str, f64> = servos
             .iter()
-            .map(|servo| servo.id)
+            .map(|servo| servo.name.as_str())
             .zip(positions.iter().copied())
             .collect();
         if let Some((gripper, servo)) = self.hand(on) {
+            let hand = servo.name.as_str();
             let stays = |to: &f64| !hand_too || !self.may_turn(on, &gripper, *to);
-            if values.get(&servo.id).is_some_and(stays) {
-                values.remove(&servo.id);
-                servos.retain(|other| other.id != servo.id);
+            if values.get(hand).is_some_and(stays) {
+                values.remove(hand);
+                servos.retain(|other| other.name != hand);
             }
             // A hand opens and closes as far as its limits allow.
-            if values.contains_key(&servo.id) && !self.is_missing(servo) {
+            if values.contains_key(hand) && !self.is_missing(servo) {
                 let (min, max) = self.range(servo, control).await?;
-                values.entry(servo.id).and_modify(|to| *to = to.clamp(min, max));
+                values.entry(hand).and_modify(|to| *to = to.clamp(min, max));
             }
         }
         let (there, notes) = self.present(servos)?;
@@ -85,7 +86,7 @@ impl Feetech {
             .filter_map(|servo| {
                 Some(Goal {
                     servo,
-                    value: *values.get(&servo.id)?,
+                    value: *values.get(servo.name.as_str())?,
                 })
             })
             .collect();
@@ -132,10 +133,9 @@ impl Feetech {
     }
 
     /// The gripper of an arm and its servo.
-    fn hand(&self, on: Subsystem) -> Option<(Gripper, &Servo)> {
+    pub(super) fn hand(&self, on: Subsystem) -> Option<(Gripper, &Servo)> {
         let gripper = self.capabilities.arm(on)?.gripper.clone()?;
-        let servos = self.layout.of(on);
-        let servo = servos.into_iter().find(|servo| servo.name == "gripper")?;
+        let servo = self.layout.of(on).get(gripper.joint?).copied()?;
         Some((gripper, servo))
     }
 

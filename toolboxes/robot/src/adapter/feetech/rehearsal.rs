@@ -16,12 +16,13 @@ use super::config::FeetechConfig;
 use super::layout::Layout;
 use super::servo::{Servo, exact, round};
 use crate::action::{Action, Motion};
-use crate::adapter::around::{Fault, Place, SimConfig, Surroundings};
+use crate::adapter::around::{FRAME, Fault, Place, SimConfig, Surroundings};
 use crate::adapter::feetech::Feetech;
 use crate::adapter::{ActionError, ActionOutput, Adapter, BackendState, Control, Notice, Notify, Sighting};
 use crate::capability::{BusName, Capabilities};
 use crate::driver::DrivenRobot;
 use crate::servo::{SimulatedLine, servos};
+use crate::spot::Fix;
 use crate::step::{Grip, HitchAction, Step};
 use crate::subsystem::Subsystem;
 
@@ -159,9 +160,7 @@ impl Rehearsal {
     /// What an action finds in its way.
     fn prepare(&self, action: &Action) {
         let (layout, on) = (&self.robot.layout, action.subsystem);
-        let gripper = self.capabilities().arm(on).and_then(|arm| arm.gripper.as_ref());
-        let hand = layout.of(on).into_iter().find(|servo| servo.name == "gripper");
-        if let Some((gripper, hand)) = gripper.zip(hand) {
+        if let Some((gripper, hand)) = self.robot.hand(on) {
             let there = match (&action.step, action.step.reach()) {
                 (Step::Approach { target }, _) => Some(self.around.thing(target).is_some()),
                 // What it holds it puts down, and what it does not hold it leaves behind.
@@ -355,11 +354,14 @@ impl Adapter for Rehearsal {
     fn state(&self, subsystem: Subsystem) -> Value {
         let mut state = self.robot.state(subsystem);
         state["mode"] = "simulation".into();
-        if subsystem == Subsystem::Base {
-            let place = self.place();
-            state["pose"] = json!([place.x, place.y, place.heading]);
-        }
         state
+    }
+
+    fn fix(&self) -> Option<Fix> {
+        // It begins at the same place whenever it is opened.
+        let mut fix = self.robot.fix()?;
+        FRAME.clone_into(&mut fix.spot.frame);
+        Some(fix)
     }
 
     fn halt(&self, subsystems: &[Subsystem], emergency: bool) -> Result<(), ActionError> {

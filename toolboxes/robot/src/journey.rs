@@ -1,0 +1,160 @@
+//! The way of a base to a spot, for a base that does not find its own.
+//!
+//! Owns the legs: it turns to the spot, drives straight ahead, looks where it has come to, and goes on until it is there. It sees
+//! nothing in its way. Every leg is a step like `move_base`, with its limits and its stop. Read [`travel`].
+
+use std::time::Duration;
+
+use crate::adapter::{ActionError, ActionOutput, Control};
+use crate::bearing::half_circle;
+use crate::resolve::{resolve, rotation_seconds, straight_seconds};
+use crate::spot::Spot;
+use crate::step::{Heading, Step};
+use crate::subsystem::Subsystem;
+use crate::unit::Unit;
+
+/// The base is there when it is this close, in metres and degrees.
+const THERE: f64 = 0.03;
+const FACES: f64 = 3.0;
+/// How often it looks where it has come to and goes on from there.
+const LEGS: u32 = 8;
+/// How far one leg goes, in metres: after a longer way it looks where it is.
+const LEG: f64 = 2.0;
+/// The fraction of 90 degrees a second at which it turns.
+const PACE: f64 = 0.5;
+/// A position that was measured longer ago is not where the base is.
+const OLDEST: Duration = Duration::from_secs(2);
+/// The longest way, in metres: dead reckoning loses itself on a longer one.
+const FARTHEST: f64 = 30.0;
+
+/// Where the base is.
+///
+/// # Errors
+/// It does not know, or knew it too long ago.
+pub fn here(unit: &Unit) -> Result<Spot, ActionError> {
+    let refused =
+        |why: String| ActionError::Refused(format!("{} does not know where it is: {why}", unit.name));
+    let fix = unit
+        .adapter
+        .fix()
+        .ok_or_else(|| refused("it has not measured its position yet".to_owned()))?;
+    if fix.age > OLDEST {
+        return Err(refused(format!(
+            "its last position is {:.1} s old, expected at most {} s",
+            fix.age.as_secs_f64(),
+            OLDEST.as_secs()
+        )));
+    }
+    Ok(fix.spot)
+}
+
+/// Where the base is, in the frame of a spot.
+///
+/// # Errors
+/// As [`here`], or its frame is another one.
+pub fn here_in_frame_of(unit: &Unit, spot: &Spot) -> Result<Spot, ActionError> {
+    let at = here(unit)?;
+    if at.frame == spot.frame {
+        return Ok(at);
+    }
+    Err(ActionError::Refused(format!(
+        "the place was remembered in the frame {}, and {} is in the frame {} now: dead reckoning begins anew with each start, and \
+         a map can be another one; drive there and remember it again",
+        spot.frame, unit.name, at.frame
+    )))
+}
+
+/// The seconds that a way should take.
+#[must_use]
+pub fn seconds(unit: &Unit, from: &Spot, to: &Spot) -> f64 {
+    let way = (to.x - from.x).hypot(to.y - from.y);
+    straight_seconds(unit, "forward", way) + 3.0 * rotation_seconds(unit, 180.0, PACE)
+}
+
+/// Checks that the way to a spot is not too long for dead reckoning.
+///
+/// # Errors
+/// It is, with the limit.
+pub fn check_way(from: &Spot, to: &Spot) -> Result<(), ActionError> {
+    let way = (to.x - from.x).hypot(to.y - from.y);
+    if way <= FARTHEST {
+        return Ok(());
+    }
+    Err(ActionError::OutOfRange {
+        what: "the way to the place".to_owned(),
+        value: way,
+        min: 0.0,
+        max: FARTHEST,
+        unit: "m",
+    })
+}
+
+/// Drives to a spot, from one fix to the next.
+///
+/// # Errors
+/// The base does not know where it is, or does not come nearer; it stands.
+///
+/// # Cancel safety
+/// May be dropped; the halt that follows ends the motion.
+pub async fn travel(unit: &Unit, to: &Spot, control: &Control) -> Result<ActionOutput, ActionError> {
+    let part = &control.quiet();
+    let step = |step: Step| async move {
+        let resolved = resolve(unit, Subsystem::Base, &step, None)?;
+        unit.execute(&resolved.action, part).await
+    };
+    // A base that was halted measures here how far it has rolled on.
+    step(Step::Stop {}).await?;
+    let from = here_in_frame_of(unit, to)?;
+    check_way(&from, to)?;
+    let whole = (to.x - from.x).hypot(to.y - from.y).max(THERE);
+    let turn = |degrees: f64| step(Step::BaseRotate(Heading::By { degrees, speed: PACE }));
+    let legs = LEGS + bounded_legs(whole);
+    for leg in 0.. {
+        let at = here_in_frame_of(unit, to)?;
+        let (x, y) = (to.x - at.x, to.y - at.y);
+        let left = x.hypot(y);
+        control.progress((1.0 - left / whole).clamp(0.0, 1.0), &format!("{left:.2} m left"));
+        if left <= THERE {
+            break;
+        }
+        if leg >= legs {
+            return Err(ActionError::Hardware {
+                robot: unit.name.clone(),
+                what: format!(
+                    "the base does not come to the place: it is still {left:.2} m away after {leg} legs"
+                ),
+            });
+        }
+        let aside = half_circle(y.atan2(x).to_degrees() - at.heading);
+        if aside.abs() > FACES {
+            turn(aside).await?;
+            continue;
+        }
+        let ahead = Step::BaseMove {
+            direction: "forward".to_owned(),
+            distance: Some(left.min(LEG)),
+            degrees: None,
+        };
+        step(ahead).await?;
+    }
+    for _ in 0..LEGS {
+        let aside = half_circle(to.heading - here_in_frame_of(unit, to)?.heading);
+        if aside.abs() <= FACES {
+            break;
+        }
+        turn(aside).await?;
+    }
+    let at = here_in_frame_of(unit, to)?;
+    Ok(ActionOutput::said("the base is there").with("position", at.shown()))
+}
+
+/// The legs of a straight way, each with a turn.
+fn bounded_legs(way: f64) -> u32 {
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "at most FARTHEST / LEG"
+    )]
+    let legs = (way.min(FARTHEST) / LEG).ceil() as u32;
+    2 * legs
+}

@@ -1,0 +1,140 @@
+//! The graph over DDS, as ROS 2 has it, without a ROS installation.
+//!
+//! One participant and one thread. Types are looked up in a [`Library`](crate::library::Library); what is not there is
+//! asked from the graph, where the robot has Jazzy or newer. Read [`Dds`].
+
+mod action;
+mod domain;
+mod names;
+mod participant;
+mod peers;
+mod publisher;
+mod raw;
+mod service;
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt;
+use serde_json::{Value, json};
+
+pub use self::domain::Dds;
+use self::names::{dds_name, dds_type};
+pub use self::participant::DdsConfig;
+use self::participant::Quality;
+use self::peers::{Endpoint, of_topic, types};
+use self::publisher::TopicPublisher;
+use crate::definition::TypeName;
+use crate::error::GraphError;
+use crate::graph::{Entities, Goal, Graph, Publisher, Reply, Subscription, one_type};
+use crate::inbox::{Bounds, Inbox};
+
+/// What a reader asks for, so that every writer can offer it.
+fn quality_of(writers: &[&Endpoint]) -> Quality {
+    let all = |has: fn(&Endpoint) -> bool| !writers.is_empty() && writers.iter().all(|writer| has(writer));
+    Quality {
+        reliable: all(|writer| writer.reliable),
+        keeps: all(|writer| writer.keeps),
+        depth: 10,
+    }
+}
+
+impl Graph for Dds {
+    fn entities(&self) -> Reply<'_, Entities> {
+        async move { Ok(self.list()) }.boxed()
+    }
+
+    fn subscribe<'a>(
+        &'a self,
+        topic: &'a str,
+        of: Option<&'a TypeName>,
+        bounds: Bounds,
+        patience: Duration,
+    ) -> Reply<'a, Subscription> {
+        async move {
+            let dds_topic = dds_name("rt", topic, "")?;
+            let written = || {
+                let endpoints = self.inner.participant.peers.now();
+                let writers = of_topic(&endpoints.writers, &dds_topic);
+                let hash = writers.iter().find_map(|writer| writer.hash.clone());
+                (!writers.is_empty()).then(|| (types(&writers), quality_of(&writers), hash))
+            };
+            // A topic that nothing publishes yet is heard as well, where its type is given.
+            let patience = if of.is_some() { Duration::ZERO } else { patience };
+            let (found, quality, hash) = match (self.wait(patience, written).await, of) {
+                (Some(written), _) => written,
+                (None, Some(_)) => (BTreeSet::new(), quality_of(&[]), None),
+                (None, None) => {
+                    return Err(GraphError::Absent {
+                        what: "topic",
+                        name: topic.to_owned(),
+                        waited: patience,
+                    });
+                }
+            };
+            let of = one_type(topic, of, &found)?;
+            let shape = self.shape(&of, &of, hash).await?;
+            let inbox = Arc::new(Inbox::new(bounds));
+            let guard = self.fill(&dds_topic, &shape, quality, &inbox)?;
+            let (peers, own) = (self.inner.participant.peers.clone(), dds_type(&of));
+            let sources = move || {
+                let endpoints = peers.now();
+                of_topic(&endpoints.writers, &dds_topic)
+                    .iter()
+                    .any(|writer| writer.dds_type == own)
+            };
+            Ok(Subscription::new(
+                topic,
+                of,
+                inbox,
+                Box::new(sources),
+                Box::new(guard),
+            ))
+        }
+        .boxed()
+    }
+
+    fn publisher<'a>(&'a self, topic: &'a str, of: &'a TypeName) -> Reply<'a, Arc<dyn Publisher>> {
+        async move {
+            let dds_topic = dds_name("rt", topic, "")?;
+            let endpoints = self.inner.participant.peers.now();
+            let readers = of_topic(&endpoints.readers, &dds_topic);
+            one_type(topic, Some(of), &types(&readers))?;
+            let hash = readers.iter().find_map(|reader| reader.hash.clone());
+            let shape = self.shape(of, of, hash).await?;
+            let quality = Quality {
+                reliable: true,
+                keeps: false,
+                depth: 10,
+            };
+            let writer = self
+                .inner
+                .participant
+                .writer(&dds_topic, &dds_type(of), quality)?;
+            let publisher: Arc<dyn Publisher> = Arc::new(TopicPublisher {
+                participant: Arc::clone(&self.inner.participant),
+                writer: Mutex::new(writer),
+                shape,
+                cdr: self.inner.cdr,
+                topic: topic.to_owned(),
+                dds_topic,
+                made: Instant::now(),
+            });
+            Ok(publisher)
+        }
+        .boxed()
+    }
+
+    fn call<'a>(&'a self, service: &'a str, request: &'a Value, patience: Duration) -> Reply<'a, Value> {
+        self.ask(service, None, request, patience).boxed()
+    }
+
+    fn send_goal<'a>(&'a self, action: &'a str, goal: &'a Value, patience: Duration) -> Reply<'a, Goal> {
+        action::send(self, action, goal, patience).boxed()
+    }
+
+    fn cancel_all<'a>(&'a self, action: &'a str, patience: Duration) -> Reply<'a, ()> {
+        async move { action::cancel(self, action, &json!({}), patience).await }.boxed()
+    }
+}

@@ -1,0 +1,349 @@
+//! A domain that was joined: its lists, the types of the graph, and the clients of its services.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::names::{dds_name, dds_type, ros_name, ros_type};
+use super::participant::{DdsConfig, Guard, Participant, Quality};
+use super::peers::of_topic;
+use super::raw::Raw;
+use super::service::Client;
+use crate::cdr::Cdr;
+use crate::definition::TypeName;
+use crate::description::definitions;
+use crate::error::{GraphError, TypeError};
+use crate::graph::{Entities, Entity, Reply, one_type};
+use crate::inbox::Inbox;
+use crate::library::Library;
+use crate::shape::Shape;
+
+/// The pause between two looks at the graph.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Services that have a client here at the same time.
+const CLIENTS: usize = 128;
+
+/// How long a node is given to describe a type.
+const DESCRIBING: Duration = Duration::from_millis(1500);
+
+/// So many nodes are asked for a type.
+const DESCRIBERS: usize = 8;
+
+/// A ROS 2 graph over DDS. Dropping it leaves the domain. Clones share it.
+#[derive(Clone)]
+pub struct Dds {
+    pub(super) inner: Arc<Inner>,
+}
+
+pub(super) struct Inner {
+    pub(super) participant: Arc<Participant>,
+    library: RwLock<Library>,
+    pub(super) cdr: Cdr,
+    clients: Mutex<HashMap<String, Arc<Client>>>,
+    end: CancellationToken,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.end.cancel();
+    }
+}
+
+impl Dds {
+    /// Joins the domain. It takes about a tenth of a second, with Fast DDS up to a second, until the graph is known.
+    ///
+    /// # Errors
+    /// The domain or an address cannot be used.
+    pub fn join(config: &DdsConfig, library: Library, cdr: Cdr) -> Result<Self, GraphError> {
+        Ok(Self {
+            inner: Arc::new(Inner {
+                participant: Arc::new(Participant::join(config)?),
+                library: RwLock::new(library),
+                cdr,
+                clients: Mutex::default(),
+                end: CancellationToken::new(),
+            }),
+        })
+    }
+
+    /// Waits until `found` finds what it looks for, `patience` at most.
+    pub(super) async fn wait<T>(
+        &self,
+        patience: Duration,
+        mut found: impl FnMut() -> Option<T>,
+    ) -> Option<T> {
+        let end = Instant::now() + patience;
+        loop {
+            if let Some(found) = found() {
+                return Some(found);
+            }
+            if Instant::now() >= end {
+                return None;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Runs a future until the graph is left.
+    pub(super) fn run(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let end = self.inner.end.clone();
+        tokio::spawn(async move { end.run_until_cancelled(work).await });
+    }
+
+    fn known(&self, name: &TypeName) -> Result<Arc<Shape>, TypeError> {
+        self.inner
+            .library
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .shape(name)
+    }
+
+    /// The shape of a type, which a node of the graph is asked for where it is not known here.
+    pub(super) fn shape<'a>(
+        &'a self,
+        name: &'a TypeName,
+        whole: &'a TypeName,
+        hash: Option<String>,
+    ) -> Reply<'a, Arc<Shape>> {
+        async move {
+            let unknown = match self.known(name) {
+                Ok(shape) => return Ok(shape),
+                Err(error) => error,
+            };
+            let Some(hash) = hash else {
+                return Err(unknown.into());
+            };
+            let services = self.list().services.into_iter().map(|service| service.name);
+            let describers = services.filter(|service| service.ends_with("/get_type_description"));
+            for describer in describers.take(DESCRIBERS) {
+                let request =
+                    json!({"type_name": whole.to_string(), "type_hash": hash, "include_type_sources": false});
+                let answer = self.ask(&describer, None, &request, DESCRIBING).await;
+                let Some(answer) = answer.ok().filter(|answer| answer["successful"] == true) else {
+                    continue;
+                };
+                let described = definitions(&answer["type_description"])?;
+                let mut library = self.inner.library.write().unwrap_or_else(PoisonError::into_inner);
+                for definition in described {
+                    // What is known here keeps its defaults and comments.
+                    if library.definition(&definition.name).is_none() {
+                        library.add(definition);
+                    }
+                }
+                drop(library);
+                return Ok(self.known(name)?);
+            }
+            Err(unknown.into())
+        }
+        .boxed()
+    }
+
+    pub(super) fn list(&self) -> Entities {
+        let endpoints = self.inner.participant.peers.now();
+        let mut topics: BTreeMap<String, Entity> = BTreeMap::new();
+        let mut services: BTreeMap<String, Entity> = BTreeMap::new();
+        let mut actions: BTreeMap<String, Entity> = BTreeMap::new();
+        for (writes, endpoint) in std::iter::repeat(false)
+            .zip(&endpoints.readers)
+            .chain(std::iter::repeat(true).zip(&endpoints.writers))
+        {
+            let dds = endpoint.topic.as_str();
+            let of = ros_type(&endpoint.dds_type);
+            if let Some(name) = ros_name("rt", dds, "/_action/feedback").filter(|_| writes) {
+                let of = of.and_then(|of| whole(&of, "_FeedbackMessage"));
+                note(&mut actions, name, of.map(|of| of.to_string()), true);
+            } else if let Some(name) =
+                ros_name("rq", dds, "Request").filter(|name| !writes && !name.contains("/_action/"))
+            {
+                let of = of.and_then(|of| whole(&of, "_Request"));
+                note(&mut services, name, of.map(|of| of.to_string()), true);
+            } else if let Some(name) = ros_name("rt", dds, "").filter(|name| !name.contains("/_action/")) {
+                let of = of.map_or_else(|| endpoint.dds_type.clone(), |of| of.to_string());
+                note(&mut topics, name, Some(of), writes);
+            }
+        }
+        Entities {
+            topics: topics.into_values().collect(),
+            services: services.into_values().collect(),
+            actions: actions.into_values().collect(),
+        }
+    }
+
+    /// The client of a service, which is made where there is none yet. `of` is given for the services of an action.
+    pub(super) async fn client(
+        &self,
+        service: &str,
+        of: Option<&TypeName>,
+        patience: Duration,
+    ) -> Result<Arc<Client>, GraphError> {
+        let topics = [
+            dds_name("rq", service, "Request")?,
+            dds_name("rr", service, "Reply")?,
+        ];
+        if let Some(client) = self.lock().get(service) {
+            return Ok(Arc::clone(client));
+        }
+        let served = || {
+            let endpoints = self.inner.participant.peers.now();
+            let readers = of_topic(&endpoints.readers, &topics[0]);
+            let hash = readers.iter().find_map(|reader| reader.hash.clone());
+            let found: BTreeSet<String> = readers
+                .iter()
+                .filter_map(|reader| whole(&ros_type(&reader.dds_type)?, "_Request"))
+                .map(|of| of.to_string())
+                .collect();
+            (!readers.is_empty()).then_some((found, hash))
+        };
+        let (found, hash) = self
+            .wait(patience, served)
+            .await
+            .ok_or_else(|| GraphError::Absent {
+                what: "service",
+                name: service.to_owned(),
+                waited: patience,
+            })?;
+        let of = one_type(service, of, &found)?;
+        let (request, response) = (of.part("_Request"), of.part("_Response"));
+        let shapes = [
+            self.shape(&request, &of, hash.clone()).await?,
+            self.shape(&response, &of, hash).await?,
+        ];
+        let quality = Quality {
+            reliable: true,
+            keeps: false,
+            depth: 100,
+        };
+        let participant = &self.inner.participant;
+        let writer = participant.writer(&topics[0], &dds_type(&request), quality)?;
+        let client = Arc::new(Client::new(
+            service,
+            topics.clone(),
+            shapes,
+            writer,
+            participant.peers.clone(),
+        ));
+        let mut clients = self.lock();
+        if let Some(client) = clients.get(service) {
+            return Ok(Arc::clone(client));
+        }
+        if clients.len() >= CLIENTS {
+            return Err(GraphError::Busy {
+                what: "services that were called",
+                limit: CLIENTS,
+            });
+        }
+        let heard = Arc::clone(&client);
+        let deliver = move |raw, identity| heard.heard(raw, identity);
+        participant.read(
+            &topics[1],
+            &dds_type(&response),
+            quality,
+            self.inner.end.child_token(),
+            deliver,
+        )?;
+        clients.insert(service.to_owned(), Arc::clone(&client));
+        Ok(client)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Client>>> {
+        // Every change is one insertion.
+        self.inner.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends a request when the server hears it.
+    pub(super) async fn send(
+        &self,
+        service: &str,
+        client: &Client,
+        request: &Value,
+        patience: Duration,
+    ) -> Result<tokio::sync::oneshot::Receiver<Raw>, GraphError> {
+        let bytes = self.inner.cdr.encode(&client.request, request)?;
+        let settled = || client.server().filter(|server| server.settled);
+        let server = self
+            .wait(patience, settled)
+            .await
+            .ok_or_else(|| GraphError::Absent {
+                what: "service",
+                name: service.to_owned(),
+                waited: patience,
+            })?;
+        client.send(server, &bytes)
+    }
+
+    pub(super) async fn ask(
+        &self,
+        service: &str,
+        of: Option<&TypeName>,
+        request: &Value,
+        patience: Duration,
+    ) -> Result<Value, GraphError> {
+        let end = Instant::now() + patience;
+        let client = self.client(service, of, patience).await?;
+        let left = || end.saturating_duration_since(Instant::now());
+        let answer = self.send(service, &client, request, left()).await?;
+        match tokio::time::timeout(left(), answer).await {
+            Ok(Ok(raw)) => Ok(self.inner.cdr.decode(&client.response, &raw.bytes, raw.order)?),
+            Ok(Err(_)) => Err(GraphError::Closed),
+            Err(_) if client.server().is_none() => Err(GraphError::Lost {
+                name: service.to_owned(),
+                reason: "the service left before it answered".to_owned(),
+            }),
+            Err(_) => Err(GraphError::NoAnswer {
+                service: service.to_owned(),
+                waited: patience,
+            }),
+        }
+    }
+
+    /// Puts what comes on a topic of DDS into an inbox until the guard is dropped.
+    pub(super) fn fill(
+        &self,
+        topic: &str,
+        shape: &Arc<Shape>,
+        quality: Quality,
+        inbox: &Arc<Inbox>,
+    ) -> Result<Guard, GraphError> {
+        let end = self.inner.end.child_token();
+        let (shape, cdr, filled) = (Arc::clone(shape), self.inner.cdr, Arc::clone(inbox));
+        let name = dds_type(&shape.name);
+        let deliver = move |raw: Raw, _| {
+            let shape = Arc::clone(&shape);
+            filled.put(
+                raw.bytes.len(),
+                Box::new(move || Ok(cdr.decode(&shape, &raw.bytes, raw.order)?)),
+            );
+        };
+        self.inner
+            .participant
+            .read(topic, &name, quality, end.clone(), deliver)?;
+        Ok(Guard::new(end, &self.inner.participant))
+    }
+}
+
+/// The type that this is a part of.
+pub(super) fn whole(part: &TypeName, suffix: &str) -> Option<TypeName> {
+    let name = part.name.strip_suffix(suffix)?;
+    Some(TypeName::new(&part.package, part.kind, name))
+}
+
+fn note(entities: &mut BTreeMap<String, Entity>, name: String, of: Option<String>, is_source: bool) {
+    let entity = entities.entry(name.clone()).or_insert_with(|| Entity {
+        name,
+        sources: Some(0),
+        sinks: Some(0),
+        ..Entity::default()
+    });
+    entity.types.extend(of);
+    let count = if is_source {
+        &mut entity.sources
+    } else {
+        &mut entity.sinks
+    };
+    *count = count.map(|count| count + 1);
+}

@@ -1,0 +1,229 @@
+//! The participant in the domain, and the one thread on which its readers are read.
+
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use futures_util::FutureExt;
+use futures_util::StreamExt;
+use futures_util::future::LocalBoxFuture;
+use rustdds::policy::{Durability, History, Reliability};
+use rustdds::rpc::SampleIdentity;
+use rustdds::{DomainParticipant, DomainParticipantBuilder, QosPolicies, QosPolicyBuilder, Topic, TopicKind};
+use tokio::runtime::Builder;
+use tokio::sync::mpsc;
+use tokio::task::LocalSet;
+use tokio_util::sync::CancellationToken;
+
+use super::peers::Peers;
+use super::raw::{Raw, RawAdapter, Reader, Writer};
+use crate::error::GraphError;
+
+/// How a domain is joined.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DdsConfig {
+    /// The domain, `ROS_DOMAIN_ID` on the robot: 0 to 232.
+    pub domain: u16,
+    /// The addresses of this machine on which the robot is reached; all when empty.
+    pub interfaces: Vec<IpAddr>,
+}
+
+/// The quality of a reader or a writer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Quality {
+    pub(super) reliable: bool,
+    /// What was said before is said to those that come later.
+    pub(super) keeps: bool,
+    pub(super) depth: i32,
+}
+
+/// A future of the library stays on the thread that made it.
+type Task = Box<dyn FnOnce() -> LocalBoxFuture<'static, ()> + Send>;
+
+/// Readers that wait to be begun.
+const TASKS: usize = 256;
+
+pub(super) struct Participant {
+    participant: DomainParticipant,
+    publisher: rustdds::Publisher,
+    subscriber: rustdds::Subscriber,
+    pub(super) peers: Peers,
+    tasks: mpsc::Sender<Task>,
+    end: CancellationToken,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Participant {
+    pub(super) fn join(config: &DdsConfig) -> Result<Self, GraphError> {
+        let failed = |reason: String| GraphError::Join {
+            carrier: format!("DDS domain {}", config.domain),
+            reason,
+        };
+        if config.domain > 232 {
+            return Err(failed("a domain is 0 to 232".to_owned()));
+        }
+        let mut builder = DomainParticipantBuilder::new(config.domain);
+        if !config.interfaces.is_empty() {
+            builder = builder.with_only_networks(config.interfaces.iter().copied());
+        }
+        let participant = builder.build().map_err(|error| failed(error.to_string()))?;
+        let usual = Quality {
+            reliable: true,
+            keeps: false,
+            depth: 10,
+        }
+        .policies();
+        let publisher = participant
+            .create_publisher(&usual)
+            .map_err(|error| failed(error.to_string()))?;
+        let subscriber = participant
+            .create_subscriber(&usual)
+            .map_err(|error| failed(error.to_string()))?;
+        let (tasks, mut begun) = mpsc::channel::<Task>(TASKS);
+        let end = CancellationToken::new();
+        let peers = Peers::default();
+        let runtime = Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .map_err(|error| failed(error.to_string()))?;
+        let thread = std::thread::Builder::new()
+            .name("ros-graph".to_owned())
+            .spawn({
+                let (participant, peers, end) = (participant.clone(), peers.clone(), end.clone());
+                move || {
+                    let work = async move {
+                        tokio::task::spawn_local(peers.follow(participant));
+                        while let Some(task) = begun.recv().await {
+                            tokio::task::spawn_local(task());
+                        }
+                    };
+                    LocalSet::new().block_on(&runtime, end.run_until_cancelled(work).map(drop));
+                }
+            })
+            .map_err(|error| failed(error.to_string()))?;
+        Ok(Self {
+            participant,
+            publisher,
+            subscriber,
+            peers,
+            tasks,
+            end,
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+
+    fn topic(&self, name: &str, dds_type: &str, quality: &QosPolicies) -> Result<Topic, GraphError> {
+        self.participant
+            .create_topic(name.to_owned(), dds_type.to_owned(), quality, TopicKind::NoKey)
+            .map_err(|error| unusable(name, error))
+    }
+
+    /// A writer of a topic of DDS.
+    pub(super) fn writer(&self, name: &str, dds_type: &str, quality: Quality) -> Result<Writer, GraphError> {
+        let policies = quality.policies();
+        let topic = self.topic(name, dds_type, &policies)?;
+        self.publisher
+            .create_datawriter_no_key::<Raw, RawAdapter>(&topic, Some(policies))
+            .map_err(|error| unusable(name, error))
+    }
+
+    /// Reads a topic of DDS until `end`; `deliver` runs on the participant's thread and returns soon.
+    pub(super) fn read(
+        &self,
+        name: &str,
+        dds_type: &str,
+        quality: Quality,
+        end: CancellationToken,
+        deliver: impl Fn(Raw, Option<SampleIdentity>) + Send + 'static,
+    ) -> Result<(), GraphError> {
+        let policies = quality.policies();
+        let topic = self.topic(name, dds_type, &policies)?;
+        let reader: Reader = self
+            .subscriber
+            .create_simple_datareader_no_key(&topic, Some(policies))
+            .map_err(|error| unusable(name, error))?;
+        let name = name.to_owned();
+        let task = move || {
+            let listen = async move {
+                let mut stream = Box::pin(reader.as_async_stream());
+                while let Some(sample) = stream.next().await {
+                    match sample {
+                        Ok(sample) => {
+                            let identity = sample.write_options.related_sample_identity();
+                            deliver(sample.into_value(), identity);
+                        }
+                        Err(error) => tracing::warn!(topic = name, %error, "a sample that cannot be read"),
+                    }
+                }
+            };
+            end.run_until_cancelled_owned(listen).map(drop).boxed_local()
+        };
+        self.tasks
+            .try_send(Box::new(task))
+            .map_err(|_| GraphError::Closed)
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.end.is_cancelled()
+    }
+}
+
+impl Drop for Participant {
+    fn drop(&mut self) {
+        self.end.cancel();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // The last holder may be a task of the thread itself.
+        if let Some(thread) = thread.filter(|thread| thread.thread().id() != std::thread::current().id()) {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Quality {
+    fn policies(self) -> QosPolicies {
+        let reliability = match self.reliable {
+            // A write fails at once where no subscriber acknowledges.
+            true => Reliability::Reliable {
+                max_blocking_time: rustdds::Duration::ZERO,
+            },
+            false => Reliability::BestEffort,
+        };
+        let durability = match self.keeps {
+            true => Durability::TransientLocal,
+            false => Durability::Volatile,
+        };
+        QosPolicyBuilder::new()
+            .reliability(reliability)
+            .durability(durability)
+            .history(History::KeepLast { depth: self.depth })
+            .build()
+    }
+}
+
+fn unusable(name: &str, reason: impl ToString) -> GraphError {
+    GraphError::Lost {
+        name: name.to_owned(),
+        reason: reason.to_string(),
+    }
+}
+
+/// Ends what it was made for when it is dropped; the participant stays as long.
+pub(super) struct Guard {
+    end: CancellationToken,
+    _participant: Arc<Participant>,
+}
+
+impl Guard {
+    pub(super) fn new(end: CancellationToken, participant: &Arc<Participant>) -> Self {
+        Self {
+            end,
+            _participant: Arc::clone(participant),
+        }
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.end.cancel();
+    }
+}

@@ -1,0 +1,100 @@
+//! What sends on one topic of DDS.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt;
+use rustdds::Timestamp;
+use rustdds::dds::WriteError;
+use serde_json::Value;
+
+use super::names::dds_type;
+use super::participant::Participant;
+use super::peers::{Endpoint, SETTLE, of_topic, types};
+use super::raw::{Raw, Writer};
+use crate::cdr::{Cdr, Order};
+use crate::error::GraphError;
+use crate::graph::{Publisher, Reply};
+use crate::shape::Shape;
+
+/// The pause between two looks at the readers.
+const LOOK: Duration = Duration::from_millis(5);
+
+pub(super) struct TopicPublisher {
+    pub(super) participant: Arc<Participant>,
+    pub(super) writer: Mutex<Writer>,
+    pub(super) shape: Arc<Shape>,
+    pub(super) cdr: Cdr,
+    pub(super) topic: String,
+    pub(super) dds_topic: String,
+    pub(super) made: Instant,
+}
+
+impl TopicPublisher {
+    /// Whether a reader of the type is there, and has been for long enough.
+    fn readers(&self) -> Result<bool, GraphError> {
+        let endpoints = self.participant.peers.now();
+        let readers = of_topic(&endpoints.readers, &self.dds_topic);
+        let own = dds_type(&self.shape.name);
+        let ours: Vec<&&Endpoint> = readers.iter().filter(|reader| reader.dds_type == own).collect();
+        if ours.is_empty() {
+            return Err(match readers.is_empty() {
+                true => GraphError::Unheard {
+                    topic: self.topic.clone(),
+                },
+                false => GraphError::OtherType {
+                    name: self.topic.clone(),
+                    expected: self.shape.name.to_string(),
+                    found: types(&readers).into_iter().collect(),
+                },
+            });
+        }
+        let settled = |reader: &&&Endpoint| reader.since.elapsed() >= SETTLE;
+        Ok(self.made.elapsed() >= SETTLE && ours.iter().any(settled))
+    }
+}
+
+impl Publisher for TopicPublisher {
+    fn publish(&self, value: &Value) -> Result<(), GraphError> {
+        if self.participant.is_closed() {
+            return Err(GraphError::Closed);
+        }
+        self.readers()?;
+        let bytes = self.cdr.encode(&self.shape, value)?;
+        let raw = Raw {
+            bytes,
+            order: Order::Little,
+        };
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        writer
+            .write(raw, Some(Timestamp::now()))
+            .map_err(|error| GraphError::Lost {
+                name: self.topic.clone(),
+                // The error carries the whole message.
+                reason: match error {
+                    WriteError::WouldBlock { .. } => "no subscriber acknowledges what was sent",
+                    _ => "the message was not accepted",
+                }
+                .to_owned(),
+            })
+    }
+
+    fn ready(&self, patience: Duration) -> Reply<'_, ()> {
+        async move {
+            let end = Instant::now() + patience;
+            loop {
+                let readers = self.readers();
+                if readers == Ok(true) {
+                    return Ok(());
+                }
+                if Instant::now() >= end {
+                    return readers.and(Err(GraphError::Unheard {
+                        topic: self.topic.clone(),
+                    }));
+                }
+                tokio::time::sleep(LOOK).await;
+            }
+        }
+        .boxed()
+    }
+}

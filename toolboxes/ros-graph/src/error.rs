@@ -1,0 +1,213 @@
+//! Why a type, a value or an entity of the graph cannot be used.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Why a definition cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TypeError {
+    /// A line of a definition is not of the interface language.
+    #[error("{name}, line {line}: {reason}: `{text}`")]
+    Syntax {
+        /// The interface.
+        name: String,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong.
+        reason: String,
+        /// The line's text.
+        text: String,
+    },
+    /// The name is not one of an interface.
+    #[error("`{0}` names no interface: expected package/msg/Name, package/srv/Name or package/action/Name")]
+    Name(String),
+    /// There is no definition of the type.
+    #[error("no definition of {name}{}: put the folder of its package into `interfaces`", needed(.by))]
+    Unknown {
+        /// The type.
+        name: String,
+        /// The type that contains it, when it is not the one that was asked for.
+        by: Option<String>,
+    },
+    /// A type contains itself, or types lie deeper in each other than any robot's.
+    #[error("{name}: more than {limit} types lie within each other")]
+    Depth {
+        /// The type.
+        name: String,
+        /// The limit.
+        limit: usize,
+    },
+    /// The arrays of a type are larger than any robot's.
+    #[error("{name}: the arrays of fixed length take more than {limit} bytes")]
+    Size {
+        /// The type.
+        name: String,
+        /// The limit, in bytes.
+        limit: usize,
+    },
+    /// A folder or a file of definitions cannot be read.
+    #[error("read {path}: {reason}")]
+    Read {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// A description from the graph makes no sense.
+    #[error("the description of {name}: {reason}")]
+    Description {
+        /// The type.
+        name: String,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+fn needed(by: &Option<String>) -> String {
+    by.as_ref()
+        .map(|by| format!(", which {by} contains"))
+        .unwrap_or_default()
+}
+
+/// Why a value does not fit its type, or bytes do not.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CodecError {
+    /// The value does not fit the type.
+    #[error("{path}: {reason}")]
+    Value {
+        /// The field, from the outermost: `pose.position.x`.
+        path: String,
+        /// What is wrong and what is accepted.
+        reason: String,
+    },
+    /// The bytes are not of the type: another version of it, or another type under its name.
+    #[error("the bytes are not the {name} that is known here: {path}: {reason}")]
+    Bytes {
+        /// The type.
+        name: String,
+        /// The field at which they differ.
+        path: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The message has more values than are read.
+    #[error("a {name} with more than {limit} values is not read")]
+    Size {
+        /// The type.
+        name: String,
+        /// The limit.
+        limit: usize,
+    },
+}
+
+/// Why something in the graph was not done.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GraphError {
+    /// The type cannot be used.
+    #[error(transparent)]
+    Type(#[from] TypeError),
+    /// The value or the message does not fit its type.
+    #[error(transparent)]
+    Codec(#[from] CodecError),
+    /// The graph cannot be joined.
+    #[error("{carrier}: {reason}")]
+    Join {
+        /// How the graph is reached: `DDS domain 7`, `ws://robot:9090`.
+        carrier: String,
+        /// Why not.
+        reason: String,
+    },
+    /// The name is not one of ROS.
+    #[error("`{0}` is no name of ROS: expected words of letters, digits and underscores with / between them")]
+    Name(String),
+    /// Nothing in the graph has the name.
+    #[error(
+        "no {what} {name} in the graph after {waited:?}: start it on the robot, or check its name and the domain"
+    )]
+    Absent {
+        /// `topic`, `service` or `action`.
+        what: &'static str,
+        /// Its name.
+        name: String,
+        /// How long it was waited for.
+        waited: Duration,
+    },
+    /// Nothing subscribes to the topic.
+    #[error("nothing subscribes to {topic}: start what listens to it on the robot, or check its name")]
+    Unheard {
+        /// The topic.
+        topic: String,
+    },
+    /// The graph has the name with another type.
+    #[error("{name} is {} in the graph, expected {expected}", .found.join(" and "))]
+    OtherType {
+        /// The topic, service or action.
+        name: String,
+        /// The type that was asked for, or `one type`.
+        expected: String,
+        /// The types in the graph.
+        found: Vec<String>,
+    },
+    /// A service did not answer in time. It may have done what was asked all the same.
+    #[error("{service} did not answer within {waited:?}; it may have done what was asked")]
+    NoAnswer {
+        /// The service.
+        service: String,
+        /// How long it was waited for.
+        waited: Duration,
+    },
+    /// Nothing came on a topic that has a publisher.
+    #[error("nothing came on {topic} within {waited:?}")]
+    Silent {
+        /// The topic.
+        topic: String,
+        /// How long it was waited for.
+        waited: Duration,
+    },
+    /// The other side refused: a goal, a call, a cancel.
+    #[error("{name} refused: {reason}")]
+    Refused {
+        /// The service or action.
+        name: String,
+        /// What it said.
+        reason: String,
+    },
+    /// A goal that was cancelled did not come to its end in time.
+    #[error("the goal of {action} goes on {waited:?} after its cancel")]
+    GoalGoesOn {
+        /// The action.
+        action: String,
+        /// How long its end was waited for.
+        waited: Duration,
+    },
+    /// What was connected is away: its last publisher left, its process died, the connection broke.
+    #[error("{name} is away: {reason}")]
+    Lost {
+        /// The topic, service, action or address.
+        name: String,
+        /// What happened.
+        reason: String,
+    },
+    /// There are as many subscriptions, or as much waits to be sent, as is allowed.
+    #[error("{what}: at most {limit}")]
+    Busy {
+        /// What there is too much of.
+        what: &'static str,
+        /// The limit.
+        limit: usize,
+    },
+    /// The carrier cannot do this.
+    #[error("{carrier} cannot {what}")]
+    Unsupported {
+        /// The carrier.
+        carrier: &'static str,
+        /// What it cannot do.
+        what: String,
+    },
+    /// The graph was left.
+    #[error("the graph was left")]
+    Closed,
+}

@@ -1,0 +1,203 @@
+//! Messages that wait to be taken: bounded in number and bytes, the newest wins.
+//!
+//! What carries messages never waits for what reads them, and what nothing reads is not decoded. Read [`Inbox`].
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tokio::sync::Notify;
+
+use crate::error::GraphError;
+
+/// How much may wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Messages.
+    pub messages: usize,
+    /// Their bytes. A message alone may be larger up to what the carrier accepts.
+    pub bytes: usize,
+}
+
+impl Default for Bounds {
+    /// 10 messages, 16 MiB.
+    fn default() -> Self {
+        Self {
+            messages: 10,
+            bytes: 16 << 20,
+        }
+    }
+}
+
+/// Makes the value of a message when it is taken.
+pub(crate) type Unread = Box<dyn FnOnce() -> Result<Value, GraphError> + Send>;
+
+struct Parcel {
+    size: usize,
+    at: Instant,
+    unread: Unread,
+}
+
+#[derive(Default)]
+struct Contents {
+    parcels: VecDeque<Parcel>,
+    bytes: usize,
+    dropped: u64,
+    end: Option<GraphError>,
+}
+
+/// The messages of one subscription.
+pub(crate) struct Inbox {
+    contents: Mutex<Contents>,
+    arrival: Notify,
+    bounds: Bounds,
+}
+
+/// A message that was taken.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    /// What it says.
+    pub value: Value,
+    /// How long ago it arrived here.
+    pub age: Duration,
+}
+
+impl Inbox {
+    pub(crate) fn new(bounds: Bounds) -> Self {
+        Self {
+            contents: Mutex::default(),
+            arrival: Notify::new(),
+            bounds,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Contents> {
+        // Every change is whole before anything can panic.
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a message; what is too much goes, the oldest first.
+    pub(crate) fn put(&self, size: usize, unread: Unread) {
+        let mut contents = self.lock();
+        contents.bytes += size;
+        contents.parcels.push_back(Parcel {
+            size,
+            at: Instant::now(),
+            unread,
+        });
+        while contents.parcels.len() > self.bounds.messages.max(1)
+            || (contents.parcels.len() > 1 && contents.bytes > self.bounds.bytes)
+        {
+            if let Some(old) = contents.parcels.pop_front() {
+                contents.bytes -= old.size;
+                contents.dropped += 1;
+            }
+        }
+        drop(contents);
+        self.arrival.notify_one();
+    }
+
+    /// Nothing comes any more, for this reason.
+    pub(crate) fn end(&self, reason: GraphError) {
+        self.lock().end.get_or_insert(reason);
+        self.arrival.notify_one();
+    }
+
+    /// How many messages went because there were too many.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.lock().dropped
+    }
+
+    fn take(&self, newest: bool) -> Option<Result<Message, GraphError>> {
+        let mut contents = self.lock();
+        if newest {
+            while contents.parcels.len() > 1 {
+                if let Some(old) = contents.parcels.pop_front() {
+                    contents.bytes -= old.size;
+                }
+            }
+        }
+        let Some(parcel) = contents.parcels.pop_front() else {
+            return contents.end.clone().map(Err);
+        };
+        contents.bytes -= parcel.size;
+        drop(contents);
+        let age = parcel.at.elapsed();
+        Some((parcel.unread)().map(|value| Message { value, age }))
+    }
+
+    /// The next message, or `None` after `patience`; the newest of those that wait where `newest` is set.
+    pub(crate) async fn next(&self, newest: bool, patience: Duration) -> Option<Result<Message, GraphError>> {
+        let wait = async {
+            loop {
+                let arrival = self.arrival.notified();
+                if let Some(taken) = self.take(newest) {
+                    return taken;
+                }
+                arrival.await;
+            }
+        };
+        tokio::time::timeout(patience, wait).await.ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{Bounds, Inbox};
+    use crate::error::GraphError;
+    use std::time::Duration;
+
+    fn taken(inbox: &Inbox, newest: bool) -> Vec<serde_json::Value> {
+        std::iter::from_fn(|| {
+            inbox
+                .take(newest)
+                .and_then(Result::ok)
+                .map(|message| message.value)
+        })
+        .collect()
+    }
+
+    #[test]
+    fn the_newest_messages_stay_within_both_bounds() {
+        for (messages, bytes, size, left) in [
+            (3, 1000, 10, vec![7, 8, 9]),
+            (100, 25, 10, vec![8, 9]),
+            (100, 5, 10, vec![9]),
+            (0, 0, 10, vec![9]),
+        ] {
+            let inbox = Inbox::new(Bounds { messages, bytes });
+            for number in 0..10 {
+                inbox.put(size, Box::new(move || Ok(json!(number))));
+            }
+            assert_eq!(inbox.dropped(), 10 - left.len() as u64);
+            assert_eq!(json!(taken(&inbox, false)), json!(left));
+            assert_eq!(inbox.lock().bytes, 0);
+        }
+    }
+
+    #[test]
+    fn only_the_newest_is_read_where_it_is_asked_for() {
+        let inbox = Inbox::new(Bounds::default());
+        inbox.put(1, Box::new(|| unreachable!("an old message is not read")));
+        inbox.put(1, Box::new(|| Ok(json!(2))));
+        assert_eq!(taken(&inbox, true), [json!(2)]);
+    }
+
+    #[tokio::test]
+    async fn an_end_comes_after_what_was_there() {
+        let inbox = Inbox::new(Bounds::default());
+        inbox.put(1, Box::new(|| Ok(json!(1))));
+        inbox.end(GraphError::Closed);
+        let patience = Duration::from_secs(5);
+        assert!(inbox.next(false, patience).await.unwrap().is_ok());
+        assert_eq!(
+            inbox.next(false, patience).await.unwrap().unwrap_err(),
+            GraphError::Closed
+        );
+        let empty = Inbox::new(Bounds::default());
+        assert!(empty.next(false, Duration::from_millis(1)).await.is_none());
+    }
+}

@@ -1,0 +1,465 @@
+//! The graph over rosbridge: JSON over a websocket, for ROS 1 and 2, containers and networks that DDS does not cross.
+//!
+//! What it does not tell is not guessed: whether a goal was accepted is known from its first feedback or its end, and an
+//! infinity is the same `null` as a NaN. Types come from rosapi, and from a [`Library`] where rosapi is not there. Read
+//! [`Rosbridge`].
+
+mod details;
+mod link;
+mod values;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use self::link::{Deliver, Link};
+use self::values::{canonical, outgoing};
+use crate::cdr::Cdr;
+use crate::definition::{Kind, TypeName};
+use crate::error::GraphError;
+use crate::graph::{
+    Entities, Entity, Goal, GoalEnd, GoalStatus, Graph, Publisher, Reply, Subscription, one_type,
+};
+use crate::inbox::{Bounds, Inbox};
+use crate::library::Library;
+use crate::shape::Shape;
+
+/// How long rosapi is given to answer.
+const ROSAPI: Duration = Duration::from_secs(2);
+/// A goal that was not refused by then is under way.
+const REFUSING: Duration = Duration::from_millis(500);
+/// How often the listeners of a topic are looked at.
+const LOOK: Duration = Duration::from_millis(500);
+/// The pause between two looks where something is waited for.
+const AGAIN: Duration = Duration::from_millis(50);
+/// Feedback that waits to be taken.
+const FEEDBACK: Bounds = Bounds {
+    messages: 16,
+    bytes: 4 << 20,
+};
+
+/// A ROS graph over rosbridge. Clones share the connection; the last one closes it.
+#[derive(Clone)]
+pub struct Rosbridge {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    link: Link,
+    library: Library,
+    cdr: Cdr,
+}
+
+impl Rosbridge {
+    /// Connects to a rosbridge: `ws://robot:9090`. A connection that breaks later is made again.
+    ///
+    /// # Errors
+    /// There is none at the address.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn connect(url: &str, library: Library, cdr: Cdr) -> Result<Self, GraphError> {
+        Ok(Self {
+            inner: Arc::new(Inner {
+                link: Link::connect(url).await?,
+                library,
+                cdr,
+            }),
+        })
+    }
+
+    /// Whether the connection stands now.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        self.inner.link.is_connected()
+    }
+
+    async fn request(&self, service: &str, args: &Value, patience: Duration) -> Result<Value, GraphError> {
+        let message = json!({"op": "call_service", "service": service, "args": args});
+        let mut answer = self.inner.link.ask(service, message, patience).await?;
+        match answer["result"].as_bool() {
+            // rosbridge of ROS 1 has no `result` in some versions.
+            Some(true) | None => Ok(answer["values"].take()),
+            Some(false) => Err(GraphError::Refused {
+                name: service.to_owned(),
+                reason: answer["values"]
+                    .as_str()
+                    .unwrap_or("without a reason")
+                    .chars()
+                    .take(300)
+                    .collect(),
+            }),
+        }
+    }
+
+    /// The type of a name by rosapi; none where there is no such name, or no rosapi.
+    async fn type_of(&self, what: &str, name: &str) -> BTreeSet<String> {
+        let key = if what == "topic" { "topic" } else { "service" };
+        let key = if what == "action" { "action" } else { key };
+        let answer = self
+            .request(&format!("/rosapi/{what}_type"), &json!({key: name}), ROSAPI)
+            .await;
+        let of = answer
+            .ok()
+            .and_then(|answer| answer["type"].as_str().map(str::to_owned));
+        of.filter(|of| !of.is_empty()).into_iter().collect()
+    }
+
+    /// The shape of a type: as the graph has it where rosapi tells, as it is known here elsewhere.
+    async fn shape(&self, name: &TypeName, service: &str, of: &str) -> Result<Arc<Shape>, GraphError> {
+        if let Ok(answer) = self.request(service, &json!({"type": of}), ROSAPI).await
+            && answer["typedefs"]
+                .as_array()
+                .is_some_and(|typedefs| !typedefs.is_empty())
+        {
+            let described = details::definitions(name, &answer["typedefs"])?;
+            let mut own = Library::empty();
+            for definition in described {
+                own.add(definition);
+            }
+            return Ok(own.shape(name)?);
+        }
+        Ok(self.inner.library.shape(name)?)
+    }
+}
+
+/// Both ways of writing one type are one: `std_msgs/String` and `std_msgs/msg/String`.
+fn unified(found: &BTreeSet<String>) -> BTreeSet<String> {
+    let unify = |of: &String| {
+        of.parse::<TypeName>()
+            .map_or_else(|_| of.clone(), |of| of.to_string())
+    };
+    found.iter().map(unify).collect()
+}
+
+impl Graph for Rosbridge {
+    fn entities(&self) -> Reply<'_, Entities> {
+        async move {
+            let nothing = json!({});
+            let list = |value: &Value| -> Vec<String> {
+                let names = value.as_array().map(Vec::as_slice).unwrap_or_default();
+                names
+                    .iter()
+                    .filter_map(Value::as_str)
+                    .map(str::to_owned)
+                    .collect()
+            };
+            let entity = |name: String, of: Option<String>| Entity {
+                name,
+                types: of.into_iter().collect(),
+                sources: None,
+                sinks: None,
+            };
+            let topics = self.request("/rosapi/topics", &nothing, ROSAPI).await?;
+            let types = list(&topics["types"]);
+            let mut types = types.into_iter();
+            let topics = list(&topics["topics"])
+                .into_iter()
+                .map(|name| entity(name, types.next()));
+            let services = self.request("/rosapi/services", &nothing, ROSAPI).await?;
+            let services = list(&services["services"])
+                .into_iter()
+                .filter(|name| !name.contains("/_action/"));
+            // ROS 1 has no such list.
+            let actions = self
+                .request("/rosapi/action_servers", &nothing, ROSAPI)
+                .await
+                .unwrap_or_default();
+            let mut entities = Entities {
+                topics: topics.filter(|topic| !topic.name.contains("/_action/")).collect(),
+                services: services.map(|name| entity(name, None)).collect(),
+                actions: list(&actions["action_servers"])
+                    .into_iter()
+                    .map(|name| entity(name, None))
+                    .collect(),
+            };
+            for list in [
+                &mut entities.topics,
+                &mut entities.services,
+                &mut entities.actions,
+            ] {
+                list.sort_by(|one, other| one.name.cmp(&other.name));
+            }
+            Ok(entities)
+        }
+        .boxed()
+    }
+
+    fn subscribe<'a>(
+        &'a self,
+        topic: &'a str,
+        of: Option<&'a TypeName>,
+        bounds: Bounds,
+        patience: Duration,
+    ) -> Reply<'a, Subscription> {
+        async move {
+            let end = Instant::now() + patience;
+            let mut found = self.type_of("topic", topic).await;
+            while found.is_empty() && of.is_none() {
+                if Instant::now() >= end {
+                    return Err(GraphError::Absent {
+                        what: "topic",
+                        name: topic.to_owned(),
+                        waited: patience,
+                    });
+                }
+                tokio::time::sleep(AGAIN).await;
+                found = self.type_of("topic", topic).await;
+            }
+            let of = one_type(topic, of, &unified(&found))?;
+            let written = found.first().cloned().unwrap_or_else(|| of.to_string());
+            let shape = self.shape(&of, "/rosapi/message_details", &written).await?;
+            let inbox = Arc::new(Inbox::new(bounds));
+            let (cdr, filled) = (self.inner.cdr, Arc::clone(&inbox));
+            let deliver: Arc<Deliver> = Arc::new(Box::new(move |value, size| {
+                let shape = Arc::clone(&shape);
+                filled.put(size, Box::new(move || canonical(cdr, &shape, value)));
+            }));
+            let message = json!({
+                "op": "subscribe", "id": format!("subscribe:{topic}"), "topic": topic, "type": written,
+                "queue_length": bounds.messages.max(1),
+            });
+            if self.inner.link.hear(topic, &deliver) {
+                self.inner
+                    .link
+                    .stand(&format!("subscribe {topic}"), Some(message));
+            }
+            let rosbridge = self.clone();
+            let sources = Box::new(move || rosbridge.is_connected());
+            let held = Box::new(Hearing {
+                rosbridge: self.clone(),
+                topic: topic.to_owned(),
+                deliver: Some(deliver),
+            });
+            Ok(Subscription::new(topic, of, inbox, sources, held))
+        }
+        .boxed()
+    }
+
+    fn publisher<'a>(&'a self, topic: &'a str, of: &'a TypeName) -> Reply<'a, Arc<dyn Publisher>> {
+        async move {
+            let found = self.type_of("topic", topic).await;
+            one_type(topic, Some(of), &unified(&found))?;
+            let written = found.first().cloned().unwrap_or_else(|| of.to_string());
+            let shape = self.shape(of, "/rosapi/message_details", &written).await?;
+            let message = json!({"op": "advertise", "id": format!("advertise:{topic}"), "topic": topic, "type": written});
+            self.inner.link.stand(&format!("advertise {topic}"), Some(message));
+            let (end, heard) = (CancellationToken::new(), Arc::new(AtomicBool::new(false)));
+            tokio::spawn({
+                let (rosbridge, topic, heard, end) = (self.clone(), topic.to_owned(), Arc::clone(&heard), end.clone());
+                async move { end.run_until_cancelled(watch_listeners(rosbridge, topic, heard)).await }
+            });
+            let publisher: Arc<dyn Publisher> = Arc::new(TopicPublisher {
+                rosbridge: self.clone(),
+                topic: topic.to_owned(),
+                shape,
+                heard,
+                _watching: end.drop_guard(),
+            });
+            Ok(publisher)
+        }
+        .boxed()
+    }
+
+    fn call<'a>(&'a self, service: &'a str, request: &'a Value, patience: Duration) -> Reply<'a, Value> {
+        async move {
+            let start = Instant::now();
+            let found = self.type_of("service", service).await;
+            let Some(written) = found.first() else {
+                // Without rosapi the type is not known: what is asked for is not checked then.
+                return Err(GraphError::Absent {
+                    what: "service",
+                    name: service.to_owned(),
+                    waited: start.elapsed(),
+                });
+            };
+            let of: TypeName = match written.parse::<TypeName>()? {
+                // ROS 1 and rosapi of some versions do not say the kind.
+                of if of.kind == Kind::Message => TypeName::new(&of.package, Kind::Service, &of.name),
+                of => of,
+            };
+            let shape = self
+                .shape(&of.part("_Request"), "/rosapi/service_request_details", written)
+                .await?;
+            let args = outgoing(self.inner.cdr, &shape, request)?;
+            let shape = self
+                .shape(&of.part("_Response"), "/rosapi/service_response_details", written)
+                .await?;
+            let left = patience.saturating_sub(start.elapsed());
+            let answer = self.request(service, &args, left).await?;
+            canonical(self.inner.cdr, &shape, answer)
+        }
+        .boxed()
+    }
+
+    fn send_goal<'a>(&'a self, action: &'a str, goal: &'a Value, patience: Duration) -> Reply<'a, Goal> {
+        async move {
+            let found = self.type_of("action", action).await;
+            let Some(of) = found.first() else {
+                return Err(GraphError::Absent {
+                    what: "action",
+                    name: action.to_owned(),
+                    waited: patience,
+                });
+            };
+            let of: TypeName = of.parse()?;
+            let shape_of = |suffix: &str| self.inner.library.shape(&of.part(suffix));
+            let args = outgoing(self.inner.cdr, &*shape_of("_Goal")?, goal)?;
+            let (feedback_shape, result_shape) = (shape_of("_Feedback")?, shape_of("_Result")?);
+            let message = json!({
+                "op": "send_action_goal", "action": action, "action_type": of.to_string(), "args": args, "feedback": true
+            });
+            let (id, mut said) = self.inner.link.goal(action, message)?;
+            let (sender, mut end) = watch::channel(None);
+            let feedback = Arc::new(Inbox::new(FEEDBACK));
+            let (cdr, name, filled) = (self.inner.cdr, action.to_owned(), Arc::clone(&feedback));
+            let (first, begun) = tokio::sync::oneshot::channel();
+            tokio::spawn(async move {
+                let mut first = Some(first);
+                let ended = loop {
+                    let Some(mut message) = said.recv().await else {
+                        break Err(GraphError::Lost {
+                            name,
+                            reason: "the connection broke; the goal may go on".to_owned(),
+                        });
+                    };
+                    let values = message["values"].take();
+                    if message["op"] == "action_feedback" {
+                        let shape = Arc::clone(&feedback_shape);
+                        filled.put(1, Box::new(move || canonical(cdr, &shape, values)));
+                        first.take().map(|first| first.send(()));
+                    } else if message["result"] == false {
+                        break Err(GraphError::Refused {
+                            name,
+                            reason: values.as_str().unwrap_or("without a reason").chars().take(300).collect(),
+                        });
+                    } else {
+                        let status = GoalStatus::of_number(message["status"].as_i64().unwrap_or_default());
+                        break canonical(cdr, &result_shape, values).map(|result| GoalEnd { status, result });
+                    }
+                };
+                if let Err(error) = &ended {
+                    filled.end(error.clone());
+                }
+                sender.send_replace(Some(ended));
+            });
+            tokio::select! {
+                // A refusal ends what would say that it began as well.
+                biased;
+                ended = async { end.wait_for(Option::is_some).await.ok().and_then(|ended| ended.clone()) } => {
+                    if let Some(Err(error)) = ended {
+                        return Err(error);
+                    }
+                }
+                Ok(()) = begun => {}
+                () = tokio::time::sleep(REFUSING.min(patience)) => {}
+            }
+            let (rosbridge, name) = (self.clone(), action.to_owned());
+            let cancel = move |_| -> Reply<'static, ()> {
+                let message = json!({"op": "cancel_action_goal", "id": id, "action": name});
+                let sent = rosbridge.inner.link.send(&name, message);
+                async move { sent }.boxed()
+            };
+            Ok(Goal::new(action, feedback, end, Box::new(cancel)))
+        }
+        .boxed()
+    }
+
+    fn cancel_all<'a>(&'a self, action: &'a str, patience: Duration) -> Reply<'a, ()> {
+        async move {
+            let service = format!("{}/_action/cancel_goal", action.trim_end_matches('/'));
+            self.request(&service, &json!({}), patience).await.map(drop)
+        }
+        .boxed()
+    }
+}
+
+/// Ends the subscription with its last reader.
+struct Hearing {
+    rosbridge: Rosbridge,
+    topic: String,
+    deliver: Option<Arc<Deliver>>,
+}
+
+impl Drop for Hearing {
+    fn drop(&mut self) {
+        self.deliver = None;
+        let link = &self.rosbridge.inner.link;
+        if link.is_unheard(&self.topic) {
+            link.stand(&format!("subscribe {}", self.topic), None);
+            let message =
+                json!({"op": "unsubscribe", "id": format!("subscribe:{}", self.topic), "topic": self.topic});
+            let _ = link.send(&self.topic, message);
+        }
+    }
+}
+
+/// Keeps up to date whether something listens to a topic. Without rosapi that is not known, and nothing does.
+async fn watch_listeners(rosbridge: Rosbridge, topic: String, heard: Arc<AtomicBool>) {
+    loop {
+        let answer = rosbridge
+            .request("/rosapi/subscribers", &json!({"topic": topic}), ROSAPI)
+            .await;
+        let listeners = answer
+            .ok()
+            .and_then(|answer| answer["subscribers"].as_array().map(Vec::len));
+        heard.store(listeners.unwrap_or_default() > 0, Ordering::SeqCst);
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+struct TopicPublisher {
+    rosbridge: Rosbridge,
+    topic: String,
+    shape: Arc<Shape>,
+    heard: Arc<AtomicBool>,
+    _watching: DropGuard,
+}
+
+impl Drop for TopicPublisher {
+    fn drop(&mut self) {
+        let link = &self.rosbridge.inner.link;
+        link.stand(&format!("advertise {}", self.topic), None);
+        let message =
+            json!({"op": "unadvertise", "id": format!("advertise:{}", self.topic), "topic": self.topic});
+        let _ = link.send(&self.topic, message);
+    }
+}
+
+impl Publisher for TopicPublisher {
+    fn publish(&self, value: &Value) -> Result<(), GraphError> {
+        let message = outgoing(self.rosbridge.inner.cdr, &self.shape, value)?;
+        let link = &self.rosbridge.inner.link;
+        if link.is_connected() && !self.heard.load(Ordering::SeqCst) {
+            return Err(GraphError::Unheard {
+                topic: self.topic.clone(),
+            });
+        }
+        link.send(
+            &self.topic,
+            json!({"op": "publish", "topic": self.topic, "msg": message}),
+        )
+    }
+
+    fn ready(&self, patience: Duration) -> Reply<'_, ()> {
+        async move {
+            let end = Instant::now() + patience;
+            while !self.heard.load(Ordering::SeqCst) {
+                if Instant::now() >= end {
+                    return Err(GraphError::Unheard {
+                        topic: self.topic.clone(),
+                    });
+                }
+                tokio::time::sleep(AGAIN).await;
+            }
+            Ok(())
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,336 @@
+//! The connection to a rosbridge: one task that keeps it, and what is entered here about what may come.
+//!
+//! A connection that breaks is made again, and subscriptions and announcements with it. What waited for an answer is
+//! lost then, and what waited to be sent is dropped: a velocity is not sent late.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use futures_util::{SinkExt as _, StreamExt as _};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
+use tokio_util::sync::CancellationToken;
+
+use crate::error::GraphError;
+
+/// A message has at most so many bytes: a picture of 24 MB in base64.
+const LARGEST: usize = 32 << 20;
+/// Messages that wait to be sent.
+const QUEUE: usize = 256;
+/// Calls and goals that wait for their ends.
+const OPEN: usize = 1024;
+/// The pause before a connection is tried again, from the first to the longest.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+/// A connection is pinged this often, and is lost when nothing came for [`SILENCE`].
+const PING: Duration = Duration::from_secs(2);
+const SILENCE: Duration = Duration::from_secs(6);
+/// How long one attempt to connect may take.
+const CONNECTING: Duration = Duration::from_secs(5);
+
+type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+
+/// Takes the messages of a topic.
+pub(super) type Deliver = Box<dyn Fn(Value, usize) + Send + Sync>;
+
+#[derive(Default)]
+struct Entries {
+    last: u64,
+    answers: HashMap<String, oneshot::Sender<Value>>,
+    goals: HashMap<String, mpsc::UnboundedSender<Value>>,
+    topics: HashMap<String, Vec<Weak<Deliver>>>,
+    /// What is said again on a new connection, by what it is about.
+    standing: HashMap<String, Value>,
+}
+
+pub(super) struct Link {
+    pub(super) url: String,
+    queue: mpsc::Sender<Value>,
+    entries: Arc<Mutex<Entries>>,
+    connected: watch::Receiver<bool>,
+    end: CancellationToken,
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.end.cancel();
+    }
+}
+
+fn lock(entries: &Mutex<Entries>) -> MutexGuard<'_, Entries> {
+    // Every change is one insertion or removal.
+    entries.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Link {
+    /// Connects; later connections are made by a task that ends with the link.
+    pub(super) async fn connect(url: &str) -> Result<Self, GraphError> {
+        let socket = open(url).await.map_err(|reason| GraphError::Join {
+            carrier: url.to_owned(),
+            reason,
+        })?;
+        let (queue, outgoing) = mpsc::channel(QUEUE);
+        let (state, connected) = watch::channel(true);
+        let (entries, end) = (Arc::new(Mutex::new(Entries::default())), CancellationToken::new());
+        let work = keep(url.to_owned(), socket, outgoing, Arc::clone(&entries), state);
+        let ended = end.clone();
+        tokio::spawn(async move { ended.run_until_cancelled(work).await });
+        Ok(Self {
+            url: url.to_owned(),
+            queue,
+            entries,
+            connected,
+            end,
+        })
+    }
+
+    pub(super) fn is_connected(&self) -> bool {
+        *self.connected.borrow()
+    }
+
+    fn lost(&self, name: &str) -> GraphError {
+        GraphError::Lost {
+            name: name.to_owned(),
+            reason: format!("the connection to {} is broken", self.url),
+        }
+    }
+
+    /// Sends a message, never waiting.
+    pub(super) fn send(&self, name: &str, message: Value) -> Result<(), GraphError> {
+        if !self.is_connected() {
+            return Err(self.lost(name));
+        }
+        self.queue.try_send(message).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => GraphError::Busy {
+                what: "messages that wait to be sent",
+                limit: QUEUE,
+            },
+            mpsc::error::TrySendError::Closed(_) => GraphError::Closed,
+        })
+    }
+
+    /// Says something now and on every later connection; `None` takes it back.
+    pub(super) fn stand(&self, key: &str, message: Option<Value>) {
+        let mut entries = lock(&self.entries);
+        match &message {
+            Some(message) => entries.standing.insert(key.to_owned(), message.clone()),
+            None => entries.standing.remove(key),
+        };
+        drop(entries);
+        if let Some(message) = message {
+            // Where there is no connection the next one begins with it.
+            let _ = self.send(key, message);
+        }
+    }
+
+    /// Hands what comes on a topic to `deliver` for as long as that lives. Returns whether it is the first.
+    pub(super) fn hear(&self, topic: &str, deliver: &Arc<Deliver>) -> bool {
+        let mut entries = lock(&self.entries);
+        let heard = entries.topics.entry(topic.to_owned()).or_default();
+        heard.retain(|deliver| deliver.strong_count() > 0);
+        heard.push(Arc::downgrade(deliver));
+        heard.len() == 1
+    }
+
+    /// Whether nothing hears the topic any more.
+    pub(super) fn is_unheard(&self, topic: &str) -> bool {
+        let entries = lock(&self.entries);
+        let heard = entries.topics.get(topic);
+        heard.is_none_or(|heard| heard.iter().all(|deliver| deliver.strong_count() == 0))
+    }
+
+    /// Sends a message with an id of its own, and waits for the message that has the same.
+    pub(super) async fn ask(
+        &self,
+        name: &str,
+        mut message: Value,
+        patience: Duration,
+    ) -> Result<Value, GraphError> {
+        let (id, answer) = self.expect()?;
+        message["id"] = json!(id);
+        self.send(name, message)?;
+        match tokio::time::timeout(patience, answer).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(_)) => Err(self.lost(name)),
+            Err(_) => Err(GraphError::NoAnswer {
+                service: name.to_owned(),
+                waited: patience,
+            }),
+        }
+    }
+
+    fn expect(&self) -> Result<(String, oneshot::Receiver<Value>), GraphError> {
+        let (sender, answer) = oneshot::channel();
+        let mut entries = lock(&self.entries);
+        entries.answers.retain(|_, waiting| !waiting.is_closed());
+        if entries.answers.len() >= OPEN {
+            return Err(GraphError::Busy {
+                what: "calls without an answer",
+                limit: OPEN,
+            });
+        }
+        entries.last += 1;
+        let id = format!("ask:{}", entries.last);
+        entries.answers.insert(id.clone(), sender);
+        Ok((id, answer))
+    }
+
+    /// Sends a goal, and returns its id with what is said of it; that ends with the connection.
+    pub(super) fn goal(
+        &self,
+        name: &str,
+        mut message: Value,
+    ) -> Result<(String, mpsc::UnboundedReceiver<Value>), GraphError> {
+        let (sender, said) = mpsc::unbounded_channel();
+        let mut entries = lock(&self.entries);
+        entries.goals.retain(|_, goal| !goal.is_closed());
+        if entries.goals.len() >= OPEN {
+            return Err(GraphError::Busy {
+                what: "goals without an end",
+                limit: OPEN,
+            });
+        }
+        entries.last += 1;
+        let id = format!("goal:{}:{}", fastrand::u32(..), entries.last);
+        entries.goals.insert(id.clone(), sender);
+        drop(entries);
+        message["id"] = json!(id);
+        self.send(name, message)?;
+        Ok((id, said))
+    }
+}
+
+async fn open(url: &str) -> Result<Socket, String> {
+    let config = WebSocketConfig::default()
+        .max_message_size(Some(LARGEST))
+        .max_frame_size(Some(LARGEST));
+    let connecting = connect_async_with_config(url, Some(config), true);
+    match tokio::time::timeout(CONNECTING, connecting).await {
+        Ok(Ok((socket, _))) => Ok(socket),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err(format!("no connection within {CONNECTING:?}")),
+    }
+}
+
+async fn keep(
+    url: String,
+    first: Socket,
+    mut outgoing: mpsc::Receiver<Value>,
+    entries: Arc<Mutex<Entries>>,
+    connected: watch::Sender<bool>,
+) {
+    let mut socket = Some(first);
+    let mut pause = PAUSES.0;
+    loop {
+        let current = match socket.take() {
+            Some(socket) => Ok(socket),
+            None => {
+                let opened = open(&url).await;
+                // What was meant for the old connection is not sent late.
+                while outgoing.try_recv().is_ok() {}
+                opened
+            }
+        };
+        match current {
+            Ok(current) => {
+                pause = PAUSES.0;
+                let standing: Vec<Value> = lock(&entries).standing.values().cloned().collect();
+                connected.send_replace(true);
+                let reason = serve(current, standing, &mut outgoing, &entries).await;
+                connected.send_replace(false);
+                tracing::warn!(url, reason, "the connection to rosbridge is lost");
+                let mut entries = lock(&entries);
+                entries.answers.clear();
+                entries.goals.clear();
+            }
+            Err(reason) => tracing::debug!(url, reason, "no connection to rosbridge"),
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(PAUSES.1);
+    }
+}
+
+/// Serves a connection until it breaks, and says why it did.
+async fn serve(
+    mut socket: Socket,
+    standing: Vec<Value>,
+    outgoing: &mut mpsc::Receiver<Value>,
+    entries: &Mutex<Entries>,
+) -> String {
+    for message in standing {
+        if let Err(error) = socket.send(Message::text(message.to_string())).await {
+            return error.to_string();
+        }
+    }
+    let mut ping = tokio::time::interval(PING);
+    let mut heard = tokio::time::Instant::now();
+    loop {
+        let sent = tokio::select! {
+            came = socket.next() => match came {
+                Some(Ok(message)) => {
+                    heard = tokio::time::Instant::now();
+                    if let Message::Text(text) = message {
+                        take(entries, &text);
+                    }
+                    continue;
+                }
+                Some(Err(error)) => return error.to_string(),
+                None => return "it was closed".to_owned(),
+            },
+            message = outgoing.recv() => match message {
+                Some(message) => Message::text(message.to_string()),
+                None => return "the graph was left".to_owned(),
+            },
+            _ = ping.tick() => match heard.elapsed() {
+                quiet if quiet > SILENCE => return format!("nothing came for {quiet:?}"),
+                _ => Message::Ping(Vec::new().into()),
+            },
+        };
+        match tokio::time::timeout(SILENCE, socket.send(sent)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => return error.to_string(),
+            Err(_) => return "it takes nothing any more".to_owned(),
+        }
+    }
+}
+
+/// One message of the rosbridge.
+fn take(entries: &Mutex<Entries>, text: &str) {
+    let Ok(mut message) = serde_json::from_str::<Value>(text) else {
+        tracing::warn!("rosbridge sent what is no JSON");
+        return;
+    };
+    let id = message["id"].as_str().unwrap_or_default().to_owned();
+    match message["op"].as_str().unwrap_or_default() {
+        "publish" => {
+            let topic = message["topic"].as_str().unwrap_or_default().to_owned();
+            let heard = lock(entries).topics.get(&topic).cloned().unwrap_or_default();
+            let value = message["msg"].take();
+            for deliver in heard.iter().filter_map(Weak::upgrade) {
+                deliver(value.clone(), text.len());
+            }
+        }
+        "service_response" => {
+            let waiting = lock(entries).answers.remove(&id);
+            if let Some(waiting) = waiting {
+                let _ = waiting.send(message);
+            }
+        }
+        "action_feedback" => {
+            if let Some(goal) = lock(entries).goals.get(&id) {
+                let _ = goal.send(message);
+            }
+        }
+        "action_result" => {
+            if let Some(goal) = lock(entries).goals.remove(&id) {
+                let _ = goal.send(message);
+            }
+        }
+        "status" => tracing::warn!(id, said = %message["msg"], "rosbridge complains"),
+        _ => {}
+    }
+}

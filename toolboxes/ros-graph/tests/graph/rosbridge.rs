@@ -1,0 +1,268 @@
+//! The graph over rosbridge, against a base that the published roslib has judged.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use ros_graph::cdr::Cdr;
+use ros_graph::error::GraphError;
+use ros_graph::graph::{GoalStatus, Graph as _};
+use ros_graph::inbox::Bounds;
+use ros_graph::library::Library;
+use ros_graph::rosbridge::Rosbridge;
+use ros_graph::shipped::Distribution;
+use serde_json::{Value, json};
+
+use crate::peers::Peer;
+use crate::{PATIENCE, SHORT, name, python};
+
+fn script(name: &str) -> Option<Command> {
+    let node = python::node()?;
+    let modules = node.ancestors().nth(2).unwrap().join("node_modules");
+    let mut command = Command::new(node);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/node");
+    command.arg(folder.join(name)).arg(modules);
+    Some(command)
+}
+
+/// A base and the address of its rosbridge.
+fn base() -> Option<(Peer, String)> {
+    let base = Peer::run("rosbridge_base.mjs", script("rosbridge_base.mjs")?);
+    let ready: Value = serde_json::from_str(&base.until("ready")).unwrap();
+    let url = format!("ws://127.0.0.1:{}", ready["port"]);
+    Some((base, url))
+}
+
+async fn scene() -> Option<(Peer, Rosbridge)> {
+    let (base, url) = base()?;
+    let library = Library::shipped(Distribution::Humble).unwrap();
+    let graph = Rosbridge::connect(&url, library, Cdr::default()).await.unwrap();
+    Some((base, graph))
+}
+
+fn ahead(metres: f64) -> Value {
+    json!({"pose": {"pose": {"position": {"x": metres}, "orientation": {"w": 1.0}}}})
+}
+
+#[test]
+fn roslib_takes_the_base_for_a_rosbridge() {
+    let Some((_base, url)) = base() else { return };
+    let output = script("roslib_judge.mjs").unwrap().arg(url).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "judged");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn topics_are_read_and_written_with_their_types() {
+    let Some((base, graph)) = scene().await else {
+        return;
+    };
+    let entities = graph.entities().await.unwrap();
+    let names: Vec<&str> = entities.topics.iter().map(|topic| topic.name.as_str()).collect();
+    assert_eq!(names, ["/cmd_vel", "/deaf", "/odom", "/picture", "/scan"]);
+    assert!(entities.topics[2].types.contains("nav_msgs/msg/Odometry"));
+    assert_eq!(entities.services.len(), 2);
+    assert_eq!(entities.actions[0].name, "/navigate_to_pose");
+
+    let mut odometry = graph
+        .subscribe("/odom", None, Bounds::default(), PATIENCE)
+        .await
+        .unwrap();
+    assert_eq!(odometry.type_name(), &name("nav_msgs/msg/Odometry"));
+    assert_eq!(
+        odometry.next(PATIENCE).await.unwrap().value["child_frame_id"],
+        "base_link"
+    );
+    let mut scan = graph
+        .subscribe("/scan", None, Bounds::default(), PATIENCE)
+        .await
+        .unwrap();
+    assert_eq!(
+        scan.next(PATIENCE).await.unwrap().value["ranges"],
+        json!([1.0, "NaN", 0.1])
+    );
+    let mut picture = graph
+        .subscribe("/picture", None, Bounds::default(), PATIENCE)
+        .await
+        .unwrap();
+    let data = picture.next(PATIENCE).await.unwrap().value["data"]
+        .as_str()
+        .unwrap()
+        .len();
+    assert_eq!(data, 1336);
+
+    let twist = name("geometry_msgs/msg/Twist");
+    let velocity = graph.publisher("/cmd_vel", &twist).await.unwrap();
+    velocity.ready(PATIENCE).await.unwrap();
+    velocity.publish(&json!({"linear": {"x": 0.25}})).unwrap();
+    base.until("\"cmd_vel\":0.25");
+    let wrong = velocity.publish(&json!({"speed": 1})).unwrap_err();
+    assert!(wrong.to_string().contains("has no field `speed`"), "{wrong}");
+    let endless = velocity
+        .publish(&json!({"linear": {"x": "Infinity"}}))
+        .unwrap_err();
+    assert!(matches!(endless, GraphError::Unsupported { .. }), "{endless}");
+
+    let deaf = graph.publisher("/deaf", &twist).await.unwrap();
+    assert!(matches!(deaf.ready(SHORT).await, Err(GraphError::Unheard { .. })));
+    assert!(matches!(
+        deaf.publish(&json!({})),
+        Err(GraphError::Unheard { .. })
+    ));
+    let stamped = name("geometry_msgs/msg/TwistStamped");
+    let other = graph
+        .publisher("/cmd_vel", &stamped)
+        .await
+        .map(|_| ())
+        .unwrap_err();
+    assert!(matches!(other, GraphError::OtherType { .. }), "{other}");
+    let absent = graph
+        .subscribe("/nothing", None, Bounds::default(), SHORT)
+        .await
+        .map(|_| ())
+        .unwrap_err();
+    assert!(
+        matches!(absent, GraphError::Absent { what: "topic", .. }),
+        "{absent}"
+    );
+
+    drop(odometry);
+    base.until("\"unsubscribe\":\"/odom\"");
+    drop(velocity);
+    base.until("\"unadvertise\":\"/cmd_vel\"");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn services_answer_or_the_call_says_why_not() {
+    let Some((_base, graph)) = scene().await else {
+        return;
+    };
+    let answer = graph
+        .call("/motor_power", &json!({"data": true}), PATIENCE)
+        .await
+        .unwrap();
+    assert_eq!(answer, json!({"success": true, "message": "on"}));
+    let error = graph
+        .call("/motor_power", &json!({"data": 1}), PATIENCE)
+        .await
+        .unwrap_err();
+    assert_eq!(error.to_string(), "data: expected true or false, found 1");
+    let error = graph.call("/nothing", &json!({}), PATIENCE).await.unwrap_err();
+    assert!(
+        matches!(error, GraphError::Absent { what: "service", .. }),
+        "{error}"
+    );
+    let error = graph.call("/slow", &json!({}), SHORT).await.unwrap_err();
+    assert!(matches!(error, GraphError::NoAnswer { .. }), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn goals_are_followed_cancelled_and_refused() {
+    let Some((base, graph)) = scene().await else {
+        return;
+    };
+    let goal = graph
+        .send_goal("/navigate_to_pose", &ahead(2.0), PATIENCE)
+        .await
+        .unwrap();
+    let mut left = Vec::new();
+    while left.len() < 2 {
+        left.push(goal.feedback(PATIENCE).await.unwrap().unwrap()["distance_remaining"].clone());
+    }
+    assert_eq!(json!(left), json!([1.0, 0.0]));
+    assert_eq!(
+        goal.end(PATIENCE).await.unwrap().unwrap().status,
+        GoalStatus::Succeeded
+    );
+
+    let goal = graph
+        .send_goal("/navigate_to_pose", &ahead(500.0), PATIENCE)
+        .await
+        .unwrap();
+    assert_eq!(goal.cancel(PATIENCE).await.unwrap().status, GoalStatus::Canceled);
+    base.until("canceled");
+    let refused = graph
+        .send_goal("/navigate_to_pose", &ahead(5000.0), PATIENCE)
+        .await
+        .map(|_| ())
+        .unwrap_err();
+    assert!(matches!(refused, GraphError::Refused { .. }), "{refused}");
+    let absent = graph
+        .send_goal("/dock", &json!({}), PATIENCE)
+        .await
+        .map(|_| ())
+        .unwrap_err();
+    assert!(
+        matches!(absent, GraphError::Absent { what: "action", .. }),
+        "{absent}"
+    );
+
+    let goal = graph
+        .send_goal("/navigate_to_pose", &ahead(500.0), PATIENCE)
+        .await
+        .unwrap();
+    graph.cancel_all("/navigate_to_pose", PATIENCE).await.unwrap();
+    base.until("\"all\":true");
+    assert_eq!(
+        goal.end(PATIENCE).await.unwrap().unwrap().status,
+        GoalStatus::Canceled
+    );
+}
+
+/// A broken connection is said at once, nothing that was meant for it is sent late, and what was heard is heard again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_that_breaks_is_said_and_made_again() {
+    let Some((base, graph)) = scene().await else {
+        return;
+    };
+    let mut odometry = graph
+        .subscribe("/odom", None, Bounds::default(), PATIENCE)
+        .await
+        .unwrap();
+    odometry.next(PATIENCE).await.unwrap();
+    let velocity = graph
+        .publisher("/cmd_vel", &name("geometry_msgs/msg/Twist"))
+        .await
+        .unwrap();
+    velocity.ready(PATIENCE).await.unwrap();
+    let goal = graph
+        .send_goal("/navigate_to_pose", &ahead(500.0), PATIENCE)
+        .await
+        .unwrap();
+    let (calling, nothing) = (graph.clone(), json!({}));
+    let call = tokio::spawn(async move { calling.call("/slow", &nothing, PATIENCE).await });
+    base.until("\"slow\"");
+    base.say("away 1500");
+    let lost = call.await.unwrap().unwrap_err();
+    assert!(matches!(lost, GraphError::Lost { .. }), "{lost}");
+    let end = goal.end(PATIENCE).await.unwrap_err();
+    assert!(matches!(end, GraphError::Lost { .. }), "{end}");
+    let late = velocity.publish(&json!({"linear": {"x": 0.75}})).unwrap_err();
+    assert!(matches!(late, GraphError::Lost { .. }), "{late}");
+    let silent = loop {
+        if let Err(error) = odometry.next(Duration::from_millis(300)).await {
+            break error;
+        }
+    };
+    assert!(matches!(silent, GraphError::Lost { .. }), "{silent}");
+
+    odometry.next(PATIENCE).await.unwrap();
+    velocity.ready(PATIENCE).await.unwrap();
+    velocity.publish(&json!({"linear": {"x": 0.5}})).unwrap();
+    base.until("\"cmd_vel\":0.5");
+    assert!(
+        !base.lines().iter().any(|line| line.contains("\"cmd_vel\":0.75")),
+        "a velocity was sent late"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn where_no_rosbridge_is_it_is_said() {
+    let error = Rosbridge::connect("ws://127.0.0.1:1", Library::empty(), Cdr::default())
+        .await
+        .map(|_| ())
+        .unwrap_err();
+    assert!(matches!(error, GraphError::Join { .. }), "{error}");
+    assert!(error.to_string().starts_with("ws://127.0.0.1:1: "), "{error}");
+}

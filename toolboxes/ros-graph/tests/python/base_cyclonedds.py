@@ -1,0 +1,252 @@
+"""A base made of the published Cyclone DDS, as ROS 2 Humble has it on the wire: base_cyclonedds.py KIND DOMAIN.
+
+KIND says how it hears /cmd_vel: `twist`, `stamped`, `both`, or `deaf` (not at all). It prints a line of JSON for everything
+that reaches it. It publishes /odom at 20 Hz (best effort), /battery_state and /scan at 5 Hz, serves /motor_power
+(std_srvs/SetBool) and /slow (never answers), and has the action /navigate_to_pose, which takes 0.1 s for each metre and can be
+cancelled; `stubborn` bases take a cancel and go on. `quit` on standard input ends it, `silent` ends what it publishes.
+"""
+
+import json
+import math
+import sys
+import threading
+import time
+import uuid
+from dataclasses import dataclass, make_dataclass
+from types import new_class
+
+from cyclonedds.core import Policy, Qos
+from cyclonedds.domain import DomainParticipant
+from cyclonedds.idl import IdlStruct
+from cyclonedds.idl.types import array, bounded_str, float32, float64, int8, int16, int32, int64, sequence, uint8, uint16, uint32, uint64
+from cyclonedds.pub import DataWriter
+from cyclonedds.sub import DataReader
+from cyclonedds.topic import Topic
+from cyclonedds.util import duration
+
+
+def make(name, **fields):
+    """A struct of `package/kind/Name` with these fields."""
+    package, kind, last = name.split("/")
+    body = {"__annotations__": fields}
+    made = new_class(last, (IdlStruct,), {"typename": f"{package}::{kind}::dds_::{last}_"}, lambda scope: scope.update(body))
+    return dataclass(made)
+
+
+Time = make("builtin_interfaces/msg/Time", sec=int32, nanosec=uint32)
+Duration = make("builtin_interfaces/msg/Duration", sec=int32, nanosec=uint32)
+Header = make("std_msgs/msg/Header", stamp=Time, frame_id=str)
+Vector3 = make("geometry_msgs/msg/Vector3", x=float64, y=float64, z=float64)
+Point = make("geometry_msgs/msg/Point", x=float64, y=float64, z=float64)
+Quaternion = make("geometry_msgs/msg/Quaternion", x=float64, y=float64, z=float64, w=float64)
+Pose = make("geometry_msgs/msg/Pose", position=Point, orientation=Quaternion)
+PoseStamped = make("geometry_msgs/msg/PoseStamped", header=Header, pose=Pose)
+Twist = make("geometry_msgs/msg/Twist", linear=Vector3, angular=Vector3)
+TwistStamped = make("geometry_msgs/msg/TwistStamped", header=Header, twist=Twist)
+PoseCov = make("geometry_msgs/msg/PoseWithCovariance", pose=Pose, covariance=array[float64, 36])
+TwistCov = make("geometry_msgs/msg/TwistWithCovariance", twist=Twist, covariance=array[float64, 36])
+Odometry = make("nav_msgs/msg/Odometry", header=Header, child_frame_id=str, pose=PoseCov, twist=TwistCov)
+LaserScan = make(
+    "sensor_msgs/msg/LaserScan", header=Header, angle_min=float32, angle_max=float32, angle_increment=float32,
+    time_increment=float32, scan_time=float32, range_min=float32, range_max=float32, ranges=sequence[float32],
+    intensities=sequence[float32],
+)
+BatteryState = make(
+    "sensor_msgs/msg/BatteryState", header=Header, voltage=float32, temperature=float32, current=float32, charge=float32,
+    capacity=float32, design_capacity=float32, percentage=float32, power_supply_status=uint8, power_supply_health=uint8,
+    power_supply_technology=uint8, present=bool, cell_voltage=sequence[float32], cell_temperature=sequence[float32],
+    location=str, serial_number=str,
+)
+UUID = make("unique_identifier_msgs/msg/UUID", uuid=array[uint8, 16])
+GoalInfo = make("action_msgs/msg/GoalInfo", goal_id=UUID, stamp=Time)
+# The header of Cyclone's services: two more fields before the message.
+HEADER = {"client": uint64, "number": int64}
+SetBool = [
+    make("std_srvs/srv/SetBool_Request", **HEADER, data=bool),
+    make("std_srvs/srv/SetBool_Response", **HEADER, success=bool, message=str),
+]
+Trigger = [
+    make("std_srvs/srv/Trigger_Request", **HEADER, filler=uint8),
+    make("std_srvs/srv/Trigger_Response", **HEADER, success=bool, message=str),
+]
+Goal = make("nav2_msgs/action/NavigateToPose_Goal", pose=PoseStamped, behavior_tree=str)
+Empty = make("std_msgs/msg/Empty", filler=uint8)
+Feedback = make(
+    "nav2_msgs/action/NavigateToPose_Feedback", current_pose=PoseStamped, navigation_time=Duration,
+    estimated_time_remaining=Duration, number_of_recoveries=int16, distance_remaining=float32,
+)
+FeedbackMessage = make("nav2_msgs/action/NavigateToPose_FeedbackMessage", goal_id=UUID, feedback=Feedback)
+SendGoal = [
+    make("nav2_msgs/action/NavigateToPose_SendGoal_Request", **HEADER, goal_id=UUID, goal=Goal),
+    make("nav2_msgs/action/NavigateToPose_SendGoal_Response", **HEADER, accepted=bool, stamp=Time),
+]
+GetResult = [
+    make("nav2_msgs/action/NavigateToPose_GetResult_Request", **HEADER, goal_id=UUID),
+    make("nav2_msgs/action/NavigateToPose_GetResult_Response", **HEADER, status=int8, result=Empty),
+]
+CancelGoal = [
+    make("action_msgs/srv/CancelGoal_Request", **HEADER, goal_info=GoalInfo),
+    make("action_msgs/srv/CancelGoal_Response", **HEADER, return_code=int8, goals_canceling=sequence[GoalInfo]),
+]
+
+RELIABLE = Qos(Policy.Reliability.Reliable(duration(milliseconds=100)), Policy.History.KeepLast(50))
+BEST_EFFORT = Qos(Policy.Reliability.BestEffort, Policy.History.KeepLast(5))
+kind = sys.argv[1]
+participant = DomainParticipant(int(sys.argv[2]))
+printing = threading.Lock()
+ended = threading.Event()
+silent = threading.Event()
+cancelled, goals = set(), set()
+
+
+def say(**frame):
+    with printing:
+        print(json.dumps({"t": time.monotonic(), **frame}), flush=True)
+
+
+def hear(topic, of, deliver, quality=RELIABLE):
+    reader = DataReader(participant, Topic(participant, topic, of), quality)
+
+    def listen():
+        while not ended.is_set():
+            for sample in reader.take_iter(timeout=duration(milliseconds=20)):
+                # A client that leaves is a sample without a message.
+                if isinstance(sample, of):
+                    deliver(sample)
+
+    threading.Thread(target=listen, daemon=True).start()
+    return reader
+
+
+def writer(topic, of, quality=RELIABLE):
+    return DataWriter(participant, Topic(participant, topic, of), quality)
+
+
+def serve(name, types, answer):
+    replies = writer(f"rr/{name}Reply", types[1])
+
+    def deliver(request):
+        def work():
+            fields = answer(request)
+            if fields is not None:
+                replies.write(types[1](request.client, request.number, *fields))
+
+        threading.Thread(target=work, daemon=True).start()
+
+    return hear(f"rq/{name}Request", types[0], deliver), replies
+
+
+def zero_time():
+    return Time(0, 0)
+
+
+def pose(x, y):
+    return PoseStamped(Header(zero_time(), "map"), Pose(Point(x, y, 0.0), Quaternion(0.0, 0.0, 0.0, 1.0)))
+
+
+held = []
+if kind in ("twist", "both", "stubborn"):
+    held.append(hear("rt/cmd_vel", Twist, lambda m: say(twist=m.linear.x)))
+if kind in ("stamped", "both"):
+    held.append(hear("rt/cmd_vel", TwistStamped, lambda m: say(stamped=m.twist.linear.x)))
+
+
+def power(request):
+    say(power=request.data)
+    return [request.data, "on" if request.data else "off"]
+
+
+held.append(serve("motor_power", SetBool, power))
+held.append(serve("slow", Trigger, lambda request: None))
+
+feedback = writer("rt/navigate_to_pose/_action/feedback", FeedbackMessage)
+
+
+def navigate(request):
+    identity = bytes(request.goal_id.uuid)
+    point = request.goal.pose.pose.position
+    accepted = math.hypot(point.x, point.y) < 1000
+    if accepted:
+        goals.add(identity)
+        say(goal=point.x, id=identity.hex())
+        run(request.goal_id, point.x)
+    return [accepted, zero_time()]
+
+
+ends = {}
+
+
+def run(goal_id, distance):
+    identity = bytes(goal_id.uuid)
+    ends[identity] = [threading.Event(), 0]
+
+    def work():
+        left = distance
+        while left > 0:
+            time.sleep(0.1)
+            left -= 1
+            if identity in cancelled and kind != "stubborn":
+                ends[identity][1] = 5
+                say(canceled=identity.hex())
+                break
+            feedback.write(FeedbackMessage(goal_id, Feedback(pose(distance - left, 0.0), Duration(0, 0), Duration(0, 0), 0, left)))
+        else:
+            ends[identity][1] = 4
+            say(reached=identity.hex())
+        goals.discard(identity)
+        ends[identity][0].set()
+
+    threading.Thread(target=work, daemon=True).start()
+
+
+def result(request):
+    end = ends.get(bytes(request.goal_id.uuid))
+    if end is None:
+        return [0, Empty(0)]
+    end[0].wait()
+    return [end[1], Empty(0)]
+
+
+def cancel(request):
+    identity = bytes(request.goal_info.goal_id.uuid)
+    chosen = set(goals) if identity == bytes(16) else {identity} & goals
+    cancelled.update(chosen)
+    say(cancel=[identity.hex() for identity in chosen], all=identity == bytes(16))
+    infos = [GoalInfo(UUID(list(identity)), zero_time()) for identity in chosen]
+    return [0 if chosen or identity == bytes(16) else 3, infos]
+
+
+held.append(serve("navigate_to_pose/_action/send_goal", SendGoal, navigate))
+held.append(serve("navigate_to_pose/_action/get_result", GetResult, result))
+held.append(serve("navigate_to_pose/_action/cancel_goal", CancelGoal, cancel))
+
+odometry = writer("rt/odom", Odometry, BEST_EFFORT)
+battery = writer("rt/battery_state", BatteryState)
+scan = writer("rt/scan", LaserScan, BEST_EFFORT)
+
+
+def publish():
+    count = 0
+    while not ended.is_set():
+        time.sleep(0.05)
+        if silent.is_set():
+            continue
+        count += 1
+        header = Header(zero_time(), "odom")
+        covariance = [0.0] * 36
+        still = Twist(Vector3(0.0, 0.0, 0.0), Vector3(0.0, 0.0, 0.0))
+        here = Pose(Point(count / 100, 0.0, 0.0), Quaternion(0.0, 0.0, 0.0, 1.0))
+        odometry.write(Odometry(header, "base_link", PoseCov(here, covariance), TwistCov(still, covariance)))
+        if count % 4 == 0:
+            battery.write(BatteryState(header, 12.1, math.nan, -0.5, 1.0, 2.0, 2.0, 0.5, 2, 1, 3, True, [4.0, 4.0], [], "", "a1"))
+            scan.write(LaserScan(header, -1.5, 1.5, 0.5, 0.0, 0.2, 0.1, 10.0, [1.0, math.inf, math.nan, 0.1], []))
+
+
+threading.Thread(target=publish, daemon=True).start()
+say(ready=True)
+for line in sys.stdin:
+    if line.strip() == "silent":
+        silent.set()
+    if line.strip() == "quit":
+        break
+ended.set()
