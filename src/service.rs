@@ -27,6 +27,7 @@ mod router;
 #[cfg(test)]
 mod router_tests;
 mod settings;
+mod started_doors;
 mod state;
 mod state_writer;
 mod stop_events;
@@ -61,6 +62,7 @@ use control::Control;
 use fact_record::FactRecord;
 use own_bus::OwnBus;
 use router::Router;
+use started_doors::StartedDoors;
 use state::StateFolder;
 use state_writer::StateWriter;
 use stop_thread::StopThread;
@@ -166,6 +168,7 @@ struct Running {
     own_bus: OwnBus,
     state: Arc<StateWriter>,
     record: Arc<FactRecord>,
+    started_doors: Arc<StartedDoors>,
     tracker: TaskTracker,
     /// Cancelled when the calls have ended and been answered. It ends the tasks.
     end: CancellationToken,
@@ -213,8 +216,10 @@ impl Running {
         let outbox = Arc::new(BusOutbox::default());
         let (rules, operator_tools) = (config.service.policy.clone(), config.service.operator_tools);
         let policy = Arc::new(Policy::new(rules, operator_tools, config.service.confirm));
+        let started_doors = Arc::new(StartedDoors::find(&config, &overrides));
         let bridge = Bridge::start(toolboxes::Parts {
             policy: policy.clone(),
+            started_doors: started_doors.clone(),
             upgraded,
             configuration: Arc::new(Configuration::new(config.clone(), overrides, logs)),
             engine: engine.clone(),
@@ -279,6 +284,7 @@ impl Running {
             own_bus,
             state,
             record,
+            started_doors,
             tracker,
             end,
             _stops: stops,
@@ -288,6 +294,7 @@ impl Running {
         running.remember_start().await;
         running.load_toolboxes().await;
         running.connect();
+        running.started_doors.start();
         running.api.set_ready(true);
         Ok(running)
     }
@@ -351,6 +358,8 @@ impl Running {
         let calls_patience = CALLS_PATIENCE.max(self.engine.longest_settle() + SAYING_PATIENCE);
         let deadline = tokio::time::Instant::now() + SHUTDOWN_PATIENCE - CALLS_PATIENCE + calls_patience;
         self.engine.shut_down();
+        let (doors, ending) = (self.started_doors.clone(), TaskTracker::new());
+        ending.spawn(async move { doors.shut_down().await });
         // The calls end and are answered before the toolboxes close: a closing toolbox loses its calls.
         if tokio::time::timeout(calls_patience, self.router.answered())
             .await
@@ -381,6 +390,10 @@ impl Running {
                 why,
                 "could not save the last change of what is in emergency stop or moving"
             );
+        }
+        ending.close();
+        if tokio::time::timeout_at(deadline, ending.wait()).await.is_err() {
+            tracing::warn!("some doors did not end in time");
         }
         self.record.flush(RECORD_PATIENCE.min(WRITING_PATIENCE)).await;
         self.end.cancel();

@@ -138,61 +138,36 @@ struct Writer {
 
 impl Writer {
     fn run(mut self) {
-        let mut batch = Vec::new();
+        let mut batch = Batch::default();
+        // A batch must fit into a file.
+        let full = usize::try_from(self.max_bytes / 2).map_or(BATCH, |half| half.min(BATCH));
         while let Some(first) = self.follower.wait() {
             std::thread::sleep(GATHER);
-            batch.clear();
-            let (from, mut to) = self.put(first, &mut batch);
-            while batch.len() < BATCH
+            batch.begin(first.from());
+            batch.put(first);
+            while batch.lines.len() < full
                 && let Some(next) = self.follower.ready()
             {
-                (_, to) = self.put(next, &mut batch);
+                batch.put(next);
             }
             self.writing.lock().since = Some(Instant::now());
-            let written = self.append(&batch);
+            let written = self.append(&batch.lines);
             self.writing.lock().since = None;
-            self.report(&written, LostFacts { from, to });
+            self.report(&written, &batch);
             // Those who wait for facts that are given up must not wait longer.
-            self.passed.send_replace(to);
+            self.passed.send_replace(batch.facts.to);
             if written.is_err() {
                 std::thread::sleep(AGAIN);
             }
         }
     }
 
-    /// Adds a line to the batch and returns the numbers that it is about.
-    fn put(&self, followed: Followed, batch: &mut Vec<u8>) -> (u64, u64) {
-        match followed {
-            Followed::Fact(made) => {
-                let begin = batch.len();
-                match serde_json::to_writer(&mut *batch, &made) {
-                    Ok(()) => batch.push(b'\n'),
-                    Err(error) => {
-                        batch.truncate(begin);
-                        tracing::error!(%error, number = made.number, "a fact cannot be recorded");
-                    }
-                }
-                (made.number, made.number)
-            }
-            Followed::Lost { from, to } => {
-                let mut writing = self.writing.lock();
-                writing.lost += to - from + 1;
-                drop(writing);
-                tracing::warn!(
-                    from,
-                    to,
-                    "facts are lost: the disk of their record does not keep up"
-                );
-                batch.extend(line(&FactLine::Lost {
-                    lost: LostFacts { from, to },
-                }));
-                (from, to)
-            }
-        }
-    }
-
     fn append(&mut self, batch: &[u8]) -> io::Result<()> {
         let missing = self.missing.map(|lost| line(&FactLine::Lost { lost }));
+        if !self.path.exists() {
+            // It was removed by hand.
+            self.file = None;
+        }
         let file = match &mut self.file {
             Some(file) => file,
             None => {
@@ -215,27 +190,83 @@ impl Writer {
         written
     }
 
-    fn report(&mut self, written: &io::Result<()>, batch: LostFacts) {
+    fn report(&mut self, written: &io::Result<()>, batch: &Batch) {
+        let facts = batch.facts;
         let mut writing = self.writing.lock();
         let was_good = writing.trouble.is_none();
         match written {
             Ok(()) => {
+                writing.lost += batch.lost;
                 writing.trouble = None;
                 if !was_good {
                     tracing::warn!(lost = writing.lost, "facts are recorded again");
                 }
             }
             Err(error) => {
-                writing.lost += batch.to - batch.from + 1;
+                writing.lost += facts.to - facts.from + 1;
                 writing.trouble = Some(error.to_string());
                 self.missing = Some(LostFacts {
-                    from: self.missing.map_or(batch.from, |missing| missing.from),
-                    to: batch.to,
+                    from: self.missing.map_or(facts.from, |missing| missing.from),
+                    to: facts.to,
                 });
                 if was_good {
                     let path = self.path.display();
                     tracing::warn!(%path, %error, "facts are not recorded; calls go on");
                 }
+            }
+        }
+    }
+}
+
+/// What is written at once.
+struct Batch {
+    lines: Vec<u8>,
+    /// The numbers that the lines are about.
+    facts: LostFacts,
+    /// How many of them the follower lost.
+    lost: u64,
+}
+
+impl Default for Batch {
+    fn default() -> Self {
+        Self {
+            lines: Vec::new(),
+            facts: LostFacts { from: 0, to: 0 },
+            lost: 0,
+        }
+    }
+}
+
+impl Batch {
+    fn begin(&mut self, from: u64) {
+        self.lines.clear();
+        self.facts.from = from;
+        self.lost = 0;
+    }
+
+    fn put(&mut self, followed: Followed) {
+        match followed {
+            Followed::Fact(made) => {
+                let begin = self.lines.len();
+                match serde_json::to_writer(&mut self.lines, &made) {
+                    Ok(()) => self.lines.push(b'\n'),
+                    Err(error) => {
+                        self.lines.truncate(begin);
+                        tracing::error!(%error, number = made.number, "a fact cannot be recorded");
+                    }
+                }
+                self.facts.to = made.number;
+            }
+            Followed::Lost { from, to } => {
+                tracing::warn!(
+                    from,
+                    to,
+                    "facts are lost: the disk of their record does not keep up"
+                );
+                let lost = LostFacts { from, to };
+                self.lines.extend(line(&FactLine::Lost { lost }));
+                self.lost += to - from + 1;
+                self.facts.to = to;
             }
         }
     }

@@ -36,8 +36,8 @@ struct Stream<'a, W> {
     patience: Duration,
     /// The last fact that was sent.
     sent: Option<FactPosition>,
-    /// The run of which a line was sent.
-    run: Option<String>,
+    /// The run of which a line was sent, and its first fact.
+    run: Option<(String, u64)>,
     batch: Vec<u8>,
 }
 
@@ -81,9 +81,9 @@ impl FactRecord {
                 match followed {
                     Followed::Fact(made) => {
                         stream.in_run();
+                        stream.sends(made.number, made.number);
                         serde_json::to_writer(&mut stream.batch, &made)?;
                         stream.batch.push(b'\n');
-                        stream.has_sent(made.number);
                     }
                     Followed::Lost { to, .. } => stream.catch_up(to + 1).await?,
                 }
@@ -102,25 +102,31 @@ impl FactRecord {
 }
 
 impl<W: AsyncWriteExt + Unpin> Stream<'_, W> {
-    /// The number of the fact of this run that is sent next.
-    fn next(&self) -> u64 {
-        match &self.sent {
-            Some(sent) if sent.start == self.record.start.id => sent.number + 1,
-            _ => self.record.start.first,
-        }
-    }
-
-    fn has_sent(&mut self, number: u64) {
+    /// Notes that the fact of this number is sent next, or the last of those that are lost, and says which before it were lost.
+    fn sends(&mut self, from: u64, to: u64) {
+        let Some((run, first)) = &self.run else { return };
+        let next = match &self.sent {
+            Some(sent) if sent.start == *run => sent.number + 1,
+            _ => *first,
+        };
         self.sent = Some(FactPosition {
-            start: self.record.start.id.clone(),
-            number,
+            start: run.clone(),
+            number: to,
         });
+        if next < from {
+            let lost = LostFacts {
+                from: next,
+                to: from - 1,
+            };
+            self.batch.extend(line(&FactLine::Lost { lost }));
+        }
     }
 
     /// Says that the next facts are of this run, if that was not said.
     fn in_run(&mut self) {
-        if self.run.as_deref() != Some(&self.record.start.id) {
-            self.run = Some(self.record.start.id.clone());
+        let own = &self.record.start;
+        if self.run.as_ref().is_none_or(|(run, _)| *run != own.id) {
+            self.run = Some((own.id.clone(), own.first));
             let start = self.record.start.clone();
             self.batch.extend(line(&FactLine::Start { start }));
         }
@@ -153,11 +159,9 @@ impl<W: AsyncWriteExt + Unpin> Stream<'_, W> {
             drop(reading);
         }
         self.in_run();
-        let from = self.next();
-        if from < before {
-            let lost = LostFacts { from, to: before - 1 };
-            self.batch.extend(line(&FactLine::Lost { lost }));
-            self.has_sent(lost.to);
+        if before > self.record.start.first {
+            // What was not in the record.
+            self.sends(before, before - 1);
         }
         Ok(())
     }
@@ -166,19 +170,16 @@ impl<W: AsyncWriteExt + Unpin> Stream<'_, W> {
     fn take(&mut self, text: &str, head: &fact_files::Head) {
         if let Some(start) = &head.start {
             // Each file begins with the run of its facts.
-            if self.run.as_ref() == Some(&start.id) {
+            if self.run.as_ref().is_some_and(|(run, _)| *run == start.id) {
                 return;
             }
-            self.run = Some(start.id.clone());
+            self.run = Some((start.id.clone(), start.first));
+        } else if let Some(number) = head.number {
+            self.sends(number, number);
+        } else if let Some(lost) = head.lost {
+            self.sends(lost.from, lost.to);
         }
         self.batch.extend(text.as_bytes());
-        let last = head.number.or(head.lost.map(|lost| lost.to));
-        if let (Some(number), Some(run)) = (last, &self.run) {
-            self.sent = Some(FactPosition {
-                start: run.clone(),
-                number,
-            });
-        }
     }
 
     async fn send(&mut self) -> io::Result<()> {

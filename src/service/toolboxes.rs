@@ -27,6 +27,7 @@ use super::loaded_configs::LoadedConfigs;
 use super::questions::{Question, Questions};
 use super::router::Router;
 use super::settings::{engine_limits, manager_settings};
+use super::started_doors::StartedDoors;
 use super::state_writer::{ANSWER, StateWriter};
 use super::{admission, effects, warnings};
 use crate::api::{
@@ -51,6 +52,7 @@ pub(super) struct Parts {
     pub(super) outbox: Arc<BusOutbox>,
     pub(super) state: Arc<StateWriter>,
     pub(super) record: Arc<FactRecord>,
+    pub(super) started_doors: Arc<StartedDoors>,
     pub(super) tracker: TaskTracker,
     pub(super) end: CancellationToken,
 }
@@ -548,6 +550,7 @@ impl Toolboxes for Bridge {
             closed: self.closed_text(),
             warnings: self.warnings(),
             facts: self.parts.record.status(),
+            doors: self.parts.started_doors.status(),
             ..StatusResponse::default()
         }
     }

@@ -26,8 +26,8 @@ pub fn become_door(refused: &clap::Error, arguments: &[OsString]) -> Option<CliE
         .bytes()
         .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     let at = arguments.iter().position(|argument| argument == name.as_str())?;
-    let program = format!("ovos-tools-{name}");
-    let Some(path) = find(&program).filter(|_| is_name) else {
+    let program = program_of(name);
+    let Some(path) = find_door(name).filter(|_| is_name) else {
         return Doors::NAMES.contains(&name.as_str()).then(|| {
             CliError::Usage(format!(
                 "`ovos-tools {name}` needs the separate program {program}, which is neither next to this one nor in PATH: \
@@ -45,13 +45,18 @@ pub fn become_door(refused: &clap::Error, arguments: &[OsString]) -> Option<CliE
     })
 }
 
-/// Looks for the program, first beside this one.
-fn find(program: &str) -> Option<PathBuf> {
+fn program_of(name: &str) -> String {
+    format!("ovos-tools-{name}")
+}
+
+/// Looks for the program of a door, first beside this one.
+#[must_use]
+pub fn find_door(name: &str) -> Option<PathBuf> {
     let own = env::current_exe().ok();
     let beside = own.as_deref().and_then(Path::parent).map(Path::to_owned);
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = beside.into_iter().chain(env::split_paths(&path));
     folders
-        .map(|folder| folder.join(program))
+        .map(|folder| folder.join(program_of(name)))
         .find(|file| file.is_file())
 }

@@ -43,7 +43,7 @@ mod tool_table;
 use clap::Subcommand;
 
 pub use context::{Context, address};
-pub use door::become_door;
+pub use door::{become_door, find_door};
 pub use error::{CliError, EXIT_MACHINE, EXIT_NO_ANSWER, EXIT_NO_BUS, EXIT_OK, EXIT_REFUSED, EXIT_USAGE};
 pub use options::Options;
 pub use output::Output;

@@ -92,6 +92,22 @@ fn render(status: &StatusResponse, paint: Paint) -> String {
         text.push('\n');
         text += &failures(&status.failed, paint);
     }
+    if !status.doors.is_empty() {
+        let rows = status.doors.iter().map(|door| {
+            let state = match (door.pid, &door.reason) {
+                (Some(pid), _) => format!("process {pid}"),
+                (None, Some(reason)) => format!("ended: {reason}"),
+                (None, None) => "starts".to_owned(),
+            };
+            vec![
+                door.name.as_str().into(),
+                state.into(),
+                door.restarts.to_string().into(),
+            ]
+        });
+        text.push('\n');
+        text += &paint.table(&["DOOR", "STATE", "RESTARTS"], rows);
+    }
     if !status.calls.is_empty() {
         let rows = status.calls.iter().map(|call| {
             vec![

@@ -40,8 +40,8 @@ pub use run::{
     RunPlanRequest, RunPlanResponse, RunRequest, RunResponse, RunStatus, RunStep, RunStepPlan, RunStepReport,
 };
 pub use status::{
-    AllLatched, BusStatus, CallStatus, EventMessage, IsReady, PythonStatus, ServiceStatus, StatusResponse,
-    StopResponse, StoppedToolbox, ToolboxStatus,
+    AllLatched, BusStatus, CallStatus, DoorStatus, EventMessage, IsReady, PythonStatus, ServiceStatus,
+    StatusResponse, StopResponse, StoppedToolbox, ToolboxStatus,
 };
 pub use tool::{
     DiscoverResponse, ExportResponse, ExportedTool, FailedFile, ListResponse, OffToolbox, ReloadOutcome,

@@ -39,6 +39,19 @@ impl Doors {
         std::array::from_fn(|at| (Self::NAMES[at], toolsets[at]))
     }
 
+    /// The doors that the service starts (`start: true`): their names, and the arguments of their programs.
+    #[must_use]
+    pub fn started(&self) -> Vec<(&'static str, Vec<String>)> {
+        let http = ["--http".to_owned(), self.mcp.http_address.to_string()];
+        let doors = [
+            (self.agent.start, "agent", vec!["--serve".to_owned()]),
+            (self.mcp.start, "mcp", http.to_vec()),
+            (self.voice.start, "voice", Vec::new()),
+        ];
+        let started = doors.into_iter().filter(|(start, ..)| *start);
+        started.map(|(_, name, arguments)| (name, arguments)).collect()
+    }
+
     pub(super) fn read(reader: &mut Reader<'_>, service: &ServiceConfig) -> Self {
         let written = reader.written(&at(&[]));
         reader.refuse(&at(&[]), &json!({}), written, &Self::NAMES);

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use client::{Address, Client, ClientError};
 use config::{Config, ConfigErrors, Overrides, ProcessEnvironment, Rule, Toolset};
+use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use signals::Ending;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
@@ -42,6 +43,9 @@ pub struct Options {
     /// Log more to stderr: -v debug, -vv trace
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     verbose: u8,
+    /// End with this process, which started the door: the service
+    #[arg(long, value_name = "PID", global = true, hide = true)]
+    started_by: Option<u32>,
 }
 
 impl Options {
@@ -60,11 +64,20 @@ impl Options {
             .init();
     }
 
-    /// Reads the configuration, and logs its notices.
+    /// Whether the service started the door: then its stderr is the log of the service, where no token belongs.
+    #[must_use]
+    pub fn started_by_service(&self) -> bool {
+        self.started_by.is_some()
+    }
+
+    /// Reads the configuration, and logs its notices. From now on a door that the service started ends with it.
     ///
     /// # Errors
-    /// All errors of the configuration.
+    /// All errors of the configuration, or the service has ended.
     pub fn load(&self) -> Result<Arc<Config>, ProgramError> {
+        if let Some(service) = self.started_by {
+            end_with(service).map_err(ProgramError::machine("end with the service"))?;
+        }
         let overrides = Overrides {
             config: self.config.clone(),
             bus: self.bus.clone(),
@@ -76,6 +89,17 @@ impl Options {
         }
         Ok(config)
     }
+}
+
+/// Has the kernel end this process in order when the service, which started it, ends in whatever way.
+fn end_with(service: u32) -> std::io::Result<()> {
+    set_parent_process_death_signal(Some(Signal::TERM))?;
+    let parent = getppid().and_then(|parent| u32::try_from(parent.as_raw_nonzero().get()).ok());
+    if parent != Some(service) {
+        // It ended before the kernel was told.
+        return Err(std::io::Error::other(format!("process {service} is gone")));
+    }
+    Ok(())
 }
 
 /// Why a door cannot serve.

@@ -347,6 +347,17 @@ pub enum Followed {
     },
 }
 
+impl Followed {
+    /// The number of the fact, or of the first that is lost.
+    #[must_use]
+    pub fn from(&self) -> u64 {
+        match self {
+            Self::Fact(made) => made.number,
+            Self::Lost { from, .. } => *from,
+        }
+    }
+}
+
 /// Reads the stops and resumes.
 #[derive(Debug)]
 pub struct StopFollower(broadcast::Receiver<Arc<Fact>>);

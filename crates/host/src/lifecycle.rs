@@ -6,6 +6,7 @@ pub(crate) mod code;
 pub(crate) mod common_program;
 pub(crate) mod content;
 pub(crate) mod copies;
+pub(crate) mod door_keeper;
 pub(crate) mod examine;
 pub(crate) mod health;
 pub mod inspect;

@@ -106,14 +106,17 @@ impl Http {
         })
     }
 
-    /// Returns a text for the operator: the address on which the door listens, and the token if it is new.
-    pub(crate) fn greeting(&self, door: &Door) -> String {
+    /// Returns a text for the operator: the address on which the door listens, and the token if it is new and `shows_token`.
+    pub(crate) fn greeting(&self, door: &Door, shows_token: bool) -> String {
         let url = format!("http://{}{PATH}", self.address);
         let file = door.config.token_file.display();
         match (&self.token, &self.made) {
             (None, _) => format!("MCP server listening at {url}, without a token\n"),
-            (Some(_), None) => format!("MCP server listening at {url}; the token is in {file}\n"),
-            (Some(_), Some(text)) => {
+            (Some(_), made) if made.is_none() || !shows_token => {
+                format!("MCP server listening at {url}; the token is in {file}\n")
+            }
+            (Some(_), made) => {
+                let text = made.as_deref().unwrap_or_default();
                 format!(
                     "MCP server listening at {url}; a new token was made, and is not shown again (it is in {file}):\n{text}\n"
                 )

@@ -171,11 +171,13 @@ mod tests {
     fn door() -> McpDoor {
         McpDoor {
             toolset: Toolset::default(),
+            start: false,
             output_schemas: false,
             run_steps: false,
             find_tools: false,
             warn_list_bytes: 1024,
             result_bytes: 1024,
+            http_address: ([127, 0, 0, 1], 8765).into(),
             http_hosts: Vec::new(),
             http_origins: Vec::new(),
             http_token: true,

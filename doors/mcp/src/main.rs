@@ -145,14 +145,14 @@ fn configure(options: &Options, wanted: &hosts::Arguments) -> Result<(), DoorErr
 
 /// Serves clients over HTTP, on one thread: its tasks run in the order in which their sockets became readable, so that requests
 /// on several connections of one client keep their order.
-fn over_http(address: SocketAddr, door: &Arc<Door>) -> Result<(), DoorError> {
+fn over_http(address: SocketAddr, door: &Arc<Door>, shows_token: bool) -> Result<(), DoorError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(ProgramError::machine("start the async runtime"))?;
     runtime.block_on(async {
         let http = Http::bind(address, door).await?;
-        print_line(&http.greeting(door));
+        print_line(&http.greeting(door, shows_token));
         http.serve(door).await;
         Ok(())
     })
@@ -186,7 +186,8 @@ async fn run(arguments: &Arguments) -> Result<(), DoorError> {
         None => crate::stdio::serve(&door).await.map_err(DoorError::Stdio),
         Some(address) => {
             let door = Arc::clone(&door);
-            let serving = tokio::task::spawn_blocking(move || over_http(address, &door)).await;
+            let shows_token = !arguments.options.started_by_service();
+            let serving = tokio::task::spawn_blocking(move || over_http(address, &door, shows_token)).await;
             serving.unwrap_or_else(|cause| {
                 let cause = std::io::Error::other(cause);
                 Err(ProgramError::machine("serve clients over HTTP")(cause).into())

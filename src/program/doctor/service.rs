@@ -29,6 +29,18 @@ pub(super) fn judged(status: &StatusResponse) -> Vec<Finding> {
         ));
     }
     findings.extend(facts(&status.facts));
+    findings.extend(status.doors.iter().map(|door| {
+        let part = format!("door {}", door.name);
+        match (door.pid, &door.reason) {
+            (None, Some(reason)) => Finding::broken(
+                &part,
+                format!("it does not run: {reason}"),
+                "see the log of the service, then restart the service",
+            ),
+            (Some(pid), _) => Finding::good(&part, format!("it runs as process {pid}")),
+            (None, None) => Finding::limited(&part, "it is being started", "ask again in a moment"),
+        }
+    }));
     findings.extend(status.toolboxes.iter().flat_map(toolbox));
     findings.extend(status.failed.iter().map(|failed| {
         let part = match &failed.toolbox_id {

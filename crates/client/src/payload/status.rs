@@ -47,6 +47,9 @@ pub struct StatusResponse {
     /// The Python interpreters whose toolboxes are hosted, or could be.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub pythons: Vec<PythonStatus>,
+    /// The doors that the service starts.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub doors: Vec<DoorStatus>,
     /// Calls under way, oldest first.
     pub calls: Vec<CallStatus>,
     /// The counters since the start.
@@ -86,6 +89,23 @@ pub struct BusStatus {
     pub echoes: bool,
     /// What the client has counted since the start.
     pub counters: BTreeMap<String, u64>,
+}
+
+/// A door that the service starts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(!default)]
+pub struct DoorStatus {
+    /// Its name.
+    pub name: String,
+    /// Its process; absent while none runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// How often it was started again.
+    pub restarts: u64,
+    /// Why it ended the last time, or cannot be started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// A Python interpreter of `service.programs`.

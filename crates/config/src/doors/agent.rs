@@ -19,6 +19,8 @@ pub struct AgentDoor {
     /// The limits of a run.
     #[serde(skip)]
     pub budgets: AgentBudgets,
+    /// Whether the service starts the door, watches it, and ends it with itself.
+    pub start: bool,
     /// The base URL of an OpenAI-compatible API; `/chat/completions` is added to it.
     #[serde(deserialize_with = "http_url")]
     pub url: String,
@@ -151,6 +153,7 @@ impl Default for AgentDoor {
         Self {
             toolset: Toolset::default(),
             budgets: AgentBudgets::default(),
+            start: false,
             // The default address of llama.cpp's server.
             url: "http://127.0.0.1:8080/v1".to_owned(),
             model: "default".to_owned(),

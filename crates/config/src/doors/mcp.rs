@@ -1,13 +1,14 @@
 //! The keys of the door for clients of the Model Context Protocol.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::toolset::{Toolset, at};
 use crate::reader::Reader;
 use crate::service::ServiceConfig;
-use section::fields::{Whole, path, texts};
+use section::fields::{Whole, checked, path, texts};
 
 /// `service.doors.mcp`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,6 +16,8 @@ pub struct McpDoor {
     /// Which tools clients see.
     #[serde(skip)]
     pub toolset: Toolset,
+    /// Whether the service starts the door, watches it, and ends it with itself.
+    pub start: bool,
     /// Whether the list of tools contains their output schemas, which make the list several times as long.
     pub output_schemas: bool,
     /// Whether clients see the tool `run_steps`, which runs several tools of the list in one call.
@@ -27,6 +30,9 @@ pub struct McpDoor {
     /// The longest result that a model is given, in bytes of JSON. A longer one is shortened; the whole is a resource.
     #[serde(with = "Whole::<1024, 16_777_216>")]
     pub result_bytes: usize,
+    /// The address at which a door that the service starts serves clients over HTTP.
+    #[serde(deserialize_with = "socket")]
+    pub http_address: SocketAddr,
     /// Host names, with or without a port, under which clients may reach the door over HTTP, in addition to those of this
     /// machine.
     #[serde(deserialize_with = "texts")]
@@ -47,11 +53,13 @@ impl McpDoor {
         let written = reader.written(&path);
         let defaults = Self {
             toolset: Toolset::default(),
+            start: false,
             output_schemas: false,
             run_steps: false,
             find_tools: false,
             warn_list_bytes: 64 << 10,
             result_bytes: 32 << 10,
+            http_address: SocketAddr::from(([127, 0, 0, 1], 8765)),
             http_hosts: Vec::new(),
             http_origins: Vec::new(),
             http_token: true,
@@ -62,4 +70,12 @@ impl McpDoor {
         let toolset = Toolset::read(reader, "mcp");
         Self { toolset, ..door }
     }
+}
+
+fn socket<'de, D: Deserializer<'de>>(from: D) -> Result<SocketAddr, D::Error> {
+    checked(
+        from,
+        "an IP address with a port, such as 127.0.0.1:8765",
+        |text: String| text.parse().ok(),
+    )
 }

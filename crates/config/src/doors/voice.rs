@@ -17,6 +17,8 @@ pub struct VoiceDoor {
     /// Which tools voices see.
     #[serde(skip)]
     pub toolset: Toolset,
+    /// Whether the service starts the door, watches it, and ends it with itself.
+    pub start: bool,
     /// What happens to motion when the user interrupts the voice.
     #[serde(deserialize_with = "word")]
     pub interrupt: Interrupt,
@@ -105,6 +107,7 @@ impl VoiceDoor {
         let written = reader.written(&path);
         let defaults = Self {
             toolset: Toolset::default(),
+            start: false,
             interrupt: Interrupt::Ignore,
             long_calls: LongCalls::Wait,
             announce_after: Duration::from_millis(4000),
