@@ -37,7 +37,7 @@ impl Shelf {
     #[must_use]
     pub fn open(folder: Option<&Path>) -> Self {
         let folder = folder.map(Path::to_owned).or_else(user_config);
-        let mut own = BTreeMap::new();
+        let mut own: BTreeMap<String, (PathBuf, Result<RobotKind, ModelError>)> = BTreeMap::new();
         for path in folder.iter().flat_map(|folder| files(folder)) {
             let stem = path
                 .file_stem()
