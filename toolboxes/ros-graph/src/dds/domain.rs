@@ -29,7 +29,7 @@ const LOOK: Duration = Duration::from_millis(5);
 const CLIENTS: usize = 128;
 
 /// How long a node is given to describe a type.
-const DESCRIBING: Duration = Duration::from_millis(1500);
+const DESCRIBING: Duration = Duration::from_secs(4);
 
 /// So many nodes are asked for a type.
 const DESCRIBERS: usize = 8;
