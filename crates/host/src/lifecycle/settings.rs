@@ -10,6 +10,7 @@ use ovos_toolbox_wire::Manifest;
 use crate::artifact::greeter::Greeter;
 use crate::artifact::program::server_of;
 use crate::contract::services::Limits;
+use crate::lifecycle::health::{FIRST_RESTART, MAX_RESTART};
 use crate::lifecycle::status::{Live, NotAdmitted};
 use crate::process::default_confinement::file_identities;
 use section::{ProgramConfig, PythonConfig, ToolboxConfig};
@@ -97,8 +98,8 @@ impl Settings {
             drain: Duration::from_secs(10),
             greeter,
             max_failures: 5,
-            first_restart: Duration::from_millis(200),
-            max_restart: Duration::from_secs(30),
+            first_restart: FIRST_RESTART,
+            max_restart: MAX_RESTART,
             config: Arc::new(|_| Ok(Configured::default())),
             mounted: Arc::new(|_| Ok(Configured::default())),
             admit: Arc::new(|_, _| Ok(())),
