@@ -4,7 +4,7 @@
 //! no job from before the stop runs after it. Every turning wheel has a time at which this thread stops it, even
 //! where the caller is gone.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 use super::error::ServoError;
 use super::register::Register;
 use super::rehearsed::{RehearsedPort, SimulatedLine};
+use super::voices::Voices;
 use super::wire::Wire;
 use crate::clock::{Awake, Clock};
 
@@ -26,10 +27,6 @@ const QUEUE: usize = 64;
 const LOOK: Duration = Duration::from_millis(250);
 /// How long a stop listens to the servos. A halt returns within 50 ms.
 pub(crate) const LISTENS: Duration = Duration::from_millis(30);
-/// How long nothing may be heard on an idle bus until a servo is asked whether it is there, and how many are asked at once
-/// where the first says nothing.
-const UNHEARD: Duration = Duration::from_secs(1);
-const AT_ONCE: usize = 3;
 /// How often the thread tries to reach wheels that must stop and cannot be reached.
 const AGAIN: Duration = Duration::from_millis(50);
 
@@ -529,64 +526,6 @@ impl Owner {
             }
             Err(error) => Err(error),
         }
-    }
-}
-
-/// Which servos of a bus answer.
-struct Voices {
-    ids: Vec<u8>,
-    /// Those that were asked since one was heard, and have said nothing.
-    unanswered: Vec<u8>,
-    heard_at: Instant,
-    clock: Clock,
-}
-
-impl Voices {
-    fn new(ids: Vec<u8>, clock: Clock) -> Self {
-        Self {
-            ids,
-            unanswered: Vec::new(),
-            heard_at: clock.now(),
-            clock,
-        }
-    }
-
-    /// The port was opened anew: nothing is known.
-    fn forget(&mut self) {
-        self.unanswered.clear();
-        self.heard_at = self.clock.now();
-    }
-
-    fn are_silent(&self) -> bool {
-        !self.ids.is_empty() && self.ids.iter().all(|id| self.unanswered.contains(id))
-    }
-
-    /// The servos to ask now: none where one was heard lately; first the one that has answered before.
-    fn to_ask(&self) -> Vec<u8> {
-        if self.clock.since(self.heard_at) < UNHEARD {
-            return Vec::new();
-        }
-        let open = self.ids.iter().filter(|id| !self.unanswered.contains(id));
-        match self.are_silent() {
-            true => self.unanswered.iter().take(AT_ONCE).copied().collect(),
-            false => open.take(AT_ONCE).copied().collect(),
-        }
-    }
-
-    fn unanswered(&mut self, id: u8) {
-        // The longest silent one is asked first.
-        self.unanswered.retain(|other| *other != id);
-        self.unanswered.push(id);
-    }
-
-    fn heard(&mut self, heard: &BTreeSet<u8>) {
-        let Some(one) = self.ids.iter().position(|id| heard.contains(id)) else {
-            return;
-        };
-        if let Some(front) = self.ids.get_mut(..=one) {
-            front.rotate_right(1);
-        }
-        self.forget();
     }
 }
 
