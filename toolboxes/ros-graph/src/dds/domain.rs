@@ -202,11 +202,7 @@ impl Dds {
         let (found, hash) = self
             .wait(patience, served)
             .await
-            .ok_or_else(|| GraphError::Absent {
-                what: "service",
-                name: service.to_owned(),
-                waited: patience,
-            })?;
+            .ok_or_else(|| GraphError::absent("service", service, patience))?;
         let of = one_type(service, of, &found)?;
         let (request, response) = (of.part("_Request"), of.part("_Response"));
         let shapes = [
@@ -268,11 +264,7 @@ impl Dds {
         let server = self
             .wait(patience, settled)
             .await
-            .ok_or_else(|| GraphError::Absent {
-                what: "service",
-                name: service.to_owned(),
-                waited: patience,
-            })?;
+            .ok_or_else(|| GraphError::absent("service", service, patience))?;
         client.send(server, &bytes)
     }
 
