@@ -97,6 +97,10 @@ struct Queue {
     /// The part of the newest stop that was not carried out.
     owed: Option<Owing>,
     closing: bool,
+    /// The thread has nothing to do. While it works, what waits in the queue must not hold up the time that it waits for.
+    sleeps: bool,
+    /// From the moment when it is given something until it is awake, the time of a rehearsal stands.
+    roused: Option<Awake>,
 }
 
 /// A stop that is sent again: an emergency stop until it is carried out, another one until the joints move again.
@@ -117,7 +121,6 @@ type Work = Box<dyn FnOnce(Result<&mut Wire, ServoError>) + Send>;
 struct Job {
     urgency: Urgency,
     work: Work,
-    waits: Awake,
 }
 
 struct Stop {
@@ -128,7 +131,6 @@ struct Stop {
     then: Option<Then>,
     /// If the port is away now, the stop is carried out when the port is back.
     emergency: bool,
-    waits: Awake,
     done: mpsc::SyncSender<Result<(), ServoError>>,
 }
 
@@ -136,6 +138,15 @@ impl Shared {
     fn queue(&self) -> MutexGuard<'_, Queue> {
         // Jobs run outside the lock, and no code under it panics half way.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has the thread look at the queue.
+    fn rouse(&self, mut queue: MutexGuard<'_, Queue>) {
+        if queue.sleeps {
+            queue.roused.get_or_insert_with(|| self.clock.awake());
+        }
+        drop(queue);
+        self.changed.notify_all();
     }
 }
 
@@ -231,10 +242,8 @@ impl Sender {
         });
         let mut queue = self.shared.queue();
         self.check(&queue)?;
-        let waits = self.shared.clock.awake();
-        queue.jobs.push_back(Job { urgency, work, waits });
-        drop(queue);
-        self.shared.changed.notify_all();
+        queue.jobs.push_back(Job { urgency, work });
+        self.shared.rouse(queue);
         Ok(receiver)
     }
 
@@ -268,10 +277,8 @@ impl Sender {
         queue.jobs.push_back(Job {
             urgency: Urgency::Moves(ids),
             work,
-            waits: self.shared.clock.awake(),
         });
-        drop(queue);
-        self.shared.changed.notify_all();
+        self.shared.rouse(queue);
         Ok(receiver)
     }
 
@@ -303,12 +310,10 @@ impl Sender {
             ends,
             then,
             emergency,
-            waits: self.shared.clock.awake(),
             done,
         });
         self.shared.hurry.store(true, Ordering::SeqCst);
-        drop(queue);
-        self.shared.changed.notify_all();
+        self.shared.rouse(queue);
         for job in ended {
             (job.work)(Err(ServoError::Stopped {
                 bus: self.name.clone(),
@@ -370,7 +375,6 @@ fn run(shared: &Arc<Shared>, mut owner: Owner, name: &str) {
         panic_where_asked(name);
         match next(shared) {
             Next::Stop(stop) => {
-                drop(stop.waits);
                 let stopped = owner
                     .open(shared)
                     .and_then(|()| still(&mut owner.wire, &stop.wheels));
@@ -393,7 +397,6 @@ fn run(shared: &Arc<Shared>, mut owner: Owner, name: &str) {
                 shared.hurry.store(!queue.stops.is_empty(), Ordering::SeqCst);
             }
             Next::Job(job) => {
-                drop(job.waits);
                 if let Urgency::Moves(_) = job.urgency {
                     shared.queue().owed.take_if(|owed| !owed.emergency);
                 }
@@ -570,7 +573,10 @@ fn next(shared: &Arc<Shared>) -> Next {
                 shared.changed.notify_all();
             }
         };
+        queue.sleeps = true;
         queue = shared.clock.wait(&shared.changed, queue, until, ring);
+        queue.sleeps = false;
+        queue.roused = None;
     }
 }
 
