@@ -199,7 +199,8 @@ fn a_goto_that_is_sent_after_its_stop_is_stopped_too() {
         comes_to_rest(&rig, &what);
         let to = rig.place();
         let on = (to[0] - from[0]).hypot(to[1] - from[1]);
-        assert!(on < 3.0, "{what}: {on:.1} m on\n{}", rig.story());
+        // The stop's own flight to a position is late, too: the vehicle accelerates until then, and overshoots.
+        assert!(on < NEAR_M, "{what}: {on:.1} m on\n{}", rig.story());
         late += usize::from(
             commands(&rig)[sent..]
                 .iter()
