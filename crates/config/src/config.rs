@@ -87,11 +87,11 @@ impl Config {
             }));
         }
         let mut notices = Vec::new();
-        let given = (overrides.config.as_deref(), overrides.given_may_be_copy);
+        let given_file = (overrides.config.as_deref(), overrides.given_may_be_copy);
         let stack = Stack::read(
             env,
             &xdg,
-            given,
+            given_file,
             previous.map(|config| &config.stack),
             &mut notices,
         )?;
@@ -198,8 +198,8 @@ impl Config {
         let sections = sections.filter_map(|(id, section)| Some((id, section.as_ref().err()?)));
         let mounts = self.mounted.iter().filter_map(|(id, section)| {
             let error = section.as_ref().err()?;
-            let said = self.toolboxes.get(id).and_then(|section| section.as_ref().err());
-            (said != Some(error)).then_some((id, error))
+            let of_toolbox = self.toolboxes.get(id).and_then(|section| section.as_ref().err());
+            (of_toolbox != Some(error)).then_some((id, error))
         });
         sections.chain(mounts)
     }

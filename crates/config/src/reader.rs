@@ -230,10 +230,10 @@ fn replaced<T: Serialize + DeserializeOwned>(
 
 /// Turns the message of serde into words for an operator: what is accepted.
 fn accepted(refused: &serde_json::Error) -> String {
-    let told = refused.to_string();
-    let accepted = told
+    let message = refused.to_string();
+    let accepted = message
         .rsplit_once("expected ")
-        .map_or(told.as_str(), |(_, end)| end);
+        .map_or(message.as_str(), |(_, end)| end);
     match accepted {
         "a boolean" => "true or false".to_owned(),
         other => other.replace('`', "\""),
