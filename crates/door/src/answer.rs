@@ -271,7 +271,7 @@ mod tests {
             },
             "required": ["times"],
         }));
-        for (said, expected) in [
+        for (reason, expected) in [
             (
                 "ValueError: times: expected an integer",
                 "times (integer from 1 to 9, required), arm (one of \"left\" | \"right\"), note (string or null)",
@@ -283,12 +283,12 @@ mod tests {
             ("BusyError: full", "Try again"),
         ] {
             let refusal = Refusal {
-                text: said.to_owned(),
+                text: reason.to_owned(),
                 detail: None,
             };
             let answer = Answer::refused(&tool, &ClientError::Refused(Box::new(refusal)));
             let text = &answer.text;
-            assert!(text.starts_with(said) && text.contains(expected), "{text}");
+            assert!(text.starts_with(reason) && text.contains(expected), "{text}");
             assert!(answer.failed);
         }
     }

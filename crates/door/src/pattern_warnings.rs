@@ -25,7 +25,7 @@ pub(crate) async fn warn(door: Arc<Door>, name: String, toolset: Toolset) {
         return;
     }
     let mut changes = door.changes();
-    let mut told = BTreeSet::new();
+    let mut logged = BTreeSet::new();
     let warning = async {
         loop {
             changes.mark_unchanged();
@@ -37,7 +37,7 @@ pub(crate) async fn warn(door: Arc<Door>, name: String, toolset: Toolset) {
                 }
             };
             for warning in installed.toolset_unmatched(&name, &toolset) {
-                if told.insert(warning.clone()) {
+                if logged.insert(warning.clone()) {
                     tracing::warn!("{warning}");
                 }
             }
