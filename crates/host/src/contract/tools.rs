@@ -375,7 +375,7 @@ mod tests {
 
     #[test]
     fn only_a_program_has_schemas_of_another_service() {
-        for (said, maker, foreign) in [
+        for (keys, maker, foreign) in [
             (json!({"foreign": true}), Maker::Program, true),
             // Also where the service validates all the same.
             (json!({"validates": true}), Maker::Program, true),
@@ -386,10 +386,10 @@ mod tests {
                 json!({"name": "t", "effect": "motion", "argument_schema": {}, "output_schema": {}});
             tool.as_object_mut()
                 .unwrap()
-                .extend(said.as_object().unwrap().clone());
+                .extend(keys.as_object().unwrap().clone());
             let set = read(&json!({"tools": [tool]}).to_string(), maker, Motion::Halts).unwrap();
-            assert_eq!(set.tools[0].definition.foreign, foreign, "{said} {maker:?}");
-            assert_eq!(set.tools[0].is_native(), !foreign, "{said} {maker:?}");
+            assert_eq!(set.tools[0].definition.foreign, foreign, "{keys} {maker:?}");
+            assert_eq!(set.tools[0].is_native(), !foreign, "{keys} {maker:?}");
         }
     }
 

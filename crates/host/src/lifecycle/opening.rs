@@ -155,12 +155,12 @@ async fn content_folder(manager: &Shared, id: &str) -> Option<PathBuf> {
     let root = manager.settings.content_dir.clone()?;
     let (folder, name) = (root.join(id), id.to_owned());
     let making = tokio::task::spawn_blocking(move || private_folder(&root, &name));
-    let made = match tokio::time::timeout(FOLDER_PATIENCE, making).await {
-        Ok(Ok(made)) => made.map_err(|error| error.to_string()),
+    let result = match tokio::time::timeout(FOLDER_PATIENCE, making).await {
+        Ok(Ok(result)) => result.map_err(|error| error.to_string()),
         Ok(Err(error)) => Err(error.to_string()),
         Err(_) => Err("the disk does not respond".to_owned()),
     };
-    match made {
+    match result {
         Ok(()) => Some(folder),
         Err(error) => {
             let folder = folder.display();
