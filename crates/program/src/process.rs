@@ -32,7 +32,7 @@ pub(crate) struct Process {
 #[derive(Default)]
 struct CloseState {
     in_time: Mutex<Option<bool>>,
-    told: Condvar,
+    changed: Condvar,
 }
 
 impl Process {
@@ -86,11 +86,11 @@ impl Process {
         let closed = self.closed.clone();
         self.server.close(move |in_time| {
             *closed.in_time.lock() = Some(in_time);
-            closed.told.notify_all();
+            closed.changed.notify_all();
         });
         let until = Instant::now() + limit;
         let mut in_time = self.closed.in_time.lock();
-        while in_time.is_none() && !self.closed.told.wait_until(&mut in_time, until).timed_out() {}
+        while in_time.is_none() && !self.closed.changed.wait_until(&mut in_time, until).timed_out() {}
         in_time.unwrap_or(false)
     }
 
