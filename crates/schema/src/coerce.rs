@@ -208,18 +208,18 @@ impl<'t> Coercion<'t> {
         let is_root = self.path.is_empty() && !self.in_text;
         let mut built = Map::with_capacity(node.properties.len());
         for property in &node.properties {
-            let mut given = self.present_value(property.node, map.get(&*property.name));
+            let mut present = self.present_value(property.node, map.get(&*property.name));
             // An ill-formed detail is no reason to refuse what brings a machine to safety.
-            if let Some(value) = given
+            if let Some(value) = present
                 && is_root
                 && self.reading.forgives()
                 && !property.required
                 && self.rate(property.node, value).is_none()
             {
                 self.ignore(&property.name);
-                given = None;
+                present = None;
             }
-            let value = match (given, &property.default) {
+            let value = match (present, &property.default) {
                 (Some(value), _) => {
                     self.path.push((&*property.name).into());
                     let value = self.build(property.node, value);
