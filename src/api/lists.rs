@@ -35,8 +35,8 @@ impl Api {
             return;
         };
         let api = self.clone();
-        let made = tokio::task::spawn_blocking(move || api.list_frames(&topic, &request)).await;
-        match made {
+        let frames = tokio::task::spawn_blocking(move || api.list_frames(&topic, &request)).await;
+        match frames {
             Ok(frames) => {
                 for frame in frames {
                     self.outbox.answer(frame).await;

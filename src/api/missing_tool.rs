@@ -113,9 +113,9 @@ fn down(toolbox: &ToolboxStatus) -> Option<(&str, &str)> {
         return Some((&toolbox.state, toolbox.reason.as_deref()?));
     }
     let backend = toolbox.backend.as_ref()?;
-    let said = |key: &str| backend.get(key)?.as_str();
-    let state = said("state").filter(|state| *state != "ready")?;
-    Some((state, said("reason")?))
+    let text = |key: &str| backend.get(key)?.as_str();
+    let state = text("state").filter(|state| *state != "ready")?;
+    Some((state, text("reason")?))
 }
 
 fn loaded(snapshot: &Snapshot) -> String {

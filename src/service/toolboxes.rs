@@ -331,7 +331,7 @@ impl Drain for Services {
             let mut backends = bridge.backends.lock();
             if backends
                 .get(toolbox_id)
-                .is_some_and(|said| said.generation == generation)
+                .is_some_and(|report| report.generation == generation)
             {
                 backends.remove(toolbox_id);
             }
@@ -345,15 +345,15 @@ impl HostServices for Services {
         match event.kind.as_str() {
             "backend" => {
                 let mut backends = bridge.backends.lock();
-                let said = backends.entry(origin.toolbox_id.to_string()).or_default();
+                let report = backends.entry(origin.toolbox_id.to_string()).or_default();
                 // An event of a copy that is being drained does not apply to its successor.
-                if said.generation <= origin.generation {
-                    if said.generation < origin.generation {
-                        *said = BackendReport::default();
+                if report.generation <= origin.generation {
+                    if report.generation < origin.generation {
+                        *report = BackendReport::default();
                     }
-                    said.generation = origin.generation;
-                    said.last = event.data.clone().unwrap_or_default();
-                    said.drives.hear(&said.last);
+                    report.generation = origin.generation;
+                    report.last = event.data.clone().unwrap_or_default();
+                    report.drives.hear(&report.last);
                 }
             }
             "latched" => bridge.latched(origin, &event, &self.1),
@@ -441,9 +441,9 @@ impl Bridge {
     fn toolboxes(&self, live: &Live) -> Vec<ToolboxStatus> {
         let backends = self.backends.lock().clone();
         let registry = self.parts.registry.snapshot();
-        let said = |toolbox: &LiveToolbox| {
-            let said = backends.get(&*toolbox.id);
-            said.filter(|said| said.generation == toolbox.generation)
+        let report_of = |toolbox: &LiveToolbox| {
+            let report = backends.get(&*toolbox.id);
+            report.filter(|report| report.generation == toolbox.generation)
         };
         let taken = self.yielded_names(live);
         let newest = self.parts.configuration.newest();
@@ -459,7 +459,7 @@ impl Bridge {
                 State::Reloading => ("reloading", None),
                 State::Failed(reason) => ("failed", Some(reason.clone())),
             };
-            let said = said(toolbox);
+            let report = report_of(toolbox);
             ToolboxStatus {
                 toolbox_id: toolbox.id.to_string(),
                 state: state.to_owned(),
@@ -481,9 +481,9 @@ impl Bridge {
                 renamed_tools: renamed_of(&registry, &toolbox.id).collect(),
                 unstated_effects: unstated(toolbox),
                 reason,
-                backend: said.map(|said| said.last.clone()),
-                simulated: said
-                    .map_or_else(Backends::default, |said| said.drives.clone())
+                backend: report.map(|report| report.last.clone()),
+                simulated: report
+                    .map_or_else(Backends::default, |report| report.drives.clone())
                     .of_every_call(),
                 ..ToolboxStatus::default()
             }
@@ -557,10 +557,10 @@ impl Toolboxes for Bridge {
 
     fn backends(&self, toolbox_id: &str, generation: u64) -> Backends {
         let backends = self.backends.lock();
-        let said = backends
+        let report = backends
             .get(toolbox_id)
-            .filter(|said| said.generation == generation);
-        said.map(|said| said.drives.clone()).unwrap_or_default()
+            .filter(|report| report.generation == generation);
+        report.map(|report| report.drives.clone()).unwrap_or_default()
     }
 
     fn closed(&self, toolbox_id: &str, effect: Effect) -> Option<String> {
