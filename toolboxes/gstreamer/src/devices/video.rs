@@ -249,9 +249,9 @@ mod tests {
     use crate::config::Section;
 
     /// A fake kernel with given answers. It answers once about `video0`, which streams afterwards.
-    struct Told(HashMap<&'static str, Result<Answer, i32>>, AtomicBool);
+    struct Answers(HashMap<&'static str, Result<Answer, i32>>, AtomicBool);
 
-    impl Probe for Told {
+    impl Probe for Answers {
         fn ask(&self, path: &Path) -> io::Result<Answer> {
             let name = path.file_name().unwrap().to_str().unwrap();
             assert!(
@@ -312,7 +312,7 @@ mod tests {
             signal: Some(incoming),
             ..Answer::default()
         };
-        let told = Told(
+        let devices = Answers(
             HashMap::from([
                 ("video0", Ok(camera.clone())),
                 ("video1", Err(rustix::io::Errno::ACCESS.raw_os_error())),
@@ -330,7 +330,7 @@ mod tests {
             ..Section::default()
         })
         .unwrap();
-        let inquiry = Inquiry::new(told);
+        let inquiry = Inquiry::new(devices);
         let before = list(&config, &inquiry, &|_| None);
         assert!(before[0].available, "{:?}", before[0]);
         let found = list(&config, &inquiry, &|device| {

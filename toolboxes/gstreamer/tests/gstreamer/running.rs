@@ -158,7 +158,7 @@ fn properties_are_changed_while_it_runs() {
     );
     assert_eq!(set("v", "pattern", json!("snow")).unwrap()["now"], "snow");
     assert_eq!(set("shown", "sync", json!(false)).unwrap()["now"], false);
-    for (element, property, value, said) in [
+    for (element, property, value, expected) in [
         ("nobody", "bitrate", json!(1), "no element nobody"),
         ("e", "nothing", json!(1), "has no property nothing"),
         ("e", "bitrate", json!("much"), "is not a"),
@@ -167,7 +167,7 @@ fn properties_are_changed_while_it_runs() {
         ("end", "last-sample", json!("x"), "cannot be written"),
     ] {
         let failure = set(element, property, value).unwrap_err();
-        assert!(failure.message.contains(said), "{failure}");
+        assert!(failure.message.contains(expected), "{failure}");
     }
 }
 
@@ -234,7 +234,7 @@ fn pictures_and_graphs_are_taken() {
             assert_eq!(data, picture);
         }
     }
-    for (args, kind, said) in [
+    for (args, kind, expected) in [
         (
             json!({"instance_id": id, "element": "e2"}),
             "ValueError",
@@ -260,7 +260,7 @@ fn pictures_and_graphs_are_taken() {
     ] {
         let failure = rig.fails("take_snapshot", args.clone());
         assert_eq!(failure.kind, kind, "{args}: {failure}");
-        assert!(failure.message.contains(said), "{args}: {failure}");
+        assert!(failure.message.contains(expected), "{args}: {failure}");
     }
     let graph = rig.ok(
         "pipeline_graph",
