@@ -29,7 +29,7 @@ pub struct ToolSet {
 pub struct UnknownKeys {
     /// The tool's name, or its place in the list.
     pub name: String,
-    /// In the order of the definition.
+    /// The unknown keys, in the order of the definition.
     pub keys: Vec<String>,
 }
 
@@ -108,16 +108,16 @@ pub(crate) enum Maker {
 impl Maker {
     fn validates(self, tool: &Object) -> bool {
         let moves_nothing = matches!(tool.get("effect").and_then(Value::as_str), Some("read" | "write"));
-        moves_nothing && self.says(tool, "validates")
+        moves_nothing && self.declares(tool, "validates")
     }
 
-    /// Whether the schemas were written for another service: those of a toolbox that validates by itself are, also where
-    /// the service validates all the same, because the tool moves something.
+    /// Whether the schemas were written for another service. Those of a toolbox that validates its own calls were, even if the
+    /// service validates a call, too, because the tool moves something.
     fn is_foreign(self, tool: &Object) -> bool {
-        self.says(tool, "foreign") || self.says(tool, "validates")
+        self.declares(tool, "foreign") || self.declares(tool, "validates")
     }
 
-    fn says(self, tool: &Object, key: &str) -> bool {
+    fn declares(self, tool: &Object, key: &str) -> bool {
         self == Self::Program && tool.get(key) == Some(&Value::Bool(true))
     }
 }
@@ -125,7 +125,7 @@ impl Maker {
 /// Reads the list of tools of a toolbox.
 ///
 /// # Errors
-/// The text is no list of tools.
+/// The text is not a list of tools.
 pub(crate) fn read(json: &str, maker: Maker, motion: Motion) -> Result<ToolSet, Failure> {
     let list: List = json::read(json).map_err(|error| no_list(&error))?;
     let mut set = ToolSet::default();
