@@ -28,7 +28,7 @@ pub(crate) struct Process {
     closed: Arc<CloseState>,
 }
 
-/// Whether the toolbox has been closed, and then whether in time.
+/// `in_time` is `None` until the toolbox is closed, and then says whether it closed in time.
 #[derive(Default)]
 struct CloseState {
     in_time: Mutex<Option<bool>>,
@@ -67,7 +67,7 @@ impl Process {
             Ok(())
         };
         let reason = data_lane::serve(&self.notices.data, take, || self.notices.do_aside());
-        // Whatever the reason (a service that dies resets the connection), the machine is brought to rest first.
+        // The machine is brought to rest whatever the reason: a service that dies resets the connection.
         self.warn(&format!("lost the service: {reason}"));
         self.leave();
     }

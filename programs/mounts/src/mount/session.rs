@@ -46,11 +46,11 @@ pub(crate) async fn serve(
         if era == Era::Modern && changes {
             watch_changes(&peer, &shared.notifications).await;
         }
-        // The end of the connection is noticed elsewhere.
+        // `service.waiting()` notices the end of the connection.
         std::future::pending().await
     };
     let mut ended = Box::pin(service.waiting());
-    // The end of a process is noticed without checks. If it hangs, its calls show it.
+    // A process needs no checks: its end is noticed, and calls without an answer show that it hangs.
     let is_checked = process.is_none();
     let why = tokio::select! {
         () = shared.end.cancelled() => None,
@@ -80,13 +80,13 @@ pub(crate) async fn serve(
 async fn process_end(process: &mut Option<ServerProcess>) -> String {
     match process {
         Some(process) => process.ended().await,
-        // The end of a server without a process is never known.
+        // Nothing shows the end of a server without a process.
         None => std::future::pending().await,
     }
 }
 
-/// Asks for the tools: at the beginning, when they have changed, when a call was not answered, and from time to time if the end of
-/// the server is not noticed. Returns why the server gave no list.
+/// Asks for the tools at the beginning, when they have changed and when a call was not answered; and from time to time if nothing
+/// else shows the end of the server. Returns why the server gave no list.
 async fn renew(
     shared: &Shared,
     states: &watch::Sender<State>,
@@ -123,7 +123,7 @@ async fn renew(
     }
 }
 
-/// Receives the news of changed tools from a server of the modern era.
+/// Notes each change of the tools that a server of the modern era reports.
 async fn watch_changes(peer: &Peer<RoleClient>, notifications: &Notifications) {
     let mut delay = FIRST_RETRY;
     loop {
