@@ -6,11 +6,12 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use ovos_toolbox_wire::{Effect, Failure, FailureKind, Object, ToolDefinition};
+use ovos_toolbox_wire::{Effect, Failure, Object, ToolDefinition};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use program::json;
+use program::payload::no_list;
 use schema::{ArgumentSchema, CompiledTool, OutputSchema, SchemaError, allows_objects};
 
 /// The tools of an open toolbox.
@@ -155,14 +156,6 @@ pub(crate) fn read(json: &str, maker: Maker, motion: Motion) -> Result<ToolSet, 
         }
     }
     Ok(set)
-}
-
-/// The error for a text that is no list of tools.
-pub(crate) fn no_list(error: &serde_json::Error) -> Failure {
-    Failure::new(
-        FailureKind::ToolboxError,
-        format!("the tool list is not {{\"tools\": [...]}}: {error}"),
-    )
 }
 
 fn unknown_keys(tool: &Value) -> Vec<String> {
