@@ -130,7 +130,7 @@ pub enum LayerKind {
     Given,
 }
 
-/// Lists the files of the stack, lowest precedence first. `given` replaces the user's own file.
+/// Lists the files of the stack, lowest precedence first. `given_file` replaces the user's own file.
 pub(super) fn locations(
     env: &dyn Environment,
     xdg: &Xdg,

@@ -13,7 +13,7 @@ use super::Policy;
 use super::access::{Kind, of_property};
 use super::refusal::Refusal;
 
-/// Watches a checked pipeline in NULL state until it is finalized. The pipeline's threads call `told`, which must not
+/// Watches a checked pipeline in NULL state until it is finalized. The pipeline's threads call `report`, which must not
 /// block.
 pub(crate) fn watch(
     pipeline: &gst::Pipeline,
