@@ -103,8 +103,10 @@ fn other_name(snapshot: &Snapshot, name: &str) -> String {
     if let Some(id) = snapshot.absent(name) {
         return format!(": toolbox '{id}' offers no tools now (ovos.tools.status shows the toolboxes)");
     }
-    let nearest = snapshot.nearest(name).filter(|nearest| *nearest != name);
-    nearest.map_or_else(String::new, |nearest| format!(": did you mean '{nearest}'?"))
+    let similar = snapshot
+        .similar_call_name(name)
+        .filter(|similar| *similar != name);
+    similar.map_or_else(String::new, |similar| format!(": did you mean '{similar}'?"))
 }
 
 /// The state of a toolbox or of its backend, and the reason, if that explains why it offers no tool.

@@ -63,7 +63,7 @@ fn text_of(tool: &ToolEntry) -> String {
 
 /// The end of a sentence with the known name that was probably meant by a wrong one; empty if none is similar enough.
 fn suggestion<'n>(wrong: &str, known: impl IntoIterator<Item = &'n str>) -> String {
-    let nearest = ::schema::nearest(wrong, known);
+    let nearest = config::nearest(wrong, known.into_iter().map(str::to_owned));
     nearest.map_or_else(String::new, |name| format!("; did you mean {name:?}?"))
 }
 

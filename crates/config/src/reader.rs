@@ -240,12 +240,21 @@ fn accepted(refused: &serde_json::Error) -> String {
     }
 }
 
-/// Returns the known name most similar to `written`, if its similarity is at least 0.6.
+/// Returns the known name most similar to `written` without regard to case, if its similarity is at least 0.6. Of equals, it is the
+/// first one.
+///
+/// ```
+/// use ovos_tools_config::nearest;
+///
+/// let known = || ["port", "Host"].map(str::to_owned);
+/// assert_eq!(nearest("HOTS", known()).as_deref(), Some("Host"));
+/// assert_eq!(nearest("colour", known()), None);
+/// ```
 #[must_use]
 pub fn nearest(written: &str, known: impl IntoIterator<Item = String>) -> Option<String> {
-    let likeness = |name: &String| strsim::normalized_damerau_levenshtein(written, name);
-    let best = known
-        .into_iter()
-        .max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
-    (likeness(&best) >= 0.6).then_some(best)
+    let written = written.to_lowercase();
+    let likeness = |name: &str| strsim::normalized_damerau_levenshtein(&written, &name.to_lowercase());
+    let rated = known.into_iter().map(|name| (likeness(&name), name));
+    let (likeness, name) = rated.reduce(|best, next| if next.0 > best.0 { next } else { best })?;
+    (likeness >= 0.6).then_some(name)
 }

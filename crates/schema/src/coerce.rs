@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use jsonschema::paths::LocationSegment;
 use serde_json::{Map, Value};
 
-use super::nearest::meant;
+use super::meant::meant;
 use super::node::{ArrayNode, Extra, Node, NodeId, ObjectNode, ScalarNode};
 use super::problem::{MAX_PROBLEMS, Problem};
 use super::reading::{Reading, Unknown};

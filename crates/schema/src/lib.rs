@@ -33,8 +33,8 @@ mod defaults;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzz;
+mod meant;
 mod name;
-mod nearest;
 mod node;
 mod output;
 mod problem;
@@ -51,7 +51,6 @@ mod validate;
 pub use argument::{ArgumentSchema, ToolArguments};
 pub use compile::resolve;
 pub use name::python_type_name;
-pub use nearest::nearest;
 pub use output::OutputSchema;
 pub use problem::{MAX_PROBLEMS, Problem, SchemaError};
 pub use reading::{Reading, Unknown};
