@@ -71,13 +71,13 @@ pub(super) struct Bridge {
     published: Mutex<Published>,
 }
 
-/// What requests ask for beside the registry, as of the last snapshot.
+/// What answers contain beside the registry, as of the last snapshot.
 #[derive(Default)]
 struct Published {
     /// Why tools of a toolbox are refused, by its id.
     closed: BTreeMap<String, Arc<Lockdown>>,
     off: Arc<[OffToolbox]>,
-    /// What the configuration names and nothing is called.
+    /// Warnings about names in the configuration that nothing has.
     warnings: Vec<String>,
 }
 
@@ -199,8 +199,7 @@ impl Bridge {
         }
     }
 
-    /// Publishes a snapshot of the plugin side to the engine, then to the registry: a tool that can be found can be
-    /// called.
+    /// Publishes the live toolboxes to the engine and then to the registry, so that a tool that can be found can be called.
     fn publish(&self, live: &Live) {
         let before = self.parts.registry.snapshot();
         let loaded = live.toolboxes.iter().map(|toolbox| &*toolbox.id);
