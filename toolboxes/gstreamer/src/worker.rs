@@ -9,11 +9,13 @@ mod bounds;
 mod build;
 mod change;
 mod drawing;
+mod headers;
 mod inbox;
 mod life;
 mod meters;
 mod picture;
 mod recording;
+mod tap;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;

@@ -73,6 +73,9 @@ struct StoppedRecording {
     path: PathBuf,
     /// Whether the file is complete.
     file_finished: bool,
+    /// Why it is not, and what to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trouble: Option<String>,
 }
 
 async fn stop_recording(
@@ -83,6 +86,7 @@ async fn stop_recording(
     let file = instances.stop_recording(&args.instance_id, args.path).await?;
     Ok(StoppedRecording {
         path: file.path,
-        file_finished: file.finished,
+        file_finished: file.trouble.is_none(),
+        trouble: file.trouble,
     })
 }

@@ -2,6 +2,7 @@
 
 use gst::prelude::*;
 
+use super::address::WrongAddress;
 use super::caps::Never;
 use super::graph::{Graph, factory_name};
 use super::open::OpenEnd;
@@ -108,6 +109,17 @@ pub(super) fn open_end(end: &OpenEnd, text: &str, normalized: &str) -> Validatio
         error_kind: Some(Kind::Unlinked),
         position: end.at.and_then(|at| position(text, normalized, at)),
         suggestion: Some(end.suggestion.clone()),
+        ..Validation::default()
+    }
+}
+
+/// The answer for an element that cannot start with the address that it has.
+pub(super) fn address(wrong: &WrongAddress, text: &str, normalized: &str) -> Validation {
+    Validation {
+        error: Some(wrong.error.clone()),
+        error_kind: Some(Kind::BadValue),
+        position: wrong.at.and_then(|at| position(text, normalized, at)),
+        suggestion: Some(wrong.suggestion.clone()),
         ..Validation::default()
     }
 }
@@ -236,6 +248,13 @@ fn link(message: &str, quoted: &[&str], description: &Description) -> (Option<us
     if let ([name, ..], true) = (quoted, message.contains("element named")) {
         return unknown_name(name, description);
     }
+    if let ([caps, ..], true) = (quoted, message.contains("could not parse caps")) {
+        let link = description
+            .links
+            .iter()
+            .find(|link| link.caps.as_deref() == Some(caps));
+        return (link.map(|link| link.at), Some(unread_caps(caps)));
+    }
     let Some((from, rest)) = message
         .split_once("could not link ")
         .and_then(|(_, rest)| rest.split_once(" to "))
@@ -355,6 +374,17 @@ fn filter(description: &Description, gives: &gst::Caps) -> Option<String> {
     None
 }
 
+/// What to do about caps that cannot be read.
+fn unread_caps(caps: &str) -> String {
+    let mut words = caps.split_whitespace().peekable();
+    while let (Some(word), Some(next)) = (words.next(), words.peek()) {
+        if next.contains('=') && !word.ends_with([',', ';', '=']) {
+            return format!("put a comma between '{word}' and '{next}'");
+        }
+    }
+    "caps are written as video/x-raw,format=I420,width=320,height=240,framerate=30/1".to_owned()
+}
+
 /// The words that caps have in a field of a media type.
 fn words(caps: &gst::Caps, media_type: &str, field: &str) -> Vec<String> {
     let of_type = caps.iter().filter(|structure| structure.name() == media_type);
@@ -462,7 +492,7 @@ fn between(gives: &gst::Caps, takes: &gst::Caps) -> Option<String> {
 }
 
 /// The media types of caps, without their fields if there are many.
-fn brief(caps: &gst::Caps) -> String {
+pub(super) fn brief(caps: &gst::Caps) -> String {
     if caps.is_any() {
         return "anything".to_owned();
     }

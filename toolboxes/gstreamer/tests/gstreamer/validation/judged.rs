@@ -138,8 +138,12 @@ fn judge(toolbox: &Harness, row: &Row<'_>) -> Result<(), String> {
             Err(found.to_string())
         };
     }
-    let ran = run(&row.pipeline);
     let expected = row.verdict == "runs";
+    let mut ran = run(&row.pipeline);
+    if expected && ran.is_err() {
+        // On a busy machine one that runs may take longer than one that waits is given.
+        ran = run(&row.pipeline);
+    }
     if valid != expected || ran.is_ok() != expected {
         return Err(format!("{ran:?}; {found}"));
     }
