@@ -204,8 +204,8 @@ fn a_recording_without_a_frame_is_not_called_finished() {
             let finished = stopped.get("file_finished").or(stopped.get("files_finished"));
             assert_eq!(finished, Some(&json!(false)), "{tool} {container}: {stopped}");
             let status = rig.toolbox().call("pipeline_status", json!({"instance_id": id}));
-            let said = format!("{stopped} {status:?}");
-            assert!(said.contains("no key frame came"), "{tool} {container}: {said}");
+            let text = format!("{stopped} {status:?}");
+            assert!(text.contains("no key frame came"), "{tool} {container}: {text}");
         }
     }
 }
