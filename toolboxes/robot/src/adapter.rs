@@ -9,6 +9,7 @@ pub mod booster_k1;
 pub mod feetech;
 pub(crate) mod refused;
 mod remote;
+pub mod ros_base;
 mod seek;
 mod stand_in;
 pub mod unitree_g1;

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::adapter::booster_k1::BoosterK1Config;
 use crate::adapter::feetech::FeetechConfig;
+use crate::adapter::ros_base::RosBaseConfig;
 use crate::adapter::unitree_g1::UnitreeG1Config;
 use crate::conduct::Stop;
 use crate::driver::Driver;
@@ -21,9 +22,10 @@ use crate::subsystem::Subsystem;
 type Read = fn(toml::Table) -> Result<Box<dyn Driver>, toml::de::Error>;
 
 /// The drivers, by their word in a file.
-const DRIVERS: [(&str, Read); 3] = [
+const DRIVERS: [(&str, Read); 4] = [
     ("booster", read::<BoosterK1Config>),
     ("feetech", read::<FeetechConfig>),
+    ("ros", read::<RosBaseConfig>),
     ("unitree", read::<UnitreeG1Config>),
 ];
 

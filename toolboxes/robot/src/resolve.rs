@@ -138,6 +138,11 @@ fn numbers(
             let bearing = seen.ok_or_else(|| nowhere(unit, target))?.bearing;
             rotation(unit, -bearing, *speed)
         }
+        Step::NavigateTo(to) => {
+            let from = journey::here(unit).ok();
+            let seconds = from.map_or(0.0, |from| journey::seconds(unit, &from, to));
+            (Motion::GoTo(to.clone()), seconds)
+        }
         Step::GoToPlace { place } => {
             let to = spot(unit, place)?;
             let from = journey::here_in_frame_of(unit, &to)?;

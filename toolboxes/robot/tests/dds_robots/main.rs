@@ -30,6 +30,7 @@ mod gestures;
 mod graph;
 mod late;
 mod readers;
+mod ros_base;
 mod silence;
 mod success;
 mod types;

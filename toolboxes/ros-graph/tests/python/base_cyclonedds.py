@@ -1,9 +1,10 @@
-"""A base made of the published Cyclone DDS, as ROS 2 Humble has it on the wire: base_cyclonedds.py KIND DOMAIN.
+"""A base made of the published Cyclone DDS, as ROS 2 Humble has it on the wire: base_cyclonedds.py KIND DOMAIN [drives].
 
-KIND says how it hears /cmd_vel: `twist`, `stamped`, `both`, or `deaf` (not at all). It prints a line of JSON for everything
-that reaches it. It publishes /odom at 20 Hz (best effort), /battery_state and /scan at 5 Hz, serves /motor_power
+KIND says how it hears /cmd_vel: `twist`, `stamped`, `both`, `text` (std_msgs/String), or `deaf` (not at all). It prints a line of
+JSON for everything that reaches it. It publishes /odom at 20 Hz (best effort), /battery_state and /scan at 5 Hz, serves /motor_power
 (std_srvs/SetBool) and /slow (never answers), and has the action /navigate_to_pose, which takes 0.1 s for each metre and can be
-cancelled; `stubborn` bases take a cancel and go on. `quit` on standard input ends it, `silent` ends what it publishes.
+cancelled; `stubborn` bases take a cancel and go on. Its odometry grows by itself; one that `drives` follows its last velocity for
+ever. On standard input `quit` ends it, `silent` ends what it publishes, `stuck` its wheels, and `wall` is 0.2 m ahead from now on.
 """
 
 import json
@@ -41,6 +42,7 @@ Point = make("geometry_msgs/msg/Point", x=float64, y=float64, z=float64)
 Quaternion = make("geometry_msgs/msg/Quaternion", x=float64, y=float64, z=float64, w=float64)
 Pose = make("geometry_msgs/msg/Pose", position=Point, orientation=Quaternion)
 PoseStamped = make("geometry_msgs/msg/PoseStamped", header=Header, pose=Pose)
+Text = make("std_msgs/msg/String", data=str)
 Twist = make("geometry_msgs/msg/Twist", linear=Vector3, angular=Vector3)
 TwistStamped = make("geometry_msgs/msg/TwistStamped", header=Header, twist=Twist)
 PoseCov = make("geometry_msgs/msg/PoseWithCovariance", pose=Pose, covariance=array[float64, 36])
@@ -144,11 +146,24 @@ def pose(x, y):
     return PoseStamped(Header(zero_time(), "map"), Pose(Point(x, y, 0.0), Quaternion(0.0, 0.0, 0.0, 1.0)))
 
 
+speed = [0.0, 0.0]
+drives = sys.argv[3:] == ["drives"]
+place = [0.0, 0.0, 0.0]
+stuck, wall = threading.Event(), threading.Event()
+
+
+def command(told, **frame):
+    speed[:] = [told.linear.x, told.angular.z]
+    say(**frame, turn=told.angular.z)
+
+
 held = []
 if kind in ("twist", "both", "stubborn"):
-    held.append(hear("rt/cmd_vel", Twist, lambda m: say(twist=m.linear.x)))
+    held.append(hear("rt/cmd_vel", Twist, lambda m: command(m, twist=m.linear.x)))
 if kind in ("stamped", "both"):
-    held.append(hear("rt/cmd_vel", TwistStamped, lambda m: say(stamped=m.twist.linear.x)))
+    held.append(hear("rt/cmd_vel", TwistStamped, lambda m: command(m.twist, stamped=m.twist.linear.x)))
+if kind == "text":
+    held.append(hear("rt/cmd_vel", Text, lambda m: say(text=m.data)))
 
 
 def power(request):
@@ -226,7 +241,7 @@ scan = writer("rt/scan", LaserScan, BEST_EFFORT)
 
 
 def publish():
-    count = 0
+    count, last = 0, time.monotonic()
     while not ended.is_set():
         time.sleep(0.05)
         if silent.is_set():
@@ -234,12 +249,25 @@ def publish():
         count += 1
         header = Header(zero_time(), "odom")
         covariance = [0.0] * 36
-        still = Twist(Vector3(0.0, 0.0, 0.0), Vector3(0.0, 0.0, 0.0))
-        here = Pose(Point(count / 100, 0.0, 0.0), Quaternion(0.0, 0.0, 0.0, 1.0))
-        odometry.write(Odometry(header, "base_link", PoseCov(here, covariance), TwistCov(still, covariance)))
+        ahead, turn = [0.0, 0.0] if stuck.is_set() or not drives else speed
+        now = time.monotonic()
+        if drives:
+            place[2] += turn * (now - last)
+            place[0] += ahead * math.cos(place[2]) * (now - last)
+            place[1] += ahead * math.sin(place[2]) * (now - last)
+        else:
+            place[0] = count / 100
+        last = now
+        moving = Twist(Vector3(ahead, 0.0, 0.0), Vector3(0.0, 0.0, turn))
+        half = place[2] / 2
+        here = Pose(Point(place[0], place[1], 0.0), Quaternion(0.0, 0.0, math.sin(half), math.cos(half)))
+        odometry.write(Odometry(header, "base_link", PoseCov(here, covariance), TwistCov(moving, covariance)))
         if count % 4 == 0:
             battery.write(BatteryState(header, 12.1, math.nan, -0.5, 1.0, 2.0, 2.0, 0.5, 2, 1, 3, True, [4.0, 4.0], [], "", "a1"))
-            scan.write(LaserScan(header, -1.5, 1.5, 0.5, 0.0, 0.2, 0.1, 10.0, [1.0, math.inf, math.nan, 0.1], []))
+            ranges = [1.0, math.inf, math.nan, 0.1]
+            if drives:
+                ranges = [1.0, 1.0, 1.0, 0.2 if wall.is_set() else 5.0]
+            scan.write(LaserScan(header, -1.5, 0.0, 0.5, 0.0, 0.2, 0.1, 10.0, ranges, []))
 
 
 threading.Thread(target=publish, daemon=True).start()
@@ -247,6 +275,10 @@ say(ready=True)
 for line in sys.stdin:
     if line.strip() == "silent":
         silent.set()
+    if line.strip() == "stuck":
+        stuck.set()
+    if line.strip() == "wall":
+        wall.set()
     if line.strip() == "quit":
         break
 ended.set()
