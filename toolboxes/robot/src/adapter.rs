@@ -13,6 +13,7 @@ pub mod ros_base;
 mod seek;
 mod stand_in;
 pub mod unitree_g1;
+pub mod unitree_go2;
 mod walker;
 
 use std::future::Future;

@@ -19,6 +19,8 @@ use crate::limits::Bounds;
 #[serde(default, deny_unknown_fields)]
 // `ovos-tools check my-robot.toml` opens the toolbox with this section: the robot is simulated, so that no port is opened.
 #[schemars(extend("x-checks" = {"toml": {"robots": {"checked": {"kind": "{file}", "simulated": true}}}}))]
+// With `--live` the robot of the file is reached: its port is opened, its network joined.
+#[schemars(extend("x-checks-live" = {"toml": {"robots": {"checked": {"kind": "{file}"}}}}))]
 pub struct Config {
     /// The robots, by the name that the argument `robot` takes. One simulated robot where there are none.
     pub robots: BTreeMap<String, RobotConfig>,

@@ -11,7 +11,7 @@ use crate::model::ModelError;
 use crate::model::error::nearest;
 
 /// The robots that come with the toolbox: the name of the file, and its text.
-const BUILT_IN: [(&str, &str); 9] = [
+const BUILT_IN: [(&str, &str); 10] = [
     ("booster-k1", include_str!("../robots/booster-k1.toml")),
     (
         "booster-k1-topics",
@@ -24,6 +24,7 @@ const BUILT_IN: [(&str, &str); 9] = [
     ("so101", include_str!("../robots/so101.toml")),
     ("turtlebot3", include_str!("../robots/turtlebot3.toml")),
     ("unitree-g1", include_str!("../robots/unitree-g1.toml")),
+    ("unitree-go2", include_str!("../robots/unitree-go2.toml")),
 ];
 /// The largest file that is read.
 const LARGEST: u64 = 1 << 20;
