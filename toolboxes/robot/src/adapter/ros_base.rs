@@ -8,6 +8,7 @@ mod base;
 mod channels;
 mod drive;
 mod driver;
+mod emergency;
 mod goals;
 mod lacks;
 mod link;
@@ -172,6 +173,16 @@ impl RosBase {
                 why.unwrap_or("the robot does not say why")
             )));
         }
+        if let Some((key, expected)) = tool
+            .expect
+            .iter()
+            .find(|(key, expected)| answer[*key] != **expected)
+        {
+            let found = &answer[key];
+            return Err(self.trouble(format!(
+                "{name} has ended, and the robot says {key}: {found}, not {expected}"
+            )));
+        }
         Ok(ActionOutput::said(format!("{name} is done")).with("answer", answer))
     }
 
@@ -280,10 +291,7 @@ impl RosBase {
             // What pursued a goal may have said a velocity of its own meanwhile.
             zero();
             let vendor = match vendor {
-                Some(vendor) => {
-                    let request = Value::Object(vendor.on);
-                    graph.call(&vendor.service, &request, GOAL_ENDS).await.map(drop)
-                }
+                Some(vendor) => emergency::ask(graph.as_ref(), &vendor.service, &vendor.on, GOAL_ENDS).await,
                 None => Ok(()),
             };
             let ended = own.and(others).and(vendor);
@@ -353,8 +361,7 @@ impl Adapter for RosBase {
         ) {
             let graph = Arc::clone(&link.graph);
             link.spawn(async move {
-                let lifted = graph.call(&service, &Value::Object(off), GOAL_ENDS).await;
-                if let Err(error) = lifted {
+                if let Err(error) = emergency::ask(graph.as_ref(), &service, &off, GOAL_ENDS).await {
                     tracing::warn!(%error, "the vendor's stop was not lifted");
                 }
             });

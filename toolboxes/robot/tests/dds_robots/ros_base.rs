@@ -283,6 +283,59 @@ fn a_stop_reaches_the_base_at_once_and_ends_its_goal() {
 }
 
 #[test]
+fn a_create3_docks_and_is_stopped_by_its_own_stop() {
+    let Some(scene) = scene("twist", "create3") else {
+        return;
+    };
+    let call = |tool: &str| scene.harness.invoke(tool, json!({})).unwrap();
+    for tool in ["dock", "undock"] {
+        let done = call(tool);
+        assert_eq!(done["success"], true, "{done:#}");
+    }
+    scene.base.say("misses");
+    let missed = call("dock");
+    let why = missed["message"].as_str().unwrap();
+    assert!(
+        why.contains("the robot says is_docked: false, not true"),
+        "{missed:#}"
+    );
+    let run = scene.start("undock", json!({}));
+    scene.base.wait("a fourth goal", |lines| {
+        (lines.iter().filter(|line| line.contains("\"goal\"")).count() == 4).then_some(())
+    });
+    scene.harness.cancel(run.id());
+    scene.harness.halt(&["base"], true).unwrap();
+    scene.base.until("\"canceled\"");
+    scene.base.until("\"e_stop\": true");
+    assert!(!run.wait().result().is_ok_and(|done| done["success"] == true));
+    scene.harness.resume().unwrap();
+    scene.base.until("\"e_stop\": false");
+}
+
+#[test]
+fn an_emergency_ends_with_the_vendors_stop_which_the_resume_lifts() {
+    let domain = domain();
+    let Some(first) = base("twist", domain) else {
+        return;
+    };
+    let mut channels = channels(domain, 8000);
+    // The peer's answer to false is that it did not do it.
+    channels["emergency"] = json!({"service": "/motor_power", "on": {"data": true}, "off": {"data": false}});
+    let scene = driven(first, "turtlebot3", channels.clone());
+    let power = |on: bool| scene.base.until(&format!("\"power\": {on}"));
+    scene.harness.halt(&["base"], true).unwrap();
+    power(true);
+    scene.harness.resume().unwrap();
+    power(false);
+
+    let mut refused = scene.config.clone();
+    channels["emergency"] = json!({"service": "/motor_power", "on": {"data": false}});
+    refused["robots"]["hal"]["channels"] = channels;
+    let stopped = scene.harness.safe_stop(refused).unwrap_err().to_string();
+    assert!(stopped.contains("/motor_power refused: off"), "{stopped}");
+}
+
+#[test]
 fn a_goal_is_pursued_to_its_end() {
     let Some(scene) = scene("twist", "nav2-base") else {
         return;

@@ -121,6 +121,9 @@ pub struct OwnTool {
     /// The goal, or the request; what is left out is zero.
     #[serde(default, alias = "request")]
     pub goal: serde_json::Map<String, Value>,
+    /// What its result, or its answer, has to say.
+    #[serde(default)]
+    pub expect: serde_json::Map<String, Value>,
     /// `motion` unless the file says that it moves nothing.
     #[serde(default = "motion")]
     pub effect: Effect,

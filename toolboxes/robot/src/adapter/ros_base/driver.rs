@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ros_graph::velocity::Velocity;
-use serde_json::Value;
 
 use super::base::RosBase;
 use super::channels::RosBaseConfig;
+use super::emergency;
 use super::goals::cancel_all;
 use super::link::{join, runtime};
 use crate::adapter::{ActionError, Adapter, Estop, Notify};
@@ -83,10 +83,7 @@ impl Driver for RosBaseConfig {
             let (zero, cancelled) = tokio::join!(zero, cancel_all(graph.as_ref(), &actions, PATIENCE));
             let again = Velocity::shout_zero(graph.as_ref(), &config, PATIENCE).await;
             let vendor = match &self.emergency {
-                Some(vendor) => {
-                    let request = Value::Object(vendor.on.clone());
-                    graph.call(&vendor.service, &request, PATIENCE).await.map(drop)
-                }
+                Some(vendor) => emergency::ask(graph.as_ref(), &vendor.service, &vendor.on, PATIENCE).await,
                 None => Ok(()),
             };
             Ok(zero.and(cancelled).and(again).and(vendor)?)

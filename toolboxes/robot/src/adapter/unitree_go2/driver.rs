@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Deserialize;
+use ovos_toolbox_sdk::wire::Effect;
 use serde_json::json;
 
-use super::UnitreeGo2;
+use super::config::UnitreeGo2Config;
+use super::robot::UnitreeGo2;
 use super::sport::ROUTINES;
 use crate::adapter::{ActionError, Adapter, Estop, Notify};
 use crate::capability::{Capabilities, OwnTool, Services};
@@ -15,28 +16,8 @@ use crate::dds::shout::Shout;
 use crate::dds::unitree::{REQUEST, go2, request};
 use crate::driver::{DrivenRobot, Driver, parts_of};
 use crate::model::{Model, ModelError};
-use crate::ros::{RosConfig, RosError};
+use crate::ros::RosError;
 use crate::subsystem::Subsystem;
-use ovos_toolbox_sdk::wire::Effect;
-
-/// The channels of a Go2.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct UnitreeGo2Config {
-    /// Domain, interfaces. The robot is 192.168.123.161, this machine needs an address in its network.
-    pub ros: RosConfig,
-    /// How long an answer may take, in milliseconds.
-    pub answer_ms: u64,
-}
-
-impl Default for UnitreeGo2Config {
-    fn default() -> Self {
-        Self {
-            ros: RosConfig::default(),
-            answer_ms: 1000,
-        }
-    }
-}
 
 impl Driver for UnitreeGo2Config {
     fn equip(&self, parts: &mut Capabilities) {

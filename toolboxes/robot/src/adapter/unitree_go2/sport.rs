@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::driver::UnitreeGo2Config;
+use super::config::UnitreeGo2Config;
 use crate::action::Velocity;
 use crate::adapter::remote::{Link, node_name};
 use crate::dds::Participant;
