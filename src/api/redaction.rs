@@ -11,7 +11,7 @@ use ovos_toolbox_wire::Object;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use config::HiddenArguments;
+use section::HiddenArguments;
 
 /// What stands in the place of a secret.
 pub(super) const HIDDEN: &str = "(hidden)";

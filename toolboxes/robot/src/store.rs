@@ -2,9 +2,7 @@
 //!
 //! Owns their place, and the kind of robot that is written beside the adapter's value. Read [`save`].
 
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use ovos_toolbox_sdk::prelude::*;
 use ovos_toolbox_sdk::tokio::task::spawn_blocking;
@@ -13,12 +11,10 @@ use crate::action::Action;
 use crate::adapter::{ActionOutput, Control};
 use crate::error::tool_error;
 use crate::robots::Robots;
+use crate::state_file::{read, write};
 use crate::step::Step;
 use crate::subsystem::Subsystem;
 use crate::unit::Unit;
-
-/// The largest file that is read. A saved configuration is far smaller.
-const LARGEST: u64 = 1 << 20;
 
 #[derive(Serialize, Deserialize)]
 struct Saved {
@@ -84,25 +80,6 @@ pub async fn backup(
     Ok((name, path.to_string()))
 }
 
-/// Writes a file beside the target and renames it; only its owner may read it.
-pub(crate) fn write(path: &Path, text: &str) -> std::io::Result<()> {
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
-    let beside = path.with_extension("json.new");
-    let mut options = std::fs::OpenOptions::new();
-    let mut file = options
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&beside)?;
-    file.write_all(text.as_bytes())?;
-    // The motors may lose these settings in a moment.
-    file.sync_all()?;
-    std::fs::rename(beside, path)
-}
-
 /// Reads a file and gives it to the adapter.
 ///
 /// # Errors
@@ -154,15 +131,6 @@ pub async fn load(
         expected: Duration::ZERO,
     };
     unit.execute(&action, control).await.map_err(tool_error)
-}
-
-/// Reads a file that is not too large.
-pub(crate) fn read(path: &Path) -> std::io::Result<String> {
-    let size = std::fs::metadata(path)?.len();
-    if size > LARGEST {
-        return Err(std::io::Error::other("larger than 1 MiB"));
-    }
-    std::fs::read_to_string(path)
 }
 
 fn path(robots: &Robots, unit: &Unit, name: &str) -> Result<PathBuf, ToolError> {

@@ -143,8 +143,8 @@ impl Recording {
         &self.path
     }
 
-    /// Finishes the file while the stream goes on. Returns whether the end of the stream has gone through it in time.
-    /// Blocks for some seconds at most.
+    /// Finishes the file while the stream goes on. Returns whether the end of the stream has gone through it in time, and something
+    /// before it. Blocks for some seconds at most.
     pub(super) fn stop(mut self, pipeline: &gst::Pipeline) -> bool {
         let was_linked = !self.links.is_empty();
         let (tell, told) = sync_channel(1);
@@ -189,7 +189,8 @@ impl Recording {
         self.bin.set_locked_state(true);
         self.bin.set_state(gst::State::Null).ok();
         _ = pipeline.remove(&self.bin);
-        finished
+        // One that ends before its first key frame is empty.
+        finished && std::fs::metadata(&self.path).is_ok_and(|file| file.len() > 0)
     }
 }
 

@@ -69,12 +69,7 @@ impl Stopping {
     /// Blocks until the stop was sent, at most until `deadline`. A late stop is still sent.
     pub(crate) fn wait(self, deadline: Instant) -> Result<(), ServoError> {
         let patience = deadline.saturating_duration_since(Instant::now());
-        let late = |_| {
-            Err(ServoError::Busy {
-                bus: self.bus,
-                waiting: 1,
-            })
-        };
+        let late = |_| Err(ServoError::Unsent { bus: self.bus });
         self.waiting.recv_timeout(patience).unwrap_or_else(late)
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use section::fields::texts;
+use super::fields::texts;
 
 use super::pattern::matches;
 
