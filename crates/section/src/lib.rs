@@ -24,7 +24,7 @@ mod python;
 mod toolbox;
 
 pub use confine::{Confine, DefaultConfinement};
-pub use hidden_arguments::HiddenArguments;
+pub use hidden_arguments::{HiddenArguments, plain_name};
 pub use program::ProgramConfig;
 pub use python::{PythonConfig, Switch};
 pub use toolbox::ToolboxConfig;

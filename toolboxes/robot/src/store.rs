@@ -9,6 +9,7 @@ use ovos_toolbox_sdk::tokio::task::spawn_blocking;
 
 use crate::action::Action;
 use crate::adapter::{ActionOutput, Control};
+use crate::clock::since_1970;
 use crate::error::tool_error;
 use crate::robots::Robots;
 use crate::state_file::{read, write};
@@ -63,8 +64,7 @@ pub async fn backup(
     on: Subsystem,
     control: &Control,
 ) -> Result<(String, String), ToolError> {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let name = format!("before-{on}-{}", since.unwrap_or_default().as_millis());
+    let name = format!("before-{on}-{}", since_1970().as_millis());
     let action = Action {
         subsystem: on,
         step: Step::SaveConfig {

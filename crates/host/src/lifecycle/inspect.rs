@@ -271,7 +271,7 @@ async fn try_out(
             found.offers(entry, &manifest);
             let machine: Arc<Machine> = Arc::default();
             let opening = Hosted::in_child(process, manifest.clone(), open, machine.clone());
-            try_in_time(found, (&manifest, greeter), opening, limit).await;
+            try_in_time(found, (&manifest, &greeter.section, greeter.listens), opening, limit).await;
             found.machine = machine.said();
         }
         Introduction::Several(offers) => {
@@ -294,7 +294,7 @@ async fn try_out(
                     open.clone(),
                     Arc::new(Machine::default()),
                 );
-                try_in_time(&mut inside, (&manifest, greeter), opening, limit).await;
+                try_in_time(&mut inside, (&manifest, &greeter.section, greeter.listens), opening, limit).await;
                 inside.offers(entry, &manifest);
                 found.toolboxes.push(inside);
             }
@@ -302,6 +302,19 @@ async fn try_out(
         }
     }
     Ok(())
+}
+
+/// Opens a toolbox with this section in a process, lists its tools and closes it; returns what keeps it from that.
+pub(crate) async fn try_section(
+    process: ProcessSettings,
+    manifest: &Arc<Manifest>,
+    section: &Object,
+) -> Vec<String> {
+    let mut found = Inspection::default();
+    let (open, limit) = how(None, section);
+    let opening = Hosted::in_child(process, Arc::clone(manifest), open, Arc::new(Machine::default()));
+    try_in_time(&mut found, (manifest, section, Duration::ZERO), opening, limit).await;
+    found.errors
 }
 
 /// The findings that do not need the file to be loaded.
@@ -336,11 +349,11 @@ fn look(path: &Path, found: &mut Inspection) -> Result<(), String> {
 /// Opens, lists and closes a toolbox; keeps what was found only if that took no longer than `limit`.
 async fn try_in_time(
     found: &mut Inspection,
-    (manifest, greeter): (&Manifest, &Greeter),
+    opened_as: (&Manifest, &Object, Duration),
     opening: impl Future<Output = Result<Hosted, Failure>>,
     limit: Duration,
 ) {
-    match tokio::time::timeout(limit, open_and_close(manifest, greeter, opening)).await {
+    match tokio::time::timeout(limit, open_and_close(opened_as, opening)).await {
         Ok(inside) => {
             found.tools = inside.tools;
             found.errors.extend(inside.errors);
@@ -369,14 +382,12 @@ fn how(entry: Option<&ProgramConfig>, section: &Object) -> (Open, Duration) {
     (open, LIMIT)
 }
 
-/// Inspects an opened toolbox and closes it.
+/// Inspects a toolbox that is opened with a section, gives it time to say what it lacks, and closes it.
 async fn open_and_close(
-    manifest: &Manifest,
-    greeter: &Greeter,
+    (manifest, section, listens): (&Manifest, &Object, Duration),
     opening: impl Future<Output = Result<Hosted, Failure>>,
 ) -> Inspection {
     let mut found = Inspection::default();
-    let section = &greeter.section;
     for (key, value) in [
         ("version", &manifest.version),
         ("description", &manifest.description),
@@ -414,7 +425,7 @@ async fn open_and_close(
         }
         Err(failure) => found.errors.push(failure.to_string()),
     }
-    tokio::time::sleep(greeter.listens).await;
+    tokio::time::sleep(listens).await;
     if !toolbox.close().await {
         found
             .errors
