@@ -271,7 +271,13 @@ async fn try_out(
             found.offers(entry, &manifest);
             let machine: Arc<Machine> = Arc::default();
             let opening = Hosted::in_child(process, manifest.clone(), open, machine.clone());
-            try_in_time(found, (&manifest, &greeter.section, greeter.listens), opening, limit).await;
+            try_in_time(
+                found,
+                (&manifest, &greeter.section, greeter.listens),
+                opening,
+                limit,
+            )
+            .await;
             found.machine = machine.said();
         }
         Introduction::Several(offers) => {
@@ -294,7 +300,13 @@ async fn try_out(
                     open.clone(),
                     Arc::new(Machine::default()),
                 );
-                try_in_time(&mut inside, (&manifest, &greeter.section, greeter.listens), opening, limit).await;
+                try_in_time(
+                    &mut inside,
+                    (&manifest, &greeter.section, greeter.listens),
+                    opening,
+                    limit,
+                )
+                .await;
                 inside.offers(entry, &manifest);
                 found.toolboxes.push(inside);
             }
