@@ -1,0 +1,249 @@
+//! The page, in a real browser and by requests that no browser sends.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::console::{binary, start};
+use crate::mcp::browser::browser;
+use crate::support::client::Client;
+use crate::support::process::{Process, free_port};
+use crate::support::python::console_python;
+use crate::support::scene::{Scene, ready};
+use crate::support::service::BusKind;
+
+/// A service, and a console whose page listens.
+struct Stage {
+    client: Client,
+    console: Process,
+    _service: Process,
+    _bus: Process,
+    scene: Scene,
+    port: u16,
+    /// With the token of an operator.
+    url: String,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let port = free_port();
+        let scene = Scene::new(&json!({
+            "doors": {"console": {"address": format!("127.0.0.1:{port}")}},
+            "policy": [{"who": "bus", "tools": ["echo"], "decide": "confirm"}],
+        }));
+        let bus = scene.bus(BusKind::Embedded);
+        let mut client = Client::connect(scene.port);
+        let mut service = scene.service_started(&[]);
+        ready(&mut service, &mut client);
+        let mut console = start(&scene);
+        let url = console.until("page", |console| {
+            let log = console.log();
+            let (_, url) = log.split_once("The page is at ")?;
+            Some(url.split_whitespace().next()?.to_owned())
+        });
+        Self {
+            client,
+            console,
+            _service: service,
+            _bus: bus,
+            scene,
+            port,
+            url,
+        }
+    }
+
+    fn viewer_url(&self) -> String {
+        let mut command = self.scene.sandbox.command(binary());
+        let out = command.args(["address", "--viewer"]).output().unwrap();
+        String::from_utf8(out.stdout).unwrap().trim().to_owned()
+    }
+
+    /// The headers of the page itself, signed in.
+    fn signed_in(&self) -> Vec<String> {
+        let (_, token) = self.url.split_once("#token=").unwrap();
+        let here = format!("127.0.0.1:{}", self.port);
+        let mut headers = vec![
+            format!("Host: {here}"),
+            format!("Origin: http://{here}"),
+            "x-ovos-tools: 1".to_owned(),
+        ];
+        let body = json!({ "token": token }).to_string();
+        let (_, answer) = self.send("POST /api/session", &headers, &body);
+        let cookie = answer
+            .lines()
+            .find_map(|line| line.strip_prefix("set-cookie: "))
+            .unwrap();
+        headers.push(format!("Cookie: {}", cookie.split(';').next().unwrap()));
+        headers
+    }
+
+    /// Begins a request, and does not wait for its answer.
+    fn begin(&self, head: &str, headers: &[String], body: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        let headers: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
+        let length = body.len();
+        write!(
+            stream,
+            "{head} HTTP/1.1\r\n{headers}Connection: close\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+        )
+        .unwrap();
+        stream
+    }
+
+    /// Sends a request as it is written, and returns the status and the whole answer.
+    fn send(&self, head: &str, headers: &[String], body: &str) -> (u16, String) {
+        let mut stream = self.begin(head, headers, body);
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
+        (status, answer)
+    }
+}
+
+#[test]
+fn a_person_sees_runs_approves_stops_and_looks_back_in_a_browser() {
+    let Some(browser) = browser() else { return };
+    let Some(python) = console_python() else { return };
+    let mut stage = Stage::new();
+    for at in 0..39 {
+        stage
+            .client
+            .call(&format!("slow-{at}"), "slow", &json!({"seconds": 500}));
+    }
+    stage.client.call(
+        "moves",
+        "assemble",
+        &json!({"hang_at": "join", "timeout_ms": 500_000}),
+    );
+    stage.scene.until_moving("moves");
+    let waits = stage.client.ask(
+        "ovos.tools.invoke",
+        &json!({"name": "echo", "args": {"text": "hello"}, "detail": true}),
+    );
+    assert!(waits["confirm"]["id"].is_string(), "{waits}");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut command = stage.scene.sandbox.command(python);
+    command
+        .args(["-u"])
+        .arg(root.join("tests/python/console_page.py"))
+        .arg(browser)
+        .args([&stage.url, &stage.viewer_url()])
+        .arg(root.join("target/console-pictures"));
+    let mut browser = Process::start("browser", &stage.scene.sandbox, command);
+    // It is approved on the phone, and runs when it is asked for again.
+    browser.until("approval", |_| {
+        std::thread::park_timeout(Duration::from_millis(500));
+        let again = json!({"name": "echo", "args": {"text": "hello"}});
+        let answer = stage.client.ask("ovos.tools.invoke", &again);
+        (answer["result"]["text"] == "hello").then_some(())
+    });
+    let said = browser.finish();
+    assert!(said.contains("done"), "{said}");
+    // What ran when the stop came did not go on.
+    let status = stage.client.ask("ovos.tools.status", &json!({}));
+    assert_eq!(status["calls"], json!([]));
+}
+
+#[test]
+fn what_moves_for_a_page_that_is_closed_or_a_console_that_is_killed_comes_to_rest() {
+    let mut stage = Stage::new();
+    let headers = stage.signed_in();
+    let run = |stage: &Stage, id: &str| {
+        let args = json!({"hang_at": "join", "timeout_ms": 500_000});
+        let body = json!({"toolbox_id": "testbed", "name": "assemble", "args": args, "call_id": id});
+        let connection = stage.begin("POST /api/run", &headers, &body.to_string());
+        stage.scene.until_moving(id);
+        connection
+    };
+    drop(run(&stage, "closed"));
+    stage.scene.until_at_rest();
+    let _open = run(&stage, "killed");
+    stage.console.kill();
+    stage.scene.until_at_rest();
+    let mut service = stage.client.ask("ovos.tools.status", &json!({}));
+    assert_eq!(service["calls"].take(), json!([]));
+}
+
+#[test]
+fn only_the_page_itself_gets_answers_and_only_with_a_token() {
+    let stage = Stage::new();
+    let (_, token) = stage.url.split_once("#token=").unwrap();
+    let here = format!("127.0.0.1:{}", stage.port);
+    let host = format!("Host: {here}");
+    let origin = format!("Origin: http://{here}");
+    let mark = "x-ovos-tools: 1".to_owned();
+    let ours = [host.clone(), origin.clone(), mark.clone()];
+    let sign_in =
+        |token: &str| stage.send("POST /api/session", &ours, &json!({ "token": token }).to_string());
+    assert_eq!(sign_in("guess").0, 401);
+    let (status, answer) = sign_in(token);
+    assert_eq!(status, 200, "{answer}");
+    let cookie = answer
+        .lines()
+        .find_map(|line| line.strip_prefix("set-cookie: "))
+        .unwrap();
+    assert!(
+        cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"),
+        "{cookie}"
+    );
+    let cookie = format!("Cookie: {}", cookie.split(';').next().unwrap());
+    let bearer = format!("Authorization: Bearer {token}");
+
+    for (head, headers, expected) in [
+        ("GET /", &[&host][..], 200),
+        ("GET /app.js", &[&host], 200),
+        ("GET /nothing", &[&host], 404),
+        ("GET /", &[&"Host: evil.test".to_owned()], 403),
+        ("GET /metrics", &[&host], 401),
+        ("GET /metrics", &[&host, &bearer], 200),
+        ("GET /metrics", &[&host, &cookie], 200),
+        ("GET /api/state", &[&host], 401),
+        // A program has the token in no other place than for the metrics.
+        ("GET /api/state", &[&host, &bearer], 401),
+        ("GET /api/state", &[&host, &cookie], 200),
+        (
+            "GET /api/state",
+            &[&host, &cookie, &"Sec-Fetch-Site: cross-site".to_owned()],
+            403,
+        ),
+        ("GET /api/calls?limit=1", &[&host, &cookie], 200),
+        ("GET /api/stop", &[&host, &cookie], 405),
+        ("POST /api/stop", &[&host, &origin, &mark], 401),
+        ("POST /api/stop", &[&host, &cookie], 403),
+        ("POST /api/stop", &[&host, &cookie, &mark], 403),
+        ("POST /api/stop", &[&host, &cookie, &origin], 403),
+        (
+            "POST /api/stop",
+            &[&host, &cookie, &mark, &"Origin: http://evil.test".to_owned()],
+            403,
+        ),
+        (
+            "POST /api/stop",
+            &[&"Host: evil.test".to_owned(), &cookie, &mark, &origin],
+            403,
+        ),
+        ("POST /api/stop", &[&host, &cookie, &mark, &origin], 200),
+    ] {
+        let headers: Vec<String> = headers.iter().map(|header| (*header).clone()).collect();
+        let (status, answer) = stage.send(head, &headers, "{}");
+        assert_eq!(status, expected, "{head} {headers:?}: {answer}");
+        for rule in [
+            "content-security-policy: default-src 'none'",
+            "x-content-type-options: nosniff",
+            "referrer-policy: no-referrer",
+        ] {
+            assert!(answer.contains(rule), "{head}: {answer}");
+        }
+        assert!(!answer.contains("access-control-allow"), "{answer}");
+    }
+    // After five wrong tokens the right one has to wait, too.
+    for _ in 0..4 {
+        assert_eq!(sign_in("guess").0, 401);
+    }
+    assert_eq!(sign_in(token).0, 429);
+    assert!(!stage.console.log().contains("panicked"));
+}
