@@ -20,11 +20,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 
+use crate::console::Console;
 use crate::control;
 use crate::history::query::{Filter, History};
 use crate::history::store::StoreError;
 use crate::people::Role;
-use crate::web::Console;
 
 /// How old the status may be that the page shows.
 const AGE: Duration = Duration::from_millis(300);
@@ -96,7 +96,7 @@ pub(crate) async fn tools(State(console): State<Arc<Console>>) -> Answer {
 
 /// A tool and its arguments.
 #[derive(Deserialize)]
-pub(crate) struct Wanted {
+pub(crate) struct ToolCall {
     toolbox_id: String,
     name: String,
     #[serde(default)]
@@ -109,7 +109,7 @@ pub(crate) struct Wanted {
 }
 
 /// The plan of a call.
-pub(crate) async fn plan(State(console): State<Arc<Console>>, Json(wanted): Json<Wanted>) -> Answer {
+pub(crate) async fn plan(State(console): State<Arc<Console>>, Json(wanted): Json<ToolCall>) -> Answer {
     let request = PlanRequest {
         name: wanted.name,
         args: wanted.args,
@@ -123,7 +123,7 @@ pub(crate) async fn plan(State(console): State<Arc<Console>>, Json(wanted): Json
 pub(crate) async fn run(
     State(console): State<Arc<Console>>,
     role: Role,
-    Json(wanted): Json<Wanted>,
+    Json(wanted): Json<ToolCall>,
 ) -> Answer {
     let listing = console.door.refreshed().await;
     let is_it = |tool: &&Arc<Registered>| tool.toolbox_id == wanted.toolbox_id && tool.name == wanted.name;
@@ -227,7 +227,7 @@ pub(crate) async fn resume(
 
 /// A call that waits to be confirmed.
 #[derive(Deserialize)]
-pub(crate) struct Waiting {
+pub(crate) struct PendingCall {
     id: String,
 }
 
@@ -235,7 +235,7 @@ pub(crate) struct Waiting {
 pub(crate) async fn approve(
     State(console): State<Arc<Console>>,
     role: Role,
-    Json(Waiting { id }): Json<Waiting>,
+    Json(PendingCall { id }): Json<PendingCall>,
 ) -> Answer {
     operators_only(role)?;
     let answer = console.control(&ControlRequest::Approve { id }, WAIT).await?;
@@ -246,7 +246,7 @@ pub(crate) async fn approve(
 pub(crate) async fn deny(
     State(console): State<Arc<Console>>,
     role: Role,
-    Json(Waiting { id }): Json<Waiting>,
+    Json(PendingCall { id }): Json<PendingCall>,
 ) -> Answer {
     operators_only(role)?;
     let answer = console.control(&ControlRequest::Deny { id }, WAIT).await?;

@@ -2,6 +2,7 @@
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
+use std::time::UNIX_EPOCH;
 
 use clap::{Args, Subcommand};
 use jiff::tz::TimeZone;
@@ -80,8 +81,20 @@ pub(crate) enum LookError {
     Output(#[from] io::Error),
 }
 
-/// Prints what is asked for.
-pub(crate) fn run(arguments: &Arguments, file: &Path) -> Result<(), LookError> {
+/// How much newer the service's record may be than the history of a console that runs.
+const BEHIND_US: i64 = 1_000_000;
+
+/// Prints what is asked for. `record` is the service's record, of which the history may have only a part.
+pub(crate) fn run(arguments: &Arguments, file: &Path, record: &Path) -> Result<(), LookError> {
+    if let Some(end) = is_behind(&History::open(file)?, record)? {
+        // Without stderr there is no note.
+        _ = writeln!(
+            io::stderr(),
+            "note: what happened after {} is not in the history yet, because no console runs: `ovos-tools console`, or `ovos-tools \
+             enable console`, which has the service start it",
+            time(end)
+        );
+    }
     let mut out = BufWriter::new(io::stdout().lock());
     let shown = show(arguments, file, &mut out).and_then(|()| Ok(out.flush()?));
     match shown {
@@ -89,6 +102,21 @@ pub(crate) fn run(arguments: &Arguments, file: &Path) -> Result<(), LookError> {
         Err(LookError::Output(cause)) if cause.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         shown => shown,
     }
+}
+
+/// The end of the history, if the record has newer facts.
+fn is_behind(history: &History, record: &Path) -> Result<Option<i64>, LookError> {
+    let Some(end) = history.last_us()? else {
+        return Ok(None);
+    };
+    let modified = record.metadata().and_then(|found| found.modified());
+    let modified = modified
+        .ok()
+        .and_then(|at| at.duration_since(UNIX_EPOCH).ok())
+        .and_then(|since| i64::try_from(since.as_micros()).ok());
+    Ok(modified
+        .is_some_and(|modified| modified > end.saturating_add(BEHIND_US))
+        .then_some(end))
 }
 
 fn show(arguments: &Arguments, file: &Path, out: &mut impl Write) -> Result<(), LookError> {

@@ -10,6 +10,7 @@
 //! ```
 
 mod api;
+mod console;
 mod control;
 mod files;
 mod gate;
@@ -111,7 +112,8 @@ fn main() -> ExitCode {
 
 fn look(options: &Options, wanted: &look::Arguments) -> Result<(), ConsoleError> {
     let config = options.load()?;
-    Ok(look::run(wanted, &config.doors.console.history_file)?)
+    let record = config.service.state_dir.join("facts.jsonl");
+    Ok(look::run(wanted, &config.doors.console.history_file, &record)?)
 }
 
 fn address(options: &Options, viewer: bool) -> Result<(), ConsoleError> {

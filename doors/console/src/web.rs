@@ -24,6 +24,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
+use crate::console::Console;
 use crate::history::intake::Intake;
 use crate::people::{NotSignedIn, People, Role};
 use crate::{api, files, gate, metrics};
@@ -68,14 +69,6 @@ pub(crate) enum WebError {
     Listen { address: SocketAddr, cause: io::Error },
     #[error("{0}")]
     Token(#[from] TokenError),
-}
-
-/// What the answers are made of.
-pub(crate) struct Console {
-    pub(crate) door: Arc<Door>,
-    pub(crate) intake: Arc<Intake>,
-    people: People,
-    hosts: Vec<String>,
 }
 
 /// An address at which the page is served.

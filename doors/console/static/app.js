@@ -77,7 +77,7 @@ function Stopped({ app, result, onClose }) {
   const all = app.status?.all_latched;
   if (!result && latched.length === 0 && !all) return null;
   const lift = (toolbox_id, stop_id) => post("resume", { toolbox_id, stop_id }).then(app.refresh, app.fail);
-  return html`<section class=${`stopped ${result && !result.pending && !result.confirmed ? "unconfirmed" : ""}`} aria-label=${T.stop.held}>
+  return html`<section class=${`held ${result && !result.pending && !result.confirmed ? "unconfirmed" : ""}`} aria-label=${T.stop.held}>
     <div role="alert">
       ${result
         ? html`<p class="large">${result.pending ? T.stop.sending : result.confirmed ? T.stop.done : T.stop.unconfirmed} ${result.error ? html`<small>${result.error}</small>` : null}</p>
@@ -139,6 +139,7 @@ function App() {
     const moved = () => {
       setTrouble("");
       setRoute(routeOf());
+      scrollTo(0, 0);
     };
     addEventListener("hashchange", moved);
     return () => removeEventListener("hashchange", moved);

@@ -10,7 +10,7 @@ export function kindOf(schema = {}) {
       return { kind: "choice", choices: choices.map((choice) => ({ value: choice.const, title: choice.description || choice.title })) };
     }
     const real = choices.filter((choice) => choice.type !== "null");
-    if (real.length === 1 && choices.length === 2) return { ...kindOf({ ...schema, anyOf: undefined, oneOf: undefined, ...real[0] }), schema: real[0] };
+    if (real.length === 1 && choices.length === 2) return kindOf(real[0]);
     return { kind: "json" };
   }
   if (schema.enum) return { kind: "choice", choices: schema.enum.filter((value) => value !== null).map((value) => ({ value })) };

@@ -59,6 +59,7 @@ export const T = {
     search: "Search tools",
     none: "No tool matches.",
     count: (count) => `${count} tools`,
+    more: (count) => `${count} more: search to find them.`,
     back: "All tools",
     arguments: "Arguments",
     noArguments: "It takes no arguments.",

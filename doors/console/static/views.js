@@ -86,6 +86,9 @@ export function Health({ app }) {
   `;
 }
 
+// How many tools are listed at a time: thousands would hold up the page, and its stop.
+const MOST_TOOLS = 500;
+
 export function Tools({ app, query }) {
   const loaded = useLoaded(() => get("tools"), [app.generation]);
   const [search, setSearch] = useState("");
@@ -95,12 +98,13 @@ export function Tools({ app, query }) {
     const text = `${tool.name} ${tool.toolbox_id} ${tool.description} ${tool.meta?.category || ""}`.toLowerCase();
     return (!query.toolbox || tool.toolbox_id === query.toolbox) && words.every((word) => text.includes(word));
   };
-  const shown = tools.filter(fits);
+  const found = tools.filter(fits);
+  const shown = found.slice(0, MOST_TOOLS);
   const groups = [...new Set(shown.map((tool) => tool.toolbox_id))];
   return html`
     <div class="filters">
       <label>${T.tools.search} <input type="search" value=${search} onInput=${(event) => setSearch(event.target.value)} /></label>
-      <span role="status">${T.tools.count(shown.length)}</span>
+      <span role="status">${T.tools.count(found.length)}</span>
     </div>
     <${Trouble}>${loaded.error}<//>
     ${loaded.value && shown.length === 0 ? html`<${Empty}>${T.tools.none}<//>` : null}
@@ -120,6 +124,7 @@ export function Tools({ app, query }) {
         </ul>
       </section>`,
     )}
+    ${found.length > shown.length ? html`<${Empty}>${T.tools.more(found.length - shown.length)}<//>` : null}
   `;
 }
 

@@ -137,6 +137,12 @@ impl History {
         asked.query_map([call_id], row)?.collect()
     }
 
+    /// The time of the newest fact, in microseconds since 1970.
+    pub(crate) fn last_us(&self) -> rusqlite::Result<Option<i64>> {
+        let sql = "SELECT max(time_us) FROM fact";
+        self.connection.query_row(sql, [], |row| row.get(0))
+    }
+
     /// A call by its place.
     pub(crate) fn call(&self, run: i64, call: i64) -> rusqlite::Result<Option<CallRow>> {
         let sql = format!("SELECT {COLUMNS} FROM call WHERE run = ?1 AND call = ?2");
