@@ -160,7 +160,7 @@ def stops_without_the_stream(page):
     errors.clear()
     # A stop that cannot be confirmed says what to do.
     held = []
-    page.route("**/api/stop", held.append)
+    page.route("**/api/stop", lambda route: held.append(route))
     stop_button(page).click()
     expect(page.get_by_text("NOT CONFIRMED. Use the machine's own switch.")).to_be_visible(timeout=3_000)
     # It never arrives.
