@@ -15,7 +15,7 @@ pub(crate) const FORMAT: i64 = 1;
 /// The tables of a new database.
 const SCHEMA: &str = include_str!("schema.sql");
 
-/// How many facts are deleted at a time.
+/// How many facts are deleted at a time, at most.
 const TRIM: i64 = 1000;
 
 /// Why there is no history.
@@ -293,10 +293,17 @@ fn trim(connection: &mut Connection, now_us: i64, bounds: Bounds) -> rusqlite::R
     let pragma = |name: &str| transaction.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let pages = pragma("page_count")? - pragma("freelist_count")?;
     let is_large = pages * pragma("page_size")? > bounds.keep_bytes;
+    // A tenth where there are few: they may be large, and the newest have to stay.
+    let few = if is_large {
+        let count: i64 = transaction.query_row("SELECT count(*) FROM fact", [], |row| row.get(0))?;
+        TRIM.min(count / 10 + 1)
+    } else {
+        TRIM
+    };
     let too_old = now_us.saturating_sub(bounds.keep_us);
     // The end of the oldest facts, in time: what began before it goes.
     let sql = "SELECT max(time_us) FROM (SELECT time_us FROM fact WHERE ?2 OR time_us < ?1 ORDER BY time_us LIMIT ?3)";
-    let end: Option<i64> = transaction.query_row(sql, params![too_old, is_large, TRIM], |row| row.get(0))?;
+    let end: Option<i64> = transaction.query_row(sql, params![too_old, is_large, few], |row| row.get(0))?;
     let Some(end) = end else {
         return Ok(false);
     };
