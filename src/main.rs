@@ -69,24 +69,13 @@ fn limit_arenas(cli: &Cli, arguments: &[OsString]) {
     drop(error);
 }
 
-/// How many threads serve the tasks of a server. Half of the processors are for toolboxes and clients, and each further thread makes
-/// a call dearer: a thread that finds work wakes another one, which looks for more of it.
-fn workers() -> usize {
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    processors.div_ceil(2)
-}
-
 fn run(cli: &Cli, output: &mut Output<'_>) -> anyhow::Result<()> {
     let mut runtime = if cli.is_server() {
         tokio::runtime::Builder::new_multi_thread()
     } else {
         tokio::runtime::Builder::new_current_thread()
     };
-    let runtime = runtime
-        .worker_threads(workers())
-        .enable_all()
-        .build()
-        .context("start the async runtime")?;
+    let runtime = runtime.enable_all().build().context("start the async runtime")?;
     let ran = runtime.block_on(program::run(cli, output));
     // Without this, a thread that waits for a disk would keep the process alive.
     runtime.shutdown_background();

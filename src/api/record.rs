@@ -10,8 +10,8 @@ use super::memory_budget::{MemoryBudget, entries_fit, fits};
 use super::redaction::Redaction;
 use super::request::Request;
 use crate::registry::Tool;
-use config::HiddenArguments;
 use engine::{Answer, CallFacts, Facts, RequestOrigin};
+use section::HiddenArguments;
 
 /// How many bytes of memory the facts may keep of a request and its answer together. Facts wait for their followers;
 /// without a bound a few calls with large arguments would fill the memory.

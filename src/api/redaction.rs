@@ -11,7 +11,7 @@ use ovos_toolbox_wire::Object;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use config::HiddenArguments;
+use section::{HiddenArguments, plain_name};
 
 /// What stands in the place of a secret.
 pub(super) const HIDDEN: &str = "(hidden)";
@@ -46,7 +46,7 @@ impl<'a> Redaction<'a> {
 
     /// Hides these arguments, too.
     pub(super) fn declare(&mut self, secrets: &BTreeSet<String>) {
-        self.declared.extend(secrets.iter().map(|name| plain(name)));
+        self.declared.extend(secrets.iter().map(|name| plain_name(name)));
     }
 
     /// The data of a request as the facts show it; the data itself, where nothing is hidden and nothing is long.
@@ -93,7 +93,7 @@ impl<'a> Redaction<'a> {
     }
 
     fn is_secret(&self, name: &str) -> bool {
-        self.listed.names(name) || (!self.declared.is_empty() && self.declared.contains(&plain(name)))
+        self.listed.names(name) || (!self.declared.is_empty() && self.declared.contains(&plain_name(name)))
     }
 
     /// Whether there is something to hide in a value.
@@ -198,12 +198,6 @@ fn within(text: &str) -> Within {
         },
         _ => Within::Text,
     }
-}
-
-/// A name without what does not count when arguments are read.
-fn plain(name: &str) -> String {
-    let counts = name.chars().filter(|letter| !matches!(letter, '_' | '-'));
-    counts.flat_map(char::to_lowercase).collect()
 }
 
 /// Counts the bytes of a value up to [`LONGEST`].

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::policy::Policy;
-use config::HiddenArguments;
+use section::HiddenArguments;
 
 /// What the configuration says about the API.
 #[derive(Clone, Debug)]

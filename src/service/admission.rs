@@ -37,7 +37,7 @@ pub(super) fn kept_on(config: &Config, manifest: &Manifest, path: &Path) -> Opti
     })
 }
 
-/// Whether the state folder has traces of calls of a toolbox: files of its own, content, or a stop.
+/// Whether the state folder has traces of calls of a toolbox: files of its own, content, a stop, or calls that an earlier version logged.
 fn was_used(state_dir: &Path, id: &str) -> bool {
     let has_files = |folder| fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
     let named = format!("\"{id}\"");
@@ -49,7 +49,10 @@ fn was_used(state_dir: &Path, id: &str) -> bool {
     };
     has_files(state_dir.join(id))
         || has_files(state_dir.join("content").join(id))
-        || names_it(state_dir.join("latches.json"))
+        || ["latches.json", "calls.jsonl"]
+            .map(|name| state_dir.join(name))
+            .into_iter()
+            .any(names_it)
 }
 
 /// A toolbox that is off, as the API reports it.
@@ -81,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_toolbox_was_used_if_its_state_has_a_trace_of_it() {
-        let traces: [(&str, &str, bool); 5] = [
+        let traces: [(&str, &str, bool); 7] = [
             ("robot/poses.json", "{}", true),
             ("content/robot/1.jpg", "x", true),
             (
@@ -89,8 +92,10 @@ mod tests {
                 r#"{"robot": {"stop_id": "stop-1", "reason": "x"}}"#,
                 true,
             ),
+            ("calls.jsonl", "{\"toolbox_id\":\"robot\"}\n", true),
             ("drone/x", "", false),
             ("latches.json", "{}", false),
+            ("calls.jsonl", "{\"toolbox_id\":\"robot2\"}\n", false),
         ];
         for (file, text, used) in traces {
             let dir = tempfile::tempdir().unwrap();

@@ -2,7 +2,6 @@
 //!
 //! Everything here blocks on the disk. A file that is no regular one is left out, so that none of it waits for a pipe.
 
-use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -11,6 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use client::payload::{FactPosition, LostFacts, ServiceStart};
+use logs::rotated;
 
 /// The newest file, below the state folder.
 const NAME: &str = "facts.jsonl";
@@ -37,7 +37,7 @@ pub(super) struct Head {
 /// The number of the last fact that the record names; 0 if it names none.
 pub(super) fn last_number(state_dir: &Path) -> u64 {
     let newest = newest(state_dir);
-    let found = (0..=BACKUPS).find_map(|number| last_of(&rotated(&newest, number)));
+    let found = (0..=BACKUPS).find_map(|number| last_of(&file_of(&newest, number)));
     found.unwrap_or_default()
 }
 
@@ -69,7 +69,7 @@ pub(super) fn read_after(
     let mut seen = Vec::new();
     // The newest first: a file that is rotated meanwhile is met twice, and not missed.
     for number in 0..=BACKUPS {
-        let Ok(file) = open(&rotated(newest, number)) else {
+        let Ok(file) = open(&file_of(newest, number)) else {
             continue;
         };
         let identity = file.metadata().map(|of_file| (of_file.dev(), of_file.ino()))?;
@@ -147,13 +147,12 @@ fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-fn rotated(newest: &Path, number: u32) -> PathBuf {
-    if number == 0 {
-        return newest.to_owned();
+/// The newest file for 0, else a rotated one.
+fn file_of(newest: &Path, number: u32) -> PathBuf {
+    match number {
+        0 => newest.to_owned(),
+        number => rotated(newest, number),
     }
-    let mut name = OsString::from(newest);
-    name.push(format!(".{number}"));
-    name.into()
 }
 
 #[cfg(test)]
@@ -175,7 +174,7 @@ mod tests {
                     format!("{{\"number\":{word},\"at_us\":0,\"fact\":\"x\"}}\n")
                 }
             });
-            std::fs::write(rotated(&newest(dir.path()), number), text.collect::<String>()).unwrap();
+            std::fs::write(file_of(&newest(dir.path()), number), text.collect::<String>()).unwrap();
         }
         dir
     }

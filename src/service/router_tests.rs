@@ -27,11 +27,11 @@ use crate::api::{Api, Outbox, ReloadOutcome, Settings, StatusResponse, Toolboxes
 use crate::policy::{Backends, Policy};
 use crate::registry::{Registry, Snapshot, Tool, ToolboxEntry, ToolboxState};
 use bus::{BusHandler, Message};
-use config::HiddenArguments;
 use engine::{
     Counts, Engine, Fact, Followed, Halt, Limits, NoAnswer, ProgressSink, RunId, RunResult, Toolbox,
 };
 use schema::CompiledTool;
+use section::HiddenArguments;
 
 /// A plugin side that panics in every query except those for the latches and the backends, and in `configuration_updated`.
 struct Broken {

@@ -3,6 +3,7 @@
 mod away;
 #[path = "../../toolboxes/robot/tests/support/calls.rs"]
 mod calls;
+mod files;
 mod hardware;
 #[path = "../../toolboxes/robot/tests/support/peers.rs"]
 #[allow(dead_code, reason = "each test program uses its part")]

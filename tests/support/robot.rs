@@ -111,10 +111,13 @@ impl RobotScene {
             .client
             .ask("ovos.tools.stop", &json!({ "toolbox_id": "robot" }));
         let stopped = &answer["toolboxes"][0];
-        // On a busy machine, recording the stop may take longer than its answer waits.
+        // On a busy machine, recording the stop may take longer than its answer waits, or a bus that is hundreds of times faster
+        // than time be heard late.
         let error = stopped["error"].as_str().unwrap_or_default();
         assert!(
-            stopped["ok"] == true || error.starts_with("StateError: "),
+            stopped["ok"] == true
+                || error.starts_with("StateError: ")
+                || error.contains("the stop is sent next"),
             "{answer}"
         );
         stopped["stop_id"].as_str().unwrap().to_owned()

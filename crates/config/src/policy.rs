@@ -8,9 +8,9 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use super::pattern::{matches, names_tool};
 use super::principal::{Asker, Caller, Principal};
 use section::fields::checked;
+use section::pattern::{matches, names_tool};
 
 /// The effects that rules can name. `stop` is missing: a stop always runs.
 const EFFECTS: [Effect; 5] = [

@@ -10,12 +10,12 @@ use serde_json::json;
 use super::address::BusConfig;
 use super::embedded_bus::EmbeddedBus;
 use super::error::ConfigError;
-use super::hidden_arguments::HiddenArguments;
 use super::names::OURS;
 use super::overrides::Overrides;
 use super::paths::{Environment, Xdg, installed_plugins};
 use super::policy::{Rule, rules};
 use super::reader::Reader;
+use section::HiddenArguments;
 use section::fields::{Millis, Whole, host, path, paths, texts, word};
 
 /// Keys that are accepted and have no effect any more. The others concerned toolboxes inside the service, and every toolbox

@@ -15,10 +15,10 @@ use super::layers::Stack;
 use super::names::OURS;
 use super::origin::{Setting, dotted};
 use super::paths::Xdg;
-use super::pattern::{matches, names_tool};
 use super::reader::Reader;
 use super::service::{CallLimits, ServiceConfig};
 use section::fields::{Millis, checked};
+use section::pattern::{matches, names_tool};
 use section::{Confine, ToolboxConfig};
 
 /// A key that is accepted and has no effect any more.

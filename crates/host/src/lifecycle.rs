@@ -16,6 +16,7 @@ pub(crate) mod opening;
 pub(crate) mod program;
 pub(crate) mod program_keeper;
 pub(crate) mod python;
+pub(crate) mod reads;
 pub(crate) mod reload;
 pub(crate) mod settings;
 pub(crate) mod shared;

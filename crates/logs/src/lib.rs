@@ -33,7 +33,7 @@ use tracing_subscriber::{Layer, Registry, reload};
 use config::{LogConfig, LogLevel, SERVICE_NAME};
 
 pub use format::OvosFormat;
-pub use rotate::RotatingFile;
+pub use rotate::{RotatingFile, rotated};
 
 /// The options of the command line for logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

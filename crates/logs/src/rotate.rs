@@ -63,19 +63,21 @@ impl RotatingFile {
 
     fn rotate(&mut self) -> io::Result<()> {
         for number in (1..self.backups).rev() {
-            rename(&self.numbered(number), &self.numbered(number + 1))?;
+            rename(&rotated(&self.path, number), &rotated(&self.path, number + 1))?;
         }
-        rename(&self.path, &self.numbered(1))?;
+        rename(&self.path, &rotated(&self.path, 1))?;
         self.file = append(&self.path, self.mode)?;
         self.size = self.head.len() as u64;
         self.file.write_all(&self.head)
     }
+}
 
-    fn numbered(&self, number: u32) -> PathBuf {
-        let mut name = OsString::from(&self.path);
-        name.push(format!(".{number}"));
-        PathBuf::from(name)
-    }
+/// The rotated file of this number beside a log file; 1 is the newest.
+#[must_use]
+pub fn rotated(path: &Path, number: u32) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(format!(".{number}"));
+    PathBuf::from(name)
 }
 
 /// Whether a file ends without the end of a line.

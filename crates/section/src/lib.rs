@@ -1,6 +1,7 @@
 //! The part of a toolbox's section that its host obeys: whether the toolbox is loaded, and what its process may access.
 //!
-//! Owns the types and what each of their fields accepts. `config` reads them from files, of which `host` knows nothing.
+//! Owns the types and what each of their fields accepts, and patterns for names. `config` reads them from files, of which `host` and
+//! the API know nothing.
 //! Read [`ToolboxConfig`].
 //!
 //! ```
@@ -16,11 +17,14 @@
 
 mod confine;
 pub mod fields;
+mod hidden_arguments;
+pub mod pattern;
 mod program;
 mod python;
 mod toolbox;
 
 pub use confine::{Confine, DefaultConfinement};
+pub use hidden_arguments::{HiddenArguments, plain_name};
 pub use program::ProgramConfig;
 pub use python::{PythonConfig, Switch};
 pub use toolbox::ToolboxConfig;

@@ -70,8 +70,8 @@ const OVERLOAD: u8 = 32;
 /// - A weight ([`Servo::weigh`]) pulls the horn off its goal, and turns it where the torque is off, until it comes to a stop.
 /// - More load than register 36 (80 %) for longer than 35 (2 s) is an overload: bit 5 of the status, and no more torque than 34
 ///   (20 %) until the torque is switched off. More degrees than register 13 (70) are bit 2, and no torque. The figures of 34, 35
-///   and 36 are the initial values of the vendor's table of the STS series: 20 %, 200 times 10 ms, 80 %. LeRobot's
-///   `STS_SMS_SERIES_CONTROL_TABLE` has the addresses, and its SO-101 writes 25 into 36 of a gripper.
+///   and 36 are those that owners of SO-101 arms report to have read from their servos: 20 %, 200 times 10 ms, 80 % (the vendor's
+///   table was not at hand). LeRobot has the addresses, and writes 25 into 36 of a gripper.
 #[derive(Clone, Debug)]
 pub struct Servo {
     table: [u8; 256],

@@ -301,7 +301,7 @@ fn check_trace(trace: &[Value], seed: u64) {
             }
             "drive" => {
                 moves += 1;
-                for (speed, largest) in floats(&line["velocity"]).iter().zip([0.5, 0.5, 1.570_796_4]) {
+                for (speed, largest) in floats(&line["velocity"]).iter().zip([0.26, 0.23, 1.570_796_4]) {
                     assert!(speed.abs() <= largest + 0.01, "faster than {largest}: {}", at());
                 }
             }

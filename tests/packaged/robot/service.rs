@@ -208,14 +208,13 @@ fn a_stop_at_any_instant_ends_the_motion() {
     }
 }
 
-/// Stops, checks that the machine is at rest at once and stays so, and moves it home. True if the call was still
+/// Stops, checks that nothing is commanded any more and that the machine comes to rest and stays so, and moves it home. True if the call was still
 /// running.
 #[track_caller]
 fn check_stop(scene: &mut RobotScene, call_id: &str) -> bool {
     let stop_id = scene.stop();
     let call = call_id.to_owned();
     scene.client.until_answered([&call]);
-    let first = scene.pose();
     let trace = scene.trace();
     let halt = trace
         .iter()
@@ -229,10 +228,13 @@ fn check_stop(scene: &mut RobotScene, call_id: &str) -> bool {
         "{call_id}: commanded after the stop: {:#?}",
         &trace[halt..]
     );
-    assert!(
-        first.iter().all(|motor| motor["moving"] != true),
-        "{call_id}: {first:#?}"
-    );
+    // The simulated time of a busy machine goes on slowly, and a joint brakes for some of it.
+    let late = Instant::now() + Duration::from_secs(2);
+    let mut first = scene.pose();
+    while first.iter().any(|motor| motor["moving"] == true) {
+        assert!(Instant::now() < late, "{call_id}: {first:#?}");
+        first = scene.pose();
+    }
     // Many times the simulated 50 ms later, it has not moved.
     let end = Instant::now() + Duration::from_millis(20);
     while Instant::now() < end {

@@ -25,7 +25,7 @@ const ARROWS_UP: &[(&str, usize)] = &[
     ("toolboxes/abi", 1),
     ("toolboxes/drone", 7),
     ("toolboxes/gstreamer", 2),
-    ("toolboxes/robot", 20),
+    ("toolboxes/robot", 21),
 ];
 
 /// The names that say nothing alone.

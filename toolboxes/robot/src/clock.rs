@@ -5,13 +5,18 @@
 //! when all parts wait. At the speed of the world this is the clock of the machine. Read [`Clock`].
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::Notify;
 
 /// How long the time of a rehearsal stands still for one part that computes. A busy machine may not let it run for a second or two,
 /// and a base that drives must not go on meanwhile; a part that takes longer waits for something that this clock does not know.
 const STANDS: Duration = Duration::from_secs(10);
+
+/// What the wall clock of the machine says.
+pub(crate) fn since_1970() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
 
 /// What time it is. Clones are the same clock; the default is that of the machine.
 #[derive(Clone, Default)]

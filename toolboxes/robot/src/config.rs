@@ -19,6 +19,9 @@ use crate::limits::Bounds;
 #[serde(default, deny_unknown_fields)]
 // `ovos-tools check my-robot.toml` opens the toolbox with this section: the robot is simulated, so that no port is opened.
 #[schemars(extend("x-checks" = {"toml": {"robots": {"checked": {"kind": "{file}", "simulated": true}}}}))]
+// The files whose changes a reload looks for, and how a robot is tried before the one that is driven ends for them.
+#[schemars(extend("x-reads" = {"robots_dir": "ovos-tools/robots", "robots.*.kind": null, "robots.*.poses": null}))]
+#[schemars(extend("x-trial" = {"robots": {"*": {"simulated": true}}}))]
 pub struct Config {
     /// The robots, by the name that the argument `robot` takes. One simulated robot where there are none.
     pub robots: BTreeMap<String, RobotConfig>,

@@ -3,11 +3,10 @@
 //! Owns the legs: it turns to the spot, drives straight ahead, looks where it has come to, and goes on until it is there. It sees
 //! nothing in its way. Every leg is a step like `move_base`, with its limits and its stop. Read [`travel`].
 
-use std::time::Duration;
-
 use crate::adapter::{ActionError, ActionOutput, Control};
 use crate::bearing::half_circle;
-use crate::resolve::{resolve, rotation_seconds, straight_seconds};
+use crate::position::{FARTHEST, check_way, here_in_frame_of};
+use crate::resolve::{WAY_TURN, resolve};
 use crate::spot::Spot;
 use crate::step::{Heading, Step};
 use crate::subsystem::Subsystem;
@@ -20,74 +19,6 @@ const FACES: f64 = 3.0;
 const LEGS: u32 = 8;
 /// How far one leg goes, in metres: after a longer way it looks where it is.
 const LEG: f64 = 2.0;
-/// The fraction of 90 degrees a second at which it turns.
-const PACE: f64 = 0.5;
-/// A position that was measured longer ago is not where the base is.
-const OLDEST: Duration = Duration::from_secs(2);
-/// The longest way, in metres: dead reckoning loses itself on a longer one.
-const FARTHEST: f64 = 30.0;
-
-/// Where the base is.
-///
-/// # Errors
-/// It does not know, or knew it too long ago.
-pub fn here(unit: &Unit) -> Result<Spot, ActionError> {
-    let refused =
-        |why: String| ActionError::Refused(format!("{} does not know where it is: {why}", unit.name));
-    let fix = unit
-        .adapter
-        .fix()
-        .ok_or_else(|| refused("it has not measured its position yet".to_owned()))?;
-    if fix.age > OLDEST {
-        return Err(refused(format!(
-            "its last position is {:.1} s old, expected at most {} s",
-            fix.age.as_secs_f64(),
-            OLDEST.as_secs()
-        )));
-    }
-    Ok(fix.spot)
-}
-
-/// Where the base is, in the frame of a spot.
-///
-/// # Errors
-/// As [`here`], or its frame is another one.
-pub fn here_in_frame_of(unit: &Unit, spot: &Spot) -> Result<Spot, ActionError> {
-    let at = here(unit)?;
-    if at.frame == spot.frame {
-        return Ok(at);
-    }
-    Err(ActionError::Refused(format!(
-        "the place was remembered in the frame {}, and {} is in the frame {} now: dead reckoning begins anew with each start, and \
-         a map can be another one; drive there and remember it again",
-        spot.frame, unit.name, at.frame
-    )))
-}
-
-/// The seconds that a way should take.
-#[must_use]
-pub fn seconds(unit: &Unit, from: &Spot, to: &Spot) -> f64 {
-    let way = (to.x - from.x).hypot(to.y - from.y);
-    straight_seconds(unit, "forward", way) + 3.0 * rotation_seconds(unit, 180.0, PACE)
-}
-
-/// Checks that the way to a spot is not too long for dead reckoning.
-///
-/// # Errors
-/// It is, with the limit.
-pub fn check_way(from: &Spot, to: &Spot) -> Result<(), ActionError> {
-    let way = (to.x - from.x).hypot(to.y - from.y);
-    if way <= FARTHEST {
-        return Ok(());
-    }
-    Err(ActionError::OutOfRange {
-        what: "the way to the place".to_owned(),
-        value: way,
-        min: 0.0,
-        max: FARTHEST,
-        unit: "m",
-    })
-}
 
 /// Drives to a spot, from one fix to the next.
 ///
@@ -107,7 +38,12 @@ pub async fn travel(unit: &Unit, to: &Spot, control: &Control) -> Result<ActionO
     let from = here_in_frame_of(unit, to)?;
     check_way(&from, to)?;
     let whole = (to.x - from.x).hypot(to.y - from.y).max(THERE);
-    let turn = |degrees: f64| step(Step::BaseRotate(Heading::By { degrees, speed: PACE }));
+    let turn = |degrees: f64| {
+        step(Step::BaseRotate(Heading::By {
+            degrees,
+            speed: WAY_TURN,
+        }))
+    };
     let legs = LEGS + bounded_legs(whole);
     for leg in 0.. {
         let at = here_in_frame_of(unit, to)?;

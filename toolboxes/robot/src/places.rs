@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::error::nearest;
 use crate::spot::Spot;
-use crate::store;
+use crate::state_file;
 
 /// How many places a robot remembers.
 const MOST: usize = 200;
@@ -37,7 +37,7 @@ pub struct Remembered {
 
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Kept {
+struct PlacesFile {
     places: Vec<Remembered>,
 }
 
@@ -130,11 +130,11 @@ impl Places {
         let Some(path) = &self.path else {
             return Err("no folder for places: set `data_dir` in the section robot".to_owned());
         };
-        let kept = Kept {
+        let file = PlacesFile {
             places: known.values().cloned().collect(),
         };
-        let text = serde_json::to_string_pretty(&kept).map_err(|error| error.to_string())?;
-        store::write(path, &text).map_err(|error| format!("write {}: {error}", path.display()))?;
+        let text = serde_json::to_string_pretty(&file).map_err(|error| error.to_string())?;
+        state_file::write(path, &text).map_err(|error| format!("write {}: {error}", path.display()))?;
         self.known = known;
         Ok(())
     }
@@ -147,10 +147,10 @@ fn read(path: &Path) -> Result<BTreeMap<String, Remembered>, String> {
             path.display()
         )
     };
-    let text = store::read(path).map_err(|error| wrong(error.to_string()))?;
-    let kept: Kept = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    let text = state_file::read(path).map_err(|error| wrong(error.to_string()))?;
+    let file: PlacesFile = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
     let mut known = BTreeMap::new();
-    for place in kept.places {
+    for place in file.places {
         let spot = &place.spot;
         if ![spot.x, spot.y, spot.heading]
             .iter()

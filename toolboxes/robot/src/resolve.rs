@@ -11,15 +11,15 @@ use std::time::Duration;
 pub use self::remarks::Remarks;
 use crate::action::{Action, LiftTarget, Motion, Velocity};
 use crate::adapter::{ActionError, Sighting};
-use crate::journey;
 use crate::model::{Intensity, Kind, Rounds};
+use crate::position::here_in_frame_of;
 use crate::spot::Spot;
 use crate::step::{Heading, LiftStep, Stage, Step, Where};
 use crate::subsystem::Subsystem;
 use crate::unit::Unit;
 pub use pace::{
-    CAREFUL, SWEEP, calibration_seconds, farthest_seconds, frames_seconds, grip_seconds, lift_seconds,
-    rotation_seconds, routine_seconds, straight_seconds, test_seconds,
+    CAREFUL, SWEEP, WAY_TURN, calibration_seconds, farthest_seconds, frames_seconds, grip_seconds,
+    lift_seconds, rotation_seconds, routine_seconds, straight_seconds, test_seconds, way_seconds,
 };
 use pace::{magnitude, turn_speed, usual_linear, velocity};
 
@@ -140,8 +140,8 @@ fn numbers(
         }
         Step::GoToPlace { place } => {
             let to = spot(unit, place)?;
-            let from = journey::here_in_frame_of(unit, &to)?;
-            let seconds = journey::seconds(unit, &from, &to);
+            let from = here_in_frame_of(unit, &to)?;
+            let seconds = way_seconds(unit, &from, &to);
             (Motion::GoTo(to), seconds)
         }
         Step::Lift(LiftStep::Lift {

@@ -12,6 +12,7 @@ use crate::adapter::{ActionOutput, Control, Right, Sighting};
 use crate::conclude::ActionResult;
 use crate::error::tool_error;
 use crate::journey;
+use crate::position;
 use crate::recognition;
 use crate::resolve::{self, SPEAKER, resolve, sought};
 use crate::robots::Robots;
@@ -236,7 +237,7 @@ async fn remember_place(
     // A base that was halted or pushed measures where it is when it makes sure that it stands.
     let stands = resolve(unit, Subsystem::Base, &Step::Stop {}, None).map_err(tool_error)?;
     unit.execute(&stands.action, &control).await.map_err(tool_error)?;
-    let spot = journey::here(unit).map_err(tool_error)?;
+    let spot = position::here(unit).map_err(tool_error)?;
     let output = ActionOutput::said(format!("remembered {place}")).with("position", spot.shown());
     let before = unit
         .change_places(move |places| places.remember(&place, spot))
@@ -250,7 +251,7 @@ async fn remember_place(
 }
 
 fn listed(unit: &Unit) -> Result<ActionOutput, ToolError> {
-    let here = journey::here(unit).ok();
+    let here = position::here(unit).ok();
     let places = unit.places();
     let shown = places.all().map_err(refused)?.map(|place| {
         let mut shown = place.spot.shown();

@@ -11,6 +11,7 @@ mod owner;
 mod port;
 mod register;
 mod rehearsed;
+mod voices;
 mod wire;
 
 pub(crate) use error::ServoError;

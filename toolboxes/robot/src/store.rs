@@ -2,23 +2,20 @@
 //!
 //! Owns their place, and the kind of robot that is written beside the adapter's value. Read [`save`].
 
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use ovos_toolbox_sdk::prelude::*;
 use ovos_toolbox_sdk::tokio::task::spawn_blocking;
 
 use crate::action::Action;
 use crate::adapter::{ActionOutput, Control};
+use crate::clock::since_1970;
 use crate::error::tool_error;
 use crate::robots::Robots;
+use crate::state_file::{read, write};
 use crate::step::Step;
 use crate::subsystem::Subsystem;
 use crate::unit::Unit;
-
-/// The largest file that is read. A saved configuration is far smaller.
-const LARGEST: u64 = 1 << 20;
 
 #[derive(Serialize, Deserialize)]
 struct Saved {
@@ -67,8 +64,7 @@ pub async fn backup(
     on: Subsystem,
     control: &Control,
 ) -> Result<(String, String), ToolError> {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let name = format!("before-{on}-{}", since.unwrap_or_default().as_millis());
+    let name = format!("before-{on}-{}", since_1970().as_millis());
     let action = Action {
         subsystem: on,
         step: Step::SaveConfig {
@@ -82,25 +78,6 @@ pub async fn backup(
     let saved = save(context, unit, &name, output).await?;
     let path = saved.data.get("file").and_then(Value::as_str).unwrap_or_default();
     Ok((name, path.to_string()))
-}
-
-/// Writes a file beside the target and renames it; only its owner may read it.
-pub(crate) fn write(path: &Path, text: &str) -> std::io::Result<()> {
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
-    let beside = path.with_extension("json.new");
-    let mut options = std::fs::OpenOptions::new();
-    let mut file = options
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&beside)?;
-    file.write_all(text.as_bytes())?;
-    // The motors may lose these settings in a moment.
-    file.sync_all()?;
-    std::fs::rename(beside, path)
 }
 
 /// Reads a file and gives it to the adapter.
@@ -154,15 +131,6 @@ pub async fn load(
         expected: Duration::ZERO,
     };
     unit.execute(&action, control).await.map_err(tool_error)
-}
-
-/// Reads a file that is not too large.
-pub(crate) fn read(path: &Path) -> std::io::Result<String> {
-    let size = std::fs::metadata(path)?.len();
-    if size > LARGEST {
-        return Err(std::io::Error::other("larger than 1 MiB"));
-    }
-    std::fs::read_to_string(path)
 }
 
 fn path(robots: &Robots, unit: &Unit, name: &str) -> Result<PathBuf, ToolError> {

@@ -28,8 +28,8 @@ use crate::robots::{Robots, each};
 use crate::run::run;
 use crate::sentences;
 use crate::shelf::Shelf;
+use crate::state_file;
 use crate::step;
-use crate::store;
 use crate::subsystem::Subsystem;
 use crate::tools;
 use crate::unit::Unit;
@@ -229,7 +229,7 @@ fn keep_file(name: &str, robot: &RobotConfig, shelf: &Shelf, folder: Option<&Pat
     let Some((file, copy)) = file.zip(last_good(robot, shelf, folder)) else {
         return;
     };
-    let kept = store::read(&file).and_then(|text| store::write(&copy, &text));
+    let kept = state_file::read(&file).and_then(|text| state_file::write(&copy, &text));
     if let Err(error) = kept {
         tracing::warn!(robot = name, %error, "no copy of its file: a stop after a crash needs the file itself");
     }

@@ -66,11 +66,7 @@ impl Graph for Dds {
                 (Some(written), _) => written,
                 (None, Some(_)) => (BTreeSet::new(), quality_of(&[]), None),
                 (None, None) => {
-                    return Err(GraphError::Absent {
-                        what: "topic",
-                        name: topic.to_owned(),
-                        waited: patience,
-                    });
+                    return Err(GraphError::absent("topic", topic, patience));
                 }
             };
             let of = one_type(topic, of, &found)?;

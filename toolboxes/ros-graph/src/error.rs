@@ -211,3 +211,14 @@ pub enum GraphError {
     #[error("the graph was left")]
     Closed,
 }
+
+impl GraphError {
+    /// What is not in the graph after a wait; `what` is a topic, a service or an action.
+    pub(crate) fn absent(what: &'static str, name: &str, waited: Duration) -> Self {
+        Self::Absent {
+            what,
+            name: name.to_owned(),
+            waited,
+        }
+    }
+}

@@ -203,11 +203,7 @@ impl Graph for Rosbridge {
             let mut found = self.type_of("topic", topic).await;
             while found.is_empty() && of.is_none() {
                 if Instant::now() >= end {
-                    return Err(GraphError::Absent {
-                        what: "topic",
-                        name: topic.to_owned(),
-                        waited: patience,
-                    });
+                    return Err(GraphError::absent("topic", topic, patience));
                 }
                 tokio::time::sleep(AGAIN).await;
                 found = self.type_of("topic", topic).await;
@@ -273,11 +269,7 @@ impl Graph for Rosbridge {
             let found = self.type_of("service", service).await;
             let Some(written) = found.first() else {
                 // Without rosapi the type is not known: what is asked for is not checked then.
-                return Err(GraphError::Absent {
-                    what: "service",
-                    name: service.to_owned(),
-                    waited: start.elapsed(),
-                });
+                return Err(GraphError::absent("service", service, start.elapsed()));
             };
             let of: TypeName = match written.parse::<TypeName>()? {
                 // ROS 1 and rosapi of some versions do not say the kind.
@@ -302,11 +294,7 @@ impl Graph for Rosbridge {
         async move {
             let found = self.type_of("action", action).await;
             let Some(of) = found.first() else {
-                return Err(GraphError::Absent {
-                    what: "action",
-                    name: action.to_owned(),
-                    waited: patience,
-                });
+                return Err(GraphError::absent("action", action, patience));
             };
             let of: TypeName = of.parse()?;
             let shape_of = |suffix: &str| self.inner.library.shape(&of.part(suffix));

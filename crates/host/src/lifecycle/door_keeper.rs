@@ -12,12 +12,8 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use crate::lifecycle::health::Health;
+use crate::lifecycle::health::{FIRST_RESTART, Health, MAX_RESTART};
 use crate::process::started_process::StartedProcess;
-
-/// The delay before the first restart, and the longest.
-const FIRST_RESTART: Duration = Duration::from_millis(200);
-const MAX_RESTART: Duration = Duration::from_secs(30);
 
 /// How long a door has to end its calls and to leave the bus.
 const END: Duration = Duration::from_secs(2);
@@ -43,8 +39,6 @@ pub struct DoorReport {
     pub restarts: u64,
     /// Why it ended the last time.
     pub reason: Option<String>,
-    /// Whether it ended too often to be started again.
-    pub given_up: bool,
 }
 
 impl DoorKeeper {
@@ -82,11 +76,7 @@ impl DoorKeeper {
             let door = self.name;
             tracing::error!(door, reason, "the door ended");
             let too_often = health.failed(&reason, Instant::now(), self.max_failures);
-            {
-                let mut report = self.report.lock();
-                report.given_up = too_often;
-                report.reason = Some(reason);
-            }
+            self.report.lock().reason = Some(reason);
             if too_often {
                 let max = self.max_failures;
                 tracing::error!(

@@ -8,6 +8,10 @@ use tokio::time::Instant;
 /// Deaths are counted over this time.
 const WINDOW: Duration = Duration::from_secs(60);
 
+/// The delay before the first restart, and the longest.
+pub(crate) const FIRST_RESTART: Duration = Duration::from_millis(200);
+pub(crate) const MAX_RESTART: Duration = Duration::from_secs(30);
+
 /// The failures of one toolbox's processes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Health {

@@ -247,6 +247,19 @@ async fn try_out(
     Ok(())
 }
 
+/// Opens a toolbox with this section in a process, lists its tools and closes it; returns what keeps it from that.
+pub(crate) async fn try_section(
+    process: ProcessSettings,
+    manifest: &Arc<Manifest>,
+    section: &Object,
+) -> Vec<String> {
+    let mut found = Inspection::default();
+    let (open, limit) = how(None, section);
+    let opening = Hosted::in_child(process, Arc::clone(manifest), open, Arc::new(Silence));
+    try_in_time(&mut found, (manifest, section), opening, limit).await;
+    found.errors
+}
+
 /// The findings that do not need the file to be loaded.
 fn look(path: &Path, found: &mut Inspection) -> Result<(), String> {
     elf::usable(path)?;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use ovos_toolbox_wire::{Failure, FailureKind};
 
+use crate::artifact::file::PluginFile;
 use crate::contract::services::{Open, Origin};
 use crate::contract::tools::ToolSet;
 use crate::lifecycle::code::{Code, Source};
@@ -84,27 +85,11 @@ pub(crate) async fn open(
             .boxed()
         }
         Code::Staged(file, manifest) => {
-            let confine = config.toolbox.confine.as_ref();
-            let unconfined = confine.and_then(why_unconfined);
+            let unconfined = config.toolbox.confine.as_ref().and_then(why_unconfined);
             if let Some(why) = unconfined {
                 tracing::warn!(toolbox = id, why, "the toolbox runs unconfined");
             }
-            let process = ProcessSettings {
-                program: manager.settings.greeter.program.clone(),
-                file: Arc::clone(file),
-                env: config.toolbox.env.clone(),
-                memory_mb: config.memory_mb,
-                confine: confine
-                    .filter(|_| unconfined.is_none())
-                    .cloned()
-                    .map(|mut confine| {
-                        confine.paths_rw.extend(content.clone());
-                        confine
-                    }),
-                hello: manager.settings.greeter.hello,
-                allow_sha256: config.toolbox.allow_sha256.clone(),
-                stop: manager.stop.clone(),
-            };
+            let process = process_of(manager, file, config, content.clone());
             let opened = Hosted::in_child(process, Arc::clone(manifest), open, services);
             async move { Ok(list(opened.await?).await) }.boxed()
         }
@@ -137,6 +122,31 @@ pub(crate) async fn open(
             stays.spawn(async move { rest(&instance).await });
             Err(format!("toolbox `{id}` does not list its tools: {failure}"))
         }
+    }
+}
+
+/// How the process of a copy is started.
+pub(crate) fn process_of(
+    manager: &Shared,
+    file: &Arc<PluginFile>,
+    config: &Configured,
+    content: Option<PathBuf>,
+) -> ProcessSettings {
+    let confine = config.toolbox.confine.clone();
+    ProcessSettings {
+        program: manager.settings.greeter.program.clone(),
+        file: Arc::clone(file),
+        env: config.toolbox.env.clone(),
+        memory_mb: config.memory_mb,
+        confine: confine
+            .filter(|confine| why_unconfined(confine).is_none())
+            .map(|mut confine| {
+                confine.paths_rw.extend(content);
+                confine
+            }),
+        hello: manager.settings.greeter.hello,
+        allow_sha256: config.toolbox.allow_sha256.clone(),
+        stop: manager.stop.clone(),
     }
 }
 

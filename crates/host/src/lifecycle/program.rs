@@ -20,6 +20,7 @@ use crate::lifecycle::copies::Slot;
 use crate::lifecycle::examine::{Broken, Finding, judge, untouched};
 use crate::lifecycle::offers;
 use crate::lifecycle::program_keeper::ExaminedProgram;
+use crate::lifecycle::reads::compared;
 use crate::lifecycle::shared::Shared;
 use crate::process::confine::why_unconfined;
 use crate::transport::greeting::{self, Introduction};
@@ -48,7 +49,10 @@ pub(crate) async fn offer(
             return offer_several(manager, claimant, &program).await;
         }
         Ok(Examined::One(finding)) => {
-            let finding = still(manager, entry, finding);
+            let finding = match still(manager, entry, finding) {
+                Ok(finding) => compared(manager, finding).await,
+                broken => broken,
+            };
             if finding.is_ok() {
                 let before = manager.copies().replace_program(&entry.name, None);
                 drop(before);

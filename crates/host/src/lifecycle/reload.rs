@@ -14,6 +14,7 @@ use crate::lifecycle::claims::{Claims, Owner, Owners};
 use crate::lifecycle::examine::{Broken, Candidate, Finding, examine};
 use crate::lifecycle::program::offer;
 use crate::lifecycle::python::{had, offer_all};
+use crate::lifecycle::reads::compared;
 use crate::lifecycle::shared::Shared;
 use crate::lifecycle::status::ReloadReport;
 use crate::lifecycle::swap::{remove, swap};
@@ -29,7 +30,7 @@ pub(crate) async fn run(manager: &Arc<Shared>) -> ReloadReport {
     let unread: Vec<PathBuf> = failed.iter().map(|folder| folder.path.clone()).collect();
     tally.report.broken = failed;
     // All at the same time: each waits for its hello, and a start with four toolboxes has to be quick.
-    let findings = join_all(files.iter().map(|path| examine(manager, path.clone()))).await;
+    let findings = join_all(files.iter().map(|path| examined(manager, path.clone()))).await;
     let (candidates, mut owners) = sort(manager, &files, findings, &mut tally);
     keep_unread(manager, &unread, &mut owners, &mut tally);
     let claims = Arc::new(Claims::new((manager.settings.programs)(), owners));
@@ -73,6 +74,11 @@ pub(crate) async fn run(manager: &Arc<Shared>) -> ReloadReport {
     drop(gone);
     log(&report);
     report
+}
+
+/// What has to be done about a plugin file, or about the toolbox that it is because of files that the toolbox reads.
+async fn examined(manager: &Arc<Shared>, path: PathBuf) -> Result<Finding, Broken> {
+    compared(manager, examine(manager, path).await?).await
 }
 
 /// The plugin files of the folders, and the folders that cannot be read.

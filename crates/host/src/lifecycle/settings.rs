@@ -1,5 +1,6 @@
 //! The settings of the manager, and the traits through which it uses the service.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use ovos_toolbox_wire::Manifest;
 use crate::artifact::greeter::Greeter;
 use crate::artifact::program::server_of;
 use crate::contract::services::Limits;
+use crate::lifecycle::health::{FIRST_RESTART, MAX_RESTART};
 use crate::lifecycle::status::{Live, NotAdmitted};
 use crate::process::default_confinement::file_identities;
 use section::{ProgramConfig, PythonConfig, ToolboxConfig};
@@ -97,8 +99,8 @@ impl Settings {
             drain: Duration::from_secs(10),
             greeter,
             max_failures: 5,
-            first_restart: Duration::from_millis(200),
-            max_restart: Duration::from_secs(30),
+            first_restart: FIRST_RESTART,
+            max_restart: MAX_RESTART,
             config: Arc::new(|_| Ok(Configured::default())),
             mounted: Arc::new(|_| Ok(Configured::default())),
             admit: Arc::new(|_, _| Ok(())),
@@ -153,16 +155,19 @@ pub struct Configured {
     pub reading: u64,
     /// The identity of the devices and folders of a confinement that no section asks for; set by the manager.
     pub seen: Vec<(u64, u64)>,
+    /// The files that the toolbox reads, each with what tells two states of it apart; set and compared by the manager.
+    pub files: BTreeMap<PathBuf, String>,
 }
 
 impl Configured {
-    /// Whether a toolbox that was opened with `other` need not be replaced.
+    /// Whether a toolbox that was opened with `other` need not be replaced, unless files that it reads have changed.
     pub(crate) fn keeps(&self, other: &Self) -> bool {
-        let same_reading = Self {
+        let same = Self {
             reading: other.reading,
+            files: other.files.clone(),
             ..self.clone()
         };
-        same_reading == *other
+        same == *other
     }
 }
 

@@ -59,7 +59,6 @@ pub(crate) struct LocalArgs {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PathArgs {
-    /// In order, at most 25.
     waypoints: Vec<PathPoint>,
     /// Metres per second, 0.5 to 8.
     #[serde(default = "default_cruise")]

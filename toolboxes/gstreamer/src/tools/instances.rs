@@ -40,7 +40,7 @@ struct StartPipeline {
     /// In gst-launch-1.0 syntax: `v4l2src ! videoconvert ! x264enc ! mp4mux ! filesink location=a.mp4`.
     /// A file without a folder goes to the folder for recordings.
     pipeline: String,
-    /// A name that other calls may use in place of the instance_id.
+    /// A name for other calls, in place of the id.
     #[serde(default)]
     #[schemars(length(max = 64))]
     name: Option<String>,

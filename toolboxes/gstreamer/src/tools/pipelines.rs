@@ -19,7 +19,7 @@ pub(super) fn tools() -> Vec<Tool<Gstreamer>> {
 /// Check whether a GStreamer pipeline can be started, and what to fix. Starts nothing.
 #[derive(Deserialize, JsonSchema)]
 struct PipelineArguments {
-    /// Pipeline in the syntax of gst-launch-1.0.
+    /// In gst-launch-1.0 syntax.
     pipeline: String,
 }
 

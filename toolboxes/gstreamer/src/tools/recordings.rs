@@ -19,12 +19,12 @@ pub(super) fn tools() -> Vec<Tool<Gstreamer>> {
     ]
 }
 
-/// Record a running pipeline to a file, while it plays on: what its encoders make, without a gap in the stream.
+/// Record what the encoders of a running pipeline make, without a gap in the stream.
 #[derive(Deserialize, JsonSchema)]
 struct RecordPipeline {
     /// Its id or name.
     instance_id: String,
-    /// A new file: .mkv, .mp4, .mov, .ts or .webm, below the folder for recordings unless absolute; one is chosen when missing.
+    /// A new .mkv, .mp4, .mov, .ts or .webm, in the folder for recordings unless absolute; chosen when missing.
     #[serde(default)]
     path: Option<PathBuf>,
 }
@@ -60,7 +60,7 @@ async fn record(context: Context<Gstreamer>, args: RecordPipeline) -> Result<Rec
 /// Stop a recording and finish its file, while the pipeline plays on.
 #[derive(Deserialize, JsonSchema)]
 struct StopRecording {
-    /// The pipeline's id or name.
+    /// Its id or name.
     instance_id: String,
     /// The file, where there are several.
     #[serde(default)]

@@ -44,9 +44,12 @@ pub(super) fn narrow(config: &Config) -> Result<(), ToolError> {
 }
 
 /// What is in `/dev`: which of them may be opened stays as it is for the toolbox. The memory that programs share is no device, and any
-/// folder may be in it.
+/// folder may be in it. A link, such as `/dev/stdout`, leads to what has its own rule, or to a pipe, for which there is none.
 fn devices() -> impl Iterator<Item = PathBuf> {
     let entries = std::fs::read_dir("/dev").into_iter().flatten().flatten();
-    let devices = entries.map(|entry| entry.path());
+    let is_link = |entry: &std::fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_symlink());
+    let devices = entries
+        .filter(move |entry| !is_link(entry))
+        .map(|entry| entry.path());
     devices.filter(|device| device != Path::new("/dev/shm"))
 }

@@ -16,7 +16,7 @@ use ovos_toolbox_sdk::prelude::*;
 use super::change::set;
 use super::inbox::{Inbox, Input};
 use super::meters::Meters;
-use super::recording::Recording;
+use super::recording::{Failures, Recording};
 use crate::order::{Command, End, Word};
 use crate::policy::{Policy, guard};
 use crate::report::{Clockwork, Phase, RecordedFile};
@@ -42,6 +42,7 @@ pub(super) struct Player {
     owed: u64,
     target: gst::State,
     recordings: Vec<Recording>,
+    failures: Failures,
     /// Deadline of the end of stream.
     stopping: Option<Instant>,
 }
@@ -67,6 +68,7 @@ impl Player {
             owed: 0,
             target: gst::State::Playing,
             recordings: Vec::new(),
+            failures: Failures::default(),
             stopping: None,
         }
     }
@@ -85,7 +87,7 @@ impl Player {
         guard::watch(&self.pipeline, &self.policy, move |refusal| {
             inbox.post(Input::Refused(refusal));
         });
-        let (inbox, mouth) = (Arc::clone(&self.inbox), self.mouth.clone());
+        let (inbox, mouth, failures) = (Arc::clone(&self.inbox), self.mouth.clone(), self.failures.clone());
         let Some(bus) = self.pipeline.bus() else { return };
         let own = self.pipeline.downgrade();
         bus.set_sync_handler(move |_, message| {
@@ -105,7 +107,7 @@ impl Player {
                     false
                 }
                 // Looked at here, while the recording is whole.
-                gst::MessageView::Error(error) if message.src().is_some_and(Recording::has) => {
+                gst::MessageView::Error(error) if message.src().is_some_and(|part| failures.note(part)) => {
                     mouth.say(&Word::Said {
                         kind: "warning".to_owned(),
                         element: message
@@ -216,7 +218,9 @@ impl Player {
             }
             MessageView::Eos(_) => {
                 self.say("eos", &from, "end of stream", None);
-                self.mouth.say(&Word::Finished);
+                if self.recordings.iter().all(Recording::is_whole) {
+                    self.mouth.say(&Word::Finished);
+                }
                 return Some(if self.stopping.is_some() {
                     End::Stopped
                 } else {
@@ -348,7 +352,7 @@ impl Player {
                 Err(ToolError::busy("the pipeline is being stopped"))
             }
             Command::Record { path } => {
-                let recording = Recording::start(&self.policy, &self.pipeline, path);
+                let recording = Recording::start(&self.policy, &self.pipeline, path, self.failures.clone());
                 recording.map(|recording| {
                     self.recordings.push(recording);
                     Value::Null

@@ -3,9 +3,11 @@
 //! The branch is linked to a tee behind an encoder; where there is none, one is put there while the pad is blocked, which
 //! loses no buffer. The branch begins with a key frame and gets an end of stream of its own. Read [`Recording::start`].
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gst::prelude::*;
@@ -19,6 +21,36 @@ pub(super) struct Recording {
     bin: gst::Bin,
     /// The tee's pad and the branch's.
     links: Vec<(gst::Pad, gst::Pad)>,
+    /// Of each stream, whether its first key frame has come.
+    begun: Vec<Arc<AtomicBool>>,
+    failures: Failures,
+}
+
+/// The branches of a pipeline in which something went wrong, such as a full disk, by their names.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Failures(Arc<Mutex<HashSet<gst::glib::GString>>>);
+
+impl Failures {
+    /// Takes down an error of a part. False if the part belongs to no recording; else the error costs the stream nothing.
+    pub(super) fn note(&self, part: &gst::Object) -> bool {
+        let parents = std::iter::successors(Some(part.clone()), gst::Object::parent);
+        let branch = parents
+            .map(|object| object.name())
+            .find(|name| name.starts_with(NAME));
+        let Some(branch) = branch else { return false };
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(branch);
+        true
+    }
+
+    fn has(&self, branch: &gst::Bin) -> bool {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(&branch.name())
+    }
 }
 
 /// How the names of the branches begin.
@@ -49,7 +81,12 @@ impl Recording {
     ///
     /// # Errors
     /// There is no encoded stream, no muxer for the file's name, or the policy forbids it.
-    pub(super) fn start(policy: &Policy, pipeline: &gst::Pipeline, path: PathBuf) -> Result<Self, ToolError> {
+    pub(super) fn start(
+        policy: &Policy,
+        pipeline: &gst::Pipeline,
+        path: PathBuf,
+        failures: Failures,
+    ) -> Result<Self, ToolError> {
         let muxer = muxer(&path)?;
         let taps = taps(pipeline);
         if taps.is_empty() {
@@ -110,6 +147,8 @@ impl Recording {
             path,
             bin,
             links: Vec::new(),
+            begun: Vec::new(),
+            failures,
         };
         if recording.bin.sync_state_with_parent().is_err() {
             recording.stop(pipeline);
@@ -119,7 +158,7 @@ impl Recording {
         }
         for ((pad, _), end) in taps.into_iter().zip(ends) {
             let linked = tee_behind(pipeline, &pad).and_then(|tee| {
-                from_key_frame(&end);
+                recording.begun.push(from_key_frame(&end));
                 let branch = tee.request_pad_simple("src_%u")?;
                 branch.link(&end).ok()?;
                 Some(branch)
@@ -133,33 +172,38 @@ impl Recording {
         Ok(recording)
     }
 
-    /// Whether something is a part of a recording, which costs the stream nothing if it fails.
-    pub(super) fn has(part: &gst::Object) -> bool {
-        let is_recording = |object: &gst::Object| object.name().starts_with(NAME);
-        std::iter::successors(Some(part.clone()), gst::Object::parent).any(|object| is_recording(&object))
-    }
-
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Finishes the file while the stream goes on. Returns whether the end of the stream has gone through it in time.
-    /// Blocks for some seconds at most.
+    /// Whether the file has everything since the first key frame of each stream. Known once the end of the stream has gone through.
+    pub(super) fn is_whole(&self) -> bool {
+        !self.begun.is_empty()
+            && self.begun.iter().all(|begun| begun.load(Ordering::Relaxed))
+            && !self.failures.has(&self.bin)
+    }
+
+    /// Finishes the file while the stream goes on. Returns whether the end of the stream has gone through it in time and the file is
+    /// whole. Blocks for some seconds at most.
     pub(super) fn stop(mut self, pipeline: &gst::Pipeline) -> bool {
-        let was_linked = !self.links.is_empty();
+        if self.links.is_empty() {
+            // Nothing has come in, so no end comes either.
+            self.remove(pipeline);
+            return false;
+        }
         let (tell, told) = sync_channel(1);
         let mut sinks = self.bin.iterate_sinks();
         while let Ok(Some(sink)) = sinks.next() {
             let (Some(pad), tell) = (sink.static_pad("sink"), tell.clone()) else {
                 continue;
             };
-            pad.add_probe(gst::PadProbeType::EVENT_DOWNSTREAM, move |_, info| {
+            pad.add_probe(gst::PadProbeType::EVENT_DOWNSTREAM, move |pad, info| {
                 let is_end = info
                     .event()
                     .is_some_and(|event| event.type_() == gst::EventType::Eos);
                 if is_end {
                     // The first suffices.
-                    _ = tell.try_send(());
+                    _ = tell.try_send(pad.clone());
                 }
                 gst::PadProbeReturn::Ok
             });
@@ -184,12 +228,20 @@ impl Recording {
             // The stream still goes through it: without it the stream would end. The file is finished with the pipeline.
             return false;
         }
-        let finished = was_linked && told.recv_timeout(FINISH).is_ok();
+        let end = told.recv_timeout(FINISH);
+        if let Ok(sink) = &end {
+            // The end is on its way into the sink, which writes what it has kept so far only then. The lock is had when it has.
+            drop(sink.stream_lock());
+        }
+        self.remove(pipeline);
+        end.is_ok() && self.is_whole()
+    }
+
+    fn remove(&self, pipeline: &gst::Pipeline) {
         // Else the pipeline takes it up again with its own next change of state.
         self.bin.set_locked_state(true);
         self.bin.set_state(gst::State::Null).ok();
         _ = pipeline.remove(&self.bin);
-        finished
     }
 }
 
@@ -289,17 +341,18 @@ fn when_idle(pad: &gst::Pad, at_most: Duration, act: impl FnOnce(&gst::Pad) + Se
 }
 
 /// Lets nothing through before the first key frame, and asks the encoder for one, which may have none soon. It asks again
-/// after some frames: an encoder takes two requests in short order for one.
-fn from_key_frame(pad: &gst::Pad) {
+/// after some frames: an encoder takes two requests in short order for one. Returns what becomes true with that frame.
+fn from_key_frame(pad: &gst::Pad) -> Arc<AtomicBool> {
     /// After how many frames it asks again.
     const PATIENCE: u64 = 10;
-    let (begun, dropped) = (AtomicBool::new(false), AtomicU64::new(0));
+    let (begun, dropped) = (Arc::<AtomicBool>::default(), AtomicU64::new(0));
+    let has_begun = Arc::clone(&begun);
     pad.add_probe(gst::PadProbeType::BUFFER, move |pad, info| {
         let is_delta = info
             .buffer()
             .is_some_and(|buffer| buffer.flags().contains(gst::BufferFlags::DELTA_UNIT));
-        if !is_delta || begun.load(Ordering::Relaxed) {
-            begun.store(true, Ordering::Relaxed);
+        if !is_delta || has_begun.load(Ordering::Relaxed) {
+            has_begun.store(true, Ordering::Relaxed);
             return gst::PadProbeReturn::Ok;
         }
         if dropped.fetch_add(1, Ordering::Relaxed).is_multiple_of(PATIENCE) {
@@ -309,4 +362,5 @@ fn from_key_frame(pad: &gst::Pad) {
         // Not `Drop`: the bindings have freed it by then, which GStreamer before 1.24.12 does not handle.
         gst::PadProbeReturn::Handled
     });
+    begun
 }

@@ -113,18 +113,27 @@ impl Surroundings {
         });
     }
 
-    pub(super) fn begins(&self, action: &Action, control: &Control) {
+    /// Runs an action, which is awake for the clock meanwhile, between its two lines in the file of commands.
+    ///
+    /// # Errors
+    /// Those of the action.
+    pub(super) async fn perform(
+        &self,
+        action: &Action,
+        control: &Control,
+        run: impl Future<Output = Result<ActionOutput, ActionError>>,
+    ) -> Result<ActionOutput, ActionError> {
+        let _awake = self.clock.awake();
         self.note(
             "begin",
             || json!({"on": action.subsystem, "for": control.label(), "moves": action.motion.is_some()}),
         );
-    }
-
-    pub(super) fn ends(&self, action: &Action, control: &Control, done: bool) {
+        let done = run.await;
         self.note(
             "end",
-            || json!({"on": action.subsystem, "for": control.label(), "ok": done}),
+            || json!({"on": action.subsystem, "for": control.label(), "ok": done.is_ok()}),
         );
+        done
     }
 
     /// A stop was sent; `moving` is what has not come to rest yet.

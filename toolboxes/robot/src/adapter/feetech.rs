@@ -49,7 +49,7 @@ pub use self::wheels::BaseSize;
 use super::{ActionError, ActionOutput, Adapter, BackendState, Control, Estop, Notice, Notify};
 use crate::action::{Action, Motion};
 use crate::capability::{BusName, Capabilities};
-use crate::clock::Clock;
+use crate::clock::{Clock, since_1970};
 use crate::conduct::Stop;
 use crate::driver::DrivenRobot;
 use crate::servo::{Line, Pending, Register, Sender, ServoBus, ServoError, SimulatedLine, Urgency, Wire};
@@ -335,11 +335,6 @@ impl Feetech {
             None => self.maintain(action, control).await,
         }
     }
-}
-
-fn since_1970() -> Duration {
-    let now = std::time::SystemTime::now();
-    now.duration_since(std::time::UNIX_EPOCH).unwrap_or_default()
 }
 
 /// Whether each bus's port is open, and the reason for the notice.

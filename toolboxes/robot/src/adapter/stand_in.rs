@@ -299,14 +299,9 @@ impl Adapter for StandIn {
         action: &'a Action,
         control: &'a Control,
     ) -> BoxFuture<'a, Result<ActionOutput, ActionError>> {
-        async move {
-            let _awake = self.around.clock.awake();
-            self.around.begins(action, control);
-            let done = self.run(action, control).await;
-            self.around.ends(action, control, done.is_ok());
-            done
-        }
-        .boxed()
+        self.around
+            .perform(action, control, self.run(action, control))
+            .boxed()
     }
 
     fn state(&self, subsystem: Subsystem) -> Value {

@@ -5,6 +5,7 @@ use crate::adapter::ActionError;
 use crate::capability::Joint;
 use crate::model::{Kind, Rounds, travel};
 use crate::resolve::remarks::Remarks;
+use crate::spot::Spot;
 use crate::subsystem::Subsystem;
 use crate::unit::Unit;
 
@@ -16,6 +17,8 @@ const TOWING: f64 = 0.35;
 pub const SWEEP: f64 = 0.5;
 /// The fraction of the largest speed at which a calibration goes home and a tested joint moves.
 pub const CAREFUL: f64 = 0.3;
+/// The fraction of 90 degrees a second at which a base turns on its way to a place.
+pub const WAY_TURN: f64 = 0.5;
 /// How fast a wheel turns in a test, degrees per second.
 const WHEEL: f64 = 26.0;
 
@@ -240,4 +243,11 @@ fn axes(unit: &Unit, part: Subsystem) -> Vec<Axis<'_>> {
         speed: hitch.max_speed,
     });
     joints.chain(lift).chain(hitch).collect()
+}
+
+/// The seconds that a way should take.
+#[must_use]
+pub fn way_seconds(unit: &Unit, from: &Spot, to: &Spot) -> f64 {
+    let way = (to.x - from.x).hypot(to.y - from.y);
+    straight_seconds(unit, "forward", way) + 3.0 * rotation_seconds(unit, 180.0, WAY_TURN)
 }

@@ -4,6 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::clock::since_1970;
+
 /// One of the messages below.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RosMessage {
@@ -105,8 +107,7 @@ impl TwistStamped {
     /// A velocity of the robot's own frame, of now.
     #[must_use]
     pub fn now(twist: Twist) -> Self {
-        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        let since = since.unwrap_or_default();
+        let since = since_1970();
         let stamp = Time {
             sec: i32::try_from(since.as_secs()).unwrap_or(i32::MAX),
             nanosec: since.subsec_nanos(),

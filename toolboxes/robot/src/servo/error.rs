@@ -57,6 +57,9 @@ pub(crate) enum ServoError {
         ids: String,
         what: &'static str,
     },
+    /// A stop waits for what the bus does at the moment, and will be sent.
+    #[error("bus {bus} is still busy: the stop is sent next; cut the power of the servos if they still move")]
+    Unsent { bus: String },
     /// A stop came before the command was sent, or before its servo had answered.
     #[error("bus {bus}: ended by a stop")]
     Stopped { bus: String },

@@ -4,7 +4,7 @@
 //! no job from before the stop runs after it. Every turning wheel has a time at which this thread stops it, even
 //! where the caller is gone.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 use super::error::ServoError;
 use super::register::Register;
 use super::rehearsed::{RehearsedPort, SimulatedLine};
+use super::voices::Voices;
 use super::wire::Wire;
 use crate::clock::{Awake, Clock};
 
@@ -26,10 +27,6 @@ const QUEUE: usize = 64;
 const LOOK: Duration = Duration::from_millis(250);
 /// How long a stop listens to the servos. A halt returns within 50 ms.
 pub(crate) const LISTENS: Duration = Duration::from_millis(30);
-/// How long nothing may be heard on an idle bus until a servo is asked whether it is there, and how many are asked at once
-/// where the first says nothing.
-const UNHEARD: Duration = Duration::from_secs(1);
-const AT_ONCE: usize = 3;
 /// How often the thread tries to reach wheels that must stop and cannot be reached.
 const AGAIN: Duration = Duration::from_millis(50);
 
@@ -69,12 +66,7 @@ impl Stopping {
     /// Blocks until the stop was sent, at most until `deadline`. A late stop is still sent.
     pub(crate) fn wait(self, deadline: Instant) -> Result<(), ServoError> {
         let patience = deadline.saturating_duration_since(Instant::now());
-        let late = |_| {
-            Err(ServoError::Busy {
-                bus: self.bus,
-                waiting: 1,
-            })
-        };
+        let late = |_| Err(ServoError::Unsent { bus: self.bus });
         self.waiting.recv_timeout(patience).unwrap_or_else(late)
     }
 }
@@ -105,6 +97,10 @@ struct Queue {
     /// The part of the newest stop that was not carried out.
     owed: Option<Owing>,
     closing: bool,
+    /// The thread has nothing to do. While it works, what waits in the queue must not hold up the time that it waits for.
+    sleeps: bool,
+    /// From the moment when it is given something until it is awake, the time of a rehearsal stands.
+    roused: Option<Awake>,
 }
 
 /// A stop that is sent again: an emergency stop until it is carried out, another one until the joints move again.
@@ -125,7 +121,6 @@ type Work = Box<dyn FnOnce(Result<&mut Wire, ServoError>) + Send>;
 struct Job {
     urgency: Urgency,
     work: Work,
-    waits: Awake,
 }
 
 struct Stop {
@@ -136,7 +131,6 @@ struct Stop {
     then: Option<Then>,
     /// If the port is away now, the stop is carried out when the port is back.
     emergency: bool,
-    waits: Awake,
     done: mpsc::SyncSender<Result<(), ServoError>>,
 }
 
@@ -144,6 +138,15 @@ impl Shared {
     fn queue(&self) -> MutexGuard<'_, Queue> {
         // Jobs run outside the lock, and no code under it panics half way.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has the thread look at the queue.
+    fn rouse(&self, mut queue: MutexGuard<'_, Queue>) {
+        if queue.sleeps {
+            queue.roused.get_or_insert_with(|| self.clock.awake());
+        }
+        drop(queue);
+        self.changed.notify_all();
     }
 }
 
@@ -239,10 +242,8 @@ impl Sender {
         });
         let mut queue = self.shared.queue();
         self.check(&queue)?;
-        let waits = self.shared.clock.awake();
-        queue.jobs.push_back(Job { urgency, work, waits });
-        drop(queue);
-        self.shared.changed.notify_all();
+        queue.jobs.push_back(Job { urgency, work });
+        self.shared.rouse(queue);
         Ok(receiver)
     }
 
@@ -276,10 +277,8 @@ impl Sender {
         queue.jobs.push_back(Job {
             urgency: Urgency::Moves(ids),
             work,
-            waits: self.shared.clock.awake(),
         });
-        drop(queue);
-        self.shared.changed.notify_all();
+        self.shared.rouse(queue);
         Ok(receiver)
     }
 
@@ -311,12 +310,10 @@ impl Sender {
             ends,
             then,
             emergency,
-            waits: self.shared.clock.awake(),
             done,
         });
         self.shared.hurry.store(true, Ordering::SeqCst);
-        drop(queue);
-        self.shared.changed.notify_all();
+        self.shared.rouse(queue);
         for job in ended {
             (job.work)(Err(ServoError::Stopped {
                 bus: self.name.clone(),
@@ -378,7 +375,6 @@ fn run(shared: &Arc<Shared>, mut owner: Owner, name: &str) {
         panic_where_asked(name);
         match next(shared) {
             Next::Stop(stop) => {
-                drop(stop.waits);
                 let stopped = owner
                     .open(shared)
                     .and_then(|()| still(&mut owner.wire, &stop.wheels));
@@ -401,7 +397,6 @@ fn run(shared: &Arc<Shared>, mut owner: Owner, name: &str) {
                 shared.hurry.store(!queue.stops.is_empty(), Ordering::SeqCst);
             }
             Next::Job(job) => {
-                drop(job.waits);
                 if let Urgency::Moves(_) = job.urgency {
                     shared.queue().owed.take_if(|owed| !owed.emergency);
                 }
@@ -537,64 +532,6 @@ impl Owner {
     }
 }
 
-/// Which servos of a bus answer.
-struct Voices {
-    ids: Vec<u8>,
-    /// Those that were asked since one was heard, and have said nothing.
-    unanswered: Vec<u8>,
-    heard_at: Instant,
-    clock: Clock,
-}
-
-impl Voices {
-    fn new(ids: Vec<u8>, clock: Clock) -> Self {
-        Self {
-            ids,
-            unanswered: Vec::new(),
-            heard_at: clock.now(),
-            clock,
-        }
-    }
-
-    /// The port was opened anew: nothing is known.
-    fn forget(&mut self) {
-        self.unanswered.clear();
-        self.heard_at = self.clock.now();
-    }
-
-    fn are_silent(&self) -> bool {
-        !self.ids.is_empty() && self.ids.iter().all(|id| self.unanswered.contains(id))
-    }
-
-    /// The servos to ask now: none where one was heard lately; first the one that has answered before.
-    fn to_ask(&self) -> Vec<u8> {
-        if self.clock.since(self.heard_at) < UNHEARD {
-            return Vec::new();
-        }
-        let open = self.ids.iter().filter(|id| !self.unanswered.contains(id));
-        match self.are_silent() {
-            true => self.unanswered.iter().take(AT_ONCE).copied().collect(),
-            false => open.take(AT_ONCE).copied().collect(),
-        }
-    }
-
-    fn unanswered(&mut self, id: u8) {
-        // The longest silent one is asked first.
-        self.unanswered.retain(|other| *other != id);
-        self.unanswered.push(id);
-    }
-
-    fn heard(&mut self, heard: &BTreeSet<u8>) {
-        let Some(one) = self.ids.iter().position(|id| heard.contains(id)) else {
-            return;
-        };
-        if let Some(front) = self.ids.get_mut(..=one) {
-            front.rotate_right(1);
-        }
-        self.forget();
-    }
-}
-
 fn next(shared: &Arc<Shared>) -> Next {
     let mut queue = shared.queue();
     let look = shared.clock.now() + LOOK;
@@ -636,7 +573,10 @@ fn next(shared: &Arc<Shared>) -> Next {
                 shared.changed.notify_all();
             }
         };
+        queue.sleeps = true;
         queue = shared.clock.wait(&shared.changed, queue, until, ring);
+        queue.sleeps = false;
+        queue.roused = None;
     }
 }
 

@@ -132,4 +132,39 @@ mod tests {
         drop(awake);
         clock.end();
     }
+
+    /// A question that waits for its turn does not hold up the time that the one before it takes.
+    #[test]
+    fn a_queue_does_not_hold_up_time() {
+        let clock = Clock::rehearsed(100_000.0).unwrap();
+        let line = SimulatedLine {
+            servos: Arc::new(Mutex::new(Bus::new([feetech_sim::Servo::new(1)]))),
+            clock: clock.clone(),
+            heard: Arc::new(|_, _| ()),
+        };
+        let timeout = Duration::from_millis(20);
+        let (line, servos) = (Line::Rehearsed(line), (vec![1], Vec::new()));
+        let bus = ServoBus::start("left", line, timeout, servos, Box::new(|_| ())).unwrap();
+        let awake = clock.awake();
+        let ask = |id: u8| {
+            let asked = bus.sender().send(Urgency::Quiet, move |wire| wire.ping(id));
+            asked.unwrap()
+        };
+        // Nothing answers under these ids, so each question takes its whole time.
+        let asked: Vec<_> = (100..140).map(ask).collect();
+        let begun = Instant::now();
+        let resting = clock.rest(None, Box::new(|| ()));
+        for asked in asked {
+            let (answered, waits) = asked.blocking_recv().unwrap();
+            drop(waits);
+            assert!(!answered.unwrap());
+        }
+        assert!(
+            begun.elapsed() < Duration::from_secs(5),
+            "the time stood still: {:?}",
+            begun.elapsed()
+        );
+        drop((resting, awake));
+        clock.end();
+    }
 }

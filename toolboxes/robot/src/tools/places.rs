@@ -7,7 +7,8 @@ use super::listing::{Listing, Planned};
 use crate::capability::Capabilities;
 use crate::error::tool_error;
 use crate::graph::{Graph, aside, on};
-use crate::journey;
+use crate::position;
+use crate::resolve::way_seconds;
 use crate::step::Step;
 use crate::subsystem::Subsystem;
 use crate::unit::Unit;
@@ -21,6 +22,7 @@ pub(super) fn list(listing: &mut Listing<'_>) {
     listing.add("remember_place", Effect::Write, located, remember_place);
     listing.add("go_to_place", Effect::Motion, located, go_to_place);
     listing.add("list_places", Effect::Read, located, list_places);
+    listing.audience = Audience::Person;
     listing.add("forget_place", Effect::Write, located, forget_place);
 }
 
@@ -42,8 +44,7 @@ fn place(given: &str) -> Result<String, ToolError> {
 /// Remember where the robot stands now, and which way it faces, under a name.
 #[derive(Deserialize, JsonSchema)]
 struct RememberPlace {
-    /// Name of the place, such as "kitchen". A place of the same name is replaced.
-    #[schemars(length(min = 1, max = 64))]
+    /// Such as "kitchen". One of the same name is replaced.
     place: String,
 }
 
@@ -53,11 +54,10 @@ fn remember_place(unit: &Unit, args: RememberPlace) -> Planned<'_> {
     Ok(Graph::new(unit).wave([on(Subsystem::Base, 5.0, Step::RememberPlace { place })]))
 }
 
-/// Send the robot to a remembered place. A robot without a map of its own drives there straight and sees nothing in its way.
+/// Send the robot to a remembered place. Without a map of its own it drives straight and sees nothing in its way.
 #[derive(Deserialize, JsonSchema)]
 struct GoToPlace {
-    /// Name of the place; list_places has them.
-    #[schemars(length(min = 1, max = 64))]
+    /// One of list_places.
     place: String,
 }
 
@@ -67,8 +67,8 @@ fn go_to_place(unit: &Unit, args: GoToPlace) -> Planned<'_> {
     let way = found
         .map_err(|why| ToolError::new("ValueError", why))
         .and_then(|to| {
-            let from = journey::here_in_frame_of(unit, &to).map_err(tool_error)?;
-            Ok(journey::seconds(unit, &from, &to))
+            let from = position::here_in_frame_of(unit, &to).map_err(tool_error)?;
+            Ok(way_seconds(unit, &from, &to))
         });
     let seconds = *way.as_ref().unwrap_or(&UNKNOWN);
     let step = Step::GoToPlace { place };
@@ -88,8 +88,7 @@ fn list_places(unit: &Unit, _: ListPlaces) -> Planned<'_> {
 /// Have the robot forget a remembered place.
 #[derive(Deserialize, JsonSchema)]
 struct ForgetPlace {
-    /// Name of the place; list_places has them.
-    #[schemars(length(min = 1, max = 64))]
+    /// One of list_places.
     place: String,
 }
 

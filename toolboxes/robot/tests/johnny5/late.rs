@@ -214,7 +214,7 @@ async fn one(seed: u64, shown: &mut Shown) {
         Err(error) => {
             let said = error.to_string();
             assert!(
-                said.contains("answer too slowly") || said.contains("commands are waiting"),
+                said.contains("answer too slowly") || said.contains("the stop is sent next"),
                 "seed {seed}: {said}"
             );
             shown.unconfirmed += 1;

@@ -228,7 +228,7 @@ fn recognition_tools_are_for_models_once_a_recogniser_has_answered() {
 #[test]
 fn the_workshop_and_the_settings_are_for_people() {
     let robot = robot();
-    let settings = ["gesture_while_speaking", "enable_fire_detection"];
+    let settings = ["gesture_while_speaking", "enable_fire_detection", "forget_place"];
     for tool in robot.tools() {
         let category = tool.category.as_deref().unwrap();
         let is_workshop = ["lift_hitch", "diagnostics", "calibration"].contains(&category);

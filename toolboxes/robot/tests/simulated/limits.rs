@@ -158,7 +158,7 @@ fn bounds_narrow_and_never_widen() {
     );
     let walked = message(&wider, "walk", json!({"speed": 1.0, "duration": 0.2}));
     assert!(
-        walked.contains("1.00 m/s is too fast here: went at 0.50 m/s"),
+        walked.contains("1.00 m/s is too fast here: went at 0.26 m/s"),
         "{walked}"
     );
 

@@ -202,10 +202,10 @@ fn numbers_have_ranges() {
 fn timeouts_follow_from_the_arguments() {
     let robot = Harness::open::<Robots>(json!({})).unwrap();
     let timeout = |tool: &str, args: Value| robot.plan(tool, args).unwrap().unwrap()[0].timeout_ms.unwrap();
-    // 2 m at 0.3 m/s.
+    // 2 m at 0.2 m/s.
     assert_eq!(
         timeout("move_base", json!({"direction": "forward", "distance": 2})),
-        13_000
+        18_000
     );
     assert_eq!(
         timeout("move_base", json!({"direction": "forward", "distance": 0.1})),

@@ -55,11 +55,10 @@ pub(super) async fn send(
             .filter_map(|writer| whole(&ros_type(&writer.dds_type)?, "_FeedbackMessage"));
         (!writers.is_empty()).then(|| (types.map(|of| of.to_string()).collect(), hash))
     };
-    let (found, hash) = dds.wait(left(), served).await.ok_or_else(|| GraphError::Absent {
-        what: "action",
-        name: action.to_owned(),
-        waited: patience,
-    })?;
+    let (found, hash) = dds
+        .wait(left(), served)
+        .await
+        .ok_or_else(|| GraphError::absent("action", action, patience))?;
     let of = one_type(action, None, &found)?;
     let message = of.part("_FeedbackMessage");
     let shape = dds.shape(&message, &message, hash).await?;

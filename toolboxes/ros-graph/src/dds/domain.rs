@@ -29,7 +29,7 @@ const LOOK: Duration = Duration::from_millis(5);
 const CLIENTS: usize = 128;
 
 /// How long a node is given to describe a type.
-const DESCRIBING: Duration = Duration::from_millis(1500);
+const DESCRIBING: Duration = Duration::from_secs(4);
 
 /// So many nodes are asked for a type.
 const DESCRIBERS: usize = 8;
@@ -202,11 +202,7 @@ impl Dds {
         let (found, hash) = self
             .wait(patience, served)
             .await
-            .ok_or_else(|| GraphError::Absent {
-                what: "service",
-                name: service.to_owned(),
-                waited: patience,
-            })?;
+            .ok_or_else(|| GraphError::absent("service", service, patience))?;
         let of = one_type(service, of, &found)?;
         let (request, response) = (of.part("_Request"), of.part("_Response"));
         let shapes = [
@@ -268,11 +264,7 @@ impl Dds {
         let server = self
             .wait(patience, settled)
             .await
-            .ok_or_else(|| GraphError::Absent {
-                what: "service",
-                name: service.to_owned(),
-                waited: patience,
-            })?;
+            .ok_or_else(|| GraphError::absent("service", service, patience))?;
         client.send(server, &bytes)
     }
 

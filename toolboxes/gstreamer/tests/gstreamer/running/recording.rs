@@ -188,3 +188,21 @@ fn what_cannot_be_recorded_is_refused_and_plays_on() {
         rig.ok("stop_pipeline", json!({"instance_id": id}));
     }
 }
+
+#[test]
+fn a_recording_without_a_frame_is_not_called_finished() {
+    let rig = Rig::new();
+    let slow = ENCODED.replace("framerate=25/1", "framerate=1/2");
+    for container in ["mkv", "mp4", "ts"] {
+        for tool in ["stop_recording", "stop_pipeline"] {
+            let id = rig.start(&format!("{slow} ! fakesink"));
+            let frames = |status: &serde_json::Value| status["flows"][0]["buffers"].as_u64();
+            rig.status_until(&id, "a frame", |status| frames(status) > Some(0));
+            let file = rig.rec(&format!("{tool}.{container}"));
+            rig.ok("record", json!({"instance_id": id, "path": file}));
+            let stopped = rig.ok(tool, json!({"instance_id": id}));
+            let finished = stopped.get("file_finished").or(stopped.get("files_finished"));
+            assert_eq!(finished, Some(&json!(false)), "{tool} {container}: {stopped}");
+        }
+    }
+}

@@ -203,7 +203,8 @@ pub(super) fn duration(file: &std::path::Path) -> f64 {
         .unwrap();
     assert!(
         discovered.status.success(),
-        "{}",
+        "{}: {}",
+        file.display(),
         String::from_utf8_lossy(&discovered.stderr)
     );
     let text = String::from_utf8_lossy(&discovered.stdout).into_owned();

@@ -32,11 +32,9 @@ impl Driver for SimDriver {
         if model.capabilities.buses.is_empty() {
             return Ok(model);
         }
-        let base = model.capabilities.base.clone();
         let mut model = self.own.fit(model)?;
         let mut parts = model.capabilities.clone();
-        // The wheels go as fast as they can, the charger says that it charges, and no servo is worn out by what is written.
-        parts.base = base;
+        // The charger says that it charges, and no servo is worn out by what is written.
         parts.services.charge = parts.hitch.is_some();
         parts.services.calibration_write = true;
         model.narrow(parts);

@@ -15,16 +15,6 @@ use crate::conduct::Stop;
 use crate::model::Model;
 use crate::subsystem::Subsystem;
 
-/// The largest and the usual speed of a base on three wheels of 5 cm, m/s: the fast and the middle one of the speed levels of
-/// LeKiwi's software (`speed_levels` in LeRobot's `lekiwi_client.py`: 0.1, 0.2, 0.3).
-///
-/// The largest is about what the servos reach. Without a load, by the datasheets, an STS3215 turns 60° in 0.192 s (the one for
-/// 7.4 V) or 0.222 s (the one for 12 V): 0.87 or 0.75 turns a second. The rim of the wheel does 2π · 0.05 m as often: 0.27 or
-/// 0.24 m/s, which is the speed sideways. Straight ahead two wheels roll at 30° to the way, and the base goes 1 / cos 30° as
-/// fast: 0.31 or 0.27 m/s. What is too fast for the servos is slowed down in [`Wheels::speeds`].
-const FAST: f64 = 0.3;
-const USUAL: f64 = 0.2;
-
 /// What a configuration changes about one servo. What is missing stays as the layout has it.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -313,11 +303,6 @@ impl Layout {
         own.buses.retain(|bus| !bus.motors.is_empty());
         // No servo can tell whether the robot charges.
         own.services.charge = false;
-        if let Some(base) = &mut own.base {
-            base.max_linear = base.max_linear.min(FAST);
-            base.max_lateral = base.max_lateral.min(FAST);
-            base.usual_linear = base.usual_linear.min(USUAL);
-        }
         for servo in &self.servos {
             let Some([min, max]) = range_mut(&mut own, servo) else {
                 continue;

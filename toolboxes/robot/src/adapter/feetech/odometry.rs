@@ -20,11 +20,13 @@ pub(super) struct Odometry {
 impl Odometry {
     /// The wheels are at these steps now; they have turned by less than half a turn since the last look.
     pub(super) fn look(&mut self, geometry: &Wheels, now: Vec<i64>) {
+        self.count(geometry, now, nearest);
+    }
+
+    /// The wheels are at these steps now; `way` is the way of a wheel by the difference of its steps.
+    pub(super) fn count(&mut self, geometry: &Wheels, now: Vec<i64>, way: impl Fn(i64) -> i64) {
         if now.len() == self.wheels.len() {
-            let turned = now
-                .iter()
-                .zip(&self.wheels)
-                .map(|(now, then)| nearest(now - then));
+            let turned = now.iter().zip(&self.wheels).map(|(now, then)| way(now - then));
             let step = geometry.velocity(&turned.collect::<Vec<_>>());
             self.way += step.x.hypot(step.y) + step.turn.abs();
             self.place = self.place.after(&step, 1.0);

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::config::FeetechConfig;
 use super::layout::Layout;
+use super::odometry::Odometry;
 use super::servo::{Servo, exact, round};
 use crate::action::{Action, Motion};
 use crate::adapter::around::{FRAME, Fault, Place, SimConfig, Surroundings};
@@ -47,13 +48,6 @@ pub(super) struct Rehearsal {
     /// The hitch holds the charger.
     docked: AtomicBool,
     faults: Vec<Fault>,
-}
-
-/// Where the base stands, and how far each wheel had turned by then, in steps.
-#[derive(Default)]
-struct Odometry {
-    place: Place,
-    wheels: Vec<i64>,
 }
 
 impl Rehearsal {
@@ -125,15 +119,8 @@ impl Rehearsal {
             Some(if wheel.reversed { -steps } else { steps })
         };
         let wheels: Vec<i64> = self.robot.layout.wheels.iter().filter_map(turned).collect();
-        if wheels.len() == base.wheels.len() {
-            let way: Vec<i64> = wheels
-                .iter()
-                .zip(&base.wheels)
-                .map(|(now, then)| now - then)
-                .collect();
-            base.place = base.place.after(&self.robot.layout.geometry.velocity(&way), 1.0);
-        }
-        base.wheels = wheels;
+        // A simulated horn counts on beyond a turn, and may have made several since the last look.
+        base.count(&self.robot.layout.geometry, wheels, |steps| steps);
         base.place
     }
 
@@ -339,16 +326,13 @@ impl Adapter for Rehearsal {
         action: &'a Action,
         control: &'a Control,
     ) -> BoxFuture<'a, Result<ActionOutput, ActionError>> {
-        async move {
-            let _awake = self.around.clock.awake();
-            self.around.begins(action, control);
+        let run = async move {
             self.place();
             let done = self.run(action, control).await;
             self.place();
-            self.around.ends(action, control, done.is_ok());
             done
-        }
-        .boxed()
+        };
+        self.around.perform(action, control, run).boxed()
     }
 
     fn state(&self, subsystem: Subsystem) -> Value {

@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use section::fields::texts;
-
+use super::fields::texts;
 use super::pattern::matches;
 
 /// Patterns for the names of arguments; `*` stands for any characters. Upper case, `_` and `-` do not count, because the
@@ -32,14 +31,14 @@ impl Default for HiddenArguments {
 
 impl HiddenArguments {
     fn new(written: Vec<String>) -> Self {
-        let plain = written.iter().map(|pattern| plain(pattern)).collect();
+        let plain = written.iter().map(|pattern| plain_name(pattern)).collect();
         Self { written, plain }
     }
 
     /// Whether the value of an argument of this name is hidden.
     #[must_use]
     pub fn names(&self, argument: &str) -> bool {
-        let argument = plain(argument);
+        let argument = plain_name(argument);
         self.plain.iter().any(|pattern| matches(pattern, &argument))
     }
 }
@@ -56,8 +55,9 @@ impl<'de> Deserialize<'de> for HiddenArguments {
     }
 }
 
-/// A name without what does not count in it.
-fn plain(name: &str) -> String {
+/// A name of an argument without what does not count when arguments are read: upper case, `_` and `-`.
+#[must_use]
+pub fn plain_name(name: &str) -> String {
     let counts = name.chars().filter(|letter| !matches!(letter, '_' | '-'));
     counts.flat_map(char::to_lowercase).collect()
 }

@@ -8,7 +8,7 @@ const SEPARATOR: &str = "__";
 ///
 /// With `__` it is a pattern for toolboxes and one for their tools, which are matched apart: a toolbox chooses the names of its
 /// tools, and `robot__*` names no tool `robot__wave` of another one. Without `__` it is a pattern for the names of tools alone.
-pub(super) fn names_tool(pattern: &str, toolbox_id: &str, tool: &str) -> bool {
+pub fn names_tool(pattern: &str, toolbox_id: &str, tool: &str) -> bool {
     let places =
         (0..pattern.len()).filter(|&at| pattern.get(at..).is_some_and(|rest| rest.starts_with(SEPARATOR)));
     let mut apart = places
@@ -21,7 +21,7 @@ pub(super) fn names_tool(pattern: &str, toolbox_id: &str, tool: &str) -> bool {
 }
 
 /// Whether `name` matches `pattern`; `*` matches any run of characters.
-pub(super) fn matches(pattern: &str, name: &str) -> bool {
+pub fn matches(pattern: &str, name: &str) -> bool {
     let Some((prefix, mut patterns)) = pattern.split_once('*') else {
         return pattern == name;
     };
