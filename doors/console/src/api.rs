@@ -280,6 +280,12 @@ pub(crate) async fn calls(State(console): State<Arc<Console>>, Query(which): Que
     Ok(Json(json!({ "calls": calls })))
 }
 
+/// The calls under way, as far as they have come.
+pub(crate) async fn under_way(State(console): State<Arc<Console>>) -> Answer {
+    let calls = console.read(History::under_way).await?;
+    Ok(Json(json!({ "calls": calls })))
+}
+
 /// The place of a call in the history.
 #[derive(Deserialize)]
 pub(crate) struct Place {

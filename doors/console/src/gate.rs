@@ -4,6 +4,8 @@
 //! machine. So the name in `Host` has to be a known one; what acts needs the `Origin` of the page and a header that no form of
 //! another site can send.
 
+use std::net::IpAddr;
+
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Method};
@@ -13,6 +15,17 @@ const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
 /// The header that every request that acts carries.
 pub(crate) const OURS: &str = "x-ovos-tools";
+
+/// The two ends of a connection.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Here {
+    /// The address of this machine that the browser used: a page of another site cannot have it as its name.
+    pub(crate) ip: IpAddr,
+    /// The address of the browser.
+    pub(crate) peer: IpAddr,
+    /// Whether the connection is that of the page's own TLS.
+    pub(crate) tls: bool,
+}
 
 /// Why a request is not answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -29,6 +42,7 @@ pub(crate) fn admit(
     path: &str,
     headers: &HeaderMap,
     hosts: &[String],
+    here: Here,
 ) -> Result<(), Foreign> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let host = text(HOST).ok_or(Foreign::Host)?;
@@ -41,7 +55,8 @@ pub(crate) fn admit(
                     .is_none_or(|port| named.port_u16() == Some(port))
         })
     };
-    if !LOOPBACK.iter().any(|name| is(name)) && !hosts.iter().any(|name| is(name)) {
+    let own = named.host().trim_matches(['[', ']']).parse() == Ok(here.ip);
+    if !own && !LOOPBACK.iter().any(|name| is(name)) && !hosts.iter().any(|name| is(name)) {
         return Err(Foreign::Host);
     }
     if !path.starts_with("/api/") && method == Method::GET {
@@ -54,7 +69,8 @@ pub(crate) fn admit(
         (Some(origin), None) => {
             let origin = origin.to_str().unwrap_or_default();
             // A proxy that adds TLS passes its own name on.
-            let rest = origin.strip_prefix("http://").or(origin.strip_prefix("https://"));
+            let plain = origin.strip_prefix("http://").filter(|_| !here.tls);
+            let rest = plain.or(origin.strip_prefix("https://"));
             rest.is_some_and(|rest| rest.eq_ignore_ascii_case(host))
         }
         (Some(_), Some(_)) => false,
@@ -167,8 +183,93 @@ mod tests {
             for (name, value) in headers {
                 map.append(HeaderName::from_static(name), HeaderValue::from_static(value));
             }
-            let found = admit(&method.parse().unwrap(), path, &map, &hosts);
+            let found = admit(
+                &method.parse().unwrap(),
+                path,
+                &map,
+                &hosts,
+                here("127.0.0.1", false),
+            );
             assert_eq!(found, expected, "{method} {path} {headers:?}");
+        }
+    }
+
+    fn here(ip: &str, tls: bool) -> Here {
+        let ip = ip.parse().unwrap();
+        Here { ip, peer: ip, tls }
+    }
+
+    /// Beyond loopback: the machine's address, which no page of another site has as its name, and nothing without TLS.
+    #[test]
+    fn in_the_network_the_page_is_at_the_address_of_the_machine_and_has_tls() {
+        for (ip, tls, host, origin, expected) in [
+            (
+                "192.0.2.7",
+                true,
+                "192.0.2.7:8770",
+                "https://192.0.2.7:8770",
+                Ok(()),
+            ),
+            (
+                "192.0.2.7",
+                true,
+                "192.0.2.7:8770",
+                "http://192.0.2.7:8770",
+                Err(Foreign::Page),
+            ),
+            (
+                "192.0.2.7",
+                true,
+                "192.0.2.8:8770",
+                "https://192.0.2.8:8770",
+                Err(Foreign::Host),
+            ),
+            (
+                "192.0.2.7",
+                true,
+                "192.0.2.7.evil.test",
+                "https://192.0.2.7.evil.test",
+                Err(Foreign::Host),
+            ),
+            (
+                "192.0.2.7",
+                true,
+                "evil.test",
+                "https://evil.test",
+                Err(Foreign::Host),
+            ),
+            (
+                "192.0.2.7",
+                true,
+                "robot.test:8770",
+                "https://robot.test:8770",
+                Ok(()),
+            ),
+            (
+                "2001:db8::7",
+                true,
+                "[2001:db8::7]:1",
+                "https://[2001:db8::7]:1",
+                Ok(()),
+            ),
+            (
+                "2001:db8::7",
+                true,
+                "[2001:db8::8]:1",
+                "https://[2001:db8::8]:1",
+                Err(Foreign::Host),
+            ),
+            ("127.0.0.1", false, "127.0.0.1:1", "http://127.0.0.1:1", Ok(())),
+            // A proxy on this machine.
+            ("127.0.0.1", false, "robot.test", "https://robot.test", Ok(())),
+        ] {
+            let mut map = HeaderMap::new();
+            for (name, value) in [("host", host), ("origin", origin), (OURS, "1")] {
+                map.append(HeaderName::from_static(name), HeaderValue::from_static(value));
+            }
+            let hosts = ["robot.test".to_owned()];
+            let found = admit(&Method::POST, "/api/stop", &map, &hosts, here(ip, tls));
+            assert_eq!(found, expected, "{ip} {host} {origin}");
         }
     }
 }

@@ -18,10 +18,11 @@ mod history;
 mod look;
 mod metrics;
 mod people;
+mod reach;
+mod tls;
 mod web;
 
-use std::io::Write as _;
-
+use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -30,6 +31,7 @@ use config::{Config, ConsoleDoor, Toolset};
 use door::program::{self, Joined, Options, ProgramError, block_on, failed};
 use ovos_toolbox_wire::Audience;
 use parking_lot::Mutex;
+use qrcode::types::QrError;
 use tokio::sync::broadcast;
 
 use crate::history::intake::{Intake, follow};
@@ -68,6 +70,9 @@ enum Command {
         /// With the token of a viewer, who may look, read and stop
         #[arg(long)]
         viewer: bool,
+        /// Also as a code that the camera of a phone reads
+        #[arg(long)]
+        qr: bool,
     },
 }
 
@@ -80,6 +85,10 @@ enum ConsoleError {
     Look(#[from] LookError),
     #[error("{0}")]
     Web(#[from] WebError),
+    #[error("{}", reach::NO_WAY)]
+    NoWay,
+    #[error("the address does not fit into a code: {0}; shorten the names in service.doors.console.hosts")]
+    Code(#[from] QrError),
 }
 
 impl ConsoleError {
@@ -87,7 +96,7 @@ impl ConsoleError {
         match self {
             Self::Program(error) => error.exit_code(),
             Self::Look(LookError::Unknown(_) | LookError::Ambiguous { .. }) => 1,
-            Self::Look(_) | Self::Web(_) => 5,
+            Self::Look(_) | Self::Web(_) | Self::NoWay | Self::Code(_) => 5,
         }
     }
 }
@@ -101,7 +110,7 @@ fn main() -> ExitCode {
     arguments.options.log("warn,ovos_tools_console=info", verbose, "");
     let ran = match &arguments.command {
         Some(Command::History(wanted)) => look(&arguments.options, wanted),
-        Some(Command::Address { viewer }) => address(&arguments.options, *viewer),
+        Some(Command::Address { viewer, qr }) => address(&arguments.options, *viewer, *qr),
         None => block_on(serve(&arguments.options)),
     };
     match ran {
@@ -116,28 +125,51 @@ fn look(options: &Options, wanted: &look::Arguments) -> Result<(), ConsoleError>
     Ok(look::run(wanted, &config.doors.console.history_file, &record)?)
 }
 
-fn address(options: &Options, viewer: bool) -> Result<(), ConsoleError> {
+fn address(options: &Options, viewer: bool, qr: bool) -> Result<(), ConsoleError> {
     let config = options.load()?;
     let door = &config.doors.console;
     let people = People::of(door).map_err(WebError::from)?;
-    let role = if viewer { Role::Viewer } else { Role::Operator };
-    let line = format!("http://{}/#token={}\n", door.address, people.token(role));
-    let written = std::io::stdout().write_all(line.as_bytes());
-    Ok(written.map_err(ProgramError::machine("write the output"))?)
+    let token = people.token(if viewer { Role::Viewer } else { Role::Operator });
+    let mut out = std::io::stdout();
+    let mut text = format!("{}#token={token}\n", reach::url(door, door.address));
+    if qr {
+        let phone = reach::phone_url(door, door.address).ok_or(ConsoleError::NoWay)?;
+        text = format!(
+            "{phone}#token={token}\n{}",
+            reach::code(&format!("{phone}#token={token}"), out.is_terminal())?
+        );
+    }
+    Ok(out
+        .write_all(text.as_bytes())
+        .map_err(ProgramError::machine("write the output"))?)
+}
+
+/// Says where the page is. The token is for a person at a terminal; what goes anywhere else may be kept as a log.
+fn announce(web: &Web) {
+    let mut err = std::io::stderr();
+    if !err.is_terminal() {
+        tracing::info!(
+            "the page is at {}: `ovos-tools console address` prints the token",
+            web.url()
+        );
+        return;
+    }
+    let mut text = format!("The page is at {}\n", web.url_with_token());
+    if let Some((phone, fingerprint)) = web.for_phones() {
+        // Without the code the address remains.
+        text += &reach::code(&phone, true).unwrap_or_default();
+        text += &format!(
+            "A phone reads this code. A browser asks once whether to trust the certificate, whose SHA-256 is\n{fingerprint}\n"
+        );
+    }
+    // The console serves even without stderr.
+    _ = err.write_all(text.as_bytes());
 }
 
 async fn serve(options: &Options) -> Result<(), ConsoleError> {
     let config = options.load()?;
     let web = Web::bind(&config.doors.console).await?;
-    if options.started_by_service() {
-        tracing::info!(
-            "the page is at {}: `ovos-tools console address` prints the token",
-            web.url()
-        );
-    } else {
-        // The console serves even without stderr.
-        _ = writeln!(std::io::stderr(), "The page is at {}", web.url_with_token());
-    }
+    announce(&web);
     let intake = Arc::new(intake(&config));
     let following = tokio::spawn(follow(Arc::clone(&intake)));
     if let Some(joined) = Joined::start(&config, SOURCE).await? {
@@ -168,5 +200,28 @@ fn intake(config: &Config) -> Intake {
         },
         live: broadcast::channel(BEHIND).0,
         trouble: Mutex::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use config::ConsoleDoor;
+
+    /// A section whose files are in a folder.
+    pub(crate) fn door_in(folder: &Path) -> ConsoleDoor {
+        ConsoleDoor {
+            start: false,
+            address: ([127, 0, 0, 1], 8770).into(),
+            hosts: Vec::new(),
+            certificate_file: folder.join("console-certificate.pem"),
+            key_file: folder.join("console-key.pem"),
+            token_file: folder.join("console-token"),
+            viewer_token_file: folder.join("console-viewer-token"),
+            history_file: folder.join("history.sqlite"),
+            keep_days: 90,
+            keep_mb: 256,
+        }
     }
 }

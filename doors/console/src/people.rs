@@ -1,6 +1,7 @@
 //! Who is signed in: an operator, or a viewer. A token is traded for a cookie, which is made of the token, so that it outlives a
 //! restart of the console, and ends when the file of the token goes.
 
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use axum::http::HeaderMap;
@@ -14,8 +15,9 @@ use sha2::{Digest as _, Sha256};
 /// The name of the cookie.
 const NAME: &str = "ovos-tools-console";
 
-/// How many wrong tokens are looked at in a time; further tokens are not looked at.
+/// How many wrong tokens of one address, and of all, are looked at in a time; further tokens are not looked at.
 const WRONG: usize = 5;
+const WRONG_IN_ALL: usize = 100;
 const WITHIN: Duration = Duration::from_secs(60);
 
 /// What a person may do.
@@ -31,7 +33,7 @@ pub(crate) enum Role {
 /// Those who may sign in.
 pub(crate) struct People {
     tokens: [(Role, String); 2],
-    wrong: Mutex<Vec<Instant>>,
+    wrong: Mutex<Vec<(IpAddr, Instant)>>,
 }
 
 /// Why a token opens nothing.
@@ -61,10 +63,16 @@ impl People {
     }
 
     /// Trades a token for its role and the cookie.
-    pub(crate) fn sign_in(&self, shown: &str, now: Instant) -> Result<(Role, String), NotSignedIn> {
+    pub(crate) fn sign_in(
+        &self,
+        shown: &str,
+        from: IpAddr,
+        now: Instant,
+    ) -> Result<(Role, String), NotSignedIn> {
         let mut wrong = self.wrong.lock();
-        wrong.retain(|at| now.duration_since(*at) < WITHIN);
-        if wrong.len() >= WRONG {
+        wrong.retain(|(_, at)| now.duration_since(*at) < WITHIN);
+        let own = wrong.iter().filter(|(by, _)| *by == from).count();
+        if own >= WRONG || wrong.len() >= WRONG_IN_ALL {
             return Err(NotSignedIn::Wait);
         }
         match self.role_of(shown) {
@@ -76,7 +84,7 @@ impl People {
                 ),
             )),
             None => {
-                wrong.push(now);
+                wrong.push((from, now));
                 Err(NotSignedIn::Wrong)
             }
         }
@@ -140,11 +148,12 @@ mod tests {
     #[test]
     fn a_token_is_traded_for_a_cookie_of_its_role_and_neither_is_guessed() {
         let (people, now) = (people(), Instant::now());
+        let from = IpAddr::from([192, 0, 2, 1]);
         for (token, role) in [
             ("operators-token-0", Role::Operator),
             ("viewers-token-000", Role::Viewer),
         ] {
-            let (found, cookie) = people.sign_in(token, now).unwrap();
+            let (found, cookie) = people.sign_in(token, from, now).unwrap();
             assert_eq!(found, role);
             assert!(cookie.contains("HttpOnly; SameSite=Strict") && !cookie.contains(token));
             let pair = cookie.split(';').next().unwrap();
@@ -163,9 +172,15 @@ mod tests {
             }
         }
         for _ in 0..WRONG {
-            assert_eq!(people.sign_in("guess", now), Err(NotSignedIn::Wrong));
+            assert_eq!(people.sign_in("guess", from, now), Err(NotSignedIn::Wrong));
         }
-        assert_eq!(people.sign_in("operators-token-0", now), Err(NotSignedIn::Wait));
-        assert!(people.sign_in("operators-token-0", now + WITHIN).is_ok());
+        assert_eq!(
+            people.sign_in("operators-token-0", from, now),
+            Err(NotSignedIn::Wait)
+        );
+        // One who guesses keeps no other from signing in.
+        let other = IpAddr::from([192, 0, 2, 2]);
+        assert!(people.sign_in("operators-token-0", other, now).is_ok());
+        assert!(people.sign_in("operators-token-0", from, now + WITHIN).is_ok());
     }
 }

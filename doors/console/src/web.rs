@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
+use axum::extract::Extension;
 use axum::extract::{DefaultBodyLimit, FromRequestParts, Request, State};
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, SET_COOKIE};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ORIGIN, SET_COOKIE};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::middleware::{self, Next};
@@ -20,14 +21,17 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use serde::Deserialize;
 use serde_json::json;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use crate::console::Console;
+use crate::gate::Here;
 use crate::history::intake::Intake;
 use crate::people::{NotSignedIn, People, Role};
-use crate::{api, files, gate, metrics};
+use crate::tls::{Tls, TlsError};
+use crate::{api, files, gate, metrics, reach, tls};
 
 /// How many connections may be open.
 const CONNECTIONS: usize = 128;
@@ -60,12 +64,14 @@ const RULES: [(HeaderName, &str); 4] = [
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WebError {
     #[error(
-        "service.doors.console.address: {0} is no loopback address, and the page has no TLS of its own: listen at \
-         127.0.0.1:{port}, let a proxy with TLS forward to it, and list the proxy's name in service.doors.console.hosts",
-        port = .0.port()
+        "service.doors.console.address: beyond this machine the page needs TLS, and has none: {0}; or listen at 127.0.0.1, and let a \
+         proxy with TLS forward to it, whose name is in service.doors.console.hosts"
     )]
-    Open(SocketAddr),
-    #[error("the page cannot be served at {address}: {cause}; choose another service.doors.console.address")]
+    Tls(#[from] TlsError),
+    #[error(
+        "the page cannot be served at {address}: {cause}; if the console runs already, `ovos-tools console address` prints its \
+         address, else choose another service.doors.console.address"
+    )]
     Listen { address: SocketAddr, cause: io::Error },
     #[error("{0}")]
     Token(#[from] TokenError),
@@ -75,17 +81,19 @@ pub(crate) enum WebError {
 pub(crate) struct Web {
     listener: TcpListener,
     people: People,
-    hosts: Vec<String>,
+    config: ConsoleDoor,
     address: SocketAddr,
+    /// Beyond loopback.
+    tls: Option<Tls>,
 }
 
 impl Web {
     /// Binds the address.
     pub(crate) async fn bind(config: &ConsoleDoor) -> Result<Self, WebError> {
         let address = config.address;
-        if !address.ip().is_loopback() {
-            return Err(WebError::Open(address));
-        }
+        let tls = (!address.ip().is_loopback())
+            .then(|| tls::acceptor(config))
+            .transpose()?;
         let people = People::of(config)?;
         let failed = |cause| WebError::Listen { address, cause };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
@@ -93,13 +101,22 @@ impl Web {
             address: listener.local_addr().map_err(failed)?,
             listener,
             people,
-            hosts: config.hosts.clone(),
+            config: config.clone(),
+            tls,
         })
     }
 
     /// The address of the page.
     pub(crate) fn url(&self) -> String {
-        format!("http://{}/", self.address)
+        reach::url(&self.config, self.address)
+    }
+
+    /// The address for phones, with the token of an operator, and the fingerprint of the page's certificate; `None` where the page
+    /// has no TLS of its own.
+    pub(crate) fn for_phones(&self) -> Option<(String, &str)> {
+        let url = reach::phone_url(&self.config, self.address)?;
+        let token = self.people.token(Role::Operator);
+        Some((format!("{url}#token={token}"), &self.tls.as_ref()?.fingerprint))
     }
 
     /// The address with the token of an operator. What follows `#` is not sent to any server, and is in no log.
@@ -118,7 +135,7 @@ impl Web {
             door,
             intake,
             people: self.people,
-            hosts: self.hosts,
+            hosts: self.config.hosts,
         }));
         let room = Arc::new(Semaphore::new(CONNECTIONS));
         loop {
@@ -126,8 +143,8 @@ impl Web {
                 () = shutdown.cancelled() => return,
                 accepted = self.listener.accept() => accepted,
             };
-            let stream = match accepted {
-                Ok((stream, _)) => stream,
+            let (stream, peer) = match accepted {
+                Ok(accepted) => accepted,
                 Err(error) => {
                     tracing::warn!(%error, "a connection was not accepted");
                     tokio::time::sleep(Duration::from_millis(100)).await;
@@ -138,18 +155,39 @@ impl Web {
                 tracing::warn!("more than {CONNECTIONS} connections: one was closed");
                 continue;
             };
-            let (router, shutdown) = (router.clone(), shutdown.clone());
+            // If the kernel does not support it, answers are a little later.
+            _ = stream.set_nodelay(true);
+            let here = Here {
+                ip: stream.local_addr().map_or(self.address.ip(), |local| local.ip()),
+                peer: peer.ip(),
+                tls: self.tls.is_some(),
+            };
+            let router = router.clone().layer(Extension(here));
+            let (tls, shutdown) = (
+                self.tls.as_ref().map(|tls| tls.acceptor.clone()),
+                shutdown.clone(),
+            );
             tasks.spawn(async move {
                 let _place = place;
-                converse(stream, router, shutdown.cancelled()).await;
+                let end = shutdown.cancelled();
+                match tls {
+                    None => converse(stream, router, end).await,
+                    Some(tls) => match timeout(HEAD_WAIT, tls.accept(stream)).await {
+                        Ok(Ok(stream)) => converse(stream, router, end).await,
+                        Ok(Err(error)) => tracing::debug!(%error, "a connection without TLS"),
+                        Err(_) => tracing::debug!("a connection did not begin with TLS in time"),
+                    },
+                }
             });
         }
     }
 }
 
-async fn converse(stream: TcpStream, router: Router, end: impl Future<Output = ()>) {
-    // If the kernel does not support it, answers are a little later.
-    _ = stream.set_nodelay(true);
+async fn converse(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    router: Router,
+    end: impl Future<Output = ()>,
+) {
     let mut connection = std::pin::pin!(
         hyper::server::conn::http1::Builder::new()
             .timer(TokioTimer::new())
@@ -176,6 +214,7 @@ fn router(console: Arc<Console>) -> Router {
         .route("/api/tools", get(api::tools))
         .route("/api/facts", get(api::facts))
         .route("/api/calls", get(api::calls))
+        .route("/api/under-way", get(api::under_way))
         .route("/api/call", get(api::call))
         .route("/api/plan", post(api::plan))
         .route("/api/run", post(api::run))
@@ -192,9 +231,14 @@ fn router(console: Arc<Console>) -> Router {
 }
 
 /// What every request has to pass.
-async fn pass(State(console): State<Arc<Console>>, mut request: Request, next: Next) -> Response {
+async fn pass(
+    State(console): State<Arc<Console>>,
+    Extension(here): Extension<Here>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let path = request.uri().path().to_owned();
-    let admitted = gate::admit(request.method(), &path, request.headers(), &console.hosts);
+    let admitted = gate::admit(request.method(), &path, request.headers(), &console.hosts, here);
     let role = console.people.role(request.headers());
     let mut response = match (admitted, role) {
         (Err(foreign), _) => refusal(StatusCode::FORBIDDEN, &foreign.to_string()),
@@ -241,9 +285,19 @@ struct SignIn {
     token: String,
 }
 
-async fn sign_in(State(console): State<Arc<Console>>, Json(shown): Json<SignIn>) -> Response {
-    match console.people.sign_in(&shown.token, Instant::now()) {
-        Ok((role, cookie)) => {
+async fn sign_in(
+    State(console): State<Arc<Console>>,
+    Extension(here): Extension<Here>,
+    headers: HeaderMap,
+    Json(shown): Json<SignIn>,
+) -> Response {
+    match console.people.sign_in(&shown.token, here.peer, Instant::now()) {
+        Ok((role, mut cookie)) => {
+            // A proxy adds TLS to the page's address, not to the connection.
+            let secret = |origin: &HeaderValue| origin.as_bytes().starts_with(b"https:");
+            if here.tls || headers.get(ORIGIN).is_some_and(secret) {
+                cookie.push_str("; Secure");
+            }
             let mut response = Json(json!({ "role": role })).into_response();
             if let Ok(cookie) = HeaderValue::from_str(&cookie) {
                 response.headers_mut().insert(SET_COOKIE, cookie);

@@ -15,13 +15,20 @@ use crate::service::ServiceConfig;
 pub struct ConsoleDoor {
     /// Whether the service starts the door, watches it, and ends it with itself.
     pub start: bool,
-    /// The loopback address at which the page is served.
+    /// The address at which the page is served: on a loopback address without TLS, on any other with it.
     #[serde(deserialize_with = "socket")]
     pub address: SocketAddr,
-    /// Host names, with or without a port, under which browsers may reach the page, in addition to those of this machine: those
-    /// of a proxy that adds TLS.
+    /// Host names, with or without a port, under which browsers may reach the page, in addition to those of this machine: its
+    /// name in the network, or that of a proxy.
     #[serde(deserialize_with = "texts")]
     pub hosts: Vec<String>,
+    /// The certificate of the page beyond loopback, and those that vouch for it, in PEM. The door makes one of its own if this file and
+    /// `key_file` are missing.
+    #[serde(deserialize_with = "path")]
+    pub certificate_file: PathBuf,
+    /// The private key of the certificate, in PEM.
+    #[serde(deserialize_with = "path")]
+    pub key_file: PathBuf,
     /// The file of the token with which an operator signs in. The door creates it if it is missing.
     #[serde(deserialize_with = "path")]
     pub token_file: PathBuf,
@@ -47,6 +54,8 @@ impl ConsoleDoor {
             start: false,
             address: SocketAddr::from(([127, 0, 0, 1], 8770)),
             hosts: Vec::new(),
+            certificate_file: service.state_dir.join("console-certificate.pem"),
+            key_file: service.state_dir.join("console-key.pem"),
             token_file: service.state_dir.join("console-token"),
             viewer_token_file: service.state_dir.join("console-viewer-token"),
             history_file: service.state_dir.join("history.sqlite"),

@@ -9,6 +9,9 @@ use serde_json::{Value, json};
 
 use super::store::{FORMAT, StoreError};
 
+/// How many calls under way are told of at a time.
+const UNDER_WAY: usize = 200;
+
 /// Which calls are wanted.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Filter {
@@ -115,6 +118,19 @@ impl History {
         let mut asked = self.connection.prepare_cached(&sql)?;
         let rows = asked.query_map(params_from_iter(values), row)?;
         rows.collect()
+    }
+
+    /// The calls of the last run of the service that have no answer yet, with their facts.
+    pub(crate) fn under_way(&self) -> rusqlite::Result<Vec<Value>> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM call WHERE ended_us IS NULL AND run = (SELECT max(run) FROM run) ORDER BY call LIMIT {UNDER_WAY}"
+        );
+        let mut asked = self.connection.prepare_cached(&sql)?;
+        let calls: Vec<CallRow> = asked.query_map([], row)?.collect::<Result<_, _>>()?;
+        let whole = calls
+            .iter()
+            .map(|call| Ok(call.with_facts(&self.facts(call.run, call.call)?)));
+        whole.collect()
     }
 
     /// The newest call of this id, or the only one whose id begins so.

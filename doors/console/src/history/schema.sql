@@ -38,6 +38,11 @@ CREATE TABLE call (
 ) WITHOUT ROWID;
 CREATE INDEX call_time ON call (started_us);
 CREATE INDEX call_id ON call (call_id);
+CREATE INDEX call_tool ON call (tool, started_us);
+CREATE INDEX call_toolbox ON call (toolbox_id, started_us);
+CREATE INDEX call_session ON call (session_id, started_us);
+CREATE INDEX call_failed ON call (started_us) WHERE ok = 0;
+CREATE INDEX call_open ON call (run) WHERE ended_us IS NULL;
 CREATE TABLE lost (
     run INTEGER NOT NULL REFERENCES run,
     "from" INTEGER NOT NULL,

@@ -15,6 +15,9 @@ pub(crate) const FORMAT: i64 = 1;
 /// The tables of a new database.
 const SCHEMA: &str = include_str!("schema.sql");
 
+/// The beginning of the ids of calls with which the page looks at machines, as `static/service.js` makes them.
+const LOOK: &str = "console-look-";
+
 /// How many facts are deleted at a time, at most.
 const TRIM: i64 = 1000;
 
@@ -170,10 +173,20 @@ fn write(to: &Transaction<'_>, run: &mut Option<Run>, line: &FactLine) -> rusqli
         }
         FactLine::Fact(fact) => {
             let Some(run) = run else { return Ok(()) };
-            add(to, *run, fact)?;
+            if !is_look(fact) {
+                add(to, *run, fact)?;
+            }
             reached(to, run.row, fact.number)
         }
     }
+}
+
+/// Whether a fact is of a call with which the page looks at a machine, each second while it is open: what such calls read would push
+/// out what happened. The service's record has them.
+fn is_look(fact: &RecordedFact) -> bool {
+    let call = fact.data.get("call").unwrap_or(&Value::Null);
+    let id = call["call_id"].as_str().unwrap_or_default();
+    id.starts_with(LOOK) && call["effect"] == "read"
 }
 
 fn enter(to: &Transaction<'_>, start: &ServiceStart) -> rusqlite::Result<Run> {
