@@ -11,10 +11,12 @@ const STYLE: &str = "text/css; charset=utf-8";
 const PICTURE: &str = "image/svg+xml";
 
 /// The files: path, type, content.
-pub(crate) const FILES: [(&str, &str, &str); 10] = [
+pub(crate) const FILES: [(&str, &str, &str); 12] = [
     ("/", HTML, include_str!("../static/index.html")),
     ("/app.js", SCRIPT, include_str!("../static/app.js")),
     ("/views.js", SCRIPT, include_str!("../static/views.js")),
+    ("/machines.js", SCRIPT, include_str!("../static/machines.js")),
+    ("/content.js", SCRIPT, include_str!("../static/content.js")),
     ("/form.js", SCRIPT, include_str!("../static/form.js")),
     ("/graph.js", SCRIPT, include_str!("../static/graph.js")),
     ("/service.js", SCRIPT, include_str!("../static/service.js")),

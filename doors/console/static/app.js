@@ -1,7 +1,8 @@
 // The page: who is signed in, what is running, which view is shown, and the stop.
 import { html, render, useCallback, useEffect, useRef, useState } from "/vendor/htm-preact.js";
 import { T } from "/texts.js";
-import { follow, get, post, stop, takeFact } from "/service.js";
+import { follow, get, post, stop, takeCall, takeFact } from "/service.js";
+import { Machines } from "/machines.js";
 import { Approvals, Health, History, Live, Past, Tool, Tools } from "/views.js";
 
 const POLL_MS = 2000;
@@ -86,12 +87,14 @@ function Stopped({ app, result, onClose }) {
             </ul>`
         : null}
     </div>
-    ${latched.map(
-      (toolbox) => html`<p>
-        <b>${T.stop.held}: ${toolbox.toolbox_id}</b> <small>${toolbox.stop_id} ${toolbox.stop_reason || ""}</small>
-        ${toolbox.stop_id ? html`<${Hold} title=${T.stop.hold(toolbox.toolbox_id)} disabled=${app.role !== "operator"} onHeld=${() => lift(toolbox.toolbox_id, toolbox.stop_id)} />` : null}
-      </p>`,
-    )}
+    <ul class="lifts">
+      ${latched.map(
+        (toolbox) => html`<li>
+          <span><b>${T.stop.held}: ${toolbox.toolbox_id}</b> <small>${toolbox.stop_reason || ""} · ${toolbox.stop_id}</small></span>
+          ${toolbox.stop_id ? html`<${Hold} title=${T.stop.hold(toolbox.toolbox_id)} disabled=${app.role !== "operator"} onHeld=${() => lift(toolbox.toolbox_id, toolbox.stop_id)} />` : null}
+        </li>`,
+      )}
+    </ul>
     ${all && latched.length === 0 ? html`<p><b>${T.stop.held}</b> <${Hold} title=${T.stop.hold("all")} disabled=${app.role !== "operator"} onHeld=${() => lift("all", all.stop_id)} /></p>` : null}
     ${app.role === "operator" ? null : html`<p><small>${T.stop.operator}</small></p>`}
     ${result && !result.pending ? html`<button onClick=${onClose}>${T.stop.close}</button>` : null}
@@ -171,10 +174,11 @@ function App() {
     // What runs already, from the history.
     const load = async () => {
       try {
-        const { calls: rows } = await get("calls", { limit: 100 });
-        const whole = await Promise.all(rows.filter((row) => !row.ended_us && row.outcome !== "refused").slice(0, 20).map(({ run, call }) => get("call", { run, call })));
-        const known = new Set((await get("state")).status?.calls.map((call) => call.call_id));
-        for (const call of whole) if (known.has(call.call_id)) calls.current.set(call.call, { ...call, number: call.call });
+        const before = [...calls.current.values()];
+        const { calls: whole } = await get("under-way");
+        const running = new Set((await get("state")).status?.calls.map((call) => call.call_id));
+        for (const call of before) if (!call.ended_us && !running.has(call.call_id)) calls.current.delete(call.number);
+        for (const call of whole) if (running.has(call.call_id)) takeCall(calls.current, call);
       } catch {
         // Without a history the calls are shown from their next fact on.
       }
@@ -210,7 +214,7 @@ function App() {
   const generation = status ? status.toolboxes.map((toolbox) => `${toolbox.toolbox_id}/${toolbox.generation}/${toolbox.state}`).join() : "";
   const app = { ...state, calls: calls.current, again, now_us, answered, generation, refresh, fail };
   const view = route.parts[0] || "health";
-  const views = { health: Health, tools: route.parts[2] ? Tool : Tools, live: Live, approvals: Approvals, history: route.parts[2] ? Past : History };
+  const views = { health: Health, machines: Machines, tools: route.parts[2] ? Tool : Tools, live: Live, approvals: Approvals, history: route.parts[2] ? Past : History };
   const View = views[view] || Health;
   const counts = { approvals: state.waiting.filter((call) => !call.refused && !call.approved).length, live: status?.calls.length || 0 };
   return html`

@@ -83,5 +83,9 @@ export function Timeline({ call, now_us }) {
     wave = action.wave;
     return [html`<li class="wave">${T.plan.wave(wave)}</li>`, row];
   });
-  return html`<ol class="timeline">${rows}</ol>`;
+  const marks = [0, 0.25, 0.5, 0.75, 1];
+  return html`<ol class="timeline">
+    ${rows}
+    <li class="axis" aria-hidden="true"><span></span><span class="marks">${marks.map((mark) => html`<small>${mark ? millis(mark * whole) : "0"}</small>`)}</span></li>
+  </ol>`;
 }

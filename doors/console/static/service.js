@@ -84,8 +84,24 @@ export function follow(on) {
   };
 }
 
-export const millis = (us) => (us < 10_000 ? `${(us / 1000).toFixed(1)} ms` : us < 10_000_000 ? `${Math.round(us / 1000)} ms` : `${(us / 1e6).toFixed(1)} s`);
+export const millis = (us) =>
+  us < 10_000 ? `${(us / 1000).toFixed(1)} ms` : us < 1_000_000 ? `${Math.round(us / 1000)} ms` : us < 60_000_000 ? `${(us / 1e6).toFixed(1)} s` : `${Math.floor(us / 60e6)} min ${Math.round(us / 1e6) % 60} s`;
 export const clock = (us) => new Date(us / 1000).toLocaleString("sv-SE");
+
+// The ids of the calls with which the page looks at a machine, again and again: the history does not keep those that read.
+const LOOK = "console-look-";
+export const lookId = () => LOOK + crypto.randomUUID();
+
+// A call as the history has it; what facts have told meanwhile stays.
+export function takeCall(calls, call) {
+  const known = calls.get(call.call);
+  if (!known) {
+    calls.set(call.call, { ...call, number: call.call });
+    return;
+  }
+  const told = new Set(known.facts.map((fact) => fact.number));
+  known.facts = [...call.facts.filter((fact) => !told.has(fact.number)), ...known.facts].sort((a, b) => a.number - b.number);
+}
 
 // The calls that facts tell of, by number.
 export function takeFact(calls, time_us, line) {
@@ -94,8 +110,10 @@ export function takeFact(calls, time_us, line) {
     return;
   }
   const { number, at_us, fact, call, ...data } = line;
-  if (!call) return;
-  const known = calls.get(call.number) || { ...call, started_us: time_us, facts: [] };
+  if (!call || (call.call_id || "").startsWith(LOOK)) return;
+  // Of a call whose beginning is not known here there is nothing to draw.
+  const known = calls.get(call.number) || (fact === "received" && { ...call, started_us: time_us, facts: [] });
+  if (!known) return;
   if (known.facts.some((other) => other.number === number)) return;
   known.facts.push({ number, time_us, fact, data });
   if (fact === "received" && data.asked) known.source = data.asked.source;

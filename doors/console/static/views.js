@@ -1,8 +1,9 @@
 // The views of the page, in the order of its navigation.
-import { html, useEffect, useMemo, useState } from "/vendor/htm-preact.js";
+import { html, useEffect, useMemo, useRef, useState } from "/vendor/htm-preact.js";
 import { T } from "/texts.js";
 import { clock, get, millis, post } from "/service.js";
 import { Plan, Timeline, actionsOf } from "/graph.js";
+import { Content } from "/content.js";
 import { Form, argumentsOf, fieldsOf, textOf } from "/form.js";
 
 const Badge = ({ kind, children }) => html`<span class=${`badge ${kind}`}>${children}</span>`;
@@ -39,15 +40,11 @@ export function Health({ app }) {
           <${Trouble}>${toolbox.stop_reason || toolbox.reason || toolbox.last_death}<//>
           <dl>
             <dt>${t.backend}</dt>
-            <dd>${toolbox.simulated === true ? t.simulated : t.hardware}</dd>
+            <dd>${toolbox.simulated === true ? t.simulated : toolbox.simulated === false ? t.hardware : t.unsaid}</dd>
             <dt>${t.tools}</dt>
             <dd><a href=${`#/tools?toolbox=${encodeURIComponent(toolbox.toolbox_id)}`}>${toolbox.tools}</a></dd>
-            <dt>${t.isolation}</dt>
-            <dd>${toolbox.isolation}</dd>
-            <dt>${t.generation}</dt>
-            <dd>${toolbox.generation}</dd>
-            <dt>${t.restarts}</dt>
-            <dd>${toolbox.restarts}</dd>
+            <dt>${t.copy}</dt>
+            <dd>${t.running(toolbox.isolation, toolbox.generation, toolbox.restarts)}</dd>
           </dl>
         </li>`,
       )}
@@ -146,18 +143,6 @@ function copies(tool, args) {
   ];
 }
 
-function Content({ content }) {
-  return html`<div class="pictures">
-    ${(content || []).map((item, at) =>
-      item.type === "image" && item.data && /^image\/(png|jpeg|webp|gif)$/.test(item.mime_type || "")
-        ? html`<figure><img alt=${item.title || T.tools.picture(at + 1)} src=${`data:${item.mime_type};base64,${item.data}`} /><figcaption>${item.title || ""}</figcaption></figure>`
-        : item.type === "text"
-          ? html`<pre>${item.text || item.data}</pre>`
-          : null,
-    )}
-  </div>`;
-}
-
 export function Tool({ app, toolbox, name }) {
   const loaded = useLoaded(() => get("tools"), [app.generation]);
   const tool = (loaded.value?.tools || []).find((tool) => tool.name === name && tool.toolbox_id === toolbox);
@@ -167,17 +152,17 @@ export function Tool({ app, toolbox, name }) {
 
 function ToolForm({ app, tool }) {
   const fields = useMemo(() => fieldsOf(tool.argument_schema), [tool]);
-  const [texts, setTexts] = useState(() => {
+  // What an earlier call was asked with: `{args, plan}`.
+  const [again] = useState(() => {
     const again = app.again.current;
     app.again.current = null;
-    if (!again) return {};
-    return Object.fromEntries(fields.map((field) => [field.name, textOf(field, again[field.name])]));
+    return again;
   });
+  const [texts, setTexts] = useState(() => (again ? Object.fromEntries(fields.map((field) => [field.name, textOf(field, again.args[field.name])])) : {}));
   const [plan, setPlan] = useState(null);
   const [answer, setAnswer] = useState(null);
   const [running, setRunning] = useState(null);
   const [trouble, setTrouble] = useState("");
-  const [copied, setCopied] = useState("");
   const may = app.role === "operator" || tool.meta?.effect === "read";
   const doing = async (what) => {
     setTrouble("");
@@ -208,14 +193,14 @@ function ToolForm({ app, tool }) {
       }
     });
   const cancel = () => doing(() => post("cancel", { call_id: running }));
-  const copy = (title, text) =>
-    doing(async () => {
-      await navigator.clipboard.writeText(text);
-      setCopied(title);
-    });
-  let shown = [];
+  useEffect(() => {
+    if (again?.plan) showPlan();
+  }, []);
+  const below = useRef(null);
+  useEffect(() => below.current?.scrollIntoView({ block: "nearest" }), [plan, answer]);
+  let args = null;
   try {
-    shown = copies(tool, argumentsOf(fields, texts));
+    args = argumentsOf(fields, texts);
   } catch {
     // What is no JSON yet cannot be copied.
   }
@@ -238,6 +223,7 @@ function ToolForm({ app, tool }) {
       </div>
     </form>
     ${may ? null : html`<p class="help">${T.tools.readOnly}</p>`}
+    ${again && !answer && !running ? html`<p class="help" role="status">${T.tools.filled}</p>` : null}
     <${Trouble}>${trouble}<//>
     ${plan
       ? html`<section aria-label=${T.plan.title}>
@@ -258,29 +244,40 @@ function ToolForm({ app, tool }) {
                 <pre class=${answer.error ? "bad" : ""} tabindex="0">${answer.error || JSON.stringify(answer.result, null, 2)}</pre>`}
         </section>`
       : null}
-    <details>
-      <summary>${T.tools.copy}</summary>
-      ${shown.map(
-        ([title, text]) => html`<h3>${title} <button type="button" onClick=${() => copy(title, text)}>${copied === title ? T.tools.copied : T.tools.copy}</button></h3>
-          <pre tabindex="0">${text}</pre>`,
-      )}
-    </details>
+    <div ref=${below}></div>
+    ${args ? html`<${Copies} tool=${tool} args=${args} />` : null}
   `;
+}
+
+// A call as text for other programs.
+function Copies({ tool, args }) {
+  const [copied, setCopied] = useState("");
+  const copy = (title, text) => navigator.clipboard.writeText(text).then(() => setCopied(title));
+  return html`<details>
+    <summary>${T.tools.copy}</summary>
+    ${copies(tool, args).map(
+      ([title, text]) => html`<h3>${title} <button type="button" onClick=${() => copy(title, text)}>${copied === title ? T.tools.copied : T.tools.copyIt(title)}</button></h3>
+        <pre tabindex="0">${text}</pre>`,
+    )}
+  </details>`;
 }
 
 function LiveCall({ app, call, now_us }) {
   const planned = call.facts.find((fact) => fact.fact === "planned");
   const waiting = call.facts.findLast((fact) => fact.fact === "waiting");
   const begun = actionsOf(call).length > 0;
-  return html`<li class=${`card call ${call.ended_us ? "" : "running"}`}>
-    <h3>
-      ${call.tool} <small>${call.toolbox_id}</small> <${Badge} kind=${endOf(call)}>${endOf(call)}<//>
-      <small>${millis((call.ended_us || Math.max(now_us, call.started_us)) - call.started_us)}</small>
-      ${call.ended_us || app.role !== "operator" ? null : html`<button type="button" onClick=${() => post("cancel", { call_id: call.call_id }).catch(app.fail)}>${T.live.cancel}</button>`}
-    </h3>
-    <p class="help">${call.principal ? `${T.live.by} ${call.principal}` : ""} ${call.error || ""}</p>
+  // A call of one action is its own bar.
+  const several = actionsOf(call).length > 1 || (planned?.data.waves || []).flat().length > 1;
+  return html`<li class=${`card call ${call.ended_us ? "" : "running"} ${several ? "several" : ""}`}>
+    <div class="line">
+      <h3>${call.tool} <small>${call.toolbox_id}</small> <${Badge} kind=${endOf(call)}>${endOf(call)}<//></h3>
+      <span class="asked">${call.principal ? `${T.live.by} ${call.principal}` : ""}</span>
+      <span class="took">${millis((call.ended_us || Math.max(now_us, call.started_us)) - call.started_us)}</span>
+      ${call.ended_us || app.role !== "operator" ? null : html`<button type="button" aria-label=${T.live.cancelOne(call.tool)} onClick=${() => post("cancel", { call_id: call.call_id }).catch(app.fail)}>${T.live.cancel}</button>`}
+    </div>
+    ${call.error ? html`<p class="help">${call.error}</p>` : null}
     ${!begun && !call.ended_us && waiting ? html`<p>${T.live.waits(waiting.data.ahead)}</p>` : null}
-    ${begun || planned ? html`<${Timeline} call=${call} now_us=${now_us} />` : null}
+    ${several ? html`<${Timeline} call=${call} now_us=${now_us} />` : null}
   </li>`;
 }
 
@@ -327,11 +324,16 @@ export function Approvals({ app }) {
 
 const SINCE = { [T.history.hour]: 3600, [T.history.day]: 86_400, [T.history.week]: 7 * 86_400, [T.history.ever]: 0 };
 
+// How many calls are shown, and how many more at a time, up to what the console gives.
+const PAGE = 100;
+const MOST_CALLS = 1000;
+
 export function History({ app }) {
   const [filter, setFilter] = useState({ since: T.history.day, tool: "", toolbox: "", session: "", failed: false });
   const ago = SINCE[filter.since];
-  const query = () => ({ ...filter, since: undefined, since_us: ago ? (Math.floor(Date.now() / 1000) - ago) * 1_000_000 : undefined });
-  const loaded = useLoaded(() => get("calls", query()), [filter, app.answered]);
+  const [limit, setLimit] = useState(PAGE);
+  const query = () => ({ ...filter, limit, since: undefined, since_us: ago ? (Math.floor(Date.now() / 1000) - ago) * 1_000_000 : undefined });
+  const loaded = useLoaded(() => get("calls", query()), [filter, limit, app.answered]);
   const calls = loaded.value?.calls || [];
   const field = (key) => html`<label>${T.history[key]} <input value=${filter[key]} onInput=${(event) => setFilter({ ...filter, [key]: event.target.value })} /></label>`;
   return html`
@@ -349,7 +351,7 @@ export function History({ app }) {
     ${loaded.value && calls.length === 0 ? html`<${Empty}>${T.history.none}<//>` : null}
     ${calls.length
       ? html`<div class="scroll" tabindex="0" role="group" aria-label=${T.views.history}>
-          <table>
+          <table class="rows">
             <thead>
               <tr>
                 <th scope="col">${T.history.started}</th>
@@ -373,6 +375,7 @@ export function History({ app }) {
           </table>
         </div>`
       : null}
+    ${calls.length >= limit && limit < MOST_CALLS ? html`<p><button type="button" onClick=${() => setLimit(limit + PAGE)}>${T.history.more}</button></p>` : null}
   `;
 }
 
@@ -381,8 +384,9 @@ export function Past({ app, run, call }) {
   const [shown, show] = useState("timeline");
   const past = loaded.value;
   if (!past) return html`<${Trouble}>${loaded.error}<//>`;
-  const again = () => {
-    app.again.current = past.request?.args || past.request?.kwargs || {};
+  const args = past.request?.args || past.request?.kwargs || {};
+  const again = (plan) => {
+    app.again.current = { args, plan };
     location.hash = `#/tools/${encodeURIComponent(past.toolbox_id)}/${encodeURIComponent(past.tool)}`;
   };
   return html`
@@ -390,7 +394,10 @@ export function Past({ app, run, call }) {
     <h2>${past.tool} <small>${past.toolbox_id}</small> <${Badge} kind=${endOf(past)}>${endOf(past)}<//></h2>
     <p class="help">${clock(past.started_us)} · ${past.call_id} ${past.principal ? `· ${T.live.by} ${past.principal}` : ""}</p>
     <${Trouble}>${past.error}<//>
-    <p><button type="button" title=${T.history.again} onClick=${again}>${T.history.planAgain}</button></p>
+    <div class="actions">
+      <button type="button" title=${T.history.planHelp} onClick=${() => again(true)}>${T.history.planAgain}</button>
+      <button type="button" title=${T.history.runHelp} onClick=${() => again(false)}>${T.history.runAgain}</button>
+    </div>
     <div class="tabs" role="tablist">
       ${["timeline", "table", "json"].map(
         (name) => html`<button role="tab" aria-selected=${shown === name} aria-controls="past" onClick=${() => show(name)}>${T.history[name]}</button>`,
@@ -427,5 +434,6 @@ export function Past({ app, run, call }) {
               </table>
             </div>`}
     </div>
+    <${Copies} tool=${{ name: past.tool, toolbox_id: past.toolbox_id }} args=${args} />
   `;
 }
