@@ -13,7 +13,7 @@ use crate::support::client::Client;
 use crate::support::process::{Process, free_port};
 use crate::support::python::console_python;
 use crate::support::scene::{Scene, ready};
-use crate::support::service::BusKind;
+use crate::support::service::{BusKind, testbed_plugins};
 
 /// A service, and a console whose page listens.
 struct Stage {
@@ -38,12 +38,8 @@ impl Stage {
         let mut client = Client::connect(scene.port);
         let mut service = scene.service_started(&[]);
         ready(&mut service, &mut client);
-        let mut console = start(&scene);
-        let url = console.until("page", |console| {
-            let log = console.log();
-            let (_, url) = log.split_once("The page is at ")?;
-            Some(url.split_whitespace().next()?.to_owned())
-        });
+        let console = serving(&scene);
+        let url = address(&scene, &[]);
         Self {
             client,
             console,
@@ -55,15 +51,9 @@ impl Stage {
         }
     }
 
-    fn viewer_url(&self) -> String {
-        let mut command = self.scene.sandbox.command(binary());
-        let out = command.args(["address", "--viewer"]).output().unwrap();
-        String::from_utf8(out.stdout).unwrap().trim().to_owned()
-    }
-
-    /// The headers of the page itself, signed in.
-    fn signed_in(&self) -> Vec<String> {
-        let (_, token) = self.url.split_once("#token=").unwrap();
+    /// The headers of the page itself, signed in with the token of an address.
+    fn signed_in(&self, url: &str) -> Vec<String> {
+        let (_, token) = url.split_once("#token=").unwrap();
         let here = format!("127.0.0.1:{}", self.port);
         let mut headers = vec![
             format!("Host: {here}"),
@@ -104,6 +94,26 @@ impl Stage {
     }
 }
 
+/// A console whose page listens.
+fn serving(scene: &Scene) -> Process {
+    let mut console = start(scene);
+    console.until("page", |console| {
+        console.log().contains("the page is at").then_some(())
+    });
+    // What is no terminal may be a log.
+    assert!(!console.log().contains("#token"), "{}", console.log());
+    console
+}
+
+/// What `ovos-tools console address` prints first.
+fn address(scene: &Scene, options: &[&str]) -> String {
+    let mut command = scene.sandbox.command(binary());
+    let out = command.arg("address").args(options).output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let said = String::from_utf8(out.stdout).unwrap();
+    said.lines().next().unwrap().to_owned()
+}
+
 #[test]
 fn a_person_sees_runs_approves_stops_and_looks_back_in_a_browser() {
     let Some(browser) = browser() else { return };
@@ -131,13 +141,18 @@ fn a_person_sees_runs_approves_stops_and_looks_back_in_a_browser() {
         .args(["-u"])
         .arg(root.join("tests/python/console_page.py"))
         .arg(browser)
-        .args([&stage.url, &stage.viewer_url()])
-        .arg(root.join("target/console-pictures"));
+        .args([&stage.url, &address(&stage.scene, &["--viewer"])])
+        .arg(root.join("target/console-pictures"))
+        .arg(env!("CARGO_BIN_EXE_ovos-tools"))
+        .arg(stage.console.pid().to_string());
     let mut browser = Process::start("browser", &stage.scene.sandbox, command);
     // It is approved on the phone, and runs when it is asked for again.
     let mut approved = false;
     while !approved && browser.ended().is_none() {
         std::thread::park_timeout(Duration::from_millis(500));
+        if stage.console.ended().is_some() {
+            stage.console = serving(&stage.scene);
+        }
         let again = json!({"name": "echo", "args": {"text": "hello"}});
         let answer = stage.client.ask("ovos.tools.invoke", &again);
         approved = answer["result"]["text"] == "hello";
@@ -152,7 +167,7 @@ fn a_person_sees_runs_approves_stops_and_looks_back_in_a_browser() {
 #[test]
 fn what_moves_for_a_page_that_is_closed_or_a_console_that_is_killed_comes_to_rest() {
     let mut stage = Stage::new();
-    let headers = stage.signed_in();
+    let headers = stage.signed_in(&stage.url);
     let run = |stage: &Stage, id: &str| {
         let args = json!({"hang_at": "join", "timeout_ms": 500_000});
         let body = json!({"toolbox_id": "testbed", "name": "assemble", "args": args, "call_id": id});
@@ -247,4 +262,168 @@ fn only_the_page_itself_gets_answers_and_only_with_a_token() {
     }
     assert_eq!(sign_in(token).0, 429);
     assert!(!stage.console.log().contains("panicked"));
+}
+
+/// Every combination of what a request says of itself, and who may do what.
+#[test]
+fn the_matrix_of_host_origin_token_and_method() {
+    let stage = Stage::new();
+    let here = format!("127.0.0.1:{}", stage.port);
+    let cookie = |url: &str| stage.signed_in(url).pop().unwrap();
+    let viewer = cookie(&address(&stage.scene, &["--viewer"]));
+    let operator = cookie(&stage.url);
+    let hosts = [None, Some(here.as_str()), Some("localhost"), Some("evil.test")];
+    let origins = [
+        None,
+        Some(here.as_str()),
+        Some("localhost"),
+        Some("evil.test"),
+        Some("null"),
+    ];
+    let cookies = [
+        None,
+        Some(viewer.as_str()),
+        Some(operator.as_str()),
+        Some("Cookie: ovos-tools-console=0"),
+    ];
+    for (method, path) in [
+        ("GET", "/api/state"),
+        ("POST", "/api/cancel"),
+        ("POST", "/api/stop"),
+        ("GET", "/"),
+    ] {
+        let mut requests = Vec::new();
+        for host in hosts {
+            for origin in origins {
+                for cookie in cookies {
+                    requests.extend([true, false].map(|marked| (host, origin, cookie, marked)));
+                }
+            }
+        }
+        for (host, origin, cookie, marked) in requests {
+            let mut headers: Vec<String> = host.iter().map(|host| format!("Host: {host}")).collect();
+            headers.extend(origin.iter().map(|origin| match *origin {
+                "null" => "Origin: null".to_owned(),
+                origin => format!("Origin: http://{origin}"),
+            }));
+            headers.extend(cookie.map(str::to_owned));
+            headers.extend(marked.then(|| "x-ovos-tools: 1".to_owned()));
+            let body = r#"{"call_id": "none"}"#;
+            let (status, answer) = stage.send(&format!("{method} {path}"), &headers, body);
+            let known = host == Some(here.as_str()) || host == Some("localhost");
+            let same = origin == host || (origin.is_none() && method == "GET");
+            let signed_in = cookie == Some(viewer.as_str()) || cookie == Some(operator.as_str());
+            let expected = match (path, known) {
+                (_, false) => 403,
+                ("/", true) => 200,
+                _ if !same || (method == "POST" && !marked) => 403,
+                _ if !signed_in => 401,
+                ("/api/cancel", true) if cookie == Some(viewer.as_str()) => 403,
+                _ => 200,
+            };
+            assert_eq!(status, expected, "{method} {path} {headers:?}: {answer}");
+        }
+    }
+    let call = json!({"toolbox_id": "testbed", "name": "assemble", "args": {}});
+    let read = json!({"toolbox_id": "testbed", "name": "ping", "args": {}});
+    for (path, body, of_viewer, of_operator) in [
+        ("plan", call.clone(), 200, 200),
+        ("run", read, 200, 200),
+        ("run", call, 403, 200),
+        ("cancel", json!({"call_id": "none"}), 403, 200),
+        ("approve", json!({"id": "none"}), 403, 502),
+        ("deny", json!({"id": "none"}), 403, 502),
+        (
+            "resume",
+            json!({"toolbox_id": "testbed", "stop_id": "none"}),
+            403,
+            502,
+        ),
+        ("stop", json!({"toolbox_id": "testbed"}), 200, 200),
+    ] {
+        for (url, expected) in [
+            (address(&stage.scene, &["--viewer"]), of_viewer),
+            (stage.url.clone(), of_operator),
+        ] {
+            let headers = stage.signed_in(&url);
+            let (status, answer) = stage.send(&format!("POST /api/{path}"), &headers, &body.to_string());
+            assert_eq!(status, expected, "{path} {body} {url}: {answer}");
+        }
+    }
+    assert!(!stage.console.log().contains("panicked"));
+}
+
+/// The token is for a person at a terminal, and the page is there as soon as the service is.
+#[test]
+fn serve_console_starts_the_page_and_tells_a_terminal_its_address() {
+    let port = free_port();
+    let scene = Scene::new(&json!({
+        "doors": {"console": {"address": format!("127.0.0.1:{port}")}},
+    }));
+    let _bus = scene.bus(BusKind::Embedded);
+    let plugins = testbed_plugins();
+    let serve = format!(
+        "{} serve --console --plugins {}",
+        env!("CARGO_BIN_EXE_ovos-tools"),
+        plugins.display()
+    );
+    let mut command = scene.sandbox.command("script");
+    command
+        .args(["-q", "-e", "-c", &serve])
+        .arg(scene.sandbox.path("typescript"));
+    let mut terminal = Process::start("terminal", &scene.sandbox, command);
+    let url = terminal.until("address", |terminal| {
+        let log = terminal.log();
+        let (_, url) = log.split_once("The page is at ")?;
+        Some(url.split_whitespace().next()?.to_owned())
+    });
+    assert_eq!(url, address(&scene, &[]));
+    let mut client = Client::connect(scene.port);
+    let status = client.ask("ovos.tools.status", &json!({}));
+    assert_eq!(status["doors"][0]["name"], "console", "{status}");
+    // No log has it, nor does one to which the terminal is not connected.
+    let (_, token) = url.split_once("#token=").unwrap();
+    let kept = scene.sandbox.path("state");
+    for file in ["ovos-tools.log", "tools.log"] {
+        let log = std::fs::read_to_string(kept.join("mycroft").join(file)).unwrap_or_default();
+        assert!(!log.contains(token), "{file}: {log}");
+    }
+}
+
+#[test]
+fn beyond_loopback_the_page_has_tls_and_a_phone_is_led_there() {
+    let Some(python) = console_python() else { return };
+    let port = free_port();
+    let scene = Scene::new(&json!({
+        "doors": {"console": {"address": format!("0.0.0.0:{port}"), "hosts": ["localhost"]}},
+    }));
+    let _bus = scene.bus(BusKind::Embedded);
+    let _console = serving(&scene);
+    let url = address(&scene, &["--qr"]);
+    assert!(
+        url.starts_with(&format!("https://localhost:{port}/#token=")),
+        "{url}"
+    );
+    let mut command = scene.sandbox.command(python);
+    command
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/console_tls.py"))
+        .arg(&url)
+        .arg(scene.sandbox.path("state/ovos-tools/console-certificate.pem"));
+    let said = Process::start("tls", &scene.sandbox, command).finish();
+    assert!(said.contains("done"), "{said}");
+
+    // A page for this machine only says what a phone needs.
+    scene.configure(
+        &json!({ "doors": {"console": {"address": format!("127.0.0.1:{port}")}} }),
+        &json!({}),
+    );
+    let out = scene
+        .sandbox
+        .command(binary())
+        .args(["address", "--qr"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(5), "{said}");
+    assert!(said.contains("service.doors.console.address"), "{said}");
 }
