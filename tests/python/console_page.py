@@ -205,7 +205,7 @@ def sees_machines(browser):
     go(page, "machines")
     # A joint has its value, a wheel has none, and a servo that is silent is named.
     row = page.get_by_role("row")
-    expect(row.filter(has_text="shoulder")).to_contain_text(re.compile("-45.0°.*moves.*28 °C · 7.4 V · holds with power", re.S))
+    expect(row.filter(has_text="shoulder")).to_contain_text(re.compile("-45.0°.*moves.*28 °C · 7.4 V · powered", re.S))
     expect(row.filter(has_text="lift")).to_contain_text("150.0 mm")
     expect(row.filter(has_text="front").locator(".dial")).to_have_count(0)
     expect(row.filter(has_text="pan")).to_contain_text("does not answer")

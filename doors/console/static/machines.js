@@ -68,7 +68,7 @@ export function Plot({ title, place, heading, track, home, fence, across, up }) 
   const all = [...around, ...bounds];
   const of = (at) => all.map((point) => point[at]);
   const middle = [0, 1].map((at) => (all.length ? (Math.min(...of(at)) + Math.max(...of(at))) / 2 : 0));
-  const wide = Math.max(2, ...[0, 1].map((at) => (all.length ? Math.max(...of(at)) - Math.min(...of(at)) : 0))) * 1.15;
+  const wide = Math.max(4, ...[0, 1].map((at) => (all.length ? Math.max(...of(at)) - Math.min(...of(at)) : 0))) * 1.15;
   const size = 320;
   const x = (metres) => size / 2 + ((metres - middle[0]) / wide) * size;
   const y = (metres) => size / 2 - ((metres - middle[1]) / wide) * size;

@@ -123,7 +123,7 @@ impl History {
     /// The calls of the last run of the service that have no answer yet, with their facts.
     pub(crate) fn under_way(&self) -> rusqlite::Result<Vec<Value>> {
         let sql = format!(
-            "SELECT {COLUMNS} FROM call WHERE ended_us IS NULL AND run = (SELECT max(run) FROM run) ORDER BY call LIMIT {UNDER_WAY}"
+            "SELECT {COLUMNS} FROM call INDEXED BY call_open WHERE ended_us IS NULL AND run = (SELECT max(run) FROM run) ORDER BY call LIMIT {UNDER_WAY}"
         );
         let mut asked = self.connection.prepare_cached(&sql)?;
         let calls: Vec<CallRow> = asked.query_map([], row)?.collect::<Result<_, _>>()?;
