@@ -2,6 +2,7 @@
 //!
 //! Comments and everything else in the file stay. The file is replaced whole, and the one before it is kept beside it.
 
+use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,7 +12,7 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::json;
 
-use ::config::{Config, Doors, LayerState, OURS, nearest, write_atomically};
+use ::config::{Config, Doors, LayerState, OURS, suggestion, write_atomically};
 use cli::{CliError, Context, RunningService, plain};
 use client::payload::{ReloadOutcome, ReloadRequest};
 use client::{RELOAD_WAIT, topic};
@@ -134,17 +135,14 @@ fn check_id(id: &str, config: &Config) -> Result<(), CliError> {
         .iter()
         .filter_map(|file| section_of(file))
         .map(str::to_owned);
-    let ids: Vec<String> = files.chain(config.toolboxes.keys().cloned()).collect();
-    if ids.iter().any(|known| known == id) {
+    let ids: BTreeSet<String> = files.chain(config.toolboxes.keys().cloned()).collect();
+    if ids.contains(id) {
         return Ok(());
     }
-    let near = nearest(id, ids.iter().cloned());
-    let near = near
-        .map(|near| format!("; did you mean `{near}`?"))
-        .unwrap_or_default();
+    let meant = suggestion(id, ids.iter().cloned());
     Err(CliError::Usage(format!(
-        "no toolbox `{id}` is installed{near} There are: {}",
-        ids.join(", ")
+        "no toolbox `{id}` is installed{meant}; installed: {}",
+        Vec::from_iter(ids).join(", ")
     )))
 }
 

@@ -123,29 +123,33 @@ fn summary(started: &StartSummary, paint: Paint) -> String {
             text += "  messagebus: connecting; if none is running, start ovos-messagebus, or run with `--embedded-bus auto`\n";
         }
     }
-    for it in &status.toolboxes {
+    for toolbox in &status.toolboxes {
         text += &format!(
             "  {} {}: {}{}\n",
-            paint.tone(Tone::Strong, &it.toolbox_id),
-            plain(&it.version),
-            count(it.tools, "tool", "tools"),
-            if it.latched {
+            paint.tone(Tone::Strong, &toolbox.toolbox_id),
+            plain(&toolbox.version),
+            count(toolbox.tools, "tool", "tools"),
+            if toolbox.latched {
                 format!(
                     ", in emergency stop: `ovos-tools resume {}`",
-                    plain(&it.toolbox_id)
+                    plain(&toolbox.toolbox_id)
                 )
             } else {
                 String::new()
             }
         );
     }
-    for it in &status.failed {
+    for file in &status.failed {
         let label = paint.tone(Tone::Bad, "not loaded");
-        text += &format!("  {label} {}: {}\n", plain(&it.path), plain(&it.reason));
+        text += &format!("  {label} {}: {}\n", plain(&file.path), plain(&file.reason));
     }
-    for it in &status.off {
+    for toolbox in &status.off {
         let label = paint.tone(Tone::Warning, "off");
-        text += &format!("  {label} {}: {}\n", plain(&it.toolbox_id), plain(&it.reason));
+        text += &format!(
+            "  {label} {}: {}\n",
+            plain(&toolbox.toolbox_id),
+            plain(&toolbox.reason)
+        );
     }
     if let Some(closed) = &status.closed {
         text += &format!("  {} {}\n", paint.tone(Tone::Bad, "closed"), plain(closed));
