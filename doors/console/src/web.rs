@@ -158,8 +158,12 @@ impl Web {
             // If the kernel does not support it, answers are a little later.
             _ = stream.set_nodelay(true);
             let here = Here {
-                ip: stream.local_addr().map_or(self.address.ip(), |local| local.ip()),
-                peer: peer.ip(),
+                // An address of IPv4 also where one socket serves both.
+                ip: stream
+                    .local_addr()
+                    .map_or(self.address.ip(), |local| local.ip())
+                    .to_canonical(),
+                peer: peer.ip().to_canonical(),
                 tls: self.tls.is_some(),
             };
             let router = router.clone().layer(Extension(here));
