@@ -28,6 +28,7 @@ pub mod program;
 mod shorten;
 mod stop;
 mod stop_tool;
+mod token;
 mod turn;
 
 pub use answer::{Answer, confirm, waits};
@@ -40,6 +41,7 @@ pub use listing::{Listing, MAX_NAME, Registered};
 pub use shorten::{Shortened, shorten};
 pub use stop::{Stopping, stop};
 pub use stop_tool::StopTool;
+pub use token::{FoundToken, Token, TokenError};
 pub use turn::{Arrivals, Turn};
 
 /// An id that no other call has: `mcp-` and a UUID, for the prefix `mcp`.

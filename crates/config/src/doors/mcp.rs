@@ -3,12 +3,12 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
-use super::toolset::{Toolset, at};
+use super::toolset::{Toolset, at, socket};
 use crate::reader::Reader;
 use crate::service::ServiceConfig;
-use section::fields::{Whole, checked, path, texts};
+use section::fields::{Whole, path, texts};
 
 /// `service.doors.mcp`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,12 +70,4 @@ impl McpDoor {
         let toolset = Toolset::read(reader, "mcp");
         Self { toolset, ..door }
     }
-}
-
-fn socket<'de, D: Deserializer<'de>>(from: D) -> Result<SocketAddr, D::Error> {
-    checked(
-        from,
-        "an IP address with a port, such as 127.0.0.1:8765",
-        |text: String| text.parse().ok(),
-    )
 }
