@@ -11,6 +11,7 @@
 mod answer;
 mod arrival;
 mod call;
+mod call_request;
 mod confirm;
 mod content;
 mod early_answer;
@@ -19,8 +20,10 @@ mod hosts;
 mod http;
 mod lines;
 mod listing;
+mod long_calls;
 mod origin;
 mod padding;
+mod patience;
 mod presence;
 mod progress;
 mod resources;

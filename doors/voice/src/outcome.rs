@@ -2,7 +2,7 @@
 
 use client::Received;
 use client::payload::{InvokeResponse, failure_key};
-use door::{Answer, Registered, shorten};
+use door::{Answer, LongCall, Registered, shorten};
 use ovos_toolbox_wire::FailureKind;
 use serde_json::{Value, json};
 
@@ -68,17 +68,26 @@ impl Outcome {
         }
     }
 
-    /// Converts the answer of one of the two stops.
-    pub(crate) fn stopped(answer: Answer) -> Self {
+    /// Converts the answer of a tool of the door itself.
+    pub(crate) fn of_door(answer: Answer) -> Self {
         Self::Result(json!({"success": !answer.failed, "message": answer.text, "data": answer.data}))
     }
 
-    /// Creates the answer to a call that still runs and whose end will be reported.
-    pub(crate) fn goes_on(tool: &str) -> Self {
+    /// Creates the answer to a call that still runs and whose end will be reported. `call` is the call, if it can be asked for.
+    pub(crate) fn goes_on(tool: &str, call: Option<&LongCall<Self>>) -> Self {
+        let mut data = json!({"state": "under_way"});
+        let mut progress = String::new();
+        if let Some(call) = call {
+            data["call_id"] = json!(call.call_id());
+            progress = call.progress();
+        }
+        if !progress.is_empty() {
+            progress = format!(" ({progress})");
+        }
         Self::Result(json!({
             "success": true,
-            "message": format!("{tool} is still running. You will be told how it ends."),
-            "data": {"state": "under_way"},
+            "message": format!("{tool} is still running{progress}. You will be told how it ends."),
+            "data": data,
         }))
     }
 

@@ -2,13 +2,14 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::toolset::{Toolset, at};
 use crate::reader::Reader;
 use crate::service::ServiceConfig;
-use section::fields::{Whole, checked, path, texts};
+use section::fields::{Millis, Whole, checked, path, texts};
 
 /// `service.doors.mcp`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +31,12 @@ pub struct McpDoor {
     /// The longest result that a model is given, in bytes of JSON. A longer one is shortened; the whole is a resource.
     #[serde(with = "Whole::<1024, 16_777_216>")]
     pub result_bytes: usize,
+    /// How soon a call is answered, with its outcome or with a handle. `None`: in 4 s; later for clients that are known to wait.
+    #[serde(rename = "reply_within_ms", with = "patience")]
+    pub reply_within: Option<Duration>,
+    /// How long a call that was answered with a handle goes on after its client asked for it.
+    #[serde(rename = "lease_ms", with = "Millis::<100, 600_000>")]
+    pub lease: Duration,
     /// The address at which a door that the service starts serves clients over HTTP.
     #[serde(deserialize_with = "socket")]
     pub http_address: SocketAddr,
@@ -59,6 +66,8 @@ impl McpDoor {
             find_tools: false,
             warn_list_bytes: 64 << 10,
             result_bytes: 32 << 10,
+            reply_within: None,
+            lease: Duration::from_secs(30),
             http_address: SocketAddr::from(([127, 0, 0, 1], 8765)),
             http_hosts: Vec::new(),
             http_origins: Vec::new(),
@@ -69,6 +78,25 @@ impl McpDoor {
         reader.refuse(&path, &door, rest, &Toolset::KEYS);
         let toolset = Toolset::read(reader, "mcp");
         Self { toolset, ..door }
+    }
+}
+
+/// A time in milliseconds, or null.
+mod patience {
+    use super::{Deserialize as _, Deserializer, Duration, Millis, Serialize as _};
+    use serde::Serializer;
+    use serde::de::Error as _;
+    use serde_json::Value;
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+        match Value::deserialize(from)? {
+            Value::Null => Ok(None),
+            written => Millis::<100, 600_000>::deserialize(written).map(Some).map_err(D::Error::custom),
+        }
+    }
+
+    pub(super) fn serialize<S: Serializer>(time: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
+        time.map(|time| time.as_millis()).serialize(to)
     }
 }
 
