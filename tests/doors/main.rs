@@ -10,6 +10,7 @@
 
 mod agent;
 mod mcp;
+mod schedule;
 mod started;
 #[path = "../support/lib.rs"]
 #[allow(dead_code, reason = "each test program uses its part")]

@@ -66,6 +66,7 @@ const EDGES: &[(&str, &[&str])] = &[
 const DOORS: &[(&str, &[&str])] = &[
     ("agent", &["client", "config", "door", "ovos-toolbox-wire"]),
     ("mcp", &["client", "config", "door", "ovos-toolbox-wire"]),
+    ("schedule", &["client", "config", "door", "ovos-toolbox-wire"]),
     ("voice", &["client", "config", "door", "ovos-toolbox-wire"]),
 ];
 

@@ -7,11 +7,13 @@ use super::service::ServiceConfig;
 
 mod agent;
 mod mcp;
+mod schedule;
 mod toolset;
 mod voice;
 
 pub use agent::{AgentBudgets, AgentDoor, CallStyle};
 pub use mcp::McpDoor;
+pub use schedule::ScheduleDoor;
 pub use toolset::Toolset;
 pub use voice::{HumeVoice, Interrupt, LongCalls, OpenAiVoice, VoiceDoor, is_this_machine, speech_service};
 
@@ -24,18 +26,25 @@ pub struct Doors {
     pub agent: AgentDoor,
     /// `mcp`: clients of the Model Context Protocol.
     pub mcp: McpDoor,
+    /// `schedule`: calls at a time, every so often, or on an event.
+    pub schedule: ScheduleDoor,
     /// `voice`: live speech services.
     pub voice: VoiceDoor,
 }
 
 impl Doors {
     /// The names of the doors that come with the service: each is a folder in `doors` and a key of `service.doors`.
-    pub const NAMES: [&'static str; 3] = ["agent", "mcp", "voice"];
+    pub const NAMES: [&'static str; 4] = ["agent", "mcp", "schedule", "voice"];
 
     /// The tools that each door shows, by its name.
     #[must_use]
-    pub fn toolsets(&self) -> [(&'static str, &Toolset); 3] {
-        let toolsets = [&self.agent.toolset, &self.mcp.toolset, &self.voice.toolset];
+    pub fn toolsets(&self) -> [(&'static str, &Toolset); 4] {
+        let toolsets = [
+            &self.agent.toolset,
+            &self.mcp.toolset,
+            &self.schedule.toolset,
+            &self.voice.toolset,
+        ];
         std::array::from_fn(|at| (Self::NAMES[at], toolsets[at]))
     }
 
@@ -46,6 +55,7 @@ impl Doors {
         let doors = [
             (self.agent.start, "agent", vec!["--serve".to_owned()]),
             (self.mcp.start, "mcp", http.to_vec()),
+            (self.schedule.start, "schedule", Vec::new()),
             (self.voice.start, "voice", Vec::new()),
         ];
         let started = doors.into_iter().filter(|(start, ..)| *start);
@@ -58,6 +68,7 @@ impl Doors {
         Self {
             agent: AgentDoor::read(reader),
             mcp: McpDoor::read(reader, service),
+            schedule: ScheduleDoor::read(reader),
             voice: VoiceDoor::read(reader),
         }
     }

@@ -84,7 +84,10 @@ impl Listing {
         }
         // A model confuses names that differ in case, or in `-` and `_`.
         let folded = tool.exported.to_ascii_lowercase().replace('-', "_");
-        if StopTool::named(&folded).is_some() || LongCallTool::named(&folded).is_some() || own.contains(&folded.as_str()) {
+        if StopTool::named(&folded).is_some()
+            || LongCallTool::named(&folded).is_some()
+            || own.contains(&folded.as_str())
+        {
             tool.exported = format!("{}__{}", tool.toolbox_id, tool.name);
         }
         let is_for = |audience: Audience| toolset.audience.contains(&audience);

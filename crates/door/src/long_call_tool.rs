@@ -37,9 +37,9 @@ impl LongCallTool {
     #[must_use]
     pub fn description(self) -> &'static str {
         match self {
-            Self::Wait => "Wait for a call that still runs: its result, or how far it is.",
-            Self::Cancel => "End a call that still runs; what it moves comes to rest.",
-            Self::List => "List your calls that still run or have ended since.",
+            Self::Wait => "Wait for a call that still runs.",
+            Self::Cancel => "End a call that still runs.",
+            Self::List => "List your calls.",
         }
     }
 
@@ -59,10 +59,12 @@ impl LongCallTool {
         let schema = match self {
             Self::Wait => json!({
                 "type": "object",
-                "properties": {"call_id": call, "seconds": {"type": "number", "minimum": 0}},
+                "properties": {"call_id": call, "seconds": {"type": "number"}},
                 "required": ["call_id"],
             }),
-            Self::Cancel => json!({"type": "object", "properties": {"call_id": call}, "required": ["call_id"]}),
+            Self::Cancel => {
+                json!({"type": "object", "properties": {"call_id": call}, "required": ["call_id"]})
+            }
             Self::List => json!({"type": "object", "properties": {}}),
         };
         match schema {
@@ -85,7 +87,10 @@ impl<T> LongCalls<T> {
     /// The answer to a client that names none of its calls.
     pub fn named(&self, tool: LongCallTool, arguments: &Object) -> Result<Arc<LongCall<T>>, Answer> {
         let why = match arguments.get("call_id").and_then(Value::as_str) {
-            None => format!("{}: expected `call_id`, the id of a call that still runs", tool.name()),
+            None => format!(
+                "{}: expected `call_id`, the id of a call that still runs",
+                tool.name()
+            ),
             Some(call_id) => match self.find(call_id) {
                 Some(call) => return Ok(call),
                 None => format!(
@@ -95,7 +100,10 @@ impl<T> LongCalls<T> {
             },
         };
         let data = json!({"error": {"kind": FailureKind::ValueError, "message": why}});
-        Err(Answer::failure(&format!("{}: {why}", FailureKind::ValueError), data))
+        Err(Answer::failure(
+            &format!("{}: {why}", FailureKind::ValueError),
+            data,
+        ))
     }
 
     /// The answer to `list_calls`, which renews the leases.
@@ -159,7 +167,10 @@ impl<T> LongCall<T> {
     /// What a client reads about a call that it cancelled, and that has not ended yet.
     #[must_use]
     pub fn is_cancelled(&self) -> Answer {
-        let text = format!("`{}` was told to end, and what it moves comes to rest.", self.tool());
+        let text = format!(
+            "`{}` was told to end, and what it moves comes to rest.",
+            self.tool()
+        );
         Answer::success(&text, self.described())
     }
 }

@@ -65,13 +65,13 @@ enum Stage {
 }
 
 /// A request that asks for a call. While there is one the call goes on; then a new lease begins.
-pub struct Asked<T>(Arc<LongCall<T>>);
+pub struct AskGuard<T>(Arc<LongCall<T>>);
 
 /// A request that waits for its own call. If it is dropped before the call ends or is left, the call ends.
-pub struct Requested<T>(Arc<LongCall<T>>);
+pub struct PendingRequest<T>(Arc<LongCall<T>>);
 
 /// The time for which a request waits for its running call.
-pub struct Waits<'a, T>(&'a LongCall<T>);
+pub struct WaitGuard<'a, T>(&'a LongCall<T>);
 
 impl<T> LongCalls<T> {
     /// A client without calls. `lease` is how long a call goes on after its client asked for it.
@@ -236,10 +236,10 @@ impl<T> LongCall<T> {
 
     /// Counts the time for which its request waits, until the guard is dropped.
     #[must_use]
-    pub fn waits(&self) -> Waits<'_, T> {
+    pub fn waits(&self) -> WaitGuard<'_, T> {
         self.state
             .send_modify(|state| state.waits_since = Some(Instant::now()));
-        Waits(self)
+        WaitGuard(self)
     }
 
     /// Waits until its request wants to be answered without the outcome.
@@ -310,9 +310,9 @@ impl<T> LongCall<T> {
 
     /// Asks for it: it goes on until the guard is dropped, and one lease longer.
     #[must_use]
-    pub fn ask(self: &Arc<Self>) -> Asked<T> {
+    pub fn ask(self: &Arc<Self>) -> AskGuard<T> {
         self.state.send_modify(|state| state.asking += 1);
-        Asked(Arc::clone(self))
+        AskGuard(Arc::clone(self))
     }
 
     async fn until(&self, is_so: impl FnMut(&State<T>) -> bool) {
@@ -339,7 +339,7 @@ impl<T: Clone> LongCall<T> {
     }
 }
 
-impl<T: Clone> Requested<T> {
+impl<T: Clone> PendingRequest<T> {
     /// The request of a call.
     #[must_use]
     pub fn new(call: &Arc<LongCall<T>>) -> Self {
@@ -390,7 +390,7 @@ impl<T: Clone> Requested<T> {
     }
 }
 
-impl<T> Drop for Requested<T> {
+impl<T> Drop for PendingRequest<T> {
     fn drop(&mut self) {
         if !self.0.has_ended() && !self.0.is_left() {
             self.0.end("its request is gone");
@@ -398,7 +398,7 @@ impl<T> Drop for Requested<T> {
     }
 }
 
-impl<T> Drop for Asked<T> {
+impl<T> Drop for AskGuard<T> {
     fn drop(&mut self) {
         self.0.state.send_modify(|state| {
             state.asking = state.asking.saturating_sub(1);
@@ -407,7 +407,7 @@ impl<T> Drop for Asked<T> {
     }
 }
 
-impl<T> Drop for Waits<'_, T> {
+impl<T> Drop for WaitGuard<'_, T> {
     fn drop(&mut self) {
         self.0.state.send_modify(|state| state.waits_since = None);
     }

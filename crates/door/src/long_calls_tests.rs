@@ -35,7 +35,7 @@ async fn a_call_that_ends_in_time_is_answered_with_its_outcome_and_a_longer_one_
         let calls = LongCalls::new(LEASE);
         let call = running(&calls, Duration::from_secs(lasts));
         let begun = Instant::now();
-        let outcome = Requested::new(&call).outcome(PATIENCE, &calls).await;
+        let outcome = PendingRequest::new(&call).outcome(PATIENCE, &calls).await;
         assert_eq!(outcome, answered, "{lasts} s");
         assert_eq!(begun.elapsed().as_secs(), lasts.min(4), "{lasts} s");
         assert_eq!(calls.find("c-1").is_some(), answered.is_none());
@@ -52,7 +52,7 @@ async fn a_left_call_ends_with_its_lease_unless_its_client_asks() {
         let calls = LongCalls::new(LEASE);
         let call = running(&calls, Duration::from_secs(100));
         let begun = Instant::now();
-        assert_eq!(Requested::new(&call).outcome(PATIENCE, &calls).await, None);
+        assert_eq!(PendingRequest::new(&call).outcome(PATIENCE, &calls).await, None);
         let waiting = async {
             for seconds in asks {
                 let _asked = call.ask();
@@ -72,14 +72,17 @@ async fn a_request_that_goes_away_ends_its_call_and_one_that_was_answered_does_n
     let calls = LongCalls::new(LEASE);
     let call = running(&calls, Duration::from_secs(100));
     let begun = Instant::now();
-    let request = Requested::new(&call);
+    let request = PendingRequest::new(&call);
     _ = tokio::time::timeout(Duration::from_secs(1), request.outcome(PATIENCE, &calls)).await;
     drop(request);
     let outcome = call.outcome_within(LEASE).await;
-    assert_eq!((outcome, begun.elapsed().as_secs()), (Some("its request is gone"), 1));
+    assert_eq!(
+        (outcome, begun.elapsed().as_secs()),
+        (Some("its request is gone"), 1)
+    );
 
     let call = running(&calls, Duration::from_secs(10));
-    let request = Requested::new(&call);
+    let request = PendingRequest::new(&call);
     assert_eq!(request.outcome(PATIENCE, &calls).await, None);
     drop(request);
     assert_eq!(call.outcome_within(LEASE).await, Some("done"));
@@ -101,7 +104,10 @@ async fn the_calls_that_are_left_are_bounded_and_so_are_their_outcomes() {
         tokio::time::sleep(Duration::from_secs(500)).await;
         task.ended("done");
     });
-    assert_eq!(Requested::new(&call).outcome(PATIENCE, &calls).await, Some("done"));
+    assert_eq!(
+        PendingRequest::new(&call).outcome(PATIENCE, &calls).await,
+        Some("done")
+    );
     for call in &running {
         call.ended("done");
     }
@@ -134,11 +140,26 @@ fn how_far_a_call_is_follows_its_progress() {
     for (message, expected) in [
         (said(Queued, 0, None, None, None), "it waits for what it needs"),
         (said(Wave, 1, None, None, None), "wave 1 of 3"),
-        (said(ActionStarted, 1, Some("lift"), None, None), "wave 1 of 3: lift"),
-        (said(ActionStarted, 1, Some("turn"), None, None), "wave 1 of 3: lift, turn"),
-        (said(ActionEnded, 1, Some("lift"), None, None), "wave 1 of 3: turn"),
-        (said(Update, 1, Some("turn"), Some(0.5), None), "wave 1 of 3: turn, 50 %"),
-        (said(Update, 1, Some("turn"), None, Some("half way")), "wave 1 of 3: half way"),
+        (
+            said(ActionStarted, 1, Some("lift"), None, None),
+            "wave 1 of 3: lift",
+        ),
+        (
+            said(ActionStarted, 1, Some("turn"), None, None),
+            "wave 1 of 3: lift, turn",
+        ),
+        (
+            said(ActionEnded, 1, Some("lift"), None, None),
+            "wave 1 of 3: turn",
+        ),
+        (
+            said(Update, 1, Some("turn"), Some(0.5), None),
+            "wave 1 of 3: turn, 50 %",
+        ),
+        (
+            said(Update, 1, Some("turn"), None, Some("half way")),
+            "wave 1 of 3: half way",
+        ),
         (said(Wave, 2, None, None, None), "wave 2 of 3"),
     ] {
         call.note(&message);

@@ -27,7 +27,9 @@ impl Standing {
         (self.wave, self.waves) = (progress.wave, progress.waves);
         match progress.kind {
             ProgressKind::ActionStarted => self.actions.extend(progress.action.clone()),
-            ProgressKind::ActionEnded => self.actions.retain(|action| Some(action) != progress.action.as_ref()),
+            ProgressKind::ActionEnded => self
+                .actions
+                .retain(|action| Some(action) != progress.action.as_ref()),
             ProgressKind::Update => {
                 let what = progress.message.clone().or_else(|| progress.action.clone());
                 let percent = progress.fraction.map(|part| format!("{:.0} %", 100.0 * part));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use config::McpDoor;
 use door::find::{CALL_TOOL, FIND_TOOLS};
-use door::{Listing, LongCallTool, Registered, StopTool};
+use door::{Listing, LongCallTool, Registered, ScheduleTool, StopTool};
 use ovos_toolbox_wire::Effect;
 use rmcp::model::{Tool, ToolAnnotations};
 
@@ -23,6 +23,8 @@ pub(crate) enum Owner {
     Door(StopTool),
     /// The tool asks for a call that goes on.
     Calls(LongCallTool),
+    /// The tool asks for calls later.
+    Schedule(ScheduleTool),
     /// The tool is `run_steps` of the door.
     Steps,
     /// The tool is `find_tools` of the door.
@@ -41,6 +43,11 @@ pub(crate) fn owner(listing: &Listing, config: &McpDoor, name: &str) -> Option<O
     if let Some(tool) = LongCallTool::named(name) {
         return Some(Owner::Calls(tool));
     }
+    if config.schedule
+        && let Some(tool) = ScheduleTool::named(name)
+    {
+        return Some(Owner::Schedule(tool));
+    }
     if config.run_steps && name == run_tool::NAME {
         return Some(Owner::Steps);
     }
@@ -57,6 +64,8 @@ pub(crate) fn tools(listing: &Listing, config: &McpDoor) -> Vec<Tool> {
     // Where tools are searched, these are called through `call_tool`, too.
     let calls = LongCallTool::ALL.into_iter().filter(|_| !config.find_tools);
     let own = own.chain(calls.map(Owner::Calls));
+    let later = ScheduleTool::ALL.into_iter().filter(|_| config.schedule);
+    let own = own.chain(later.map(Owner::Schedule));
     let own = own.chain(config.run_steps.then_some(Owner::Steps));
     if config.find_tools {
         let own = own.chain([Owner::Find, Owner::Call]);
@@ -74,6 +83,8 @@ pub(crate) fn shown_tool(owner: &Owner, config: &McpDoor) -> Tool {
         Owner::Door(stop) => Tool::new(stop.name(), stop.description(), Arc::new(StopTool::arguments()))
             .with_annotations(annotations(Effect::Stop)),
         Owner::Calls(tool) => Tool::new(tool.name(), tool.description(), Arc::new(tool.arguments()))
+            .with_annotations(annotations(tool.effect())),
+        Owner::Schedule(tool) => Tool::new(tool.name(), tool.description(), Arc::new(tool.arguments()))
             .with_annotations(annotations(tool.effect())),
         // It may do what the most dangerous of its steps does.
         Owner::Steps => run_tool::definition().with_annotations(annotations(Effect::Motion)),
@@ -185,6 +196,7 @@ mod tests {
             output_schemas: false,
             run_steps: false,
             find_tools: false,
+            schedule: false,
             warn_list_bytes: 1024,
             result_bytes: 1024,
             reply_within: None,

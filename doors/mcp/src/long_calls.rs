@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use door::{Answer, LongCall, LongCallTool, Requested, wait_limit};
+use door::{Answer, LongCall, LongCallTool, PendingRequest, wait_limit};
 use ovos_toolbox_wire::{FailureKind, Object};
 use rmcp::model::{
-    CallToolResponse, CallToolResult, ContentBlock, CreateTaskResult, DetailedTask, Task, TaskPayload, TaskStatus,
+    CallToolResponse, CallToolResult, ContentBlock, CreateTaskResult, DetailedTask, Task, TaskPayload,
+    TaskStatus,
 };
 use rmcp::service::RequestContext;
 use rmcp::task_manager::current_timestamp;
@@ -45,7 +46,7 @@ where
     let call = Arc::clone(&request.call);
     let has_tasks = has_tasks(&request.context);
     let patience = patience(&request.context, &door.config);
-    let requested = Requested::new(&call);
+    let requested = PendingRequest::new(&call);
     let running = carry(Arc::clone(door), request);
     door.link.tasks.spawn({
         let call = Arc::clone(&call);
@@ -69,14 +70,23 @@ fn too_many() -> CallToolResult {
         door::MOST_LEFT
     );
     let data = json!({"error": {"kind": FailureKind::BusyError, "message": why}});
-    answer::result(Answer::failure(&format!("{}: {why}", FailureKind::BusyError), data))
+    answer::result(Answer::failure(
+        &format!("{}: {why}", FailureKind::BusyError),
+        data,
+    ))
 }
 
 /// Answers `wait_call`, `cancel_call` and `list_calls`.
 ///
 /// # Cancel safety
 /// Safe: a call whose `wait_call` is dropped goes on with its lease.
-pub(crate) async fn ask(door: &Door, calls: &Calls, tool: LongCallTool, arguments: &Object, request: &CallRequest) -> Outcome {
+pub(crate) async fn ask(
+    door: &Door,
+    calls: &Calls,
+    tool: LongCallTool,
+    arguments: &Object,
+    request: &CallRequest,
+) -> Outcome {
     if tool == LongCallTool::List {
         return Ok(answer::result(calls.listed()).into());
     }
@@ -112,7 +122,13 @@ pub(crate) async fn ask(door: &Door, calls: &Calls, tool: LongCallTool, argument
 /// Waits until the client of a `wait_call` cancels it or is gone.
 async fn leaves(door: &Door, request: &CallRequest) -> Farewell {
     let CallRequest { context, gone, .. } = request;
-    farewell(context, gone, &door.link.shutdown, ovos_toolbox_wire::Effect::Motion).await
+    farewell(
+        context,
+        gone,
+        &door.link.shutdown,
+        ovos_toolbox_wire::Effect::Motion,
+    )
+    .await
 }
 
 /// An outcome with the reason why the call was ended, if it was.
@@ -132,7 +148,11 @@ fn with_reason(call: &LongCall<Outcome>, outcome: Outcome) -> Outcome {
 ///
 /// # Errors
 /// The client has no such call.
-pub(crate) fn task_of(calls: &Calls, task_id: &str, shape: impl FnOnce(&str, &mut CallToolResult)) -> Result<DetailedTask, ErrorData> {
+pub(crate) fn task_of(
+    calls: &Calls,
+    task_id: &str,
+    shape: impl FnOnce(&str, &mut CallToolResult),
+) -> Result<DetailedTask, ErrorData> {
     let call = found(calls, task_id)?;
     call.renew();
     let payload = match call.outcome() {
@@ -148,7 +168,10 @@ pub(crate) fn task_of(calls: &Calls, task_id: &str, shape: impl FnOnce(&str, &mu
             }
         }
         Some(Ok(_)) => TaskPayload::Failed {
-            error: object(serde_json::to_value(ErrorData::internal_error("the call has no result", None))),
+            error: object(serde_json::to_value(ErrorData::internal_error(
+                "the call has no result",
+                None,
+            ))),
         },
         Some(Err(error)) => TaskPayload::Failed {
             error: object(serde_json::to_value(error)),
@@ -175,7 +198,12 @@ pub(crate) fn update_task(calls: &Calls, task_id: &str) -> Result<(), ErrorData>
 }
 
 fn found(calls: &Calls, task_id: &str) -> Result<Arc<LongCall<Outcome>>, ErrorData> {
-    let unknown = || ErrorData::invalid_params(format!("taskId: there is no task '{task_id:.80}' of this client"), None);
+    let unknown = || {
+        ErrorData::invalid_params(
+            format!("taskId: there is no task '{task_id:.80}' of this client"),
+            None,
+        )
+    };
     calls.find(task_id).ok_or_else(unknown)
 }
 

@@ -204,7 +204,10 @@ async fn answers_ping(peer: &Peer<RoleServer>) -> bool {
         sent.await?.await_response().await
     };
     // An error is an answer, too.
-    matches!(timeout(PING, ping).await, Ok(Ok(_) | Err(ServiceError::McpError(_))))
+    matches!(
+        timeout(PING, ping).await,
+        Ok(Ok(_) | Err(ServiceError::McpError(_)))
+    )
 }
 
 /// A connection that notices when its peer closes it, or does not read for [`WRITE_WAIT`].

@@ -25,11 +25,7 @@ use crate::shared::Door;
 ///
 /// # Cancel safety
 /// Dropping it asks the service to end the run.
-pub(crate) async fn run(
-    door: &Door,
-    mut arguments: Object,
-    asked: &CallRequest,
-) -> CallToolResult {
+pub(crate) async fn run(door: &Door, mut arguments: Object, asked: &CallRequest) -> CallToolResult {
     let tool = Registered {
         exported: NAME.to_owned(),
         toolbox_id: String::new(),

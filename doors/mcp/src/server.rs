@@ -8,11 +8,12 @@ use door::{Turn, own_id, stop};
 use futures_util::FutureExt as _;
 use ovos_toolbox_wire::Effect;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CompleteRequestMethod, CompleteRequestParams,
-    CompleteResult, GetSkillRequestParams, GetSkillResult, GetTaskParams, GetTaskResult, Implementation, ListPromptsRequestMethod,
-    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListSkillsResult, ListToolsResult,
-    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
-    ServerCapabilities, ServerConfig, SubscriptionFilter, Tool, UpdateTaskParams,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CompleteRequestMethod,
+    CompleteRequestParams, CompleteResult, GetSkillRequestParams, GetSkillResult, GetTaskParams,
+    GetTaskResult, Implementation, ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListSkillsResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ServerCapabilities, ServerConfig,
+    SubscriptionFilter, Tool, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -145,7 +146,9 @@ impl Session {
             }
             Some(Owner::Steps) => {
                 let arguments = request.arguments.unwrap_or_default();
-                let steps = |door: Arc<Door>, asked: CallRequest| async move { run(&door, arguments, &asked).await.into() };
+                let steps = |door: Arc<Door>, asked: CallRequest| async move {
+                    run(&door, arguments, &asked).await.into()
+                };
                 long_calls::carried_out(&self.door, self.calls(context), asked, steps).await?
             }
             Some(Owner::Calls(tool)) => {
@@ -154,10 +157,19 @@ impl Session {
                 let arguments = request.arguments.unwrap_or_default();
                 long_calls::ask(&self.door, self.calls(context), tool, &arguments, &asked).await?
             }
+            Some(Owner::Schedule(tool)) => {
+                let arguments = request.arguments.unwrap_or_default();
+                let listing = self.door.link.listing();
+                answer::result(tool.ask(&self.door.link.client, &listing, &arguments).await).into()
+            }
             // A stop waits for nothing, not even for a task of its own.
-            Some(Owner::Toolbox(tool)) if tool.effect == Effect::Stop => call_asking(&self.door, &tool, request, &asked).await,
+            Some(Owner::Toolbox(tool)) if tool.effect == Effect::Stop => {
+                call_asking(&self.door, &tool, request, &asked).await
+            }
             Some(Owner::Toolbox(tool)) => {
-                let one = |door: Arc<Door>, asked: CallRequest| async move { call_asking(&door, &tool, request, &asked).await };
+                let one = |door: Arc<Door>, asked: CallRequest| async move {
+                    call_asking(&door, &tool, request, &asked).await
+                };
                 long_calls::carried_out(&self.door, self.calls(context), asked, one).await?
             }
         };
@@ -177,7 +189,10 @@ fn has_session(context: &RequestContext<RoleServer>) -> bool {
 }
 
 /// Gives an answer even if our own code panics. Without this the library would leave the request unanswered.
-pub(crate) async fn guarded<T>(what: &str, answer: impl Future<Output = Result<T, ErrorData>>) -> Result<T, ErrorData> {
+pub(crate) async fn guarded<T>(
+    what: &str,
+    answer: impl Future<Output = Result<T, ErrorData>>,
+) -> Result<T, ErrorData> {
     AssertUnwindSafe(answer).catch_unwind().await.unwrap_or_else(|_| {
         tracing::error!("{what} panicked");
         let text = format!("{what} failed because of a bug of ovos-tools-mcp: its log says more");

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use client::payload::{CallOptions, Confirm, InvokeRequest, PlanRequest, RunPlanRequest, RunRequest, RunStep};
+use client::payload::{
+    CallOptions, Confirm, InvokeRequest, PlanRequest, RunPlanRequest, RunRequest, RunStep,
+};
 use client::{Call, Client, ClientError, Patience, Received, Step, topic};
 use door::{Answer, Door, NotBegun, Registered, own_id};
 use ovos_toolbox_wire::{Effect, FailureKind, Object, Severity};
@@ -41,14 +43,16 @@ impl Work {
                 let name = name.ok_or("call: expected {\"name\", \"args\", \"toolbox_id\"?}")?;
                 Ok(Self::Call(InvokeRequest {
                     name: name.to_owned(),
-                    args: client::read_arguments(data.get("args")).map_err(|_| "call: expected `args` to be an object")?,
+                    args: client::read_arguments(data.get("args"))
+                        .map_err(|_| "call: expected `args` to be an object")?,
                     toolbox_id: data.get("toolbox_id").and_then(Value::as_str).map(str::to_owned),
                     options: CallOptions::default(),
                 }))
             }
             What::Run(data) => {
                 let steps = data.get("steps").cloned().unwrap_or_default();
-                let steps: Vec<RunStep> = read(steps).map_err(|why| format!("run: {why}; expected {{\"steps\": [...]}}"))?;
+                let steps: Vec<RunStep> =
+                    read(steps).map_err(|why| format!("run: {why}; expected {{\"steps\": [...]}}"))?;
                 if steps.is_empty() {
                     return Err("run: expected at least one step".to_owned());
                 }
@@ -61,7 +65,10 @@ impl Work {
     fn names(&self) -> Vec<(&str, Option<&str>)> {
         match self {
             Self::Call(call) => vec![(&call.name, call.toolbox_id.as_deref())],
-            Self::Run(steps) => steps.iter().map(|step| (step.name.as_str(), step.toolbox_id.as_deref())).collect(),
+            Self::Run(steps) => steps
+                .iter()
+                .map(|step| (step.name.as_str(), step.toolbox_id.as_deref()))
+                .collect(),
         }
     }
 }
@@ -82,13 +89,22 @@ pub(crate) async fn check(door: &Arc<Door>, client: &Client, work: &Work) -> Res
             (tool.name == name || tool.exported == name) && toolbox_id.is_none_or(|id| id == tool.toolbox_id)
         });
         let tool = tools.next().ok_or_else(|| {
-            format!("{}: there is no tool '{name:.80}' that can be scheduled", FailureKind::ValueError)
+            format!(
+                "{}: there is no tool '{name:.80}' that can be scheduled",
+                FailureKind::ValueError
+            )
         })?;
         if tools.next().is_some() {
-            return Err(format!("{}: several toolboxes have '{name:.80}': say which, with toolbox_id", FailureKind::ValueError));
+            return Err(format!(
+                "{}: several toolboxes have '{name:.80}': say which, with toolbox_id",
+                FailureKind::ValueError
+            ));
         }
         if matches!(tool.effect, Effect::Stop | Effect::Resume) {
-            return Err(format!("{}: '{name}' stops or resumes, and is not scheduled", FailureKind::PermissionError));
+            return Err(format!(
+                "{}: '{name}' stops or resumes, and is not scheduled",
+                FailureKind::PermissionError
+            ));
         }
         let rank = |tool: &Registered| match tool.effect {
             Effect::Read => 0,
@@ -103,8 +119,14 @@ pub(crate) async fn check(door: &Arc<Door>, client: &Client, work: &Work) -> Res
     let strongest = strongest.cloned().ok_or("ValueError: there is nothing to do")?;
     let plans = plans(client, work, strongest.effect == Effect::Motion).await?;
     let flies = |subsystem: &String| subsystem == FLIGHT || subsystem.ends_with("/flight");
-    if plans.iter().any(|(effect, subsystems)| *effect == Effect::Motion && subsystems.iter().any(flies)) {
-        return Err(format!("{}: flight is never scheduled", FailureKind::PermissionError));
+    if plans
+        .iter()
+        .any(|(effect, subsystems)| *effect == Effect::Motion && subsystems.iter().any(flies))
+    {
+        return Err(format!(
+            "{}: flight is never scheduled",
+            FailureKind::PermissionError
+        ));
     }
     Ok(strongest)
 }
@@ -124,7 +146,9 @@ async fn plans(client: &Client, work: &Work, moves: bool) -> Result<Vec<(Effect,
         Work::Run(steps) => {
             let request = RunPlanRequest { steps: steps.clone() };
             let plans = client.ask(topic::PLAN_RUN, &request, PLAN_WAIT).await;
-            let plans = plans.and_then(Received::good).map_err(|error| error_text(&error))?;
+            let plans = plans
+                .and_then(|plans| plans.good())
+                .map_err(|error| error_text(&error))?;
             let mut found = Vec::with_capacity(plans.steps.len());
             for step in plans.steps {
                 match (step.plan, step.error) {
@@ -133,7 +157,8 @@ async fn plans(client: &Client, work: &Work, moves: bool) -> Result<Vec<(Effect,
                     (None, None) if moves => {
                         return Err(format!(
                             "{}: step '{}' takes values from results, so that it cannot be said now what the run would move",
-                            FailureKind::ValueError, step.id
+                            FailureKind::ValueError,
+                            step.id
                         ));
                     }
                     (None, None) => {}
@@ -219,7 +244,15 @@ async fn made(
     call.toolbox_id = Some(tool.toolbox_id.clone());
     call.options.call_id = Some(call_id.clone());
     call.options.detail = true;
-    let answer = match answer(door, tool, &call_id, |patience| client.invoke(call, patience), end).await {
+    let answer = match answer(
+        door,
+        tool,
+        &call_id,
+        |patience| client.invoke(call, patience),
+        end,
+    )
+    .await
+    {
         Ok(answer) => answer,
         Err(end) => return (end, None),
     };
@@ -242,12 +275,27 @@ async fn ran(
             ..CallOptions::default()
         },
     };
-    let answer = match answer(door, tool, &call_id, |patience| client.run(request, patience), end).await {
+    let answer = match answer(
+        door,
+        tool,
+        &call_id,
+        |patience| client.run(request, patience),
+        end,
+    )
+    .await
+    {
         Ok(answer) => answer,
         Err(end) => return (end, None),
     };
-    let text = answer.data.get("error").and_then(Value::as_str).unwrap_or("every step completed");
-    (done(answer.data.get("ok") != Some(&Value::Bool(true)), text), None)
+    let text = answer
+        .data
+        .get("error")
+        .and_then(Value::as_str)
+        .unwrap_or("every step completed");
+    (
+        done(answer.data.get("ok") != Some(&Value::Bool(true)), text),
+        None,
+    )
 }
 
 fn done(failed: bool, text: &str) -> End {

@@ -64,7 +64,10 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(ended) => return ended,
     };
-    let (quiet, verbose) = ("warn,ovos_tools_schedule=info", "info,ovos_tools_schedule=debug,door=debug");
+    let (quiet, verbose) = (
+        "warn,ovos_tools_schedule=info",
+        "info,ovos_tools_schedule=debug,door=debug",
+    );
     arguments.options.log(quiet, verbose, "tungstenite=off");
     match block_on(run(&arguments)) {
         Ok(()) => ExitCode::SUCCESS,

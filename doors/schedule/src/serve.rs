@@ -96,8 +96,14 @@ impl Scheduler {
 
     /// How long nothing is due.
     fn wait(&self) -> Duration {
-        let until = self.table.lock().wakes_at().map_or(Millis::MAX, |at| at.saturating_sub(now()));
-        u64::try_from(until).map_or(Duration::ZERO, Duration::from_millis).min(LOOK)
+        let until = self
+            .table
+            .lock()
+            .wakes_at()
+            .map_or(Millis::MAX, |at| at.saturating_sub(now()));
+        u64::try_from(until)
+            .map_or(Duration::ZERO, Duration::from_millis)
+            .min(LOOK)
     }
 
     /// Changes the schedules, keeps that, and does what follows. What cannot be kept is not done.
@@ -112,9 +118,13 @@ impl Scheduler {
                 for deed in &deeds {
                     if let Deed::Fire(schedule) = deed {
                         table.ended(&schedule.schedule_id, &error);
-                        self.publish("schedule_missed", Severity::Error, json!({
-                            "schedule_id": schedule.schedule_id, "why": error,
-                        }));
+                        self.publish(
+                            "schedule_missed",
+                            Severity::Error,
+                            json!({
+                                "schedule_id": schedule.schedule_id, "why": error,
+                            }),
+                        );
                     }
                 }
                 return;
@@ -128,9 +138,13 @@ impl Scheduler {
                     schedule_id,
                     due_ms,
                     why,
-                } => self.publish("schedule_missed", Severity::Warning, json!({
-                    "schedule_id": schedule_id, "due": text_of(due_ms), "why": why,
-                })),
+                } => self.publish(
+                    "schedule_missed",
+                    Severity::Warning,
+                    json!({
+                        "schedule_id": schedule_id, "due": text_of(due_ms), "why": why,
+                    }),
+                ),
             }
         }
     }
@@ -140,13 +154,18 @@ impl Scheduler {
         let written = tokio::task::block_in_place(|| self.store.write(table));
         written.map_err(|cause| {
             tracing::error!(%cause, "the schedules cannot be kept");
-            format!("{}: the schedules cannot be kept on disk: {cause}", FailureKind::RuntimeError)
+            format!(
+                "{}: the schedules cannot be kept on disk: {cause}",
+                FailureKind::RuntimeError
+            )
         })
     }
 
     fn fire(self: &Arc<Self>, schedule: Schedule) {
         let end = CancellationToken::new();
-        self.running.lock().insert(schedule.schedule_id.clone(), end.clone());
+        self.running
+            .lock()
+            .insert(schedule.schedule_id.clone(), end.clone());
         let this = Arc::clone(self);
         self.door.tasks.spawn(async move {
             let id = &schedule.schedule_id;
@@ -163,7 +182,11 @@ impl Scheduler {
                     text
                 }
                 End::NotRun(why) => {
-                    this.publish("schedule_missed", Severity::Warning, json!({"schedule_id": id, "due": due, "why": why}));
+                    this.publish(
+                        "schedule_missed",
+                        Severity::Warning,
+                        json!({"schedule_id": id, "due": due, "why": why}),
+                    );
                     why
                 }
             };
@@ -197,7 +220,7 @@ impl Scheduler {
     /// Suspends what a stop that was not heard would have suspended.
     async fn suspend_if_latched(self: &Arc<Self>) {
         if let Ok(status) = self.door.client.status().await
-            && status.toolboxes.iter().any(|toolbox| toolbox.latched.is_some())
+            && (status.all_latched.is_some() || status.toolboxes.iter().any(|toolbox| toolbox.latched))
         {
             self.suspend(None, "an emergency stop");
         }
@@ -266,7 +289,7 @@ impl Scheduler {
                 Ok(json!({"schedule_id": id, "cancelled": true}))
             }
             _ => {
-                if asker.all().any(|one| matches!(one.caller, Caller::Door | Caller::Hive)) {
+                if asker.all().any(|one| one.kind != Caller::Bus) {
                     let why = "what a stop suspended is resumed by a person: on the bus, with ovos.tools.schedule.resume";
                     return Err(format!("{}: {why}", FailureKind::PermissionError));
                 }
@@ -283,25 +306,46 @@ impl Scheduler {
     /// The id of a schedule that a request names and its asker may change.
     fn own(&self, asker: &Asker, data: &Object) -> Result<String, String> {
         let id = data.get("schedule_id").and_then(Value::as_str);
-        let id = id.ok_or_else(|| value_error("expected `schedule_id`; ovos.tools.schedule.list names them"))?;
+        let id =
+            id.ok_or_else(|| value_error("expected `schedule_id`; ovos.tools.schedule.list names them"))?;
         let table = self.table.lock();
         let schedule = table.find(id).filter(|schedule| sees(asker, schedule));
-        let unknown = || value_error(&format!("there is no schedule '{id:.80}' of yours; ovos.tools.schedule.list names them"));
-        schedule.map(|schedule| schedule.schedule_id.clone()).ok_or_else(unknown)
+        let unknown = || {
+            value_error(&format!(
+                "there is no schedule '{id:.80}' of yours; ovos.tools.schedule.list names them"
+            ))
+        };
+        schedule
+            .map(|schedule| schedule.schedule_id.clone())
+            .ok_or_else(unknown)
     }
 
-    async fn add(self: &Arc<Self>, request: &Request, asker: &Asker, client: &Client) -> Result<Value, String> {
+    async fn add(
+        self: &Arc<Self>,
+        request: &Request,
+        asker: &Asker,
+        client: &Client,
+    ) -> Result<Value, String> {
         let data = request.data();
         let when = When::read(data, now(), self.fastest).map_err(|why| value_error(&why))?;
         let object = |key: &str| data.get(key).and_then(Value::as_object).cloned();
         let what = match (object("call"), object("run")) {
             (Some(call), None) => What::Call(call),
             (None, Some(run)) => What::Run(run),
-            _ => return Err(value_error("expected `call` {\"name\", \"args\"} or `run` {\"steps\"}, and not both")),
+            _ => {
+                return Err(value_error(
+                    "expected `call` {\"name\", \"args\"} or `run` {\"steps\"}, and not both",
+                ));
+            }
         };
         let times = match data.get("times") {
             None | Some(Value::Null) => None,
-            Some(times) => Some(times.as_u64().filter(|times| *times > 0).ok_or_else(|| value_error("times: expected a whole number from 1"))?),
+            Some(times) => Some(
+                times
+                    .as_u64()
+                    .filter(|times| *times > 0)
+                    .ok_or_else(|| value_error("times: expected a whole number from 1"))?,
+            ),
         };
         let work = Work::read(&what).map_err(|why| value_error(&why))?;
         let tool = check(&self.door, client, &work).await?;
@@ -327,7 +371,9 @@ impl Scheduler {
         };
         let id = schedule.schedule_id.clone();
         let mut table = self.table.lock();
-        table.add(schedule, now(), &Local).map_err(|full| format!("{}: {full}", FailureKind::BusyError))?;
+        table
+            .add(schedule, now(), &Local)
+            .map_err(|full| format!("{}: {full}", FailureKind::BusyError))?;
         if let Err(error) = self.keep(&table) {
             table.cancel(&id);
             return Err(error);
@@ -338,7 +384,7 @@ impl Scheduler {
 
 /// Whether an asker may see and cancel a schedule: clients of the bus all, others their own.
 fn sees(asker: &Asker, schedule: &Schedule) -> bool {
-    let is_of_bus = asker.all().all(|one| matches!(one.caller, Caller::Bus | Caller::Local));
+    let is_of_bus = asker.all().all(|one| one.kind == Caller::Bus);
     is_of_bus || asker.to_string() == schedule.asker
 }
 
@@ -347,7 +393,11 @@ fn described(schedule: &Schedule) -> Value {
         Some(next) => {
             let mut upcoming = vec![next];
             upcoming.extend(schedule.when.upcoming(next, &Local, UPCOMING - 1));
-            upcoming.truncate(schedule.times.map_or(UPCOMING, |times| usize::try_from(times).unwrap_or(UPCOMING)));
+            upcoming.truncate(
+                schedule
+                    .times
+                    .map_or(UPCOMING, |times| usize::try_from(times).unwrap_or(UPCOMING)),
+            );
             upcoming
         }
         None => Vec::new(),
@@ -371,7 +421,11 @@ fn value_error(why: &str) -> String {
 
 /// A time as people write it, in the zone of the machine.
 fn text_of(at: Millis) -> String {
-    Local.timestamp_millis_opt(at).single().map(|at| at.to_rfc3339()).unwrap_or_default()
+    Local
+        .timestamp_millis_opt(at)
+        .single()
+        .map(|at| at.to_rfc3339())
+        .unwrap_or_default()
 }
 
 fn now() -> Millis {

@@ -84,8 +84,10 @@ pub(crate) enum Deed {
 
 /// Why a schedule is not taken.
 #[derive(Debug, PartialEq, thiserror::Error)]
-pub(crate) enum Full {
-    #[error("{0} has {MOST_OF_ONE} schedules already: cancel one of them (ovos.tools.schedule.list names them)")]
+pub(crate) enum TableFull {
+    #[error(
+        "{0} has {MOST_OF_ONE} schedules already: cancel one of them (ovos.tools.schedule.list names them)"
+    )]
     OfOne(String),
     #[error("there are {MOST} schedules already: cancel some of them")]
     All,
@@ -107,19 +109,27 @@ impl Table {
     ///
     /// # Errors
     /// There are too many, or it is never due.
-    pub(crate) fn add<Z: TimeZone>(&mut self, mut schedule: Schedule, now: Millis, zone: &Z) -> Result<(), Full> {
-        let of_one = self.schedules.values().filter(|other| other.asker == schedule.asker);
+    pub(crate) fn add<Z: TimeZone>(
+        &mut self,
+        mut schedule: Schedule,
+        now: Millis,
+        zone: &Z,
+    ) -> Result<(), TableFull> {
+        let of_one = self
+            .schedules
+            .values()
+            .filter(|other| other.asker == schedule.asker);
         if of_one.count() >= MOST_OF_ONE {
-            return Err(Full::OfOne(schedule.asker));
+            return Err(TableFull::OfOne(schedule.asker));
         }
         if self.schedules.len() >= MOST {
-            return Err(Full::All);
+            return Err(TableFull::All);
         }
         let is_on_event = matches!(schedule.when, When::Event { .. });
         // At the very time is not too late.
         schedule.next_ms = schedule.when.next(now - 1, zone);
         if schedule.next_ms.is_none() && !is_on_event {
-            return Err(Full::Never);
+            return Err(TableFull::Never);
         }
         self.schedules.insert(schedule.schedule_id.clone(), schedule);
         Ok(())
@@ -255,7 +265,10 @@ impl Table {
 
     /// When something is due next.
     pub(crate) fn wakes_at(&self) -> Option<Millis> {
-        self.schedules.values().filter_map(|schedule| schedule.next_ms).min()
+        self.schedules
+            .values()
+            .filter_map(|schedule| schedule.next_ms)
+            .min()
     }
 
     /// Forgets what will not fire any more and is not under way.

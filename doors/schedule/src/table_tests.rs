@@ -10,7 +10,9 @@ const HOUR: Millis = 3_600 * SECOND;
 const YEAR: Millis = 365 * 24 * HOUR;
 
 fn schedule(id: &str, when: Value, reads: bool) -> Schedule {
-    let Value::Object(data) = when else { panic!("{when}") };
+    let Value::Object(data) = when else {
+        panic!("{when}")
+    };
     Schedule {
         schedule_id: id.to_owned(),
         title: String::new(),
@@ -139,10 +141,16 @@ fn in_a_year_of_trouble_nothing_fires_twice_late_or_while_it_is_suspended() {
                         let id = schedule.schedule_id.clone();
                         let due = schedule.firing_ms.expect("the time it is for");
                         assert!((due..=due + LATE).contains(&now), "{seed}: {id} is late");
-                        assert!(!is_suspended || schedule.reads, "{seed}: {id} fires while suspended");
+                        assert!(
+                            !is_suspended || schedule.reads,
+                            "{seed}: {id} fires while suspended"
+                        );
                         assert!(!running.contains(&id), "{seed}: {id} runs twice at once");
                         let times = fired.entry(id.clone()).or_default();
-                        assert!(times.last().is_none_or(|last| *last < due), "{seed}: {id} twice for {due}");
+                        assert!(
+                            times.last().is_none_or(|last| *last < due),
+                            "{seed}: {id} twice for {due}"
+                        );
                         times.push(due);
                         running.push(id);
                     }
@@ -151,11 +159,18 @@ fn in_a_year_of_trouble_nothing_fires_twice_late_or_while_it_is_suspended() {
             // Nothing is put off for longer than its own interval.
             for schedule in table.all() {
                 if let (When::Every { every_ms, .. }, Some(next)) = (&schedule.when, schedule.next_ms) {
-                    assert!(next - now <= *every_ms, "{seed}: {} is put off", schedule.schedule_id);
+                    assert!(
+                        next - now <= *every_ms,
+                        "{seed}: {} is put off",
+                        schedule.schedule_id
+                    );
                 }
             }
         }
-        assert!(missed > 0 && restarts > 0 && put_back > 0, "{seed}: there was no trouble");
+        assert!(
+            missed > 0 && restarts > 0 && put_back > 0,
+            "{seed}: there was no trouble"
+        );
     }
 }
 
@@ -163,7 +178,9 @@ fn in_a_year_of_trouble_nothing_fires_twice_late_or_while_it_is_suspended() {
 fn an_hour_that_comes_twice_fires_once() {
     let mut table = Table::default();
     table.due(BEGIN, &Utc);
-    table.add(schedule("h", json!({"cron": "30 * * * *"}), false), BEGIN, &Utc).expect("room");
+    table
+        .add(schedule("h", json!({"cron": "30 * * * *"}), false), BEGIN, &Utc)
+        .expect("room");
     let half = BEGIN + HOUR / 2;
     assert_eq!(firings(&table.due(half, &Utc)).len(), 1);
     table.ended("h", "done");
@@ -192,7 +209,10 @@ fn events_fire_what_waits_for_them_and_not_too_often() {
         table.add(schedule(id, when, false), BEGIN, &Utc).expect("room");
     }
     let ids = |deeds: Vec<Deed>| -> Vec<String> {
-        firings(&deeds).iter().map(|one| one.schedule_id.clone()).collect()
+        firings(&deeds)
+            .iter()
+            .map(|one| one.schedule_id.clone())
+            .collect()
     };
     assert_eq!(ids(table.event("house", "door_open", BEGIN)), ["any", "one"]);
     table.ended("any", "done");
@@ -218,14 +238,21 @@ fn the_schedules_of_one_asker_are_bounded_and_a_number_of_times_ends_one() {
         table.add(one, BEGIN, &Utc).expect("room");
     }
     let more = schedule("more", json!({"every_seconds": 60}), false);
-    assert_eq!(table.add(more.clone(), BEGIN, &Utc), Err(Full::OfOne("bus".to_owned())));
+    assert_eq!(
+        table.add(more.clone(), BEGIN, &Utc),
+        Err(TableFull::OfOne("bus".to_owned()))
+    );
     let of_another = Schedule {
         asker: "door:mcp".to_owned(),
         ..more
     };
     assert_eq!(table.add(of_another, BEGIN, &Utc), Ok(()));
     for minute in 1..=2 {
-        assert_eq!(firings(&table.due(BEGIN + minute * FASTEST, &Utc)).len(), 2, "{minute}");
+        assert_eq!(
+            firings(&table.due(BEGIN + minute * FASTEST, &Utc)).len(),
+            2,
+            "{minute}"
+        );
         table.ended("o", "done");
         table.ended("more", "done");
     }

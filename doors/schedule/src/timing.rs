@@ -56,7 +56,8 @@ impl When {
         };
         match key {
             "at" => {
-                let at_ms = instant(value).ok_or("at: expected a time such as 2026-12-24T18:00:00+01:00, or seconds since 1970")?;
+                let at_ms = instant(value)
+                    .ok_or("at: expected a time such as 2026-12-24T18:00:00+01:00, or seconds since 1970")?;
                 once(at_ms, now)
             }
             "in_seconds" => {
@@ -65,19 +66,32 @@ impl When {
             }
             "every_seconds" => {
                 let every_ms = millis(value).filter(|every| (fastest..=FARTHEST).contains(every));
-                let every_ms = every_ms.ok_or_else(|| format!("every_seconds: expected a number from {} on", fastest / 1000))?;
-                Ok(Self::Every { every_ms, from_ms: now })
+                let every_ms = every_ms
+                    .ok_or_else(|| format!("every_seconds: expected a number from {} on", fastest / 1000))?;
+                Ok(Self::Every {
+                    every_ms,
+                    from_ms: now,
+                })
             }
             "cron" => {
-                let pattern = value.as_str().ok_or("cron: expected a text such as \"30 7 * * MON-FRI\"")?;
-                parsed(pattern).map_err(|why| format!("cron: {why}; expected five fields, such as \"30 7 * * MON-FRI\""))?;
+                let pattern = value
+                    .as_str()
+                    .ok_or("cron: expected a text such as \"30 7 * * MON-FRI\"")?;
+                parsed(pattern).map_err(|why| {
+                    format!("cron: {why}; expected five fields, such as \"30 7 * * MON-FRI\"")
+                })?;
                 Ok(Self::Cron {
                     pattern: pattern.to_owned(),
                 })
             }
             _ => {
-                let kind = value.get("kind").and_then(Value::as_str).filter(|kind| !kind.is_empty());
-                let kind = kind.ok_or("on_event: expected {\"kind\"}, the kind of an event, and optionally \"toolbox_id\"")?;
+                let kind = value
+                    .get("kind")
+                    .and_then(Value::as_str)
+                    .filter(|kind| !kind.is_empty());
+                let kind = kind.ok_or(
+                    "on_event: expected {\"kind\"}, the kind of an event, and optionally \"toolbox_id\"",
+                )?;
                 Ok(Self::Event {
                     kind: kind.to_owned(),
                     toolbox_id: value.get("toolbox_id").and_then(Value::as_str).map(str::to_owned),
@@ -99,7 +113,9 @@ impl When {
                 let cron = parsed(pattern).ok()?;
                 let after: DateTime<Z> = zone.timestamp_millis_opt(after).single()?;
                 // A time that the clock shows twice, when summer ends, is one occurrence.
-                cron.find_next_occurrence(&after, false).ok().map(|next| next.timestamp_millis())
+                cron.find_next_occurrence(&after, false)
+                    .ok()
+                    .map(|next| next.timestamp_millis())
             }
             Self::Event { .. } => None,
         }
@@ -114,11 +130,18 @@ impl When {
 
     /// The same after the clock was put back to `now`, so that nothing is due later than it would be from there. What was due last
     /// is not due again within the hour that a clock is put back by at most where people do it.
-    pub(crate) fn after_step_back<Z: TimeZone>(&mut self, now: Millis, last: Option<Millis>, zone: &Z) -> Option<Millis> {
+    pub(crate) fn after_step_back<Z: TimeZone>(
+        &mut self,
+        now: Millis,
+        last: Option<Millis>,
+        zone: &Z,
+    ) -> Option<Millis> {
         if let Self::Every { from_ms, .. } = self {
             *from_ms = now;
         }
-        let last = last.filter(|last| last.saturating_sub(now) <= 3_600_000).unwrap_or(now);
+        let last = last
+            .filter(|last| last.saturating_sub(now) <= 3_600_000)
+            .unwrap_or(now);
         match self {
             Self::At { at_ms } => Some(*at_ms),
             Self::Cron { .. } => self.next(last.max(now), zone),
@@ -164,7 +187,9 @@ mod tests {
     const NOW: Millis = 1_700_000_000_000;
 
     fn read(data: Value) -> Result<When, String> {
-        let Value::Object(data) = data else { panic!("{data}") };
+        let Value::Object(data) = data else {
+            panic!("{data}")
+        };
         When::read(&data, NOW, FASTEST)
     }
 
@@ -212,6 +237,11 @@ mod tests {
         let first = DateTime::parse_from_rfc3339("2023-11-15T07:30:00+01:00").expect("a time");
         let days = [0, 1, 2, 5, 6, 7].map(|day| first.timestamp_millis() + day * 86_400_000);
         assert_eq!(upcoming, days);
-        assert_eq!(read(json!({"on_event": {"kind": "fire"}})).expect("one").next(NOW, &Utc), None);
+        assert_eq!(
+            read(json!({"on_event": {"kind": "fire"}}))
+                .expect("one")
+                .next(NOW, &Utc),
+            None
+        );
     }
 }

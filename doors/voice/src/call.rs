@@ -143,15 +143,7 @@ mod tests {
         let long = LongCalls::new(Duration::from_secs(1)).call("c", "wave");
         long.end("its conversation is over");
         let turn = door.arrivals().turn();
-        let outcome = call(
-            door,
-            client.clone(),
-            turn,
-            Arc::new(tool),
-            Object::new(),
-            long,
-        )
-        .await;
+        let outcome = call(door, client.clone(), turn, Arc::new(tool), Object::new(), long).await;
         assert!(
             matches!(&outcome, Outcome::Failure { kind, .. } if kind == "CancelledError"),
             "{outcome:?}"

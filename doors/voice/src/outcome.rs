@@ -75,19 +75,14 @@ impl Outcome {
 
     /// Creates the answer to a call that still runs and whose end will be reported. `call` is the call, if it can be asked for.
     pub(crate) fn goes_on(tool: &str, call: Option<&LongCall<Self>>) -> Self {
-        let mut data = json!({"state": "under_way"});
-        let mut progress = String::new();
-        if let Some(call) = call {
-            data["call_id"] = json!(call.call_id());
-            progress = call.progress();
-        }
-        if !progress.is_empty() {
-            progress = format!(" ({progress})");
-        }
+        let handle = call.map(|call| format!(" as call_id {}", call.call_id()));
+        let progress = call.map(LongCall::progress).filter(|said| !said.is_empty());
+        let progress = progress.map(|said| format!(" ({said})"));
+        let (handle, progress) = (handle.unwrap_or_default(), progress.unwrap_or_default());
         Self::Result(json!({
             "success": true,
-            "message": format!("{tool} is still running{progress}. You will be told how it ends."),
-            "data": data,
+            "message": format!("{tool} is still running{handle}{progress}. You will be told how it ends."),
+            "data": {"state": "under_way"},
         }))
     }
 

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use crate::mcp::door::{Listening, Stage, binary};
 use crate::mcp::order::moves;
 use crate::mcp::sessions::{Http, read};
-use crate::support::python::{mcp_python, node};
 use crate::support::process::Process;
+use crate::support::python::{mcp_python, node};
 
 fn stage() -> Stage {
     Stage::new(&json!({ "reply_within_ms": 2000, "lease_ms": 4000 }))
@@ -97,13 +97,18 @@ fn asked(client: &Http, request: &Value) -> Value {
 /// What the table of kinds of calls says: none is lost, and none goes on for ever.
 #[test]
 fn a_call_of_any_effect_gets_a_handle_and_each_client_has_its_own() {
-    let stage = Stage::new(&json!({ "reply_within_ms": 300, "lease_ms": 60_000, "http_token": false, "run_steps": true }));
+    let stage = Stage::new(
+        &json!({ "reply_within_ms": 300, "lease_ms": 60_000, "http_token": false, "run_steps": true }),
+    );
     let door = Listening::start(&stage);
     let (one, other) = (Http::new(&door, false), Http::new(&door, false));
     let slow = json!({ "seconds": 1.5 });
     for request in [
         call("slow", &slow),
-        call("run_steps", &json!({"steps": [{"id": "a", "name": "slow", "args": slow}]})),
+        call(
+            "run_steps",
+            &json!({"steps": [{"id": "a", "name": "slow", "args": slow}]}),
+        ),
         moves("base", 700),
     ] {
         let answer = asked(&one, &request);
@@ -111,10 +116,16 @@ fn a_call_of_any_effect_gets_a_handle_and_each_client_has_its_own() {
         assert!(call_id.is_string() && answer["isError"] == false, "{answer}");
         let foreign = asked(&other, &call("cancel_call", &json!({ "call_id": call_id })));
         assert_eq!(foreign["isError"], true, "a call of another client: {foreign}");
-        assert_eq!(asked(&other, &call("list_calls", &json!({})))["structuredContent"]["calls"], json!([]));
+        assert_eq!(
+            asked(&other, &call("list_calls", &json!({})))["structuredContent"]["calls"],
+            json!([])
+        );
         let end = Instant::now() + Duration::from_secs(20);
         loop {
-            let waited = asked(&one, &call("wait_call", &json!({ "call_id": call_id, "seconds": 0.3 })));
+            let waited = asked(
+                &one,
+                &call("wait_call", &json!({ "call_id": call_id, "seconds": 0.3 })),
+            );
             if waited["structuredContent"]["state"] != "running" {
                 assert_eq!(waited["isError"], false, "{waited}");
                 break;
@@ -163,7 +174,10 @@ fn more_calls_than_a_client_may_leave_are_refused() {
     }
     let refused = asked(&client, &slow);
     let text = refused["content"][0]["text"].as_str().unwrap();
-    assert!(text.starts_with("BusyError: 16 calls") && text.contains("cancel_call"), "{text}");
+    assert!(
+        text.starts_with("BusyError: 16 calls") && text.contains("cancel_call"),
+        "{text}"
+    );
     // Another client is not refused, and neither is a stop.
     assert_eq!(asked(&Http::new(&door, false), &slow)["isError"], false);
     asked(&client, &call("stop_moving", &json!({})));
@@ -179,11 +193,18 @@ fn a_client_with_tasks_gets_one() {
     let mut client = crate::mcp::run::Client::at(&stage);
     client.capabilities = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
     // One that ends in time is no task.
-    let quick = client.ask("tools/call", call("add", &json!({"a": 1, "b": 2}))["params"].clone());
+    let quick = client.ask(
+        "tools/call",
+        call("add", &json!({"a": 1, "b": 2}))["params"].clone(),
+    );
     assert_eq!(quick["result"]["structuredContent"]["result"], 3, "{quick}");
     let begin = |client: &mut crate::mcp::run::Client, steps: u64| {
         let task = client.ask("tools/call", moves("base", steps)["params"].clone())["result"].clone();
-        assert_eq!((&task["resultType"], &task["status"]), (&json!("task"), &json!("working")), "{task}");
+        assert_eq!(
+            (&task["resultType"], &task["status"]),
+            (&json!("task"), &json!("working")),
+            "{task}"
+        );
         json!({ "taskId": task["taskId"] })
     };
     let task = begin(&mut client, 700);
@@ -199,7 +220,10 @@ fn a_client_with_tasks_gets_one() {
     assert_eq!(ended["result"]["structuredContent"]["success"], true, "{ended}");
     // `tasks/cancel` stops it.
     let task = begin(&mut client, 100_000);
-    assert_eq!(client.ask("tasks/cancel", task.clone())["result"]["resultType"], "complete");
+    assert_eq!(
+        client.ask("tasks/cancel", task.clone())["result"]["resultType"],
+        "complete"
+    );
     stage.client.until_phases(&[]);
     assert_eq!(client.ask("tasks/get", task)["result"]["status"], "cancelled");
     // And so does the lease of one that is not asked for.
@@ -207,7 +231,10 @@ fn a_client_with_tasks_gets_one() {
     begin(&mut client, 100_000);
     stage.client.until_phases(&[]);
     let took = begun.elapsed();
-    assert!(took > Duration::from_millis(2900) && took < Duration::from_secs(6), "{took:?}");
+    assert!(
+        took > Duration::from_millis(2900) && took < Duration::from_secs(6),
+        "{took:?}"
+    );
     let unknown = client.ask("tasks/get", json!({"taskId": "none"}));
     assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
     // Without the extension there are none.

@@ -25,6 +25,8 @@ pub struct McpDoor {
     pub run_steps: bool,
     /// Whether clients see `find_tools`, `call_tool` and the stops instead of the list of tools, which is long for a model.
     pub find_tools: bool,
+    /// Whether clients see the tools `schedule_call`, `list_schedules` and `cancel_schedule`, which the schedule door answers.
+    pub schedule: bool,
     /// The size of the list of tools, in bytes of JSON, above which the door warns and names the largest tools.
     #[serde(with = "Whole::<1024, 16_777_216>")]
     pub warn_list_bytes: usize,
@@ -64,6 +66,7 @@ impl McpDoor {
             output_schemas: false,
             run_steps: false,
             find_tools: false,
+            schedule: false,
             warn_list_bytes: 64 << 10,
             result_bytes: 32 << 10,
             reply_within: None,
@@ -91,7 +94,9 @@ mod patience {
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
         match Value::deserialize(from)? {
             Value::Null => Ok(None),
-            written => Millis::<100, 600_000>::deserialize(written).map(Some).map_err(D::Error::custom),
+            written => Millis::<100, 600_000>::deserialize(written)
+                .map(Some)
+                .map_err(D::Error::custom),
         }
     }
 
