@@ -10,5 +10,6 @@ mod frozen;
 mod gate;
 mod list_size;
 mod order;
+mod patience;
 mod run;
 mod sessions;

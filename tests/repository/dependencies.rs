@@ -67,6 +67,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("agent", &["client", "config", "door", "ovos-toolbox-wire"]),
     ("console", &["client", "config", "door", "ovos-toolbox-wire"]),
     ("mcp", &["client", "config", "door", "ovos-toolbox-wire"]),
+    ("schedule", &["client", "config", "door", "ovos-toolbox-wire"]),
     ("voice", &["client", "config", "door", "ovos-toolbox-wire"]),
 ];
 

@@ -8,12 +8,14 @@ use super::service::ServiceConfig;
 mod agent;
 mod console;
 mod mcp;
+mod schedule;
 mod toolset;
 mod voice;
 
 pub use agent::{AgentBudgets, AgentDoor, CallStyle};
 pub use console::ConsoleDoor;
 pub use mcp::McpDoor;
+pub use schedule::ScheduleDoor;
 pub use toolset::Toolset;
 pub use voice::{HumeVoice, Interrupt, LongCalls, OpenAiVoice, VoiceDoor, is_this_machine, speech_service};
 
@@ -28,20 +30,23 @@ pub struct Doors {
     pub console: ConsoleDoor,
     /// `mcp`: clients of the Model Context Protocol.
     pub mcp: McpDoor,
+    /// `schedule`: calls at a time, every so often, or on an event.
+    pub schedule: ScheduleDoor,
     /// `voice`: live speech services.
     pub voice: VoiceDoor,
 }
 
 impl Doors {
     /// The names of the doors that come with the service: each is a folder in `doors` and a key of `service.doors`.
-    pub const NAMES: [&'static str; 4] = ["agent", "console", "mcp", "voice"];
+    pub const NAMES: [&'static str; 5] = ["agent", "console", "mcp", "schedule", "voice"];
 
     /// The tools that each door for models shows, by its name. People see all of them.
     #[must_use]
-    pub fn toolsets(&self) -> [(&'static str, &Toolset); 3] {
+    pub fn toolsets(&self) -> [(&'static str, &Toolset); 4] {
         [
             ("agent", &self.agent.toolset),
             ("mcp", &self.mcp.toolset),
+            ("schedule", &self.schedule.toolset),
             ("voice", &self.voice.toolset),
         ]
     }
@@ -54,6 +59,7 @@ impl Doors {
             (self.agent.start, "agent", vec!["--serve".to_owned()]),
             (self.console.start, "console", Vec::new()),
             (self.mcp.start, "mcp", http.to_vec()),
+            (self.schedule.start, "schedule", Vec::new()),
             (self.voice.start, "voice", Vec::new()),
         ];
         let started = doors.into_iter().filter(|(start, ..)| *start);
@@ -74,6 +80,7 @@ impl Doors {
             agent: AgentDoor::read(reader),
             console: ConsoleDoor::read(reader, service),
             mcp: McpDoor::read(reader, service),
+            schedule: ScheduleDoor::read(reader),
             voice: VoiceDoor::read(reader),
         }
     }

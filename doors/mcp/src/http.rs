@@ -178,11 +178,11 @@ async fn converse(stream: TcpStream, gate: Arc<Gate>, shutdown: CancellationToke
     _ = stream.set_nodelay(true);
     _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, UNACKNOWLEDGED_MS);
     narrow_socket(&stream);
-    let closed = CancellationToken::new();
-    let io = TokioIo::new(Watched::new(stream, closed.clone()));
+    let (closed, blocked) = (CancellationToken::new(), CancellationToken::new());
+    let io = TokioIo::new(Watched::new(stream, closed.clone(), blocked.clone()));
     let answer = service_fn(|request: Request<Incoming>| {
-        let (gate, closed) = (Arc::clone(&gate), closed.clone());
-        async move { Ok::<_, Infallible>(gate.answer(request, &closed).await) }
+        let (gate, closed, blocked) = (Arc::clone(&gate), closed.clone(), blocked.clone());
+        async move { Ok::<_, Infallible>(gate.answer(request, &closed, &blocked).await) }
     });
     let mut connection = std::pin::pin!(
         http1::Builder::new()
@@ -212,7 +212,12 @@ struct Gate {
 }
 
 impl Gate {
-    async fn answer(&self, request: Request<Incoming>, closed: &CancellationToken) -> Response<Answer> {
+    async fn answer(
+        &self,
+        request: Request<Incoming>,
+        closed: &CancellationToken,
+        blocked: &CancellationToken,
+    ) -> Response<Answer> {
         if request.uri().path() != PATH {
             return plain_response(StatusCode::NOT_FOUND, "the endpoint is /mcp");
         }
@@ -244,14 +249,19 @@ impl Gate {
             response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
             response
         } else {
-            self.admitted(request, closed).await
+            self.admitted(request, closed, blocked).await
         };
         source.permit(response.headers_mut());
         response
     }
 
     /// Answers a client that may use the door.
-    async fn admitted(&self, request: Request<Incoming>, closed: &CancellationToken) -> Response<Answer> {
+    async fn admitted(
+        &self,
+        request: Request<Incoming>,
+        closed: &CancellationToken,
+        blocked: &CancellationToken,
+    ) -> Response<Answer> {
         let (mut parts, body) = request.into_parts();
         let header = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());
         let session = header(SESSION).map(str::to_owned);
@@ -326,6 +336,7 @@ impl Gate {
         let connection = Connection {
             closed: closed.child_token(),
             moving: Moving::default(),
+            blocked: blocked.clone(),
         };
         let over = connection.closed.clone().drop_guard();
         let moving = connection.moving.clone();
