@@ -16,7 +16,7 @@ use ovos_tools::service::{ServiceError, Start, StartSummary};
 #[command(after_help = "\
 Examples:
   ovos-tools serve
-  ovos-tools serve --plugins ./plugins --embedded-bus auto
+  ovos-tools serve --plugins ./plugins --embedded-bus auto --console
   ovos-tools serve --bus ws://192.168.1.5:8181/core --log-json
 
 SIGTERM, Ctrl-C and a closed terminal end the service: motion is halted first. SIGUSR1 is an emergency stop of everything.")]
@@ -30,6 +30,9 @@ pub(crate) struct Arguments {
     /// Also load the packaged toolboxes that drive a simulator, without a section that asks for them
     #[arg(long)]
     simulators: bool,
+    /// Also start the page in a browser, `ovos-tools console`
+    #[arg(long)]
+    console: bool,
     /// Log JSON, one object a line
     #[arg(long)]
     log_json: bool,
@@ -60,6 +63,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
         plugins: arguments.plugins.clone(),
         embedded_bus: arguments.embedded_bus.map(EmbeddedBus::from),
         simulators: arguments.simulators,
+        console: arguments.console,
         given_may_be_copy: true,
         ..context.overrides()
     };

@@ -103,7 +103,8 @@ impl Config {
         reader.settings.append(&mut log_reader.settings);
         notices.extend(log_reader.errors.into_iter().map(Notice::Defaulted));
         let service = ServiceConfig::read(&mut reader, env, overrides, &bus);
-        let doors = Doors::read(&mut reader, &service);
+        let mut doors = Doors::read(&mut reader, &service);
+        doors.console.start |= overrides.console;
         let mut program_reader = Reader::new(&stack, &xdg, None);
         let programs::Programs {
             commands: programs,
