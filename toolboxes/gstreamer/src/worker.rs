@@ -43,7 +43,7 @@ pub(crate) fn run(leash: Leash) {
     };
     let mouth = leash.mouth();
     let (policy, built) = match make(assignment) {
-        Ok(made) => made,
+        Ok(parts) => parts,
         Err(error) => return mouth.say(&Word::Made(Err(error))),
     };
     let pipeline = built.pipeline;

@@ -5,7 +5,6 @@
 use gst::glib;
 use gst::prelude::*;
 
-use super::failure::called;
 use super::graph::{Graph, class, factory_name};
 use crate::suggest::nearest;
 
@@ -32,10 +31,10 @@ pub(super) fn wrong(graph: &Graph<'_>) -> Option<WrongAddress> {
         let name = needed(element)?;
         let address = element.property::<Option<String>>(name).unwrap_or_default();
         let (error, suggestion) = match name {
-            _ if !address.is_empty() => unreadable(element, name, &address)?,
-            "uri" => lacking(element, "uri=file:///folder/clip.mp4, or another address"),
+            _ if !address.is_empty() => unreadable(element, &text.factory, name, &address)?,
+            "uri" => lacking(&text.factory, "uri=file:///folder/clip.mp4, or another address"),
             name => lacking(
-                element,
+                &text.factory,
                 &format!("{name}=/folder/file, or what else it reads or writes"),
             ),
         };
@@ -64,16 +63,18 @@ fn needed(element: &gst::Element) -> Option<&'static str> {
     })
 }
 
-fn lacking(element: &gst::Element, example: &str) -> (String, String) {
+fn lacking(factory: &str, example: &str) -> (String, String) {
     let name = example.split('=').next().unwrap_or_default();
-    (
-        format!("'{}' has no {name}", called(element)),
-        format!("write {example}"),
-    )
+    (format!("'{factory}' has no {name}"), format!("write {example}"))
 }
 
 /// Why an element cannot use an address, and what to do.
-fn unreadable(element: &gst::Element, property: &str, address: &str) -> Option<(String, String)> {
+fn unreadable(
+    element: &gst::Element,
+    factory: &str,
+    property: &str,
+    address: &str,
+) -> Option<(String, String)> {
     if property != "uri" {
         return None;
     }
@@ -84,7 +85,7 @@ fn unreadable(element: &gst::Element, property: &str, address: &str) -> Option<(
             "/folder/file"
         };
         return Some((
-            format!("the uri '{address}' of '{}' is a path", called(element)),
+            format!("the uri '{address}' of '{factory}' is a path"),
             format!("write uri=file://{path}"),
         ));
     };
@@ -107,10 +108,7 @@ fn unreadable(element: &gst::Element, property: &str, address: &str) -> Option<(
         Some(near) => format!("Did you mean '{near}:'?"),
         None => format!("it takes {}", known.join(", ")),
     };
-    let error = format!(
-        "no element of this machine takes '{scheme}:' for '{}'",
-        called(element)
-    );
+    let error = format!("no element of this machine takes '{scheme}:' for '{factory}'");
     Some((error, suggestion))
 }
 

@@ -167,8 +167,8 @@ fn no_property(quoted: &[&str], description: &Description) -> (Option<usize>, Op
     let [property, element, ..] = quoted else {
         return (None, None);
     };
-    let (set, made) = find_property(description, element, property);
-    let near = made.and_then(|made| nearest_property(&made, property));
+    let (set, example) = find_property(description, element, property);
+    let near = example.and_then(|example| nearest_property(&example, property));
     (
         set.map(|set| set.at),
         Some(match near {
@@ -183,9 +183,9 @@ fn bad_value(quoted: &[&str], description: &Description) -> (Option<usize>, Opti
     let [property, element, rest @ ..] = quoted else {
         return (None, None);
     };
-    let (set, made) = find_property(description, element, property);
-    let suggestion = made.and_then(|made| {
-        let spec = made.find_property(property)?;
+    let (set, example) = find_property(description, element, property);
+    let suggestion = example.and_then(|example| {
+        let spec = example.find_property(property)?;
         expected(&spec, rest.first().copied().unwrap_or_default())
     });
     (set.map(|set| set.value_at), suggestion)
@@ -199,10 +199,10 @@ fn find_property<'d>(
 ) -> (Option<&'d PropertyText>, Option<gst::Element>) {
     let found = find(description, element).map(|index| &description.elements[index]);
     let set = found.and_then(|found| found.properties.iter().find(|set| set.name == property));
-    let made = found
+    let example = found
         .and_then(|found| make(&found.factory))
         .or_else(|| make(element));
-    (set, made)
+    (set, example)
 }
 
 /// The values that a property accepts.
@@ -266,7 +266,7 @@ fn link(message: &str, quoted: &[&str], description: &Description) -> (Option<us
         Endpoint::Element(index, _) => {
             let factory = &description.elements[*index].factory;
             match description.given_name(*index) {
-                Some(given) => given == name,
+                Some(actual) => actual == name,
                 None => is_default_name(factory, name),
             }
         }

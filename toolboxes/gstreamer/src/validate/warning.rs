@@ -235,14 +235,14 @@ fn unparsed(encoder: &gst::Element) -> Option<(gst::Element, String)> {
             return None;
         }
         if is("Muxer") {
-            let made = encoder.static_pad("src")?.pad_template()?.caps().clone();
+            let output = encoder.static_pad("src")?.pad_template()?.caps().clone();
             let parser = gst::ElementFactory::factories_with_type(
                 gst::ElementFactoryType::PARSER,
                 gst::Rank::MARGINAL,
             )
             .into_iter()
             .filter(|factory| {
-                factory.klass().split('/').any(|part| part == "Video") && factory.can_sink_any_caps(&made)
+                factory.klass().split('/').any(|part| part == "Video") && factory.can_sink_any_caps(&output)
             })
             .max_by_key(|factory| i32::from(factory.rank()))?;
             return Some((next, parser.name().to_string()));

@@ -170,10 +170,10 @@ impl Recording {
             self.remove(pipeline);
             return Err("nothing was linked to it".to_owned());
         }
-        let (tell, told) = sync_channel(1);
+        let (sender, receiver) = sync_channel(1);
         let mut sinks = self.bin.iterate_sinks();
         while let Ok(Some(sink)) = sinks.next() {
-            let (Some(pad), tell) = (sink.static_pad("sink"), tell.clone()) else {
+            let (Some(pad), sender) = (sink.static_pad("sink"), sender.clone()) else {
                 continue;
             };
             pad.add_probe(gst::PadProbeType::EVENT_DOWNSTREAM, move |pad, info| {
@@ -182,7 +182,7 @@ impl Recording {
                     .is_some_and(|event| event.type_() == gst::EventType::Eos);
                 if is_end {
                     // The first suffices.
-                    _ = tell.try_send(pad.clone());
+                    _ = sender.try_send(pad.clone());
                 }
                 gst::PadProbeReturn::Ok
             });
@@ -209,7 +209,7 @@ impl Recording {
                 "the stream still goes through it: the file is finished with the pipeline".to_owned(),
             );
         }
-        let end = told.recv_timeout(FINISH);
+        let end = receiver.recv_timeout(FINISH);
         if let Ok(sink) = &end {
             // The end is on its way into the sink, which writes what it has kept so far only then. The lock is had when it has.
             drop(sink.stream_lock());
@@ -300,7 +300,7 @@ fn tee_behind(pipeline: &gst::Pipeline, pad: &gst::Pad) -> Option<gst::Element> 
 
 /// Does something while no buffer goes through a pad. False if that does not come in time: it is done later then.
 fn when_idle(pad: &gst::Pad, at_most: Duration, act: impl FnOnce(&gst::Pad) + Send + 'static) -> bool {
-    let (tell, told) = sync_channel(1);
+    let (sender, receiver) = sync_channel(1);
     let act = std::sync::Mutex::new(Some(act));
     pad.add_probe(gst::PadProbeType::IDLE, move |pad, _| {
         let act = act
@@ -310,11 +310,11 @@ fn when_idle(pad: &gst::Pad, at_most: Duration, act: impl FnOnce(&gst::Pad) + Se
         if let Some(act) = act {
             act(pad);
             // Nothing waits any more after the time limit.
-            _ = tell.try_send(());
+            _ = sender.try_send(());
         }
         gst::PadProbeReturn::Remove
     });
-    told.recv_timeout(at_most).is_ok()
+    receiver.recv_timeout(at_most).is_ok()
 }
 
 /// Lets nothing through before the first key frame, and asks the encoder for one, which may have none soon. It asks again

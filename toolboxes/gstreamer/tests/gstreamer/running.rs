@@ -160,7 +160,7 @@ fn properties_are_changed_while_it_runs() {
     assert_eq!(set("e", "bitrate", json!(700.0)).unwrap()["now"], 700);
     assert_eq!(set("v", "pattern", json!("snow")).unwrap()["now"], "snow");
     assert_eq!(set("shown", "sync", json!(false)).unwrap()["now"], false);
-    for (element, property, value, said) in [
+    for (element, property, value, expected) in [
         ("nobody", "bitrate", json!(1), "no element nobody"),
         ("e", "nothing", json!(1), "has no property nothing"),
         ("e", "bitrat", json!(1), "did you mean bitrate?"),
@@ -193,7 +193,7 @@ fn properties_are_changed_while_it_runs() {
         ("end", "last-sample", json!("x"), "cannot be written"),
     ] {
         let failure = set(element, property, value).unwrap_err();
-        assert!(failure.message.contains(said), "{failure}");
+        assert!(failure.message.contains(expected), "{failure}");
     }
 }
 
@@ -267,7 +267,7 @@ fn pictures_and_graphs_are_taken() {
     let failure = rig.fails("take_snapshot", json!({"instance_id": id, "element": "v"}));
     assert!(failure.message.contains("use resume_pipeline first"), "{failure}");
     rig.ok("resume_pipeline", json!({"instance_id": id}));
-    for (args, kind, said) in [
+    for (args, kind, expected) in [
         (
             json!({"instance_id": id, "element": "e2"}),
             "ValueError",
@@ -293,7 +293,7 @@ fn pictures_and_graphs_are_taken() {
     ] {
         let failure = rig.fails("take_snapshot", args.clone());
         assert_eq!(failure.kind, kind, "{args}: {failure}");
-        assert!(failure.message.contains(said), "{args}: {failure}");
+        assert!(failure.message.contains(expected), "{args}: {failure}");
     }
     let graph = rig.ok(
         "pipeline_graph",

@@ -162,7 +162,7 @@ fn what_cannot_be_recorded_is_refused_and_plays_on() {
     let encoded = format!("{ENCODED} ! fakesink");
     // The kernel refuses a name as long as that, once the recording is under way.
     let long = rig.rec(&format!("{}.mkv", "x".repeat(300)));
-    for (pipeline, path, kind, said) in [
+    for (pipeline, path, kind, expected) in [
         (bare, rig.rec("a.mkv"), "ValueError", "add an encoder"),
         (
             bare,
@@ -177,7 +177,7 @@ fn what_cannot_be_recorded_is_refused_and_plays_on() {
         let id = rig.start(pipeline);
         let failure = rig.fails("record", json!({"instance_id": id, "path": path}));
         assert_eq!(failure.kind, kind, "{failure}");
-        assert!(failure.message.contains(said), "{failure}");
+        assert!(failure.message.contains(expected), "{failure}");
         assert!(!path.exists(), "{}", path.display());
         // The stream goes on, and nothing of the recording is left in it.
         let frames = |status: &serde_json::Value| status["flows"][0]["buffers"].as_u64().unwrap();
@@ -205,8 +205,8 @@ fn a_recording_without_a_frame_is_not_called_finished() {
             let finished = stopped.get("file_finished").or(stopped.get("files_finished"));
             assert_eq!(finished, Some(&json!(false)), "{tool} {container}: {stopped}");
             let status = rig.toolbox().call("pipeline_status", json!({"instance_id": id}));
-            let said = format!("{stopped} {status:?}");
-            assert!(said.contains("no key frame came"), "{tool} {container}: {said}");
+            let text = format!("{stopped} {status:?}");
+            assert!(text.contains("no key frame came"), "{tool} {container}: {text}");
         }
     }
 }

@@ -42,7 +42,7 @@ fn the_users_stop_finishes_pipelines_where_the_configuration_says_so() {
                     .manifest()
                     .subscribes
                     .iter()
-                    .any(|heard| heard == topic),
+                    .any(|stop| stop == topic),
                 "{topic} is not heard"
             );
             let id = rig.start(LIVE);
