@@ -1,9 +1,8 @@
-//! A base that comes after the toolbox, one that comes back as another, and one that freezes.
+//! A base that comes after the toolbox, and one that comes back as another.
 
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use super::{base, channels, domain, driven, scene};
+use super::{base, channels, domain, driven};
 
 fn walk() -> Value {
     json!({"direction": "forward", "speed": 0.2, "duration": 0.5})
@@ -37,30 +36,4 @@ fn a_base_that_comes_is_told_to_stand_before_it_is_driven() {
             "{kind}: {done:#}"
         );
     }
-}
-
-#[test]
-fn a_base_that_freezes_is_said_to_be_silent_and_stands_when_it_thaws() {
-    let Some(scene) = scene("twist", "turtlebot3") else {
-        return;
-    };
-    let run = scene.start(
-        "walk",
-        json!({"direction": "forward", "speed": 0.2, "duration": 30.0}),
-    );
-    scene.moves();
-    let base = Pid::from_raw(scene.base.pid().try_into().unwrap()).unwrap();
-    kill_process(base, Signal::STOP).unwrap();
-    let ended = run.wait().result();
-    kill_process(base, Signal::CONT).unwrap();
-    let failed = ended.unwrap_err().to_string();
-    assert!(failed.contains("silent"), "{failed}");
-    scene.base.wait("three zeros at the end", |_| {
-        let zeros = scene
-            .told()
-            .into_iter()
-            .rev()
-            .take_while(|(_, speed)| *speed == 0.0);
-        (zeros.count() >= 3).then_some(())
-    });
 }
