@@ -62,7 +62,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     if is_file_of_a_toolbox(&arguments.file) {
         let folders = match arguments.plugins.as_slice() {
             [] => context.config()?.service.plugins_dir.clone(),
-            given => given.to_vec(),
+            paths => paths.to_vec(),
         };
         let (plugins, _) = scan(&folders);
         let counterpart = match arguments.live {

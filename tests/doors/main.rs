@@ -9,7 +9,9 @@
 )]
 
 mod agent;
+mod console;
 mod mcp;
+mod schedule;
 mod started;
 #[path = "../support/lib.rs"]
 #[allow(dead_code, reason = "each test program uses its part")]

@@ -1,6 +1,6 @@
 //! The MCP door with real clients from PyPI, in both eras of the protocol and over both transports, against the real service.
 
-mod browser;
+pub(crate) mod browser;
 mod clients;
 mod conformance;
 mod door;
@@ -10,5 +10,6 @@ mod frozen;
 mod gate;
 mod list_size;
 mod order;
+mod patience;
 mod run;
 mod sessions;

@@ -2,6 +2,8 @@
 
 use std::marker::PhantomData;
 
+use serde_json::Value;
+
 use crate::payload::{
     CancelRequest, CancelResponse, EmptyRequest, ExportRequest, ExportResponse, GetRequest, InvokeRequest,
     InvokeResponse, IsReady, ListRequest, ListResponse, PlanRequest, PlanResponse, ReloadRequest,
@@ -69,6 +71,15 @@ pub const RELOAD: Topic<ReloadRequest, ReloadResponse> = Topic::new("ovos.tools.
 
 /// The voice door joins a conversation; [`Client::serve`](crate::Client::serve) reads such requests.
 pub const VOICE_JOIN: Topic<VoiceJoinRequest, VoiceJoinResponse> = Topic::new("ovos.tools.voice.join");
+
+/// A call or a run later; the schedule door answers these.
+pub const SCHEDULE: Topic<Value, Value> = Topic::new("ovos.tools.schedule");
+/// What is scheduled.
+pub const SCHEDULE_LIST: Topic<Value, Value> = Topic::new("ovos.tools.schedule.list");
+/// Removes a schedule.
+pub const SCHEDULE_CANCEL: Topic<Value, Value> = Topic::new("ovos.tools.schedule.cancel");
+/// Lets what a stop suspended fire again.
+pub const SCHEDULE_RESUME: Topic<Value, Value> = Topic::new("ovos.tools.schedule.resume");
 
 /// A door announces itself.
 pub(crate) const DOOR_HELLO: &str = "ovos.tools.door.hello";

@@ -28,7 +28,7 @@ pub struct Door {
     toolset: Toolset,
     /// The rules of who may have the door work for them.
     rules: Vec<Rule>,
-    own: &'static [&'static str],
+    own: Vec<&'static str>,
     listing: watch::Sender<Arc<Listing>>,
     /// What was loaded when the list was asked for. The holder of the lock asks.
     loaded: Mutex<Option<Loaded>>,
@@ -49,14 +49,14 @@ impl Door {
         client: Client,
         toolset: Toolset,
         rules: Vec<Rule>,
-        own: &'static [&'static str],
+        own: &[&'static str],
         shutdown: CancellationToken,
     ) -> Arc<Self> {
         Arc::new(Self {
             client,
             toolset,
             rules,
-            own,
+            own: own.to_vec(),
             listing: watch::Sender::default(),
             loaded: Mutex::new(None),
             calls: Calls::new(),
@@ -150,7 +150,7 @@ impl Door {
             ..ExportRequest::default()
         };
         let (exported, status) = tokio::try_join!(self.client.export(&exported), self.client.guides())?;
-        let listing = Listing::new(&exported.tools, &self.toolset, self.own);
+        let listing = Listing::new(&exported.tools, &self.toolset, &self.own);
         self.set(listing.with_guides(status.toolboxes.iter().map(Guide::new).collect()));
         Ok(())
     }

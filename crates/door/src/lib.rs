@@ -3,6 +3,7 @@
 //!
 //! [`Door`] holds the bus, the list of tools and the calls under way. [`Listing`] is the list that clients see. [`CarriedCall`] is one
 //! call from request to answer; its [`Turn`] keeps the order in which requests arrived. [`stop`] carries out the two stops that every door shows. [`Answer`] is what a model reads.
+//! [`LongCall`] goes on after its request was answered.
 //! [`Finder`] searches the tools where their list is too long for a model; [`Guide`] is the page of a toolbox.
 //!
 //! `examples/lines.rs` is a whole door in one file. What every door shows beside its tools:
@@ -22,12 +23,17 @@ mod door;
 pub mod find;
 mod guide;
 mod listing;
+mod long_call_tool;
+mod long_calls;
 mod page;
 mod pattern_warnings;
 pub mod program;
+mod schedule_tool;
 mod shorten;
+mod standing;
 mod stop;
 mod stop_tool;
+mod token;
 mod turn;
 
 pub use answer::{Answer, confirm, waits};
@@ -37,9 +43,14 @@ pub use door::Door;
 pub use find::Finder;
 pub use guide::Guide;
 pub use listing::{Listing, MAX_NAME, Registered};
+pub use long_call_tool::{LongCallTool, wait_limit};
+pub use long_calls::{AskGuard, LongCall, LongCalls, MOST_LEFT, PendingRequest, WaitGuard};
+pub use schedule_tool::ScheduleTool;
 pub use shorten::{Shortened, shorten};
+pub use standing::wave_text;
 pub use stop::{Stopping, stop};
 pub use stop_tool::StopTool;
+pub use token::{FoundToken, Token, TokenError};
 pub use turn::{Arrivals, Turn};
 
 /// An id that no other call has: `mcp-` and a UUID, for the prefix `mcp`.

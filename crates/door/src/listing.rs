@@ -8,7 +8,7 @@ use config::Toolset;
 use ovos_toolbox_wire::{Audience, Effect, Object};
 use serde_json::Value;
 
-use crate::{Guide, StopTool};
+use crate::{Guide, LongCallTool, StopTool};
 
 /// The longest name that hosts and models accept.
 pub const MAX_NAME: usize = 64;
@@ -84,7 +84,10 @@ impl Listing {
         }
         // A model confuses names that differ in case, or in `-` and `_`.
         let folded = tool.exported.to_ascii_lowercase().replace('-', "_");
-        if StopTool::named(&folded).is_some() || own.contains(&folded.as_str()) {
+        if StopTool::named(&folded).is_some()
+            || LongCallTool::named(&folded).is_some()
+            || own.contains(&folded.as_str())
+        {
             tool.exported = format!("{}__{}", tool.toolbox_id, tool.name);
         }
         let is_for = |audience: Audience| toolset.audience.contains(&audience);

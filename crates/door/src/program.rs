@@ -243,7 +243,7 @@ impl Joined {
     /// Announces the door `name` to the service and returns it. `own` are the names of further tools that it shows besides those
     /// that `toolset` permits and the two stops.
     #[must_use]
-    pub fn door(&self, name: &str, toolset: &Toolset, own: &'static [&'static str]) -> Arc<Door> {
+    pub fn door(&self, name: &str, toolset: &Toolset, own: &[&'static str]) -> Arc<Door> {
         // The error is ignored: if the bus is away again, each beat announces the door, too.
         _ = self.client.hello(name);
         let (client, rules) = (self.client.clone(), self.rules.clone());

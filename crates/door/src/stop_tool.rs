@@ -30,13 +30,10 @@ impl StopTool {
     pub fn description(self) -> &'static str {
         match self {
             Self::EmergencyStop => {
-                "Stop every machine at once (emergency stop). Use it at any sign of danger; never wait or ask first. Nothing \
-                 moves until an operator lifts it: \
-                 `ovos-tools status` shows the command with its stop id."
+                "Stop every machine at once, at any sign of danger; never wait or ask first. Nothing moves until a person lifts it."
             }
             Self::StopMoving => {
-                "Cancel the calls that were started here and bring what they move to rest. Use it when the user says stop, \
-                 wait or cancel. Nothing stays locked."
+                "Cancel the calls started here and bring what they move to rest, when the user says stop, wait or cancel."
             }
         }
     }

@@ -94,7 +94,7 @@ impl Turn {
     }
 
     /// Lets the next request begin. A call that is made again, after its confirmation, does not wait again.
-    pub(crate) fn passes(&self) {
+    pub fn passes(&self) {
         let waited = self
             .waiting
             .send_if_modified(|waiting| waiting.remove(&self.number));

@@ -16,7 +16,7 @@ const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 pub(crate) const MODERN: &str = "2026-07-28";
 
 /// The requests that the door answers, and the params that each needs.
-const KNOWN: [(&str, &str); 11] = [
+const KNOWN: [(&str, &str); 14] = [
     (
         "initialize",
         "{\"protocolVersion\": text, \"capabilities\": object, \"clientInfo\": {\"name\": text, \"version\": text}}",
@@ -30,6 +30,9 @@ const KNOWN: [(&str, &str); 11] = [
     ("resources/read", "{\"uri\": text}"),
     ("skills/list", "{\"cursor\": text}, or none"),
     ("skills/get", "{\"uri\": text}"),
+    ("tasks/get", "{\"taskId\": text}"),
+    ("tasks/cancel", "{\"taskId\": text}"),
+    ("tasks/update", "{\"taskId\": text, \"inputResponses\": object}"),
     ("subscriptions/listen", "{\"notifications\": object}"),
 ];
 

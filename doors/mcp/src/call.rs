@@ -4,16 +4,14 @@ use std::pin::pin;
 
 use client::payload::{CallOptions, Confirm, ContentMode, InvokeRequest};
 use client::{Call, ClientError, Patience, Received, Step};
-use door::{Answer, Registered, Turn, own_id};
+use door::{Answer, Registered};
 use ovos_toolbox_wire::{Effect, Object};
-use rmcp::RoleServer;
 use rmcp::model::CallToolResult;
-use rmcp::service::RequestContext;
-use tokio_util::sync::CancellationToken;
 
 use crate::answer;
+use crate::call_request::CallRequest;
 use crate::content;
-use crate::presence::{farewell, moves};
+use crate::presence::{farewell, is_at_stdio, is_present, moves, remains};
 use crate::progress::Progress;
 use crate::results::{self, Forms};
 use crate::shared::Door;
@@ -49,11 +47,10 @@ pub(crate) async fn call(
     tool: &Registered,
     args: Object,
     said: Decision,
-    context: &RequestContext<RoleServer>,
-    turn: &Turn,
-    session: &CancellationToken,
+    call_id: &str,
+    asked: &CallRequest,
 ) -> CallResult {
-    let call_id = own_id("mcp");
+    let context = &asked.context;
     let token = context.meta.get_progress_token();
     let (confirm, decline) = match said {
         Decision::Nothing => (None, None),
@@ -65,9 +62,9 @@ pub(crate) async fn call(
         args: without_hosts(args, tool),
         toolbox_id: Some(tool.toolbox_id.clone()),
         options: CallOptions {
-            call_id: Some(call_id.clone()),
+            call_id: Some(call_id.to_owned()),
             timeout_ms: None,
-            progress: token.is_some(),
+            progress: token.is_some() || tool.effect != Effect::Read,
             detail: true,
             confirm,
             decline,
@@ -75,7 +72,7 @@ pub(crate) async fn call(
         },
     };
     let send = |patience| door.link.client.invoke(request, patience);
-    let answer = match carried(door, tool, &call_id, send, context, turn, session).await {
+    let answer = match carried(door, tool, call_id, send, asked).await {
         Ok(answer) => answer,
         Err(failed) => return CallResult::Answered(failed),
     };
@@ -95,7 +92,8 @@ pub(crate) async fn call(
     CallResult::Answered(result)
 }
 
-/// Carries a call or a run to its answer. Reports its progress to the client, and ends the call if the client goes away.
+/// Carries a call or a run to its answer. Reports its progress to the client, and ends the call if the client goes away, or, once
+/// the request was answered without the outcome, if its client does not ask for it any more.
 ///
 /// # Errors
 /// The result for the client if there is no answer.
@@ -107,11 +105,24 @@ pub(crate) async fn carried<A>(
     tool: &Registered,
     call_id: &str,
     send: impl FnOnce(Patience) -> Result<Call<A>, ClientError>,
-    context: &RequestContext<RoleServer>,
-    turn: &Turn,
-    session: &CancellationToken,
+    asked: &CallRequest,
 ) -> Result<Received<A>, CallToolResult> {
-    let mut leaving = pin!(farewell(context, session, &door.link.shutdown, tool.effect));
+    let CallRequest {
+        context,
+        turn,
+        gone,
+        session_ended,
+        call,
+    } = asked;
+    let shutdown = &door.link.shutdown;
+    let mut leaving = pin!(farewell(context, gone, shutdown, tool.effect));
+    let mut left_alone = pin!(remains(
+        context,
+        [Some(gone), session_ended.as_ref()],
+        shutdown,
+        tool.effect
+    ));
+    let _waits = call.waits();
     let begun = tokio::select! {
         biased;
         farewell = &mut leaving, if tool.effect != Effect::Stop => {
@@ -119,11 +130,15 @@ pub(crate) async fn carried<A>(
         }
         begun = door.link.carry(turn, tool, call_id, send) => begun,
     };
-    let _moves = moves(context, tool.effect);
+    let mut moves = moves(context, tool.effect);
     let mut carried = begun.map_err(|why| answer::result(Answer::not_begun(tool, &why)))?;
     let token = context.meta.get_progress_token();
     let mut progress = token.map(|token| Progress::new(context.peer.clone(), token));
-    let mut left = None;
+    let (mut left, mut is_asked) = (None, false);
+    let mut present = pin!(async {
+        call.leaves().await;
+        is_present(context, tool.effect).await
+    });
     loop {
         let told = async {
             match &mut progress {
@@ -133,27 +148,52 @@ pub(crate) async fn carried<A>(
         };
         tokio::select! {
             biased;
-            farewell = &mut leaving, if left.is_none() => {
+            why = call.ends(), if left.is_none() => {
+                carried.cancel(why);
+                left = Some(why);
+                progress = None;
+            }
+            farewell = &mut leaving, if left.is_none() && !call.is_left() => {
                 carried.cancel(farewell.reason());
-                left = Some(farewell);
+                left = Some(farewell.reason());
                 // A client that has left needs no more progress.
                 progress = None;
             }
+            farewell = &mut left_alone, if left.is_none() && call.is_left() => call.end(farewell.reason()),
+            // One that does not show it in time is silent, as `leaving` finds.
+            is_there = &mut present, if !is_asked => {
+                is_asked = true;
+                if !is_there {
+                    continue;
+                }
+                // No notification follows the answer.
+                if let Some(progress) = progress.take() {
+                    progress.finish().await;
+                }
+                if !is_at_stdio(context) {
+                    // The connection belongs to other requests from now on.
+                    moves = None;
+                }
+                call.leave();
+            }
             step = carried.next() => match step {
                 Ok(Step::Progress(step)) => {
-                    if let (Some(progress), Ok(step)) = (&mut progress, step.read()) {
-                        progress.add_step(&step);
+                    if let Ok(step) = step.read() {
+                        call.note(&step);
+                        if let Some(progress) = &mut progress {
+                            progress.add_step(&step);
+                        }
                     }
                 }
                 Ok(Step::Answer(answer)) => {
                     if let Some(progress) = progress {
                         progress.finish().await;
                     }
+                    drop(moves);
                     return Ok(answer);
                 }
                 Err(lost) => {
-                    let why = left.map_or("", |farewell| farewell.reason());
-                    return Err(answer::result(Answer::lost(tool, &lost, why)));
+                    return Err(answer::result(Answer::lost(tool, &lost, left.unwrap_or_default())));
                 }
             },
             () = told => {}

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use client::payload::Confirm;
-use door::{Answer, Registered, Turn};
+use door::{Answer, Registered, own_id};
 use ovos_toolbox_wire::Object;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ClientResult, ElicitRequest,
@@ -16,10 +16,10 @@ use rmcp::model::{
 };
 use rmcp::service::{PeerRequestOptions, RequestContext};
 use rmcp::{RoleServer, ServiceError};
-use tokio_util::sync::CancellationToken;
 
 use crate::answer;
 use crate::call::{CallResult, Decision, call};
+use crate::call_request::CallRequest;
 use crate::presence::{is_modern, leaves};
 use crate::shared::Door;
 
@@ -37,30 +37,32 @@ pub(crate) async fn call_asking(
     door: &Door,
     tool: &Registered,
     request: CallToolRequestParams,
-    context: &RequestContext<RoleServer>,
-    turn: &Turn,
-    session: &CancellationToken,
+    asked: &CallRequest,
 ) -> CallToolResponse {
+    let context = &asked.context;
     let args: Object = request.arguments.unwrap_or_default();
-    let run = |said| call(door, tool, args.clone(), said, context, turn, session);
     let Some(said) = decision(request.input_responses.as_ref(), request.request_state) else {
         return unanswered(tool).into();
     };
-    let confirm = match run(said).await {
+    let call_id = asked.call.call_id();
+    let confirm = match call(door, tool, args.clone(), said, call_id, asked).await {
         CallResult::Answered(result) => return result.into(),
         CallResult::Waits(confirm) => confirm,
     };
     if !asks_its_user(context) {
         return answer::result(door::waits(tool, &confirm, NO_WAY)).into();
     }
+    if asked.call.is_left() {
+        return answer::result(door::waits(tool, &confirm, "its request was answered before")).into();
+    }
     if is_modern(context) {
         return question(confirm).into();
     }
-    let said = match ask_user(context, session, door, tool, &confirm).await {
+    let said = match ask_user(asked, door, tool, &confirm).await {
         Ok(said) => said,
         Err(failed) => return failed.into(),
     };
-    match run(said).await {
+    match call(door, tool, args, said, &own_id("mcp"), asked).await {
         CallResult::Answered(result) => result.into(),
         CallResult::Waits(confirm) => answer::result(door::waits(
             tool,
@@ -125,12 +127,12 @@ fn question(confirm: Confirm) -> InputRequiredResult {
 /// # Errors
 /// The user gave no answer.
 async fn ask_user(
-    context: &RequestContext<RoleServer>,
-    session: &CancellationToken,
+    request: &CallRequest,
     door: &Door,
     tool: &Registered,
     confirm: &Confirm,
 ) -> Result<Decision, CallToolResult> {
+    let CallRequest { context, gone, .. } = request;
     let wait = Duration::from_millis(confirm.expires_ms);
     let asked = async {
         let request = ServerRequest::ElicitRequest(form(confirm));
@@ -139,7 +141,7 @@ async fn ask_user(
         sent.await?.await_response().await
     };
     let answer = tokio::select! {
-        left = leaves(context, session, &door.link.shutdown, tool.effect) => {
+        left = leaves(context, gone, &door.link.shutdown, tool.effect) => {
             return Err(answer::result(Answer::cancelled(tool, left.reason())));
         }
         answer = asked => answer,

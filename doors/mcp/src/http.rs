@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use door::Stopping;
+use door::{Stopping, Token, TokenError};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full, Limited};
@@ -31,7 +31,7 @@ use crate::padding::{Moving, narrow_socket};
 use crate::presence::{Connection, Watched};
 use crate::sessions::Sessions;
 use crate::shared::Door;
-use crate::token::{Token, TokenError};
+use crate::token::is_shown;
 
 const PATH: &str = "/mcp";
 
@@ -88,8 +88,8 @@ impl Http {
     pub(crate) async fn bind(address: SocketAddr, door: &Door) -> Result<Self, HttpError> {
         let config = &door.config;
         let (token, made) = if config.http_token {
-            let found = Token::of_file(&config.token_file)?;
-            (Some(found.token), found.made)
+            let found = Token::of_file(&config.token_file, "service.doors.mcp.token_file")?;
+            (Some(found.token), found.is_new.then_some(found.text))
         } else if address.ip().is_loopback() {
             (None, None)
         } else {
@@ -178,11 +178,11 @@ async fn converse(stream: TcpStream, gate: Arc<Gate>, shutdown: CancellationToke
     _ = stream.set_nodelay(true);
     _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, UNACKNOWLEDGED_MS);
     narrow_socket(&stream);
-    let closed = CancellationToken::new();
-    let io = TokioIo::new(Watched::new(stream, closed.clone()));
+    let (closed, blocked) = (CancellationToken::new(), CancellationToken::new());
+    let io = TokioIo::new(Watched::new(stream, closed.clone(), blocked.clone()));
     let answer = service_fn(|request: Request<Incoming>| {
-        let (gate, closed) = (Arc::clone(&gate), closed.clone());
-        async move { Ok::<_, Infallible>(gate.answer(request, &closed).await) }
+        let (gate, closed, blocked) = (Arc::clone(&gate), closed.clone(), blocked.clone());
+        async move { Ok::<_, Infallible>(gate.answer(request, &closed, &blocked).await) }
     });
     let mut connection = std::pin::pin!(
         http1::Builder::new()
@@ -212,7 +212,12 @@ struct Gate {
 }
 
 impl Gate {
-    async fn answer(&self, request: Request<Incoming>, closed: &CancellationToken) -> Response<Answer> {
+    async fn answer(
+        &self,
+        request: Request<Incoming>,
+        closed: &CancellationToken,
+        blocked: &CancellationToken,
+    ) -> Response<Answer> {
         if request.uri().path() != PATH {
             return plain_response(StatusCode::NOT_FOUND, "the endpoint is /mcp");
         }
@@ -234,7 +239,7 @@ impl Gate {
             source.permit_sending(request.headers(), response.headers_mut());
             response
         } else if let Some(token) = &self.token
-            && !token.is_shown(request.headers().get(AUTHORIZATION))
+            && !is_shown(token, request.headers().get(AUTHORIZATION))
         {
             let mut response = plain_response(
                 StatusCode::UNAUTHORIZED,
@@ -244,14 +249,19 @@ impl Gate {
             response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
             response
         } else {
-            self.admitted(request, closed).await
+            self.admitted(request, closed, blocked).await
         };
         source.permit(response.headers_mut());
         response
     }
 
     /// Answers a client that may use the door.
-    async fn admitted(&self, request: Request<Incoming>, closed: &CancellationToken) -> Response<Answer> {
+    async fn admitted(
+        &self,
+        request: Request<Incoming>,
+        closed: &CancellationToken,
+        blocked: &CancellationToken,
+    ) -> Response<Answer> {
         let (mut parts, body) = request.into_parts();
         let header = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());
         let session = header(SESSION).map(str::to_owned);
@@ -326,6 +336,7 @@ impl Gate {
         let connection = Connection {
             closed: closed.child_token(),
             moving: Moving::default(),
+            blocked: blocked.clone(),
         };
         let over = connection.closed.clone().drop_guard();
         let moving = connection.moving.clone();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use config::McpDoor;
 use door::find::{CALL_TOOL, FIND_TOOLS};
-use door::{Listing, Registered, StopTool};
+use door::{Listing, LongCallTool, Registered, ScheduleTool, StopTool};
 use ovos_toolbox_wire::Effect;
 use rmcp::model::{Tool, ToolAnnotations};
 
@@ -21,6 +21,10 @@ const LARGEST: usize = 5;
 pub(crate) enum Owner {
     /// The tool is a stop of the door.
     Door(StopTool),
+    /// The tool asks for a call that goes on.
+    Calls(LongCallTool),
+    /// The tool asks for calls later.
+    Schedule(ScheduleTool),
     /// The tool is `run_steps` of the door.
     Steps,
     /// The tool is `find_tools` of the door.
@@ -36,6 +40,14 @@ pub(crate) fn owner(listing: &Listing, config: &McpDoor, name: &str) -> Option<O
     if let Some(stop) = StopTool::named(name) {
         return Some(Owner::Door(stop));
     }
+    if let Some(tool) = LongCallTool::named(name) {
+        return Some(Owner::Calls(tool));
+    }
+    if config.schedule
+        && let Some(tool) = ScheduleTool::named(name)
+    {
+        return Some(Owner::Schedule(tool));
+    }
     if config.run_steps && name == run_tool::NAME {
         return Some(Owner::Steps);
     }
@@ -49,6 +61,11 @@ pub(crate) fn owner(listing: &Listing, config: &McpDoor, name: &str) -> Option<O
 /// Returns the tools that are listed, the door's own first.
 pub(crate) fn tools(listing: &Listing, config: &McpDoor) -> Vec<Tool> {
     let own = StopTool::ALL.into_iter().map(Owner::Door);
+    // Where tools are searched, these are called through `call_tool`, too.
+    let calls = LongCallTool::ALL.into_iter().filter(|_| !config.find_tools);
+    let own = own.chain(calls.map(Owner::Calls));
+    let later = ScheduleTool::ALL.into_iter().filter(|_| config.schedule);
+    let own = own.chain(later.map(Owner::Schedule));
     let own = own.chain(config.run_steps.then_some(Owner::Steps));
     if config.find_tools {
         let own = own.chain([Owner::Find, Owner::Call]);
@@ -65,6 +82,10 @@ pub(crate) fn shown_tool(owner: &Owner, config: &McpDoor) -> Tool {
     match owner {
         Owner::Door(stop) => Tool::new(stop.name(), stop.description(), Arc::new(StopTool::arguments()))
             .with_annotations(annotations(Effect::Stop)),
+        Owner::Calls(tool) => Tool::new(tool.name(), tool.description(), Arc::new(tool.arguments()))
+            .with_annotations(annotations(tool.effect())),
+        Owner::Schedule(tool) => Tool::new(tool.name(), tool.description(), Arc::new(tool.arguments()))
+            .with_annotations(annotations(tool.effect())),
         // It may do what the most dangerous of its steps does.
         Owner::Steps => run_tool::definition().with_annotations(annotations(Effect::Motion)),
         Owner::Find => find_tools::find_tools().with_annotations(annotations(Effect::Read)),
@@ -175,8 +196,11 @@ mod tests {
             output_schemas: false,
             run_steps: false,
             find_tools: false,
+            schedule: false,
             warn_list_bytes: 1024,
             result_bytes: 1024,
+            reply_within: None,
+            lease: std::time::Duration::from_secs(30),
             http_address: ([127, 0, 0, 1], 8765).into(),
             http_hosts: Vec::new(),
             http_origins: Vec::new(),
@@ -215,8 +239,10 @@ mod tests {
         Listing::new(&with_meta(listed, tools), &Toolset::default(), &[run_tool::NAME])
     }
 
+    /// The names, without those of the tools that ask for calls that go on.
     fn names(tools: &[Tool]) -> Vec<&str> {
-        tools.iter().map(|tool| tool.name.as_ref()).collect()
+        let names = tools.iter().map(|tool| tool.name.as_ref());
+        names.filter(|name| LongCallTool::named(name).is_none()).collect()
     }
 
     fn hints(tool: &Tool) -> (Option<bool>, Option<bool>, Option<bool>) {
@@ -235,7 +261,7 @@ mod tests {
         let config = door();
         let tools = tools(&listing, &config);
         assert_eq!(names(&tools), ["emergency_stop", "stop_moving", "arm__wave"]);
-        let wave = &tools[2];
+        let wave = tools.last().expect("a tool");
         assert_eq!(wave.title.as_deref(), Some("wave"));
         assert_eq!(wave.output_schema, None);
         assert_eq!(hints(wave), (None, Some(true), None));
@@ -248,7 +274,7 @@ mod tests {
             output_schemas: true,
             ..config
         };
-        assert!(super::tools(&listing, &config)[2].output_schema.is_some());
+        assert!(super::tools(&listing, &config)[5].output_schema.is_some());
     }
 
     #[test]
@@ -273,7 +299,7 @@ mod tests {
         );
         assert_eq!(owner(&listing, &config, "run_steps"), Some(Owner::Steps));
         assert_eq!(owner(&listing, &door(), "run_steps"), None);
-        let shown = &tools[2];
+        let shown = &tools[5];
         assert_eq!(hints(shown), (None, Some(true), None));
     }
 
@@ -320,7 +346,7 @@ mod tests {
         };
         let said = too_large(&tools(&listing(&listed, &exported), &config), &config).expect("a warning");
         assert!(
-            said.contains("the list of 130 tools") && said.contains("service.doors.mcp.find_tools"),
+            said.contains("the list of 133 tools") && said.contains("service.doors.mcp.find_tools"),
             "{said}"
         );
     }
@@ -333,7 +359,7 @@ mod tests {
         let tools = tools(&listing(&listed, &json!([tool])), &door());
         let said = too_large(&tools, &door()).expect("a warning");
         assert!(
-            said.contains("the list of 3 tools") && said.contains("the largest are add ("),
+            said.contains("the list of 6 tools") && said.contains("the largest are add ("),
             "{said}"
         );
         let config = McpDoor {

@@ -11,6 +11,7 @@
 mod answer;
 mod arrival;
 mod call;
+mod call_request;
 mod confirm;
 mod content;
 mod early_answer;
@@ -19,8 +20,10 @@ mod hosts;
 mod http;
 mod lines;
 mod listing;
+mod long_calls;
 mod origin;
 mod padding;
+mod patience;
 mod presence;
 mod progress;
 mod resources;
@@ -41,6 +44,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
+use door::ScheduleTool;
 use door::find::{CALL_TOOL, FIND_TOOLS};
 use door::program::{self, Joined, Options, ProgramError, block_on, failed};
 use rmcp::service::ServerInitializeError;
@@ -170,13 +174,17 @@ async fn run(arguments: &Arguments) -> Result<(), DoorError> {
         return Ok(());
     };
     let wanted = &config.doors.mcp;
-    let own: &[&str] = match (wanted.run_steps, wanted.find_tools) {
-        (true, true) => &[run_tool::NAME, FIND_TOOLS, CALL_TOOL],
-        (true, false) => &[run_tool::NAME],
-        (false, true) => &[FIND_TOOLS, CALL_TOOL],
-        (false, false) => &[],
-    };
-    let door = Door::new(joined.door("mcp", &wanted.toolset, own), &config);
+    let own = [
+        (wanted.run_steps, &[run_tool::NAME][..]),
+        (wanted.find_tools, &[FIND_TOOLS, CALL_TOOL]),
+        (wanted.schedule, &ScheduleTool::NAMES),
+    ];
+    let own = own
+        .into_iter()
+        .filter(|(is_shown, _)| *is_shown)
+        .flat_map(|(_, names)| names);
+    let own: Vec<&'static str> = own.copied().collect();
+    let door = Door::new(joined.door("mcp", &wanted.toolset, &own), &config);
     door.link.refreshed().await;
     door.link.tasks.spawn({
         let door = Arc::clone(&door);

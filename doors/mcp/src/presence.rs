@@ -28,6 +28,8 @@ const WRITE_WAIT: Duration = Duration::from_secs(2);
 pub(crate) struct Connection {
     pub(crate) closed: CancellationToken,
     pub(crate) moving: Moving,
+    /// Cancelled when the client does not read.
+    pub(crate) blocked: CancellationToken,
 }
 
 /// Why a call ends early.
@@ -116,6 +118,58 @@ pub(crate) async fn leaves(
     }
 }
 
+/// Waits until the client of a call whose request was answered is gone. Over HTTP the connection may be closed then, and only tells
+/// that the client does not read the answer; else the lease of the call ends it.
+///
+/// # Cancel safety
+/// Safe.
+pub(crate) async fn remains(
+    context: &RequestContext<RoleServer>,
+    sessions: [Option<&CancellationToken>; 2],
+    shutdown: &CancellationToken,
+    effect: Effect,
+) -> Farewell {
+    let closed = |session: Option<&CancellationToken>| {
+        let session = session.cloned();
+        async move {
+            match session {
+                Some(session) => session.cancelled().await,
+                None => std::future::pending().await,
+            }
+        }
+    };
+    let silent = async {
+        if is_modern(context) || effect != Effect::Motion || !is_at_stdio(context) {
+            std::future::pending::<()>().await;
+        }
+        silence(&context.peer).await;
+    };
+    let [one, other] = sessions.map(closed);
+    let blocked = closed(connection(context).map(|connection| &connection.blocked));
+    tokio::select! {
+        biased;
+        () = one => Farewell::Closed,
+        () = other => Farewell::Closed,
+        () = shutdown.cancelled() => Farewell::Shutdown,
+        () = blocked => Farewell::Silent,
+        () = silent => Farewell::Silent,
+    }
+}
+
+/// Waits until a client of the legacy era for which something moves shows that it is there: it is answered with a handle only then.
+/// `false` if it does not.
+///
+/// # Cancel safety
+/// Safe.
+pub(crate) async fn is_present(context: &RequestContext<RoleServer>, effect: Effect) -> bool {
+    is_modern(context) || effect != Effect::Motion || answers_ping(&context.peer).await
+}
+
+/// Whether the client of a request is at stdin and stdout.
+pub(crate) fn is_at_stdio(context: &RequestContext<RoleServer>) -> bool {
+    context.extensions.get::<http::request::Parts>().is_none()
+}
+
 fn connection(context: &RequestContext<RoleServer>) -> Option<&Connection> {
     let parts = context.extensions.get::<http::request::Parts>()?;
     parts.extensions.get::<Connection>()
@@ -137,32 +191,41 @@ pub(crate) fn moves(context: &RequestContext<RoleServer>, effect: Effect) -> Opt
 async fn silence(peer: &Peer<RoleServer>) {
     loop {
         sleep(PING).await;
-        let ping = async {
-            let request = ServerRequest::PingRequest(PingRequest::default());
-            let sent = peer.send_request_with_option(request, PeerRequestOptions::with_timeout(PING));
-            sent.await?.await_response().await
-        };
-        match timeout(PING, ping).await {
-            // An error is an answer, too.
-            Ok(Ok(_) | Err(ServiceError::McpError(_))) => {}
-            Ok(Err(_)) | Err(_) => return,
+        if !answers_ping(peer).await {
+            return;
         }
     }
+}
+
+async fn answers_ping(peer: &Peer<RoleServer>) -> bool {
+    let ping = async {
+        let request = ServerRequest::PingRequest(PingRequest::default());
+        let sent = peer.send_request_with_option(request, PeerRequestOptions::with_timeout(PING));
+        sent.await?.await_response().await
+    };
+    // An error is an answer, too.
+    matches!(
+        timeout(PING, ping).await,
+        Ok(Ok(_) | Err(ServiceError::McpError(_)))
+    )
 }
 
 /// A connection that notices when its peer closes it, or does not read for [`WRITE_WAIT`].
 pub(crate) struct Watched<T> {
     inner: T,
     gone: CancellationToken,
+    does_not_read: CancellationToken,
     blocked: Option<Pin<Box<Sleep>>>,
 }
 
 impl<T> Watched<T> {
-    /// Creates the connection. `gone` is cancelled when the peer is gone.
-    pub(crate) fn new(inner: T, gone: CancellationToken) -> Self {
+    /// Creates the connection. `gone` is cancelled when the peer is gone, `does_not_read` when it is so because nothing can be written
+    /// to it.
+    pub(crate) fn new(inner: T, gone: CancellationToken, does_not_read: CancellationToken) -> Self {
         Self {
             inner,
             gone,
+            does_not_read,
             blocked: None,
         }
     }
@@ -173,6 +236,7 @@ impl<T> Watched<T> {
             Poll::Ready(result) => {
                 self.blocked = None;
                 if result.is_err() {
+                    self.does_not_read.cancel();
                     self.gone.cancel();
                 }
                 Poll::Ready(result)
@@ -183,6 +247,7 @@ impl<T> Watched<T> {
                 match blocked.as_mut().poll(cx) {
                     Poll::Pending => Poll::Pending,
                     Poll::Ready(()) => {
+                        self.does_not_read.cancel();
                         self.gone.cancel();
                         Poll::Ready(Err(io::Error::new(
                             io::ErrorKind::TimedOut,
@@ -242,7 +307,7 @@ mod tests {
     async fn an_end_that_closes_is_noticed() {
         let (ours, theirs) = duplex(64);
         let gone = CancellationToken::new();
-        let mut watched = Watched::new(ours, gone.clone());
+        let mut watched = Watched::new(ours, gone.clone(), CancellationToken::new());
         drop(theirs);
         assert_eq!(watched.read(&mut [0; 8]).await.ok(), Some(0));
         assert!(gone.is_cancelled());
@@ -252,7 +317,7 @@ mod tests {
     async fn an_end_that_does_not_read_is_gone_after_two_seconds_and_a_slow_one_is_not() {
         let (ours, mut theirs) = duplex(8);
         let gone = CancellationToken::new();
-        let mut watched = Watched::new(ours, gone.clone());
+        let mut watched = Watched::new(ours, gone.clone(), CancellationToken::new());
         for _ in 0..3 {
             watched.write_all(&[0; 8]).await.expect("there is room");
             let slow = async {

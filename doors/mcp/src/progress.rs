@@ -81,7 +81,7 @@ impl Progress {
         if let Some(note) = self.notes.next() {
             let mut param =
                 ProgressNotificationParam::new(self.token.clone(), note.value).with_message(note.message());
-            if let Some(total) = note.waves {
+            if let Some(total) = note.total() {
                 param = param.with_total(total);
             }
             let peer = self.peer.clone();
@@ -107,7 +107,8 @@ struct Notes {
 #[derive(Clone, Debug, PartialEq)]
 struct Note {
     value: f64,
-    waves: Option<f64>,
+    /// 0 where their number is not known.
+    waves: usize,
     wave: usize,
     actions: Vec<String>,
     said: Option<String>,
@@ -115,20 +116,18 @@ struct Note {
 }
 
 impl Note {
+    #[allow(clippy::cast_precision_loss, reason = "a plan has few waves")]
+    fn total(&self) -> Option<f64> {
+        (self.waves > 0).then_some(self.waves as f64)
+    }
+
     /// Returns the text: `wave 1 of 3: lift, turn`; in a run, without a wave, `step find`.
     fn message(&self) -> String {
         if self.wave == 0 {
             return self.said.clone().unwrap_or_default();
         }
-        let of = self
-            .waves
-            .map_or_else(String::new, |waves| format!(" of {waves}"));
-        let mut message = format!("wave {}{of}", self.wave);
         let what = self.said.clone().unwrap_or_else(|| self.actions.join(", "));
-        if !what.is_empty() {
-            message = format!("{message}: {what}");
-        }
-        message
+        door::wave_text(self.wave, self.waves, &what)
     }
 }
 
@@ -143,7 +142,7 @@ impl Notes {
             return self.take_step(id, now);
         }
         let done = (step.wave - 1) as f64;
-        let waves = (step.waves > 0).then_some(step.waves as f64);
+        let waves = step.waves;
         let note = |value, actions, said, due| Note {
             value,
             waves,
@@ -189,7 +188,7 @@ impl Notes {
         self.begun.push(id.to_owned());
         self.push(Note {
             value,
-            waves: None,
+            waves: 0,
             wave: 0,
             actions: Vec::new(),
             said: Some(format!("step {id}")),

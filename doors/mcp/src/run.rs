@@ -6,16 +6,14 @@ use std::sync::Arc;
 use client::Received;
 use client::payload::{CallOptions, ContentMode, RunRequest, RunResponse, RunStep};
 use config::McpDoor;
-use door::{Answer, Listing, Registered, StopTool, Turn, own_id, stop};
+use door::{Answer, Listing, Registered, StopTool, stop};
 use ovos_toolbox_wire::{Effect, FailureKind, Object};
-use rmcp::RoleServer;
 use rmcp::model::CallToolResult;
-use rmcp::service::RequestContext;
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
 use crate::answer;
 use crate::call::carried;
+use crate::call_request::CallRequest;
 use crate::content;
 use crate::listing::{self, Owner};
 use crate::results::{self, Forms};
@@ -27,13 +25,7 @@ use crate::shared::Door;
 ///
 /// # Cancel safety
 /// Dropping it asks the service to end the run.
-pub(crate) async fn run(
-    door: &Door,
-    mut arguments: Object,
-    context: &RequestContext<RoleServer>,
-    turn: &Turn,
-    session: &CancellationToken,
-) -> CallToolResult {
+pub(crate) async fn run(door: &Door, mut arguments: Object, asked: &CallRequest) -> CallToolResult {
     let tool = Registered {
         exported: NAME.to_owned(),
         toolbox_id: String::new(),
@@ -71,20 +63,20 @@ pub(crate) async fn run(
         effect: if moves { Effect::Motion } else { tool.effect },
         ..tool
     };
-    let call_id = own_id("mcp");
+    let (context, call_id) = (&asked.context, asked.call.call_id());
     let token = context.meta.get_progress_token();
     let request = RunRequest {
         steps: sent,
         options: CallOptions {
-            call_id: Some(call_id.clone()),
-            progress: token.is_some(),
+            call_id: Some(call_id.to_owned()),
+            progress: token.is_some() || tool.effect == Effect::Motion,
             detail: true,
             content: Some(ContentMode::Path),
             ..CallOptions::default()
         },
     };
     let send = |patience| door.link.client.run(request, patience);
-    let answer = match carried(door, &tool, &call_id, send, context, turn, session).await {
+    let answer = match carried(door, &tool, call_id, send, asked).await {
         Ok(answer) => answer,
         Err(failed) => return failed,
     };

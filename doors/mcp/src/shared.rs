@@ -7,6 +7,7 @@ use door::{Finder, Listing};
 use parking_lot::Mutex;
 use rmcp::model::Tool;
 
+use crate::call_request::Calls;
 use crate::content;
 use crate::listing::{self, Owner};
 use crate::results::Results;
@@ -19,6 +20,8 @@ pub(crate) struct Door {
     pub(crate) content: content::Folder,
     /// Whole results of which clients were given a part.
     pub(crate) results: Results,
+    /// The calls that go on for the clients that have no session: each shows the same token.
+    pub(crate) without_session: Arc<Calls>,
     /// The tools as clients see them, of this list.
     shown: Mutex<(Arc<Listing>, Arc<Vec<Tool>>)>,
     /// What searches the tools, of this list.
@@ -32,6 +35,7 @@ impl Door {
             config: config.doors.mcp.clone(),
             content: content::Folder::new(config.service.answered_content_dir()),
             results: Results::default(),
+            without_session: Arc::new(Calls::new(config.doors.mcp.lease)),
             shown: Mutex::default(),
             finder: Mutex::default(),
         })

@@ -31,8 +31,8 @@ pub(crate) async fn serve(door: &Arc<Door>) -> Result<(), Box<ServerInitializeEr
     let (read, write) = stdio_pipes();
     let transport = Lines::new(
         door,
-        Watched::new(read, gone.clone()),
-        Watched::new(write, gone.clone()),
+        Watched::new(read, gone.clone(), gone.clone()),
+        Watched::new(write, gone.clone(), gone.clone()),
         narrow(std::io::stdout()),
     );
     let session = Session::new(Arc::clone(door), gone.clone());

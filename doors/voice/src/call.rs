@@ -4,15 +4,14 @@ use std::sync::Arc;
 
 use client::payload::{CallOptions, InvokeRequest};
 use client::{Client, Step};
-use door::{Answer, Door, Registered, Turn};
-use ovos_toolbox_wire::Object;
+use door::{Answer, Door, LongCall, Registered, Turn};
+use ovos_toolbox_wire::{Effect, Object};
 use sha2::{Digest as _, Sha256};
-use tokio_util::sync::CancellationToken;
 
 use crate::ledger::CallKey;
 use crate::outcome::Outcome;
 
-/// Calls a tool of a toolbox through `client`, a client of the door. It always ends with an outcome.
+/// Calls a tool of a toolbox through `client`, a client of the door. It always ends with an outcome, which `long` has, too.
 ///
 /// # Cancel safety
 /// Dropping it asks the service to end the call.
@@ -21,41 +20,57 @@ pub(crate) async fn call(
     client: Client,
     turn: Turn,
     tool: Arc<Registered>,
-    call_id: String,
     args: Object,
-    end: CancellationToken,
+    long: Arc<LongCall<Outcome>>,
 ) -> Outcome {
+    let outcome = carried(&door, &client, &turn, &tool, args, &long).await;
+    long.ended(outcome.clone());
+    outcome
+}
+
+async fn carried(
+    door: &Door,
+    client: &Client,
+    turn: &Turn,
+    tool: &Registered,
+    args: Object,
+    long: &LongCall<Outcome>,
+) -> Outcome {
+    let call_id = long.call_id();
     // The conversation may have ended before this task first runs.
-    if end.is_cancelled() {
-        return Outcome::refused(&Answer::cancelled(&tool, "it was withdrawn before it began"));
+    if long.was_told_to_end().is_some() {
+        return Outcome::refused(&Answer::cancelled(tool, "it was withdrawn before it began"));
     }
     let request = InvokeRequest {
         name: tool.name.clone(),
         args,
         toolbox_id: Some(tool.toolbox_id.clone()),
         options: CallOptions {
-            call_id: Some(call_id.clone()),
+            call_id: Some(call_id.to_owned()),
+            progress: tool.effect != Effect::Read,
             detail: true,
             ..CallOptions::default()
         },
     };
     let send = |patience| client.invoke(request, patience);
-    let mut carried = match door.carry(&turn, &tool, &call_id, send).await {
+    let mut carried = match door.carry(turn, tool, call_id, send).await {
         Ok(carried) => carried,
-        Err(why) => return Outcome::refused(&Answer::not_begun(&tool, &why)),
+        Err(why) => return Outcome::refused(&Answer::not_begun(tool, &why)),
     };
     let mut is_cancelled = false;
     loop {
         tokio::select! {
             biased;
-            () = end.cancelled(), if !is_cancelled => {
+            why = long.ends(), if !is_cancelled => {
                 is_cancelled = true;
-                carried.cancel("the speaker left, interrupted it, or withdrew it");
+                carried.cancel(why);
             }
             step = carried.next() => match step {
-                Ok(Step::Answer(answer)) => return Outcome::of(&tool, &answer),
-                Ok(Step::Progress(_)) => {}
-                Err(lost) => return Outcome::refused(&Answer::lost(&tool, &lost, "the conversation asked for that")),
+                Ok(Step::Answer(answer)) => return Outcome::of(tool, &answer),
+                Ok(Step::Progress(progress)) => if let Ok(progress) = progress.read() {
+                    long.note(&progress);
+                },
+                Err(lost) => return Outcome::refused(&Answer::lost(tool, &lost, "the conversation asked for that")),
             },
         }
     }
@@ -80,9 +95,11 @@ mod tests {
 
     use client::Address;
     use config::Toolset;
+    use door::LongCalls;
     use futures_util::StreamExt as _;
     use ovos_toolbox_wire::Effect;
     use tokio::net::TcpListener;
+    use tokio_util::sync::CancellationToken;
 
     use super::*;
 
@@ -123,19 +140,10 @@ mod tests {
             output: None,
             agent_end: Vec::new(),
         };
-        let end = CancellationToken::new();
-        end.cancel();
+        let long = LongCalls::new(Duration::from_secs(1)).call("c", "wave");
+        long.end("its conversation is over");
         let turn = door.arrivals().turn();
-        let outcome = call(
-            door,
-            client.clone(),
-            turn,
-            Arc::new(tool),
-            "c".to_owned(),
-            Object::new(),
-            end,
-        )
-        .await;
+        let outcome = call(door, client.clone(), turn, Arc::new(tool), Object::new(), long).await;
         assert!(
             matches!(&outcome, Outcome::Failure { kind, .. } if kind == "CancelledError"),
             "{outcome:?}"

@@ -10,8 +10,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use config::LongCalls;
-use door::{Arrivals, Listing, StopTool};
+use config::LongCalls as WhenLong;
+use door::{Arrivals, Listing, LongCall, LongCalls, StopTool};
 use ovos_toolbox_wire::Severity;
 use serde_json::json;
 use tokio::sync::watch;
@@ -56,7 +56,10 @@ pub(crate) struct Chat {
     arrivals: Arrivals,
     /// The key of the call that each task in `calls` carries out, to end it.
     keys: HashMap<Id, CallKey>,
-    ends: HashMap<CallKey, CancellationToken>,
+    /// The calls under way, to end them.
+    under_way: HashMap<CallKey, Arc<LongCall<Outcome>>>,
+    /// Those that were announced, which the voice can ask for.
+    handles: Arc<LongCalls<Outcome>>,
     changes: watch::Receiver<Arc<Listing>>,
     /// How many tools the service is told of at most, since it refused more.
     most_tools: Option<usize>,
@@ -87,15 +90,16 @@ impl Chat {
         };
         let socket = dial(&opening, Arc::clone(&line.trust)).await?;
         let announce_after = match line.config.long_calls {
-            LongCalls::Wait => None,
-            LongCalls::Announce => Some(line.config.announce_after),
+            WhenLong::Wait => None,
+            WhenLong::Announce => Some(line.config.announce_after),
         };
         let chat = Self {
             ledger: Ledger::new(&name, announce_after),
             calls: JoinSet::new(),
             arrivals: line.door.arrivals(),
             keys: HashMap::new(),
-            ends: HashMap::new(),
+            under_way: HashMap::new(),
+            handles: Arc::new(LongCalls::new(REST_WAIT)),
             changes: line.door.changes(),
             most_tools: None,
             backoff: Backoff::new(Instant::now()),
@@ -196,7 +200,7 @@ impl Chat {
                 () = sleep_until(until) => true,
             };
             let mut is_said = is_said;
-            let announced = self.ledger.announced(Instant::now());
+            let announced = self.announced();
             is_said &= self.send_sayings(&announced, socket);
             if !is_said {
                 return Over::Lost(TOO_SLOW.to_owned());
@@ -238,7 +242,7 @@ impl Chat {
 
     fn tell_tools(&mut self, socket: &Socket) -> bool {
         let listing = Arc::clone(&self.changes.borrow_and_update());
-        let mut tools = shown_tools(&listing);
+        let mut tools = shown_tools(&listing, self.announces());
         if let Some(most) = self.most_tools {
             at_most(&mut tools, most);
         }
@@ -254,7 +258,7 @@ impl Chat {
     /// `false` if nothing can be sent any more.
     fn tell_fewer_tools(&mut self, socket: &Socket, why: &str) -> bool {
         let listing = self.line.door.listing();
-        let shown = shown_tools(&listing).len();
+        let shown = shown_tools(&listing, self.announces()).len();
         let told = self.most_tools.map_or(shown, |most| most.min(shown));
         let dialect = self.line.dialect.name();
         if told > StopTool::ALL.len() {
@@ -299,23 +303,28 @@ impl Chat {
     }
 
     /// Cancels the calls that move something.
-    fn halt(&mut self, reason: &str) {
+    fn halt(&mut self, reason: &'static str) {
         let keys = self.ledger.cancel_motion();
         self.end(&keys, reason);
     }
 
-    fn end(&self, keys: &[CallKey], reason: &str) {
+    /// Whether calls that take long are answered before their end.
+    fn announces(&self) -> bool {
+        self.line.config.long_calls == WhenLong::Announce
+    }
+
+    fn end(&self, keys: &[CallKey], reason: &'static str) {
         for key in keys {
             tracing::info!(tool_call_id = key.id, reason, "cancelling a call");
-            if let Some(end) = self.ends.get(key) {
-                end.cancel();
+            if let Some(call) = self.under_way.get(key) {
+                call.end(reason);
             }
         }
     }
 
     fn end_all(&self) {
-        for end in self.ends.values() {
-            end.cancel();
+        for call in self.under_way.values() {
+            call.end("the conversation is over");
         }
     }
 
@@ -325,7 +334,7 @@ impl Chat {
         if calls.is_empty() {
             return;
         }
-        let ends = std::mem::take(&mut self.ends);
+        let under_way = std::mem::take(&mut self.under_way);
         let leave = self.leave.clone();
         self.line.door.tasks.spawn(async move {
             let mut is_left = false;
@@ -334,7 +343,7 @@ impl Chat {
                     ended = calls.join_next() => if ended.is_none() { return },
                     () = leave.cancelled(), if !is_left => {
                         is_left = true;
-                        ends.values().for_each(CancellationToken::cancel);
+                        under_way.values().for_each(|call| call.end("the door closes"));
                     }
                 }
             }

@@ -280,7 +280,7 @@ impl Ledger {
             }
         }
         let say = |asked: VoiceCall| {
-            let outcome = Outcome::goes_on(&asked.name);
+            let outcome = Outcome::goes_on(&asked.name, None);
             let how = How::Answer { is_last: true };
             Saying { asked, outcome, how }
         };

@@ -1,6 +1,6 @@
 //! The list of tools that a voice receives. Pure.
 
-use door::{Listing, StopTool};
+use door::{Listing, LongCallTool, StopTool};
 use serde_json::Value;
 
 use crate::dialect::ShownTool;
@@ -8,19 +8,25 @@ use crate::dialect::ShownTool;
 /// How many of the largest tools a warning names.
 const LARGEST: usize = 5;
 
-/// Returns the two stops and the tools that the door shows.
-pub(crate) fn shown_tools(listing: &Listing) -> Vec<ShownTool> {
+/// Returns the two stops and the tools that the door shows. `announces`: with those that ask for calls that go on.
+pub(crate) fn shown_tools(listing: &Listing, announces: bool) -> Vec<ShownTool> {
     let stops = StopTool::ALL.into_iter().map(|stop| ShownTool {
         name: stop.name().to_owned(),
         description: stop.description().to_owned(),
         arguments: Value::Object(StopTool::arguments()),
+    });
+    let calls = LongCallTool::ALL.into_iter().filter(|_| announces);
+    let calls = calls.map(|tool| ShownTool {
+        name: tool.name().to_owned(),
+        description: tool.description().to_owned(),
+        arguments: Value::Object(tool.arguments()),
     });
     let tools = listing.tools().iter().map(|tool| ShownTool {
         name: tool.exported.clone(),
         description: tool.description.clone(),
         arguments: Value::Object((*tool.arguments).clone()),
     });
-    stops.chain(tools).collect()
+    stops.chain(calls).chain(tools).collect()
 }
 
 /// Leaves out the largest tools until at most `most` are left. The stops stay.
@@ -64,7 +70,7 @@ mod tests {
 
     #[test]
     fn the_largest_tools_go_first_and_the_stops_never() {
-        let mut tools = shown_tools(&Listing::default());
+        let mut tools = shown_tools(&Listing::default(), false);
         for size in [10, 30, 20] {
             tools.push(ShownTool {
                 name: format!("t{size}"),

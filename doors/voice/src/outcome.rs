@@ -2,7 +2,7 @@
 
 use client::Received;
 use client::payload::{InvokeResponse, failure_key};
-use door::{Answer, Registered, shorten};
+use door::{Answer, LongCall, Registered, shorten};
 use ovos_toolbox_wire::FailureKind;
 use serde_json::{Value, json};
 
@@ -68,16 +68,20 @@ impl Outcome {
         }
     }
 
-    /// Converts the answer of one of the two stops.
-    pub(crate) fn stopped(answer: Answer) -> Self {
+    /// Converts the answer of a tool of the door itself.
+    pub(crate) fn of_door(answer: Answer) -> Self {
         Self::Result(json!({"success": !answer.failed, "message": answer.text, "data": answer.data}))
     }
 
-    /// Creates the answer to a call that still runs and whose end will be reported.
-    pub(crate) fn goes_on(tool: &str) -> Self {
+    /// Creates the answer to a call that still runs and whose end will be reported. `call` is the call, if it can be asked for.
+    pub(crate) fn goes_on(tool: &str, call: Option<&LongCall<Self>>) -> Self {
+        let handle = call.map(|call| format!(" as call_id {}", call.call_id()));
+        let progress = call.map(LongCall::progress).filter(|said| !said.is_empty());
+        let progress = progress.map(|said| format!(" ({said})"));
+        let (handle, progress) = (handle.unwrap_or_default(), progress.unwrap_or_default());
         Self::Result(json!({
             "success": true,
-            "message": format!("{tool} is still running. You will be told how it ends."),
+            "message": format!("{tool} is still running{handle}{progress}. You will be told how it ends."),
             "data": {"state": "under_way"},
         }))
     }

@@ -35,7 +35,8 @@ fn driven(peer: &str, era: &str, transport: &str) {
     if mcp_python().is_none() {
         return;
     }
-    let mut stage = Stage::new(&json!({}));
+    // What is answered with a handle is in `patience`.
+    let mut stage = Stage::new(&json!({ "reply_within_ms": 600_000 }));
     let (mut script, _listening) = script(&stage, "mcp_clients.py", [peer, era, transport]);
     // One after the other, because each of them may take its time.
     for sign in [": progresses", ": stops_of_both_kinds", "RESTART THE SERVICE"] {

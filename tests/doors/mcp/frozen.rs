@@ -81,7 +81,8 @@ fn follow(mut read: impl Read + Send + 'static, write: impl Send + 'static, froz
 
 #[test]
 fn a_frozen_client_is_noticed_in_each_transport_and_era_with_and_without_progress() {
-    let mut stage = Stage::new(&json!({ "http_token": false }));
+    // Requests that are not answered before: of one that was, a lease tells.
+    let mut stage = Stage::new(&json!({ "http_token": false, "reply_within_ms": 600_000 }));
     let door = Listening::start(&stage);
     for is_modern in [true, false] {
         for reads in [false, true] {

@@ -12,6 +12,8 @@ pub(crate) struct Client {
     door: Child,
     lines: BufReader<std::process::ChildStdout>,
     asked: u64,
+    /// What it says that it can do.
+    pub(crate) capabilities: Value,
 }
 
 impl Client {
@@ -22,6 +24,7 @@ impl Client {
             door,
             lines,
             asked: 0,
+            capabilities: json!({}),
         }
     }
 
@@ -30,7 +33,7 @@ impl Client {
         params["_meta"] = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
-            "io.modelcontextprotocol/clientCapabilities": {},
+            "io.modelcontextprotocol/clientCapabilities": self.capabilities,
         });
         let request = json!({"jsonrpc": "2.0", "id": self.asked, "method": method, "params": params});
         writeln!(self.door.stdin.as_mut().unwrap(), "{request}").unwrap();

@@ -236,6 +236,48 @@ fn a_long_call_is_announced_and_its_end_is_told() {
 }
 
 #[test]
+fn a_voice_asks_for_a_call_that_was_announced_and_cancels_it() {
+    let mut stage = Stage::new(&json!({"long_calls": "announce", "announce_after_ms": 400}));
+    let _door = stage.door(&["hume", "--chat", "c1"]);
+    let line = stage.speech.accept();
+    line.say(&json!({"type": "chat_metadata", "chat_id": "c1", "chat_group_id": "g1"}));
+    let tools = line.tools();
+    for tool in ["wait_call", "cancel_call", "list_calls"] {
+        assert!(tools.iter().any(|name| name == tool), "{tools:?}");
+    }
+    line.call("long", "assemble", &moves("base"));
+    let answer = line.result("long");
+    let said = answer["message"].as_str().unwrap();
+    let (_, rest) = said.split_once("as call_id ").expect(said);
+    let call_id = json!({ "call_id": rest.split([' ', '.']).next().unwrap() });
+    line.call("list", "list_calls", &json!({}));
+    let listed = line.result("list");
+    assert_eq!(
+        listed["data"]["calls"][0]["call_id"], call_id["call_id"],
+        "{listed}"
+    );
+    line.call("wait", "wait_call", &call_id);
+    let waited = line.result("wait");
+    assert_eq!(waited["data"]["state"], "under_way", "{waited}");
+    line.call("end", "cancel_call", &call_id);
+    stage.client.until_phases(&[]);
+    let told = line.until("its end", |frame| {
+        (frame["type"] == "assistant_input").then(|| frame["text"].clone())
+    });
+    assert!(
+        told.as_str().unwrap().starts_with("assemble did not succeed"),
+        "{told}"
+    );
+    line.call("none", "wait_call", &json!({"call_id": "none"}));
+    assert!(
+        line.answer("none")["content"]
+            .as_str()
+            .unwrap()
+            .contains("list_calls")
+    );
+}
+
+#[test]
 fn a_call_that_has_to_be_confirmed_is_answered_with_a_sentence_and_runs_after_the_approval() {
     let stage = Stage::on_hardware();
     let (_door, line) = stage.joined();

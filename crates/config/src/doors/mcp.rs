@@ -2,13 +2,14 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::toolset::{Toolset, at};
+use super::toolset::{Toolset, at, socket};
 use crate::reader::Reader;
 use crate::service::ServiceConfig;
-use section::fields::{Whole, checked, path, texts};
+use section::fields::{Millis, Whole, path, texts};
 
 /// `service.doors.mcp`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,12 +25,20 @@ pub struct McpDoor {
     pub run_steps: bool,
     /// Whether clients see `find_tools`, `call_tool` and the stops instead of the list of tools, which is long for a model.
     pub find_tools: bool,
+    /// Whether clients see the tools `schedule_call`, `list_schedules` and `cancel_schedule`, which the schedule door answers.
+    pub schedule: bool,
     /// The size of the list of tools, in bytes of JSON, above which the door warns and names the largest tools.
     #[serde(with = "Whole::<1024, 16_777_216>")]
     pub warn_list_bytes: usize,
     /// The longest result that a model is given, in bytes of JSON. A longer one is shortened; the whole is a resource.
     #[serde(with = "Whole::<1024, 16_777_216>")]
     pub result_bytes: usize,
+    /// How soon a call is answered, with its outcome or with a handle. `None`: in 4 s; later for clients that are known to wait.
+    #[serde(rename = "reply_within_ms", with = "patience")]
+    pub reply_within: Option<Duration>,
+    /// How long a call that was answered with a handle goes on after its client asked for it.
+    #[serde(rename = "lease_ms", with = "Millis::<100, 600_000>")]
+    pub lease: Duration,
     /// The address at which a door that the service starts serves clients over HTTP.
     #[serde(deserialize_with = "socket")]
     pub http_address: SocketAddr,
@@ -57,8 +66,11 @@ impl McpDoor {
             output_schemas: false,
             run_steps: false,
             find_tools: false,
+            schedule: false,
             warn_list_bytes: 64 << 10,
             result_bytes: 32 << 10,
+            reply_within: None,
+            lease: Duration::from_secs(30),
             http_address: SocketAddr::from(([127, 0, 0, 1], 8765)),
             http_hosts: Vec::new(),
             http_origins: Vec::new(),
@@ -72,10 +84,23 @@ impl McpDoor {
     }
 }
 
-fn socket<'de, D: Deserializer<'de>>(from: D) -> Result<SocketAddr, D::Error> {
-    checked(
-        from,
-        "an IP address with a port, such as 127.0.0.1:8765",
-        |text: String| text.parse().ok(),
-    )
+/// A time in milliseconds, or null.
+mod patience {
+    use super::{Deserialize as _, Deserializer, Duration, Millis, Serialize as _};
+    use serde::Serializer;
+    use serde::de::Error as _;
+    use serde_json::Value;
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+        match Value::deserialize(from)? {
+            Value::Null => Ok(None),
+            written => Millis::<100, 600_000>::deserialize(written)
+                .map(Some)
+                .map_err(D::Error::custom),
+        }
+    }
+
+    pub(super) fn serialize<S: Serializer>(time: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
+        time.map(|time| time.as_millis()).serialize(to)
+    }
 }

@@ -253,7 +253,7 @@ async fn try_out(
     host: Program,
     greeter: &Greeter,
 ) -> Result<(), String> {
-    let said = greeting::learn(&file, file.path(), &host, greeter).await?;
+    let greeting = greeting::learn(&file, file.path(), &host, greeter).await?;
     let process = ProcessSettings {
         program: greeter.program.clone(),
         file,
@@ -265,7 +265,7 @@ async fn try_out(
         stop: CancellationToken::new(),
     };
     let (open, limit) = how(entry, &greeter.section);
-    match said {
+    match greeting {
         Introduction::One(manifest) => {
             let manifest: Arc<Manifest> = Arc::from(manifest);
             found.offers(entry, &manifest);

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use config::Interrupt;
-use door::{Registered, StopTool};
+use door::{LongCallTool, Registered, StopTool, wait_limit};
 use futures_util::FutureExt as _;
 use ovos_toolbox_wire::{Effect, FailureKind, Object};
 use serde_json::Value;
 use tokio::task::{Id, JoinError};
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use super::Chat;
 use crate::call::{call, call_id};
@@ -166,9 +165,14 @@ impl Chat {
         let door = Arc::clone(&self.line.door);
         if let Some(stop) = stop {
             let stopping = door.stopping(stop);
-            let task = self.calls.spawn(async move { Outcome::stopped(stopping.await) });
+            let task = self.calls.spawn(async move { Outcome::of_door(stopping.await) });
             self.keys.insert(task.id(), key);
             return RequestedCall::Runs;
+        }
+        if self.announces()
+            && let Some(tool) = LongCallTool::named(&name)
+        {
+            return self.ask_for_call(key, tool, &arguments.unwrap_or_default());
         }
         let Some(tool) = tool else {
             let message = format!("There is no tool {name:?}.");
@@ -184,15 +188,55 @@ impl Chat {
                 return RequestedCall::Ended(key, Outcome::failure(FailureKind::ValueError, message));
             }
         };
-        let end = CancellationToken::new();
         let call_id = call_id(self.line.dialect.name(), &key);
+        let long = self.handles.call(&call_id, &name);
         let (client, turn) = (self.line.client.clone(), self.arrivals.turn());
         let task = self
             .calls
-            .spawn(call(door, client, turn, tool, call_id, args, end.clone()));
+            .spawn(call(door, client, turn, tool, args, Arc::clone(&long)));
         self.keys.insert(task.id(), key.clone());
-        self.ends.insert(key, end);
+        self.under_way.insert(key, long);
         RequestedCall::Runs
+    }
+
+    /// Answers one of the tools that ask for calls that were announced.
+    fn ask_for_call(&mut self, key: CallKey, tool: LongCallTool, arguments: &Object) -> RequestedCall {
+        if tool == LongCallTool::List {
+            return RequestedCall::Ended(key, Outcome::of_door(self.handles.listed()));
+        }
+        let call = match self.handles.named(tool, arguments) {
+            Ok(call) => call,
+            Err(unknown) => return RequestedCall::Ended(key, Outcome::refused(&unknown)),
+        };
+        if tool == LongCallTool::Cancel {
+            call.end("the conversation cancelled it");
+        }
+        // It is answered itself before it counts as long.
+        let limit = wait_limit(arguments, self.line.config.announce_after.mul_f64(0.75));
+        let task = self.calls.spawn(async move {
+            let outcome = call.outcome_within(limit).await;
+            outcome.unwrap_or_else(|| match tool {
+                LongCallTool::Cancel => Outcome::of_door(call.is_cancelled()),
+                _ => Outcome::goes_on(call.tool(), Some(&call)),
+            })
+        });
+        self.keys.insert(task.id(), key);
+        RequestedCall::Runs
+    }
+
+    /// Returns the calls that are announced now. From now on the voice can ask for them, as long as its socket is open.
+    pub(super) fn announced(&mut self) -> Vec<Saying> {
+        let mut announced = self.ledger.announced(Instant::now());
+        for saying in &mut announced {
+            let key = CallKey {
+                chat: self.ledger.chat().to_owned(),
+                id: saying.asked.id.clone(),
+            };
+            if let Some(call) = self.under_way.get(&key).filter(|call| self.handles.keep(call)) {
+                saying.outcome = Outcome::goes_on(&saying.asked.name, Some(call));
+            }
+        }
+        announced
     }
 
     /// Stops without waiting for an answer. A tool that stops is replaced by the emergency stop of its toolbox, which has the same
@@ -226,7 +270,7 @@ impl Chat {
         let Some(key) = self.keys.remove(&task) else {
             return true;
         };
-        self.ends.remove(&key);
+        self.under_way.remove(&key);
         match (self.ledger.ended(&key, outcome, socket.is_some()), socket) {
             (Some(saying), Some(socket)) => self.send_sayings(&[saying], socket),
             _ => true,

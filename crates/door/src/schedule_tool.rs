@@ -1,0 +1,177 @@
+//! The tools with which a model asks for calls later. The schedule door answers them, and keeps the limits.
+
+use std::time::Duration;
+
+use client::{Client, ClientError, topic};
+use ovos_toolbox_wire::{Effect, FailureKind, Object};
+use serde_json::{Value, json};
+
+use crate::{Answer, Listing};
+
+/// How long the schedule door may take.
+const WAIT: Duration = Duration::from_secs(8);
+
+/// One of these tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScheduleTool {
+    /// Asks for a call later.
+    Add,
+    /// Names the schedules.
+    List,
+    /// Removes a schedule.
+    Cancel,
+}
+
+impl ScheduleTool {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Add, Self::List, Self::Cancel];
+
+    /// Their names.
+    pub const NAMES: [&'static str; 3] = ["schedule_call", "list_schedules", "cancel_schedule"];
+
+    /// The name of the tool.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Add => Self::NAMES[0],
+            Self::List => Self::NAMES[1],
+            Self::Cancel => Self::NAMES[2],
+        }
+    }
+
+    /// The description that a model reads.
+    #[must_use]
+    pub fn description(self) -> &'static str {
+        match self {
+            Self::Add => {
+                "Call a tool of this list later: once (in_seconds or at), again and again (every_seconds, from 60) or by cron. \
+                 What moves a machine may have to be approved then."
+            }
+            Self::List => "List your schedules.",
+            Self::Cancel => "Cancel a schedule.",
+        }
+    }
+
+    /// What the tool does itself.
+    #[must_use]
+    pub fn effect(self) -> Effect {
+        match self {
+            Self::Add => Effect::Motion,
+            Self::List => Effect::Read,
+            Self::Cancel => Effect::Safe,
+        }
+    }
+
+    /// The schema of its arguments.
+    #[must_use]
+    pub fn arguments(self) -> Object {
+        let schema = match self {
+            Self::Add => json!({
+                "type": "object",
+                "properties": {
+                    "name": {"type": "string", "description": "The tool."},
+                    "arguments": {"type": "object", "additionalProperties": true},
+                    "in_seconds": {"type": "number", "minimum": 0},
+                    "at": {"type": "string", "description": "Such as 2026-12-24T18:00:00+01:00."},
+                    "every_seconds": {"type": "number", "minimum": 60},
+                    "cron": {"type": "string", "description": "Five fields, local time: 30 7 * * MON-FRI."},
+                    "times": {"type": "integer", "minimum": 1},
+                },
+                "required": ["name"],
+            }),
+            Self::List => json!({"type": "object", "properties": {}}),
+            Self::Cancel => json!({
+                "type": "object", "properties": {"schedule_id": {"type": "string"}}, "required": ["schedule_id"],
+            }),
+        };
+        match schema {
+            Value::Object(schema) => schema,
+            _ => Object::new(),
+        }
+    }
+
+    /// The tool with this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|tool| tool.name() == name)
+    }
+
+    /// Asks the schedule door, for a tool of this list.
+    ///
+    /// # Cancel safety
+    /// If dropped, what was asked for may be done.
+    pub async fn ask(self, client: &Client, listing: &Listing, arguments: &Object) -> Answer {
+        let request = match self.request(listing, arguments) {
+            Ok(request) => request,
+            Err(why) => return refused(&format!("{}: {why}", FailureKind::ValueError)),
+        };
+        let topic = match self {
+            Self::Add => topic::SCHEDULE,
+            Self::List => topic::SCHEDULE_LIST,
+            Self::Cancel => topic::SCHEDULE_CANCEL,
+        };
+        match client.ask(topic, &request, WAIT).await {
+            Ok(answer) => match answer.data.get("error").and_then(Value::as_str) {
+                Some(error) => refused(error),
+                None => {
+                    let data = Value::Object(answer.data);
+                    Answer::success(&data.to_string(), data)
+                }
+            },
+            Err(ClientError::NoAnswer { .. }) => refused(
+                "NoAnswer: nothing is scheduled, because the schedule door does not run: tell the user to set \"start\": true in \
+                 service.doors.schedule",
+            ),
+            Err(error) => refused(&format!("NoAnswer: {error}")),
+        }
+    }
+
+    fn request(self, listing: &Listing, arguments: &Object) -> Result<Value, String> {
+        if self != Self::Add {
+            return Ok(Value::Object(arguments.clone()));
+        }
+        let mut request = arguments.clone();
+        let name = request.shift_remove("name");
+        let name = name
+            .as_ref()
+            .and_then(Value::as_str)
+            .ok_or("expected `name`, a tool of this list")?;
+        let tool = listing
+            .tool(name)
+            .ok_or_else(|| format!("there is no tool '{name:.80}' in this list"))?;
+        let args = client::read_arguments(request.shift_remove("arguments").as_ref())
+            .map_err(|_| format!("expected `arguments` of {name} to be an object"))?;
+        let call = json!({"name": tool.name, "toolbox_id": tool.toolbox_id, "args": args});
+        request.insert("call".to_owned(), call);
+        Ok(Value::Object(request))
+    }
+}
+
+fn refused(error: &str) -> Answer {
+    let (kind, message) = error.split_once(": ").unwrap_or(("RuntimeError", error));
+    Answer::failure(error, json!({"error": {"kind": kind, "message": message}}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_read_is_said() {
+        for (arguments, why) in [
+            (json!({}), "expected `name`"),
+            (json!({"name": "wave", "in_seconds": 5}), "no tool 'wave'"),
+        ] {
+            let Value::Object(arguments) = arguments else {
+                panic!()
+            };
+            let refused = ScheduleTool::Add
+                .request(&Listing::default(), &arguments)
+                .expect_err("refused");
+            assert!(refused.contains(why), "{refused}");
+        }
+        for tool in ScheduleTool::ALL {
+            assert_eq!(ScheduleTool::named(tool.name()), Some(tool));
+        }
+    }
+}

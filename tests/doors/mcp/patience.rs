@@ -1,0 +1,243 @@
+//! Calls that take longer than their clients wait: they are answered with a handle and go on, as long as their clients ask for them.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::mcp::door::{Listening, Stage, binary};
+use crate::mcp::order::moves;
+use crate::mcp::sessions::{Http, read};
+use crate::support::process::Process;
+use crate::support::python::{mcp_python, node};
+
+fn stage() -> Stage {
+    Stage::new(&json!({ "reply_within_ms": 2000, "lease_ms": 4000 }))
+}
+
+/// Clients of an SDK that give up after 3, 5 and 10 s.
+fn gives_up(peer: &str, era: &str, transport: &str) {
+    if mcp_python().is_none() {
+        return;
+    }
+    let stage = stage();
+    let listening = (transport == "http").then(|| Listening::start(&stage));
+    let (url, token) = reached(listening.as_ref());
+    let (door, motor_log, bus) = (binary(), stage.motor_log(), stage.scene.url());
+    let arguments = [
+        peer,
+        era,
+        transport,
+        door.to_str().unwrap(),
+        &bus,
+        &motor_log,
+        url,
+        token,
+    ];
+    let said = stage.script("mcp_patience.py", &arguments).finish();
+    println!("{said}");
+    assert!(said.contains("nothing stopped half way"), "{said}");
+}
+
+fn reached(listening: Option<&Listening>) -> (&str, &str) {
+    listening.map_or(("", ""), |door| (door.url.as_str(), door.token.as_str()))
+}
+
+#[test]
+fn mcp_in_the_legacy_era_over_stdio() {
+    gives_up("mcp", "legacy", "stdio");
+}
+
+#[test]
+fn mcp_in_the_legacy_era_over_http() {
+    gives_up("mcp", "legacy", "http");
+}
+
+#[test]
+fn mcp_in_the_modern_era_over_http() {
+    gives_up("mcp", "modern", "http");
+}
+
+#[test]
+fn fastmcp_in_the_modern_era_over_stdio() {
+    gives_up("fastmcp", "modern", "stdio");
+}
+
+fn typescript(transport: &str) {
+    let stage = stage();
+    let Some(mut script) = node("mcp_patience.mjs", &stage.scene.sandbox) else {
+        return;
+    };
+    let listening = (transport == "http").then(|| Listening::start(&stage));
+    let (url, token) = reached(listening.as_ref());
+    let (door, bus) = (binary(), stage.scene.url());
+    script.args([transport, door.to_str().unwrap(), &bus, url, token]);
+    let said = Process::start("patience", &stage.scene.sandbox, script).finish();
+    assert!(said.contains("nothing stopped half way"), "{said}");
+}
+
+#[test]
+fn typescript_over_stdio() {
+    typescript("stdio");
+}
+
+#[test]
+fn typescript_over_http() {
+    typescript("http");
+}
+
+fn call(name: &str, arguments: &Value) -> Value {
+    json!({"method": "tools/call", "params": {"name": name, "arguments": arguments}})
+}
+
+fn asked(client: &Http, request: &Value) -> Value {
+    let answer = Http::answer_in(7, &read(client.send("POST", &client.message(7, request))));
+    answer["result"].clone()
+}
+
+/// What the table of kinds of calls says: none is lost, and none goes on for ever.
+#[test]
+fn a_call_of_any_effect_gets_a_handle_and_each_client_has_its_own() {
+    let stage = Stage::new(
+        &json!({ "reply_within_ms": 300, "lease_ms": 60_000, "http_token": false, "run_steps": true }),
+    );
+    let door = Listening::start(&stage);
+    let (one, other) = (Http::new(&door, false), Http::new(&door, false));
+    let slow = json!({ "seconds": 1.5 });
+    for request in [
+        call("slow", &slow),
+        call(
+            "run_steps",
+            &json!({"steps": [{"id": "a", "name": "slow", "args": slow}]}),
+        ),
+        moves("base", 700),
+    ] {
+        let answer = asked(&one, &request);
+        let call_id = answer["structuredContent"]["call_id"].clone();
+        assert!(call_id.is_string() && answer["isError"] == false, "{answer}");
+        let foreign = asked(&other, &call("cancel_call", &json!({ "call_id": call_id })));
+        assert_eq!(foreign["isError"], true, "a call of another client: {foreign}");
+        assert_eq!(
+            asked(&other, &call("list_calls", &json!({})))["structuredContent"]["calls"],
+            json!([])
+        );
+        let end = Instant::now() + Duration::from_secs(20);
+        loop {
+            let waited = asked(
+                &one,
+                &call("wait_call", &json!({ "call_id": call_id, "seconds": 0.3 })),
+            );
+            if waited["structuredContent"]["state"] != "running" {
+                assert_eq!(waited["isError"], false, "{waited}");
+                break;
+            }
+            assert!(Instant::now() < end, "{waited}");
+        }
+    }
+}
+
+#[test]
+fn stop_moving_and_the_end_of_a_session_end_what_was_left() {
+    let mut stage = Stage::new(&json!({ "reply_within_ms": 200, "lease_ms": 60_000, "http_token": false }));
+    let door = Listening::start(&stage);
+    for is_modern in [false, true] {
+        let client = Http::new(&door, is_modern);
+        let left = asked(&client, &moves("base", 100_000));
+        assert_eq!(left["structuredContent"]["state"], "running", "{left}");
+        let stopped = asked(&client, &call("stop_moving", &json!({})));
+        assert_eq!(stopped["structuredContent"]["stopped"], 1, "{stopped}");
+        stage.client.until_phases(&[]);
+    }
+    let client = Http::new(&door, false);
+    asked(&client, &moves("base", 100_000));
+    let begun = Instant::now();
+    read(client.send("DELETE", ""));
+    stage.client.until_phases(&[]);
+    println!("a session that ended: {:?}", begun.elapsed());
+    // A client at stdin and stdout that ends.
+    let mut at_stdio = crate::mcp::run::Client::at(&stage);
+    let params = moves("base", 100_000)["params"].clone();
+    let left = at_stdio.ask("tools/call", params);
+    assert_eq!(left["result"]["structuredContent"]["state"], "running", "{left}");
+    drop(at_stdio);
+    stage.client.until_phases(&[]);
+}
+
+#[test]
+fn more_calls_than_a_client_may_leave_are_refused() {
+    let mut stage = Stage::new(&json!({ "reply_within_ms": 100, "lease_ms": 60_000, "http_token": false }));
+    let door = Listening::start(&stage);
+    let client = Http::new(&door, false);
+    let slow = call("slow", &json!({ "seconds": 60 }));
+    for number in 0..16 {
+        let left = asked(&client, &slow);
+        assert_eq!(left["isError"], false, "{number}: {left}");
+    }
+    let refused = asked(&client, &slow);
+    let text = refused["content"][0]["text"].as_str().unwrap();
+    assert!(
+        text.starts_with("BusyError: 16 calls") && text.contains("cancel_call"),
+        "{text}"
+    );
+    // Another client is not refused, and neither is a stop.
+    assert_eq!(asked(&Http::new(&door, false), &slow)["isError"], false);
+    asked(&client, &call("stop_moving", &json!({})));
+    stage.client.until_phases(&[]);
+    assert_eq!(asked(&client, &slow)["isError"], false);
+    asked(&client, &call("stop_moving", &json!({})));
+}
+
+/// A client of the newest revision that declares the extension for tasks.
+#[test]
+fn a_client_with_tasks_gets_one() {
+    let mut stage = Stage::new(&json!({ "reply_within_ms": 200, "lease_ms": 3000 }));
+    let mut client = crate::mcp::run::Client::at(&stage);
+    client.capabilities = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
+    // One that ends in time is no task.
+    let quick = client.ask(
+        "tools/call",
+        call("add", &json!({"a": 1, "b": 2}))["params"].clone(),
+    );
+    assert_eq!(quick["result"]["structuredContent"]["result"], 3, "{quick}");
+    let begin = |client: &mut crate::mcp::run::Client, steps: u64| {
+        let task = client.ask("tools/call", moves("base", steps)["params"].clone())["result"].clone();
+        assert_eq!(
+            (&task["resultType"], &task["status"]),
+            (&json!("task"), &json!("working")),
+            "{task}"
+        );
+        json!({ "taskId": task["taskId"] })
+    };
+    let task = begin(&mut client, 700);
+    let ended = loop {
+        let got = client.ask("tasks/get", task.clone())["result"].clone();
+        assert_eq!(got["resultType"], "complete", "{got}");
+        if got["status"] != "working" {
+            break got;
+        }
+        std::thread::park_timeout(Duration::from_millis(100));
+    };
+    assert_eq!(ended["status"], "completed", "{ended}");
+    assert_eq!(ended["result"]["structuredContent"]["success"], true, "{ended}");
+    // `tasks/cancel` stops it.
+    let task = begin(&mut client, 100_000);
+    assert_eq!(
+        client.ask("tasks/cancel", task.clone())["result"]["resultType"],
+        "complete"
+    );
+    stage.client.until_phases(&[]);
+    assert_eq!(client.ask("tasks/get", task)["result"]["status"], "cancelled");
+    // And so does the lease of one that is not asked for.
+    let begun = Instant::now();
+    begin(&mut client, 100_000);
+    stage.client.until_phases(&[]);
+    let took = begun.elapsed();
+    assert!(
+        took > Duration::from_millis(2900) && took < Duration::from_secs(6),
+        "{took:?}"
+    );
+    let unknown = client.ask("tasks/get", json!({"taskId": "none"}));
+    assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
+    // Without the extension there are none.
+    client.capabilities = json!({});
+    assert!(client.ask("tasks/get", json!({"taskId": "none"}))["error"].is_object());
+}
