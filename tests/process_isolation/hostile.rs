@@ -206,7 +206,7 @@ async fn the_process_gets_only_the_environment_that_it_needs() {
     assert!(names.iter().any(|name| name == "ROBOT") && names.iter().any(|name| name == "PATH"));
     // The variable of the section, and those that a program needs to find its files and to use the user's language.
     let known = "ROBOT HOME LANG LANGUAGE LD_LIBRARY_PATH LOGNAME PATH RUST_BACKTRACE TMPDIR TZ USER \
-                 XDG_DATA_HOME XDG_RUNTIME_DIR";
+                 XDG_CONFIG_HOME XDG_DATA_HOME XDG_RUNTIME_DIR";
     let foreign = |name: &&String| {
         !name.is_empty() && !name.starts_with("LC_") && !known.split(' ').any(|known| known == *name)
     };

@@ -1,12 +1,19 @@
 //! Toolboxes of Python authors that move something, with their guard, under the real service.
 
+#[path = "../../toolboxes/robot/tests/support/peers.rs"]
+#[allow(dead_code, reason = "each test program uses its part")]
+mod peers;
+
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use self::peers::Peer;
 use crate::scene::{Entry, Scene};
 use crate::support::status;
 
@@ -121,4 +128,67 @@ fn one_that_keeps_pythons_lock_is_killed_to_be_stopped() {
         opened.len() < after.len() && opened.starts_with("open\n"),
         "{lines}"
     );
+}
+
+/// A base in ROS 2 follows its last velocity for ever: what drives it with `rclpy` is killed, and it stands.
+#[test]
+fn the_example_with_rclpy_drives_a_base_which_stands_after_its_death() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let python = root.join(".venv-ros/bin/python");
+    if cfg!(not(target_arch = "x86_64")) || !python.exists() {
+        skip::skip(
+            "rclpy-wheels",
+            "PyPI has ROS 2's own wheels for x86_64 alone; scripts/venv.sh makes .venv-ros",
+        );
+        return;
+    }
+    let scene = Scene::start(&[]);
+    let domain = peers::domain();
+    let folder = scene.service.sandbox.path("").display().to_string();
+    let ros: BTreeMap<&str, String> = [
+        ("ROS_DOMAIN_ID", domain.to_string()),
+        ("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST".to_owned()),
+        ("RMW_IMPLEMENTATION", "rmw_fastrtps_cpp".to_owned()),
+        ("FASTDDS_BUILTIN_TRANSPORTS", "UDPv4".to_owned()),
+        ("ROS_HOME", folder),
+        ("PYTHONPATH", root.join("programs/python").display().to_string()),
+    ]
+    .into();
+    let mut command = Command::new(&python);
+    let script = root.join("toolboxes/ros-graph/tests/python/base_rclpy.py");
+    command.arg("-u").arg(script).envs(&ros);
+    let base = Peer::run("base_rclpy.py", command);
+    base.until("ready");
+    scene.configure(&[Entry {
+        more: json!({ "command": [python, root.join("examples/rclpy_base.py")], "args": [], "env": ros }),
+        sections: json!({ "rclpy_base": { "domain": domain } }),
+        ..Entry::of("rclpy_base")
+    }]);
+    let mut scene = scene;
+    let report = scene.reload();
+    assert_eq!(report["added"], json!(["rclpy_base"]), "{report}");
+    let mut invoke = |name: &str, args: Value| {
+        let call = json!({ "name": name, "args": args, "toolbox_id": "rclpy_base" });
+        scene.client.ask("ovos.tools.invoke", &call)
+    };
+    let end = Instant::now() + Duration::from_secs(30);
+    while invoke("where", json!({}))["result"].is_null() {
+        assert!(Instant::now() < end, "the base was not found");
+    }
+    // The odometry of this peer grows by itself.
+    let driven = invoke("drive", json!({ "distance": 0.2 }));
+    assert!(driven["result"]["x"].as_f64().is_some(), "{driven}");
+    base.until("\"cmd_vel\": 0.0");
+
+    let call = json!({ "name": "drive", "args": { "distance": 5, "speed": 0.3 }, "toolbox_id": "rclpy_base", "call_id": "moves" });
+    scene.client.send("ovos.tools.invoke", &call);
+    base.until("\"cmd_vel\": 0.3");
+    let before = scene.until("rclpy_base", "a process", |toolbox| toolbox["state"] == "ready");
+    status::signal(&before, Signal::KILL);
+    scene.until("rclpy_base", "a new process", |toolbox| {
+        toolbox["generation"] == 2 && toolbox["state"] == "ready"
+    });
+    let last = base.lines();
+    let last = last.iter().rfind(|line| line.contains("cmd_vel")).unwrap();
+    assert!(last.contains("\"cmd_vel\": 0.0"), "{last}");
 }

@@ -9,7 +9,7 @@ use crate::support::client::Client;
 use crate::support::process::Process;
 use crate::support::scene::{Scene, ready};
 use crate::support::service::{BusKind, plugins_with};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 /// How a robot goes away.
@@ -144,22 +144,17 @@ impl Yard {
         });
     }
 
-    fn signal(&self, signal: Signal) {
-        let pid = Pid::from_raw(self.robot.pid().try_into().unwrap()).unwrap();
-        kill_process(pid, signal).unwrap();
-    }
-
     fn goes(&self, way: Way) {
         match way {
-            Way::Dies => self.signal(Signal::KILL),
+            Way::Dies => self.robot.signal(Signal::KILL),
             Way::Leaves => self.robot.say("quit"),
-            Way::CutOff => self.signal(Signal::STOP),
+            Way::CutOff => self.robot.signal(Signal::STOP),
         }
     }
 
     fn returns(&mut self, way: Way) {
         match way {
-            Way::CutOff => self.signal(Signal::CONT),
+            Way::CutOff => self.robot.signal(Signal::CONT),
             Way::Dies | Way::Leaves => self.robot = robot(self.kind, self.domain).unwrap(),
         }
     }

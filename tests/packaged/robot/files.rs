@@ -1,7 +1,7 @@
 //! A reload after the files of robots changed: the robot is driven by what its file says now, or goes on as it was, with the reason.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::support::client::Client;
 use crate::support::process::Process;
@@ -52,16 +52,22 @@ struct Owner {
     client: Client,
     _service: Process,
     _bus: Process,
-    scene: Scene,
+    _scene: Scene,
+    folder: PathBuf,
 }
 
 impl Owner {
-    fn new(robots: &Value) -> Self {
+    /// `named` is the folder that the configuration names; without it the files stand in the user's configuration.
+    fn new(robots: &Value, named: Option<&str>) -> Self {
         let scene = Scene::new(&json!({}));
-        let folder = scene.sandbox.path("robots");
-        fs::create_dir(&folder).unwrap();
+        // `config` is XDG_CONFIG_HOME in a sandbox.
+        let folder = scene.sandbox.path(named.unwrap_or("config/ovos-tools/robots"));
+        fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("mine.toml"), arm("mine", "salute")).unwrap();
-        let section = json!({ "robots": robots, "robots_dir": folder });
+        let mut section = json!({ "robots": robots });
+        if named.is_some() {
+            section["robots_dir"] = json!(folder);
+        }
         let top = json!({ "PHAL": { "ovos-phal-plugin-tools": { "robot": section } } });
         scene.configure(&json!({}), &top);
         let bus = scene.bus(BusKind::Embedded);
@@ -73,7 +79,8 @@ impl Owner {
             client,
             _service: service,
             _bus: bus,
-            scene,
+            _scene: scene,
+            folder,
         }
     }
 
@@ -110,8 +117,8 @@ enum Then {
 
 #[test]
 fn a_reload_reads_the_files_of_robots_again() {
-    let mut owner = Owner::new(&json!({ "five": { "kind": "mine", "simulated": true } }));
-    let folder = owner.scene.sandbox.path("robots");
+    let mut owner = Owner::new(&json!({ "five": { "kind": "mine", "simulated": true } }), None);
+    let folder = owner.folder.clone();
     type Change = fn(&Path);
     let steps: [(&str, Change, Then, &str); 9] = [
         ("nothing", |_| {}, Then::Unchanged, "salute"),
@@ -193,11 +200,12 @@ fn a_reload_reads_the_files_of_robots_again() {
 /// Of several robots, one whose file broke does not take the others along, nor does it lose its own tools.
 #[test]
 fn of_several_robots_none_is_lost_to_a_file_that_broke() {
-    let mut owner = Owner::new(&json!({
+    let robots = json!({
         "five": { "kind": "mine", "simulated": true },
         "six": { "kind": "so101", "simulated": true },
-    }));
-    let file = owner.scene.sandbox.path("robots").join("mine.toml");
+    });
+    let mut owner = Owner::new(&robots, Some("robots"));
+    let file = owner.folder.join("mine.toml");
     fs::write(&file, "driver = 5").unwrap();
     let (replaced, reason) = owner.reload();
     let reason = reason.unwrap_or_default();

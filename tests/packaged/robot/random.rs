@@ -41,12 +41,22 @@ const LIMITS: [(&str, &str, f64, f64, f64); 16] = [
 
 #[test]
 fn random_calls_stay_within_the_limits_and_apart() {
+    random_calls(&json!([]));
+}
+
+/// What one part cannot do holds up no call of another.
+#[test]
+fn random_calls_stay_within_the_limits_and_apart_where_the_hitch_is_stuck() {
+    random_calls(&json!([{ "stuck": "hitch" }]));
+}
+
+fn random_calls(faults: &Value) {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let seed = number("OVOS_TOOLS_SEED").unwrap_or_else(|| fastrand::u64(..));
     let total = usize::try_from(number("OVOS_TOOLS_CALLS").unwrap_or(1_000)).unwrap();
     println!("OVOS_TOOLS_SEED={seed}");
     let mut random = fastrand::Rng::with_seed(seed);
-    let mut scene = RobotScene::new(&json!({ "time_scale": TIME_SCALE }));
+    let mut scene = RobotScene::new(&json!({ "time_scale": TIME_SCALE, "faults": faults }));
     let tools = tools(&mut scene);
 
     let mut waiting: Vec<String> = Vec::new();

@@ -1,13 +1,15 @@
 //! ROS 2 topics, by any backend.
 //!
-//! Owns the configuration, the messages that the adapters exchange over ROS topics, and the trait of a backend. The
-//! built-in backend speaks DDS and needs no ROS installation; another one can be linked in (see
+//! Owns the configuration, which carrier a graph has, the messages that a K1 exchanges over ROS topics, and the trait of a backend
+//! for them. What is built in speaks DDS and needs no ROS installation; another carrier can be linked in (see
 //! `toolboxes/robot-r2r`). A robot's own interfaces (`dds::booster`, `dds::unitree`) always use DDS. Read
 //! [`RosBackend`].
 
 pub mod backend;
+pub mod carrier;
 pub(crate) mod config;
 pub(crate) mod error;
+mod graph_backend;
 pub mod message;
 pub(crate) mod path;
 pub(crate) mod watch;

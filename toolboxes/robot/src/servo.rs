@@ -5,20 +5,24 @@
 //! so. Read [`ServoBus`].
 
 mod error;
+mod exchange;
 mod frame;
 mod health;
 mod owner;
 mod port;
+mod queue;
 mod register;
 mod rehearsed;
 mod voices;
 mod wire;
 
 pub(crate) use error::ServoError;
+pub(crate) use exchange::Exchange;
 pub(crate) use health::{Calibration, Health, State};
-pub(crate) use owner::{Changed, LISTENS, Line, Pending, Sender, ServoBus, Then, Urgency};
+pub(crate) use owner::{Changed, LISTENS, Line, ServoBus};
 #[cfg(test)]
 pub(crate) use port::Port;
+pub(crate) use queue::{Pending, Sender, Then, Urgency};
 pub(crate) use register::Register;
 pub(crate) use rehearsed::{SimulatedLine, servos};
 pub(crate) use wire::Wire;

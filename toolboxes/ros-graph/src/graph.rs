@@ -98,7 +98,7 @@ pub trait Publisher: Send + Sync {
 }
 
 /// Whether a topic still has a publisher.
-pub(crate) type Sources = Box<dyn Fn() -> bool + Send + Sync>;
+pub type Sources = Box<dyn Fn() -> bool + Send + Sync>;
 
 /// Hears one topic. Dropping it ends that.
 pub struct Subscription {
@@ -111,7 +111,9 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    pub(crate) fn new(
+    /// What a carrier hands out: it fills the inbox until `held` is dropped.
+    #[must_use]
+    pub fn new(
         topic: &str,
         of: TypeName,
         inbox: Arc<Inbox>,
@@ -213,10 +215,10 @@ impl GoalStatus {
 }
 
 /// What is known of the end of a goal.
-pub(crate) type End = watch::Receiver<Option<Result<GoalEnd, GraphError>>>;
+pub type End = watch::Receiver<Option<Result<GoalEnd, GraphError>>>;
 
 /// Asks the action to cancel a goal; answered when it has taken the cancel.
-pub(crate) type Cancel = Box<dyn Fn(Duration) -> Reply<'static, ()> + Send + Sync>;
+pub type Cancel = Box<dyn Fn(Duration) -> Reply<'static, ()> + Send + Sync>;
 
 /// A goal that was accepted. Dropping it does not end it: a goal goes on until it is cancelled.
 pub struct Goal {
@@ -227,7 +229,9 @@ pub struct Goal {
 }
 
 impl Goal {
-    pub(crate) fn new(action: &str, feedback: Arc<Inbox>, end: End, cancel: Cancel) -> Self {
+    /// What a carrier hands out when the action has accepted it.
+    #[must_use]
+    pub fn new(action: &str, feedback: Arc<Inbox>, end: End, cancel: Cancel) -> Self {
         Self {
             action: action.to_owned(),
             feedback,
@@ -291,7 +295,10 @@ impl Goal {
 }
 
 /// The one type of a name, which is `expected` where that is given.
-pub(crate) fn one_type(
+///
+/// # Errors
+/// The graph has it with none, with several, or with others than the expected one.
+pub fn one_type(
     name: &str,
     expected: Option<&TypeName>,
     found: &BTreeSet<String>,

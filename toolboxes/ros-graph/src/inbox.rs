@@ -31,7 +31,7 @@ impl Default for Bounds {
 }
 
 /// Makes the value of a message when it is taken.
-pub(crate) type Unread = Box<dyn FnOnce() -> Result<Value, GraphError> + Send>;
+pub type Unread = Box<dyn FnOnce() -> Result<Value, GraphError> + Send>;
 
 struct Parcel {
     size: usize,
@@ -48,7 +48,7 @@ struct Contents {
 }
 
 /// The messages of one subscription.
-pub(crate) struct Inbox {
+pub struct Inbox {
     contents: Mutex<Contents>,
     arrival: Notify,
     bounds: Bounds,
@@ -64,7 +64,9 @@ pub struct Message {
 }
 
 impl Inbox {
-    pub(crate) fn new(bounds: Bounds) -> Self {
+    /// An empty one.
+    #[must_use]
+    pub fn new(bounds: Bounds) -> Self {
         Self {
             contents: Mutex::default(),
             arrival: Notify::new(),
@@ -78,7 +80,7 @@ impl Inbox {
     }
 
     /// Adds a message; what is too much goes, the oldest first.
-    pub(crate) fn put(&self, size: usize, unread: Unread) {
+    pub fn put(&self, size: usize, unread: Unread) {
         let mut contents = self.lock();
         contents.bytes += size;
         contents.parcels.push_back(Parcel {

@@ -29,6 +29,7 @@ const ALLOWED: &[&str] = &[
     "TMPDIR",
     "TZ",
     "USER",
+    "XDG_CONFIG_HOME",
     "XDG_DATA_HOME",
     "XDG_RUNTIME_DIR",
 ];

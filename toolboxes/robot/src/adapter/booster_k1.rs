@@ -31,11 +31,10 @@ use crate::capability::Capabilities;
 use crate::dds::asked::DdsRequest;
 use crate::dds::booster::api::GET_STATUS;
 use crate::dds::booster::{REQUEST, REQUESTS};
-use crate::dds::shout::{Listening, Shout};
+use crate::dds::shout::Shout;
 use crate::driver::DrivenRobot;
-use crate::ros::RosError;
-use crate::ros::message::{Kind, Twist, TwistStamped};
 use crate::ros::path::Path;
+use crate::ros::{RosError, carrier};
 use crate::step::{Grip, Step};
 use crate::subsystem::Subsystem;
 
@@ -227,28 +226,11 @@ fn safe_stop(name: &str, config: &BoosterK1Config, estop: Option<Estop>) -> Resu
     };
     let damp = config::estop(name, config, estop)? == Estop::Damp;
     let stopped = match config.profile {
-        Profile::Topics => stand(config),
+        Profile::Topics => carrier::stand(&config.ros, name, &config.velocity(), PATIENCE),
         Profile::BoosterRpc => Shout::open(&config.ros, REQUESTS, REQUEST)
             .and_then(|shout| shout.say(PATIENCE, AGAIN, || rpc::stops(damp))),
     };
     stopped.map_err(|error| failed(format!("{error}; press the robot's own button")))
-}
-
-/// Zero velocity on the topic of velocities, in every type that others read.
-fn stand(config: &BoosterK1Config) -> Result<(), RosError> {
-    let listening = Listening::join(&config.ros, &config.topics.velocity)?;
-    for kind in listening.kinds(config.velocity_type.kinds(), PATIENCE)? {
-        match kind {
-            Kind::TwistStamped => {
-                let zero = || vec![TwistStamped::now(Twist::default())];
-                listening.shout(kind)?.say(PATIENCE, AGAIN, zero)?;
-            }
-            _ => listening
-                .shout(kind)?
-                .say(PATIENCE, AGAIN, || vec![Twist::default()])?,
-        }
-    }
-    Ok(())
 }
 
 /// How long the stop looks for the robot.

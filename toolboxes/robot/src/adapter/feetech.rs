@@ -13,7 +13,7 @@ mod end;
 mod health;
 mod kept;
 #[cfg(test)]
-mod late;
+mod late_tests;
 mod layout;
 mod lerobot;
 mod measure;

@@ -8,16 +8,12 @@ use rustdds::DomainParticipant;
 use rustdds::no_key::DataWriterCdr;
 use serde::Serialize;
 
-use super::{dds_type, heard_as, join, quality, topic_of, unusable};
-use crate::ros::Kind;
+use super::{dds_type, join, quality, topic_of, unusable};
 use crate::ros::config::RosConfig;
 use crate::ros::error::RosError;
 
 /// How long it publishes once there is a subscriber.
 const LASTING: Duration = Duration::from_millis(250);
-/// The pause between two looks at the readers.
-const LOOK: Duration = Duration::from_millis(5);
-
 /// Publishes one topic until a subscriber has heard it.
 pub(crate) struct Shout<M: Serialize> {
     participant: DomainParticipant,
@@ -26,54 +22,10 @@ pub(crate) struct Shout<M: Serialize> {
     dds_type: String,
 }
 
-/// A domain that was joined, and a topic in it that has no writer of ours yet.
-pub(crate) struct Listening {
-    participant: DomainParticipant,
-    topic: String,
-}
-
-impl Listening {
-    /// Joins the domain, to find out what others read under a topic's ROS name.
-    pub(crate) fn join(config: &RosConfig, topic: &str) -> Result<Self, RosError> {
-        Ok(Self {
-            participant: join(config)?,
-            topic: topic.to_owned(),
-        })
-    }
-
-    /// Which of these types others read, as soon as they read one; blocks for at most `patience`.
-    pub(crate) fn kinds(&self, offered: &[Kind], patience: Duration) -> Result<Vec<Kind>, RosError> {
-        let end = Instant::now() + patience;
-        loop {
-            let types = heard_as(&self.participant, &self.topic);
-            let mut kinds = offered.to_vec();
-            kinds.retain(|kind| types.contains(&kind.ros_name()));
-            if !kinds.is_empty() {
-                return Ok(kinds);
-            }
-            if Instant::now() >= end {
-                return Err(RosError::NoReader {
-                    topic: self.topic.clone(),
-                    waited: patience,
-                });
-            }
-            std::thread::sleep(LOOK);
-        }
-    }
-
-    /// Announces the topic with this type.
-    pub(crate) fn shout<M: Serialize>(&self, kind: Kind) -> Result<Shout<M>, RosError> {
-        Shout::over(self.participant.clone(), &self.topic, kind.type_name())
-    }
-}
-
 impl<M: Serialize> Shout<M> {
     /// Joins the domain for a topic by its ROS name.
     pub(crate) fn open(config: &RosConfig, topic: &str, kind: (&str, &str)) -> Result<Self, RosError> {
-        Self::over(join(config)?, topic, kind)
-    }
-
-    fn over(participant: DomainParticipant, topic: &str, kind: (&str, &str)) -> Result<Self, RosError> {
+        let participant = join(config)?;
         let quality = quality(true);
         let handle = topic_of(&participant, topic, kind, &quality)?;
         let writer = participant

@@ -1,10 +1,15 @@
 //! The transport of ROS topics.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use ros_graph::error::GraphError;
+use ros_graph::library::Library;
+
+use super::carrier;
 use super::config::RosConfig;
 use super::error::RosError;
+use super::graph_backend::GraphBackend;
 use super::message::{Float64MultiArray, JointState, Kind, RosMessage, Twist, TwistStamped};
 use crate::dds::{Participant, Publisher};
 
@@ -43,23 +48,15 @@ pub trait RosBackend: Send + Sync {
     fn close(&self);
 }
 
-/// Joins a network with a backend.
-pub type Join = fn(&RosConfig, &str) -> Result<Arc<dyn RosBackend>, RosError>;
-
-/// A library chooses its backend when it is linked. This is the only state outside of an instance.
-static JOIN: OnceLock<Join> = OnceLock::new();
-
-/// Lets a crate that links this one carry ROS topics. Once, before a toolbox is opened; later calls change nothing.
-pub fn carry_topics_with(join: Join) {
-    let _ = JOIN.set(join);
-}
-
-/// Joins the network with the backend of this library.
+/// Joins the network: in the graph of a carrier that was linked in, over DDS otherwise.
 pub(crate) fn join(config: &RosConfig, node: &str) -> Result<Arc<dyn RosBackend>, RosError> {
-    match JOIN.get() {
-        Some(join) => join(config, node),
-        None => Ok(Arc::new(DdsBackend::join(config, node)?)),
-    }
+    Ok(match carrier::linked(config)? {
+        Some(join) => {
+            let library = Library::shipped(config.distribution()).map_err(GraphError::from)?;
+            Arc::new(GraphBackend::over(node, join(node, library)?)?)
+        }
+        None => Arc::new(DdsBackend::join(config, node)?),
+    })
 }
 
 /// The built-in backend: DDS, without a ROS installation.

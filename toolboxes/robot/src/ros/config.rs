@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use ros_graph::shipped::Distribution;
 use serde::Deserialize;
 
 use super::error::RosError;
@@ -83,7 +84,7 @@ impl RosConfig {
     ///
     /// # Errors
     /// The environment names another domain, or its value is no domain.
-    pub fn is_domain(&self, environment: Option<&str>) -> Result<(), RosError> {
+    pub(crate) fn is_domain(&self, environment: Option<&str>) -> Result<(), RosError> {
         let said = environment.map(str::trim).filter(|said| !said.is_empty());
         match said.map_or(Ok(0), str::parse::<u16>) {
             Ok(domain) if domain == self.domain => Ok(()),
@@ -94,6 +95,15 @@ impl RosConfig {
                     said.unwrap_or("not set, which is 0")
                 ),
             }),
+        }
+    }
+
+    /// Whose definitions of types are taken.
+    pub(crate) fn distribution(&self) -> Distribution {
+        match self.distro {
+            Distro::Humble => Distribution::Humble,
+            Distro::Jazzy => Distribution::Jazzy,
+            Distro::Kilted => Distribution::Kilted,
         }
     }
 

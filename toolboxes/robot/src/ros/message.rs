@@ -3,16 +3,41 @@
 #![allow(missing_docs, reason = "the fields are those of the ROS 2 messages")]
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::clock::since_1970;
 
 /// One of the messages below.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
 pub enum RosMessage {
     Twist(Twist),
     TwistStamped(TwistStamped),
     Float64MultiArray(Float64MultiArray),
     JointState(JointState),
+}
+
+impl RosMessage {
+    /// Its type.
+    pub(crate) fn kind(&self) -> Kind {
+        match self {
+            Self::Twist(_) => Kind::Twist,
+            Self::TwistStamped(_) => Kind::TwistStamped,
+            Self::Float64MultiArray(_) => Kind::Float64MultiArray,
+            Self::JointState(_) => Kind::JointState,
+        }
+    }
+
+    /// The message of a value; `None` where it is not of the type.
+    pub(crate) fn of(kind: Kind, value: Value) -> Option<Self> {
+        let read = match kind {
+            Kind::Twist => serde_json::from_value(value).map(Self::Twist),
+            Kind::TwistStamped => serde_json::from_value(value).map(Self::TwistStamped),
+            Kind::Float64MultiArray => serde_json::from_value(value).map(Self::Float64MultiArray),
+            Kind::JointState => serde_json::from_value(value).map(Self::JointState),
+        };
+        read.ok()
+    }
 }
 
 /// The type of a message.

@@ -1,43 +1,26 @@
 //! The thread that owns a serial port.
 //!
-//! Jobs wait in a bounded queue. A stop goes to the front and removes the jobs that it ends, under one lock, so that
-//! no job from before the stop runs after it. Every turning wheel has a time at which this thread stops it, even
-//! where the caller is gone.
+//! It opens the port, does what waits in the queue, and stops every turning wheel at its time, even where the caller is gone.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use ovos_toolbox_sdk::Essential;
-use tokio::sync::oneshot;
 
 use super::error::ServoError;
-use super::register::Register;
+use super::exchange::Exchange;
+use super::queue::{Next, Owing, Queue, Sender, Shared, Urgency};
 use super::rehearsed::{RehearsedPort, SimulatedLine};
 use super::voices::Voices;
 use super::wire::Wire;
-use crate::clock::{Awake, Clock};
+use crate::clock::Clock;
 
-/// How many jobs may wait. A whole robot's plan has fewer than ten on a bus, so a longer queue means that the bus
-/// hangs.
-const QUEUE: usize = 64;
 /// How often an idle bus checks its port.
 const LOOK: Duration = Duration::from_millis(250);
 /// How long a stop listens to the servos. A halt returns within 50 ms.
 pub(crate) const LISTENS: Duration = Duration::from_millis(30);
-/// How often the thread tries to reach wheels that must stop and cannot be reached.
-const AGAIN: Duration = Duration::from_millis(50);
-
-/// How a stop treats a job.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Urgency {
-    /// The job moves nothing, and a stop leaves it in the queue.
-    Quiet,
-    /// The job moves these servos, and a stop of any of them removes it from the queue.
-    Moves(Vec<u8>),
-}
 
 /// A serial bus and the thread that owns it. Dropping it ends the thread.
 pub(crate) struct ServoBus {
@@ -51,103 +34,6 @@ pub(crate) enum Line<'a> {
     Serial(&'a str, u32),
     /// At simulated servos.
     Rehearsed(SimulatedLine),
-}
-
-/// The job after the stop of the wheels. It may run more than once where the port is away at first.
-pub(crate) type Then = Arc<dyn Fn(&mut Wire) -> Result<(), ServoError> + Send + Sync>;
-
-/// A stop on its way.
-pub(crate) struct Stopping {
-    bus: String,
-    waiting: mpsc::Receiver<Result<(), ServoError>>,
-}
-
-impl Stopping {
-    /// Blocks until the stop was sent, at most until `deadline`. A late stop is still sent.
-    pub(crate) fn wait(self, deadline: Instant) -> Result<(), ServoError> {
-        let patience = deadline.saturating_duration_since(Instant::now());
-        let late = |_| Err(ServoError::Unsent { bus: self.bus });
-        self.waiting.recv_timeout(patience).unwrap_or_else(late)
-    }
-}
-
-/// Sends jobs to a bus. Clones send to the same bus.
-#[derive(Clone)]
-pub(crate) struct Sender {
-    name: String,
-    shared: Arc<Shared>,
-}
-
-struct Shared {
-    queue: Mutex<Queue>,
-    changed: Condvar,
-    clock: Clock,
-    /// The port can come and go, and servos can lose their power.
-    is_watched: bool,
-    hurry: Arc<AtomicBool>,
-    connected: AtomicBool,
-}
-
-#[derive(Default)]
-struct Queue {
-    stops: VecDeque<Stop>,
-    jobs: VecDeque<Job>,
-    /// When each turning wheel is stopped, unless it is told something else before.
-    wheels: Vec<(u8, Instant)>,
-    /// The part of the newest stop that was not carried out.
-    owed: Option<Owing>,
-    closing: bool,
-    /// The thread has nothing to do. While it works, what waits in the queue must not hold up the time that it waits for.
-    sleeps: bool,
-    /// From the moment when it is given something until it is awake, the time of a rehearsal stands.
-    roused: Option<Awake>,
-}
-
-/// A stop that is sent again: an emergency stop until it is carried out, another one until the joints move again.
-#[derive(Clone)]
-struct Owing {
-    then: Then,
-    emergency: bool,
-}
-
-/// The answer of a job. It is waited for until it was taken.
-pub(crate) type Pending<R> = oneshot::Receiver<(Result<R, ServoError>, Awake)>;
-
-/// Called on the bus's thread when the port has appeared or gone; never blocks.
-pub(crate) type Changed = Box<dyn Fn(&Result<(), ServoError>) + Send>;
-
-type Work = Box<dyn FnOnce(Result<&mut Wire, ServoError>) + Send>;
-
-struct Job {
-    urgency: Urgency,
-    work: Work,
-}
-
-struct Stop {
-    /// The wheels that are set to zero speed, together.
-    wheels: Vec<u8>,
-    /// The ends of motion that this stop replaces. Ends of later motion stay.
-    ends: Vec<(u8, Instant)>,
-    then: Option<Then>,
-    /// If the port is away now, the stop is carried out when the port is back.
-    emergency: bool,
-    done: mpsc::SyncSender<Result<(), ServoError>>,
-}
-
-impl Shared {
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        // Jobs run outside the lock, and no code under it panics half way.
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Has the thread look at the queue.
-    fn rouse(&self, mut queue: MutexGuard<'_, Queue>) {
-        if queue.sleeps {
-            queue.roused.get_or_insert_with(|| self.clock.awake());
-        }
-        drop(queue);
-        self.changed.notify_all();
-    }
 }
 
 impl ServoBus {
@@ -174,10 +60,13 @@ impl ServoBus {
         });
         let owner = Owner {
             wire: match line {
-                Line::Serial(path, baud) => Wire::new(name, path, baud, timeout, hurry),
-                Line::Rehearsed(stage) => {
-                    Wire::over(name, Box::new(RehearsedPort::new(stage)), timeout, hurry)
-                }
+                Line::Serial(path, baud) => Wire::new(Exchange::new(name, path, baud, timeout, hurry)),
+                Line::Rehearsed(stage) => Wire::new(Exchange::over(
+                    name,
+                    Box::new(RehearsedPort::new(stage)),
+                    timeout,
+                    hurry,
+                )),
             },
             wheels,
             changed,
@@ -223,138 +112,8 @@ impl Drop for ServoBus {
     }
 }
 
-impl Sender {
-    /// Whether the port was open, and a servo answered, when it was last used.
-    pub(crate) fn is_connected(&self) -> bool {
-        self.shared.connected.load(Ordering::SeqCst)
-    }
-
-    /// Puts a job into the queue; the answer comes through the receiver. Never blocks.
-    pub(crate) fn send<R: Send + 'static>(
-        &self,
-        urgency: Urgency,
-        job: impl FnOnce(&mut Wire) -> Result<R, ServoError> + Send + 'static,
-    ) -> Result<Pending<R>, ServoError> {
-        let (answer, receiver) = oneshot::channel();
-        let clock = self.shared.clock.clone();
-        let work: Work = Box::new(move |wire| {
-            let _ = answer.send((wire.and_then(job), clock.awake()));
-        });
-        let mut queue = self.shared.queue();
-        self.check(&queue)?;
-        queue.jobs.push_back(Job { urgency, work });
-        self.shared.rouse(queue);
-        Ok(receiver)
-    }
-
-    /// Turns wheels for at most `lasting`; then this bus stops them. Never blocks.
-    pub(crate) fn drive(&self, speeds: Vec<(u8, i64)>, lasting: Duration) -> Result<Pending<()>, ServoError> {
-        let ids: Vec<u8> = speeds.iter().map(|(id, _)| *id).collect();
-        let (answer, receiver) = oneshot::channel();
-        let end = self.shared.clock.now() + lasting;
-        let ends: Vec<(u8, Instant)> = ids.iter().map(|id| (*id, end)).collect();
-        let (bus, shared, wheels) = (self.name.clone(), Arc::clone(&self.shared), ids.clone());
-        let work: Work = Box::new(move |wire| {
-            let done = wire.and_then(|wire| {
-                if speeds.iter().all(|(_, speed)| *speed == 0) {
-                    let stopped = still(wire, &wheels);
-                    ended(&shared, &ends, stopped.is_ok());
-                    return stopped;
-                }
-                // The job waited so long that the wheels were stopped already. They must not start now.
-                if shared.clock.now() >= end {
-                    return Err(ServoError::Stopped { bus });
-                }
-                wire.write_each(Register::GOAL_SPEED, &speeds)
-            });
-            let _ = answer.send((done, shared.clock.awake()));
-        });
-        let mut queue = self.shared.queue();
-        self.check(&queue)?;
-        // The end is set before the wheels turn, so that they never turn without an end.
-        queue.wheels.retain(|(id, _)| !ids.contains(id));
-        queue.wheels.extend(ids.iter().map(|id| (*id, end)));
-        queue.jobs.push_back(Job {
-            urgency: Urgency::Moves(ids),
-            work,
-        });
-        self.shared.rouse(queue);
-        Ok(receiver)
-    }
-
-    /// Takes the jobs that move `servos` out of the queue, stops `wheels` and runs `then`, before everything else. Where
-    /// the port is away, the `then` of an `emergency` is run as soon as it is back, unless [`Sender::forgive`] comes first.
-    /// Never blocks: [`Stopping::wait`] does.
-    pub(crate) fn stop(
-        &self,
-        servos: &[u8],
-        wheels: Vec<u8>,
-        then: Option<Then>,
-        emergency: bool,
-    ) -> Stopping {
-        let (done, waiting) = mpsc::sync_channel(1);
-        let mut queue = self.shared.queue();
-        let moved = |job: &Job| matches!(&job.urgency, Urgency::Moves(ids) if ids.iter().any(|id| servos.contains(id)));
-        let (ended, kept) = std::mem::take(&mut queue.jobs)
-            .into_iter()
-            .partition::<VecDeque<Job>, _>(moved);
-        queue.jobs = kept;
-        let ends = queue
-            .wheels
-            .iter()
-            .filter(|(id, _)| wheels.contains(id))
-            .copied()
-            .collect();
-        queue.stops.push_back(Stop {
-            wheels,
-            ends,
-            then,
-            emergency,
-            done,
-        });
-        self.shared.hurry.store(true, Ordering::SeqCst);
-        self.shared.rouse(queue);
-        for job in ended {
-            (job.work)(Err(ServoError::Stopped {
-                bus: self.name.clone(),
-            }));
-        }
-        Stopping {
-            bus: self.name.clone(),
-            waiting,
-        }
-    }
-
-    /// Drops an emergency stop that still waits for the port.
-    pub(crate) fn forgive(&self) {
-        self.shared.queue().owed = None;
-    }
-
-    fn check(&self, queue: &Queue) -> Result<(), ServoError> {
-        let bus = self.name.clone();
-        if queue.closing {
-            return Err(ServoError::Closed { bus });
-        }
-        if queue.jobs.len() >= QUEUE {
-            return Err(ServoError::Busy {
-                bus,
-                waiting: queue.jobs.len(),
-            });
-        }
-        Ok(())
-    }
-}
-
-/// What the thread does next.
-enum Next {
-    Stop(Stop),
-    Job(Job),
-    /// The time of these wheels is over.
-    End(Vec<(u8, Instant)>),
-    /// There is nothing to do but to check the port.
-    Look,
-    Close,
-}
+/// Called on the bus's thread when the port has appeared or gone; never blocks.
+pub(crate) type Changed = Box<dyn Fn(&Result<(), ServoError>) + Send>;
 
 struct Owner {
     wire: Wire,
@@ -373,12 +132,10 @@ fn run(shared: &Arc<Shared>, mut owner: Owner, name: &str) {
     loop {
         #[cfg(debug_assertions)]
         panic_where_asked(name);
-        match next(shared) {
+        match shared.next(LOOK) {
             Next::Stop(stop) => {
-                let stopped = owner
-                    .open(shared)
-                    .and_then(|()| still(&mut owner.wire, &stop.wheels));
-                ended(shared, &stop.ends, stopped.is_ok());
+                let stopped = owner.open(shared).and_then(|()| owner.wire.still(&stop.wheels));
+                shared.ended(&stop.ends, stopped.is_ok());
                 let done = match &stop.then {
                     Some(then) => stopped.and_then(|()| owner.wire.bounded(LISTENS, |wire| then(wire))),
                     None => stopped,
@@ -406,10 +163,8 @@ fn run(shared: &Arc<Shared>, mut owner: Owner, name: &str) {
             Next::End(ends) => {
                 let wheels: Vec<u8> = ends.iter().map(|(id, _)| *id).collect();
                 tracing::warn!(bus = name, ?wheels, "the time of these wheels is over");
-                let stopped = owner
-                    .connect(shared)
-                    .and_then(|()| still(&mut owner.wire, &wheels));
-                ended(shared, &ends, stopped.is_ok());
+                let stopped = owner.connect(shared).and_then(|()| owner.wire.still(&wheels));
+                shared.ended(&ends, stopped.is_ok());
             }
             Next::Look => {
                 if owner.connect(shared).is_ok() && shared.is_watched {
@@ -424,7 +179,7 @@ fn run(shared: &Arc<Shared>, mut owner: Owner, name: &str) {
     let queue = std::mem::take(&mut *shared.queue());
     let wheels: Vec<u8> = queue.wheels.iter().map(|(id, _)| *id).collect();
     if !wheels.is_empty() {
-        let _ = still(&mut owner.wire, &wheels);
+        let _ = owner.wire.still(&wheels);
     }
     for job in queue.jobs {
         (job.work)(Err(ServoError::Closed { bus: name.to_owned() }));
@@ -451,10 +206,10 @@ impl Owner {
 
     /// Opens the port as [`Owner::connect`] does; an emergency stop that was not carried out waits.
     fn open(&mut self, shared: &Shared) -> Result<(), ServoError> {
-        let was = self.wire.check();
-        let connected = match self.wire.connect() {
+        let was = self.wire.exchange().check();
+        let connected = match self.wire.exchange().connect() {
             Ok(_) if was => Ok(()),
-            Ok(_) => still(&mut self.wire, &self.wheels),
+            Ok(_) => self.wire.still(&self.wheels),
             Err(error) => Err(error),
         };
         if !was {
@@ -466,8 +221,8 @@ impl Owner {
         connected
     }
 
-    fn is_there(&self) -> bool {
-        self.wire.is_open() && !self.voices.are_silent()
+    fn is_there(&mut self) -> bool {
+        self.wire.exchange().is_open() && !self.voices.are_silent()
     }
 
     /// Asks on an idle bus whether a servo is there: the adapter has power of its own, so that its port stays open when the
@@ -484,10 +239,14 @@ impl Owner {
 
     /// Takes note of the servos that were heard, and reports a bus that has fallen silent or speaks again.
     fn hear(&mut self, shared: &Shared) {
-        let heard = self.wire.take_heard();
+        let heard = self.wire.exchange().take_heard();
         self.voices.heard(&heard);
-        let silent = self.wire.is_open() && self.voices.are_silent();
-        let told = if silent { Err(self.wire.mute()) } else { Ok(()) };
+        let silent = self.wire.exchange().is_open() && self.voices.are_silent();
+        let told = if silent {
+            Err(self.wire.exchange().mute())
+        } else {
+            Ok(())
+        };
         let _ = self.told(shared, told);
     }
 
@@ -523,81 +282,11 @@ impl Owner {
                 shared.queue().owed = None;
                 Ok(())
             }
-            Err(error) if self.wire.is_open() => {
+            Err(error) if self.wire.exchange().is_open() => {
                 tracing::warn!(%error, "a stop is still not carried out");
                 Ok(())
             }
             Err(error) => Err(error),
-        }
-    }
-}
-
-fn next(shared: &Arc<Shared>) -> Next {
-    let mut queue = shared.queue();
-    let look = shared.clock.now() + LOOK;
-    loop {
-        if let Some(stop) = queue.stops.pop_front() {
-            return Next::Stop(stop);
-        }
-        if queue.closing {
-            return Next::Close;
-        }
-        let now = shared.clock.now();
-        let over: Vec<(u8, Instant)> = queue
-            .wheels
-            .iter()
-            .filter(|(_, end)| *end <= now)
-            .copied()
-            .collect();
-        if !over.is_empty() {
-            return Next::End(over);
-        }
-        if let Some(job) = queue.jobs.pop_front() {
-            return Next::Job(job);
-        }
-        // A line of simulated servos is always there: an idle one sleeps.
-        let looks = shared.is_watched || queue.owed.is_some();
-        if looks && look <= now {
-            return Next::Look;
-        }
-        let until = queue
-            .wheels
-            .iter()
-            .map(|(_, end)| *end)
-            .chain(looks.then_some(look))
-            .min();
-        let ring = {
-            let shared = Arc::clone(shared);
-            move || {
-                drop(shared.queue());
-                shared.changed.notify_all();
-            }
-        };
-        queue.sleeps = true;
-        queue = shared.clock.wait(&shared.changed, queue, until, ring);
-        queue.sleeps = false;
-        queue.roused = None;
-    }
-}
-
-/// Zero speed for these wheels, twice: no servo answers this instruction, and one can be lost.
-fn still(wire: &mut Wire, wheels: &[u8]) -> Result<(), ServoError> {
-    let zero: Vec<(u8, i64)> = wheels.iter().map(|id| (*id, 0)).collect();
-    wire.write_each(Register::GOAL_SPEED, &zero)?;
-    wire.write_each(Register::GOAL_SPEED, &zero)
-}
-
-/// Notes that these wheels stand, or that the thread has to try again soon.
-fn ended(shared: &Shared, ends: &[(u8, Instant)], stopped: bool) {
-    let mut queue = shared.queue();
-    if stopped {
-        queue.wheels.retain(|wheel| !ends.contains(wheel));
-        return;
-    }
-    let again = shared.clock.now() + AGAIN;
-    for wheel in &mut queue.wheels {
-        if ends.contains(wheel) {
-            wheel.1 = again;
         }
     }
 }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use ovos_toolbox_sdk::testing::Harness;
 use robot::robots::Robots;
+use rustix::process::Signal;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
@@ -197,32 +198,64 @@ fn a_base_tells_of_itself_and_has_its_own_tools() {
     scene.base.until("\"power\": false");
 }
 
+/// Stuck, blocked, silent, frozen, deaf, of another type: over either carrier.
 #[test]
 fn what_was_not_done_is_said_and_never_a_success() {
-    for (kind, said, expected) in [
-        ("twist", Some("stuck"), "does not move"),
-        ("twist", Some("wall"), "in its way"),
-        ("twist", Some("silent"), "silent"),
-        ("deaf", None, "nothing subscribes to /cmd_vel"),
-        ("text", None, "/cmd_vel is std_msgs/msg/String in the graph"),
+    type Meet = fn(&str) -> Option<Scene>;
+    let dds: Meet = |kind| scene(kind, "turtlebot3");
+    let rosbridge: Meet = over_rosbridge::scene;
+    for (carrier, meet, kind, said, expected) in [
+        ("dds", dds, "twist", Some("stuck"), "does not move"),
+        ("dds", dds, "twist", Some("wall"), "in its way"),
+        ("dds", dds, "twist", Some("silent"), "silent"),
+        ("dds", dds, "twist", Some("SIGSTOP"), "silent"),
+        ("dds", dds, "deaf", None, "nothing subscribes to /cmd_vel"),
+        (
+            "dds",
+            dds,
+            "text",
+            None,
+            "/cmd_vel is std_msgs/msg/String in the graph",
+        ),
+        ("rosbridge", rosbridge, "twist", Some("stuck"), "does not move"),
+        ("rosbridge", rosbridge, "twist", Some("silent"), "silent"),
+        ("rosbridge", rosbridge, "twist", Some("SIGSTOP"), "silent"),
+        (
+            "rosbridge",
+            rosbridge,
+            "deaf",
+            None,
+            "nothing subscribes to /cmd_vel",
+        ),
+        (
+            "rosbridge",
+            rosbridge,
+            "text",
+            None,
+            "/cmd_vel is std_msgs/msg/String in the graph",
+        ),
     ] {
-        let Some(scene) = scene(kind, "turtlebot3") else {
-            return;
-        };
+        let Some(scene) = meet(kind) else { continue };
+        let case = format!("{carrier}, {kind} {said:?}");
         let walk = json!({"direction": "forward", "speed": 0.2, "duration": 20.0});
         let ended = match said {
             Some(said) => {
                 let run = scene.start("walk", walk);
                 scene.moves();
-                scene.base.say(said);
-                run.wait().result().map_err(|failure| format!("{failure:?}"))
+                match said {
+                    "SIGSTOP" => scene.base.signal(Signal::STOP),
+                    word => scene.base.say(word),
+                }
+                let ended = run.wait().result().map_err(|failure| format!("{failure:?}"));
+                scene.base.signal(Signal::CONT);
+                ended
             }
             None => {
                 // Nothing was begun on a base that does not hear; one that hears something else may be moved by another.
                 let halted = scene.harness.halt(&["base"], true);
-                assert_eq!(halted.is_ok(), kind == "deaf", "{kind}: {halted:?}");
+                assert_eq!(halted.is_ok(), kind == "deaf", "{case}: {halted:?}");
                 let stopped = scene.harness.safe_stop(scene.config.clone()).unwrap_err();
-                assert!(stopped.to_string().contains(expected), "{kind}: {stopped}");
+                assert!(stopped.to_string().contains(expected), "{case}: {stopped}");
                 scene.harness.resume().unwrap();
                 scene
                     .harness
@@ -232,12 +265,12 @@ fn what_was_not_done_is_said_and_never_a_success() {
         };
         let text = match ended {
             Ok(done) => {
-                assert_eq!(done["success"], false, "{kind} {said:?}: {done:#}");
+                assert_eq!(done["success"], false, "{case}: {done:#}");
                 done.to_string()
             }
             Err(failure) => failure,
         };
-        assert!(text.contains(expected), "{kind} {said:?}: {text}");
+        assert!(text.contains(expected), "{case}: {text}");
         if said.is_some() {
             scene.base.wait("three zeros at the end", |_| {
                 let zeros = scene
@@ -248,6 +281,25 @@ fn what_was_not_done_is_said_and_never_a_success() {
                 (zeros.count() >= 3).then_some(())
             });
         }
+    }
+}
+
+/// A goal that is accepted after the stop is cancelled all the same: no goal goes on for nobody.
+#[test]
+fn a_goal_that_is_accepted_after_the_stop_is_cancelled() {
+    for emergency in [false, true] {
+        let Some(scene) = scene("twist", "nav2-base") else {
+            return;
+        };
+        scene.base.say("hesitates");
+        let run = scene.start("navigate_to", json!({"x": 500.0, "y": 0.0}));
+        scene.base.until("\"asked\"");
+        scene.harness.cancel(run.id());
+        scene.harness.halt(&["base"], emergency).unwrap();
+        let ended = run.wait().result();
+        assert!(!ended.is_ok_and(|done| done["success"] == true));
+        scene.base.until("\"goal\"");
+        scene.base.until("\"canceled\"");
     }
 }
 

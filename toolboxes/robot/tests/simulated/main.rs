@@ -27,3 +27,4 @@ mod places;
 mod plans;
 mod schemas;
 mod success;
+mod wrong_files;

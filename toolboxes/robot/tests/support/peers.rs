@@ -129,8 +129,10 @@ impl Peer {
         writeln!(self.said.lock().unwrap().as_mut().unwrap(), "{line}").unwrap();
     }
 
-    pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
+    /// Freezes it, or lets it go on.
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_raw(self.child.id().try_into().unwrap()).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
     }
 
     /// Waits for its end, which must be a good one, and returns what it printed.

@@ -11,6 +11,7 @@
 #[path = "../../../robot/tests/support/peers.rs"]
 mod peers;
 
+mod carriers;
 mod codec;
 mod cyclone;
 mod python;
@@ -33,10 +34,10 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 /// What does not come within this time does not come.
 pub(crate) const SHORT: Duration = Duration::from_millis(600);
 
-/// A peer, and the graph that it is in, alone in a domain.
-pub(crate) struct Scene {
+/// A peer, and the graph that it is in.
+pub(crate) struct Scene<G = Dds> {
     pub(crate) peer: Peer,
-    pub(crate) graph: Dds,
+    pub(crate) graph: G,
 }
 
 pub(crate) fn cyclone(kind: &str) -> Option<Scene> {
@@ -83,7 +84,7 @@ fn scene(peer: Peer, domain: u16, library: Library) -> Scene {
     }
 }
 
-impl Scene {
+impl<G> Scene<G> {
     /// The first line of the peer that has the key, and where it says `value`.
     pub(crate) fn heard(&self, key: &str, value: &Value) -> Value {
         self.peer.wait(&format!("{key} {value}"), |lines| {

@@ -1,10 +1,8 @@
 //! A node of ROS 2's own wheels over Fast DDS: its request identities, its hashes, and the types that it describes.
 
-use std::time::{Duration, Instant};
-
-use ros_graph::graph::{GoalStatus, Graph as _};
+use ros_graph::graph::Graph as _;
 use ros_graph::inbox::Bounds;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{PATIENCE, name, rclpy};
 
@@ -39,21 +37,6 @@ async fn a_node_is_read_commanded_and_called() {
     velocity.publish(&json!({"linear": {"x": 0.25}})).unwrap();
     scene.heard("cmd_vel", &json!(0.25));
 
-    let mut times: Vec<Duration> = Vec::new();
-    for number in 0..100 {
-        let start = Instant::now();
-        let answer = graph
-            .call("/motor_power", &json!({"data": number % 2 == 0}), PATIENCE)
-            .await
-            .unwrap();
-        times.push(start.elapsed());
-        assert_eq!(answer["success"], json!(number % 2 == 0));
-    }
-    times.sort();
-    println!(
-        "calls one after another: least {:?}, median {:?}, most {:?}",
-        times[0], times[50], times[99]
-    );
     let parameters = graph
         .call(
             "/base/get_parameters",
@@ -92,47 +75,16 @@ async fn a_type_that_is_not_known_is_described_by_the_node() {
 }
 
 #[tokio::test]
-async fn goals_are_followed_cancelled_and_refused() {
+async fn a_goal_gives_its_feedback_and_its_result() {
     let Some(scene) = rclpy(true) else { return };
-    let graph = &scene.graph;
-    let goal = graph
+    let goal = scene
+        .graph
         .send_goal("/fibonacci", &json!({"order": 5}), PATIENCE)
         .await
         .unwrap();
     let first = goal.feedback(PATIENCE).await.unwrap().unwrap();
-    assert_eq!(
-        first["sequence"].as_array().unwrap()[..3],
-        [json!(0), json!(1), json!(1)]
-    );
+    let figures = first["sequence"].as_array().unwrap();
+    assert_eq!(figures[..3], [json!(0), json!(1), json!(1)]);
     let end = goal.end(PATIENCE).await.unwrap().unwrap();
-    assert_eq!(
-        (end.status, &end.result["sequence"]),
-        (GoalStatus::Succeeded, &json!([0, 1, 1, 2, 3, 5, 8]))
-    );
-
-    let goal = graph
-        .send_goal("/fibonacci", &json!({"order": 90}), PATIENCE)
-        .await
-        .unwrap();
-    goal.feedback(PATIENCE).await.unwrap().unwrap();
-    let start = Instant::now();
-    assert_eq!(goal.cancel(PATIENCE).await.unwrap().status, GoalStatus::Canceled);
-    println!("cancelled after {:?}", start.elapsed());
-    scene.heard("canceled", &Value::Null);
-    assert!(
-        graph
-            .send_goal("/fibonacci", &json!({"order": 99}), PATIENCE)
-            .await
-            .is_err()
-    );
-
-    let goal = graph
-        .send_goal("/fibonacci", &json!({"order": 90}), PATIENCE)
-        .await
-        .unwrap();
-    graph.cancel_all("/fibonacci", PATIENCE).await.unwrap();
-    assert_eq!(
-        goal.end(PATIENCE).await.unwrap().unwrap().status,
-        GoalStatus::Canceled
-    );
+    assert_eq!(end.result["sequence"], json!([0, 1, 1, 2, 3, 5, 8]));
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ros_graph::cdr::Cdr;
 use ros_graph::error::GraphError;
-use ros_graph::graph::{GoalStatus, Graph as _};
+use ros_graph::graph::Graph as _;
 use ros_graph::inbox::Bounds;
 use ros_graph::library::Library;
 use ros_graph::rosbridge::Rosbridge;
@@ -14,7 +14,7 @@ use ros_graph::shipped::Distribution;
 use serde_json::{Value, json};
 
 use crate::peers::Peer;
-use crate::{PATIENCE, SHORT, name, python};
+use crate::{PATIENCE, SHORT, Scene, name, python};
 
 fn script(name: &str) -> Option<Command> {
     let node = python::node()?;
@@ -33,11 +33,11 @@ fn base() -> Option<(Peer, String)> {
     Some((base, url))
 }
 
-async fn scene() -> Option<(Peer, Rosbridge)> {
-    let (base, url) = base()?;
+pub(crate) async fn scene() -> Option<Scene<Rosbridge>> {
+    let (peer, url) = base()?;
     let library = Library::shipped(Distribution::Humble).unwrap();
     let graph = Rosbridge::connect(&url, library, Cdr::default()).await.unwrap();
-    Some((base, graph))
+    Some(Scene { peer, graph })
 }
 
 fn ahead(metres: f64) -> Value {
@@ -55,7 +55,7 @@ fn roslib_takes_the_base_for_a_rosbridge() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn topics_are_read_and_written_with_their_types() {
-    let Some((base, graph)) = scene().await else {
+    let Some(Scene { peer: base, graph }) = scene().await else {
         return;
     };
     let entities = graph.entities().await.unwrap();
@@ -133,87 +133,10 @@ async fn topics_are_read_and_written_with_their_types() {
     base.until("\"unadvertise\":\"/cmd_vel\"");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn services_answer_or_the_call_says_why_not() {
-    let Some((_base, graph)) = scene().await else {
-        return;
-    };
-    let answer = graph
-        .call("/motor_power", &json!({"data": true}), PATIENCE)
-        .await
-        .unwrap();
-    assert_eq!(answer, json!({"success": true, "message": "on"}));
-    let error = graph
-        .call("/motor_power", &json!({"data": 1}), PATIENCE)
-        .await
-        .unwrap_err();
-    assert_eq!(error.to_string(), "data: expected true or false, found 1");
-    let error = graph.call("/nothing", &json!({}), PATIENCE).await.unwrap_err();
-    assert!(
-        matches!(error, GraphError::Absent { what: "service", .. }),
-        "{error}"
-    );
-    let error = graph.call("/slow", &json!({}), SHORT).await.unwrap_err();
-    assert!(matches!(error, GraphError::NoAnswer { .. }), "{error}");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn goals_are_followed_cancelled_and_refused() {
-    let Some((base, graph)) = scene().await else {
-        return;
-    };
-    let goal = graph
-        .send_goal("/navigate_to_pose", &ahead(2.0), PATIENCE)
-        .await
-        .unwrap();
-    let mut left = Vec::new();
-    while left.len() < 2 {
-        left.push(goal.feedback(PATIENCE).await.unwrap().unwrap()["distance_remaining"].clone());
-    }
-    assert_eq!(json!(left), json!([1.0, 0.0]));
-    assert_eq!(
-        goal.end(PATIENCE).await.unwrap().unwrap().status,
-        GoalStatus::Succeeded
-    );
-
-    let goal = graph
-        .send_goal("/navigate_to_pose", &ahead(500.0), PATIENCE)
-        .await
-        .unwrap();
-    assert_eq!(goal.cancel(PATIENCE).await.unwrap().status, GoalStatus::Canceled);
-    base.until("canceled");
-    let refused = graph
-        .send_goal("/navigate_to_pose", &ahead(5000.0), PATIENCE)
-        .await
-        .map(|_| ())
-        .unwrap_err();
-    assert!(matches!(refused, GraphError::Refused { .. }), "{refused}");
-    let absent = graph
-        .send_goal("/dock", &json!({}), PATIENCE)
-        .await
-        .map(|_| ())
-        .unwrap_err();
-    assert!(
-        matches!(absent, GraphError::Absent { what: "action", .. }),
-        "{absent}"
-    );
-
-    let goal = graph
-        .send_goal("/navigate_to_pose", &ahead(500.0), PATIENCE)
-        .await
-        .unwrap();
-    graph.cancel_all("/navigate_to_pose", PATIENCE).await.unwrap();
-    base.until("\"all\":true");
-    assert_eq!(
-        goal.end(PATIENCE).await.unwrap().unwrap().status,
-        GoalStatus::Canceled
-    );
-}
-
 /// A broken connection is said at once, nothing that was meant for it is sent late, and what was heard is heard again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_connection_that_breaks_is_said_and_made_again() {
-    let Some((base, graph)) = scene().await else {
+    let Some(Scene { peer: base, graph }) = scene().await else {
         return;
     };
     let mut odometry = graph

@@ -4,7 +4,7 @@ use ros_graph::error::GraphError;
 use ros_graph::velocity::{Speed, Velocity, VelocityConfig};
 use serde_json::json;
 
-use crate::{PATIENCE, SHORT, cyclone};
+use crate::{PATIENCE, SHORT, cyclone, rosbridge};
 
 const AHEAD: Speed = Speed {
     forward: 0.2,
@@ -73,5 +73,24 @@ async fn a_base_that_does_not_hear_is_not_commanded() {
             };
             assert!(said, "{kind}: {error}");
         }
+    }
+}
+
+/// A rosbridge does not tell who listens, and shows the type of the topic all the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_base_that_does_not_hear_is_not_commanded_over_rosbridge() {
+    let Some(scene) = rosbridge::scene().await else {
+        return;
+    };
+    let config = VelocityConfig {
+        topic: "/deaf".to_owned(),
+        ..VelocityConfig::default()
+    };
+    let opened = Velocity::open(&scene.graph, config.clone(), SHORT)
+        .await
+        .map(drop);
+    let shouted = Velocity::shout_zero(&scene.graph, &config, SHORT).await;
+    for error in [opened.unwrap_err(), shouted.unwrap_err()] {
+        assert!(matches!(error, GraphError::Unheard { .. }), "{error}");
     }
 }

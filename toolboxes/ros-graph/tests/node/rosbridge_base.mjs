@@ -1,21 +1,22 @@
-// A base behind a small rosbridge, as rosbridge_suite 2 speaks: rosbridge_base.mjs NODE_MODULES [PORT [drives]]. roslib judges it
-// (roslib_judge.mjs). It prints its port, then a line of JSON for everything that reaches it. /odom comes at 20 Hz, /scan has an
+// A base behind a small rosbridge, as rosbridge_suite 2 speaks: rosbridge_base.mjs NODE_MODULES [PORT [drives [KIND]]]. roslib judges
+// it (roslib_judge.mjs). It prints its port, then a line of JSON for everything that reaches it. /odom comes at 20 Hz, /scan has an
 // infinity, /cmd_vel is a Twist that it hears, /deaf nothing hears. Services: /motor_power, /slow (never answers), rosapi.
-// Its odometry grows by itself; one that `drives` follows its last velocity for ever.
-// The action /navigate_to_pose takes 0.1 s a metre and can be cancelled. `drop` on standard input ends all connections, and
-// `away N` refuses new ones for N milliseconds.
+// Its odometry grows by itself; one that `drives` follows its last velocity for ever; KIND says how it hears /cmd_vel: `twist`,
+// `text` (std_msgs/String), or `deaf` (not at all).
+// The action /navigate_to_pose takes 0.1 s a metre and can be cancelled. `drop` on standard input ends all connections,
+// `away N` refuses new ones for N milliseconds, `silent` ends what it publishes, and `stuck` its wheels.
 import path from 'node:path';
 import readline from 'node:readline';
 import { createRequire } from 'node:module';
 
-const [modules, port, drives] = process.argv.slice(2);
+const [modules, port, drives, kind = 'twist'] = process.argv.slice(2);
 const { WebSocketServer } = createRequire(path.join(modules, 'index.js'))('ws');
 const say = (frame) => console.log(JSON.stringify({ t: Number(process.hrtime.bigint()) / 1e9, ...frame }));
 
 const TOPICS = {
   '/odom': 'nav_msgs/msg/Odometry',
   '/scan': 'sensor_msgs/msg/LaserScan',
-  '/cmd_vel': 'geometry_msgs/msg/Twist',
+  '/cmd_vel': kind === 'text' ? 'std_msgs/msg/String' : 'geometry_msgs/msg/Twist',
   '/deaf': 'geometry_msgs/msg/Twist',
   '/picture': 'sensor_msgs/msg/CompressedImage',
 };
@@ -26,6 +27,8 @@ const type = (fieldnames, fieldtypes, name = '') => ({
 const goals = new Map();
 let x = 0;
 let speed = 0;
+let silent = false;
+let stuck = false;
 
 const rosapi = {
   topics: () => ({ topics: Object.keys(TOPICS), types: Object.values(TOPICS) }),
@@ -34,7 +37,7 @@ const rosapi = {
   topic_type: ({ topic }) => ({ type: TOPICS[topic] ?? '' }),
   service_type: ({ service }) => ({ type: SERVICES[service] ?? '' }),
   action_type: ({ action }) => ({ type: action === '/navigate_to_pose' ? 'nav2_msgs/action/NavigateToPose' : '' }),
-  subscribers: ({ topic }) => ({ subscribers: topic === '/cmd_vel' ? ['/base'] : [] }),
+  subscribers: ({ topic }) => ({ subscribers: topic === '/cmd_vel' && kind !== 'deaf' ? ['/base'] : [] }),
   service_request_details: ({ type: of }) =>
     ({ typedefs: of === 'std_srvs/srv/SetBool' ? [type(['data'], ['boolean'])] : [] }),
   service_response_details: ({ type: of }) =>
@@ -72,7 +75,7 @@ const odometry = () => ({
   header: { stamp: { sec: 0, nanosec: 0 }, frame_id: 'odom' },
   child_frame_id: 'base_link',
   pose: { pose: pose(x).pose, covariance: Array(36).fill(0) },
-  twist: { twist: { linear: { x: speed, y: 0, z: 0 }, angular: { x: 0, y: 0, z: 0 } }, covariance: Array(36).fill(0) },
+  twist: { twist: { linear: { x: stuck ? 0 : speed, y: 0, z: 0 }, angular: { x: 0, y: 0, z: 0 } }, covariance: Array(36).fill(0) },
 });
 const scan = () => ({
   header: { stamp: { sec: 0, nanosec: 0 }, frame_id: 'laser' }, angle_min: -1, angle_max: 1, angle_increment: 0.5,
@@ -90,6 +93,7 @@ server.on('connection', (socket) => {
   const topics = new Set();
   const made = { '/odom': odometry, '/scan': scan, '/picture': picture };
   const ticking = setInterval(() => {
+    if (silent) return;
     for (const topic of topics) if (made[topic]) send({ op: 'publish', topic, msg: made[topic]() });
   }, 50);
   socket.on('close', () => clearInterval(ticking));
@@ -155,10 +159,12 @@ function run({ id, action, args }, send) {
   }, 100);
 }
 
-setInterval(() => { x += drives ? speed * 0.05 : 0.01; }, 50);
+setInterval(() => { x += drives ? (stuck ? 0 : speed * 0.05) : 0.01; }, 50);
 readline.createInterface({ input: process.stdin }).on('line', (line) => {
   const [word, number] = line.split(' ');
   if (word === 'away') refusedUntil = Date.now() + Number(number);
   if (word === 'drop' || word === 'away') for (const socket of server.clients) socket.terminate();
+  if (word === 'silent') silent = true;
+  if (word === 'stuck') stuck = true;
   if (word === 'quit') process.exit(0);
 }).on('close', () => process.exit(0));

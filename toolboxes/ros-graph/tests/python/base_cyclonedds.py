@@ -5,7 +5,8 @@ JSON for everything that reaches it. It publishes /odom at 20 Hz (best effort), 
 (std_srvs/SetBool) and /slow (never answers), and has the action /navigate_to_pose, which takes 0.1 s for each metre and can be
 cancelled; `stubborn` bases take a cancel and go on. Its odometry grows by itself; one that `drives` follows its last velocity for
 ever, and has the actions /dock and /undock and the service /e_stop of a Create 3. On standard input `quit` ends it, `silent` ends
-what it publishes, `stuck` its wheels, `wall` is 0.2 m ahead from now on, and it `misses` its dock.
+what it publishes, `stuck` its wheels, `wall` is 0.2 m ahead from now on, it `misses` its dock, and it `hesitates` a second before it
+accepts a goal.
 """
 
 import json
@@ -83,7 +84,6 @@ kind = sys.argv[1]
 participant = DomainParticipant(int(sys.argv[2]))
 printing = threading.Lock()
 ended = threading.Event()
-silent = threading.Event()
 
 
 def say(**frame):
@@ -134,7 +134,8 @@ def pose(x, y):
 speed = [0.0, 0.0]
 drives = sys.argv[3:] == ["drives"]
 place = [0.0, 0.0, 0.0]
-stuck, wall, misses = threading.Event(), threading.Event(), threading.Event()
+WORDS = {word: threading.Event() for word in ("silent", "stuck", "wall", "misses", "hesitates")}
+silent, stuck, wall, misses, hesitates = WORDS.values()
 
 
 def command(told, **frame):
@@ -178,6 +179,9 @@ def pursue(name, of, fields, steps, report, outcome):
     def send(request):
         identity = bytes(request.goal_id.uuid)
         distance = steps(request.goal)
+        if hesitates.is_set():
+            say(asked=distance)
+            time.sleep(1)
         if distance is not None:
             goals.add(identity)
             ends[identity] = [threading.Event(), 0]
@@ -295,14 +299,8 @@ def publish():
 threading.Thread(target=publish, daemon=True).start()
 say(ready=True)
 for line in sys.stdin:
-    if line.strip() == "silent":
-        silent.set()
-    if line.strip() == "stuck":
-        stuck.set()
-    if line.strip() == "wall":
-        wall.set()
-    if line.strip() == "misses":
-        misses.set()
+    if line.strip() in WORDS:
+        WORDS[line.strip()].set()
     if line.strip() == "quit":
         break
 ended.set()

@@ -1,5 +1,6 @@
 //! The channels of a K1, and the parts that follow from them.
 
+use ros_graph::velocity::VelocityConfig;
 use serde::Deserialize;
 
 use crate::adapter::{ActionError, Estop};
@@ -36,6 +37,17 @@ impl Default for BoosterK1Config {
     }
 }
 
+impl BoosterK1Config {
+    /// How its base is commanded over topics.
+    pub(super) fn velocity(&self) -> VelocityConfig {
+        VelocityConfig {
+            topic: self.topics.velocity.clone(),
+            stamped: self.velocity_type.stamped(),
+            ..VelocityConfig::default()
+        }
+    }
+}
+
 /// The type of a velocity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -50,6 +62,15 @@ pub enum VelocityType {
 }
 
 impl VelocityType {
+    /// Whether velocities are stamped; `None` where the graph says it.
+    pub(in crate::adapter) fn stamped(self) -> Option<bool> {
+        match self {
+            Self::Auto => None,
+            Self::Twist => Some(false),
+            Self::TwistStamped => Some(true),
+        }
+    }
+
     /// The types that are spoken.
     pub(super) fn kinds(self) -> &'static [Kind] {
         match self {

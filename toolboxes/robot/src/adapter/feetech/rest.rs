@@ -12,7 +12,7 @@ use crate::adapter::{ActionError, Estop};
 use crate::capability::BusName;
 use crate::conduct::Stop;
 use crate::driver::DrivenRobot;
-use crate::servo::{LISTENS, Register, ServoError, Then, Wire};
+use crate::servo::{Exchange, LISTENS, Register, ServoError, Then, Wire};
 use crate::subsystem::Subsystem;
 
 /// A halt returns within 50 ms.
@@ -208,7 +208,13 @@ fn stop_bus(
         .collect();
     let timeout = Duration::from_millis(config.answer_ms.clamp(2, 500));
     let hurry = Arc::new(AtomicBool::new(false));
-    let mut wire = Wire::new(bus.as_str(), &config.port(bus), config.baud, timeout, hurry);
+    let mut wire = Wire::new(Exchange::new(
+        bus.as_str(),
+        &config.port(bus),
+        config.baud,
+        timeout,
+        hurry,
+    ));
     open(&mut wire)?;
     wire.write_each(Register::GOAL_SPEED, &wheels)?;
     wire.write_each(Register::GOAL_SPEED, &wheels)?;
@@ -225,7 +231,7 @@ fn stop_bus(
 fn open(wire: &mut Wire) -> Result<(), ServoError> {
     let end = Instant::now() + RELEASE;
     loop {
-        match wire.connect() {
+        match wire.exchange().connect() {
             Ok(_) => return Ok(()),
             Err(error) if Instant::now() >= end => return Err(error),
             Err(_) => std::thread::sleep(Duration::from_millis(10)),

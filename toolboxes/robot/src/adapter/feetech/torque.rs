@@ -85,7 +85,7 @@ pub(super) fn ease(wire: &mut Wire) -> Result<(), ServoError> {
             break;
         }
         if round > 0 {
-            wire.pause(EASE)?;
+            wire.exchange().pause(EASE)?;
         }
         let states = wire.states(&ids)?;
         let (moving, at_rest): (Vec<u8>, Vec<u8>) = states.keys().copied().partition(|id| moves(&states[id]));

@@ -5,14 +5,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ovos_toolbox_sdk::wire::Effect;
-use ros_graph::shipped::Distribution;
 use ros_graph::velocity::VelocityConfig;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::adapter::booster_k1::VelocityType;
 use crate::model::ModelError;
-use crate::ros::{Distro, RosConfig};
+use crate::ros::RosConfig;
 
 /// The channels of a base.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -159,19 +158,7 @@ impl RosBaseConfig {
         VelocityConfig {
             topic: self.velocity.topic.clone(),
             frame: self.velocity.frame.clone(),
-            stamped: match self.velocity.r#type {
-                VelocityType::Auto => None,
-                VelocityType::Twist => Some(false),
-                VelocityType::TwistStamped => Some(true),
-            },
-        }
-    }
-
-    pub(super) fn distribution(&self) -> Distribution {
-        match self.ros.distro {
-            Distro::Humble => Distribution::Humble,
-            Distro::Jazzy => Distribution::Jazzy,
-            Distro::Kilted => Distribution::Kilted,
+            stamped: self.velocity.r#type.stamped(),
         }
     }
 

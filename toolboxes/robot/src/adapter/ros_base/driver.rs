@@ -9,13 +9,13 @@ use super::base::RosBase;
 use super::channels::RosBaseConfig;
 use super::emergency;
 use super::goals::cancel_all;
-use super::link::{join, runtime};
+use super::link::join;
 use crate::adapter::{ActionError, Adapter, Estop, Notify};
 use crate::capability::{Capabilities, OwnTool, Services};
 use crate::conduct::Stop;
 use crate::driver::{DrivenRobot, Driver, parts_of};
 use crate::model::{Model, ModelError};
-use crate::ros::RosError;
+use crate::ros::{RosError, carrier};
 use crate::subsystem::Subsystem;
 
 /// How long the stop without an instance looks for the base.
@@ -74,9 +74,9 @@ impl Driver for RosBaseConfig {
             robot: robot.name.to_owned(),
             reason: format!("{error}; press the robot's own button"),
         };
-        let runtime = runtime(robot.name).map_err(failed)?;
+        let runtime = carrier::runtime(robot.name).map_err(failed)?;
         let stopped: Result<(), RosError> = runtime.block_on(async {
-            let graph = join(self).await?;
+            let graph = join(robot.name, self).await?;
             let (config, actions) = (self.velocity(), self.actions());
             let zero = Velocity::shout_zero(graph.as_ref(), &config, PATIENCE);
             // At the same time: a goal outlives what has sent it, and moves the base again.

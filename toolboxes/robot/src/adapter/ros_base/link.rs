@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ros_graph::cdr::Cdr;
-use ros_graph::dds::{Dds, DdsConfig};
 use ros_graph::error::GraphError;
 use ros_graph::graph::Graph;
 use ros_graph::inbox::Bounds;
@@ -13,7 +12,7 @@ use ros_graph::library::Library;
 use ros_graph::rosbridge::Rosbridge;
 use ros_graph::velocity::{Speed, Velocity as Channel};
 use serde_json::Value;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
 use super::channels::RosBaseConfig;
@@ -21,9 +20,9 @@ use super::goals::Goals;
 use super::lacks::{Lacks, compare};
 use super::readings::{Battery, Odometry, Scan};
 use crate::action::Velocity;
-use crate::adapter::remote::Link;
+use crate::adapter::remote::{Link, node_name};
 use crate::dds::asked::DdsRequest;
-use crate::ros::RosError;
+use crate::ros::{RosError, carrier};
 
 /// The pause between two looks whether the base still hears.
 const LOOK: Duration = Duration::from_millis(100);
@@ -96,42 +95,22 @@ impl Drop for BaseLink {
     }
 }
 
-/// A runtime for one graph: what it carries does not wait for what else the toolbox does.
-pub(super) fn runtime(name: &str) -> Result<Runtime, RosError> {
-    let runtime = Builder::new_multi_thread()
-        .worker_threads(2)
-        .thread_name(format!("ros-{name}"))
-        .enable_all()
-        .build();
-    runtime.map_err(|error| {
-        RosError::Graph(GraphError::Join {
-            carrier: "the graph".to_owned(),
-            reason: error.to_string(),
-        })
-    })
-}
-
 /// Joins the graph in which a base is.
-pub(super) async fn join(config: &RosBaseConfig) -> Result<Arc<dyn Graph>, RosError> {
-    let mut library = Library::shipped(config.distribution()).map_err(GraphError::from)?;
+pub(super) async fn join(name: &str, config: &RosBaseConfig) -> Result<Arc<dyn Graph>, RosError> {
+    let mut library = Library::shipped(config.ros.distribution()).map_err(GraphError::from)?;
     for folder in &config.interfaces {
         library.add_folder(folder).map_err(GraphError::from)?;
     }
-    if let Some(url) = &config.rosbridge {
-        return Ok(Arc::new(Rosbridge::connect(url, library, Cdr::default()).await?));
+    match &config.rosbridge {
+        Some(url) => Ok(Arc::new(Rosbridge::connect(url, library, Cdr::default()).await?)),
+        None => carrier::join(&config.ros, &node_name(name), library),
     }
-    config.ros.check()?;
-    let dds = DdsConfig {
-        domain: config.ros.domain,
-        interfaces: config.ros.interfaces.clone(),
-    };
-    Ok(Arc::new(Dds::join(&dds, library, Cdr::default())?))
 }
 
 impl BaseLink {
     pub(super) fn open(name: &str, config: &RosBaseConfig) -> Result<Self, RosError> {
-        let runtime = runtime(name)?;
-        let graph = runtime.block_on(join(config))?;
+        let runtime = carrier::runtime(name)?;
+        let graph = runtime.block_on(join(name, config))?;
         let told: Arc<Readings> = Arc::default();
         let unheard = GraphError::Unheard {
             topic: config.velocity.topic.clone(),

@@ -1,9 +1,8 @@
-//! A base that comes after the toolbox, one that comes back as another, and one that freezes.
+//! A base that comes after the toolbox, and one that comes back as another.
 
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use super::{base, channels, domain, driven, scene};
+use super::{Scene, base, channels, domain, driven, over_rosbridge};
 
 fn walk() -> Value {
     json!({"direction": "forward", "speed": 0.2, "duration": 0.5})
@@ -21,46 +20,53 @@ fn a_base_that_comes_is_told_to_stand_before_it_is_driven() {
         scene.base.say("quit");
         let next = base(kind, domain).unwrap();
         drop(std::mem::replace(&mut scene.base, next));
-        // A base that comes may follow the velocity of a process that is gone.
-        scene.base.wait("zero", |_| scene.told().first().copied());
-        assert!(
-            scene.told().iter().all(|(_, speed)| *speed == 0.0),
-            "{kind}: {:?}",
-            scene.told()
-        );
-        let done = scene.base.wait("a walk", |_| {
-            let done = scene.harness.invoke("walk", walk()).unwrap();
-            (done["success"] == true).then_some(done)
-        });
-        assert!(
-            done["data"]["distance_m"].as_f64().unwrap() > 0.02,
-            "{kind}: {done:#}"
-        );
+        stands_and_walks(&scene, kind);
     }
 }
 
 #[test]
-fn a_base_that_freezes_is_said_to_be_silent_and_stands_when_it_thaws() {
-    let Some(scene) = scene("twist", "turtlebot3") else {
+fn a_base_that_comes_over_rosbridge_is_told_to_stand_before_it_is_driven() {
+    let Some((first, port)) = over_rosbridge::base(0, "deaf") else {
         return;
     };
-    let run = scene.start(
-        "walk",
-        json!({"direction": "forward", "speed": 0.2, "duration": 30.0}),
+    let scene = driven(first, "nav2-base", over_rosbridge::channels(port, 100));
+    let away = scene.harness.invoke("walk", walk()).unwrap();
+    assert_eq!(away["success"], false, "{away:#}");
+    // The connection breaks with the old one; the new one listens at the same port.
+    scene.base.say("quit");
+    let Scene {
+        base,
+        harness,
+        config,
+        _folder,
+    } = scene;
+    base.finish();
+    let (base, _) = over_rosbridge::base(port, "twist").unwrap();
+    stands_and_walks(
+        &Scene {
+            base,
+            harness,
+            config,
+            _folder,
+        },
+        "rosbridge",
     );
-    scene.moves();
-    let base = Pid::from_raw(scene.base.pid().try_into().unwrap()).unwrap();
-    kill_process(base, Signal::STOP).unwrap();
-    let ended = run.wait().result();
-    kill_process(base, Signal::CONT).unwrap();
-    let failed = ended.unwrap_err().to_string();
-    assert!(failed.contains("silent"), "{failed}");
-    scene.base.wait("three zeros at the end", |_| {
-        let zeros = scene
-            .told()
-            .into_iter()
-            .rev()
-            .take_while(|(_, speed)| *speed == 0.0);
-        (zeros.count() >= 3).then_some(())
+}
+
+/// A base that comes may follow the velocity of a process that is gone.
+fn stands_and_walks(scene: &Scene, kind: &str) {
+    scene.base.wait("zero", |_| scene.told().first().copied());
+    assert!(
+        scene.told().iter().all(|(_, speed)| *speed == 0.0),
+        "{kind}: {:?}",
+        scene.told()
+    );
+    let done = scene.base.wait("a walk", |_| {
+        let done = scene.harness.invoke("walk", walk()).unwrap();
+        (done["success"] == true).then_some(done)
     });
+    assert!(
+        done["data"]["distance_m"].as_f64().unwrap() > 0.02,
+        "{kind}: {done:#}"
+    );
 }

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use super::{Scene, driven, now};
 use crate::peers::{Peer, python};
 
-fn scene() -> Option<Scene> {
+/// A base that hears velocities in this way, and the port of its rosbridge: any for 0.
+pub(super) fn base(port: u64, kind: &str) -> Option<(Peer, u64)> {
     python()?;
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ros-graph/tests/node/rosbridge_base.mjs");
     let venv = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv-node");
@@ -21,19 +22,31 @@ fn scene() -> Option<Scene> {
         return None;
     }
     let mut command = Command::new(node);
-    command.arg(tests).arg(modules).args(["0", "drives"]);
+    command
+        .arg(tests)
+        .arg(modules)
+        .args([&port.to_string(), "drives", kind]);
     let base = Peer::run("rosbridge_base.mjs", command);
     let ready: Value = serde_json::from_str(&base.until("ready")).unwrap();
-    let url = format!("ws://127.0.0.1:{}", ready["port"]);
-    let channels = json!({
-        "rosbridge": url, "ros": {"discovery_ms": 8000}, "navigate": {"action": "/navigate_to_pose"},
-    });
-    Some(driven(base, "nav2-base", channels))
+    Some((base, ready["port"].as_u64().unwrap()))
+}
+
+/// How it is reached.
+pub(super) fn channels(port: u64, discovery_ms: u64) -> Value {
+    json!({
+        "rosbridge": format!("ws://127.0.0.1:{port}"), "ros": {"discovery_ms": discovery_ms},
+        "navigate": {"action": "/navigate_to_pose"},
+    })
+}
+
+pub(super) fn scene(kind: &str) -> Option<Scene> {
+    let (base, port) = base(0, kind)?;
+    Some(driven(base, "nav2-base", channels(port, 8000)))
 }
 
 #[test]
 fn a_base_over_rosbridge_goes_as_far_as_its_odometry_says() {
-    let Some(scene) = scene() else { return };
+    let Some(scene) = scene("twist") else { return };
     let forward = json!({"direction": "forward", "distance": 0.3});
     let done = scene.harness.invoke("move_base", forward).unwrap();
     assert_eq!(done["success"], true, "{done:#}");
@@ -48,7 +61,7 @@ fn a_base_over_rosbridge_goes_as_far_as_its_odometry_says() {
 
 #[test]
 fn a_stop_over_rosbridge_reaches_the_base_and_its_goal() {
-    let Some(scene) = scene() else { return };
+    let Some(scene) = scene("twist") else { return };
     let walk = json!({"direction": "forward", "speed": 0.2, "duration": 30.0});
     let run = scene.start("walk", walk.clone());
     scene.moves();

@@ -13,7 +13,7 @@ use feetech_sim::{Bus, Delivery, Lateness, Servo, register as r};
 
 use super::rest::{Rest, settle};
 use super::torque::{SLOWEST, ease, power};
-use crate::servo::{LISTENS, Port, Register, ServoError, Wire};
+use crate::servo::{Exchange, LISTENS, Port, Register, ServoError, Wire};
 
 /// A bus and its clock.
 struct World {
@@ -164,12 +164,12 @@ fn run(seed: u64, shown: &mut Tally) {
     };
     let line = Line(Arc::new(Mutex::new(world)));
     let answer_ms = random.choice([2, 5, 20, 20, 20, 60]).unwrap();
-    let mut wire = Wire::over(
+    let mut wire = Wire::new(Exchange::over(
         "test",
         Box::new(line.clone()),
         Duration::from_millis(answer_ms),
         Arc::clone(&hurry),
-    );
+    ));
     for id in &ids {
         // What moves when the stop comes, whatever the bus could be asked before.
         let goal = random.u16(200..3900);
@@ -346,7 +346,12 @@ fn an_arm_that_answers_after_its_time_is_still_read() {
             hurry: Arc::clone(&hurry),
         };
         let line = Line(Arc::new(Mutex::new(world)));
-        let mut wire = Wire::over("test", Box::new(line), Duration::from_millis(20), hurry);
+        let mut wire = Wire::new(Exchange::over(
+            "test",
+            Box::new(line),
+            Duration::from_millis(20),
+            hurry,
+        ));
         for id in 1..=6 {
             let read = wire.health(id);
             assert_eq!(read.is_ok(), reads, "{by} ms: {read:?}");
