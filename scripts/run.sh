@@ -1,6 +1,6 @@
 #!/bin/sh
 # run.sh: builds the service with its small toolboxes and serves. The large toolboxes and the doors are built meanwhile; each
-# toolbox is loaded when it is ready. Ends with the service.
+# toolbox is loaded when it is ready, and the console is started. Ends with the service.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -29,7 +29,8 @@ if [ "${1:-}" = the-rest ]; then
     # shellcheck disable=SC2046 # words on purpose
     cargo build $quiet --profile try --locked $(scripts/programs.sh --package) || true
     echo "everything is built, $(after)"
-    exit
+    # The page in a browser; it prints its address.
+    exec "$target/ovos-tools" console
 fi
 
 cargo build $quiet --profile try --locked --package ovos-tools --package hello --package math

@@ -1,7 +1,7 @@
 #!/bin/sh
-# venv.sh [mavsdk|mcp|skills|opm|voice|hive|ros|node|package|cross]: fills .venv with the Python packages that the interop tests use, .venv-vendors
+# venv.sh [mavsdk|mcp|skills|opm|voice|hive|ros|console|node|package|cross]: fills .venv with the Python packages that the interop tests use, .venv-vendors
 # with the vendors' types that exports are compared with, .venv-mavsdk with mavsdk_server, .venv-mcp with MCP clients,
-# .venv-voice with the SDKs of speech services, .venv-ros with ROS 2 from its wheels, .venv-hive with a HiveMind hub and a satellite, .venv-skills with ovos-workshop, ovos-core and OVOS's agents, .venv-opm with
+# .venv-voice with the SDKs of speech services, .venv-ros with ROS 2 from its wheels, .venv-console with what drives a browser, .venv-hive with a HiveMind hub and a satellite, .venv-skills with ovos-workshop, ovos-core and OVOS's agents, .venv-opm with
 # the published OPM toolboxes, .venv-node with Node and the programs that test an MCP server, and .venv-robots with the clients
 # of robots' vendors (separately, because their dependencies may conflict); with an argument only that one. .venv-package and
 # .venv-cross, with what scripts/package.sh and scripts/release-check.sh need, are filled only when they are named. Does nothing
@@ -54,7 +54,7 @@ mkdir -p .cache
 exec 9>.cache/venv.lock
 if command -v flock >/dev/null; then flock 9; fi
 
-for only in mavsdk mcp opm voice hive ros; do
+for only in mavsdk mcp opm voice hive ros console; do
     case ${1:-$only} in "$only") ;; *) continue ;; esac
     fill ".venv-$only" "tests/python/requirements-$only.txt" <<END
 -r tests/python/requirements-$only.txt

@@ -254,7 +254,7 @@ impl Names {
 
     /// Returns the call name that is most like `name`, if one is very much like it.
     #[must_use]
-    pub fn nearest(&self, name: &str) -> Option<&str> {
+    pub fn similar_call_name(&self, name: &str) -> Option<&str> {
         /// How much alike two names have to be; 1.0 is equal.
         const ALIKE: f64 = 0.75;
         /// No tool has a longer name; comparing takes time that grows with the length.
@@ -266,8 +266,8 @@ impl Names {
         let likeness = |known: &String| strsim::normalized_damerau_levenshtein(&name, &fold(known));
         let known = self.call_names.iter().map(|known| (likeness(known), known));
         let alike = known.filter(|(likeness, _)| *likeness >= ALIKE);
-        let nearest = alike.max_by(|(a, _), (b, _)| a.total_cmp(b))?;
-        Some(nearest.1)
+        let (_, name) = alike.max_by(|(a, _), (b, _)| a.total_cmp(b))?;
+        Some(name)
     }
 }
 

@@ -194,7 +194,7 @@ fn exported_names_are_unique_and_portable() {
 #[test]
 fn a_name_is_suggested_for_one_that_is_nearly_it() {
     let (names, _) = names(&[]);
-    for (name, nearest) in [
+    for (name, similar) in [
         ("wawe", Some("wave")),
         ("Wave", Some("wave")),
         ("lft", Some("lift")),
@@ -202,6 +202,6 @@ fn a_name_is_suggested_for_one_that_is_nearly_it() {
         ("", None),
         (&"w".repeat(100_000), None),
     ] {
-        assert_eq!(names.nearest(name), nearest, "{name:.20}");
+        assert_eq!(names.similar_call_name(name), similar, "{name:.20}");
     }
 }

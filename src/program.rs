@@ -34,6 +34,8 @@ Doors, each a program of its own with a --help of its own:
   ovos-tools mcp                           the tools for Claude, VS Code and other MCP clients
   ovos-tools voice                         the tools for a conversation with a speech service
   ovos-tools agent                         a language model that pursues a goal with the tools
+  ovos-tools console                       a page in a browser: what runs, the stop, approvals
+  ovos-tools history                       the calls that were made, as the console keeps them
 
 Exit codes:
   0  done

@@ -302,8 +302,8 @@ impl Snapshot {
 
     /// The name of a tool that is very much like this one.
     #[must_use]
-    pub fn nearest(&self, name: &str) -> Option<&str> {
-        self.names.nearest(name)
+    pub fn similar_call_name(&self, name: &str) -> Option<&str> {
+        self.names.similar_call_name(name)
     }
 
     fn at(&self, places: &[usize]) -> Vec<Arc<Tool>> {

@@ -205,11 +205,11 @@ impl Running {
         }
         // Before this service leaves files of its own in the folder.
         let good = config.clone();
-        let kept = tokio::task::spawn_blocking(move || {
+        let startup = tokio::task::spawn_blocking(move || {
             last_good::keep(&good);
             upgrade::since_last(&good)
         });
-        let upgraded = kept.await.map_err(|error| ServiceError::State(error.into()))?;
+        let upgraded = startup.await.map_err(|error| ServiceError::State(error.into()))?;
         let (state_dir, megabytes) = (&config.service.state_dir, config.service.facts_mb);
         let record = Arc::new(FactRecord::start(engine.facts(), state_dir, megabytes, last));
         let registry = Arc::new(Registry::default());

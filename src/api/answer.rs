@@ -27,8 +27,8 @@ impl Api {
         data: impl FnOnce(&Self) -> T + Send + 'static,
     ) {
         let api = self.clone();
-        let made = tokio::task::spawn_blocking(move || api.frame_of(&request, &data(&api))).await;
-        if let Ok(Some(frame)) = made {
+        let frame = tokio::task::spawn_blocking(move || api.frame_of(&request, &data(&api))).await;
+        if let Ok(Some(frame)) = frame {
             self.outbox.answer(frame).await;
         }
     }

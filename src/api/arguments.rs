@@ -65,13 +65,13 @@ impl<'a> RequestArguments<'a> {
 }
 
 /// Prepares the arguments for the tool.
-pub(super) fn prepare(tool: &Tool, given: RequestArguments<'_>) -> Result<ToolArguments, WireError> {
+pub(super) fn prepare(tool: &Tool, in_request: RequestArguments<'_>) -> Result<ToolArguments, WireError> {
     let (args, beside) = if tool.compiled.is_native() {
-        let args = native(tool, given)?;
-        let beside = beside(tool, given, &args)?;
+        let args = native(tool, in_request)?;
+        let beside = beside(tool, in_request, &args)?;
         (args, beside)
     } else {
-        let args = match given.value() {
+        let args = match in_request.value() {
             None => Cow::Owned(Object::new()),
             Some(Value::Object(args)) => Cow::Borrowed(args),
             Some(other) => return Err(WireError::arguments_of_type(tool.name(), other)),
@@ -80,15 +80,15 @@ pub(super) fn prepare(tool: &Tool, given: RequestArguments<'_>) -> Result<ToolAr
     };
     let mut prepared = tool
         .compiled
-        .prepare(&args, given.null_is_absent)
+        .prepare(&args, in_request.null_is_absent)
         .map_err(|problems| invalid(tool, &problems))?;
     prepared.ignored.extend(beside);
     Ok(prepared)
 }
 
 /// The whole of a native tool's arguments.
-fn native<'a>(tool: &Tool, given: RequestArguments<'a>) -> Result<Cow<'a, Object>, WireError> {
-    let own = match given.value() {
+fn native<'a>(tool: &Tool, in_request: RequestArguments<'a>) -> Result<Cow<'a, Object>, WireError> {
+    let own = match in_request.value() {
         Some(Value::Object(args)) => Cow::Borrowed(args),
         None => Cow::Owned(Object::new()),
         Some(other) => {
@@ -100,15 +100,21 @@ fn native<'a>(tool: &Tool, given: RequestArguments<'a>) -> Result<Cow<'a, Object
             })?)
         }
     };
-    let elsewhere = KEYS.iter().filter(|key| **key != given.key).filter_map(|key| {
-        let read = read_arguments(Some(given.data.get(*key)?)).ok()?;
-        (!read.is_empty() && read != *own).then_some((*key, read))
-    });
+    let elsewhere = KEYS
+        .iter()
+        .filter(|key| **key != in_request.key)
+        .filter_map(|key| {
+            let read = read_arguments(Some(in_request.data.get(*key)?)).ok()?;
+            (!read.is_empty() && read != *own).then_some((*key, read))
+        });
     let mut elsewhere: Vec<(&str, Object)> = elsewhere.collect();
     match (tool.effect(), elsewhere.first()) {
         (_, None) => Ok(own),
         (Effect::Read | Effect::Write | Effect::Motion, Some((key, _))) => {
-            let message = format!("the arguments belong under '{}', not under '{key}'", given.key);
+            let message = format!(
+                "the arguments belong under '{}', not under '{key}'",
+                in_request.key
+            );
             Err(invalid(tool, &[problem(message)]))
         }
         // What brings to safety is carried out, for the machine that was meant if that is clear.
@@ -123,19 +129,19 @@ fn native<'a>(tool: &Tool, given: RequestArguments<'a>) -> Result<Cow<'a, Object
 ///
 /// # Errors
 /// There are some, and the tool moves or changes something.
-fn beside(tool: &Tool, given: RequestArguments<'_>, args: &Object) -> Result<Vec<String>, WireError> {
+fn beside(tool: &Tool, in_request: RequestArguments<'_>, args: &Object) -> Result<Vec<String>, WireError> {
     let declared = &tool.compiled.definition.argument_schema["properties"];
     let is_misplaced = |name: &&String| {
         let name = name.as_str();
         let is_key = KEYS.contains(&name) || OPTIONS.contains(&name);
         !is_key && declared.get(name).is_some() && !args.contains_key(name)
     };
-    let misplaced: Vec<String> = given.data.keys().filter(is_misplaced).cloned().collect();
+    let misplaced: Vec<String> = in_request.data.keys().filter(is_misplaced).cloned().collect();
     match (tool.effect(), misplaced.first()) {
         (Effect::Write | Effect::Motion, Some(name)) => {
             let message = format!(
                 "unexpected key '{name}' next to '{}', which takes all arguments",
-                given.key
+                in_request.key
             );
             Err(invalid(tool, &[problem(message)]))
         }

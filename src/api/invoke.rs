@@ -96,16 +96,16 @@ impl Api {
     ) -> CallResult {
         let options = call_options(&request.data);
         let mode = options.as_ref().ok().and_then(|options| options.content);
-        let given = RequestArguments::of(request, args);
+        let arguments = RequestArguments::of(request, args);
         let mut record = RequestRecord::new(request, self.engine.facts(), &self.settings.hidden_arguments);
         let mut result = match found.as_deref() {
             Err(error) => CallResult::refused(error.clone()),
             Ok([]) => CallResult::refused(WireError::unknown_tool("")),
             Ok(tools @ [.., tool]) => match tool.effect() {
                 Effect::Stop => CallResult::of(Ok(self.run_stop(request, tools).await)),
-                Effect::Resume => CallResult::of(self.run_resume(request, tool, given.value()).await),
+                Effect::Resume => CallResult::of(self.run_resume(request, tool, arguments.value()).await),
                 _ => {
-                    let ran = self.run_tool(request, &mut record, tool.clone(), given, options);
+                    let ran = self.run_tool(request, &mut record, tool.clone(), arguments, options);
                     match ran.await {
                         Ok(ran) => self.with_content(ran, mode).await,
                         Err(error) => CallResult::refused(error),
@@ -127,7 +127,7 @@ impl Api {
         request: &Request,
         record: &mut RequestRecord<'_>,
         tool: Arc<Tool>,
-        given: RequestArguments<'_>,
+        in_request: RequestArguments<'_>,
         options: Result<CallOptions, WireError>,
     ) -> Result<FinishedCall, WireError> {
         let options_read = options.as_ref().ok();
@@ -144,7 +144,7 @@ impl Api {
         let mut leased = self.lease_tool(request, tool, &call, &options).await?;
         loop {
             let LeasedTool { tool, lease, entry } = leased;
-            let ToolArguments { arguments, ignored } = prepare(&tool, given)?;
+            let ToolArguments { arguments, ignored } = prepare(&tool, in_request)?;
             let options = options.as_ref().map_err(Clone::clone)?;
             let generation = lease.generation();
             let run = engine::CallRequest {

@@ -28,7 +28,7 @@ const LONGEST_KEY: usize = 256;
 #[derive(Debug)]
 pub(super) struct Lists {
     pub(super) making: Semaphore,
-    made: Mutex<CachedAnswers>,
+    cached: Mutex<CachedAnswers>,
 }
 
 #[derive(Debug, Default)]
@@ -44,7 +44,7 @@ impl Default for Lists {
     fn default() -> Self {
         Self {
             making: Semaphore::new(AT_A_TIME),
-            made: Mutex::default(),
+            cached: Mutex::default(),
         }
     }
 }
@@ -59,13 +59,13 @@ impl Lists {
         make: impl FnOnce() -> Result<T, WireError>,
     ) -> Result<Arc<RawValue>, WireError> {
         let key = format!("{} {} {:?}", key(), part.first, part.limit);
-        if let Some(made) = self.made.lock().find(part.snapshot.number(), &key) {
-            return Ok(made);
+        if let Some(data) = self.cached.lock().find(part.snapshot.number(), &key) {
+            return Ok(data);
         }
         let data =
             to_raw_value(&make()?).map_err(|error| WireError::new(FailureKind::InternalError, error))?;
         let data: Arc<RawValue> = Arc::from(data);
-        self.made.lock().keep(part.snapshot.number(), key, &data);
+        self.cached.lock().keep(part.snapshot.number(), key, &data);
         Ok(data)
     }
 }
@@ -75,7 +75,10 @@ impl CachedAnswers {
         if self.snapshot != snapshot {
             return None;
         }
-        let at = self.answers.iter().position(|(made, _)| made == key)?;
+        let at = self
+            .answers
+            .iter()
+            .position(|(cached_key, _)| cached_key == key)?;
         let found = self.answers.remove(at)?;
         let data = found.1.clone();
         self.answers.push_back(found);

@@ -1,7 +1,7 @@
 //! Answers that hold many tools: `ovos.tools.list`, `ovos.tools.export` and `ovos.persona.tools.discover`.
 //!
-//! They are made of the tools of one snapshot of the registry, so what was made is kept until the next one. Long ones are
-//! made on threads for blocking work, at most two at a time: the threads of the runtime serve stops. Read
+//! The data of an answer depends only on the request and on one snapshot of the registry, so it is kept until the next snapshot.
+//! The threads of the runtime serve stops, so long lists are made on threads for blocking work, at most two at a time. Read
 //! [`Api::answer_list`].
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::request::Request;
 use super::state::Api;
 use super::topic::Topic;
 
-/// With more bytes of tools than this, a list is made on a thread for blocking work.
+/// The largest size of all tools, in bytes, at which a list is made on a thread of the runtime.
 const LARGE: usize = 64 << 10;
 
 impl Api {
@@ -35,14 +35,14 @@ impl Api {
             return;
         };
         let api = self.clone();
-        let made = tokio::task::spawn_blocking(move || api.list_frames(&topic, &request)).await;
-        match made {
+        let frames = tokio::task::spawn_blocking(move || api.list_frames(&topic, &request)).await;
+        match frames {
             Ok(frames) => {
                 for frame in frames {
                     self.outbox.answer(frame).await;
                 }
             }
-            // Only the shutdown of the runtime, or a panic, ends it.
+            // Without frames the task has panicked, or the runtime shuts down.
             Err(error) => tracing::error!(%error, "bug in the service: a list was not made"),
         }
     }

@@ -48,11 +48,11 @@ impl MemoryBudget {
         part: &'a Value,
         left_out: &mut Vec<&'static str>,
     ) -> Option<&'a Value> {
-        let kept = self.takes(|room| fits(part, room)).then_some(part);
-        if kept.is_none() {
+        let fitting = self.takes(|room| fits(part, room)).then_some(part);
+        if fitting.is_none() {
             left_out.push(name);
         }
-        kept
+        fitting
     }
 }
 

@@ -103,8 +103,10 @@ fn other_name(snapshot: &Snapshot, name: &str) -> String {
     if let Some(id) = snapshot.absent(name) {
         return format!(": toolbox '{id}' offers no tools now (ovos.tools.status shows the toolboxes)");
     }
-    let nearest = snapshot.nearest(name).filter(|nearest| *nearest != name);
-    nearest.map_or_else(String::new, |nearest| format!(": did you mean '{nearest}'?"))
+    let similar = snapshot
+        .similar_call_name(name)
+        .filter(|similar| *similar != name);
+    similar.map_or_else(String::new, |similar| format!(": did you mean '{similar}'?"))
 }
 
 /// The state of a toolbox or of its backend, and the reason, if that explains why it offers no tool.
@@ -113,9 +115,9 @@ fn down(toolbox: &ToolboxStatus) -> Option<(&str, &str)> {
         return Some((&toolbox.state, toolbox.reason.as_deref()?));
     }
     let backend = toolbox.backend.as_ref()?;
-    let said = |key: &str| backend.get(key)?.as_str();
-    let state = said("state").filter(|state| *state != "ready")?;
-    Some((state, said("reason")?))
+    let text = |key: &str| backend.get(key)?.as_str();
+    let state = text("state").filter(|state| *state != "ready")?;
+    Some((state, text("reason")?))
 }
 
 fn loaded(snapshot: &Snapshot) -> String {

@@ -76,9 +76,9 @@ impl Api {
                 // never confirmed, waits for a plan only if exactly one of the rules denies it.
                 None if decision.0.decide == on_simulator.0.decide => false,
                 None => {
-                    let made = self.engine.plan(lease, run).await.map_err(Denied::Engine)?;
-                    let simulated = backends.simulates(&made.claim().to_vec());
-                    plan = Some(made);
+                    let new_plan = self.engine.plan(lease, run).await.map_err(Denied::Engine)?;
+                    let simulated = backends.simulates(&new_plan.claim().to_vec());
+                    plan = Some(new_plan);
                     simulated
                 }
             };
@@ -109,14 +109,14 @@ impl Api {
         };
         // This awaits nothing, so that a call which is cancelled or times out uses up no confirmation. The latch
         // refuses the call if a stop comes after this.
-        let said = sentence(
+        let sentence = sentence(
             &plan.sentences,
             run.lang.as_deref(),
             (tool.name(), &tool.toolbox_id),
             &run.args,
         );
         let note = self.toolboxes.note(tool);
-        self.confirmed(&subject(), (said, note), &plan, options, call)
+        self.confirmed(&subject(), (sentence, note), &plan, options, call)
             .map_err(Denied::Answer)?;
         Ok(Some(plan))
     }
@@ -124,16 +124,16 @@ impl Api {
     fn confirmed(
         &self,
         subject: &Subject,
-        ((said, lang), note): ((String, String), Option<String>),
+        ((sentence, lang), note): ((String, String), Option<String>),
         plan: &Plan,
         options: &CallOptions,
         call: &CallFacts,
     ) -> Result<(), WireError> {
         // Made before the lock is taken, because a plan can be large.
-        let told = CallDescription::new(said, lang, for_people(plan), &everything(plan));
+        let description = CallDescription::new(sentence, lang, for_people(plan), &everything(plan));
         let now = Instant::now();
         let mut confirmations = self.settings.policy.confirmations();
-        let answer = confirmations.ask(subject, options.confirm.as_deref(), told, now);
+        let answer = confirmations.ask(subject, options.confirm.as_deref(), description, now);
         drop(confirmations);
         let (principal, tool) = (subject.asker(), subject.tool());
         match answer {
@@ -151,8 +151,8 @@ impl Api {
                 Err(WireError::to_confirm(Confirm {
                     id: waiting.id,
                     token: waiting.token,
-                    text: waiting.told.text,
-                    lang: waiting.told.lang,
+                    text: waiting.description.text,
+                    lang: waiting.description.lang,
                     plan: text(plan),
                     note,
                     expires_ms: u64::try_from(left.as_millis()).unwrap_or(u64::MAX),

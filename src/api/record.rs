@@ -105,8 +105,8 @@ fn keep(request: &Request, room: &mut MemoryBudget, redaction: &mut Redaction<'_
     let session_id = Value::from(request.head.session_id());
     let session_id = room.keep("session_id", &session_id, &mut left_out);
     let data = redaction.of_request(&request.data);
-    let kept = room.takes(|room| entries_fit(&data, room));
-    if !kept {
+    let fits = room.takes(|room| entries_fit(&data, room));
+    if !fits {
         left_out.push("request");
     }
     RequestOrigin {
@@ -114,7 +114,7 @@ fn keep(request: &Request, room: &mut MemoryBudget, redaction: &mut Redaction<'_
         source: source.cloned().unwrap_or_default(),
         destination: destination.cloned().unwrap_or_default(),
         session_id: session_id.and_then(|id| Some(id.as_str()?.to_owned())),
-        request: kept.then_some(data),
+        request: fits.then_some(data),
         left_out,
     }
 }

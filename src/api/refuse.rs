@@ -286,11 +286,11 @@ mod tests {
             let (Some(without), Some(refused)) = (without, refused) else {
                 continue;
             };
-            let said = without["content_refused"].as_array().unwrap();
-            assert_eq!(said.len(), refused, "{said:?}");
+            let reasons = without["content_refused"].as_array().unwrap();
+            assert_eq!(reasons.len(), refused, "{reasons:?}");
             assert!(
-                said[refused - 1].as_str().unwrap().contains("20 bytes"),
-                "{said:?}"
+                reasons[refused - 1].as_str().unwrap().contains("20 bytes"),
+                "{reasons:?}"
             );
             assert_eq!(without["result"], 1);
             assert!(!without.contains_key("content"));

@@ -243,7 +243,7 @@ fn awaited_tools(topic: &Topic, data: &Object) -> Vec<(String, Option<String>)> 
         Topic::Plan if data.contains_key("steps") && !data.contains_key("name") => of_steps(),
         Topic::Invoke | Topic::Plan => of(data).into_iter().collect(),
         Topic::Call { toolbox_id } => {
-            let of_topic = |(name, given)| (name, toolbox_id.clone().or(given));
+            let of_topic = |(name, in_data)| (name, toolbox_id.clone().or(in_data));
             of(data).map(of_topic).into_iter().collect()
         }
         _ => Vec::new(),

@@ -95,8 +95,8 @@ impl Run<'_> {
                     }
                     Err(missing) => {
                         let step = &steps.all()[index];
-                        let came = CallResult::refused(WireError::new(FailureKind::ValueError, missing));
-                        let report = self.report(step, &Object::new(), came, &mut end);
+                        let result = CallResult::refused(WireError::new(FailureKind::ValueError, missing));
+                        let report = self.report(step, &Object::new(), result, &mut end);
                         reports[index] = Some(report);
                     }
                 }
@@ -116,13 +116,13 @@ impl Run<'_> {
                         end.get_or_insert_with(|| self.end_of(&cause));
                     }
                 }
-                Some((index, step, came)) = running.next() => {
-                    let Some(came) = came else {
+                Some((index, step, result)) = running.next() => {
+                    let Some(result) = result else {
                         end = end.or_else(|| self.ended());
                         waiting.push(index);
                         continue;
                     };
-                    let mut report = self.report(&steps.all()[index], &step.data, came, &mut end);
+                    let mut report = self.report(&steps.all()[index], &step.data, result, &mut end);
                     if let Some(result) = &report.result {
                         steps.give(index, result);
                         if !room.takes_value(result) {
@@ -189,8 +189,8 @@ impl Run<'_> {
         self.begun[index].store(true, Ordering::SeqCst);
         let found = self.api.resolve(&step.data);
         let found = found.and_then(|found| self.as_checked(index, found));
-        let came = self.api.make_call(&step, found, "args").await;
-        (index, step, Some(came))
+        let result = self.api.make_call(&step, found, "args").await;
+        (index, step, Some(result))
     }
 
     /// The tools that the name of a step refers to now; an error if that is another tool than the one that was checked
@@ -265,26 +265,32 @@ impl Run<'_> {
     }
 
     /// The report of a step that ended. A step that did not complete ends the run, unless the run has ended already.
-    fn report(&self, step: &Step, data: &Object, came: CallResult, end: &mut Option<End>) -> RunStepReport {
-        let status = status(&came);
+    fn report(
+        &self,
+        step: &Step,
+        data: &Object,
+        call_result: CallResult,
+        end: &mut Option<End>,
+    ) -> RunStepReport {
+        let status = status(&call_result);
         if status != RunStatus::Completed {
             self.over.store(true, Ordering::SeqCst);
-            end.get_or_insert_with(|| self.end_by(step, &status, &came));
+            end.get_or_insert_with(|| self.end_by(step, &status, &call_result));
         }
         let began = !data.is_empty();
         let mut report = RunStepReport {
             status,
             call_id: began.then(|| self.call_id_of(step)),
-            content: came.gathered.content,
-            content_refused: came.gathered.refused,
+            content: call_result.gathered.content,
+            content_refused: call_result.gathered.refused,
             ignored: if self.options.detail {
-                came.ignored
+                call_result.ignored
             } else {
                 Vec::new()
             },
             ..report_of(step)
         };
-        match came.result {
+        match call_result.result {
             Ok(result) => report.result = Some(result),
             Err(error) => {
                 report.error_detail = self.options.detail.then_some(*error.detail);
@@ -298,7 +304,7 @@ impl Run<'_> {
         report
     }
 
-    fn end_by(&self, step: &Step, status: &RunStatus, came: &CallResult) -> End {
+    fn end_by(&self, step: &Step, status: &RunStatus, result: &CallResult) -> End {
         let what = match status {
             RunStatus::TimedOut => "was not done in time",
             RunStatus::Cancelled => "was cancelled",
@@ -307,7 +313,7 @@ impl Run<'_> {
             _ => "failed",
         };
         let reason = format!("step '{}' {what}", step.id);
-        let error = match &came.result {
+        let error = match &result.result {
             Err(error) => error.of_step(&step.id),
             Ok(_) => {
                 let kind = match status {
@@ -335,18 +341,18 @@ impl Run<'_> {
     }
 }
 
-fn status(came: &CallResult) -> RunStatus {
-    let outcome = match &came.result {
+fn status(result: &CallResult) -> RunStatus {
+    let outcome = match &result.result {
         Err(error) if error.confirm.is_some() => return RunStatus::ConfirmationRequired,
-        Err(error) => came.outcome.or(error.outcome),
-        Ok(_) => came.outcome,
+        Err(error) => result.outcome.or(error.outcome),
+        Ok(_) => result.outcome,
     };
     match outcome {
         Some(CallOutcome::TimedOut) => RunStatus::TimedOut,
         Some(CallOutcome::Cancelled) => RunStatus::Cancelled,
         Some(CallOutcome::Stopped) => RunStatus::Stopped,
         Some(CallOutcome::Failed) => RunStatus::Failed,
-        Some(CallOutcome::Completed) | None => match &came.result {
+        Some(CallOutcome::Completed) | None => match &result.result {
             Ok(result) if failure_key(result).is_none() => RunStatus::Completed,
             _ => RunStatus::Failed,
         },
@@ -406,12 +412,12 @@ mod tests {
                 RunStatus::Cancelled,
             ),
         ] {
-            let came = CallResult {
+            let call_result = CallResult {
                 result: result.clone(),
                 outcome,
                 ..CallResult::refused(WireError::missing_name())
             };
-            assert_eq!(status(&came), expected, "{result:?} {outcome:?}");
+            assert_eq!(status(&call_result), expected, "{result:?} {outcome:?}");
         }
     }
 }

@@ -87,14 +87,14 @@ fn in_language<'a>(sentences: &'a BTreeMap<String, String>, lang: &str) -> Optio
 /// A sentence from the tool and its arguments with their units.
 fn made(tool: &str, toolbox_id: &str, args: &Object) -> String {
     let given = args.iter().filter(|(_, value)| !value.is_null());
-    let said: Vec<String> = given
+    let arguments: Vec<String> = given
         .clone()
         .take(ARGUMENTS)
         .map(|(key, value)| argument(key, value))
         .collect();
     let mut text = format!("{} of {toolbox_id}", words(tool));
-    if !said.is_empty() {
-        text += &format!(": {}", said.join(", "));
+    if !arguments.is_empty() {
+        text += &format!(": {}", arguments.join(", "));
     }
     match given.count().saturating_sub(ARGUMENTS) {
         0 => {}

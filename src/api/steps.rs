@@ -172,8 +172,8 @@ impl Steps {
         for (step, after) in steps.iter_mut().zip(&after) {
             let named = after.iter().map(|id| ("after", id.as_str()));
             let taken = step.takes.iter().map(|take| (FROM, take.step()));
-            let mut stranger = named.chain(taken).filter(|(_, id)| !numbers.contains_key(*id));
-            if let Some((key, wanted)) = stranger.next() {
+            let mut unknown = named.chain(taken).filter(|(_, id)| !numbers.contains_key(*id));
+            if let Some((key, wanted)) = unknown.next() {
                 let ids = items.iter().filter_map(|item| item.get("id")?.as_str());
                 return Err(Invalid::UnknownStep {
                     step: step.id.clone(),
@@ -237,7 +237,7 @@ impl Steps {
         }
         let mut values = step.takes.iter_mut().map(|take| take.value.take());
         let args = filled(&step.args, &mut values);
-        // The forms that clients write are read in the request alone: a result of "" is no call without arguments.
+        // A client may write no arguments as "", but a result of "" is a mistake: the forms of clients count only in the request.
         match (&args, step.takes.first()) {
             (Value::Object(_), _) | (_, None) => Ok(args),
             (other, Some(take)) => Err(Missing::NotArguments {
@@ -399,14 +399,14 @@ fn look_up<'a>(from: &str, result: &'a Value) -> Result<&'a Value, String> {
             _ => None,
         };
         let shown = shorten_text(part, LONGEST_SHOWN);
-        at = next.ok_or_else(|| format!("{whose} has no '{shown}': {}", is(at)))?;
+        at = next.ok_or_else(|| format!("{whose} has no '{shown}': {}", describe_content(at)))?;
         whose = format!("its '{shown}'");
     }
     Ok(at)
 }
 
 /// Describes a value in the error for a path that it does not have.
-fn is(value: &Value) -> String {
+fn describe_content(value: &Value) -> String {
     match value {
         Value::Object(entries) if entries.is_empty() => "it is empty".to_owned(),
         Value::Object(entries) => {

@@ -128,8 +128,8 @@ fn what_is_wrong_with_a_run_is_named() {
             "the steps wait for each other in a circle: ",
         ),
     ] {
-        let told = read(steps.clone()).expect_err("it is not valid").to_string();
-        assert!(told.contains(expected), "{steps}: no {expected:?} in {told}");
+        let error = read(steps.clone()).expect_err("it is not valid").to_string();
+        assert!(error.contains(expected), "{steps}: no {expected:?} in {error}");
     }
     assert_eq!(valid(many(64)).all().len(), 64);
     // The error lists the steps in the order in which they would begin, wherever the circle is entered.
@@ -138,11 +138,11 @@ fn what_is_wrong_with_a_run_is_named() {
         after("b", &["a"]),
         after("c", &["b"])
     ]));
-    let told = circle.expect_err("a circle").to_string();
-    let path = told.rsplit(": ").next().unwrap_or_default();
+    let error = circle.expect_err("a circle").to_string();
+    let path = error.rsplit(": ").next().unwrap_or_default();
     assert!(
         ["a -> b -> c -> a", "b -> c -> a -> b", "c -> a -> b -> c"].contains(&path),
-        "{told}"
+        "{error}"
     );
 }
 
@@ -193,9 +193,9 @@ fn a_value_that_is_not_there_is_named_with_what_is() {
     ] {
         let mut steps = taking(json!({"a": {"$from": from}, "b": {"$from": "find.pose.x"}}));
         steps.give(0, &result);
-        let told = steps.arguments(1).expect_err("it is missing").to_string();
+        let error = steps.arguments(1).expect_err("it is missing").to_string();
         let expected = format!("{{\"$from\": \"{from}\"}}: {expected}");
-        assert!(told.starts_with(&expected), "{told}");
+        assert!(error.starts_with(&expected), "{error}");
     }
 }
 
@@ -219,8 +219,8 @@ fn values_are_bounded_together() {
     let takes = Value::from_iter((0..20).map(|_| json!({"$from": "find"})));
     let mut steps = taking(json!({ "all": takes }));
     steps.give(0, &mebibyte);
-    let told = steps.arguments(1).expect_err("it is too much").to_string();
-    assert!(told.contains("more than 16 MiB together"), "{told}");
+    let error = steps.arguments(1).expect_err("it is too much").to_string();
+    assert!(error.contains("more than 16 MiB together"), "{error}");
     let mut few = taking(json!({"a": {"$from": "find"}}));
     few.give(0, &mebibyte);
     assert_eq!(few.arguments(1), Ok(json!({ "a": mebibyte })));

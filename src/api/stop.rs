@@ -307,8 +307,8 @@ impl Api {
             ));
         }
         let holder = self.engine.latch(toolbox_id);
-        let given = args.and_then(|args| args.get("stop_id")?.as_str());
-        let stop_id = given.map(str::to_owned).or(holder.map(|stop| stop.stop_id));
+        let wanted = args.and_then(|args| args.get("stop_id")?.as_str());
+        let stop_id = wanted.map(str::to_owned).or(holder.map(|stop| stop.stop_id));
         self.permit_resume(request, toolbox_id, stop_id.as_deref(), name)?;
         let Some(stop_id) = stop_id else {
             let output = json!({"success": true, "message": "It was not in emergency stop state"});

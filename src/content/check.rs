@@ -33,7 +33,7 @@ pub(super) struct Item {
 ///
 /// # Errors
 /// The rule that the item breaks.
-pub(super) fn item(given: &Value) -> Result<Item, String> {
+pub(super) fn item(value: &Value) -> Result<Item, String> {
     let Content {
         kind,
         mime_type,
@@ -41,7 +41,7 @@ pub(super) fn item(given: &Value) -> Result<Item, String> {
         data,
         uri,
         title,
-    } = Content::deserialize(given)
+    } = Content::deserialize(value)
         .map_err(|error| format!("it is not an item of content: {}", short(&error.to_string())))?;
     check_mime_type(kind, &mime_type)?;
     if title.as_ref().is_some_and(|title| !is_line(title, LONGEST_TITLE)) {
@@ -67,10 +67,10 @@ pub(super) fn item(given: &Value) -> Result<Item, String> {
 }
 
 /// Names the item in an error: its number and the place of its bytes.
-pub(super) fn name(number: usize, given: &Value) -> String {
+pub(super) fn name(number: usize, value: &Value) -> String {
     let place = ["path", "uri"]
         .iter()
-        .find_map(|key| Some((key, given.get(key)?.as_str()?)));
+        .find_map(|key| Some((key, value.get(key)?.as_str()?)));
     match place {
         Some((key, place)) => format!("item {number} ({key} {:?})", short(place)),
         None => format!("item {number}"),
@@ -168,7 +168,7 @@ mod tests {
             item
         };
         let typed = |kind: &str, mime_type: &str| json!({"type": kind, "mime_type": mime_type, "data": ""});
-        for (given, expected) in [
+        for (value, expected) in [
             (png(json!({"path": "a.png"})), ""),
             (png(json!({"path": "a.png", "title": "The front"})), ""),
             (png(json!({"path": "frames/a.png"})), "not the name of a file"),
@@ -217,9 +217,12 @@ mod tests {
             (json!("a.png"), "not an item of content"),
             (json!(null), "not an item of content"),
         ] {
-            match item(&given) {
-                Ok(_) => assert_eq!("", expected, "{given} is taken"),
-                Err(said) => assert!(!expected.is_empty() && said.contains(expected), "{given}: {said}"),
+            match item(&value) {
+                Ok(_) => assert_eq!("", expected, "{value} is taken"),
+                Err(error) => assert!(
+                    !expected.is_empty() && error.contains(expected),
+                    "{value}: {error}"
+                ),
             }
         }
     }

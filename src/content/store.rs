@@ -67,24 +67,24 @@ impl Store {
     pub(crate) async fn gather(
         &self,
         toolbox_id: &str,
-        given: Vec<Value>,
+        items: Vec<Value>,
         mode: ContentMode,
         room: usize,
     ) -> GatheredContent {
-        let given: Arc<[Value]> = given.into();
-        let gathered = if given.iter().any(|item| needs_disk(item, mode)) {
-            let (store, id, items) = (self.clone(), toolbox_id.to_owned(), given.clone());
-            let work = self.on_disk(move || store.gather_now(&id, &items, mode, room, true));
+        let items: Arc<[Value]> = items.into();
+        let gathered = if items.iter().any(|item| needs_disk(item, mode)) {
+            let (store, id, all) = (self.clone(), toolbox_id.to_owned(), items.clone());
+            let work = self.on_disk(move || store.gather_now(&id, &all, mode, room, true));
             match timeout(PATIENCE, work).await {
                 Ok(Some(gathered)) => gathered,
                 Ok(None) => GatheredContent {
                     content: Vec::new(),
                     refused: vec!["bug in the service; its log says more".to_owned()],
                 },
-                Err(_) => self.gather_now(toolbox_id, &given, mode, room, false),
+                Err(_) => self.gather_now(toolbox_id, &items, mode, room, false),
             }
         } else {
-            self.gather_now(toolbox_id, &given, mode, room, false)
+            self.gather_now(toolbox_id, &items, mode, room, false)
         };
         for refused in &gathered.refused {
             tracing::warn!(toolbox = toolbox_id, "content is left out: {refused}");
@@ -111,7 +111,7 @@ impl Store {
     fn gather_now(
         &self,
         toolbox_id: &str,
-        given: &[Value],
+        items: &[Value],
         mode: ContentMode,
         room: usize,
         disk: bool,
@@ -125,9 +125,9 @@ impl Store {
             room,
         };
         let mut gathered = GatheredContent::default();
-        for (number, given) in (1..).zip(given).take(Content::MAX_ITEMS) {
-            let checked = match check::item(given) {
-                Ok(_) if !disk && needs_disk(given, mode) => {
+        for (number, item) in (1..).zip(items).take(Content::MAX_ITEMS) {
+            let checked = match check::item(item) {
+                Ok(_) if !disk && needs_disk(item, mode) => {
                     Err("the disk does not respond (service.state_dir)".to_owned())
                 }
                 checked => checked,
@@ -143,15 +143,15 @@ impl Store {
                 }
                 Err(reason) => gathered
                     .refused
-                    .push(format!("{}: {reason}", check::name(number, given))),
+                    .push(format!("{}: {reason}", check::name(number, item))),
             }
         }
-        if given.len() > Content::MAX_ITEMS {
+        if items.len() > Content::MAX_ITEMS {
             let more = format!(
                 "items from {} on: an answer has at most {}, and there are {}",
                 Content::MAX_ITEMS + 1,
                 Content::MAX_ITEMS,
-                given.len()
+                items.len()
             );
             gathered.refused.push(more);
         }
@@ -414,8 +414,8 @@ mod tests {
             (2000, [1000, 1000], 1),
             (0, [1, 1], 0),
         ] {
-            let given = sizes.map(text);
-            let gathered = store.gather("t", given.to_vec(), ContentMode::Inline, room).await;
+            let items = sizes.map(text);
+            let gathered = store.gather("t", items.to_vec(), ContentMode::Inline, room).await;
             assert_eq!(gathered.content.len(), expected, "{room} {sizes:?}");
             assert_eq!(gathered.refused.len(), 2 - expected, "{room} {sizes:?}");
         }
@@ -437,10 +437,10 @@ mod tests {
             item("data", "hello"),
             item("uri", "https://example.org/a.txt"),
         );
-        let given = vec![path, data.clone(), uri.clone()];
+        let items = vec![path, data.clone(), uri.clone()];
         let hanging = store.disk.clone().acquire_many_owned(4).await.unwrap();
         for (mode, expected) in [(ContentMode::Path, 1), (ContentMode::Inline, 2)] {
-            let gathered = store.gather("t", given.clone(), mode, 4000).await;
+            let gathered = store.gather("t", items.clone(), mode, 4000).await;
             assert_eq!(gathered.content.len(), expected, "{gathered:?}");
             assert_eq!(gathered.refused.len(), 3 - expected, "{gathered:?}");
             let why = gathered

@@ -188,7 +188,7 @@ mod tests {
             };
             ages.iter().enumerate().map(file).collect()
         };
-        for (given, most, bytes, expected) in [
+        for (ages, most, bytes, expected) in [
             (vec![(1, 5), (2, 5), (3, 5)], 64, 100, vec![]),
             (vec![(63, 5), (61, 5), (62, 5)], 2, 100, vec!["0"]),
             (vec![(3, 5), (1, 5), (2, 5)], 2, 100, vec![]),
@@ -199,9 +199,9 @@ mod tests {
             (vec![(599, 5), (600, 5)], 64, 100, vec!["1"]),
             (vec![], 64, 100, vec![]),
         ] {
-            let gone = expired(files(&given), now, most, bytes);
+            let gone = expired(files(&ages), now, most, bytes);
             let gone: Vec<_> = gone.iter().map(|file| file.name.to_str().unwrap()).collect();
-            assert_eq!(gone, expected, "{given:?} {most} {bytes}");
+            assert_eq!(gone, expected, "{ages:?} {most} {bytes}");
         }
         let tomorrow = now + Duration::from_secs(86_400);
         assert_eq!(expired(files(&[(0, 1)]), tomorrow, 64, 100).len(), 1);

@@ -132,8 +132,8 @@ impl Rewriting<'_> {
         let values = values_of(&mut whole, &mut notes);
         let mut choices = Vec::new();
         for keyword in CHOICES {
-            if let Some(Value::Array(given)) = whole.shift_remove(keyword) {
-                choices.extend(given);
+            if let Some(Value::Array(alternatives)) = whole.shift_remove(keyword) {
+                choices.extend(alternatives);
             }
         }
         choices.retain(|choice| !is_null(&Value::Object(self.whole(choice, depth + 1))));
@@ -493,8 +493,8 @@ fn default(whole: &Map<String, Value>, plain: &Map<String, Value>) -> Option<Val
 }
 
 /// Writes a description, with notes after it.
-fn describe(plain: &mut Map<String, Value>, given: Option<&Value>, notes: &[String]) {
-    let mut text = given
+fn describe(plain: &mut Map<String, Value>, description: Option<&Value>, notes: &[String]) {
+    let mut text = description
         .and_then(Value::as_str)
         .unwrap_or_default()
         .trim_end()

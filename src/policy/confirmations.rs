@@ -155,7 +155,7 @@ pub struct PendingCall {
     /// The call.
     pub subject: Subject,
     /// What the call would do.
-    pub told: CallDescription,
+    pub description: CallDescription,
     /// The time until which the call waits.
     pub until: Instant,
     /// Whether an operator has approved it.
@@ -239,7 +239,7 @@ impl Confirmations {
         &mut self,
         subject: &Subject,
         token: Option<&str>,
-        told: CallDescription,
+        description: CallDescription,
         now: Instant,
     ) -> Answer {
         self.forget(now);
@@ -249,8 +249,9 @@ impl Confirmations {
             let copy = (subject.generation, subject.stop_epoch);
             old.toolbox_id != subject.toolbox_id || (old.generation, old.stop_epoch) == copy
         });
-        self.waiting
-            .retain(|waiting| waiting.subject != *subject || waiting.told.everything == told.everything);
+        self.waiting.retain(|waiting| {
+            waiting.subject != *subject || waiting.description.everything == description.everything
+        });
         if let Some(refused) = self.refused.iter().find(|refused| refused.holds(subject)) {
             return Answer::Refused(refused.at(now));
         }
@@ -278,7 +279,7 @@ impl Confirmations {
             id: self.new_id(),
             token: Uuid::new_v4().simple().to_string(),
             subject: subject.clone(),
-            told,
+            description,
             until: now + self.lifetime,
             approved: false,
         };
@@ -360,7 +361,7 @@ impl Confirmations {
             keep(&mut self.in_a_row, (row, before + 1), is_of_caller);
         }
         let mut call = waiting.clone();
-        (call.approved, call.until, call.told.plan) = (false, now + REFUSED, Value::Null);
+        (call.approved, call.until, call.description.plan) = (false, now + REFUSED, Value::Null);
         let refused = Refused { call, whole_tool, by };
         // The other waiting calls to which the refusal applies are dropped, too: they would be refused anyway.
         self.waiting.retain(|other| !refused.holds(&other.subject));

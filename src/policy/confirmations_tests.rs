@@ -67,8 +67,9 @@ impl Desk {
     }
 
     fn ask(&mut self, call: &Call, token: Option<&str>) -> Answer {
-        let told = CallDescription::new("moves the arm".to_owned(), "en".to_owned(), json!([]), &call.plan);
-        self.store.ask(&call.subject(), token, told, self.now)
+        let description =
+            CallDescription::new("moves the arm".to_owned(), "en".to_owned(), json!([]), &call.plan);
+        self.store.ask(&call.subject(), token, description, self.now)
     }
 
     /// Asserts that the call waits, and returns its id and token.
@@ -428,8 +429,9 @@ fn made_up_clients_of_one_kind_leave_places_for_the_others() {
         Subject::new(asker, None, ("robot", "move"), &Object::new(), (3, 7))
     };
     let ask = |desk: &mut Desk, context: &Value| {
-        let told = CallDescription::new("moves the arm".to_owned(), "en".to_owned(), json!([]), &json!([]));
-        desk.store.ask(&subject(context), None, told, desk.now)
+        let description =
+            CallDescription::new("moves the arm".to_owned(), "en".to_owned(), json!([]), &json!([]));
+        desk.store.ask(&subject(context), None, description, desk.now)
     };
     let mut desk = Desk::new();
     for n in 0..64 {
@@ -463,24 +465,28 @@ fn a_confirmation_is_bound_to_those_for_whom_it_was_asked() {
         let asker = Asker::of(context.as_object().unwrap()).unwrap();
         Subject::new(asker, None, ("robot", "move"), &Object::new(), (3, 7))
     };
-    let told = || CallDescription::new("moves the arm".to_owned(), "en".to_owned(), json!([]), &json!([]));
+    let description =
+        || CallDescription::new("moves the arm".to_owned(), "en".to_owned(), json!([]), &json!([]));
     let mut desk = Desk::new();
     let Answer::Waits(waiting) = desk
         .store
-        .ask(&subject(json!(["hive:a"])), None, told(), desk.now)
+        .ask(&subject(json!(["hive:a"])), None, description(), desk.now)
     else {
         panic!("it waits");
     };
     for other in [json!(null), json!(["bus:a"]), json!(["hive:a", "hive:b"])] {
-        let answer = desk
-            .store
-            .ask(&subject(other.clone()), Some(&waiting.token), told(), desk.now);
+        let answer = desk.store.ask(
+            &subject(other.clone()),
+            Some(&waiting.token),
+            description(),
+            desk.now,
+        );
         assert!(matches!(answer, Answer::Waits(_)), "{other}");
     }
     let answer = desk.store.ask(
         &subject(json!(["hive:a"])),
         Some(&waiting.token),
-        told(),
+        description(),
         desk.now,
     );
     assert!(matches!(answer, Answer::Confirmed(By::Caller)), "{answer:?}");
@@ -493,16 +499,19 @@ fn a_claim_to_ask_for_others_evades_no_refusal() {
         let asker = Asker::of(context.as_object().unwrap()).unwrap();
         Subject::new(asker, None, ("robot", "move"), &Object::new(), (3, 7))
     };
-    let told = || CallDescription::new("moves the arm".to_owned(), "en".to_owned(), json!([]), &json!([]));
+    let description =
+        || CallDescription::new("moves the arm".to_owned(), "en".to_owned(), json!([]), &json!([]));
     let mut desk = Desk::new();
-    let Answer::Waits(waiting) = desk.store.ask(&subject(json!([])), None, told(), desk.now) else {
+    let Answer::Waits(waiting) = desk.store.ask(&subject(json!([])), None, description(), desk.now) else {
         panic!("it waits");
     };
     desk.store
         .decline(&subject(json!([])), &waiting.token, desk.now)
         .unwrap();
     for claim in [json!([]), json!(["bus:other"]), json!(["hive:a", "bus:b"])] {
-        let answer = desk.store.ask(&subject(claim.clone()), None, told(), desk.now);
+        let answer = desk
+            .store
+            .ask(&subject(claim.clone()), None, description(), desk.now);
         assert!(matches!(answer, Answer::Refused(_)), "{claim}: {answer:?}");
     }
 }

@@ -11,8 +11,8 @@ use ::config::Section;
 use cli::{CliError, Context, Paint, Tone, ToolRow, count, plain, tool_table};
 use host::python::look;
 use host::{
-    Greeter, Inspection, ProgramConfig, Switch, inspect, inspect_own, inspect_program, scan, section_of,
-    why_unconfined,
+    Counterpart, Greeter, Inspection, ProgramConfig, Switch, inspect, inspect_own, inspect_program, scan,
+    section_of, why_unconfined,
 };
 use ovos_toolbox_wire::is_toolbox_id;
 
@@ -26,11 +26,13 @@ Examples:
   ovos-tools check arm
   ovos-tools check ovos-math-tools
   ovos-tools check my-robot.toml
+  ovos-tools check my-robot.toml --live
   ovos-tools check my-robot.toml --plugins ./plugins
 
 Needs no service and no bus. Runs the code that you check: a plugin is loaded in a child process with the `env` of the section \
 that has the file's name, and a program is started as the service would start it. A file that ends in .toml is opened by the \
-installed toolbox that reads such files, and moves nothing. FILE is looked up as the name of a program in the configuration, \
+installed toolbox that reads such files, and moves nothing; --live reaches the machine as well, tells it to stand, and says what \
+it lacks. FILE is looked up as the name of a program in the configuration, \
 then as a file, then as an entry point of the Python toolboxes that the service hosts. Exits with 1 when something keeps the \
 plugin or one of its tools from being used; warnings do not affect the exit code.")]
 pub(crate) struct Arguments {
@@ -38,12 +40,21 @@ pub(crate) struct Arguments {
     /// robot's file (.toml)
     #[arg(value_hint = clap::ValueHint::FilePath)]
     file: PathBuf,
+    /// For a robot's file: compare it with the robot itself, which has to be on; nothing else may use it at that time
+    #[arg(long)]
+    live: bool,
     /// For a robot's file: where its toolbox is looked for, instead of the configured folders; may be given several times
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     plugins: Vec<PathBuf>,
 }
 
 pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Result<(), CliError> {
+    if arguments.live && !is_file_of_a_toolbox(&arguments.file) {
+        return Err(CliError::Refused(format!(
+            "--live compares a robot's file with the robot: {} is no file that ends in .toml",
+            arguments.file.display()
+        )));
+    }
     let mut greeter = greeter()?;
     if let Some(entry) = entry(&arguments.file, context) {
         return show(&inspect_program(&entry, &greeter).await, context);
@@ -51,10 +62,14 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     if is_file_of_a_toolbox(&arguments.file) {
         let folders = match arguments.plugins.as_slice() {
             [] => context.config()?.service.plugins_dir.clone(),
-            given => given.to_vec(),
+            paths => paths.to_vec(),
         };
         let (plugins, _) = scan(&folders);
-        let found = inspect_own(&arguments.file, &plugins, &greeter).await;
+        let counterpart = match arguments.live {
+            true => Counterpart::Machine,
+            false => Counterpart::Nothing,
+        };
+        let found = inspect_own(&arguments.file, counterpart, &plugins, &greeter).await;
         return show(&found.map_err(CliError::Refused)?, context);
     }
     if let Some(id) = toolbox_id(&arguments.file) {

@@ -52,7 +52,7 @@ pub(super) fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Resul
         })
         .collect();
     let wrong: Vec<(&String, String)> = config
-        .wrong()
+        .section_errors()
         .map(|(id, error)| (id, error.to_string()))
         .collect();
     let data = json!({

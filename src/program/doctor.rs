@@ -50,15 +50,15 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     match Config::load(&ProcessEnvironment, &overrides, None) {
         Ok(config) => {
             findings.extend(machine::configuration(&config));
-            let (heard, status) = peers::find_services(&address(&config), context.wait()).await;
-            findings.extend(heard);
+            let (of_bus, status) = peers::find_services(&address(&config), context.wait()).await;
+            findings.extend(of_bus);
             findings.extend(pages::check_origin(&config.bus.url).await);
             match status {
                 Some(status) => {
                     // What the files say and the service says, too, is said once.
                     let known: Vec<String> = findings.iter().map(|finding| finding.found.clone()).collect();
-                    let said = service::judged(&status).into_iter();
-                    findings.extend(said.filter(|finding| !known.contains(&finding.found)));
+                    let of_service = service::judged(&status).into_iter();
+                    findings.extend(of_service.filter(|finding| !known.contains(&finding.found)));
                     if config.bus.is_local() {
                         let loaded = status.toolboxes.iter();
                         let loaded = loaded.map(|toolbox| toolbox.toolbox_id.as_str()).collect();

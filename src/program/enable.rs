@@ -1,7 +1,8 @@
-//! `ovos-tools enable` and `disable`: switch toolboxes on and off in the user's mycroft.conf.
+//! `ovos-tools enable` and `disable`: switch toolboxes, and doors that the service starts, on and off in the user's mycroft.conf.
 //!
 //! Comments and everything else in the file stay. The file is replaced whole, and the one before it is kept beside it.
 
+use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,7 +12,7 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::json;
 
-use ::config::{Config, LayerState, OURS, nearest, write_atomically};
+use ::config::{Config, Doors, LayerState, OURS, suggestion, write_atomically};
 use cli::{CliError, Context, RunningService, plain};
 use client::payload::{ReloadOutcome, ReloadRequest};
 use client::{RELOAD_WAIT, topic};
@@ -23,11 +24,13 @@ use host::{scan, section_of};
 Examples:
   ovos-tools enable robot           the simulated robot that comes with the service
   ovos-tools disable robot drone
+  ovos-tools enable console         the page in a browser, which the service then starts
 
-Writes `\"enabled\": true` or `false` into the section of each toolbox in the user's mycroft.conf (or the file of --config) and \
-keeps the file as it was beside it, as mycroft.conf.before. A service that runs on this machine is told to reload.")]
+Writes `\"enabled\": true` or `false` into the section of each toolbox in the user's mycroft.conf (or the file of --config), \
+`\"start\": true` or `false` into that of each door, and keeps the file as it was beside it, as mycroft.conf.before. A service that runs \
+on this machine is told to reload; it starts doors when it is started again.")]
 pub(crate) struct Arguments {
-    /// The toolboxes, by their ids
+    /// The toolboxes, by their ids, and doors by their names
     #[arg(required = true, value_name = "TOOLBOX")]
     toolboxes: Vec<String>,
 }
@@ -124,29 +127,40 @@ fn render(report: &Report) -> String {
 
 /// Refuses an id that nothing on this machine has.
 fn check_id(id: &str, config: &Config) -> Result<(), CliError> {
+    if Doors::NAMES.contains(&id) {
+        return Ok(());
+    }
     let (files, _) = scan(&config.service.plugins_dir);
     let files = files
         .iter()
         .filter_map(|file| section_of(file))
         .map(str::to_owned);
-    let ids: Vec<String> = files.chain(config.toolboxes.keys().cloned()).collect();
-    if ids.iter().any(|known| known == id) {
+    let ids: BTreeSet<String> = files.chain(config.toolboxes.keys().cloned()).collect();
+    if ids.contains(id) {
         return Ok(());
     }
-    let near = nearest(id, ids.iter().cloned());
-    let near = near
-        .map(|near| format!("; did you mean `{near}`?"))
-        .unwrap_or_default();
+    let meant = suggestion(id, ids.iter().cloned());
     Err(CliError::Usage(format!(
-        "no toolbox `{id}` is installed{near} There are: {}",
-        ids.join(", ")
+        "no toolbox `{id}` is installed{meant}; installed: {}",
+        Vec::from_iter(ids).join(", ")
     )))
+}
+
+/// The key that switches a toolbox, or a door, on and off.
+fn switch(id: &str) -> Vec<&str> {
+    match Doors::NAMES.contains(&id) {
+        true => vec!["PHAL", OURS, "service", "doors", id, "start"],
+        false => vec!["PHAL", OURS, id, "enabled"],
+    }
 }
 
 /// Writes the switches into the file; returns whether it changed.
 fn edit(file: &Path, toolboxes: &[String], enabled: bool) -> Result<bool, CliError> {
     let by_hand = || {
-        let section = json!({"PHAL": {OURS: {toolboxes[0].as_str(): {"enabled": enabled}}}});
+        let keys = switch(&toolboxes[0]);
+        let section = keys
+            .iter()
+            .rfold(json!(enabled), |inner, key| json!({ *key: inner }));
         format!("write it by hand: {section}")
     };
     let is_yaml = file
@@ -169,8 +183,7 @@ fn edit(file: &Path, toolboxes: &[String], enabled: bool) -> Result<bool, CliErr
     };
     let mut text = before.clone();
     for id in toolboxes {
-        let path = ["PHAL", OURS, id, "enabled"];
-        text = config::set_in_text(&text, &path, &json!(enabled))
+        text = config::set_in_text(&text, &switch(id), &json!(enabled))
             .map_err(|why| CliError::Usage(format!("{}: {why}; {}", file.display(), by_hand())))?;
     }
     if text == before {
@@ -205,8 +218,11 @@ fn check(
 ) -> Result<(), CliError> {
     let config = context.config()?;
     for id in toolboxes {
-        let section = config.toolbox(id)?;
-        if section.toolbox.enabled != enabled || !config.toolboxes.contains_key(id) {
+        let is_done = match config.doors.starts(id) {
+            Some(starts) => starts == enabled,
+            None => config.toolbox(id)?.toolbox.enabled == enabled && config.toolboxes.contains_key(id),
+        };
+        if !is_done {
             return Err(CliError::Refused(format!(
                 "wrote {}, but another file overrides its section `{id}`: `ovos-tools config` shows which one",
                 file.display()

@@ -251,11 +251,11 @@ fn systemctl(arguments: &[&str]) -> io::Result<()> {
     if status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&stderr);
+    let message = String::from_utf8_lossy(&stderr);
     Err(io::Error::other(format!(
         "systemctl --user {}: {}",
         arguments.join(" "),
-        said.trim()
+        message.trim()
     )))
 }
 

@@ -280,8 +280,8 @@ fn module() -> Result<Vec<(String, String)>, CliError> {
 ///
 /// # Errors
 /// The SDK is not there.
-fn sdk(given: Option<&Path>) -> Result<PathBuf, CliError> {
-    let found = match given {
+fn sdk(path: Option<&Path>) -> Result<PathBuf, CliError> {
+    let found = match path {
         Some(folder) => sdk_in(folder),
         None => {
             let places = [std::env::current_dir().ok(), std::env::current_exe().ok()];
@@ -290,7 +290,7 @@ fn sdk(given: Option<&Path>) -> Result<PathBuf, CliError> {
         }
     };
     found.ok_or_else(|| {
-        let missed = match given {
+        let missed = match path {
             Some(folder) => format!("{} has no toolboxes/sdk", folder.display()),
             None => "there is no checkout of ovos-tools around this folder or this program".to_owned(),
         };

@@ -16,7 +16,7 @@ use ovos_tools::service::{ServiceError, Start, StartSummary};
 #[command(after_help = "\
 Examples:
   ovos-tools serve
-  ovos-tools serve --plugins ./plugins --embedded-bus auto
+  ovos-tools serve --plugins ./plugins --embedded-bus auto --console
   ovos-tools serve --bus ws://192.168.1.5:8181/core --log-json
 
 SIGTERM, Ctrl-C and a closed terminal end the service: motion is halted first. SIGUSR1 is an emergency stop of everything.")]
@@ -30,6 +30,9 @@ pub(crate) struct Arguments {
     /// Also load the packaged toolboxes that drive a simulator, without a section that asks for them
     #[arg(long)]
     simulators: bool,
+    /// Also start the page in a browser, `ovos-tools console`
+    #[arg(long)]
+    console: bool,
     /// Log JSON, one object a line
     #[arg(long)]
     log_json: bool,
@@ -60,6 +63,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
         plugins: arguments.plugins.clone(),
         embedded_bus: arguments.embedded_bus.map(EmbeddedBus::from),
         simulators: arguments.simulators,
+        console: arguments.console,
         given_may_be_copy: true,
         ..context.overrides()
     };
@@ -119,29 +123,33 @@ fn summary(started: &StartSummary, paint: Paint) -> String {
             text += "  messagebus: connecting; if none is running, start ovos-messagebus, or run with `--embedded-bus auto`\n";
         }
     }
-    for it in &status.toolboxes {
+    for toolbox in &status.toolboxes {
         text += &format!(
             "  {} {}: {}{}\n",
-            paint.tone(Tone::Strong, &it.toolbox_id),
-            plain(&it.version),
-            count(it.tools, "tool", "tools"),
-            if it.latched {
+            paint.tone(Tone::Strong, &toolbox.toolbox_id),
+            plain(&toolbox.version),
+            count(toolbox.tools, "tool", "tools"),
+            if toolbox.latched {
                 format!(
                     ", in emergency stop: `ovos-tools resume {}`",
-                    plain(&it.toolbox_id)
+                    plain(&toolbox.toolbox_id)
                 )
             } else {
                 String::new()
             }
         );
     }
-    for it in &status.failed {
+    for file in &status.failed {
         let label = paint.tone(Tone::Bad, "not loaded");
-        text += &format!("  {label} {}: {}\n", plain(&it.path), plain(&it.reason));
+        text += &format!("  {label} {}: {}\n", plain(&file.path), plain(&file.reason));
     }
-    for it in &status.off {
+    for toolbox in &status.off {
         let label = paint.tone(Tone::Warning, "off");
-        text += &format!("  {label} {}: {}\n", plain(&it.toolbox_id), plain(&it.reason));
+        text += &format!(
+            "  {label} {}: {}\n",
+            plain(&toolbox.toolbox_id),
+            plain(&toolbox.reason)
+        );
     }
     if let Some(closed) = &status.closed {
         text += &format!("  {} {}\n", paint.tone(Tone::Bad, "closed"), plain(closed));

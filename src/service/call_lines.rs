@@ -20,7 +20,7 @@ pub(super) async fn follow(facts: Facts, mut level: watch::Receiver<LogLevel>) {
                     Err(_) => return,
                 },
                 followed = follower.next() => match followed {
-                    Some(Followed::Fact(made)) => write(&made.fact),
+                    Some(Followed::Fact(fact)) => write(&fact.fact),
                     Some(Followed::Lost { from, to }) => {
                         tracing::warn!(from, to, "log lines of calls are missing: their writer did not keep up");
                     }

@@ -31,7 +31,7 @@ const LARGEST: usize = 4 << 10;
 /// The doors that have sent a message, by session.
 #[derive(Default)]
 pub(super) struct Doors {
-    heard: Mutex<HashMap<String, DoorSign>>,
+    signs: Mutex<HashMap<String, DoorSign>>,
     /// The sessions in which something moved when the doors were last checked.
     moving: Mutex<HashSet<String>>,
 }
@@ -69,26 +69,26 @@ impl Doors {
     }
 
     fn heard_of(&self, session: &str, beats: bool, at: Instant) {
-        let mut heard = self.heard.lock();
-        let known = heard.get(session).is_some_and(|known| known.beats);
-        if !heard.contains_key(session) && heard.len() >= DOORS {
+        let mut signs = self.signs.lock();
+        let known = signs.get(session).is_some_and(|known| known.beats);
+        if !signs.contains_key(session) && signs.len() >= DOORS {
             // A message costs nothing, so it must not push out a door that has to be watched.
             let moving = self.moving.lock();
-            let idle = heard.iter().filter(|(session, _)| !moving.contains(*session));
-            let oldest = idle.min_by_key(|(_, heard)| (heard.beats, heard.at));
+            let idle = signs.iter().filter(|(session, _)| !moving.contains(*session));
+            let oldest = idle.min_by_key(|(_, sign)| (sign.beats, sign.at));
             if let Some(oldest) = oldest.map(|(session, _)| session.clone()) {
-                heard.remove(&oldest);
+                signs.remove(&oldest);
             }
         }
         let beats = beats || known;
-        heard.insert(session.to_owned(), DoorSign { at, beats });
+        signs.insert(session.to_owned(), DoorSign { at, beats });
     }
 
     /// Ends the calls of doors that were silent for too long while something moved for them. `awake` is the time since
     /// which this process has run without a gap; before that it could receive nothing.
     fn end_orphans(&self, engine: &Engine, awake: Instant) {
-        let heard = self.heard.lock().clone();
-        if heard.is_empty() {
+        let signs = self.signs.lock().clone();
+        if signs.is_empty() {
             return;
         }
         let calls = engine.calls();
@@ -100,7 +100,7 @@ impl Doors {
             .filter_map(|call| {
                 let session = call.session_id.as_deref()?;
                 // A call is a sign of life, too.
-                let last = heard.get(session)?.at.max(call.received).max(awake);
+                let last = signs.get(session)?.at.max(call.received).max(awake);
                 (last.elapsed() > SILENCE).then_some(session)
             })
             .collect();
@@ -153,7 +153,7 @@ mod tests {
         let doors = Doors::default();
         let begin = Instant::now();
         let after = |ms: u64| begin + Duration::from_millis(ms);
-        let knows = |session: &str| doors.heard.lock().contains_key(session);
+        let knows = |session: &str| doors.signs.lock().contains_key(session);
         doors.heard_of("moving", true, after(0));
         doors.heard_of("beating", true, after(1));
         doors.heard_of("idle", false, after(2));
@@ -170,7 +170,7 @@ mod tests {
             doors.heard_of(&format!("beat{n}"), true, after(2000 + n));
         }
         assert!(knows("moving") && knows("beat999"));
-        assert_eq!(doors.heard.lock().len(), DOORS);
+        assert_eq!(doors.signs.lock().len(), DOORS);
         // The doors for which something moves are all known, even if they are more.
         let moving: HashSet<String> = (0..2 * DOORS).map(|n| format!("moving{n}")).collect();
         doors.moving.lock().extend(moving.iter().cloned());

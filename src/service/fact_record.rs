@@ -246,16 +246,16 @@ impl Batch {
 
     fn put(&mut self, followed: Followed) {
         match followed {
-            Followed::Fact(made) => {
+            Followed::Fact(fact) => {
                 let begin = self.lines.len();
-                match serde_json::to_writer(&mut self.lines, &made) {
+                match serde_json::to_writer(&mut self.lines, &fact) {
                     Ok(()) => self.lines.push(b'\n'),
                     Err(error) => {
                         self.lines.truncate(begin);
-                        tracing::error!(%error, number = made.number, "a fact cannot be recorded");
+                        tracing::error!(%error, number = fact.number, "a fact cannot be recorded");
                     }
                 }
-                self.facts.to = made.number;
+                self.facts.to = fact.number;
             }
             Followed::Lost { from, to } => {
                 tracing::warn!(

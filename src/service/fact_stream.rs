@@ -79,10 +79,10 @@ impl FactRecord {
             tokio::time::sleep(GATHER).await;
             loop {
                 match followed {
-                    Followed::Fact(made) => {
+                    Followed::Fact(fact) => {
                         stream.in_run();
-                        stream.sends(made.number, made.number);
-                        serde_json::to_writer(&mut stream.batch, &made)?;
+                        stream.sends(fact.number, fact.number);
+                        serde_json::to_writer(&mut stream.batch, &fact)?;
                         stream.batch.push(b'\n');
                     }
                     Followed::Lost { to, .. } => stream.catch_up(to + 1).await?,

@@ -249,8 +249,8 @@ async fn a_bug_in_one_request_affects_only_that_request() {
     }
     let status = counter.answer().await;
     assert_eq!(status["type"], "ovos.tools.status.response");
-    let said = status["data"]["error"].as_str().unwrap();
-    assert!(said.contains("bug in the service"), "{said}");
+    let error = status["data"]["error"].as_str().unwrap();
+    assert!(error.contains("bug in the service"), "{error}");
     let list = counter.answer().await;
     assert_eq!(list["data"], json!({"tools": []}));
     assert_eq!(counter.rest().await, [] as [Value; 0]);
@@ -348,16 +348,20 @@ async fn a_stop_that_cannot_be_remembered_says_so() {
 async fn a_call_whose_toolbox_died_before_it_began_goes_to_the_next_copy() {
     let crashed = || Failure::new("ToolboxCrashed", "toolbox `arm`: signal 9");
     // An error from the toolbox itself proves that the toolbox was asked, even if its data claims otherwise.
-    let said = || Failure {
+    let failure = || Failure {
         data: Some(json!({"begun": false})),
         ..crashed()
     };
     for (unplanned, dies, expected) in [
         (None, Some(RunResult::NeverBegun(crashed())), true),
         (None, Some(RunResult::Lost(crashed())), false),
-        (None, Some(RunResult::Reported(Completion::Error(said()))), false),
+        (
+            None,
+            Some(RunResult::Reported(Completion::Error(failure()))),
+            false,
+        ),
         (Some(NoAnswer::NeverAsked(crashed())), None, true),
-        (Some(NoAnswer::Failed(said())), None, false),
+        (Some(NoAnswer::Failed(failure())), None, false),
     ] {
         let mut counter = Counter::new(Ok(()));
         let dead = Arc::new(Arm {
@@ -451,17 +455,17 @@ async fn facts_follow_a_request_from_its_receipt_to_its_answer() {
     for (request, expected, call_id, ok) in rows {
         counter.send("ovos.tools.invoke", &request);
         let answer = counter.answer().await;
-        let (mut kinds, mut said, mut origin) = (Vec::new(), None, None);
-        while said.is_none() {
-            let Some(Followed::Fact(made)) = follower.next().await else {
+        let (mut kinds, mut answered, mut origin) = (Vec::new(), None, None);
+        while answered.is_none() {
+            let Some(Followed::Fact(fact)) = follower.next().await else {
                 panic!("{request}: facts are lost after {kinds:?}");
             };
-            if let Fact::Received { asked, .. } = &*made.fact {
+            if let Fact::Received { asked, .. } = &*fact.fact {
                 origin = Some(asked.clone());
             }
-            let told = serde_json::to_value(&made).unwrap();
-            kinds.push(told["fact"].as_str().unwrap().to_owned());
-            if let Fact::Answered { call, asked, answer } = &*made.fact {
+            let written = serde_json::to_value(&fact).unwrap();
+            kinds.push(written["fact"].as_str().unwrap().to_owned());
+            if let Fact::Answered { call, asked, answer } = &*fact.fact {
                 assert_eq!(
                     asked.is_some(),
                     call.is_none(),
@@ -470,24 +474,24 @@ async fn facts_follow_a_request_from_its_receipt_to_its_answer() {
                 let asked = asked.clone().or_else(|| origin.take()).unwrap();
                 assert_eq!(*asked.request.clone().unwrap(), *request.as_object().unwrap());
                 assert_eq!(asked.topic, "ovos.tools.invoke");
-                said = Some((call.clone(), answer.clone()));
+                answered = Some((call.clone(), answer.clone()));
             }
         }
         assert_eq!(kinds.join(" "), expected, "{request}");
-        let (call, told) = said.unwrap();
+        let (call, record) = answered.unwrap();
         assert_eq!(
             call.as_ref().map(|call| call.call_id.as_str()),
             call_id,
             "{request}"
         );
-        assert_eq!(told.ok, ok, "{request}: {answer}");
-        assert_eq!(told.result.as_ref(), answer["data"].get("result"), "{request}");
+        assert_eq!(record.ok, ok, "{request}: {answer}");
+        assert_eq!(record.result.as_ref(), answer["data"].get("result"), "{request}");
         assert_eq!(
-            told.error.as_deref(),
+            record.error.as_deref(),
             answer["data"]["error"].as_str(),
             "{request}"
         );
-        assert_eq!(told.outcome.is_some(), expected == ran, "{request}");
+        assert_eq!(record.outcome.is_some(), expected == ran, "{request}");
     }
     let counts = Counts {
         calls: 4,

@@ -239,11 +239,11 @@ mod tests {
 
     impl Gate {
         fn pass(&self, what: String) -> io::Result<()> {
-            let said = self.may.recv().unwrap_or(Ok(()));
-            if said.is_ok() {
+            let result = self.may.recv().unwrap_or(Ok(()));
+            if result.is_ok() {
                 self.kept.lock().push(what);
             }
-            said
+            result
         }
     }
 
@@ -305,8 +305,8 @@ mod tests {
         let (writer, let_it, kept) = gated();
         let full = || Err(io::Error::other("the disk is full"));
         let_it.send(full()).unwrap();
-        let said = writer.keep(&engine(), Duration::from_secs(10)).await;
-        assert_eq!(said, Err("the disk is full".to_owned()));
+        let result = writer.keep(&engine(), Duration::from_secs(10)).await;
+        assert_eq!(result, Err("the disk is full".to_owned()));
         // The second attempt fails too.
         let_it.send(full()).unwrap();
         writer.changed(&["arm"]);

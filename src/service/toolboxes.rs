@@ -71,13 +71,13 @@ pub(super) struct Bridge {
     published: Mutex<Published>,
 }
 
-/// What requests ask for beside the registry, as of the last snapshot.
+/// What answers contain beside the registry, as of the last snapshot.
 #[derive(Default)]
 struct Published {
     /// Why tools of a toolbox are refused, by its id.
     closed: BTreeMap<String, Arc<Lockdown>>,
     off: Arc<[OffToolbox]>,
-    /// What the configuration names and nothing is called.
+    /// Warnings about names in the configuration that nothing has.
     warnings: Vec<String>,
 }
 
@@ -199,8 +199,7 @@ impl Bridge {
         }
     }
 
-    /// Publishes a snapshot of the plugin side to the engine, then to the registry: a tool that can be found can be
-    /// called.
+    /// Publishes the live toolboxes to the engine and then to the registry, so that a tool that can be found can be called.
     fn publish(&self, live: &Live) {
         let before = self.parts.registry.snapshot();
         let loaded = live.toolboxes.iter().map(|toolbox| &*toolbox.id);
@@ -331,7 +330,7 @@ impl Drain for Services {
             let mut backends = bridge.backends.lock();
             if backends
                 .get(toolbox_id)
-                .is_some_and(|said| said.generation == generation)
+                .is_some_and(|report| report.generation == generation)
             {
                 backends.remove(toolbox_id);
             }
@@ -345,15 +344,15 @@ impl HostServices for Services {
         match event.kind.as_str() {
             "backend" => {
                 let mut backends = bridge.backends.lock();
-                let said = backends.entry(origin.toolbox_id.to_string()).or_default();
+                let report = backends.entry(origin.toolbox_id.to_string()).or_default();
                 // An event of a copy that is being drained does not apply to its successor.
-                if said.generation <= origin.generation {
-                    if said.generation < origin.generation {
-                        *said = BackendReport::default();
+                if report.generation <= origin.generation {
+                    if report.generation < origin.generation {
+                        *report = BackendReport::default();
                     }
-                    said.generation = origin.generation;
-                    said.last = event.data.clone().unwrap_or_default();
-                    said.drives.hear(&said.last);
+                    report.generation = origin.generation;
+                    report.last = event.data.clone().unwrap_or_default();
+                    report.drives.hear(&report.last);
                 }
             }
             "latched" => bridge.latched(origin, &event, &self.1),
@@ -441,9 +440,9 @@ impl Bridge {
     fn toolboxes(&self, live: &Live) -> Vec<ToolboxStatus> {
         let backends = self.backends.lock().clone();
         let registry = self.parts.registry.snapshot();
-        let said = |toolbox: &LiveToolbox| {
-            let said = backends.get(&*toolbox.id);
-            said.filter(|said| said.generation == toolbox.generation)
+        let report_of = |toolbox: &LiveToolbox| {
+            let report = backends.get(&*toolbox.id);
+            report.filter(|report| report.generation == toolbox.generation)
         };
         let taken = self.yielded_names(live);
         let newest = self.parts.configuration.newest();
@@ -459,7 +458,7 @@ impl Bridge {
                 State::Reloading => ("reloading", None),
                 State::Failed(reason) => ("failed", Some(reason.clone())),
             };
-            let said = said(toolbox);
+            let report = report_of(toolbox);
             ToolboxStatus {
                 toolbox_id: toolbox.id.to_string(),
                 state: state.to_owned(),
@@ -481,9 +480,9 @@ impl Bridge {
                 renamed_tools: renamed_of(&registry, &toolbox.id).collect(),
                 unstated_effects: unstated(toolbox),
                 reason,
-                backend: said.map(|said| said.last.clone()),
-                simulated: said
-                    .map_or_else(Backends::default, |said| said.drives.clone())
+                backend: report.map(|report| report.last.clone()),
+                simulated: report
+                    .map_or_else(Backends::default, |report| report.drives.clone())
                     .of_every_call(),
                 ..ToolboxStatus::default()
             }
@@ -557,10 +556,10 @@ impl Toolboxes for Bridge {
 
     fn backends(&self, toolbox_id: &str, generation: u64) -> Backends {
         let backends = self.backends.lock();
-        let said = backends
+        let report = backends
             .get(toolbox_id)
-            .filter(|said| said.generation == generation);
-        said.map(|said| said.drives.clone()).unwrap_or_default()
+            .filter(|report| report.generation == generation);
+        report.map(|report| report.drives.clone()).unwrap_or_default()
     }
 
     fn closed(&self, toolbox_id: &str, effect: Effect) -> Option<String> {

@@ -10,7 +10,7 @@ use host::Live;
 
 /// What the configuration names, and nothing on this machine has.
 pub(super) fn unused(live: &Live, config: &Config) -> Vec<String> {
-    let wrong = config.wrong().map(|(id, error)| wrong(id, error));
+    let wrong = config.section_errors().map(|(id, error)| wrong(id, error));
     let mut found: Vec<String> = wrong.collect();
     let loaded = live.toolboxes.iter();
     let kept_on = loaded.filter_map(|toolbox| admission::kept_on(config, &toolbox.manifest, &toolbox.path));

@@ -9,6 +9,7 @@
 )]
 
 mod agent;
+mod console;
 mod mcp;
 mod schedule;
 mod started;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::support::client::Client;
-use crate::support::process::{DEADLINE, free_port};
+use crate::support::process::{DEADLINE, Process, free_port};
 use crate::support::scene::Scene;
 use crate::support::service::BusKind;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
@@ -40,6 +40,15 @@ fn until_gone(pid: Pid) {
     let end = Instant::now() + DEADLINE;
     while test_kill_process(pid).is_ok() {
         assert!(Instant::now() < end, "process {pid:?} does not end");
+        std::thread::park_timeout(Duration::from_millis(10));
+    }
+}
+
+#[track_caller]
+fn until_logged(service: &Process, text: &str) {
+    let end = Instant::now() + DEADLINE;
+    while !service.log().contains(text) {
+        assert!(Instant::now() < end, "no {text:?} in {}", service.log());
         std::thread::park_timeout(Duration::from_millis(10));
     }
 }
@@ -81,6 +90,27 @@ fn a_door_is_started_watched_and_ended_with_the_service() {
     until_listening(port);
     service.kill();
     until_gone(third);
+}
+
+#[test]
+fn a_door_that_is_enabled_is_started_with_the_service() {
+    let address = format!("127.0.0.1:{}", free_port());
+    let scene = Scene::new(&json!({ "doors": { "console": { "address": address } } }));
+    let run = |word: &str| {
+        let mut command = scene.sandbox.command(env!("CARGO_BIN_EXE_ovos-tools"));
+        let out = command.args([word, "console"]).output().unwrap();
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8(out.stdout).unwrap()
+    };
+    assert!(run("enable").contains("console: switched on"));
+    let _bus = scene.bus(BusKind::Embedded);
+    let mut client = Client::connect(scene.port);
+    let service = scene.service(&mut client);
+    let door = until_door(&mut client, "process", |door| pid_of(door).is_some());
+    assert_eq!(door["name"], "console");
+    // Its token is in no log.
+    until_logged(&service, "the page is at");
+    assert!(!service.log().contains("#token"), "{}", service.log());
 }
 
 #[test]

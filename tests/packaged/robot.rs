@@ -9,4 +9,5 @@ mod hardware;
 #[allow(dead_code, reason = "each test program uses its part")]
 mod peers;
 mod random;
+mod ros_base;
 mod service;

@@ -65,6 +65,7 @@ const EDGES: &[(&str, &[&str])] = &[
 /// The same for the doors, on which nothing depends.
 const DOORS: &[(&str, &[&str])] = &[
     ("agent", &["client", "config", "door", "ovos-toolbox-wire"]),
+    ("console", &["client", "config", "door", "ovos-toolbox-wire"]),
     ("mcp", &["client", "config", "door", "ovos-toolbox-wire"]),
     ("schedule", &["client", "config", "door", "ovos-toolbox-wire"]),
     ("voice", &["client", "config", "door", "ovos-toolbox-wire"]),
@@ -97,7 +98,7 @@ const FOR_AUTHORS: &[&str] = &[
 ];
 
 /// What the doors are made of and the service is not.
-const OF_DOORS: &[&str] = &["rmcp", "hyper", "http", "tokio-tungstenite"];
+const OF_DOORS: &[&str] = &["axum", "hyper", "http", "rmcp", "rusqlite", "tokio-tungstenite"];
 
 /// The folders of the host, and those that each may use.
 const FOLDERS: &[(&str, &[&str])] = &[

@@ -461,9 +461,22 @@ fn a_packaged_simulator_is_off_until_it_is_asked_for() {
     let (code, said) = run(&["disable", "robot"]);
     assert_eq!(code, Some(0), "{said}");
     assert!(!listed(&mut client), "{said}");
-    let (code, said) = run(&["enable", "robto"]);
-    assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("did you mean `robot`?"), "{said}");
+    for (id, expected) in [
+        (
+            "robto",
+            "no toolbox `robto` is installed; did you mean `robot`?; installed: ",
+        ),
+        ("kitchen", "no toolbox `kitchen` is installed; installed: "),
+    ] {
+        let (code, output) = run(&["enable", id]);
+        assert_eq!(code, Some(2), "{output}");
+        assert!(output.contains(expected), "{output}");
+        assert_eq!(
+            output.matches(", robot").count() + output.matches(": robot").count(),
+            1,
+            "{output}"
+        );
+    }
     drop(service);
 
     // Other ways to ask for it, and a use before an upgrade.

@@ -1,6 +1,6 @@
 //! The published Python packages: the bus, the reference service, and scripts that use the bus client.
 //!
-//! They live in `.venv`, the MCP clients in `.venv-mcp`, the SDKs of speech services in `.venv-voice`, the OPM toolboxes in
+//! They live in `.venv`, the MCP clients in `.venv-mcp`, the SDKs of speech services in `.venv-voice`, what drives a browser in `.venv-console`, the OPM toolboxes in
 //! `.venv-opm`, ovos-workshop, ovos-core and OVOS's agents in `.venv-skills`, and
 //! the programs that need Node in `.venv-node`; `scripts/venv.sh` fills all of them, and versions are pinned in `tests/python`
 //! and `tests/node`.
@@ -35,6 +35,16 @@ pub(crate) fn opm_python() -> Option<&'static Path> {
 pub(crate) fn voice_python() -> Option<&'static Path> {
     static PYTHON: OnceLock<PathBuf> = OnceLock::new();
     is_wanted().then(|| PYTHON.get_or_init(|| find(".venv-voice", &["voice"])).as_path())
+}
+
+/// The same for the interpreter that drives a browser.
+pub(crate) fn console_python() -> Option<&'static Path> {
+    static PYTHON: OnceLock<PathBuf> = OnceLock::new();
+    is_wanted().then(|| {
+        PYTHON
+            .get_or_init(|| find(".venv-console", &["console"]))
+            .as_path()
+    })
 }
 
 /// The same for the interpreter with a HiveMind hub and a satellite.

@@ -135,7 +135,7 @@ impl BusClient {
             all_written: Notify::new(),
             counters: Mutex::default(),
             ping: Notify::new(),
-            heard: Mutex::new(Instant::now()),
+            last_received: Mutex::new(Instant::now()),
             config,
         });
         let run = run(
@@ -329,7 +329,7 @@ async fn run(
     let config = &shared.config;
     let url = &config.url;
     let mut backoff = Backoff::new(config.first_retry, config.max_retry);
-    let mut told: Option<(String, Instant)> = None;
+    let mut last_warning: Option<(String, Instant)> = None;
     let mut again: VecDeque<Unproven> = VecDeque::new();
     loop {
         let dialled = match first.take() {
@@ -381,7 +381,7 @@ async fn run(
         }
         let wait = backoff.wait(fastrand::f64());
         let now = Instant::now();
-        let is_new = told
+        let is_new = last_warning
             .as_ref()
             .is_none_or(|(last, at)| *last != reason || now.duration_since(*at) > REMINDER);
         if is_new {
@@ -390,7 +390,7 @@ async fn run(
                 reason,
                 "no connection to the bus; trying again until there is one"
             );
-            told = Some((reason, now));
+            last_warning = Some((reason, now));
         }
         tokio::select! {
             () = shutdown.cancelled() => break,

@@ -61,8 +61,8 @@ fn read(end: End, limit: usize, bytes: &[u8], piece: usize) -> (Vec<Event>, Opti
 
 /// Checks that the notice which the bus broadcasts in place of a rejected frame is itself a frame that it relays.
 fn gate(text: &str) {
-    if let Verdict::Reject(told) = judge(text) {
-        assert_eq!(judge(&told), Verdict::Relay, "{told}");
+    if let Verdict::Reject(reply) = judge(text) {
+        assert_eq!(judge(&reply), Verdict::Relay, "{reply}");
     }
 }
 

@@ -109,7 +109,7 @@ impl EmbeddedBus {
         let over = shutdown.child_token();
         let _over = over.clone().drop_guard();
         tracing::info!(address = %self.address, "the embedded bus is listening");
-        let mut told = None;
+        let mut warned_at = None;
         let mut own = self.hub.config().own.as_ref().and_then(|own| own.connections());
         loop {
             let accepted = tokio::select! {
@@ -138,8 +138,8 @@ impl EmbeddedBus {
                 Err(_) if !is_wanted(&self.listener) => sleep(LOOK_AGAIN).await,
                 Err(error) => {
                     // The usual cause is a lack of file descriptors: the socket of another client is one.
-                    if told.is_none_or(|told: Instant| told.elapsed() >= REMINDER) {
-                        told = Some(Instant::now());
+                    if warned_at.is_none_or(|at: Instant| at.elapsed() >= REMINDER) {
+                        warned_at = Some(Instant::now());
                         tracing::warn!(%error, "the embedded bus cannot accept a client");
                     }
                     if !self.seats.make_room().await {

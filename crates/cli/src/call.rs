@@ -39,8 +39,8 @@ pub(super) struct Flags {
 impl Flags {
     /// Returns the id that was given, or a new one.
     pub(super) fn call_id(&self) -> String {
-        let given = self.call_id.clone();
-        given.unwrap_or_else(|| format!("cli-{}", uuid::Uuid::new_v4()))
+        let own = self.call_id.clone();
+        own.unwrap_or_else(|| format!("cli-{}", uuid::Uuid::new_v4()))
     }
 
     /// The options of the request.
@@ -96,8 +96,8 @@ pub(super) async fn answered<A>(
     context: &mut Context<'_, '_>,
     send: impl FnOnce(Patience) -> Result<Call<A>, ClientError>,
 ) -> Result<Received<A>, CliError> {
-    let given = context.options.timeout;
-    let patience = given.map_or(Patience::WhileItRuns, Patience::AtMost);
+    let limit = context.options.timeout;
+    let patience = limit.map_or(Patience::WhileItRuns, Patience::AtMost);
     let followed = async {
         let mut call = send(patience)?;
         loop {

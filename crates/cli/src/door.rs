@@ -1,4 +1,5 @@
 //! `ovos-tools NAME ...` for a door: starts the program `ovos-tools-NAME`, which is beside this one or on the path, as git does.
+//! `ovos-tools history ...` is `ovos-tools console history ...`.
 
 use std::env;
 use std::ffi::OsString;
@@ -11,6 +12,9 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use config::Doors;
 
 use super::error::CliError;
+
+/// Subcommands of a door that are subcommands of `ovos-tools`, too: the name, and the door.
+const OF_DOORS: [(&str, &str); 1] = [("history", "console")];
 
 /// Replaces this process with the door that the arguments name, if they name no subcommand. Returns only if that fails; `None` if
 /// they do not name a door either.
@@ -26,9 +30,11 @@ pub fn become_door(refused: &clap::Error, arguments: &[OsString]) -> Option<CliE
         .bytes()
         .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     let at = arguments.iter().position(|argument| argument == name.as_str())?;
-    let program = program_of(name);
-    let Some(path) = find_door(name).filter(|_| is_name) else {
-        return Doors::NAMES.contains(&name.as_str()).then(|| {
+    let of_door = OF_DOORS.iter().find(|(subcommand, _)| subcommand == name);
+    let door = of_door.map_or(name.as_str(), |(_, door)| door);
+    let program = program_of(door);
+    let Some(path) = find_door(door).filter(|_| is_name) else {
+        return Doors::NAMES.contains(&door).then(|| {
             CliError::Usage(format!(
                 "`ovos-tools {name}` needs the separate program {program}, which is neither next to this one nor in PATH: \
                  `make install` installs both"
@@ -37,7 +43,9 @@ pub fn become_door(refused: &clap::Error, arguments: &[OsString]) -> Option<CliE
     };
     // The options before the name are those that every subcommand has.
     let before = arguments.get(1..at).unwrap_or_default();
-    let after = arguments.get(at + 1..).unwrap_or_default();
+    let after = arguments
+        .get(at + usize::from(of_door.is_none())..)
+        .unwrap_or_default();
     let cause = Command::new(&path).args(before).args(after).exec();
     Some(CliError::Machine {
         what: format!("run {}", path.display()),

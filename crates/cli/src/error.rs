@@ -9,7 +9,7 @@ use client::ClientError;
 use config::ConfigErrors;
 use logs::LogError;
 
-/// Done.
+/// The command has done its work.
 pub const EXIT_OK: u8 = 0;
 /// The answer is an error, or a result that says `ok: false` or `success: false`.
 pub const EXIT_REFUSED: u8 = 1;
@@ -35,7 +35,7 @@ pub enum CliError {
     /// The service, a tool or a plugin refused.
     #[error("{0}")]
     Refused(String),
-    /// An answer that cannot be read.
+    /// The answer cannot be read.
     #[error("the answer to {topic} cannot be read ({cause}); see it with --json")]
     Answer {
         /// The topic of the request.
@@ -59,10 +59,10 @@ pub enum CliError {
         /// Further advice.
         advice: String,
     },
-    /// An answer can no longer arrive.
+    /// The service was restarted, so no answer can arrive any more.
     #[error("{0}")]
     Restarted(Box<ClientError>),
-    /// An emergency stop that was not confirmed.
+    /// An emergency stop was not confirmed.
     #[error("{0}")]
     Unconfirmed(String),
     /// A file, a port, a signal.

@@ -53,8 +53,8 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     };
     let client = context.client().await?;
     loop {
-        let asks = request.options.progress;
-        let view = asks.then(|| View::new(context.output, &request.name));
+        let shows_progress = request.options.progress;
+        let view = shows_progress.then(|| View::new(context.output, &request.name));
         let send = |patience| client.invoke(request.clone(), patience);
         let mut answer = call::answered(&client, &call_id, view, context, send).await?;
         if !arguments.flags.detail {
@@ -98,7 +98,7 @@ fn show(
         })?;
     accepted?;
     if !context.output.json() {
-        // The answer of a newer service may have other kinds.
+        // A newer service may send kinds of content that cannot be read here; its answer has been shown then.
         let read = answer.read();
         let lines = |answer: &InvokeResponse| content(&answer.content, &answer.content_refused);
         for line in read.iter().flat_map(lines) {
@@ -140,7 +140,7 @@ pub(super) fn content(content: &[Content], refused: &[String]) -> Vec<String> {
 
 /// Describes the report of a failed call, a line for each action.
 pub(super) fn report(detail: &ErrorDetail, paint: Paint) -> String {
-    let Some(report) = detail.report.as_ref().filter(|it| !it.actions.is_empty()) else {
+    let Some(report) = detail.report.as_ref().filter(|report| !report.actions.is_empty()) else {
         return String::new();
     };
     let rows = report.actions.iter().map(|action| {

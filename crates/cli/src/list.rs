@@ -49,7 +49,7 @@ impl Arguments {
     }
 }
 
-/// Where the words are looked for, in small letters.
+/// The text in which the words are looked for, in lower case.
 fn text_of(tool: &ToolEntry) -> String {
     let category = tool.meta.as_ref().and_then(|meta| meta.category.as_deref());
     let text = [
@@ -61,9 +61,9 @@ fn text_of(tool: &ToolEntry) -> String {
     text.join("\n").to_lowercase()
 }
 
-/// The name that is most like a wrong one, for the end of a sentence; empty where none is.
+/// The end of a sentence with the known name that was probably meant by a wrong one; empty if none is similar enough.
 fn suggestion<'n>(wrong: &str, known: impl IntoIterator<Item = &'n str>) -> String {
-    let nearest = ::schema::nearest(wrong, known);
+    let nearest = config::nearest(wrong, known.into_iter().map(str::to_owned));
     nearest.map_or_else(String::new, |name| format!("; did you mean {name:?}?"))
 }
 
@@ -96,8 +96,8 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     }
     let fits: Vec<bool> = all.iter().map(|tool| arguments.fits(tool)).collect();
     if arguments.selects() && !fits.contains(&true) {
-        // Only a word that nothing has can be a slip of the pen.
-        let alone = |word: &&String| {
+        // A word that some tool has is not misspelt.
+        let is_unknown = |word: &&String| {
             !all.iter()
                 .any(|tool| text_of(tool).contains(&word.to_lowercase()))
         };
@@ -108,7 +108,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
         let nearest: String = arguments
             .words
             .iter()
-            .filter(alone)
+            .filter(is_unknown)
             .map(|word| suggestion(word, names()))
             .collect();
         return Err(CliError::Refused(format!(

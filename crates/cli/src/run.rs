@@ -152,11 +152,11 @@ fn render(run: &RunResponse, paint: Paint) -> String {
 /// Returns what a step returned, or why it has no result.
 fn step_result(step: &RunStepReport) -> String {
     let result = step.result.as_ref().map(Value::to_string);
-    let said = result
+    let text = result
         .or_else(|| step.error.clone())
         .or_else(|| step.reason.clone())
         .or_else(|| step.result_left_out.clone());
-    said.unwrap_or_default()
+    text.unwrap_or_default()
 }
 
 async fn plan(request: RunPlanRequest, context: &mut Context<'_, '_>) -> Result<(), CliError> {

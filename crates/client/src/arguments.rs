@@ -36,29 +36,29 @@ pub enum ArgumentsError {
 /// assert!(read_arguments(Some(&json!(""))).unwrap().is_empty());
 /// assert!(read_arguments(Some(&json!(r#"{"arm": "le"#))).is_err());
 /// ```
-pub fn read_arguments(given: Option<&Value>) -> Result<Object, ArgumentsError> {
+pub fn read_arguments(value: Option<&Value>) -> Result<Object, ArgumentsError> {
     let parse = |text: &str| {
         serde_json::from_str(text).map_err(|error| ArgumentsError::NotJson {
             reason: error.to_string(),
         })
     };
     let is_written = |text: &str| !text.trim().is_empty();
-    let mut value = given.cloned().unwrap_or_default();
+    let mut parsed = value.cloned().unwrap_or_default();
     // Twice: some write the text of an object as JSON once more.
     for _ in 0..2 {
-        if let Value::String(text) = &value
+        if let Value::String(text) = &parsed
             && is_written(text)
         {
-            value = parse(text)?;
+            parsed = parse(text)?;
         }
     }
-    match value {
+    match parsed {
         Value::Object(arguments) => Ok(arguments),
         Value::Null => Ok(Object::new()),
         Value::Array(items) if items.is_empty() => Ok(Object::new()),
         Value::String(text) if !is_written(&text) => Ok(Object::new()),
         _ => Err(ArgumentsError::NotAnObject {
-            found: match given {
+            found: match value {
                 Some(Value::String(text)) => format!("the text {}", shortened(text)),
                 other => other.map_or_else(String::new, |other| shortened(&other.to_string())),
             },
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn every_form_of_the_whole_is_read_or_named() {
         assert_eq!(read_arguments(None), Ok(Object::new()));
-        for (given, expected) in [
+        for (value, expected) in [
             (json!({"a": 1}), Ok(r#"{"a":1}"#)),
             (json!(r#" {"a": [1, "{}"]} "#), Ok(r#"{"a":[1,"{}"]}"#)),
             (json!({}), Ok("{}")),
@@ -114,11 +114,11 @@ mod tests {
                 Err("the text is no JSON: trailing characters"),
             ),
         ] {
-            let read = read_arguments(Some(&given));
+            let read = read_arguments(Some(&value));
             match (read, expected) {
-                (Ok(read), Ok(text)) => assert_eq!(Value::Object(read).to_string(), text, "{given}"),
-                (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{given}: {error}"),
-                (read, expected) => panic!("{given}: {read:?}, expected {expected:?}"),
+                (Ok(read), Ok(text)) => assert_eq!(Value::Object(read).to_string(), text, "{value}"),
+                (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{value}: {error}"),
+                (read, expected) => panic!("{value}: {read:?}, expected {expected:?}"),
             }
         }
         let long = read_arguments(Some(&json!("é".repeat(10_000)))).unwrap_err();

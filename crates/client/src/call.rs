@@ -165,9 +165,9 @@ impl<A> Call<A> {
                     None => std::future::pending().await,
                 }
             };
-            let heard = tokio::select! {
+            let arrival = tokio::select! {
                 biased;
-                heard = route.next() => heard,
+                arrival = route.next() => arrival,
                 beat = beat => match beat {
                     Beat::Alive => continue,
                     Beat::Mute => {
@@ -188,7 +188,7 @@ impl<A> Call<A> {
                 () = sleep_until(*end) => return Err(self.client.no_answer(self.topic, self.wait)),
             };
             self.sign = None;
-            match heard {
+            match arrival {
                 Arrival::Answer(data) => return Ok(Step::Answer(Received::new(self.topic, data))),
                 Arrival::Lost(cause) => return Err(self.client.lost(cause)),
                 Arrival::Progress(data) => {

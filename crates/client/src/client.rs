@@ -26,7 +26,7 @@ use crate::payload::{
 };
 use crate::received::Received;
 use crate::routes::{Arrival, IDENT, Route, Routes};
-use crate::statuses::{StatusAnswer, Statuses, Word};
+use crate::statuses::{StatusAnswer, StatusResult, Statuses};
 use crate::topic::{self, Topic};
 
 /// How long to wait for a reload, in which every plugin may first be loaded in a process of its own.
@@ -345,14 +345,18 @@ impl Client {
     /// Safe: it changes nothing.
     pub async fn recent_status(&self, age: Duration) -> Option<Arc<StatusResponse>> {
         let now = Instant::now();
-        match self.status_after(now.checked_sub(age).unwrap_or(now)).await?.said {
+        match self
+            .status_after(now.checked_sub(age).unwrap_or(now))
+            .await?
+            .answer
+        {
             StatusAnswer::Status(status) => Some(status),
             StatusAnswer::Other | StatusAnswer::Nothing => None,
         }
     }
 
     /// Returns the result of a status request whose answer was received after `after`.
-    pub(crate) async fn status_after(&self, after: Instant) -> Option<Word> {
+    pub(crate) async fn status_after(&self, after: Instant) -> Option<StatusResult> {
         let ask = || self.send(topic::STATUS.name(), &EmptyRequest {}).ok();
         self.0.statuses.after(after, ask).await
     }

@@ -37,7 +37,7 @@ pub enum ClientError {
     /// The bus is away, or too many messages wait to be sent to it. The request was not sent; the client reconnects
     /// by itself.
     #[error(
-        "cannot send to the bus at {} at the moment: try again when it is reconnected",
+        "cannot send to the bus at {} at the moment: try again when the connection is back",
         shown(url)
     )]
     NotSent {
@@ -45,7 +45,7 @@ pub enum ClientError {
         url: Url,
     },
     /// The request was not sent: the bus would close the connection.
-    #[error("a request to {topic} of {size} bytes is too large: at most {limit} are sent")]
+    #[error("a request to {topic} has {size} bytes, and the bus takes at most {limit}: send less at once")]
     TooLarge {
         /// The topic.
         topic: &'static str,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
 use crate::client::Client;
-use crate::statuses::{StatusAnswer, WAIT, Word};
+use crate::statuses::{StatusAnswer, StatusResult, WAIT};
 
 /// The time from a call, or from the last answer, to the next status request.
 const EVERY: Duration = Duration::from_secs(1);
@@ -48,17 +48,17 @@ impl Pulse {
     pub(crate) async fn beat(&mut self, client: &Client) -> Beat {
         sleep_until(self.next).await;
         let before = self.next.checked_sub(EVERY).unwrap_or(self.sent);
-        let word = client.status_after(before).await;
+        let result = client.status_after(before).await;
         self.next = Instant::now() + EVERY;
         // If the bus is away, the call itself gets that error.
-        let Some(Word { asked, said, .. }) = word else {
+        let Some(StatusResult { asked_at, answer, .. }) = result else {
             return Beat::Alive;
         };
-        match said {
+        match answer {
             StatusAnswer::Status(status) => {
                 self.answers = true;
                 // A service that took the call has been running at least since the call was sent.
-                let must = asked
+                let must = asked_at
                     .saturating_duration_since(self.sent)
                     .saturating_sub(Duration::from_millis(1));
                 if Duration::from_millis(status.service.uptime_ms) < must {
@@ -68,7 +68,7 @@ impl Pulse {
                 }
             }
             // The request was sent before the service had this call.
-            StatusAnswer::Nothing if asked < self.sent => Beat::Alive,
+            StatusAnswer::Nothing if asked_at < self.sent => Beat::Alive,
             StatusAnswer::Nothing if self.answers => Beat::Gone(WAIT),
             StatusAnswer::Nothing | StatusAnswer::Other => Beat::Mute,
         }

@@ -48,7 +48,7 @@ pub(crate) struct Routes {
 
 struct Pending {
     topic: &'static str,
-    heard: mpsc::Sender<Arrival>,
+    arrivals: mpsc::Sender<Arrival>,
 }
 
 impl Routes {
@@ -63,14 +63,18 @@ impl Routes {
 
     /// Collects the messages of a request from now on.
     pub(crate) fn open(self: &Arc<Self>, ident: String, topic: &'static str) -> Route {
-        let (heard, hearing) = mpsc::channel(WAITING);
-        self.requests
-            .lock()
-            .insert(ident.clone(), Pending { topic, heard });
+        let (sender, receiver) = mpsc::channel(WAITING);
+        self.requests.lock().insert(
+            ident.clone(),
+            Pending {
+                topic,
+                arrivals: sender,
+            },
+        );
         Route {
             routes: Arc::clone(self),
             ident,
-            hearing,
+            arrivals: receiver,
         }
     }
 
@@ -115,10 +119,10 @@ impl Routes {
         };
         if is_answer {
             if let Some(pending) = requests.remove(ident) {
-                _ = pending.heard.try_send(Arrival::Answer(data));
+                _ = pending.arrivals.try_send(Arrival::Answer(data));
             }
-        } else if pending.heard.capacity() > RESERVED {
-            _ = pending.heard.try_send(Arrival::Progress(data));
+        } else if pending.arrivals.capacity() > RESERVED {
+            _ = pending.arrivals.try_send(Arrival::Progress(data));
         }
     }
 }
@@ -200,7 +204,7 @@ impl BusHandler for Routes {
 
     fn disconnected(&self, reason: &str) {
         for (_, pending) in self.requests.lock().drain() {
-            _ = pending.heard.try_send(Arrival::Lost(reason.to_owned()));
+            _ = pending.arrivals.try_send(Arrival::Lost(reason.to_owned()));
         }
         self.publish(News::Disconnected {
             reason: reason.to_owned(),
@@ -216,7 +220,7 @@ impl BusHandler for Routes {
 pub(crate) struct Route {
     routes: Arc<Routes>,
     ident: String,
-    hearing: mpsc::Receiver<Arrival>,
+    arrivals: mpsc::Receiver<Arrival>,
 }
 
 impl Route {
@@ -226,7 +230,7 @@ impl Route {
     /// Safe.
     pub(crate) async fn next(&mut self) -> Arrival {
         let closed = || Arrival::Lost("this request was already answered".to_owned());
-        self.hearing.recv().await.unwrap_or_else(closed)
+        self.arrivals.recv().await.unwrap_or_else(closed)
     }
 }
 

@@ -22,15 +22,15 @@ pub(crate) struct Statuses(Mutex<StatusCache>);
 struct StatusCache {
     /// The request under way outlives the call that sent it, so dropping a wait for its answer loses nothing.
     asked: Option<(Route, Instant)>,
-    last: Option<Word>,
+    last: Option<StatusResult>,
 }
 
 /// The result of a status request.
 #[derive(Clone)]
-pub(crate) struct Word {
-    pub(crate) asked: Instant,
-    heard: Instant,
-    pub(crate) said: StatusAnswer,
+pub(crate) struct StatusResult {
+    pub(crate) asked_at: Instant,
+    received_at: Instant,
+    pub(crate) answer: StatusAnswer,
 }
 
 #[derive(Clone)]
@@ -48,21 +48,25 @@ impl Statuses {
     ///
     /// # Cancel safety
     /// Safe.
-    pub(crate) async fn after(&self, after: Instant, send: impl FnOnce() -> Option<Route>) -> Option<Word> {
+    pub(crate) async fn after(
+        &self,
+        after: Instant,
+        send: impl FnOnce() -> Option<Route>,
+    ) -> Option<StatusResult> {
         let mut known = self.0.lock().await;
-        if let Some(word) = known.last.as_ref().filter(|word| word.heard > after) {
-            return Some(word.clone());
+        if let Some(result) = known.last.as_ref().filter(|result| result.received_at > after) {
+            return Some(result.clone());
         }
         // A request that is older than this says nothing about a service that has started since.
         let waits = |asked: &(Route, Instant)| asked.1.elapsed() < WAIT;
         if !known.asked.as_ref().is_some_and(waits) {
             known.asked = Some((send()?, Instant::now()));
         }
-        let (route, asked) = known.asked.as_mut()?;
-        let asked = *asked;
-        let heard = timeout_at(asked + WAIT, route.next()).await;
+        let (route, asked_at) = known.asked.as_mut()?;
+        let asked_at = *asked_at;
+        let arrival = timeout_at(asked_at + WAIT, route.next()).await;
         known.asked = None;
-        let said = match heard {
+        let answer = match arrival {
             Ok(Arrival::Answer(data)) => {
                 let status: Received<StatusResponse> = Received::new(topic::STATUS.name(), data);
                 match status.good() {
@@ -74,9 +78,13 @@ impl Statuses {
             Ok(Arrival::Progress(_) | Arrival::Lost(_)) => return None,
             Err(_) => StatusAnswer::Nothing,
         };
-        let heard = Instant::now();
-        let word = Word { asked, heard, said };
-        known.last = Some(word.clone());
-        Some(word)
+        let received_at = Instant::now();
+        let result = StatusResult {
+            asked_at,
+            received_at,
+            answer,
+        };
+        known.last = Some(result.clone());
+        Some(result)
     }
 }

@@ -40,7 +40,7 @@ impl BusConfig {
     }
 
     /// Reads the section. Unknown keys are ignored: they belong to other services.
-    pub(super) fn read(reader: &mut Reader<'_>, given: Option<&str>) -> Self {
+    pub(super) fn read(reader: &mut Reader<'_>, argument: Option<&str>) -> Self {
         let stack = reader.stack;
         let written = reader.written(&["websocket"]);
         let (section, _) = reader.open(&["websocket"], written, Websocket::default());
@@ -49,9 +49,9 @@ impl BusConfig {
                 origin: stack.origin(&["websocket", "secret_key"]),
             });
         }
-        let url = match given {
+        let url = match argument {
             // An address without a path gets the configured route: no OVOS bus answers on "/".
-            Some(given) => parse(given).map(|mut url| {
+            Some(argument) => parse(argument).map(|mut url| {
                 if matches!(url.path(), "" | "/") {
                     url.set_path(&section.route);
                 }
@@ -60,14 +60,14 @@ impl BusConfig {
             None => parse(&section.url()),
         };
         if url.is_none() {
-            match given {
-                Some(given) => reader.errors.push(ConfigError::WrongValue {
+            match argument {
+                Some(argument) => reader.errors.push(ConfigError::WrongValue {
                     origin: Origin::Option("--bus"),
                     key: "URL".to_owned(),
                     // A password may stand before the host.
-                    found: match given.rsplit_once('@') {
+                    found: match argument.rsplit_once('@') {
                         Some((_, host)) => format!("an address of {host:?}"),
-                        None => format!("{given:?}"),
+                        None => format!("{argument:?}"),
                     },
                     accepted: "an address such as ws://127.0.0.1:8181/core (ws or wss)".to_owned(),
                 }),
@@ -84,7 +84,7 @@ impl BusConfig {
         reader.settings.push(Setting {
             key: "bus".to_owned(),
             value: json!(url.as_str()),
-            origin: match given {
+            origin: match argument {
                 Some(_) => Origin::Option("--bus"),
                 None => written.unwrap_or(Origin::Default),
             },

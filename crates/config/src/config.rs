@@ -87,36 +87,37 @@ impl Config {
             }));
         }
         let mut notices = Vec::new();
-        let given = (overrides.config.as_deref(), overrides.given_may_be_copy);
+        let given_file = (overrides.config.as_deref(), overrides.given_may_be_copy);
         let stack = Stack::read(
             env,
             &xdg,
-            given,
+            given_file,
             previous.map(|config| &config.stack),
             &mut notices,
         )?;
 
         let mut reader = Reader::new(&stack, &xdg, None);
         let bus = BusConfig::read(&mut reader, overrides.bus.as_deref());
-        let mut of_logs = Reader::new(&stack, &xdg, None);
-        let logging = LogConfig::read(&mut of_logs, env);
-        reader.settings.append(&mut of_logs.settings);
-        notices.extend(of_logs.errors.into_iter().map(Notice::Defaulted));
+        let mut log_reader = Reader::new(&stack, &xdg, None);
+        let logging = LogConfig::read(&mut log_reader, env);
+        reader.settings.append(&mut log_reader.settings);
+        notices.extend(log_reader.errors.into_iter().map(Notice::Defaulted));
         let service = ServiceConfig::read(&mut reader, env, overrides, &bus);
-        let doors = Doors::read(&mut reader, &service);
-        let mut of_programs = Reader::new(&stack, &xdg, None);
+        let mut doors = Doors::read(&mut reader, &service);
+        doors.console.start |= overrides.console;
+        let mut program_reader = Reader::new(&stack, &xdg, None);
         let programs::Programs {
             commands: programs,
             pythons,
-        } = programs::read(&mut of_programs);
-        let (mounts, of_mounts) = mounts::read(env, &xdg, &stack, &mut of_programs, &mut notices);
-        for error in of_programs.errors {
+        } = programs::read(&mut program_reader);
+        let (mounts, of_mounts) = mounts::read(env, &xdg, &stack, &mut program_reader, &mut notices);
+        for error in program_reader.errors {
             // Both readers may report that a section around their keys is not an object.
             if !reader.errors.contains(&error) {
                 reader.errors.push(error);
             }
         }
-        let mut of_programs = of_programs.settings;
+        let mut of_programs = program_reader.settings;
         of_programs.extend(of_mounts);
         let Reader { settings, errors, .. } = reader;
 
@@ -193,13 +194,13 @@ impl Config {
     }
 
     /// The errors of the sections of toolboxes and of mounts, by toolbox_id.
-    pub fn wrong(&self) -> impl Iterator<Item = (&String, &ConfigErrors)> {
+    pub fn section_errors(&self) -> impl Iterator<Item = (&String, &ConfigErrors)> {
         let sections = self.toolboxes.iter();
         let sections = sections.filter_map(|(id, section)| Some((id, section.as_ref().err()?)));
         let mounts = self.mounted.iter().filter_map(|(id, section)| {
             let error = section.as_ref().err()?;
-            let said = self.toolboxes.get(id).and_then(|section| section.as_ref().err());
-            (said != Some(error)).then_some((id, error))
+            let of_toolbox = self.toolboxes.get(id).and_then(|section| section.as_ref().err());
+            (of_toolbox != Some(error)).then_some((id, error))
         });
         sections.chain(mounts)
     }
@@ -208,11 +209,11 @@ impl Config {
     pub fn settings(&self) -> impl Iterator<Item = &Setting> {
         // For a mount, only `mounted` is used: its section has no secrets, but a mount with errors may have them in
         // `toolboxes`.
-        let only = self
+        let not_mounted = self
             .toolboxes
             .iter()
             .filter(|(id, _)| !self.mounted.contains_key(*id));
-        let of_toolboxes = only
+        let of_toolboxes = not_mounted
             .map(|(_, section)| section)
             .chain(self.mounted.values())
             .flatten()
@@ -226,7 +227,8 @@ impl Config {
         &self.stack
     }
 
-    /// Why tools that change or move something are refused: files that could not be read at the start.
+    /// The files that could not be read at the start, because of which tools that change or move something are refused; `None` if
+    /// all of them could be read.
     #[must_use]
     pub fn closed(&self) -> Option<Lockdown> {
         self.stack.closed()
@@ -245,7 +247,8 @@ impl Config {
         }
     }
 
-    /// The file of the last good content of the files, and its new text; `None` while a file cannot be read.
+    /// The path and the new text of the file that keeps a copy of what the files contain now; `None` while one of them cannot be
+    /// read.
     #[must_use]
     pub fn last_good(&self) -> Option<(PathBuf, String)> {
         let layers = self.stack.layers();

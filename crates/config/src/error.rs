@@ -121,7 +121,7 @@ pub enum Notice {
         /// What is used in its place.
         stands_in: StandsIn,
     },
-    /// A file is not there, in which our section was written when the service last ran.
+    /// A file is missing that had our section when the service last ran.
     #[error(
         "{}: this file existed with settings of ovos-tools when the service last started, and is now missing, so they no longer apply",
         .0.display()

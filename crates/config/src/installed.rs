@@ -154,9 +154,9 @@ mod tests {
                     "service.doors.mcp.{key}.{}",
                     if in_deny { "deny" } else { "allow" }
                 );
-                let expected = expected.map(|told| format!("{place}: {told}"));
-                let told = installed.toolset_unmatched("mcp", &toolset);
-                assert_eq!(told, Vec::from_iter(expected), "{key} {pattern}");
+                let expected = expected.map(|text| format!("{place}: {text}"));
+                let warnings = installed.toolset_unmatched("mcp", &toolset);
+                assert_eq!(warnings, Vec::from_iter(expected), "{key} {pattern}");
             }
         }
     }

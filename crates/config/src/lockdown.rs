@@ -54,7 +54,7 @@ impl Lockdown {
     /// The reason for a person: files, lines, what to do.
     #[must_use]
     pub fn text(&self) -> String {
-        let told = |file: &BrokenFile| {
+        let line = |file: &BrokenFile| {
             let stands_in = if file.copy {
                 "its last good copy is used instead"
             } else {
@@ -62,7 +62,7 @@ impl Lockdown {
             };
             format!("{}: {} ({stands_in})", file.path.display(), file.reason)
         };
-        let files: Vec<String> = self.files.iter().map(told).collect();
+        let files: Vec<String> = self.files.iter().map(line).collect();
         let refused = if self.forbids_reading() {
             "every tool that reads, changes or moves something is refused"
         } else {

@@ -321,12 +321,12 @@ fn mount(
             "the same value as `transport`, or only one of the two keys",
         );
     }
-    let said = mount.transport.or(mount.kind);
+    let written = mount.transport.or(mount.kind);
     let guessed = match keys.iter().any(|key| key == "url") {
         true => MountTransport::Http,
         false => MountTransport::Stdio,
     };
-    let transport = said.unwrap_or(guessed);
+    let transport = written.unwrap_or(guessed);
     (mount.transport, mount.kind) = (Some(transport), None);
     let wrote = |key: &str| keys.iter().any(|written| written == key);
     let (needed, what, others): (_, _, &[&str]) = match transport {

@@ -18,6 +18,8 @@ pub struct Overrides {
     pub embedded_bus: Option<EmbeddedBus>,
     /// `--simulators`: toolboxes of the packaged folders that drive a simulator by default are loaded without being asked for.
     pub simulators: bool,
+    /// `--console`: overrides `doors.console.start`.
+    pub console: bool,
     /// Whether the copy of its last good content stands in for a `config` that cannot be read, as it does for the other files.
     pub given_may_be_copy: bool,
 }

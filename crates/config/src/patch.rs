@@ -1,5 +1,5 @@
-//! `configuration.patch` from the bus. Such a message may change only the log level of this service; [`Patch`] keeps
-//! that and nothing else. Pure: the caller logs and applies.
+//! `configuration.patch` from the bus. Such a message may change only the log level of this service, so [`Patch`] keeps only
+//! that. Pure: the caller logs the report and applies the level.
 
 use serde_json::{Map, Value};
 
@@ -11,13 +11,13 @@ use super::names::OURS;
 /// OVOS.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Patch {
-    kept: Map<String, Value>,
+    accepted: Map<String, Value>,
 }
 
 /// What one `configuration.patch` message contained.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PatchReport {
-    /// The message tried to change this service's own section. That was ignored; log a warning with the source.
+    /// The message has a section of this service, which is ignored. Log a warning with the source of the message.
     pub touches_us: bool,
     /// The message contained logging keys; compare [`Patch::level`] with the level in force.
     pub touches_logging: bool,
@@ -34,7 +34,7 @@ impl Patch {
         for (key, value) in config {
             if matches!(key.as_str(), "logging" | "log_level") {
                 report.touches_logging = true;
-                self.kept.insert(key.clone(), value.clone());
+                self.accepted.insert(key.clone(), value.clone());
             }
             report.touches_us |=
                 key == "PHAL" && value.as_object().is_none_or(|phal| phal.contains_key(OURS));
@@ -46,9 +46,9 @@ impl Patch {
     /// protections (`system.disable_user_config`, `system.protected_keys.user`) allow it.
     #[must_use]
     pub fn level(&self, config: &Config) -> LogLevel {
-        if self.kept.is_empty() {
+        if self.accepted.is_empty() {
             return config.logging.level;
         }
-        logging::level(&config.stack().patched(&self.kept)).unwrap_or(config.logging.level)
+        logging::level(&config.stack().patched(&self.accepted)).unwrap_or(config.logging.level)
     }
 }

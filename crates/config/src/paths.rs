@@ -130,8 +130,12 @@ pub enum LayerKind {
     Given,
 }
 
-/// Lists the files of the stack, lowest precedence first. `given` replaces the user's own file.
-pub(super) fn locations(env: &dyn Environment, xdg: &Xdg, given: Option<&Path>) -> Vec<(LayerKind, PathBuf)> {
+/// Lists the files of the stack, lowest precedence first. `given_file` replaces the user's own file.
+pub(super) fn locations(
+    env: &dyn Environment,
+    xdg: &Xdg,
+    given_file: Option<&Path>,
+) -> Vec<(LayerKind, PathBuf)> {
     let named = |name: &str, default: &str| {
         env.var(name)
             .filter(|value| !value.is_empty())
@@ -163,7 +167,7 @@ pub(super) fn locations(env: &dyn Environment, xdg: &Xdg, given: Option<&Path>) 
             .iter()
             .map(|dir| (LayerKind::User, dir.join(&base).join(&file))),
     );
-    match given {
+    match given_file {
         Some(path) => layers.push((LayerKind::Given, path.to_owned())),
         None => layers.push((LayerKind::User, xdg.config_home.join(&base).join(&file))),
     }

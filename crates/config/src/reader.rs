@@ -230,22 +230,31 @@ fn replaced<T: Serialize + DeserializeOwned>(
 
 /// Turns the message of serde into words for an operator: what is accepted.
 fn accepted(refused: &serde_json::Error) -> String {
-    let told = refused.to_string();
-    let accepted = told
+    let message = refused.to_string();
+    let accepted = message
         .rsplit_once("expected ")
-        .map_or(told.as_str(), |(_, end)| end);
+        .map_or(message.as_str(), |(_, end)| end);
     match accepted {
         "a boolean" => "true or false".to_owned(),
         other => other.replace('`', "\""),
     }
 }
 
-/// Returns the known name most similar to `written`, if its similarity is at least 0.6.
+/// Returns the known name most similar to `written` without regard to case, if its similarity is at least 0.6. Of equals, it is the
+/// first one.
+///
+/// ```
+/// use ovos_tools_config::nearest;
+///
+/// let known = || ["port", "Host"].map(str::to_owned);
+/// assert_eq!(nearest("HOTS", known()).as_deref(), Some("Host"));
+/// assert_eq!(nearest("colour", known()), None);
+/// ```
 #[must_use]
 pub fn nearest(written: &str, known: impl IntoIterator<Item = String>) -> Option<String> {
-    let likeness = |name: &String| strsim::normalized_damerau_levenshtein(written, name);
-    let best = known
-        .into_iter()
-        .max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
-    (likeness(&best) >= 0.6).then_some(best)
+    let written = written.to_lowercase();
+    let likeness = |name: &str| strsim::normalized_damerau_levenshtein(&written, &name.to_lowercase());
+    let rated = known.into_iter().map(|name| (likeness(&name), name));
+    let (likeness, name) = rated.reduce(|best, next| if next.0 > best.0 { next } else { best })?;
+    (likeness >= 0.6).then_some(name)
 }

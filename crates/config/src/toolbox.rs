@@ -155,9 +155,9 @@ impl Section {
         };
         let limits = reader.closed(&at(&["limits"]), limits);
         let tools = reader.closed(&at(&["tools"]), ToolFilter::default());
-        let said = stack.get(&at(&["confine"])).filter(|written| !written.is_null());
-        let asked_for = said.filter(|written| **written != Value::Bool(false));
-        let default = said
+        let written = stack.get(&at(&["confine"])).filter(|written| !written.is_null());
+        let asked_for = written.filter(|written| **written != Value::Bool(false));
+        let default = written
             .is_none()
             .then(|| confinement::default(id, &own, &host.env, xdg))
             .flatten();

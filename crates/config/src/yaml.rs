@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 pub(super) fn parse(text: &str) -> Result<Value, String> {
     let mut value: Value = serde_norway::from_str(text).map_err(|error| {
         // serde calls a value with a tag an enum.
-        let told = error.to_string();
-        told.replace(
+        let message = error.to_string();
+        message.replace(
             "invalid type: enum, expected any valid JSON value",
             "YAML tags (!...) are not supported",
         )

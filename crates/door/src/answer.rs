@@ -77,17 +77,17 @@ impl Answer {
         }
     }
 
-    /// A call without an answer. `left` is the reason why its client cancelled it.
+    /// A call without an answer. `why` is the reason for which its client cancelled it.
     #[must_use]
-    pub fn lost(tool: &Registered, lost: &Lost, left: &str) -> Self {
+    pub fn lost(tool: &Registered, lost: &Lost, why: &str) -> Self {
         match lost {
             Lost::Client(error) => Self::refused(tool, error),
-            Lost::StillRuns => Self::cancelled(tool, left),
+            Lost::StillRuns => Self::cancelled(tool, why),
         }
     }
 }
 
-/// Returns how a call can be confirmed, if its answer says that it has to be.
+/// Returns the confirmation that an answer asks for; `None` if it asks for none.
 #[must_use]
 pub fn confirm(answer: &Received<InvokeResponse>) -> Option<Confirm> {
     serde_json::from_value(answer.data.get("confirm")?.clone()).ok()
@@ -119,7 +119,7 @@ pub fn waits(tool: &Registered, confirm: &Confirm, why: &str) -> Answer {
 /// Converts what a tool returned. An output that says of itself that it failed is a failure.
 fn output(value: Value) -> Answer {
     let failed = failure_key(&value).is_some();
-    // Structured content was an object in every revision up to 2025-11-25.
+    // Up to its revision 2025-11-25, MCP allows only an object as structured content.
     let structured = match value {
         Value::Object(_) => value,
         other => json!({"result": other}),
@@ -154,11 +154,10 @@ fn refusal_of(tool: &Registered, refusal: &Refusal) -> Answer {
 /// Returns advice to the model about an error.
 fn advice(tool: &Registered, refusal: &Refusal) -> Option<String> {
     Some(match refusal.known_kind()? {
-        FailureKind::ValueError => format!(
-            "The arguments of `{}`: {}.",
-            tool.name,
-            arguments(&tool.arguments)
-        ),
+        FailureKind::ValueError => match arguments(&tool.arguments) {
+            Some(arguments) => format!("The arguments of `{}`: {arguments}.", tool.name),
+            None => format!("`{}` takes no arguments.", tool.name),
+        },
         FailureKind::EmergencyStop => {
             "Do not call it again: tell the user that an operator has to lift the stop; `ovos-tools status` shows the command."
                 .to_owned()
@@ -173,8 +172,8 @@ fn advice(tool: &Registered, refusal: &Refusal) -> Option<String> {
     })
 }
 
-/// Describes the arguments of a schema in words: `a (integer, required), b (number from 0 to 1)`.
-fn arguments(schema: &Object) -> String {
+/// Describes the arguments of a schema in words: `a (integer, required), b (number from 0 to 1)`. `None` if it has none.
+fn arguments(schema: &Object) -> Option<String> {
     let empty = Object::new();
     let properties = schema
         .get("properties")
@@ -192,10 +191,7 @@ fn arguments(schema: &Object) -> String {
             format!("{name} ({})", words.join(", "))
         })
         .collect();
-    match described.as_slice() {
-        [] => "it has none".to_owned(),
-        _ => described.join(", "),
-    }
+    (!described.is_empty()).then(|| described.join(", "))
 }
 
 fn kind_of(property: &Value) -> String {
@@ -271,7 +267,7 @@ mod tests {
             },
             "required": ["times"],
         }));
-        for (said, expected) in [
+        for (reason, expected) in [
             (
                 "ValueError: times: expected an integer",
                 "times (integer from 1 to 9, required), arm (one of \"left\" | \"right\"), note (string or null)",
@@ -283,12 +279,12 @@ mod tests {
             ("BusyError: full", "Try again"),
         ] {
             let refusal = Refusal {
-                text: said.to_owned(),
+                text: reason.to_owned(),
                 detail: None,
             };
             let answer = Answer::refused(&tool, &ClientError::Refused(Box::new(refusal)));
             let text = &answer.text;
-            assert!(text.starts_with(said) && text.contains(expected), "{text}");
+            assert!(text.starts_with(reason) && text.contains(expected), "{text}");
             assert!(answer.failed);
         }
     }

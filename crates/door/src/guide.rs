@@ -27,7 +27,7 @@ impl Guide {
         }
     }
 
-    /// The name of the skill: at most 64 of `a-z`, `0-9` and single hyphens.
+    /// The name of the skill: at most 64 of `a-z` and `0-9`, in parts that single hyphens separate.
     #[must_use]
     pub fn skill(&self) -> String {
         let parts = self.toolbox_id.split(['_', '-']).filter(|part| !part.is_empty());
@@ -40,7 +40,7 @@ impl Guide {
         format!("skill://{}/SKILL.md", self.skill())
     }
 
-    /// What the skill is for, as its front matter says it.
+    /// The `description` of the skill's front matter, at most 1024 bytes.
     #[must_use]
     pub fn summary(&self) -> String {
         let what = if self.description.is_empty() {
@@ -56,7 +56,7 @@ impl Guide {
     }
 }
 
-/// A text in one line.
+/// Puts a text on one line: each run of white space becomes one space.
 pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

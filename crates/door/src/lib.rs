@@ -33,6 +33,7 @@ mod shorten;
 mod standing;
 mod stop;
 mod stop_tool;
+mod token;
 mod turn;
 
 pub use answer::{Answer, confirm, waits};
@@ -49,6 +50,7 @@ pub use shorten::{Shortened, shorten};
 pub use standing::wave_text;
 pub use stop::{Stopping, stop};
 pub use stop_tool::StopTool;
+pub use token::{FoundToken, Token, TokenError};
 pub use turn::{Arrivals, Turn};
 
 /// An id that no other call has: `mcp-` and a UUID, for the prefix `mcp`.

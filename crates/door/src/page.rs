@@ -1,4 +1,4 @@
-//! The page of a toolbox for models: how its tools go together. It is written as an Agent Skill. Pure.
+//! The page of a toolbox for models, which says how to use its tools together. It has the form of an Agent Skill. Pure.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ impl Guide {
     /// toolbox or what the door shows of it does.
     #[must_use]
     pub fn page(&self, tools: &[Arc<Registered>]) -> String {
-        // A JSON text is a YAML text.
+        // Every JSON string is a YAML string, too.
         let quoted = |text: &str| serde_json::Value::from(text).to_string();
         let mut page = format!(
             "---\nname: {}\ndescription: {}\n---\n\n",
@@ -37,9 +37,9 @@ impl Guide {
         if tools.is_empty() {
             page.push_str("\nAll of its tools are hidden from this client.\n");
         }
-        for shown in categories {
-            _ = writeln!(page, "\n## Tools: {shown}\n");
-            for tool in tools.iter().filter(|tool| category(tool) == shown) {
+        for name in categories {
+            _ = writeln!(page, "\n## Tools: {name}\n");
+            for tool in tools.iter().filter(|tool| category(tool) == name) {
                 let does = first_sentence(&tool.description);
                 _ = writeln!(page, "- `{}` ({}): {does}", tool.exported, tool.effect);
             }

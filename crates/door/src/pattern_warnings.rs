@@ -1,5 +1,5 @@
-//! Warns of patterns in a door's toolset that match nothing. The door has a configuration of its own, so the service may not know
-//! them.
+//! Warns of patterns in a door's toolset that match nothing. The service cannot do that, because the door may read another
+//! configuration.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use tokio::time::sleep;
 
 use crate::Door;
 
-/// How often the service is asked whether all toolboxes are loaded: until then a pattern may match nothing yet.
-const AGAIN: Duration = Duration::from_secs(2);
+/// How often the service is asked whether all toolboxes are loaded. Before that, a pattern may match nothing yet.
+const RETRY: Duration = Duration::from_secs(2);
 
 /// Logs each such pattern of the door `name` once. Ends with the door.
 ///
@@ -25,19 +25,19 @@ pub(crate) async fn warn(door: Arc<Door>, name: String, toolset: Toolset) {
         return;
     }
     let mut changes = door.changes();
-    let mut told = BTreeSet::new();
+    let mut logged = BTreeSet::new();
     let warning = async {
         loop {
             changes.mark_unchanged();
-            let installed = loop {
+            let inventory = loop {
                 match installed(&door.client).await {
-                    Ok(Some(installed)) => break installed,
-                    // The list says by itself that the service does not answer.
-                    Ok(None) | Err(_) => sleep(AGAIN).await,
+                    Ok(Some(inventory)) => break inventory,
+                    // The door's list of tools already reports a service that does not answer.
+                    Ok(None) | Err(_) => sleep(RETRY).await,
                 }
             };
-            for warning in installed.toolset_unmatched(&name, &toolset) {
-                if told.insert(warning.clone()) {
+            for warning in inventory.toolset_unmatched(&name, &toolset) {
+                if logged.insert(warning.clone()) {
                     tracing::warn!("{warning}");
                 }
             }

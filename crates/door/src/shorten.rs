@@ -5,10 +5,11 @@ use serde_json::{Value, json};
 
 use crate::Registered;
 
-/// From how many characters on a text that could be base64 is taken for it. No words are that long.
-const BASE64: usize = 512;
+/// The length in bytes from which a text of base64's characters is taken for binary data: no word is that long.
+const MIN_BASE64: usize = 512;
 
-/// How long texts and lists may be in the attempts to shorten a result, the most first.
+/// How many bytes of a text and how many items of a list are left by each attempt to shorten a result. The first attempt that
+/// fits counts.
 const ATTEMPTS: [(usize, usize); 8] = [
     (4096, 256),
     (2048, 96),
@@ -20,8 +21,8 @@ const ATTEMPTS: [(usize, usize); 8] = [
     (32, 1),
 ];
 
-/// The words in the names of arguments that make a result smaller.
-const LESS: [&str; 14] = [
+/// Words in the names of arguments with which a caller asks for less.
+const NARROWING: [&str; 14] = [
     "limit", "max", "count", "first", "page", "field", "filter", "query", "search", "detail", "depth",
     "inline", "since", "categor",
 ];
@@ -31,7 +32,7 @@ const LESS: [&str; 14] = [
 pub struct Shortened {
     /// The result, without what is left out.
     pub value: Value,
-    /// What was done to it, and how to ask for less.
+    /// A sentence that says what was done to the result, and how to ask for less.
     pub remark: String,
 }
 
@@ -70,7 +71,7 @@ fn advice(schema: &Object) -> String {
         .into_iter()
         .flatten()
         .map(|(name, _)| name)
-        .filter(|name| LESS.iter().any(|word| name.to_lowercase().contains(word)))
+        .filter(|name| NARROWING.iter().any(|word| name.to_lowercase().contains(word)))
         .map(|name| format!("`{name}`"))
         .collect();
     if names.is_empty() {
@@ -98,7 +99,7 @@ fn without_data(value: &Value, bytes: &mut usize) -> Value {
 }
 
 fn is_data(text: &str) -> bool {
-    if text.len() < BASE64 {
+    if text.len() < MIN_BASE64 {
         return false;
     }
     let body = match text
@@ -114,7 +115,7 @@ fn is_data(text: &str) -> bool {
         seen[usize::from(byte)] = true;
         is_code(byte) || matches!(byte, b'\n' | b'\r')
     });
-    // Text of few different characters is a pattern, such as a line.
+    // A text of few different characters is no data but a pattern, such as a line of dashes.
     is_base64 && seen.iter().filter(|seen| **seen).count() > 8
 }
 
@@ -131,7 +132,7 @@ fn cut(value: &Value, limits: (usize, usize)) -> Value {
             .take(list_limit)
             .map(|item| cut(item, limits))
             .collect(),
-        // An object with many keys is a list of a kind; one with few is a thing, whose keys all say something.
+        // An object with many keys serves as a list and is cut like one. In an object with few keys, each of them matters.
         Value::Object(entries) => entries
             .iter()
             .take(list_limit.max(24))

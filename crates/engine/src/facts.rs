@@ -352,7 +352,7 @@ impl Followed {
     #[must_use]
     pub fn from(&self) -> u64 {
         match self {
-            Self::Fact(made) => made.number,
+            Self::Fact(fact) => fact.number,
             Self::Lost { from, .. } => *from,
         }
     }
@@ -412,7 +412,7 @@ impl Follower {
     /// What [`next`](Self::next) would give at once; `None` if it would wait.
     pub fn ready(&mut self) -> Option<Followed> {
         match self.stream.try_recv() {
-            Ok(made) => self.followed(Ok(made)),
+            Ok(fact) => self.followed(Ok(fact)),
             Err(TryRecvError::Lagged(lost)) => self.followed(Err(RecvError::Lagged(lost))),
             Err(TryRecvError::Empty | TryRecvError::Closed) => None,
         }
@@ -420,9 +420,9 @@ impl Follower {
 
     fn followed(&mut self, received: Result<NumberedFact, RecvError>) -> Option<Followed> {
         match received {
-            Ok(made) => {
-                self.next = made.number + 1;
-                Some(Followed::Fact(made))
+            Ok(fact) => {
+                self.next = fact.number + 1;
+                Some(Followed::Fact(fact))
             }
             Err(RecvError::Lagged(lost)) => {
                 let from = self.next;

@@ -49,20 +49,20 @@ impl ActionGraph {
         }
         for (index, action) in (0u32..).zip(actions) {
             for wanted in &action.dependencies {
-                let Some(found) = bearers.get(wanted.as_str()) else {
+                let Some(named) = bearers.get(wanted.as_str()) else {
                     return Err(PlanError::UnknownDependency {
                         action: ids[index as usize].clone(),
                         dependency: wanted.clone(),
                         known: known_names(&bearers),
                     });
                 };
-                if graph.edge_count() + found.names.len() >= MAX_EDGES {
+                if graph.edge_count() + named.names.len() >= MAX_EDGES {
                     return Err(PlanError::TooLarge {
                         what: "dependencies",
                         limit: MAX_EDGES,
                     });
                 }
-                for &dependency in found.id.iter().chain(&found.names) {
+                for &dependency in named.id.iter().chain(&named.names) {
                     graph.add_edge(
                         NodeIndex::new(dependency as usize),
                         NodeIndex::new(index as usize),
@@ -76,14 +76,14 @@ impl ActionGraph {
 
     /// The dependencies of `action`, each once, in the plan's order.
     pub(crate) fn dependencies(&self, action: usize) -> Vec<usize> {
-        let mut found: Vec<usize> = self
+        let mut dependencies: Vec<usize> = self
             .graph
             .neighbors_directed(NodeIndex::new(action), Direction::Incoming)
             .map(NodeIndex::index)
             .collect();
-        found.sort_unstable();
-        found.dedup();
-        found
+        dependencies.sort_unstable();
+        dependencies.dedup();
+        dependencies
     }
 
     /// The wave of each action, counted from 1: one more than the largest wave of its dependencies.
@@ -125,10 +125,10 @@ impl ActionGraph {
     /// dependency to dependency must come to a node a second time.
     fn cycle(&self, waiting: &[usize]) -> Vec<String> {
         let mut path: Vec<usize> = Vec::new();
-        let mut place: HashMap<usize, usize> = HashMap::new();
+        let mut position: HashMap<usize, usize> = HashMap::new();
         let mut node = waiting.iter().position(|&n| n > 0);
         while let Some(current) = node {
-            if let Some(&from) = place.get(&current) {
+            if let Some(&from) = position.get(&current) {
                 let mut cycle: Vec<String> = path[from..].iter().map(|&n| self.ids[n].clone()).collect();
                 // The walk goes from an action to its dependency; the error lists the actions in the order in which
                 // they would run.
@@ -136,7 +136,7 @@ impl ActionGraph {
                 cycle.push(cycle[0].clone());
                 return cycle;
             }
-            place.insert(current, path.len());
+            position.insert(current, path.len());
             path.push(current);
             node = self.dependencies(current).into_iter().find(|&n| waiting[n] > 0);
         }
@@ -144,13 +144,14 @@ impl ActionGraph {
     }
 }
 
-/// Maps an id or a name to its actions: at most one by its id, any number by their name.
+/// The actions for which an id or a name stands: at most one that has it as its id, and any number that have it as their name.
 #[derive(Default)]
 struct Bearers {
     id: Option<u32>,
     names: Vec<u32>,
 }
 
+/// Returns the ids of the actions, made from name and subsystems where an action has none.
 fn assign_ids(actions: &[Action]) -> Result<Vec<String>, PlanError> {
     let mut bearers: HashMap<&str, usize> = HashMap::new();
     if actions.iter().any(|action| action.id.is_none()) {

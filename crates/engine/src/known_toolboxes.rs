@@ -18,7 +18,7 @@ pub(crate) struct KnownToolboxes {
 }
 
 impl KnownToolboxes {
-    /// The state of a toolbox. It is created if the toolbox is unknown, and then latched if one stop holds everything.
+    /// The state of a toolbox. An unknown toolbox gets one, which is latched if a stop holds everything.
     pub(crate) fn of(&mut self, toolbox_id: &str, limits: Limits) -> Arc<KnownToolbox> {
         let everything = &self.everything;
         let fresh = || {

@@ -144,9 +144,9 @@ mod tests {
 
     use super::*;
 
-    struct Told(Arc<Mutex<Vec<String>>>);
+    struct Recorder(Arc<Mutex<Vec<String>>>);
 
-    impl MotionWatch for Told {
+    impl MotionWatch for Recorder {
         fn changed(&self, moving: &[&str]) {
             self.0.lock().push(moving.join(" "));
         }
@@ -157,23 +157,23 @@ mod tests {
 
     #[test]
     fn the_watch_hears_only_of_the_first_and_the_last_moving_call() {
-        let told = Arc::default();
+        let notices = Arc::default();
         let motion = Motion::default();
-        motion.watch(Arc::new(Told(Arc::clone(&told))));
+        motion.watch(Arc::new(Recorder(Arc::clone(&notices))));
         let first = motion.begin("arm");
         let second = motion.begin("arm");
         drop(first);
         let other = motion.begin("base");
         drop(second);
         drop(other);
-        assert_eq!(*told.lock(), ["arm", "arm base", "base", ""]);
+        assert_eq!(*notices.lock(), ["arm", "arm base", "base", ""]);
     }
 
     #[test]
     fn what_may_begin_to_move_counts_for_those_who_look_and_is_not_recorded() {
-        let told = Arc::default();
+        let notices = Arc::default();
         let motion = Motion::default();
-        motion.watch(Arc::new(Told(Arc::clone(&told))));
+        motion.watch(Arc::new(Recorder(Arc::clone(&notices))));
         let any = motion.any();
         let run = motion.expect();
         assert!(*any.borrow());
@@ -181,6 +181,6 @@ mod tests {
         assert!(*any.borrow(), "the run goes on");
         drop(run);
         assert!(!*any.borrow());
-        assert_eq!(*told.lock(), ["arm", ""]);
+        assert_eq!(*notices.lock(), ["arm", ""]);
     }
 }

@@ -27,12 +27,14 @@ pub fn frames(data: &[u8]) {
 }
 
 fn understand<T: Serialize + DeserializeOwned>(body: &[u8]) {
-    let Ok(said) = frame::read::<T>(body) else { return };
-    let written = Frame::of(&said);
+    let Ok(message) = frame::read::<T>(body) else {
+        return;
+    };
+    let written = Frame::of(&message);
     let (bodies, error) = cut(MAX_DATA, &written, usize::MAX);
     assert_eq!((bodies.len(), error), (1, None));
     assert_eq!(Frame::of(&frame::read::<T>(&bodies[0]).unwrap()), written);
-    let (bodies, _) = cut(MAX_DATA, &Frame::about(&said, Some("arm")), usize::MAX);
+    let (bodies, _) = cut(MAX_DATA, &Frame::about(&message, Some("arm")), usize::MAX);
     assert_eq!(frame::address(&bodies[0]).unwrap().as_deref(), Some("arm"));
     assert_eq!(Frame::of(&frame::read::<T>(&bodies[0]).unwrap()), written);
 }

@@ -33,7 +33,7 @@ pub use artifact::scan::{FailedFile, scan};
 pub use contract::services::{HostServices, Limits, Open, Origin, Request};
 pub use contract::tools::{DroppedTool, ToolSet, UnknownKeys};
 pub use lifecycle::door_keeper::{DoorKeeper, DoorReport};
-pub use lifecycle::inspect::{self, Inspection, inspect, inspect_own, inspect_program};
+pub use lifecycle::inspect::{self, Counterpart, Inspection, inspect, inspect_own, inspect_program};
 pub use lifecycle::manager::Manager;
 pub use lifecycle::settings::{
     Admission, ConfigSource, Configured, Drain, ProgramSource, Publish, PythonSource, Settings,

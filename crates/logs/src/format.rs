@@ -66,8 +66,8 @@ where
     }
 }
 
-/// Escapes what a person does not see: texts come from the bus and from toolboxes, and must neither forge a log line nor
-/// control the terminal that shows it.
+/// Escapes characters that a person does not see. Texts come from the bus and from toolboxes, and must neither forge a log line
+/// nor control the terminal that shows it.
 fn write_on_one_line(out: &mut Writer<'_>, text: &str) -> fmt::Result {
     for letter in text.chars() {
         if is_unseen(letter) && letter != '\t' {

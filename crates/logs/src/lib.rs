@@ -188,14 +188,14 @@ struct Outputs {
 
 impl Write for Outputs {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let told = self.stderr.write_all(line);
-        let kept = self.file.as_mut().map_or(Ok(()), |file| file.write_all(line));
-        told.and(kept).map(|()| line.len())
+        let to_stderr = self.stderr.write_all(line);
+        let to_file = self.file.as_mut().map_or(Ok(()), |file| file.write_all(line));
+        to_stderr.and(to_file).map(|()| line.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let told = self.stderr.flush();
-        let kept = self.file.as_mut().map_or(Ok(()), Write::flush);
-        told.and(kept)
+        let to_stderr = self.stderr.flush();
+        let to_file = self.file.as_mut().map_or(Ok(()), Write::flush);
+        to_stderr.and(to_file)
     }
 }

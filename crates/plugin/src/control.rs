@@ -81,9 +81,9 @@ impl HaltJob {
         }
     }
 
-    fn tell(self, said: &Result<(), Refusal>) {
+    fn tell(self, result: &Result<(), Refusal>) {
         for reply in self.replies {
-            reply(said.clone());
+            reply(result.clone());
         }
     }
 }
@@ -247,12 +247,12 @@ impl Control {
         }
         state.gentle += 1;
         drop(state);
-        let said = halt(subsystems, false);
+        let result = halt(subsystems, false);
         let mut state = self.state.lock();
         state.gentle -= 1;
         let overtaken = state.stopped;
         state.wake();
-        if overtaken { halt(ALL, true) } else { said }
+        if overtaken { halt(ALL, true) } else { result }
     }
 
     fn halt_beside(self: &Arc<Self>, instance: Arc<Instance>, job: HaltJob) {
@@ -264,8 +264,8 @@ impl Control {
             let job = taken.lock().take();
             if let Some(job) = job {
                 let halt = |subsystems: &str, emergency| instance.halt(subsystems, emergency);
-                let said = lane.call_halt(&job.subsystems, job.emergency, halt);
-                job.tell(&said.map_err(Refusal::from));
+                let result = lane.call_halt(&job.subsystems, job.emergency, halt);
+                job.tell(&result.map_err(Refusal::from));
             }
             drop(instance);
             let mut state = lane.state.lock();
@@ -292,13 +292,13 @@ impl Control {
                         self.meter
                             .during(Calling::Halt, || instance.halt(subsystems, emergency))
                     };
-                    let said = self.call_halt(&job.subsystems, job.emergency, halt);
-                    job.tell(&said.map_err(Refusal::from));
+                    let result = self.call_halt(&job.subsystems, job.emergency, halt);
+                    job.tell(&result.map_err(Refusal::from));
                 }
                 Step::Cancel(run) => self.meter.during(Calling::Cancel, || instance.cancel(run)),
                 Step::Resume(job) => {
-                    let said = self.resume_now(instance, job.stops);
-                    (job.reply)(said.map_err(Refusal::from));
+                    let result = self.resume_now(instance, job.stops);
+                    (job.reply)(result.map_err(Refusal::from));
                 }
             }
         }
@@ -309,12 +309,12 @@ impl Control {
 
     /// Resumes the toolbox, unless a stop came before; stops it again if a stop came meanwhile.
     fn resume_now(&self, instance: &Instance, stops: u64) -> Result<(), Failure> {
-        let said = self.meter.during(Calling::Resume, || instance.resume());
+        let result = self.meter.during(Calling::Resume, || instance.resume());
         {
             let mut state = self.state.lock();
             if state.stops == stops {
-                state.stopped &= said.is_err();
-                return said;
+                state.stopped &= result.is_err();
+                return result;
             }
         }
         let halt = |subsystems: &str, emergency| {
@@ -375,14 +375,14 @@ mod tests {
 
     #[test]
     fn halts_that_pile_up_become_one_of_everything() {
-        let (mut state, (tell, told)) = (State::default(), mpsc::channel());
+        let (mut state, (sender, receiver)) = (State::default(), mpsc::channel());
         for number in 0..200 {
-            let tell = tell.clone();
+            let sender = sender.clone();
             state.queue(HaltJob {
                 subsystems: format!(r#"["arm{number}"]"#),
                 emergency: number == 150,
-                replies: vec![Box::new(move |said: Result<(), Refusal>| {
-                    tell.send((number, said.is_ok())).unwrap();
+                replies: vec![Box::new(move |result: Result<(), Refusal>| {
+                    sender.send((number, result.is_ok())).unwrap();
                 })],
             });
         }
@@ -391,9 +391,9 @@ mod tests {
         assert_eq!((last.subsystems.as_str(), last.emergency), (r#"["all"]"#, true));
         assert_eq!(last.replies.len(), MAX_HALTS);
         last.tell(&Ok(()));
-        let told: Vec<(usize, bool)> = told.try_iter().collect();
+        let replies: Vec<(usize, bool)> = receiver.try_iter().collect();
         // Of the halts that were merged into the last one, the oldest were answered at once.
         let expected = (MAX_HALTS - 1..200).map(|number| (number, number >= 200 - MAX_HALTS));
-        assert_eq!(told, expected.collect::<Vec<_>>());
+        assert_eq!(replies, expected.collect::<Vec<_>>());
     }
 }

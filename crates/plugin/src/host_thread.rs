@@ -119,13 +119,13 @@ impl HostThread {
         // start begins.
         for halt in again.halts {
             let subsystems = json_of(&halt.subsystems);
-            let said =
+            let result =
                 self.plugin
                     .control
                     .halt_again(&subsystems, halt.emergency, |subsystems, emergency| {
                         self.during(Calling::Halt, || instance.halt(subsystems, emergency))
                     });
-            if let Err(failure) = said {
+            if let Err(failure) = result {
                 tracing::error!(toolbox = self.plugin.id(), %failure, "halt after a start failed");
             }
         }

@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_line_keeps_its_level_and_its_fields() {
-        let ((data, mut heard), (control, _theirs)) =
+        let ((data, mut data_end), (control, _theirs)) =
             (UnixStream::pair().unwrap(), UnixStream::pair().unwrap());
         let notices = Arc::new(Notices::new(data, control).unwrap());
         tracing::subscriber::with_default(tracing_subscriber::registry().with(Lines(notices)), || {
@@ -80,7 +80,7 @@ mod tests {
             tracing::warn!(target: "another", number = 5, toolbox = "arm", "is told");
         });
         let (mut cutter, mut bytes) = (Cutter::new(MAX_DATA), [0; 4096]);
-        let count = heard.read(&mut bytes).unwrap();
+        let count = data_end.read(&mut bytes).unwrap();
         cutter.push(&bytes[..count]);
         let Some(Notice::Log {
             level,

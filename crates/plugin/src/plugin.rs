@@ -20,7 +20,7 @@ use crate::answer;
 use crate::bytes::{Owned, Unreadable};
 use crate::control::{Control, json_of};
 use crate::host_queue::{HostQueue, Job, Question, Refused};
-use crate::runs::{Runs, Tell};
+use crate::runs::{OnEnd, Runs};
 use crate::table::Instance;
 use crate::watchdog::{Calling, Meter};
 
@@ -78,8 +78,8 @@ impl Plugin {
     /// Starts an action; `json` is its `Start`.
     pub(crate) fn start(&self, run: Run, json: String) {
         let (number, epoch, steps) = (run.number(), run.stop_epoch(), run.progress());
-        let tell = Box::new(move |end, shown| run.end(end, shown));
-        if !self.runs.register(number, epoch, steps, tell) {
+        let on_end = Box::new(move |end, shown| run.end(end, shown));
+        if !self.runs.register(number, epoch, steps, on_end) {
             return;
         }
         let run = number;
@@ -114,15 +114,15 @@ impl Plugin {
             .halt(json_of(&halt.subsystems), halt.emergency, reply);
     }
 
-    /// Asks the toolbox on the host thread. `tell` gets the answer, once, even if the toolbox is not asked.
+    /// Asks the toolbox on the host thread. `reply` gets the answer, once, even if the toolbox is not asked.
     pub(crate) fn ask<T>(
         &self,
         calling: Calling,
         question: impl FnOnce(&Instance) -> Result<T, Failure> + Send + 'static,
-        tell: impl FnOnce(Result<T, Refusal>) + Send + 'static,
+        reply: impl FnOnce(Result<T, Refusal>) + Send + 'static,
     ) {
         let question: Question = Box::new(move |instance| {
-            tell(match instance {
+            reply(match instance {
                 Ok(instance) => question(instance).map_err(Refusal::from),
                 Err(refusal) => Err(refusal),
             });
@@ -163,7 +163,7 @@ impl Plugin {
 
     pub(crate) fn complete(&self, run: u64, status: Status, json: &Owned) {
         // Takes the right to end the run before it reads the result, so that a second completion finds nothing to do.
-        let Some(tell) = self.runs.take(run) else {
+        let Some(on_end) = self.runs.take(run) else {
             tracing::debug!(
                 toolbox = self.id(),
                 run,
@@ -172,7 +172,7 @@ impl Plugin {
             return;
         };
         let (end, shown) = answer::run_end(status, json.text(self.opening.max_result_bytes));
-        tell(end, shown);
+        on_end(end, shown);
     }
 
     pub(crate) fn progress(&self, run: u64, json: Result<&str, Unreadable>) {
@@ -234,6 +234,6 @@ impl Plugin {
 }
 
 /// What reports the end of a run that never began.
-fn ends_cancelled(tell: Tell) -> Later {
-    Box::new(move || tell(RunEnd::Cancelled, None))
+fn ends_cancelled(on_end: OnEnd) -> Later {
+    Box::new(move || on_end(RunEnd::Cancelled, None))
 }

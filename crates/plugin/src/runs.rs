@@ -39,13 +39,13 @@ struct Inner {
 struct Run {
     started: bool,
     epoch: u64,
-    tell: Tell,
+    on_end: OnEnd,
     progress: Option<Steps>,
 }
 
 /// Receives the end of a run. Called once, on the thread that ends the run; returns at once. Its owner has the right to
 /// end the run.
-pub(crate) type Tell = Box<dyn FnOnce(RunEnd, Shown) + Send>;
+pub(crate) type OnEnd = Box<dyn FnOnce(RunEnd, Shown) + Send>;
 
 impl std::fmt::Debug for Run {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -84,18 +84,18 @@ impl Runs {
         }
     }
 
-    /// Enters a run before the toolbox learns of it; false if the run cannot begin, which `tell` has reported then.
-    pub(crate) fn register(&self, run: u64, epoch: u64, progress: Option<Steps>, tell: Tell) -> bool {
+    /// Enters a run before the toolbox learns of it; false if the run cannot begin, which `on_end` has reported then.
+    pub(crate) fn register(&self, run: u64, epoch: u64, progress: Option<Steps>, on_end: OnEnd) -> bool {
         let mut inner = self.lock();
         if let Some(end) = inner.closed.clone() {
             drop(inner);
-            tell(end, None);
+            on_end(end, None);
             return false;
         }
         if inner.runs.contains_key(&run) {
             drop(inner);
             let text = format!("run {run} is under way; a run id is used once");
-            tell(
+            on_end(
                 RunEnd::Error(Raw::of(&Failure::new(FailureKind::InternalError, text))),
                 None,
             );
@@ -107,7 +107,7 @@ impl Runs {
             Run {
                 started: false,
                 epoch,
-                tell,
+                on_end,
                 progress,
             },
         );
@@ -125,7 +125,7 @@ impl Runs {
             drop(inner);
             self.counters.add(|counts| &mut counts.stale_starts);
             if let Some(stale) = stale {
-                (stale.tell)(RunEnd::Cancelled, None);
+                (stale.on_end)(RunEnd::Cancelled, None);
             }
             return false;
         }
@@ -154,7 +154,7 @@ impl Runs {
         let refused = inner.runs.remove(&run);
         drop(inner);
         if let Some(refused) = refused {
-            (refused.tell)(RunEnd::Error(Raw::of(&refusal)), None);
+            (refused.on_end)(RunEnd::Error(Raw::of(&refusal)), None);
         }
         // Nothing was started, so there is nothing to cancel; a halt is repeated nevertheless: it is cheap, and the
         // toolbox may have moved before it refused.
@@ -166,7 +166,7 @@ impl Runs {
 
     /// Takes a run that has not begun out of the queue, so that the caller reports it as cancelled. `None` if the
     /// toolbox has to cancel it instead: an unknown run may be one that was given up and that the toolbox still has.
-    pub(crate) fn cancel(&self, run: u64) -> Option<Tell> {
+    pub(crate) fn cancel(&self, run: u64) -> Option<OnEnd> {
         let mut inner = self.lock();
         if let Some(starting) = inner.starting.as_mut().filter(|s| s.run == run) {
             starting.cancelled = true;
@@ -177,19 +177,19 @@ impl Runs {
     }
 
     /// Takes a run that has not begun out of the queue, so that the caller reports it as cancelled.
-    pub(crate) fn withdraw(&self, run: u64) -> Option<Tell> {
+    pub(crate) fn withdraw(&self, run: u64) -> Option<OnEnd> {
         let mut inner = self.lock();
         if inner.runs.get(&run)?.started {
             return None;
         }
-        inner.runs.remove(&run).map(|queued| queued.tell)
+        inner.runs.remove(&run).map(|queued| queued.on_end)
     }
 
     /// Ends a run that never reached the toolbox.
     pub(crate) fn end_queued(&self, run: u64, end: RunEnd) {
         let queued = self.lock().runs.remove(&run);
         if let Some(queued) = queued {
-            (queued.tell)(end, None);
+            (queued.on_end)(end, None);
         }
     }
 
@@ -223,14 +223,14 @@ impl Runs {
 
     /// Takes the right to end the run of a completion. If there is no such run, counts the completion and returns
     /// `None`.
-    pub(crate) fn take(&self, run: u64) -> Option<Tell> {
+    pub(crate) fn take(&self, run: u64) -> Option<OnEnd> {
         let mut inner = self.lock();
         let started = inner.runs.get(&run).is_some_and(|entry| entry.started);
         let entry = if started { inner.runs.remove(&run) } else { None };
         let ever = run != 0 && run <= inner.newest && !inner.runs.contains_key(&run);
         drop(inner);
         match entry {
-            Some(Run { tell, .. }) => Some(tell),
+            Some(Run { on_end, .. }) => Some(on_end),
             None if ever => {
                 self.counters.add(|counts| &mut counts.late_completions);
                 None
@@ -276,7 +276,7 @@ impl Runs {
         let queued: Vec<Run> = queued.iter().filter_map(|id| inner.runs.remove(id)).collect();
         drop(inner);
         for run in queued {
-            (run.tell)(RunEnd::Cancelled, None);
+            (run.on_end)(RunEnd::Cancelled, None);
         }
     }
 
@@ -288,7 +288,7 @@ impl Runs {
         let runs = std::mem::take(&mut inner.runs);
         drop(inner);
         for (_, run) in runs {
-            (run.tell)(lost.clone(), None);
+            (run.on_end)(lost.clone(), None);
         }
     }
 

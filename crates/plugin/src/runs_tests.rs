@@ -15,9 +15,14 @@ fn runs() -> Runs {
 
 /// Registers a run; every end of it that is reported comes out of the channel.
 fn register(runs: &Runs, run: u64, epoch: u64) -> mpsc::Receiver<RunEnd> {
-    let (tell, told) = mpsc::channel();
-    assert!(runs.register(run, epoch, None, Box::new(move |end, _| tell.send(end).unwrap())));
-    told
+    let (sender, receiver) = mpsc::channel();
+    assert!(runs.register(
+        run,
+        epoch,
+        None,
+        Box::new(move |end, _| sender.send(end).unwrap())
+    ));
+    receiver
 }
 
 fn output() -> RunEnd {
@@ -36,16 +41,16 @@ fn halt(emergency: bool, stop_epoch: u64) -> Halt {
 fn a_run_ends_once_however_many_want_to_end_it() {
     let runs = runs();
     for run in 1..=500 {
-        let told = register(&runs, run, 0);
+        let receiver = register(&runs, run, 0);
         assert!(runs.begin(run));
         let (start, winners) = (Barrier::new(3), AtomicUsize::new(0));
         std::thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| {
                     start.wait();
-                    if let Some(tell) = runs.take(run) {
+                    if let Some(on_end) = runs.take(run) {
                         winners.fetch_add(1, Ordering::Relaxed);
-                        tell(output(), None);
+                        on_end(output(), None);
                     }
                 });
             }
@@ -54,7 +59,7 @@ fn a_run_ends_once_however_many_want_to_end_it() {
                 drop(runs.returned(run, Err(Failure::new("E", "refused"))));
             });
         });
-        let ends: Vec<RunEnd> = told.try_iter().collect();
+        let ends: Vec<RunEnd> = receiver.try_iter().collect();
         assert!(
             matches!(&ends[..], [RunEnd::Output(_) | RunEnd::Error(_)]),
             "{ends:?}"
@@ -68,7 +73,7 @@ fn a_run_ends_once_however_many_want_to_end_it() {
 fn a_stop_and_a_start_never_miss_each_other() {
     let runs = runs();
     for run in 1..=500 {
-        let told = register(&runs, run, run - 1);
+        let receiver = register(&runs, run, run - 1);
         let start = Barrier::new(2);
         let (began, again) = std::thread::scope(|scope| {
             let host = scope.spawn(|| {
@@ -88,7 +93,7 @@ fn a_stop_and_a_start_never_miss_each_other() {
             host.join().unwrap()
         });
         // The run began before the stop and was halted again, or it ended before the stop; or it never began.
-        assert!(began || (again.halts.is_empty() && matches!(told.try_recv(), Ok(RunEnd::Cancelled))));
+        assert!(began || (again.halts.is_empty() && matches!(receiver.try_recv(), Ok(RunEnd::Cancelled))));
         assert!(!runs.begin(run) || began);
     }
 }

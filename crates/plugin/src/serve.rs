@@ -92,8 +92,8 @@ pub fn safe_stop(file: &Path) -> Result<(), String> {
     let read = std::io::stdin().read_to_string(&mut config);
     read.map_err(|error| format!("read the configuration: {error}"))?;
     let library = Library::load(file).map_err(|error| error.to_string())?;
-    let said = library.safe_stop(&config).unwrap_or(Ok(()));
-    said.map_err(|failure| failure.to_string())
+    let result = library.safe_stop(&config).unwrap_or(Ok(()));
+    result.map_err(|failure| failure.to_string())
 }
 
 /// Does the work of a role of the toolbox in `file`, which the toolbox itself asked for; `leash` is the socket to it.

@@ -1,6 +1,6 @@
 //! The function table of a loaded toolbox and its instance: every call across the boundary.
 //!
-//! Owns the rule which function may be called when, and turns statuses and bytes into results. Keeps no queue and no
+//! Keeps the rules of when each function may be called, and turns statuses and bytes into results. Keeps no queue and no
 //! thread: `host_thread` and `control` decide who calls. Read [`Instance`] first.
 #![expect(unsafe_code, reason = "calls the functions of a foreign library")]
 
@@ -15,8 +15,8 @@ use protocol::{Functions, Raw};
 use crate::answer;
 use crate::bytes::{EMPTY, Owned, lend};
 
-/// Proves that no call into a toolbox is under way through its control lane, and that none will come. Only the control
-/// lane makes this value, when it has ended.
+/// Proves that the control lane makes no call into a toolbox any more. Only the control lane makes this value, when it has
+/// ended.
 #[derive(Debug)]
 pub(crate) struct LaneClosed(pub(super) ());
 
@@ -118,7 +118,7 @@ impl Table {
                 instance,
                 limit,
             }),
-            (code, words) => Err(answer::failure(code, &words, "open()")),
+            (code, message) => Err(answer::failure(code, &message, "open()")),
         }
     }
 
@@ -143,7 +143,7 @@ pub(crate) struct Instance {
 }
 
 // SAFETY: the pointer is opaque to us, and toolbox.h says which functions may be called beside each other; the types
-// of `host_thread` and `control` keep to it. tests/plugin_lifecycle.rs drives both threads at once.
+// of `host_thread` and `control` keep to it. tests/process_isolation/halts.rs drives both threads at once.
 unsafe impl Send for Instance {}
 // SAFETY: as above.
 unsafe impl Sync for Instance {}
@@ -159,7 +159,7 @@ impl Instance {
                 let text = text.map_err(|e| broken("the tool list", e))?;
                 Raw::from_text(text.to_owned()).map_err(|e| no_list(&e))
             }
-            (code, words) => Err(answer::failure(code, &words, "tools()")),
+            (code, message) => Err(answer::failure(code, &message, "tools()")),
         }
     }
 
@@ -173,7 +173,7 @@ impl Instance {
         match filled {
             (status::OK, out) => answer::unread("the plan", out.text(self.limit)),
             (status::UNKNOWN_TOOL, _) => Ok(Raw::of(&None)),
-            (code, words) => Err(answer::failure(code, &words, "plan()")),
+            (code, message) => Err(answer::failure(code, &message, "plan()")),
         }
     }
 
@@ -206,7 +206,7 @@ impl Instance {
         match filled {
             (status::OK, out) => answer::unread("the conclusion", out.text(self.limit)),
             (status::UNKNOWN_TOOL, _) => Ok(Raw::of(&None)),
-            (code, words) => Err(answer::failure(code, &words, "conclude()")),
+            (code, message) => Err(answer::failure(code, &message, "conclude()")),
         }
     }
 
@@ -251,7 +251,7 @@ impl Instance {
         // SAFETY: open instance, host thread (type docs).
         let filled = unsafe { fill(|out| may_close(self.instance, out)) };
         match filled {
-            (code @ status::BUSY, words) => Err(answer::failure(code, &words, "may_close()")),
+            (code @ status::BUSY, message) => Err(answer::failure(code, &message, "may_close()")),
             _ => Ok(Raw::of(&())),
         }
     }
@@ -277,6 +277,6 @@ unsafe fn fill(call: impl FnOnce(*mut Bytes) -> Status) -> (Status, Owned) {
 fn check_status(filled: (Status, Owned), what: &str) -> Result<(), Failure> {
     match filled {
         (status::OK, _) => Ok(()),
-        (code, words) => Err(answer::failure(code, &words, what)),
+        (code, message) => Err(answer::failure(code, &message, what)),
     }
 }

@@ -28,7 +28,7 @@ pub(crate) struct OpenPlugin {
 #[derive(Default)]
 struct End {
     has_ended: bool,
-    told: Option<Box<dyn FnOnce(bool) + Send>>,
+    on_end: Option<Box<dyn FnOnce(bool) + Send>>,
 }
 
 impl OpenPlugin {
@@ -62,13 +62,13 @@ impl Toolbox for OpenPlugin {
     fn begin(&self, opened: Reply<Functions>) {
         let end = self.end.clone();
         let ended = Box::new(move || {
-            let told = {
+            let on_end = {
                 let mut end = end.lock();
                 end.has_ended = true;
-                end.told.take()
+                end.on_end.take()
             };
-            if let Some(told) = told {
-                told(true);
+            if let Some(on_end) = on_end {
+                on_end(true);
             }
         });
         HostThread::new(self.plugin.clone(), self.library.clone(), ended).spawn(opened);
@@ -138,7 +138,7 @@ impl Toolbox for OpenPlugin {
             drop(end);
             closed(true);
         } else {
-            end.told = Some(closed);
+            end.on_end = Some(closed);
         }
     }
 

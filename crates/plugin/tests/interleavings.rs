@@ -31,17 +31,17 @@ const RUN: u64 = 1;
 type Ender = fn(&Runs) -> bool;
 
 fn complete(runs: &Runs) -> bool {
-    let tell = runs.take(RUN);
-    let taken = tell.is_some();
-    if let Some(tell) = tell {
-        tell(RunEnd::Output(Raw::of(&serde_json::Value::Null)), None);
+    let on_end = runs.take(RUN);
+    let taken = on_end.is_some();
+    if let Some(on_end) = on_end {
+        on_end(RunEnd::Output(Raw::of(&serde_json::Value::Null)), None);
     }
     taken
 }
 
 fn cancel(runs: &Runs) -> bool {
-    if let Some(tell) = runs.cancel(RUN) {
-        tell(RunEnd::Cancelled, None);
+    if let Some(on_end) = runs.cancel(RUN) {
+        on_end(RunEnd::Cancelled, None);
     }
     false
 }
@@ -63,10 +63,10 @@ fn check(enders: &[Ender], begun: bool) {
     let enders = enders.to_vec();
     loom::model(move || {
         let runs = Arc::new(Runs::new(0, Arc::new(Counters::default())));
-        let told = Arc::new(AtomicUsize::new(0));
-        let ends = told.clone();
-        let tell = Box::new(move |_: RunEnd, _: Shown| _ = ends.fetch_add(1, Ordering::SeqCst));
-        assert!(runs.register(RUN, 0, None, tell), "a fresh run");
+        let count = Arc::new(AtomicUsize::new(0));
+        let ends = count.clone();
+        let on_end = Box::new(move |_: RunEnd, _: Shown| _ = ends.fetch_add(1, Ordering::SeqCst));
+        assert!(runs.register(RUN, 0, None, on_end), "a fresh run");
         if begun {
             assert!(runs.begin(RUN));
             runs.returned(RUN, Ok(()));
@@ -85,7 +85,7 @@ fn check(enders: &[Ender], begun: bool) {
         runs.lose(&Failure::new("ToolboxClosed", "the end of the test"));
         assert_eq!(runs.open(), 0, "the run is still open");
         assert_eq!(
-            told.load(Ordering::SeqCst),
+            count.load(Ordering::SeqCst),
             1,
             "the call is told once that its run has ended"
         );

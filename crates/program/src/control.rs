@@ -134,11 +134,11 @@ fn end(process: &Process, reason: &str) -> ! {
 
 /// Halts everything and voids the starts that are on their way. Returns at once; the receiver gets whether that succeeded.
 fn halt(process: &Process) -> Receiver<bool> {
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     process
         .server
-        .halt_all(Box::new(move |said| _ = tell.send(said.is_ok())));
-    told
+        .halt_all(Box::new(move |result| _ = sender.send(result.is_ok())));
+    receiver
 }
 
 /// Whether a halt is confirmed in time.

@@ -38,15 +38,15 @@ pub struct Frame(Vec<u8>);
 
 impl Frame {
     /// The frame of an order or a notice.
-    pub fn of<T: Serialize>(said: &T) -> Self {
-        Self::about(said, None)
+    pub fn of<T: Serialize>(message: &T) -> Self {
+        Self::about(message, None)
     }
 
     /// A frame that names its toolbox, if the other side has several.
-    pub fn about<T: Serialize>(said: &T, toolbox: Option<&str>) -> Self {
+    pub fn about<T: Serialize>(message: &T, toolbox: Option<&str>) -> Self {
         let mut bytes = vec![0; HEADER];
         // This cannot fail: orders and notices are structs, and the free JSON in them is text already.
-        _ = protocol::write(&mut bytes, said, toolbox);
+        _ = protocol::write(&mut bytes, message, toolbox);
         // No body comes near 4 GiB: the other side refuses far smaller ones.
         let length = u32::try_from(bytes.len() - HEADER).unwrap_or(u32::MAX);
         bytes[..HEADER].copy_from_slice(&length.to_le_bytes());

@@ -29,7 +29,7 @@ struct Inner {
     /// The newest emergency stop, also if it is known before the toolbox is open.
     stop_epoch: AtomicU64,
     /// The counts that were sent last.
-    told: Mutex<Counts>,
+    sent_counts: Mutex<Counts>,
 }
 
 impl Link {
@@ -44,7 +44,7 @@ impl Link {
             live: Mutex::default(),
             moving: AtomicUsize::new(0),
             stop_epoch: AtomicU64::new(0),
-            told: Mutex::default(),
+            sent_counts: Mutex::default(),
         }))
     }
 
@@ -150,9 +150,9 @@ impl Link {
     /// Sends the counts of dropped messages, if they changed.
     pub(crate) fn tell_counts(&self) {
         let now = self.counters().read();
-        let mut told = self.0.told.lock();
-        if *told != now {
-            *told = now;
+        let mut sent_counts = self.0.sent_counts.lock();
+        if *sent_counts != now {
+            *sent_counts = now;
             self.0.notices.data(&Notice::Counts(now));
         }
     }

@@ -48,7 +48,7 @@ const REMINDER: Duration = Duration::from_secs(10);
 #[derive(Default)]
 struct LeftOut {
     lines: u64,
-    told: Option<Instant>,
+    logged_at: Option<Instant>,
 }
 
 impl LeftOut {
@@ -56,10 +56,10 @@ impl LeftOut {
     fn one_more(&mut self, now: Instant) -> Option<u64> {
         self.lines += 1;
         let due = self
-            .told
-            .is_none_or(|told| now.saturating_duration_since(told) >= REMINDER);
+            .logged_at
+            .is_none_or(|logged_at| now.saturating_duration_since(logged_at) >= REMINDER);
         due.then(|| {
-            self.told = Some(now);
+            self.logged_at = Some(now);
             std::mem::take(&mut self.lines)
         })
     }

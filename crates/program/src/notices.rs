@@ -25,7 +25,7 @@ pub struct Notices {
     aside: Mutex<Vec<Later>>,
     began: Instant,
     /// When the service was last heard, in milliseconds since `began`.
-    heard: AtomicU64,
+    last_contact: AtomicU64,
 }
 
 impl Notices {
@@ -41,7 +41,7 @@ impl Notices {
             wake,
             aside: Mutex::default(),
             began: Instant::now(),
-            heard: AtomicU64::new(0),
+            last_contact: AtomicU64::new(0),
         })
     }
 
@@ -96,13 +96,13 @@ impl Notices {
 
     /// Notes that the service was heard just now.
     pub(crate) fn note_contact(&self) {
-        self.heard.store(self.now(), Ordering::SeqCst);
+        self.last_contact.store(self.now(), Ordering::SeqCst);
     }
 
     /// How long the service has been silent.
     pub(crate) fn silence(&self) -> Duration {
-        let heard = self.heard.load(Ordering::SeqCst);
-        Duration::from_millis(self.now().saturating_sub(heard))
+        let last_contact = self.last_contact.load(Ordering::SeqCst);
+        Duration::from_millis(self.now().saturating_sub(last_contact))
     }
 
     fn now(&self) -> u64 {

@@ -28,11 +28,11 @@ pub(crate) struct Process {
     closed: Arc<CloseState>,
 }
 
-/// Whether the toolbox has been closed, and then whether in time.
+/// `in_time` is `None` until the toolbox is closed, and then says whether it closed in time.
 #[derive(Default)]
 struct CloseState {
     in_time: Mutex<Option<bool>>,
-    told: Condvar,
+    changed: Condvar,
 }
 
 impl Process {
@@ -67,7 +67,7 @@ impl Process {
             Ok(())
         };
         let reason = data_lane::serve(&self.notices.data, take, || self.notices.do_aside());
-        // Whatever the reason (a service that dies resets the connection), the machine is brought to rest first.
+        // The machine is brought to rest whatever the reason: a service that dies resets the connection.
         self.warn(&format!("lost the service: {reason}"));
         self.leave();
     }
@@ -86,11 +86,11 @@ impl Process {
         let closed = self.closed.clone();
         self.server.close(move |in_time| {
             *closed.in_time.lock() = Some(in_time);
-            closed.told.notify_all();
+            closed.changed.notify_all();
         });
         let until = Instant::now() + limit;
         let mut in_time = self.closed.in_time.lock();
-        while in_time.is_none() && !self.closed.told.wait_until(&mut in_time, until).timed_out() {}
+        while in_time.is_none() && !self.closed.changed.wait_until(&mut in_time, until).timed_out() {}
         in_time.unwrap_or(false)
     }
 

@@ -182,15 +182,15 @@ impl Server {
                 stop_epoch,
                 ..
             } => {
-                let reply: Reply<()> = Box::new(move |said| {
-                    let answer = answer(said);
+                let reply: Reply<()> = Box::new(move |result| {
+                    let answer = answer(result);
                     notices.control(&Notice::Halted { seq, answer });
                 });
                 self.halt(subsystems, emergency, stop_epoch, reply);
             }
             Order::Resume { seq } => {
-                let reply: Reply<()> = Box::new(move |said| {
-                    let answer = answer(said);
+                let reply: Reply<()> = Box::new(move |result| {
+                    let answer = answer(result);
                     notices.control(&Notice::Resumed { seq, answer });
                 });
                 self.ask(reply, |toolbox, reply| toolbox.resume(reply));
@@ -230,7 +230,7 @@ impl Server {
     /// What makes a notice on the data lane of an answer.
     fn reply<T: 'static>(&self, notice: impl FnOnce(Answer<T>) -> Notice + Send + 'static) -> Reply<T> {
         let link = self.link.clone();
-        Box::new(move |said| link.data(&notice(answer(said))))
+        Box::new(move |result| link.data(&notice(answer(result))))
     }
 
     fn start(&self, number: u64, start: Raw<Start>, wants_progress: bool) {

@@ -1,4 +1,5 @@
-//! The two sockets to the service, and what a process of a toolbox keeps of what it inherited. Read [`Sockets`].
+//! The descriptors that the process of a toolbox inherits: its two sockets to the service are kept, the others are closed. Read
+//! [`Sockets`].
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result, Seek as _, Write as _};
@@ -67,8 +68,8 @@ impl Sockets {
     }
 }
 
-/// Takes the leash of a process in a role from stdin, and puts `/dev/null` and stderr in the place of stdin and stdout. The
-/// kernel ends this process from now on when the thread of the toolbox that started it ends.
+/// Takes the leash, the socket between a process in a role and its toolbox, from stdin, and puts `/dev/null` and stderr in the
+/// place of stdin and stdout. From then on the kernel ends this process when the toolbox's thread that started it ends.
 ///
 /// # Errors
 /// A descriptor cannot be moved, or stdin is no socket: no toolbox started this process.
@@ -84,11 +85,11 @@ pub fn take_leash() -> Result<OwnedFd> {
     Ok(leash.into())
 }
 
-/// Makes this process end with the service and gain no rights, and closes everything inherited but stdin, stdout and
-/// stderr. To be called before this process has opened anything.
+/// Makes the kernel end this process with the service and give it no new privileges, and closes every inherited descriptor but
+/// stdin, stdout and stderr. Call it before this process opens anything.
 ///
 /// # Errors
-/// The kernel refuses one of them.
+/// The kernel refuses one of these.
 pub fn stand_alone() -> Result<()> {
     // Only a second safeguard: the sockets already show that the service is gone.
     set_parent_process_death_signal(Some(Signal::TERM))?;
@@ -96,8 +97,7 @@ pub fn stand_alone() -> Result<()> {
     close_inherited()
 }
 
-/// Closes inherited descriptors. The service opens its own with close-on-exec; those that other code left open in the
-/// service may not have it.
+/// Closes inherited descriptors. The service opens its own with close-on-exec, but other code in the service may not.
 fn close_inherited() -> Result<()> {
     let numbers = std::fs::read_dir("/proc/self/fd")?
         .flatten()

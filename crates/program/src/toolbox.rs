@@ -142,8 +142,8 @@ impl From<Failure> for Refusal {
 }
 
 /// The answer for a result.
-pub(crate) fn answer<T>(said: Result<T, Refusal>) -> Answer<T> {
-    match said {
+pub(crate) fn answer<T>(result: Result<T, Refusal>) -> Answer<T> {
+    match result {
         Ok(value) => Answer::Ok(value),
         Err(Refusal::Failed(failure)) => Answer::Error(Raw::of(&failure)),
         Err(Refusal::Closed(failure)) => Answer::Lost(Raw::of(&failure)),

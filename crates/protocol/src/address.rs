@@ -7,9 +7,9 @@ use serde_json::Value;
 ///
 /// # Errors
 /// The value cannot be written. Orders and notices always can.
-pub fn write<T: Serialize>(to: &mut Vec<u8>, said: &T, toolbox: Option<&str>) -> serde_json::Result<()> {
+pub fn write<T: Serialize>(to: &mut Vec<u8>, message: &T, toolbox: Option<&str>) -> serde_json::Result<()> {
     let begin = to.len();
-    serde_json::to_writer(&mut *to, said)?;
+    serde_json::to_writer(&mut *to, message)?;
     let Some(toolbox) = toolbox else { return Ok(()) };
     // The text begins with `{"order":"name"`. A name has no quote in it, so the fourth quote ends the name.
     let bytes = to[begin..].iter().enumerate();

@@ -19,8 +19,8 @@ pub enum Answer<T> {
 }
 
 impl<T> From<Result<T, Failure>> for Answer<T> {
-    fn from(said: Result<T, Failure>) -> Self {
-        match said {
+    fn from(result: Result<T, Failure>) -> Self {
+        match result {
             Ok(value) => Self::Ok(value),
             Err(failure) => Self::Error(Raw::of(&failure)),
         }

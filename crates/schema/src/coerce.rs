@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use jsonschema::paths::LocationSegment;
 use serde_json::{Map, Value};
 
-use super::nearest::meant;
+use super::meant::meant;
 use super::node::{ArrayNode, Extra, Node, NodeId, ObjectNode, ScalarNode};
 use super::problem::{MAX_PROBLEMS, Problem};
 use super::reading::{Reading, Unknown};
@@ -208,18 +208,18 @@ impl<'t> Coercion<'t> {
         let is_root = self.path.is_empty() && !self.in_text;
         let mut built = Map::with_capacity(node.properties.len());
         for property in &node.properties {
-            let mut given = self.present_value(property.node, map.get(&*property.name));
+            let mut present = self.present_value(property.node, map.get(&*property.name));
             // An ill-formed detail is no reason to refuse what brings a machine to safety.
-            if let Some(value) = given
+            if let Some(value) = present
                 && is_root
                 && self.reading.forgives()
                 && !property.required
                 && self.rate(property.node, value).is_none()
             {
                 self.ignore(&property.name);
-                given = None;
+                present = None;
             }
-            let value = match (given, &property.default) {
+            let value = match (present, &property.default) {
                 (Some(value), _) => {
                     self.path.push((&*property.name).into());
                     let value = self.build(property.node, value);

@@ -119,9 +119,9 @@ impl<'s> Builder<'s> {
     fn intersect(&mut self, parts: &[NodeId]) -> Node {
         let telling =
             |builder: &Self, &part: &NodeId| !matches!(builder.target(part), Some(Node::Any) | None);
-        let mut told: Vec<NodeId> = parts.iter().copied().filter(|part| telling(self, part)).collect();
-        told.sort_by_key(|&part| !matches!(self.target(part), Some(Node::Object(_))));
-        match told.as_slice() {
+        let mut typed: Vec<NodeId> = parts.iter().copied().filter(|part| telling(self, part)).collect();
+        typed.sort_by_key(|&part| !matches!(self.target(part), Some(Node::Object(_))));
+        match typed.as_slice() {
             [] => Node::Any,
             [first, rest @ ..]
                 if !rest.is_empty() && matches!(self.target(*first), Some(Node::Object(_))) =>

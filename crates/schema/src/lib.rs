@@ -17,9 +17,9 @@
 //!     "properties": {"angle": {"type": "integer", "maximum": 90}, "slowly": {"type": "boolean", "default": true}},
 //!     "required": ["angle"],
 //! }))?;
-//! let read = |given: serde_json::Value| schema.read(given.as_object().unwrap(), Reading::native(Effect::Motion));
-//! let read_back = read(json!({"angle": "45"})).unwrap();
-//! assert_eq!(serde_json::Value::from(read_back.arguments), json!({"angle": 45, "slowly": true}));
+//! let read = |args: serde_json::Value| schema.read(args.as_object().unwrap(), Reading::native(Effect::Motion));
+//! let accepted = read(json!({"angle": "45"})).unwrap();
+//! assert_eq!(serde_json::Value::from(accepted.arguments), json!({"angle": 45, "slowly": true}));
 //! let problems = read(json!({"angle": 120})).unwrap_err();
 //! assert_eq!(problems[0].path, "angle");
 //! # Ok::<(), ovos_tools_schema::SchemaError>(())
@@ -33,8 +33,8 @@ mod defaults;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzz;
+mod meant;
 mod name;
-mod nearest;
 mod node;
 mod output;
 mod problem;
@@ -51,7 +51,6 @@ mod validate;
 pub use argument::{ArgumentSchema, ToolArguments};
 pub use compile::resolve;
 pub use name::python_type_name;
-pub use nearest::nearest;
 pub use output::OutputSchema;
 pub use problem::{MAX_PROBLEMS, Problem, SchemaError};
 pub use reading::{Reading, Unknown};

@@ -32,11 +32,15 @@ pub(super) enum Fitted {
     New(Value),
 }
 
-/// Converts a value to a type; `None` when lax mode refuses the value. With `flags`, `true` and `false` are the numbers 1
-/// and 0, as in Python.
-pub(super) fn convert(kind: ScalarType, value: &Value, flags: bool) -> Option<(Fitted, Exactness)> {
+/// Converts a value to a type; `None` when lax mode refuses the value. With
+/// `flags_are_numbers`, `true` and `false` are the numbers 1 and 0, as in Python.
+pub(super) fn convert(
+    kind: ScalarType,
+    value: &Value,
+    flags_are_numbers: bool,
+) -> Option<(Fitted, Exactness)> {
     match (kind, value) {
-        (ScalarType::Integer | ScalarType::Number, Value::Bool(_)) if !flags => None,
+        (ScalarType::Integer | ScalarType::Number, Value::Bool(_)) if !flags_are_numbers => None,
         (ScalarType::Null, Value::Null)
         | (ScalarType::Boolean, Value::Bool(_))
         | (ScalarType::String, Value::String(_)) => Some((Fitted::Same, Exactness::Exact)),
@@ -72,7 +76,7 @@ fn integer(value: &Value) -> Option<(Fitted, Exactness)> {
     }
 }
 
-/// Whether a value is an integral float that is too large for [`convert`] to accept as an integer.
+/// Whether a value that [`convert`] refuses as an integer is a float without a fraction, and is refused only for its size.
 pub(super) fn is_oversized_float(value: &Value) -> bool {
     matches!(value, Value::Number(number) if !is_integer_text(number.as_str())
         && number.as_str().parse::<f64>().is_ok_and(|float| float.fract() == 0.0))

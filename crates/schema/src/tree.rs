@@ -39,6 +39,7 @@ impl Tree {
         &self.nodes[id]
     }
 
+    /// An alias that leads only to aliases has no type, so it accepts any value.
     fn cut_alias_loops(&mut self) {
         for start in 0..self.nodes.len() {
             let mut id = start;
@@ -58,17 +59,17 @@ impl Tree {
     /// several alternatives for it. With `tags`, alternatives that a tag distinguishes count as one, and the value
     /// belongs to the root; without, it may belong to any part of the schema.
     pub(super) fn ways_by_depth(&self, max_depth: usize, tags: bool) -> Vec<f64> {
-        let told_apart: Vec<bool> = self
+        let tagged: Vec<bool> = self
             .nodes
             .iter()
-            .map(|node| matches!(node, Node::Union(choices) if tags && self.told_apart(choices)))
+            .map(|node| matches!(node, Node::Union(choices) if tags && self.is_tagged(choices)))
             .collect();
         let mut inner = vec![1.0; self.nodes.len()];
         let mut by_depth = vec![1.0];
         while by_depth.len() <= max_depth {
             let mut ways = vec![None; self.nodes.len()];
             for id in 0..self.nodes.len() {
-                self.ways(id, &inner, &told_apart, &mut ways);
+                self.ways(id, &inner, &tagged, &mut ways);
             }
             let ways: Vec<f64> = ways.into_iter().map(|ways| ways.unwrap_or(1.0)).collect();
             let worst = ways.iter().copied().fold(1.0, f64::max);
@@ -79,7 +80,7 @@ impl Tree {
     }
 
     /// The number of ways of one node. The recursion is in place, so its depth is bounded by `shape`.
-    fn ways(&self, id: NodeId, inner: &[f64], told_apart: &[bool], known: &mut [Option<f64>]) -> f64 {
+    fn ways(&self, id: NodeId, inner: &[f64], tagged: &[bool], known: &mut [Option<f64>]) -> f64 {
         if let Some(ways) = known[id] {
             return ways;
         }
@@ -88,13 +89,13 @@ impl Tree {
         };
         let ways = match &self.nodes[id] {
             Node::Any | Node::Scalar(_) => 1.0,
-            Node::Alias(target) => self.ways(*target, inner, told_apart, known),
+            Node::Alias(target) => self.ways(*target, inner, tagged, known),
             Node::Array(array) => most(&mut array.prefix.iter().chain(&array.items).copied()),
             Node::Object(object) => most(&mut object.children()),
             Node::Union(choices) => {
                 let (mut arrays, mut objects, mut most) = (0.0, 0.0, 1.0_f64);
                 for &choice in choices {
-                    let ways = self.ways(choice, inner, told_apart, known);
+                    let ways = self.ways(choice, inner, tagged, known);
                     most = most.max(ways);
                     match self.node(choice) {
                         Node::Scalar(_) => {}
@@ -106,7 +107,7 @@ impl Tree {
                         }
                     }
                 }
-                if told_apart[id] {
+                if tagged[id] {
                     most
                 } else {
                     most.max(arrays).max(objects)
@@ -117,9 +118,9 @@ impl Tree {
         ways
     }
 
-    /// Whether a string `const` in a required property selects the alternative. The validator looks up the tag only
-    /// from three alternatives on.
-    fn told_apart(&self, choices: &[NodeId]) -> bool {
+    /// Whether a tag, a string `const` in a required property, selects the alternative. The validator looks a tag up only if
+    /// there are at least three alternatives.
+    fn is_tagged(&self, choices: &[NodeId]) -> bool {
         let objects: Option<Vec<&ObjectNode>> = choices
             .iter()
             .map(|&choice| match self.node(choice) {

@@ -5,12 +5,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::fields::texts;
 use super::pattern::matches;
 
-/// Patterns for the names of arguments; `*` stands for any characters. Upper case, `_` and `-` do not count, because the
-/// arguments of calls are read in that way.
+/// Patterns for the names of arguments; `*` stands for any characters. Case, `_` and `-` are ignored, as in the arguments of
+/// calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HiddenArguments {
     written: Vec<String>,
-    /// The same without what does not count.
+    /// The same in lower case, without `_` and `-`.
     plain: Vec<String>,
 }
 
@@ -55,7 +55,7 @@ impl<'de> Deserialize<'de> for HiddenArguments {
     }
 }
 
-/// A name of an argument without what does not count when arguments are read: upper case, `_` and `-`.
+/// The name of an argument in lower case, without `_` and `-`: these differences are ignored when arguments are read.
 #[must_use]
 pub fn plain_name(name: &str) -> String {
     let counts = name.chars().filter(|letter| !matches!(letter, '_' | '-'));

@@ -68,9 +68,9 @@ pub(crate) const CUT: &str = "the answer was cut off at its longest length: make
 pub(crate) struct Ids(HashSet<String>);
 
 impl Ids {
-    pub(crate) fn of(&mut self, given: Option<&str>, step: u32, number: usize) -> String {
-        let given = given.filter(|id| !id.is_empty() && id.len() <= 256 && !self.0.contains(*id));
-        let mut id = given.map_or_else(|| format!("call_{step}_{number}"), str::to_owned);
+    pub(crate) fn of(&mut self, server_id: Option<&str>, step: u32, number: usize) -> String {
+        let server_id = server_id.filter(|id| !id.is_empty() && id.len() <= 256 && !self.0.contains(*id));
+        let mut id = server_id.map_or_else(|| format!("call_{step}_{number}"), str::to_owned);
         while !self.0.insert(id.clone()) {
             id.push('x');
         }
@@ -84,8 +84,8 @@ impl Ids {
 /// The JSON is not a chat completion.
 pub(crate) fn read(completion: &Value, ids: &mut Ids, step: u32) -> Result<Answer, String> {
     if let Some(error) = completion.get("error").filter(|error| !error.is_null()) {
-        let told = error.get("message").and_then(Value::as_str);
-        return Err(told.map_or_else(|| error.to_string(), str::to_owned));
+        let message = error.get("message").and_then(Value::as_str);
+        return Err(message.map_or_else(|| error.to_string(), str::to_owned));
     }
     let choice = completion
         .get("choices")
@@ -99,14 +99,14 @@ pub(crate) fn read(completion: &Value, ids: &mut Ids, step: u32) -> Result<Answe
     for (number, call) in listed.into_iter().flatten().enumerate() {
         let function = call.get("function").unwrap_or(call);
         let name = function.get("name").and_then(Value::as_str).unwrap_or_default();
-        let given = call.get("id").and_then(Value::as_str);
+        let server_id = call.get("id").and_then(Value::as_str);
         let written = match function.get("arguments") {
             Some(Value::String(text)) => text.clone(),
             Some(other) => other.to_string(),
             None => String::new(),
         };
         let arguments = arguments(function.get("arguments"), cut);
-        let id = ids.of(given, step, number + 1);
+        let id = ids.of(server_id, step, number + 1);
         calls.push(ModelCall::new(id, name, arguments, &written));
     }
     Ok(Answer {
@@ -132,11 +132,11 @@ pub(crate) fn text_of(content: Option<&Value>) -> String {
     }
 }
 
-fn arguments(given: Option<&Value>, cut: bool) -> Result<Object, String> {
+fn arguments(value: Option<&Value>, cut: bool) -> Result<Object, String> {
     if cut {
         return Err(CUT.to_owned());
     }
-    read_arguments(given).map_err(|error| error.to_string())
+    read_arguments(value).map_err(|error| error.to_string())
 }
 
 /// Reads arguments that are text. An empty text means that there are no arguments.
@@ -264,11 +264,11 @@ mod tests {
             ),
         ] {
             let read = read(&completion, &mut ids, 1);
-            let told = read
+            let error = read
                 .as_ref()
                 .map(|answer| (answer.text.as_str(), answer.calls.len(), answer.tokens))
                 .map_err(String::as_str);
-            assert_eq!(told, expected, "{completion}");
+            assert_eq!(error, expected, "{completion}");
         }
     }
 

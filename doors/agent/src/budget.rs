@@ -173,13 +173,13 @@ impl Charge {
     /// # Errors
     /// An argument that is charged is not a number: how the service would read it is unknown.
     pub(crate) fn of_call(tool: &str, arguments: &Value, schema: &Value) -> Result<Self, String> {
-        let given = |key: &str| {
+        let value_of = |key: &str| {
             let default = || schema.get("properties")?.get(key)?.get("default");
             arguments.get(key).or_else(default)
         };
-        let number = |key: &str| given(key).map_or(Ok(0.0), |value| size(key, value));
+        let number = |key: &str| value_of(key).map_or(Ok(0.0), |value| size(key, value));
         let mut charge = Self::default();
-        let direction = given("direction").map(|direction| {
+        let direction = value_of("direction").map(|direction| {
             let word = direction.as_str().unwrap_or_default();
             word.trim().to_ascii_lowercase()
         });
@@ -395,7 +395,7 @@ mod tests {
             ),
         ] {
             assert!(
-                matches!(ask(tool, arguments, Battery::NeverKnown), Verdict::Refuse(told) if told.contains(why)),
+                matches!(ask(tool, arguments, Battery::NeverKnown), Verdict::Refuse(reason) if reason.contains(why)),
                 "{tool}"
             );
         }

@@ -197,9 +197,9 @@ impl Endpoint {
             })?
             .to_bytes();
         if !status.is_success() {
-            let told = String::from_utf8_lossy(&body);
-            let told = crate::prompt::cut(told.trim(), TOLD);
-            return Err(Failure::Status(status, told, asked));
+            let text = String::from_utf8_lossy(&body);
+            let text = crate::prompt::cut(text.trim(), TOLD);
+            return Err(Failure::Status(status, text, asked));
         }
         serde_json::from_slice(&body).map_err(|error| Failure::Unreadable(format!("it is not JSON: {error}")))
     }
@@ -212,12 +212,12 @@ impl Endpoint {
                 "{url}: no answer within {} s",
                 self.timeout.as_secs_f64()
             )),
-            Failure::Status(status, told, _)
+            Failure::Status(status, text, _)
                 if status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() =>
             {
-                End::ModelUnreachable(format!("{url}: HTTP {status} ({tries} tries): {told}"))
+                End::ModelUnreachable(format!("{url}: HTTP {status} ({tries} tries): {text}"))
             }
-            Failure::Status(status, told, _) => End::ModelRefused(format!("{url}: HTTP {status}: {told}")),
+            Failure::Status(status, text, _) => End::ModelRefused(format!("{url}: HTTP {status}: {text}")),
             Failure::Unreadable(why) => End::ModelUnreadable(format!("{url}: {why}")),
         }
     }
@@ -228,10 +228,10 @@ fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {
-        let told = inner.to_string();
-        if !text.ends_with(&told) {
+        let cause_text = inner.to_string();
+        if !text.ends_with(&cause_text) {
             text.push_str(": ");
-            text.push_str(&told);
+            text.push_str(&cause_text);
         }
         cause = inner.source();
     }

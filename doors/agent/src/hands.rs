@@ -107,9 +107,9 @@ impl Hands<'_> {
     /// Dropping it asks the service to end the call.
     pub(crate) async fn make(&self, tool: &Registered, arguments: &Object) -> CallResult {
         let began = Instant::now();
-        let mut said = CallOptions::default();
+        let mut options = CallOptions::default();
         let turn = self.arrivals.turn();
-        let answered = match self.call(&turn, tool, arguments, &said).await {
+        let answered = match self.call(&turn, tool, arguments, &options).await {
             Ok(answered) => match (door::confirm(&answered.answer), self.person) {
                 (None, _) => answered,
                 (Some(confirm), None) => {
@@ -125,22 +125,22 @@ impl Hands<'_> {
                     };
                     match yes {
                         None => return self.waits(tool, &confirm, "there was no answer here", began),
-                        Some(true) => said.confirm = Some(confirm.token),
-                        Some(false) => said.decline = Some(confirm.token),
+                        Some(true) => options.confirm = Some(confirm.token),
+                        Some(false) => options.decline = Some(confirm.token),
                     }
-                    match self.call(&turn, tool, arguments, &said).await {
+                    match self.call(&turn, tool, arguments, &options).await {
                         Ok(again) => again,
-                        Err(came) => return *came,
+                        Err(result) => return *result,
                     }
                 }
             },
-            Err(came) => return *came,
+            Err(result) => return *result,
         };
-        let mut came = self.read(tool, &answered).await;
-        came.began = answered.began || came.status == Status::Completed;
-        came.call_id = Some(answered.call_id);
-        came.ms = millis(began.elapsed());
-        came
+        let mut result = self.read(tool, &answered).await;
+        result.began = answered.began || result.status == Status::Completed;
+        result.call_id = Some(answered.call_id);
+        result.ms = millis(began.elapsed());
+        result
     }
 
     fn waits(&self, tool: &Registered, confirm: &Confirm, why: &str, began: Instant) -> CallResult {
@@ -148,12 +148,12 @@ impl Hands<'_> {
             text: &confirm.text,
             id: &confirm.id,
         });
-        let mut came = CallResult::of_text(
+        let mut result = CallResult::of_text(
             Status::WaitsForConfirmation,
             &door::waits(tool, confirm, why).text,
         );
-        came.ms = millis(began.elapsed());
-        came
+        result.ms = millis(began.elapsed());
+        result
     }
 
     /// Sends a call and carries it to its answer. If the run ends, the call is ended, too.
@@ -162,7 +162,7 @@ impl Hands<'_> {
         turn: &Turn,
         tool: &Registered,
         arguments: &Object,
-        said: &CallOptions,
+        options: &CallOptions,
     ) -> Result<AnsweredCall, Box<CallResult>> {
         let is_stop = tool.effect == Effect::Stop;
         if let Some(end) = self.interrupt.raised().filter(|end| !is_stop && self.counts(end)) {
@@ -179,13 +179,13 @@ impl Hands<'_> {
                 progress: tool.effect != Effect::Read,
                 detail: true,
                 content: self.settings.door.vision.then_some(ContentMode::Inline),
-                ..said.clone()
+                ..options.clone()
             },
         };
         let failed = |answer: Answer| {
-            let mut came = CallResult::of_text(Status::Failed, &answer.text);
-            came.call_id = Some(call_id.clone());
-            Box::new(came)
+            let mut result = CallResult::of_text(Status::Failed, &answer.text);
+            result.call_id = Some(call_id.clone());
+            Box::new(result)
         };
         // What toolboxes want called at the end brings machines to rest, and no client has asked for it.
         let client = if self.ending {
@@ -233,9 +233,9 @@ impl Hands<'_> {
                             self.end_run_without_service(error);
                         }
                         let left = ended.map_or_else(String::new, |end| end.text());
-                        let mut came = failed(Answer::lost(tool, &lost, &left));
-                        came.began = true;
-                        return Err(came);
+                        let mut result = failed(Answer::lost(tool, &lost, &left));
+                        result.began = true;
+                        return Err(result);
                     }
                 },
                 end = interrupted => {
@@ -269,46 +269,46 @@ impl Hands<'_> {
     /// Reads the outcome of a call, and checks whether people or a stop ended it.
     async fn read(&self, tool: &Registered, answered: &AnsweredCall) -> CallResult {
         let answer = &answered.answer;
-        let told = Answer::of(tool, answer);
+        let readable_answer = Answer::of(tool, answer);
         let result = answer.data.get("result").cloned();
-        let mut came = CallResult::of_text(
-            if told.failed {
+        let mut call_result = CallResult::of_text(
+            if readable_answer.failed {
                 Status::Failed
             } else {
                 Status::Completed
             },
-            &self.readable(tool, &told),
+            &self.readable(tool, &readable_answer),
         );
-        if told.failed {
-            self.why(tool, &told.data, answered.cut_short).await;
+        if readable_answer.failed {
+            self.why(tool, &readable_answer.data, answered.cut_short).await;
         }
         if self.settings.door.vision {
             let content = answer.data.get("content").cloned().unwrap_or_default();
             let content: Vec<Content> = serde_json::from_value(content).unwrap_or_default();
-            came.pictures = content.iter().filter_map(picture).collect();
+            call_result.pictures = content.iter().filter_map(picture).collect();
         }
-        came.result = result;
-        came
+        call_result.result = result;
+        call_result
     }
 
     /// The text of an answer, at most as long as a result may be.
-    fn readable(&self, tool: &Registered, told: &Answer) -> String {
-        let short = shorten(tool, &told.data, self.settings.door.result_bytes);
-        match short.filter(|_| !told.failed) {
+    fn readable(&self, tool: &Registered, answer: &Answer) -> String {
+        let short = shorten(tool, &answer.data, self.settings.door.result_bytes);
+        match short.filter(|_| !answer.failed) {
             Some(short) => format!("{} {}", short.remark, short.value),
-            None => told.text.clone(),
+            None => answer.text.clone(),
         }
     }
 
     /// Checks what a failure means for the run.
     async fn why(&self, tool: &Registered, data: &Value, cut_short: bool) {
         let kind = data["error"]["kind"].as_str().and_then(|kind| kind.parse().ok());
-        let told = data["error"]["message"].as_str().unwrap_or_default();
-        if data["code"] == TAKEOVER || told.contains(TAKEOVER) {
+        let message = data["error"]["message"].as_str().unwrap_or_default();
+        if data["code"] == TAKEOVER || message.contains(TAKEOVER) {
             self.interrupt.take(&tool.toolbox_id, "the vehicle says so");
         }
         if kind == Some(FailureKind::EmergencyStop) {
-            self.interrupt.raise(End::Latched(told.to_owned()));
+            self.interrupt.raise(End::Latched(message.to_owned()));
         }
         // Stops that arrived before the answer have been processed when this returns.
         let ended = self.watch.check().await;

@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn messages_of_the_user_that_follow_each_other_become_one() {
         let picture = pictures("camera", &["data:x".to_owned()]);
-        for (given, expected) in [
+        for (messages, expected) in [
             (
                 vec![system("", None), goal("g"), state(&json!({"x": 1}))],
                 vec![system("", None), user("The goal: g\n\nState: {\"x\":1}")],
@@ -220,7 +220,7 @@ mod tests {
                 ],
             ),
         ] {
-            assert_eq!(alternating(given), expected);
+            assert_eq!(alternating(messages), expected);
         }
     }
 

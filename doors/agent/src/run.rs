@@ -198,7 +198,7 @@ impl<'a> Run<'a> {
             .tokens
             .unwrap_or_else(|| u64::try_from(counted).unwrap_or(u64::MAX));
         self.used.tokens = self.used.tokens.saturating_add(tokens);
-        let said = answer.text.clone();
+        let text = answer.text.clone();
         let answer = if self.settings.as_text() && answer.calls.is_empty() {
             let is_stop = |name: &str| self.belt.is_stop(name);
             react::read(answer, &mut self.ids, self.used.steps, is_stop)
@@ -211,7 +211,7 @@ impl<'a> Run<'a> {
         let sent = self.messages[self.recorded..].to_vec();
         if self.settings.as_text() {
             self.messages
-                .push(json!({ "role": "assistant", "content": said }));
+                .push(json!({ "role": "assistant", "content": text }));
         } else {
             self.messages.push(answer::message(&answer));
         }
@@ -270,8 +270,8 @@ impl<'a> Run<'a> {
             let Some(tool) = self.belt.reader(name) else {
                 continue;
             };
-            let came = self.hands.make(tool, &Object::new()).await;
-            let result = came.result.as_ref();
+            let call_result = self.hands.make(tool, &Object::new()).await;
+            let result = call_result.result.as_ref();
             self.used += self.state.observe(&tool.toolbox_id, &tool.name, result);
         }
     }

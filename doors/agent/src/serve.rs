@@ -182,12 +182,12 @@ fn cancel(client: &Client, request: &Request, current: Option<&Current>) {
         },
     };
     let cancelled = error.is_none();
-    let told = AgentCancelResponse {
+    let response = AgentCancelResponse {
         run_id,
         cancelled,
         error,
     };
-    answer(client, request, &told);
+    answer(client, request, &response);
 }
 
 /// Begins the run that a request asks for. The error has the request's run_id.
@@ -368,7 +368,7 @@ fn progress(news: &News<'_>) -> AgentProgress {
         News::CallEnded {
             name,
             status,
-            text: told,
+            text: result,
             ..
         } => AgentProgress {
             kind: AgentProgressKind::Came,
@@ -376,7 +376,7 @@ fn progress(news: &News<'_>) -> AgentProgress {
             status: serde_json::to_value(status)
                 .ok()
                 .and_then(|word| word.as_str().map(str::to_owned)),
-            text: text(told),
+            text: text(result),
             ..empty
         },
         News::Ask { text: asked } | News::Confirm { text: asked, .. } => AgentProgress {

@@ -86,8 +86,8 @@ impl State {
         self.see(&json!({}), result);
         let mut safety = Map::new();
         for from in [result.get("safety").unwrap_or(&Value::Null), result] {
-            let said = SAFETY.iter().filter_map(|key| Some((*key, from.get(*key)?)));
-            safety.extend(said.map(|(key, value)| (key.to_owned(), value.clone())));
+            let entries = SAFETY.iter().filter_map(|key| Some((*key, from.get(*key)?)));
+            safety.extend(entries.map(|(key, value)| (key.to_owned(), value.clone())));
         }
         for (of, theirs, ours) in [
             ("battery_status", "pct", "battery_pct"),
@@ -160,17 +160,17 @@ impl State {
 
 impl Machine {
     fn update(&mut self, tool: &str, result: &Value, safety: &Map<String, Value>) -> Charge {
-        if let Some(said) = safety.get("battery_pct") {
-            self.battery = match (said.as_f64(), self.battery) {
+        if let Some(value) = safety.get("battery_pct") {
+            self.battery = match (value.as_f64(), self.battery) {
                 (Some(pct), _) => Battery::Pct(pct),
                 (None, Battery::NeverKnown) => Battery::NeverKnown,
                 (None, _) => Battery::Lost,
             };
             tool.clone_into(&mut self.battery_by);
         }
-        if let Some(said) = safety.get("pilot_override") {
+        if let Some(value) = safety.get("pilot_override") {
             // A drone reports who flies it.
-            self.taken_over = !matches!(said, Value::Null | Value::Bool(false));
+            self.taken_over = !matches!(value, Value::Null | Value::Bool(false));
         }
         let number = |key: &str| result.get(key).and_then(Value::as_f64);
         let (Some(deg), Some(forward_m)) = (number("flight_rotation_deg"), number("flight_forward_m")) else {
@@ -254,7 +254,7 @@ mod tests {
     fn a_battery_that_was_known_and_is_not_any_more_is_lost() {
         let pct = |value: Value| json!({"vehicle": "quad", "safety": {"battery_pct": value}});
         let mut state = State::new("g");
-        for (said, expected) in [
+        for (result, expected) in [
             (Some(pct(Value::Null)), Battery::NeverKnown),
             (Some(pct(json!(80))), Battery::Pct(80.0)),
             (Some(json!({"vehicle": "quad"})), Battery::Pct(80.0)),
@@ -262,8 +262,8 @@ mod tests {
             (Some(pct(json!(70))), Battery::Pct(70.0)),
             (None, Battery::Lost),
         ] {
-            state.observe("drone", "vehicle_state", said.as_ref());
-            assert_eq!(state.battery("drone", &json!({})), expected, "{said:?}");
+            state.observe("drone", "vehicle_state", result.as_ref());
+            assert_eq!(state.battery("drone", &json!({})), expected, "{result:?}");
             assert_eq!(state.battery("robot", &json!({})), Battery::NeverKnown);
         }
     }
@@ -285,16 +285,20 @@ mod tests {
 
     #[test]
     fn a_person_who_has_the_machine_is_seen_however_the_toolbox_says_so() {
-        for (said, taken) in [
+        for (pilot_override, taken) in [
             (json!(true), true),
             (json!("POSCTL"), true),
             (json!(false), false),
             (Value::Null, false),
         ] {
             let mut state = State::new("g");
-            let result = json!({"safety": {"pilot_override": said}});
+            let result = json!({"safety": {"pilot_override": pilot_override}});
             state.observe("drone", "vehicle_state", Some(&result));
-            assert_eq!(state.taken_over().next(), taken.then_some("drone"), "{said}");
+            assert_eq!(
+                state.taken_over().next(),
+                taken.then_some("drone"),
+                "{pilot_override}"
+            );
         }
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use door::Stopping;
+use door::{Stopping, Token, TokenError};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full, Limited};
@@ -31,7 +31,7 @@ use crate::padding::{Moving, narrow_socket};
 use crate::presence::{Connection, Watched};
 use crate::sessions::Sessions;
 use crate::shared::Door;
-use crate::token::{Token, TokenError};
+use crate::token::is_shown;
 
 const PATH: &str = "/mcp";
 
@@ -88,8 +88,8 @@ impl Http {
     pub(crate) async fn bind(address: SocketAddr, door: &Door) -> Result<Self, HttpError> {
         let config = &door.config;
         let (token, made) = if config.http_token {
-            let found = Token::of_file(&config.token_file)?;
-            (Some(found.token), found.made)
+            let found = Token::of_file(&config.token_file, "service.doors.mcp.token_file")?;
+            (Some(found.token), found.is_new.then_some(found.text))
         } else if address.ip().is_loopback() {
             (None, None)
         } else {
@@ -239,7 +239,7 @@ impl Gate {
             source.permit_sending(request.headers(), response.headers_mut());
             response
         } else if let Some(token) = &self.token
-            && !token.is_shown(request.headers().get(AUTHORIZATION))
+            && !is_shown(token, request.headers().get(AUTHORIZATION))
         {
             let mut response = plain_response(
                 StatusCode::UNAUTHORIZED,

@@ -83,7 +83,7 @@ pub(crate) async fn connect(
     checked: &ServerFiles,
     token: Option<&str>,
     era: Option<Era>,
-    heard: Arc<Notifications>,
+    notifications: Arc<Notifications>,
     reporter: &Reporter,
 ) -> Result<Connection, NoConnection> {
     let limit = Duration::from_secs_f64(mount.startup_timeout);
@@ -91,7 +91,7 @@ pub(crate) async fn connect(
         "it did not answer within {} s (startup_timeout)",
         mount.startup_timeout
     );
-    let client = Client(heard);
+    let client = Client(notifications);
     let (service, process) = match mount.transport {
         Some(MountTransport::Http) => {
             let address = address(mount, token)?;

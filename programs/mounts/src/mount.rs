@@ -70,15 +70,15 @@ impl Mount {
             secrets,
             config,
             token,
-            heard: Arc::default(),
+            notifications: Arc::default(),
             tools: Mutex::default(),
             calls: watch::Sender::default(),
             missed: Notify::new(),
             unanswered: Notify::new(),
             end: CancellationToken::new(),
         });
-        let (says, state) = watch::channel(State::Starting);
-        let task = tokio::spawn(keep(shared.clone(), says));
+        let (states, state) = watch::channel(State::Starting);
+        let task = tokio::spawn(keep(shared.clone(), states));
         Self { shared, state, task }
     }
 
@@ -162,7 +162,7 @@ impl Caller {
         let _follows = call.steps.map(|steps| {
             let reporter = self.shared.reporter.clone();
             self.shared
-                .heard
+                .notifications
                 .follow(sent.progress_token.clone(), steps, reporter)
         });
         let answer = tokio::select! {
@@ -223,7 +223,7 @@ impl Caller {
                 data: Some(json!({"code": error.code.0, "data": error.data})),
             },
             ServiceError::TransportSend(_) | ServiceError::TransportClosed => {
-                let said = failed(&error);
+                let text = failed(&error);
                 self.shared.missed.notify_one();
                 let gone = self.state.wait_for(|state| matches!(state, State::Down(_)));
                 let gone = match timeout(WHY, gone).await {
@@ -232,7 +232,7 @@ impl Caller {
                 };
                 match gone {
                     Some(State::Down(reason)) => self.down(&reason),
-                    _ => self.down(&said),
+                    _ => self.down(&text),
                 }
             }
             other => Failure::new("ToolError", failed(&other)),
@@ -257,12 +257,12 @@ impl Drop for UnderWay {
 }
 
 /// Keeps a server connected until the mount is closed, or until its files are no longer those that the service has checked.
-async fn keep(shared: Arc<Shared>, says: watch::Sender<State>) {
+async fn keep(shared: Arc<Shared>, states: watch::Sender<State>) {
     // The service has checked these files just now.
     let checked = ServerFiles::of(&shared.config);
     let mut era = None;
     let mut delay = FIRST_RETRY;
-    let mut said = String::new();
+    let mut last_reason = String::new();
     shared
         .reporter
         .backend(Backend::Starting, "its MCP server is starting");
@@ -271,19 +271,19 @@ async fn keep(shared: Arc<Shared>, says: watch::Sender<State>) {
             return;
         }
         let began = Instant::now();
-        let Some(reason) = serve_once(&shared, &says, &checked, &mut era).await else {
+        let Some(reason) = serve_once(&shared, &states, &checked, &mut era).await else {
             return;
         };
         if began.elapsed() > STEADY {
             delay = FIRST_RETRY;
         }
         let reason = cut(&shared.secrets.hide(&reason));
-        says.send_replace(State::Down(reason.clone()));
-        let told = format!("{reason}; retrying in {} s", delay.as_secs_f64());
-        shared.reporter.backend(Backend::Down, &told);
-        if reason != said {
-            shared.reporter.log(level::WARN, "mounts", &told);
-            said = reason;
+        states.send_replace(State::Down(reason.clone()));
+        let message = format!("{reason}; retrying in {} s", delay.as_secs_f64());
+        shared.reporter.backend(Backend::Down, &message);
+        if reason != last_reason {
+            shared.reporter.log(level::WARN, "mounts", &message);
+            last_reason = reason;
         }
         // A call that finds no server causes another attempt, but not faster than the first delay.
         let woken = async {
@@ -303,7 +303,7 @@ async fn keep(shared: Arc<Shared>, says: watch::Sender<State>) {
 /// Connects once, and serves that connection to its end. Returns why it ended; `None` if the mount is closed.
 async fn serve_once(
     shared: &Arc<Shared>,
-    says: &watch::Sender<State>,
+    states: &watch::Sender<State>,
     checked: &ServerFiles,
     era: &mut Option<Era>,
 ) -> Option<String> {
@@ -312,7 +312,7 @@ async fn serve_once(
         checked,
         shared.token.as_deref(),
         *era,
-        shared.heard.clone(),
+        shared.notifications.clone(),
         &shared.reporter,
     );
     let connection = tokio::select! {
@@ -332,5 +332,5 @@ async fn serve_once(
         }
     };
     *era = Some(connection.era);
-    serve(shared, says, connection).await
+    serve(shared, states, connection).await
 }

@@ -34,7 +34,7 @@ impl Notifications {
     ) -> Follows {
         self.lock().insert(token.clone(), (steps, reporter));
         Follows {
-            heard: self.clone(),
+            notifications: self.clone(),
             token,
         }
     }
@@ -47,13 +47,13 @@ impl Notifications {
 
 /// A run whose progress is passed on.
 pub(crate) struct Follows {
-    heard: Arc<Notifications>,
+    notifications: Arc<Notifications>,
     token: ProgressToken,
 }
 
 impl Drop for Follows {
     fn drop(&mut self) {
-        self.heard.lock().remove(&self.token);
+        self.notifications.lock().remove(&self.token);
     }
 }
 
@@ -68,10 +68,10 @@ impl ClientHandler for Client {
             .with_protocol_version(ProtocolVersion::V_2025_11_25)
     }
 
-    async fn on_progress(&self, told: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
-        let follows = self.0.lock().get(&told.progress_token).cloned();
+    async fn on_progress(&self, notification: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        let follows = self.0.lock().get(&notification.progress_token).cloned();
         if let Some((steps, reporter)) = follows {
-            reporter.progress(&steps, &progress(&told));
+            reporter.progress(&steps, &progress(&notification));
         }
     }
 
@@ -101,12 +101,12 @@ fn cannot(method: &str) -> ErrorData {
     ErrorData::new(ErrorCode::METHOD_NOT_FOUND, why, None)
 }
 
-fn progress(told: &ProgressNotificationParam) -> Progress {
-    let total = told.total.filter(|total| *total > 0.0);
-    let fraction = total.map(|total| (told.progress / total).clamp(0.0, 1.0));
+fn progress(notification: &ProgressNotificationParam) -> Progress {
+    let total = notification.total.filter(|total| *total > 0.0);
+    let fraction = total.map(|total| (notification.progress / total).clamp(0.0, 1.0));
     Progress {
         fraction: fraction.filter(|fraction| fraction.is_finite()),
-        message: told.message.clone(),
+        message: notification.message.clone(),
         data: None,
     }
 }

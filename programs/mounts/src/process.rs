@@ -170,12 +170,12 @@ async fn listen(errors: ChildStderr, last: Arc<Mutex<VecDeque<String>>>, reporte
         }
         let read = String::from_utf8_lossy(&line).into_owned();
         let is_whole = ends || line.ends_with(b"\n");
-        let (told, kept) = match is_whole {
+        let (complete, rest) = match is_whole {
             true => (read.as_str(), ""),
             false => reporter.secrets().parted(&read),
         };
-        line = kept.as_bytes().to_vec();
-        let text = reporter.secrets().hide(told);
+        line = rest.as_bytes().to_vec();
+        let text = reporter.secrets().hide(complete);
         let text = text.trim_end();
         if text.is_empty() {
             continue;

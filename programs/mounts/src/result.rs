@@ -52,15 +52,15 @@ impl CallOutput {
         }
         let structured = result.get("structuredContent");
         if failed {
-            let said = texts.join("\n");
-            let said = if said.trim().is_empty() {
+            let message = texts.join("\n");
+            let message = if message.trim().is_empty() {
                 "the tool failed and did not say why".to_owned()
             } else {
-                said
+                message
             };
             return Err(Failure {
                 data: structured.cloned(),
-                ..Failure::new("ToolError", said)
+                ..Failure::new("ToolError", message)
             });
         }
         let output = match structured {

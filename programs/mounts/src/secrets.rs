@@ -25,9 +25,9 @@ const PARTS: [char; 9] = ['\n', ' ', '&', '=', ':', ';', ',', '@', '/'];
 #[derive(Debug, Default)]
 pub(crate) struct Secrets {
     /// The texts that no log, status or error may contain.
-    told: Vec<String>,
+    from_messages: Vec<String>,
     /// The texts that no result may contain. These are whole values only, because a part may be a word that a caller needs.
-    returned: Vec<String>,
+    from_results: Vec<String>,
 }
 
 impl Secrets {
@@ -57,28 +57,28 @@ impl Secrets {
         // Each part of a value is a secret, too.
         let parts = values.clone().flat_map(|value| value.split(PARTS));
         let parts = parts.filter(|part| part.len() >= SHORTEST_PART);
-        let told = of_url.iter().copied().chain(values).chain(parts);
+        let from_messages = of_url.iter().copied().chain(values).chain(parts);
         // A scheme, such as Bearer, is not secret.
         let of_headers = headers.clone().filter_map(|value| Some(value.split_once(' ')?.1));
         // An existing path is not secret either, and a server of files returns its own paths.
         let env = env.filter(|value| !(value.starts_with('/') && Path::new(value).exists()));
-        let returned = of_url.iter().copied().chain(headers).chain(of_headers);
-        let returned = returned.chain(env.clone()).chain(env.filter_map(password));
+        let from_results = of_url.iter().copied().chain(headers).chain(of_headers);
+        let from_results = from_results.chain(env.clone()).chain(env.filter_map(password));
         Self {
-            told: longest_first(told, SHORTEST),
-            returned: longest_first(returned, SHORTEST_IN_RESULTS),
+            from_messages: longest_first(from_messages, SHORTEST),
+            from_results: longest_first(from_results, SHORTEST_IN_RESULTS),
         }
     }
 
     /// Returns a text for people, without the secrets.
     pub(crate) fn hide(&self, text: &str) -> String {
-        hidden(text, &self.told)
+        hidden(text, &self.from_messages)
     }
 
     /// Splits a text that will be continued into two parts. No secret crosses the split, and none begins in the first part and
     /// ends after the text.
     pub(crate) fn parted<'t>(&self, text: &'t str) -> (&'t str, &'t str) {
-        let longest = self.told.first().map_or(0, String::len);
+        let longest = self.from_messages.first().map_or(0, String::len);
         let mut at = text.len().saturating_sub(longest);
         while !text.is_char_boundary(at) {
             at -= 1;
@@ -88,7 +88,7 @@ impl Secrets {
                 .map(|(start, found)| start..start + found.len())
         };
         let found: Vec<_> = self
-            .told
+            .from_messages
             .iter()
             .flat_map(|secret| found(secret.as_str()))
             .collect();
@@ -100,17 +100,17 @@ impl Secrets {
 
     /// Returns a text of a server, without the secrets.
     pub(crate) fn hide_in_text(&self, text: &str) -> String {
-        hidden(text, &self.returned)
+        hidden(text, &self.from_results)
     }
 
     /// Returns the result of a server, without the secrets in its texts and keys.
     pub(crate) fn hide_in_result(&self, value: &Value) -> Value {
-        hidden_in(value, &self.returned)
+        hidden_in(value, &self.from_results)
     }
 
     /// Returns a value for people, without the secrets in its texts and keys.
     pub(crate) fn hide_in(&self, value: &Value) -> Value {
-        hidden_in(value, &self.told)
+        hidden_in(value, &self.from_messages)
     }
 
     /// Returns a failure as callers may see it: without secrets, and cut to a readable length.
@@ -193,8 +193,8 @@ mod tests {
         for alone in ["q-secret", "pass", "me:pass", "h-secret"] {
             assert_eq!(secrets.hide(alone), "(not shown)");
         }
-        let told = "1 error for https://me:pass@host.example/mcp?key=q-secret with h-secret, e-secret, f-secret and t-secret";
-        let shown = secrets.hide(told);
+        let text = "1 error for https://me:pass@host.example/mcp?key=q-secret with h-secret, e-secret, f-secret and t-secret";
+        let shown = secrets.hide(text);
         assert!(!shown.contains("secret") && !shown.contains("pass"), "{shown}");
         assert!(shown.starts_with("1 error for https://"), "{shown}");
         assert!(shown.contains("host.example/mcp"), "{shown}");
@@ -206,9 +206,9 @@ mod tests {
         written["url"] = json!("https://host.example/api/mcp/s/abcd1234\u{e9}efgh5678/mcp");
         let secrets = Secrets::of(&serde_json::from_value(written).unwrap(), None);
         for token in ["abcd1234\u{e9}efgh5678", "abcd1234%C3%A9efgh5678"] {
-            let told = format!("no route to https://host.example/api/mcp/s/{token}/mcp");
+            let text = format!("no route to https://host.example/api/mcp/s/{token}/mcp");
             let shown = "no route to https://host.example/api/mcp/s/(not shown)/mcp";
-            assert_eq!(secrets.hide(&told), shown);
+            assert_eq!(secrets.hide(&text), shown);
             assert_eq!(secrets.hide_in_text(token), HIDDEN);
         }
     }
@@ -221,8 +221,8 @@ mod tests {
         let secrets = Secrets::of(&serde_json::from_value(written).unwrap(), None);
         let line = "\u{e4}xabcdefghijx".repeat(20);
         for cut in (0..line.len()).filter(|cut| line.is_char_boundary(*cut)) {
-            let (told, kept) = secrets.parted(&line[..cut]);
-            let shown = secrets.hide(told) + &secrets.hide(&format!("{kept}{}", &line[cut..]));
+            let (complete, rest) = secrets.parted(&line[..cut]);
+            let shown = secrets.hide(complete) + &secrets.hide(&format!("{rest}{}", &line[cut..]));
             assert_eq!(shown, "\u{e4}x(not shown)x".repeat(20), "{cut}");
         }
         assert_eq!(Secrets::default().parted("all of it"), ("all of it", ""));
@@ -268,16 +268,16 @@ mod tests {
         written["env"] = json!({"DB": "postgres://me:e-secret@host/db"});
         let mount = serde_json::from_value(written).unwrap();
         let secrets = Secrets::of(&mount, None);
-        let told = |message: &str, data: Value| {
+        let hidden = |message: &str, data: Value| {
             secrets.failure(Failure {
                 data: Some(data),
                 ..Failure::new("McpError", message)
             })
         };
-        let shown = told("no e-secret", json!({"a": ["e-secret"], "e-secret": 1}));
+        let shown = hidden("no e-secret", json!({"a": ["e-secret"], "e-secret": 1}));
         assert_eq!(shown.message, "no (not shown)");
         assert_eq!(shown.data, Some(json!({"a": ["(not shown)"], "(not shown)": 1})));
-        let long = told(&"\u{e4}".repeat(5000), json!("x".repeat(20_000)));
+        let long = hidden(&"\u{e4}".repeat(5000), json!("x".repeat(20_000)));
         assert_eq!((long.message.chars().count(), long.data), (2003, None));
     }
 }

@@ -15,13 +15,13 @@ fn run(arguments: &[&str]) -> (Option<i32>, String) {
         .stdin(Stdio::null())
         .output()
         .unwrap();
-    let said = [stdout, stderr].concat();
-    (status.code(), String::from_utf8(said).unwrap())
+    let output = [stdout, stderr].concat();
+    (status.code(), String::from_utf8(output).unwrap())
 }
 
 #[test]
 fn by_hand_it_says_what_it_is_for() {
-    for (arguments, code, told) in [
+    for (arguments, code, expected) in [
         (&["--help"][..], 0, "service.mounts"),
         (&["--version"], 0, env!("CARGO_PKG_VERSION")),
         (&[], 2, "ovos-tools starts this program"),
@@ -34,8 +34,8 @@ fn by_hand_it_says_what_it_is_for() {
             "the program that started this one is gone",
         ),
     ] {
-        let (status, said) = run(arguments);
-        assert_eq!(status, Some(code), "{arguments:?}: {said}");
-        assert!(said.contains(told), "{arguments:?}: {said}");
+        let (status, output) = run(arguments);
+        assert_eq!(status, Some(code), "{arguments:?}: {output}");
+        assert!(output.contains(expected), "{arguments:?}: {output}");
     }
 }

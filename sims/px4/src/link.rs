@@ -45,6 +45,10 @@ pub struct Link {
     events: events::Events,
     files: files::Files,
     outbox: Vec<Outgoing>,
+    /// Messages that are sent at a later simulated time.
+    late: Vec<(f64, Outgoing)>,
+    /// Number of acknowledgements that were late.
+    late_acks: u32,
     texts: u16,
     silent_until: f64,
     received: u64,
@@ -97,6 +101,8 @@ impl Link {
             events: events::Events::default(),
             files: files::Files::default(),
             outbox: Vec::new(),
+            late: Vec::new(),
+            late_acks: 0,
             texts: 0,
             silent_until: f64::NEG_INFINITY,
             received: 0,
@@ -157,6 +163,8 @@ impl Link {
     pub fn poll(&mut self, vehicle: &mut Vehicle) {
         let now = vehicle.time();
         self.retry_upload(now);
+        let due = self.late.extract_if(.., |(at, _)| *at <= now);
+        self.outbox.extend(due.map(|(_, message)| message));
         let slow = vehicle.quirks.has(Quirk::SlowStreams);
         for (id, fast, slowly) in STREAMS {
             let usual = if slow { *slowly } else { *fast };

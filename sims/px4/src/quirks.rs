@@ -1,7 +1,8 @@
 //! PX4's behaviour that a simple simulator would not have; each quirk can be switched on and off.
 //!
 //! Observed on PX4 1.16.1 to 1.18 (its SIH simulation) with mavsdk_server 3.17.4 and 4.0.5, except
-//! [`Quirk::HoldKeepsReposition`], which is from PX4's sources. Start with [`Quirk`].
+//! [`Quirk::HoldKeepsReposition`], which is from PX4's sources, and [`Quirk::LateModeAcks`], which is from MAVSDK's. Start
+//! with [`Quirk`].
 
 use std::{collections::BTreeSet, str::FromStr};
 
@@ -83,6 +84,11 @@ quirks! {
     /// It has no texts of its events, like a board whose firmware omits them: mavsdk_server receives the arming checks
     /// without their texts. Not part of `all`, because PX4's simulations have them. Off: the texts can be read.
     NoEventMetadata = "no_event_metadata",
+    /// The vehicle changes its mode at once and acknowledges it 50 to 450 ms later, as over a radio that loses
+    /// acknowledgements. mavsdk_server sends a flight to a position only then (`ActionImpl::goto_location_async`, MAVSDK
+    /// 158e339), and so after commands that it was given later. Not part of `all`, because PX4's simulations acknowledge
+    /// within milliseconds. Off: acknowledged at once.
+    LateModeAcks = "late_mode_acks",
 }
 
 /// The quirks that are on.
@@ -90,11 +96,12 @@ quirks! {
 pub struct Quirks(BTreeSet<Quirk>);
 
 impl Quirks {
-    /// The behaviour of the real vehicle: every quirk but [`Quirk::NoEventMetadata`].
+    /// The behaviour of the real vehicle: every quirk but [`Quirk::NoEventMetadata`] and [`Quirk::LateModeAcks`].
     #[must_use]
     pub fn all() -> Self {
         let mut quirks = Self(Quirk::ALL.iter().copied().collect());
         quirks.set(Quirk::NoEventMetadata, false);
+        quirks.set(Quirk::LateModeAcks, false);
         quirks
     }
 

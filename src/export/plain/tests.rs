@@ -19,7 +19,7 @@ fn of(property: &Value) -> Value {
 
 #[test]
 fn arguments_have_one_plain_form() {
-    for (given, expected) in [
+    for (schema, expected) in [
         (
             json!({"type": ["string", "null"], "default": null, "description": "A name."}),
             json!({"type": "string", "description": "A name."}),
@@ -95,13 +95,13 @@ fn arguments_have_one_plain_form() {
             json!({"anyOf": [{"type": "string"}, {"type": "boolean"}]}),
         ),
     ] {
-        assert_eq!(of(&given), expected, "{given}");
+        assert_eq!(of(&schema), expected, "{schema}");
     }
 }
 
 #[test]
 fn the_root_offers_all_arguments_and_says_which_go_together() {
-    for (given, expected) in [
+    for (schema, expected) in [
         (json!({}), json!({"type": "object", "properties": {}})),
         (json!(true), json!({"type": "object", "properties": {}})),
         (json!("no schema"), json!({"type": "object", "properties": {}})),
@@ -125,7 +125,7 @@ fn the_root_offers_all_arguments_and_says_which_go_together() {
                 "required": ["a", "b"]}),
         ),
     ] {
-        assert_eq!(plain(&given), expected, "{given}");
+        assert_eq!(plain(&schema), expected, "{schema}");
     }
 }
 

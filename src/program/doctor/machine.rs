@@ -54,7 +54,7 @@ const USUAL_DEVICES: [(&str, &str); 2] = [("left", "/dev/ttyACM0"), ("right", "/
 pub(super) fn configuration(config: &Config) -> Vec<Finding> {
     let part = "configuration";
     let mut findings: Vec<Finding> = config
-        .wrong()
+        .section_errors()
         .map(|(id, error)| Finding::broken(part, error.to_string(), format!("correct the section `{id}`")))
         .collect();
     for notice in &config.notices {

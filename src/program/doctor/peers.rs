@@ -31,8 +31,8 @@ pub(super) async fn find_services(
     wait: Duration,
 ) -> (Vec<Finding>, Option<StatusResponse>) {
     let url = shown(&address.url);
-    let heard = match timeout(wait, query(address)).await {
-        Ok(Ok(heard)) => heard,
+    let report = match timeout(wait, query(address)).await {
+        Ok(Ok(report)) => report,
         Ok(Err(reason)) => return (vec![no_bus(reason)], None),
         Err(_) => {
             let seconds = wait.as_secs_f64();
@@ -42,7 +42,7 @@ pub(super) async fn find_services(
             );
         }
     };
-    let PeerReport { lists, mut statuses } = heard;
+    let PeerReport { lists, mut statuses } = report;
     let ours = lists.iter().filter(|tools| is_ours(tools)).count();
     let findings = vec![
         Finding::good("messagebus", format!("connected to {url}")),
@@ -106,7 +106,7 @@ async fn query(address: &Address) -> Result<PeerReport, String> {
     let session = uuid::Uuid::new_v4().to_string();
     let lists = Arc::new(Lists {
         session: session.clone(),
-        heard: Mutex::default(),
+        report: Mutex::default(),
     });
     let (tasks, shutdown) = (TaskTracker::new(), CancellationToken::new());
     let _end = shutdown.clone().drop_guard();
@@ -122,13 +122,13 @@ async fn query(address: &Address) -> Result<PeerReport, String> {
         }
     }
     sleep(ANSWERS).await;
-    Ok(std::mem::take(&mut *lists.heard.lock()))
+    Ok(std::mem::take(&mut *lists.report.lock()))
 }
 
 /// Collects the answers for one session.
 struct Lists {
     session: String,
-    heard: Mutex<PeerReport>,
+    report: Mutex<PeerReport>,
 }
 
 impl BusHandler for Lists {
@@ -144,11 +144,11 @@ impl BusHandler for Lists {
         match kind.and_then(|kind| kind.strip_suffix(".response")) {
             Some(LIST) => {
                 let tools = answer["data"]["tools"].as_array().cloned().unwrap_or_default();
-                self.heard.lock().lists.push(tools);
+                self.report.lock().lists.push(tools);
             }
             Some(STATUS) => {
                 if let Ok(status) = serde_json::from_value(answer["data"].clone()) {
-                    self.heard.lock().statuses.push(status);
+                    self.report.lock().statuses.push(status);
                 }
             }
             _ => {}

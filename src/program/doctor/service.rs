@@ -133,8 +133,8 @@ fn toolbox(status: &ToolboxStatus) -> Vec<Finding> {
             format!("when it is safe, run `ovos-tools resume {id} {stop_id}`"),
         ));
     }
-    let said = |key: &str| status.backend.as_ref()?.get(key)?.as_str();
-    if let (Some(state @ ("lost" | "fault")), reason) = (said("state"), said("reason")) {
+    let text = |key: &str| status.backend.as_ref()?.get(key)?.as_str();
+    if let (Some(state @ ("lost" | "fault")), reason) = (text("state"), text("reason")) {
         findings.push(Finding::broken(
             &part,
             format!("its machine is {state}: {}", reason.unwrap_or("no reason given")),

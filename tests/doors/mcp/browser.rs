@@ -9,7 +9,7 @@ use crate::support::process::Process;
 use crate::support::python::node;
 
 /// The browser, or `None` where `scripts/setup.sh --with-browser` could not install it.
-fn browser() -> Option<PathBuf> {
+pub(crate) fn browser() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path)
         .map(|folder| folder.join("chromium"))

@@ -280,9 +280,7 @@ impl Fleet {
     /// # Cancel safety
     /// When dropped, the tasks end anyway.
     pub async fn close(&self) {
-        for vehicle in self.vehicles() {
-            vehicle.close().await;
-        }
+        futures_util::future::join_all(self.vehicles().iter().map(|vehicle| vehicle.close())).await;
         self.log.write("close", || json!({}));
         self.log.close();
     }

@@ -35,7 +35,7 @@ impl Origin {
     pub(crate) fn global(self, north: f64, east: f64) -> (f64, f64) {
         let lat = self.lat + (north / EARTH_RADIUS_M).to_degrees();
         let lon = self.lon + (east / (EARTH_RADIUS_M * self.lat.to_radians().cos())).to_degrees();
-        (lat, lon)
+        (lat, wrap_deg(lon))
     }
 }
 
@@ -112,6 +112,13 @@ mod tests {
             (north - 31.0).abs() < 1e-6 && (east + 12.5).abs() < 1e-6,
             "{north} {east}"
         );
+        // On both sides of the antimeridian longitudes stay within 180 degrees.
+        for (lon, east) in [(179.999_9, 50.0), (-179.999_9, -50.0)] {
+            let fiji = Origin { lat: -17.0, lon };
+            let (lat, over) = fiji.global(0.0, east);
+            assert!(over.abs() <= 180.0 && over.signum() == -lon.signum(), "{over}");
+            assert!((fiji.local(lat, over)[1] - east).abs() < 1e-3, "{over}");
+        }
         let again = Origin::from_fix(lat, lon, [31.0, -12.5, 0.0]);
         assert!((again.lat - origin.lat).abs() < 1e-8 && (again.lon - origin.lon).abs() < 1e-8);
         let [north, east] = from_body(2.0, 1.0, 90.0);

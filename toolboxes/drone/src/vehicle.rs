@@ -17,6 +17,7 @@ mod link_state;
 mod lock;
 mod log_line;
 mod mode_report;
+mod open_commands;
 mod orphan;
 mod outside;
 mod prepare;

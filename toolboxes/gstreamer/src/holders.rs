@@ -15,7 +15,7 @@ pub(crate) struct Holders {
 }
 
 impl Holders {
-    /// The id of the holder of each device, by its canonical name.
+    /// `held` maps the canonical name of a device to the id of the instance that holds it.
     pub(crate) fn new(held: HashMap<String, String>, running: usize) -> Self {
         Self { held, running }
     }
@@ -24,6 +24,7 @@ impl Holders {
     pub(crate) fn owner_of(&self, device: &str) -> Option<String> {
         let name = canonical_device(device).ok()?;
         let owner = self.held.get(&name);
+        // A sound card that an instance only plays on is held under a name of its own.
         owner
             .or_else(|| self.held.get(&format!("{name} (playback)")))
             .cloned()

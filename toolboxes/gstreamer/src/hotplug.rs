@@ -93,18 +93,21 @@ mod tests {
     #[test]
     fn a_camera_that_comes_or_goes_is_noticed_once_and_other_devices_are_not() {
         let dev = tempfile::tempdir().unwrap();
-        let (tell, told) = sync_channel(8);
-        let hotplug = Hotplug::watch(dev.path(), move || tell.send(()).unwrap()).unwrap();
+        let (sender, receiver) = sync_channel(8);
+        let hotplug = Hotplug::watch(dev.path(), move || sender.send(()).unwrap()).unwrap();
         std::fs::write(dev.path().join("sda"), "").unwrap();
-        assert!(told.recv_timeout(2 * SETTLE).is_err(), "a disk is no camera");
+        assert!(receiver.recv_timeout(2 * SETTLE).is_err(), "a disk is no camera");
         for node in ["video0", "video1"] {
             std::fs::write(dev.path().join(node), "").unwrap();
         }
-        told.recv_timeout(Duration::from_secs(20)).unwrap();
-        assert!(told.recv_timeout(2 * SETTLE).is_err(), "its nodes come together");
+        receiver.recv_timeout(Duration::from_secs(20)).unwrap();
+        assert!(
+            receiver.recv_timeout(2 * SETTLE).is_err(),
+            "its nodes come together"
+        );
         std::fs::remove_file(dev.path().join("video0")).unwrap();
-        told.recv_timeout(Duration::from_secs(20)).unwrap();
+        receiver.recv_timeout(Duration::from_secs(20)).unwrap();
         drop(hotplug);
-        assert!(told.recv().is_err(), "its thread has ended");
+        assert!(receiver.recv().is_err(), "its thread has ended");
     }
 }

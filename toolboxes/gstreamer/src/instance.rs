@@ -277,8 +277,8 @@ impl Instances {
         }
         let instance = self.find(id)?;
         let (reply, answer) = oneshot::channel();
-        let is_late = |heard: Instant| heard.elapsed() >= 2 * REFRESH;
-        let held_up = instance.lock().heard.is_none_or(is_late);
+        let is_late = |last: Instant| last.elapsed() >= 2 * REFRESH;
+        let held_up = instance.lock().last_word.is_none_or(is_late);
         if !held_up && instance.ask(Command::Refresh, Some(reply)).is_ok() {
             // A blocked process answers late; the last known state is returned then.
             _ = tokio::time::timeout(REFRESH, answer).await;

@@ -76,10 +76,10 @@ impl Judge {
         holders: Holders,
     ) -> Result<AnswerText<T>, ToolError> {
         loop {
-            let (tell, told) = oneshot::channel();
-            self.send(question.clone(), holders.clone(), tell)?;
+            let (sender, receiver) = oneshot::channel();
+            self.send(question.clone(), holders.clone(), sender)?;
             // Without an answer, the judge left its seat just when it was asked: the next one answers.
-            if let Ok(answer) = told.await {
+            if let Ok(answer) = receiver.await {
                 return Ok(AnswerText {
                     text: answer?,
                     of: PhantomData,
@@ -131,7 +131,7 @@ impl Judge {
     fn start(&self, state: &mut State) -> Result<RoleProcess, ToolError> {
         state.session += 1;
         let (session, shared) = (state.session, Arc::clone(&self.shared));
-        let hear = move |heard| match heard {
+        let hear = move |event| match event {
             RoleEvent::Word(saying) => shared.hear(saying),
             RoleEvent::End(how) => shared.end(session, &how),
         };

@@ -129,8 +129,8 @@ pub(crate) fn parse(description: &str) -> Result<gst::Pipeline, ParseFailure> {
     }
     let mut context = gst::ParseContext::new();
     // FATAL_ERRORS frees a partly made pipeline.
-    let made = gst::parse::launch_full(&text, Some(&mut context), gst::ParseFlags::FATAL_ERRORS);
-    let element = made.map_err(|error| {
+    let parsed = gst::parse::launch_full(&text, Some(&mut context), gst::ParseFlags::FATAL_ERRORS);
+    let element = parsed.map_err(|error| {
         failure(
             error.message().to_owned(),
             context.missing_elements(),

@@ -173,13 +173,14 @@ impl Policy {
             .map_err(|wrong| wrong.on(&name, Some(property)))
     }
 
-    /// Whether a tool of this toolbox itself may write a folder or file; returns the resolved path.
+    /// Whether a tool of this toolbox itself may write a folder or file; returns the resolved path. One that is not absolute is
+    /// below the first folder that may be written, as in a pipeline.
     ///
     /// # Errors
     /// It is outside of `write_roots`.
     pub(crate) fn check_output(&self, path: &str, tool: &str) -> Result<PathBuf, Refusal> {
         self.roots
-            .check(path, Access::Write)
+            .check(&self.roots.complete(path, Access::Write), Access::Write)
             .map_err(|refusal| refusal.on(tool, Some("path")))
     }
 

@@ -140,6 +140,6 @@ pub(crate) struct Drawing {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct RecordedFile {
     pub(crate) path: PathBuf,
-    /// Whether the end of the stream has gone through it.
-    pub(crate) finished: bool,
+    /// Why the file is not complete, if it is not.
+    pub(crate) trouble: Option<String>,
 }

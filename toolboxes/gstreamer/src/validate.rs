@@ -4,6 +4,7 @@
 //! pipeline stays in NULL state and is dropped. Opens no device, file or connection; problems that only running shows
 //! are warnings. Read [`validate`].
 
+mod address;
 mod caps;
 mod datagram;
 mod failure;
@@ -46,6 +47,9 @@ pub(crate) fn validate(machine: &Machine, text: &str, holders: &Holders) -> Vali
     let graph = Graph::of(&pipeline, &description);
     if let Some(never) = caps::never(&graph) {
         return failure::caps(&never, text, &normalized, &graph);
+    }
+    if let Some(wrong) = address::wrong(&graph) {
+        return failure::address(&wrong, text, &normalized);
     }
     let ends = open::ends(&graph);
     if let Some(end) = ends.iter().find(|end| !end.runs) {

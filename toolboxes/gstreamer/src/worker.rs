@@ -9,11 +9,13 @@ mod bounds;
 mod build;
 mod change;
 mod drawing;
+mod headers;
 mod inbox;
 mod life;
 mod meters;
 mod picture;
 mod recording;
+mod tap;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -41,7 +43,7 @@ pub(crate) fn run(leash: Leash) {
     };
     let mouth = leash.mouth();
     let (policy, built) = match make(assignment) {
-        Ok(made) => made,
+        Ok(parts) => parts,
         Err(error) => return mouth.say(&Word::Made(Err(error))),
     };
     let pipeline = built.pipeline;

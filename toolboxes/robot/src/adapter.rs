@@ -9,9 +9,11 @@ pub mod booster_k1;
 pub mod feetech;
 pub(crate) mod refused;
 mod remote;
+pub mod ros_base;
 mod seek;
 mod stand_in;
 pub mod unitree_g1;
+pub mod unitree_go2;
 mod walker;
 
 use std::future::Future;

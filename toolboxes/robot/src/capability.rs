@@ -3,6 +3,7 @@
 //! Owns the description that the tool list, the graphs and the limits are made from. Plain data, read once after
 //! the adapter has been made. Read [`Capabilities`].
 
+use ovos_toolbox_sdk::wire::Effect;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -221,6 +222,26 @@ pub struct Services {
     pub position: bool,
     /// The base finds its own way to a spot: its adapter takes `Motion::GoTo`.
     pub navigates: bool,
+    /// `battery_status`.
+    pub battery: bool,
+    /// `way_ahead`.
+    pub way_ahead: bool,
+    /// The robot's own actions and services that are tools.
+    pub own: Vec<OwnTool>,
+}
+
+/// An action or a service of the robot that is a tool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OwnTool {
+    /// The tool's name.
+    pub name: String,
+    /// What it does.
+    pub about: String,
+    /// What it changes.
+    pub effect: Effect,
+    /// How long it may take, in seconds.
+    pub seconds: f64,
 }
 
 impl Capabilities {

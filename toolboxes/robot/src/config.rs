@@ -19,6 +19,8 @@ use crate::limits::Bounds;
 #[serde(default, deny_unknown_fields)]
 // `ovos-tools check my-robot.toml` opens the toolbox with this section: the robot is simulated, so that no port is opened.
 #[schemars(extend("x-checks" = {"toml": {"robots": {"checked": {"kind": "{file}", "simulated": true}}}}))]
+// With `--live` the robot of the file is reached: its port is opened, its network joined.
+#[schemars(extend("x-checks-live" = {"toml": {"robots": {"checked": {"kind": "{file}"}}}}))]
 // The files whose changes a reload looks for, and how a robot is tried before the one that is driven ends for them.
 #[schemars(extend("x-reads" = {"robots_dir": "ovos-tools/robots", "robots.*.kind": null, "robots.*.poses": null}))]
 #[schemars(extend("x-trial" = {"robots": {"*": {"simulated": true}}}))]

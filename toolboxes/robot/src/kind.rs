@@ -9,7 +9,9 @@ use serde_json::Value;
 
 use crate::adapter::booster_k1::BoosterK1Config;
 use crate::adapter::feetech::FeetechConfig;
+use crate::adapter::ros_base::RosBaseConfig;
 use crate::adapter::unitree_g1::UnitreeG1Config;
+use crate::adapter::unitree_go2::UnitreeGo2Config;
 use crate::conduct::Stop;
 use crate::driver::Driver;
 use crate::model::error::{nearest, taught};
@@ -21,16 +23,32 @@ use crate::subsystem::Subsystem;
 type Read = fn(toml::Table) -> Result<Box<dyn Driver>, toml::de::Error>;
 
 /// The drivers, by their word in a file.
-const DRIVERS: [(&str, Read); 3] = [
+const DRIVERS: [(&str, Read); 4] = [
     ("booster", read::<BoosterK1Config>),
     ("feetech", read::<FeetechConfig>),
-    ("unitree", read::<UnitreeG1Config>),
+    ("ros", read::<RosBaseConfig>),
+    ("unitree", unitree),
 ];
 
 fn read<T: Driver + DeserializeOwned + 'static>(
     table: toml::Table,
 ) -> Result<Box<dyn Driver>, toml::de::Error> {
     Ok(Box::new(table.try_into::<T>()?))
+}
+
+/// The channels of Unitree's robots differ: `machine` says which one it is, a G1 where it is left out.
+fn unitree(mut table: toml::Table) -> Result<Box<dyn Driver>, toml::de::Error> {
+    let machine = table.remove("machine");
+    match machine
+        .as_ref()
+        .map(|machine| machine.as_str().unwrap_or_default())
+    {
+        None | Some("g1") => read::<UnitreeG1Config>(table),
+        Some("go2") => read::<UnitreeGo2Config>(table),
+        Some(other) => Err(serde::de::Error::custom(format!(
+            "machine: {other:?}, expected g1 or go2"
+        ))),
+    }
 }
 
 /// A kind of robot.

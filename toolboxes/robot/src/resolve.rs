@@ -12,7 +12,7 @@ pub use self::remarks::Remarks;
 use crate::action::{Action, LiftTarget, Motion, Velocity};
 use crate::adapter::{ActionError, Sighting};
 use crate::model::{Intensity, Kind, Rounds};
-use crate::position::here_in_frame_of;
+use crate::position::{here, here_in_frame_of};
 use crate::spot::Spot;
 use crate::step::{Heading, LiftStep, Stage, Step, Where};
 use crate::subsystem::Subsystem;
@@ -137,6 +137,11 @@ fn numbers(
             // The base counts counterclockwise, a sighting counts clockwise.
             let bearing = seen.ok_or_else(|| nowhere(unit, target))?.bearing;
             rotation(unit, -bearing, *speed)
+        }
+        Step::NavigateTo(to) => {
+            let from = here(unit).ok();
+            let seconds = from.map_or(0.0, |from| way_seconds(unit, &from, to));
+            (Motion::GoTo(to.clone()), seconds)
         }
         Step::GoToPlace { place } => {
             let to = spot(unit, place)?;

@@ -11,16 +11,20 @@ use crate::model::ModelError;
 use crate::model::error::nearest;
 
 /// The robots that come with the toolbox: the name of the file, and its text.
-const BUILT_IN: [(&str, &str); 6] = [
+const BUILT_IN: [(&str, &str); 10] = [
     ("booster-k1", include_str!("../robots/booster-k1.toml")),
     (
         "booster-k1-topics",
         include_str!("../robots/booster-k1-topics.toml"),
     ),
+    ("create3", include_str!("../robots/create3.toml")),
     ("johnny5", include_str!("../robots/johnny5.toml")),
     ("lekiwi", include_str!("../robots/lekiwi.toml")),
+    ("nav2-base", include_str!("../robots/nav2-base.toml")),
     ("so101", include_str!("../robots/so101.toml")),
+    ("turtlebot3", include_str!("../robots/turtlebot3.toml")),
     ("unitree-g1", include_str!("../robots/unitree-g1.toml")),
+    ("unitree-go2", include_str!("../robots/unitree-go2.toml")),
 ];
 /// The largest file that is read.
 const LARGEST: u64 = 1 << 20;

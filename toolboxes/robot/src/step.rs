@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::capability::BusName;
+use crate::spot::Spot;
 use crate::subsystem::Subsystem;
 
 /// The name of an action and its params: the variant is the name, in snake case. A variant with several names does
@@ -72,6 +73,16 @@ pub enum Step {
     RememberPlace { place: String },
     /// Drives the base to a remembered place.
     GoToPlace { place: String },
+    /// Drives the base to a point of the frame in which it finds its way.
+    NavigateTo(Spot),
+    /// Reads what the robot tells of itself.
+    Read { what: Reading },
+    /// Does one of the robot's own actions or services.
+    Own {
+        name: String,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        still: bool,
+    },
     /// Reads the remembered places.
     ListPlaces {},
     /// Forgets a place.
@@ -170,6 +181,28 @@ pub enum Step {
         #[serde(skip)]
         config: Value,
     },
+}
+
+/// What a robot tells of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the words say it")]
+pub enum Reading {
+    Battery,
+    WayAhead,
+    Joints,
+}
+
+impl Reading {
+    /// Its word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Battery => "battery",
+            Self::WayAhead => "way_ahead",
+            Self::Joints => "joints",
+        }
+    }
 }
 
 /// How far the base turns.
@@ -271,7 +304,7 @@ pub enum Stage {
 }
 
 /// Every action name, so that each has a handler.
-pub const NAMES: [&str; 47] = [
+pub const NAMES: [&str; 50] = [
     "wave",
     "move_to_pose",
     "move_to_position",
@@ -292,6 +325,9 @@ pub const NAMES: [&str; 47] = [
     "remember_place",
     "go_to_place",
     "list_places",
+    "navigate_to",
+    "read",
+    "own",
     "forget_place",
     "dance_sequence",
     "head_bob",
@@ -341,6 +377,8 @@ impl Step {
         !matches!(
             self,
             Self::Stop {}
+                | Self::Read { .. }
+                | Self::Own { still: true, .. }
                 | Self::RememberPlace { .. }
                 | Self::ListPlaces {}
                 | Self::ForgetPlace { .. }

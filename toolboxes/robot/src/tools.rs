@@ -4,6 +4,7 @@
 //! here moves anything. The README has a table of the tools.
 
 mod arguments;
+pub mod base;
 pub mod calibration;
 pub mod diagnostics;
 pub mod expression;
@@ -40,6 +41,7 @@ pub fn all(robots: &Robots) -> Vec<Tool<Robots>> {
         ("manipulation", Audience::Model, manipulation::list),
         ("locomotion", Audience::Model, locomotion::list),
         ("locomotion", Audience::Model, places::list),
+        ("locomotion", Audience::Model, base::list),
         ("safety", Audience::Model, safety::list),
         ("lift_hitch", Audience::Person, lift_hitch::list),
         ("diagnostics", Audience::Person, diagnostics::list),

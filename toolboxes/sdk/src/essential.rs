@@ -85,9 +85,9 @@ mod tests {
                 .env(ASKED, place)
                 .output()
                 .unwrap();
-            let said = String::from_utf8_lossy(&ended.stderr);
-            assert_eq!(ended.status.code(), None, "{place}: ended by a signal: {said}");
-            assert!(said.contains("a bus has panicked"), "{place}: {said}");
+            let stderr = String::from_utf8_lossy(&ended.stderr);
+            assert_eq!(ended.status.code(), None, "{place}: ended by a signal: {stderr}");
+            assert!(stderr.contains("a bus has panicked"), "{place}: {stderr}");
         }
     }
 }

@@ -195,7 +195,7 @@ impl Leash {
         self.socket.set_read_timeout(Some(limit))?;
         match read(&mut &self.socket) {
             Err(error) if [ErrorKind::WouldBlock, ErrorKind::TimedOut].contains(&error.kind()) => Err(error),
-            heard => Ok(heard.ok().flatten()),
+            word => Ok(word.ok().flatten()),
         }
     }
 

@@ -208,8 +208,8 @@ mod tests {
                 ("de", "geh {speed}"),
             ],
         )];
-        let made = sentences(table, "go", args);
-        assert_eq!(made, BTreeMap::from([("en".to_owned(), "go 3".to_owned())]));
+        let result = sentences(table, "go", args);
+        assert_eq!(result, BTreeMap::from([("en".to_owned(), "go 3".to_owned())]));
         assert!(sentences(table, "stay", args).is_empty());
     }
 }

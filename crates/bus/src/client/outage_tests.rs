@@ -69,7 +69,7 @@ struct Scene {
     is_up: Arc<AtomicBool>,
     attempts: Arc<Mutex<Vec<Instant>>>,
     accepted: mpsc::UnboundedReceiver<DuplexStream>,
-    heard: mpsc::UnboundedReceiver<(String, Instant)>,
+    received: mpsc::UnboundedReceiver<(String, Instant)>,
     _shutdown: tokio_util::sync::DropGuard,
 }
 
@@ -77,7 +77,7 @@ impl Scene {
     /// Starts a client whose connections buffer `capacity` bytes in each direction.
     fn start(capacity: usize, change: impl FnOnce(&mut ClientConfig)) -> Self {
         let (to_bus, accepted) = mpsc::unbounded_channel();
-        let (to_test, heard) = mpsc::unbounded_channel();
+        let (to_test, received) = mpsc::unbounded_channel();
         let pipes = Pipes {
             capacity,
             is_up: Arc::new(AtomicBool::new(true)),
@@ -102,7 +102,7 @@ impl Scene {
             is_up,
             attempts,
             accepted,
-            heard,
+            received,
             _shutdown: shutdown.drop_guard(),
         }
     }
@@ -116,7 +116,7 @@ impl Scene {
     async fn echo_once(&mut self, bus: &mut Socket) {
         self.client.answer(answer("first", 1).to_text()).await.unwrap();
         echo(bus).await;
-        soon(self.heard.recv()).await.unwrap();
+        soon(self.received.recv()).await.unwrap();
         assert!(self.client.echoes());
     }
 }
@@ -276,7 +276,7 @@ async fn requests_wait_for_what_is_sent_again_and_no_longer_than_100_ms() {
         let mut bus = scene.accept().await;
         let begun = Instant::now();
         bus.send(Frame::text("request")).await.unwrap();
-        let (request, at) = soon(scene.heard.recv()).await.unwrap();
+        let (request, at) = soon(scene.received.recv()).await.unwrap();
         assert_eq!(request, "request");
         let waited = at - begun;
         // The timer counts whole milliseconds.

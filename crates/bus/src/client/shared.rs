@@ -80,7 +80,7 @@ pub(super) struct Shared {
     /// Tells the writer to send a ping.
     pub(super) ping: Notify,
     /// When data was last read from the bus.
-    pub(super) heard: Mutex<Instant>,
+    pub(super) last_received: Mutex<Instant>,
 }
 
 impl Shared {
@@ -90,7 +90,7 @@ impl Shared {
     }
 
     pub(super) fn last_heard(&self) -> MutexGuard<'_, Instant> {
-        self.heard.lock()
+        self.last_received.lock()
     }
 
     pub(super) fn add_unwritten(&self, answers: usize) {

@@ -206,7 +206,7 @@ impl Reader<'_> {
         let own = self.hub.config().own.clone();
         let mut out = Vec::new();
         let mut messages = 0;
-        let mut heard = false;
+        let mut got_text = false;
         let last = loop {
             let text = match self.frames.next() {
                 Ok(None) => break None,
@@ -239,7 +239,7 @@ impl Reader<'_> {
                     break Some(close(code, if code == 1009 { "message too big" } else { "" }));
                 }
             };
-            heard = true;
+            got_text = true;
             match self.judge(&text).await {
                 Verdict::Relay if self.overtakes(own.as_deref(), &text) => {
                     let mut urgent = Vec::new();
@@ -259,7 +259,7 @@ impl Reader<'_> {
             }
             messages += 1;
         };
-        if heard {
+        if got_text {
             // A message has ended, so what is unfinished now has begun after it.
             self.began = None;
             self.note_message();

@@ -34,14 +34,14 @@ struct Table {
     next: u64,
     taken: BTreeMap<u64, Arc<Seated>>,
     ended: u64,
-    told: Option<Instant>,
+    warned_at: Option<Instant>,
 }
 
 /// What is known of a client.
 struct Seated {
     from: IpAddr,
     /// [`HANDSHAKE`], [`SILENT`], or the number of its last message.
-    heard: AtomicU64,
+    last_message: AtomicU64,
     /// Cancelled to disconnect it.
     gone: CancellationToken,
     /// Cancelled when its socket is closed.
@@ -123,7 +123,7 @@ impl Seats {
         table.next += 1;
         let seated = Arc::new(Seated {
             from,
-            heard: AtomicU64::new(HANDSHAKE),
+            last_message: AtomicU64::new(HANDSHAKE),
             gone: CancellationToken::new(),
             closed: CancellationToken::new(),
         });
@@ -143,14 +143,17 @@ impl Seats {
             .filter(|seated| of.is_none_or(|of| seated.from == of));
         // The map is in the order of arrival, and the first of equal ones is found.
         let least = concerned
-            .map(|seated| (seated.heard.load(Ordering::Relaxed), seated))
-            .min_by_key(|(heard, _)| *heard);
-        let (heard, seated) = least.map(|(heard, seated)| (heard, seated.clone()))?;
+            .map(|seated| (seated.last_message.load(Ordering::Relaxed), seated))
+            .min_by_key(|(last_message, _)| *last_message);
+        let (last_message, seated) = least.map(|(last_message, seated)| (last_message, seated.clone()))?;
         if !seated.gone.is_cancelled() {
             seated.gone.cancel();
             table.ended += 1;
-            if table.told.is_none_or(|told| told.elapsed() >= REMINDER) {
-                let what = match heard {
+            if table
+                .warned_at
+                .is_none_or(|warned_at| warned_at.elapsed() >= REMINDER)
+            {
+                let what = match last_message {
                     HANDSHAKE => "has not completed its handshake",
                     SILENT => "has never sent a message",
                     _ => "has been silent for the longest time",
@@ -162,7 +165,7 @@ impl Seats {
                     places = self.limit,
                     "the embedded bus disconnected a client to make room for a new one (service.embedded_bus_clients)"
                 );
-                (table.told, table.ended) = (Some(Instant::now()), 0);
+                (table.warned_at, table.ended) = (Some(Instant::now()), 0);
             }
         }
         Some(seated)
@@ -182,13 +185,13 @@ impl Seat {
 
     /// The handshake is complete.
     pub(super) fn joined(&self) {
-        self.seated.heard.store(SILENT, Ordering::Relaxed);
+        self.seated.last_message.store(SILENT, Ordering::Relaxed);
     }
 
     /// The client has sent a message.
     pub(super) fn note_message(&self) {
         let number = self.seats.messages.fetch_add(1, Ordering::Relaxed);
-        self.seated.heard.store(number, Ordering::Relaxed);
+        self.seated.last_message.store(number, Ordering::Relaxed);
     }
 }
 

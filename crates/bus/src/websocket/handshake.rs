@@ -1,6 +1,6 @@
 //! The opening handshake, for client and server.
 //!
-//! Bytes that arrive together with the handshake are returned to the caller: the bus sends its greeting at once.
+//! The bus sends its greeting at once, so bytes may arrive together with the handshake. They are returned to the caller.
 
 use std::io;
 
@@ -30,7 +30,7 @@ pub(crate) enum HandshakeError {
     Closed,
     #[error("not a websocket: {0}")]
     NotWebsocket(String),
-    #[error("answered {status}: is the route {path} right?")]
+    #[error("answered {status}: check the route, which is {path}")]
     Refused { status: String, path: String },
     #[error("answered {status}: {reason}")]
     Forbidden { status: String, reason: String },
@@ -38,7 +38,7 @@ pub(crate) enum HandshakeError {
     Foreign(#[from] Foreign),
 }
 
-/// Requests a websocket at `path`; returns the bytes received behind the response.
+/// Requests a websocket at `path`; returns the bytes received after the response.
 pub(crate) async fn ask<S>(stream: &mut S, host: &str, path: &str) -> Result<BytesMut, HandshakeError>
 where
     S: AsyncRead + AsyncWrite + Unpin + ?Sized,
@@ -70,7 +70,7 @@ where
     let accepted = response.headers().get("Sec-WebSocket-Accept");
     if accepted.is_none_or(|value| value.as_bytes() != derive_accept_key(key.as_bytes()).as_bytes()) {
         return Err(HandshakeError::NotWebsocket(
-            "the key in the answer is wrong".to_owned(),
+            "the header Sec-WebSocket-Accept of its answer does not fit the request".to_owned(),
         ));
     }
     Ok(rest)
@@ -90,8 +90,8 @@ async fn read_reason<S: AsyncRead + Unpin + ?Sized>(stream: &mut S, rest: BytesM
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// Answers a request for a websocket at `route`, if the policy lets its page in; returns the bytes received behind it. Any
-/// other request gets the answer of tornado, the server of the Python bus.
+/// Accepts a request for a websocket at `route`, if the policy allows its origin; returns the bytes received after it. Any other
+/// request is refused in the words of tornado, the server of the Python bus.
 pub(crate) async fn answer<S>(
     stream: &mut S,
     route: &str,
@@ -161,13 +161,13 @@ where
         }
         if buffer.len() > HEAD_LIMIT {
             return Err(HandshakeError::NotWebsocket(format!(
-                "head longer than {HEAD_LIMIT} bytes"
+                "the head is longer than {HEAD_LIMIT} bytes"
             )));
         }
     }
 }
 
-/// A text in a page of HTML.
+/// Escapes a text for a page of HTML.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;")
 }

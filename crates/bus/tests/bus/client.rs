@@ -307,7 +307,7 @@ async fn the_shutdown_writes_what_was_flushed_and_says_goodbye() {
     under.client.answer(message("last").to_text()).await.unwrap();
     assert!(under.client.flush(Instant::now() + DEADLINE).await);
     let stop = under.stop();
-    let heard = async {
+    let received = async {
         assert_eq!(kind(&mut bus).await.0, "last");
         let Some(Ok(Frame::Close(Some(close)))) = soon("goodbye", bus.next()).await else {
             panic!("no goodbye");
@@ -315,7 +315,7 @@ async fn the_shutdown_writes_what_was_flushed_and_says_goodbye() {
         assert_eq!(u16::from(close.code), 1000);
         let _ = bus.next().await;
     };
-    tokio::join!(stop, heard);
+    tokio::join!(stop, received);
 }
 
 #[tokio::test]

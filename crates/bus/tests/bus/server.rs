@@ -395,18 +395,18 @@ async fn an_urgent_answer_overtakes_between_frames() {
     let request = r#"{"type":"urgent request"}"#;
     other.send(Frame::text(request)).await;
     while hearing.frame().await != request {}
-    let mut heard = Vec::new();
+    let mut texts = Vec::new();
     for _ in 0..PAGES + 2 {
-        heard.push(late.text().await);
+        texts.push(late.text().await);
     }
-    let place = |text: &str| heard.iter().position(|heard| heard == text).unwrap();
+    let place = |text: &str| texts.iter().position(|texts| texts == text).unwrap();
     let (answered, asked) = (place(&answer), place(request));
     assert!(
         answered < asked,
         "urgent ones keep their order: {answered}, {asked}"
     );
     assert!(asked < PAGES / 2, "it waited behind {asked} pages");
-    let pages: Vec<&String> = heard.iter().filter(|text| text.contains("page")).collect();
+    let pages: Vec<&String> = texts.iter().filter(|text| text.contains("page")).collect();
     assert!((0..PAGES).all(|n| *pages[n] == page(n)), "the others keep theirs");
 }
 

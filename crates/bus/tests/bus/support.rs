@@ -125,8 +125,8 @@ pub(crate) struct Recorder(mpsc::UnboundedSender<Heard>);
 
 impl Recorder {
     pub(crate) fn new() -> (Arc<Recorder>, Hearing) {
-        let (heard, hearing) = mpsc::unbounded_channel();
-        (Arc::new(Recorder(heard)), Hearing(hearing))
+        let (sender, receiver) = mpsc::unbounded_channel();
+        (Arc::new(Recorder(sender)), Hearing(receiver))
     }
 }
 

@@ -260,18 +260,18 @@ async fn all_calls_share_one_question_a_second() {
 #[tokio::test]
 async fn the_users_stop_names_the_session() {
     let bus = Bus::start(0).await;
-    let (heard, mut hearing) = tokio::sync::mpsc::unbounded_channel();
+    let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
     let _service = bus
         .service(move |message| {
             if message.kind == "ovos.stop" {
-                _ = heard.send(message.session_id().map(str::to_owned));
+                _ = sender.send(message.session_id().map(str::to_owned));
             }
             Vec::new()
         })
         .await;
     let client = bus.client().await;
     client.user_stop().unwrap();
-    let session = soon("the stop", hearing.recv()).await.unwrap();
+    let session = soon("the stop", receiver.recv()).await.unwrap();
     assert_eq!(session.as_deref(), Some(client.session_id()));
 }
 
@@ -403,10 +403,10 @@ async fn a_list_is_put_together_from_its_pages() {
                 if message.kind != "ovos.tools.list" {
                     return Vec::new();
                 }
-                let given = message.data.get("cursor").cloned().unwrap_or_default();
+                let requested = message.data.get("cursor").cloned().unwrap_or_default();
                 assert!(
-                    given == cursor || given.is_null(),
-                    "{given} is not the cursor of the answer, {cursor}"
+                    requested == cursor || requested.is_null(),
+                    "{requested} is not the cursor of the answer, {cursor}"
                 );
                 let Some(answer) = left.next() else {
                     return Vec::new();

@@ -55,11 +55,11 @@ async fn the_bus_may_go_and_come_back() {
 #[tokio::test]
 async fn a_cancel_right_before_the_close_is_sent() {
     let bus = Bus::start(0).await;
-    let (heard, mut hearing) = tokio::sync::mpsc::unbounded_channel();
+    let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
     let _service = bus
         .service(move |message| {
             if message.kind == "ovos.tools.cancel" {
-                heard.send(message.data["call_id"].clone()).unwrap();
+                sender.send(message.data["call_id"].clone()).unwrap();
             }
             Vec::new()
         })
@@ -67,7 +67,7 @@ async fn a_cancel_right_before_the_close_is_sent() {
     let client = bus.client().await;
     client.cancel_unheard("c-9").unwrap();
     client.close().await;
-    assert_eq!(soon("the cancel", hearing.recv()).await, Some(json!("c-9")));
+    assert_eq!(soon("the cancel", receiver.recv()).await, Some(json!("c-9")));
 }
 
 #[tokio::test]
@@ -111,7 +111,7 @@ async fn without_a_bus_it_is_said_what_to_do() {
         .local_addr()
         .unwrap();
     let bus = Bus::start(0).await;
-    for (url, said, advice) in [
+    for (url, problem, advice) in [
         (format!("ws://{closed}/core"), "refused", "`ovos-tools bus`"),
         (bus.url.replace("/core", "/other"), "404", "`ovos-tools bus`"),
         (
@@ -129,7 +129,7 @@ async fn without_a_bus_it_is_said_what_to_do() {
             panic!("{url} is a bus")
         };
         let error = error.to_string();
-        for part in [said, url.as_str(), advice] {
+        for part in [problem, url.as_str(), advice] {
             assert!(error.contains(part), "{error:?} does not say {part:?}");
         }
     }
@@ -152,8 +152,8 @@ async fn the_example_follows_a_call_to_its_end() {
             _ => Vec::new(),
         })
         .await;
-    let mut said = Vec::new();
-    let called = example::call(&bus.url, "add", r#"{"a": 3}"#, |line| said.push(line));
+    let mut lines = Vec::new();
+    let called = example::call(&bus.url, "add", r#"{"a": 3}"#, |line| lines.push(line));
     soon("the example", called).await.unwrap();
-    assert_eq!(said, ["wave 1 of 1", r#"{"result":3}"#]);
+    assert_eq!(lines, ["wave 1 of 1", r#"{"result":3}"#]);
 }

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::toolset::{Toolset, at};
+use super::toolset::{Toolset, at, socket};
 use crate::reader::Reader;
 use crate::service::ServiceConfig;
-use section::fields::{Millis, Whole, checked, path, texts};
+use section::fields::{Millis, Whole, path, texts};
 
 /// `service.doors.mcp`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,12 +103,4 @@ mod patience {
     pub(super) fn serialize<S: Serializer>(time: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
         time.map(|time| time.as_millis()).serialize(to)
     }
-}
-
-fn socket<'de, D: Deserializer<'de>>(from: D) -> Result<SocketAddr, D::Error> {
-    checked(
-        from,
-        "an IP address with a port, such as 127.0.0.1:8765",
-        |text: String| text.parse().ok(),
-    )
 }

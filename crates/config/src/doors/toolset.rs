@@ -1,5 +1,7 @@
 //! The keys of a door that say which tools it shows.
 
+use std::net::SocketAddr;
+
 use ovos_toolbox_wire::{Audience, Effect};
 use section::fields::checked;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -100,4 +102,13 @@ fn audience<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Audience>, D::Erro
 
 pub(super) fn at(keys: &[&'static str]) -> Vec<&'static str> {
     [&ServiceConfig::PATH[..], &["doors"], keys].concat()
+}
+
+/// Reads the address of a door's web server.
+pub(super) fn socket<'de, D: Deserializer<'de>>(from: D) -> Result<SocketAddr, D::Error> {
+    checked(
+        from,
+        "an IP address with a port, such as 127.0.0.1:8765",
+        |text: String| text.parse().ok(),
+    )
 }

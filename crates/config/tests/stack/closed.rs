@@ -76,7 +76,7 @@ const BREAKS: [Break; 12] = [
 #[test]
 fn the_copy_stands_in_for_whatever_file_breaks_and_however() {
     for file in [DISTRIBUTION, SYSTEM, RUNTIME, XDG, USER] {
-        for (said, break_it) in BREAKS {
+        for (problem, break_it) in BREAKS {
             let machine = Machine::new(&[(file, &good())], &[]);
             let before = machine.load().unwrap();
             assert_eq!(before.closed(), None);
@@ -84,12 +84,14 @@ fn the_copy_stands_in_for_whatever_file_breaks_and_however() {
             break_it(&machine.path(file));
 
             let config = machine.load().unwrap();
-            let closed = config.closed().unwrap_or_else(|| panic!("{file}: {said}: open"));
+            let closed = config
+                .closed()
+                .unwrap_or_else(|| panic!("{file}: {problem}: open"));
             let text = machine.plain(closed.text());
-            assert!(text.contains(file) && text.contains(said), "{said}: {text}");
+            assert!(text.contains(file) && text.contains(problem), "{problem}: {text}");
             assert!(text.contains("ovos-tools reload"), "{text}");
             assert!(!closed.backends_unknown() && !closed.forbids_reading(), "{text}");
-            assert_eq!(config.service.policy, before.service.policy, "{file}: {said}");
+            assert_eq!(config.service.policy, before.service.policy, "{file}: {problem}");
             assert_eq!(config.bus.url, before.bus.url, "a stop finds the service");
             let [robot, robot_before] = [&config, &before].map(|config| config.toolbox("robot").unwrap());
             assert_eq!(robot.toolbox.own, robot_before.toolbox.own);
@@ -100,7 +102,7 @@ fn the_copy_stands_in_for_whatever_file_breaks_and_however() {
             let again = Config::load(&machine, &Overrides::default(), Some(&config)).unwrap();
             assert_eq!(again.closed(), Some(closed));
             let running = Config::load(&machine, &Overrides::default(), Some(&before)).unwrap();
-            assert_eq!(running.closed(), None, "{file}: {said}");
+            assert_eq!(running.closed(), None, "{file}: {problem}");
             assert!(before.changes(&running).is_empty());
             let path = machine.path(file);
             _ = fs::remove_file(&path).or_else(|_| fs::remove_dir(&path));
@@ -155,16 +157,19 @@ fn without_a_copy_backends_are_unknown_and_what_the_file_may_forbid_is_forbidden
 fn a_broken_copy_is_no_copy_and_other_services_keep_theirs() {
     let machine = Machine::new(&[(USER, &good()), ("my.conf", &good())], &[]);
     keep(&machine);
-    let given = Overrides {
+    let overrides = Overrides {
         config: Some(machine.path("my.conf")),
         given_may_be_copy: true,
         ..Overrides::default()
     };
-    let (path, text) = Config::load(&machine, &given, None).unwrap().last_good().unwrap();
+    let (path, text) = Config::load(&machine, &overrides, None)
+        .unwrap()
+        .last_good()
+        .unwrap();
     fs::write(&path, text).unwrap();
     machine.write("my.conf", "{");
     machine.write(USER, "{");
-    for overrides in [&given, &Overrides::default()] {
+    for overrides in [&overrides, &Overrides::default()] {
         let closed = Config::load(&machine, overrides, None).unwrap().closed().unwrap();
         assert!(!closed.backends_unknown(), "{}", closed.text());
     }
@@ -172,8 +177,8 @@ fn a_broken_copy_is_no_copy_and_other_services_keep_theirs() {
         fs::write(&path, broken).unwrap();
         assert!(machine.load().unwrap().closed().unwrap().backends_unknown());
     }
-    let told = Config::load(&machine, &given, None).expect_err("it was named, and nothing stands in");
-    assert!(told.to_string().contains("my.conf: line 1: EOF"), "{told}");
+    let error = Config::load(&machine, &overrides, None).expect_err("it was named, and nothing stands in");
+    assert!(error.to_string().contains("my.conf: line 1: EOF"), "{error}");
 }
 
 #[test]
@@ -183,15 +188,16 @@ fn a_file_that_is_removed_is_a_choice_that_is_said() {
     fs::remove_file(machine.path(USER)).unwrap();
     let config = machine.load().unwrap();
     assert_eq!(config.closed(), None);
-    let said: Vec<String> = config
+    let notices: Vec<String> = config
         .notices
         .iter()
         .map(|notice| machine.plain(notice))
         .collect();
     assert!(
-        said.iter()
+        notices
+            .iter()
             .any(|notice| notice.contains(USER) && notice.contains("is now missing")),
-        "{said:?}"
+        "{notices:?}"
     );
     keep(&machine);
     assert_eq!(machine.load().unwrap().notices, [], "it is said once");

@@ -210,8 +210,8 @@ fn a_wrong_key_of_a_door_is_explained() {
         ),
     ] {
         let machine = Machine::with_service(json!({"doors": doors}));
-        let told = machine.load().unwrap_err().to_string();
-        assert!(told.contains(expected), "no {expected:?} in {told}");
-        assert!(!told.contains("sk-123"), "a secret is shown: {told}");
+        let error = machine.load().unwrap_err().to_string();
+        assert!(error.contains(expected), "no {expected:?} in {error}");
+        assert!(!error.contains("sk-123"), "a secret is shown: {error}");
     }
 }

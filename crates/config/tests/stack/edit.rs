@@ -50,7 +50,7 @@ fn a_file_that_cannot_be_changed_is_refused() {
             "robot is not an object",
         ),
     ] {
-        let told = set_in_text(text, &PATH, &Value::Bool(true)).expect_err(text);
-        assert!(told.contains(expected), "{text}: {told}");
+        let error = set_in_text(text, &PATH, &Value::Bool(true)).expect_err(text);
+        assert!(error.contains(expected), "{text}: {error}");
     }
 }

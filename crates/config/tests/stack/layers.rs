@@ -140,9 +140,9 @@ fn a_home_directory_that_is_no_text_is_refused() {
             Some(OsStr::from_bytes(b"/home/\xff").into())
         }
     }
-    let told = Config::load(&NotUnicode, &Overrides::default(), None).expect_err("no text");
-    assert!(told.to_string().starts_with("$HOME: "), "{told}");
-    assert!(told.to_string().contains("expected a UTF-8 path"), "{told}");
+    let error = Config::load(&NotUnicode, &Overrides::default(), None).expect_err("no text");
+    assert!(error.to_string().starts_with("$HOME: "), "{error}");
+    assert!(error.to_string().contains("expected a UTF-8 path"), "{error}");
 }
 
 #[test]
@@ -459,7 +459,7 @@ fn the_given_file_replaces_the_users_and_has_to_work() {
         if let Some(text) = text {
             machine.write(name, text);
         }
-        let told = machine.plain(Config::load(&machine, &given(name), None).expect_err(expected));
-        assert_eq!(told, format!("--config {name}: {expected}"));
+        let error = machine.plain(Config::load(&machine, &given(name), None).expect_err(expected));
+        assert_eq!(error, format!("--config {name}: {expected}"));
     }
 }

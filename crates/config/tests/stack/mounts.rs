@@ -55,7 +55,7 @@ fn the_keys_of_other_hosts_count() {
 #[test]
 fn a_wrong_mount_costs_itself_and_is_explained() {
     let found = |key: &str, rest: &str| format!(".service.mounts.m{key}: {rest}");
-    for (mount, told) in [
+    for (mount, expected) in [
         (
             json!({}),
             found("", "found no command, expected a command to start"),
@@ -170,7 +170,7 @@ fn a_wrong_mount_costs_itself_and_is_explained() {
         ),
     ] {
         let error = one(mount.clone()).unwrap_err();
-        assert!(error.contains(&told), "{mount}: {error}");
+        assert!(error.contains(&expected), "{mount}: {error}");
         assert!(!error.contains("-secret"), "{error}");
         assert!(
             error.starts_with("home/.config/mycroft/mycroft.conf") || error.contains("mycroft.conf: PHAL"),
@@ -179,7 +179,7 @@ fn a_wrong_mount_costs_itself_and_is_explained() {
         let config = load(json!({"m": mount, "good": {"command": "a"}}));
         assert!(config.mounts["good"].is_ok() && config.mounted("m").is_err());
     }
-    for (mounts, told) in [
+    for (mounts, expected) in [
         (
             json!({"My X": {"command": "a"}, "my_x": {"command": "b"}}),
             "a second mount that is toolbox \"my_x\"",
@@ -197,7 +197,7 @@ fn a_wrong_mount_costs_itself_and_is_explained() {
         };
         let notice = notice.to_string();
         assert!(
-            notice.contains(told) && notice.ends_with("this mount is left out"),
+            notice.contains(expected) && notice.ends_with("this mount is left out"),
             "{notice}"
         );
         assert!(config.mounts["good"].is_ok(), "the others stay");

@@ -167,10 +167,10 @@ fn a_wrong_entry_is_explained() {
         ),
     ] {
         let machine = Machine::with_service(json!({"programs": programs}));
-        let told = machine.load().unwrap_err().to_string();
+        let error = machine.load().unwrap_err().to_string();
         let file = machine.path(USER).display().to_string();
         for part in [key, expected, &file] {
-            assert!(told.contains(part), "no {part:?} in {told}");
+            assert!(error.contains(part), "no {part:?} in {error}");
         }
     }
 }

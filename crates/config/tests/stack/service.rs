@@ -201,14 +201,17 @@ fn a_wrong_service_key_is_explained() {
     for (service, expected) in rows {
         let machine = Machine::with_service(service.clone());
         let errors = machine.load().expect_err(expected);
-        let told = machine.plain(&errors);
-        assert!(told.starts_with(&format!("{at}{expected}")), "{service}: {told}");
-        assert_eq!(told.lines().count(), 1, "{told}");
+        let error = machine.plain(&errors);
+        assert!(
+            error.starts_with(&format!("{at}{expected}")),
+            "{service}: {error}"
+        );
+        assert_eq!(error.lines().count(), 1, "{error}");
     }
     // All errors are reported at once.
     let machine = Machine::with_service(json!({"a": 1, "b": 2, "max_calls": "x", "drain_ms": null}));
-    let told = machine.load().expect_err("three mistakes").to_string();
-    assert_eq!(told.lines().count(), 3, "{told}");
+    let error = machine.load().expect_err("three mistakes").to_string();
+    assert_eq!(error.lines().count(), 3, "{error}");
 }
 
 #[test]
@@ -319,8 +322,8 @@ fn the_bus_address_comes_from_websocket_or_the_command_line() {
         match (Config::load(&machine, &overrides, None), expected) {
             (Ok(config), Ok(url)) => assert_eq!(config.bus.url.as_str(), url, "{websocket}"),
             (Err(errors), Err(text)) => {
-                let told = machine.plain(&errors).replace(&format!("{USER}: "), "");
-                assert!(told.starts_with(text), "{websocket}: {told}");
+                let error = machine.plain(&errors).replace(&format!("{USER}: "), "");
+                assert!(error.starts_with(text), "{websocket}: {error}");
             }
             (found, expected) => panic!("{websocket}: {found:?} instead of {expected:?}"),
         }
@@ -385,17 +388,17 @@ fn an_embedded_bus_with_tls_is_refused() {
             bus: bus.map(str::to_owned),
             ..Overrides::default()
         };
-        let told = Config::load(&machine, &overrides, None)
+        let error = Config::load(&machine, &overrides, None)
             .err()
             .map(|errors| machine.plain(&errors));
-        match (&told, refused) {
+        match (&error, refused) {
             (None, None) => {}
-            (Some(told), Some(place)) if told.starts_with(&format!("{place}: embedded_bus: ")) => {
+            (Some(error), Some(place)) if error.starts_with(&format!("{place}: embedded_bus: ")) => {
                 for part in ["has no TLS", "wss://", "\"never\"", "websocket.ssl to false"] {
-                    assert!(told.contains(part), "{told}");
+                    assert!(error.contains(part), "{error}");
                 }
             }
-            _ => panic!("{conf} {overrides:?}: {told:?}"),
+            _ => panic!("{conf} {overrides:?}: {error:?}"),
         }
     }
 }
@@ -415,10 +418,10 @@ fn keys_without_an_effect_are_accepted_and_said_once() {
     let config = machine.load().unwrap();
     let notices: Vec<String> = config.notices.iter().map(ToString::to_string).collect();
     for key in ["service.isolation", "service.max_generations", "box.isolation"] {
-        let told = notices
+        let about_key = notices
             .iter()
             .filter(|notice| notice.contains(&format!(".{key}: this key has no effect")));
-        assert_eq!(told.count(), 1, "{key}: {notices:#?}");
+        assert_eq!(about_key.count(), 1, "{key}: {notices:#?}");
     }
     assert_eq!(notices.len(), 3, "{notices:#?}");
     let section = config.toolbox("box").unwrap();

@@ -89,9 +89,9 @@ fn a_wrong_section_affects_only_its_toolbox() {
         assert!(config.toolboxes["good"].is_ok());
         let errors = config.toolboxes[id].as_ref().expect_err(expected);
         assert_eq!(config.toolbox(id).as_ref(), Err(errors));
-        let told = machine.plain(errors);
-        assert!(told.starts_with(&format!("{at}{expected}")), "{told}");
-        assert_eq!(told.lines().count(), 1, "{told}");
+        let error = machine.plain(errors);
+        assert!(error.starts_with(&format!("{at}{expected}")), "{error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
     }
     let machine = Machine::with_section(json!({"enabled": "the plugin's own", "box": null}));
     assert!(machine.load().unwrap().toolboxes.is_empty());

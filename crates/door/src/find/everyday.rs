@@ -55,23 +55,23 @@ struct Rows {
 
 /// Words that are said together, and what tools call it.
 struct Phrase {
-    said: Vec<String>,
+    stems: Vec<String>,
     called: Vec<Vec<String>>,
 }
 
 /// Returns what a request means. `is_known` says whether tools have a word with this stem.
-pub(super) fn meanings(said: &[Word], is_known: impl Fn(&str) -> bool) -> Vec<Meaning> {
+pub(super) fn meanings(request: &[Word], is_known: impl Fn(&str) -> bool) -> Vec<Meaning> {
     let mut found = Vec::new();
     // How many words the longest phrase has that explains a word.
-    let mut taken = vec![0; said.len()];
-    let german: Vec<String> = said.iter().map(Word::german).collect();
-    let english: Vec<String> = said.iter().map(|word| word.stem.clone()).collect();
+    let mut taken = vec![0; request.len()];
+    let german: Vec<String> = request.iter().map(Word::german).collect();
+    let english: Vec<String> = request.iter().map(|word| word.stem.clone()).collect();
     let mut phrases = Vec::new();
     for (rows, stems) in [(&TABLE.english, &english), (&TABLE.german, &german)] {
         for start in 0..stems.len() {
             let beginning = rows.phrases.get(&stems[start]).into_iter().flatten();
             phrases.extend(
-                beginning.filter_map(|phrase| Some((places(&phrase.said, stems, start)?, &phrase.called))),
+                beginning.filter_map(|phrase| Some((places(&phrase.stems, stems, start)?, &phrase.called))),
             );
         }
     }
@@ -88,7 +88,7 @@ pub(super) fn meanings(said: &[Word], is_known: impl Fn(&str) -> bool) -> Vec<Me
             taken[*place] = taken[*place].max(places.len());
         }
     }
-    for (at, word) in said.iter().enumerate() {
+    for (at, word) in request.iter().enumerate() {
         let mut words = Vec::new();
         let mut table = |rows: &Rows, stem: &str| {
             let called = rows.words.get(stem).into_iter().flatten();
@@ -104,7 +104,7 @@ pub(super) fn meanings(said: &[Word], is_known: impl Fn(&str) -> bool) -> Vec<Me
             let weight = if taken[at] > 0 || is_weak { EXPLAINED } else { 1.0 };
             words.push((vec![word.stem.clone()], weight));
         }
-        if let Some(next) = said.get(at + 1) {
+        if let Some(next) = request.get(at + 1) {
             let joined = Word::new(format!("{}{}", word.plain, next.plain)).stem;
             if is_known(&joined) {
                 words.push((vec![joined], JOINED));
@@ -123,12 +123,12 @@ fn taken_by(taken: &[usize], places: &[usize]) -> usize {
 }
 
 /// Where the words of a phrase stand, from `start` on, in order and close to each other.
-fn places(phrase: &[String], said: &[String], start: usize) -> Option<Vec<usize>> {
+fn places(phrase: &[String], request: &[String], start: usize) -> Option<Vec<usize>> {
     let mut places = vec![start];
     for word in &phrase[1..] {
         let from = places[places.len() - 1] + 1;
-        let to = (from + GAP + 1).min(said.len());
-        let place = (from..to).find(|place| said[*place] == *word)?;
+        let to = (from + GAP + 1).min(request.len());
+        let place = (from..to).find(|place| request[*place] == *word)?;
         places.push(place);
     }
     Some(places)
@@ -146,7 +146,7 @@ impl Table {
                 is_german |= remark.trim() == "Deutsch";
                 continue;
             }
-            let Some((said, called)) = line.split_once('=') else {
+            let Some((sayings, called)) = line.split_once('=') else {
                 continue;
             };
             let called: Vec<Vec<String>> = called.split(',').map(stems).collect();
@@ -155,8 +155,8 @@ impl Table {
             } else {
                 &mut table.english
             };
-            for said in said.split(',') {
-                let said: Vec<String> = words(said)
+            for saying in sayings.split(',') {
+                let stems: Vec<String> = words(saying)
                     .iter()
                     .map(|word| {
                         if is_german {
@@ -166,7 +166,7 @@ impl Table {
                         }
                     })
                     .collect();
-                match said.as_slice() {
+                match stems.as_slice() {
                     [] => {}
                     [word] => rows
                         .words
@@ -176,7 +176,7 @@ impl Table {
                     [first, ..] => {
                         let phrases = rows.phrases.entry(first.clone()).or_default();
                         phrases.push(Phrase {
-                            said: said.clone(),
+                            stems: stems.clone(),
                             called: called.clone(),
                         });
                     }

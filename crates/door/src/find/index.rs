@@ -77,12 +77,12 @@ impl Index {
 
     /// Returns the tools that fit a request, the best first.
     pub(super) fn ranked(&self, request: &str) -> Vec<&Arc<Registered>> {
-        let said = words(&request[..request.floor_char_boundary(LONGEST)]);
-        let meanings = everyday::meanings(&said, |stem| self.frequency.contains_key(stem));
+        let request_words = words(&request[..request.floor_char_boundary(LONGEST)]);
+        let meanings = everyday::meanings(&request_words, |stem| self.frequency.contains_key(stem));
         if meanings.is_empty() {
             return Vec::new();
         }
-        let asks = said.first().is_some_and(is_question) || request.trim_end().ends_with('?');
+        let asks = request_words.first().is_some_and(is_question) || request.trim_end().ends_with('?');
         let named: HashSet<&str> = meanings.iter().flat_map(Meaning::single).collect();
         let is_named = |id: &str| words(id).iter().all(|word| named.contains(word.stem.as_str()));
         let mut ranked: Vec<(f64, &Arc<Registered>)> = self
@@ -100,7 +100,7 @@ impl Index {
             })
             .collect();
         let best = ranked.iter().map(|(score, _)| *score).fold(0.0, f64::max);
-        let likeness = requests::likeness(&said);
+        let likeness = requests::likeness(&request_words);
         for (score, tool) in &mut ranked {
             let like = likeness.get(tool.name.as_str()).copied().unwrap_or_default();
             *score = *score / best.max(f64::MIN_POSITIVE) + IS_LIKE * like;
@@ -193,8 +193,8 @@ impl Text {
             .flatten()
         {
             self.add(name, IN_ARGUMENT);
-            if let Some(said) = property.get("description").and_then(Value::as_str) {
-                self.add_text(said, IN_ARGUMENT_TEXT);
+            if let Some(text) = property.get("description").and_then(Value::as_str) {
+                self.add_text(text, IN_ARGUMENT_TEXT);
             }
             self.add_schema(property, depth - 1);
         }

@@ -51,9 +51,9 @@ struct Occurrences {
 }
 
 /// How much a request is like those for each tool, from 0 to 1, by the tool's name. Tools that are missing have 0.
-pub(super) fn likeness(said: &[Word]) -> HashMap<&'static str, f64> {
+pub(super) fn likeness(request: &[Word]) -> HashMap<&'static str, f64> {
     let mut cosines = vec![0.0; REQUESTS.tools.len()];
-    for (feature, weight) in REQUESTS.vector(features(said)) {
+    for (feature, weight) in REQUESTS.vector(features(request)) {
         for (row, other) in REQUESTS
             .features
             .get(&feature)
@@ -81,12 +81,12 @@ pub(super) fn likeness(said: &[Word]) -> HashMap<&'static str, f64> {
 }
 
 /// The features of a request, each once.
-fn features(said: &[Word]) -> Vec<Feature> {
-    let stems = said.iter().map(|word| Feature::Word(word.stem.clone()));
-    let pairs = said
+fn features(request: &[Word]) -> Vec<Feature> {
+    let stems = request.iter().map(|word| Feature::Word(word.stem.clone()));
+    let pairs = request
         .windows(2)
         .map(|pair| Feature::Pair(pair[0].stem.clone(), pair[1].stem.clone()));
-    let parts = said.iter().flat_map(|word| {
+    let parts = request.iter().flat_map(|word| {
         let letters: Vec<char> = format!("_{}_", word.plain).chars().collect();
         let parts = letters
             .windows(LETTERS)

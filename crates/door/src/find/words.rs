@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use waken_snowball::SnowballEnv;
 use waken_snowball::algorithms::{english_stemmer, german_stemmer};
 
-/// Words that say nothing about what is asked for. They stay where a phrase of the table of everyday words has them.
+/// Words that say nothing about what is asked for. They count only as part of a phrase in the table of everyday words.
 const STOP_WORDS: &str = "a about again all also am an and any are as at away be been being bit but by can cannot could currently \
 did do does doing done dont for from get give go going had has have he her here him his how i if in into is it its itself \
 just let like little lot make many may me might mine more much must my need no not now of on one only or other our ours \
@@ -46,7 +46,8 @@ impl Word {
     }
 }
 
-/// The words of a text, in order: a change of case, `_` and every sign that is no letter and no digit ends a word.
+/// The words of a text, in order: a capital after a small letter begins a word, and every character that is neither a letter nor a digit
+/// ends one.
 pub(super) fn words(text: &str) -> Vec<Word> {
     let mut words = Vec::new();
     let mut word = String::new();

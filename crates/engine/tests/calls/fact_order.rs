@@ -16,11 +16,11 @@ pub(crate) fn read(follower: &mut Follower) -> Vec<Followed> {
 
 /// As [`read`], for a follower that has lost nothing.
 pub(crate) fn read_all(follower: &mut Follower) -> Vec<NumberedFact> {
-    let made = |followed| match followed {
-        Followed::Fact(made) => made,
+    let to_fact = |followed| match followed {
+        Followed::Fact(fact) => fact,
         Followed::Lost { from, to } => panic!("the facts {from} to {to} are lost"),
     };
-    read(follower).into_iter().map(made).collect()
+    read(follower).into_iter().map(to_fact).collect()
 }
 
 /// The course of one call.

@@ -115,7 +115,7 @@ async fn each_step_is_told_once_and_in_order() {
         let mut follower = rig.engine.facts().follow();
         done.with(&rig).await;
         let facts = fact_order::read_all(&mut follower);
-        let kinds: Vec<String> = facts.iter().map(|made| kind(&made.fact)).collect();
+        let kinds: Vec<String> = facts.iter().map(|fact| kind(&fact.fact)).collect();
         assert_eq!(kinds.join(" "), expected, "{done:?}");
         assert_eq!(facts[0].number, 1, "{done:?}");
         fact_order::check(&facts);
@@ -168,23 +168,23 @@ async fn a_follower_that_never_reads_or_panics_delays_nothing_and_the_first_lear
     }
     assert!(panics.await.unwrap_err().is_panic());
     assert_eq!(fact_order::check(&seen), CALLS);
-    let made = u64::try_from(seen.len()).unwrap();
+    let sent = u64::try_from(seen.len()).unwrap();
     let behind = u64::try_from(BEHIND).unwrap();
-    assert_eq!(seen.last().unwrap().number, made);
+    assert_eq!(seen.last().unwrap().number, sent);
 
     let late = fact_order::read(&mut never);
     let Some((Followed::Lost { from, to }, rest)) = late.split_first() else {
         panic!("it lost facts: {:?}", late.first());
     };
-    assert_eq!((*from, *to), (1, made - behind));
+    assert_eq!((*from, *to), (1, sent - behind));
     let numbers: Vec<u64> = rest
         .iter()
         .map(|followed| match followed {
-            Followed::Fact(made) => made.number,
+            Followed::Fact(sent) => sent.number,
             Followed::Lost { .. } => panic!("it is told once: {followed:?}"),
         })
         .collect();
-    assert_eq!(numbers, (made - behind + 1..=made).collect::<Vec<_>>());
+    assert_eq!(numbers, (sent - behind + 1..=sent).collect::<Vec<_>>());
 }
 
 #[tokio::test(start_paused = true)]
@@ -200,18 +200,18 @@ async fn a_queue_that_is_not_read_drops_updates_first_and_the_numbers_tell() {
         progress(some_progress());
     }
     call.report().await;
-    let mut told = Vec::new();
+    let mut facts = Vec::new();
     while let Ok(step) = steps.try_recv() {
-        told.push((step.seq, kind(&step.fact)));
+        facts.push((step.seq, kind(&step.fact)));
     }
-    let last = told.pop().unwrap();
+    let last = facts.pop().unwrap();
     assert_eq!(last, (UPDATES + 3, "action_ended".to_owned()));
-    let numbers: Vec<u64> = told.iter().map(|(seq, _)| *seq).collect();
+    let numbers: Vec<u64> = facts.iter().map(|(seq, _)| *seq).collect();
     assert!(numbers.len() > 1000, "{}", numbers.len());
     assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
     let facts = fact_order::read_all(&mut follower);
     assert!(
-        facts.iter().all(|made| kind(&made.fact) != "update"),
+        facts.iter().all(|fact| kind(&fact.fact) != "update"),
         "updates are for the call's own queue"
     );
 }

@@ -193,9 +193,9 @@ async fn the_toolbox_concludes_every_report_and_else_the_engine_does() {
             .script("a", script.clone().returns_if_it_completes(json!({"n": 1})));
         match rig.effect("t", Effect::Read).end().await {
             CallEnd::Ran {
-                verdict: Verdict::Toolbox(made) | Verdict::Engine(made),
+                verdict: Verdict::Toolbox(content) | Verdict::Engine(content),
                 ..
-            } => made,
+            } => content,
             CallEnd::Refused(refusal) => panic!("{refusal}"),
         }
     };
@@ -249,8 +249,8 @@ async fn content_of_completed_actions_comes_in_the_order_of_the_plan() {
         ..shows(1, &["never"])
     };
     rig.toolbox.script("slow", late);
-    let given = [json!("of b"), json!("first of a"), json!("second of a")];
-    for (asked, expected) in [(true, &given[..]), (false, &given[..0])] {
+    let all = [json!("of b"), json!("first of a"), json!("second of a")];
+    for (asked, expected) in [(true, &all[..]), (false, &all[..0])] {
         let call = rig.spawn(CallRequest {
             effect: Effect::Read,
             content: asked,

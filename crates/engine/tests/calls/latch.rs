@@ -35,11 +35,11 @@ async fn the_name_of_a_removed_toolbox_stops_everything() {
     let arm = StopTarget::Toolboxes(vec!["arm".into()]);
     for target in [arm, StopTarget::All] {
         let stopped = rig.engine.stop(&target, "a test").await;
-        let told: Vec<_> = stopped
+        let ids: Vec<_> = stopped
             .iter()
             .map(|s| (s.toolbox_id.as_str(), s.unreached.as_deref()))
             .collect();
-        assert_eq!(told, [("robot", None)], "{target:?}");
+        assert_eq!(ids, [("robot", None)], "{target:?}");
     }
     assert_eq!(rig.toolbox.halted().len(), 2);
     assert!(
@@ -84,11 +84,11 @@ async fn a_toolbox_that_is_removed_while_it_is_latched_comes_back_latched_until_
     let older = rig.engine.resume_all(&first, "a test").await.unwrap_err();
     assert_eq!(older, ResumeError::HoldsNothing(first));
     let resumed = rig.engine.resume_all(&second, "a test").await.unwrap();
-    let told: Vec<_> = resumed
+    let answers: Vec<_> = resumed
         .iter()
         .map(|it| (it.toolbox_id.as_str(), &it.refused))
         .collect();
-    assert_eq!(told, [("robot", &None)], "no word of what is not there");
+    assert_eq!(answers, [("robot", &None)], "no word of what is not there");
     assert!(rig.engine.latched().is_empty());
     with_arm(&rig);
     assert_eq!(rig.engine.latch("arm"), None);
@@ -421,8 +421,8 @@ async fn a_toolbox_that_stops_itself_while_it_is_stopped_changes_nothing() {
         if let (Event::Halted { emergency: true, .. }, Some(engine)) = (event, engine.upgrade()) {
             *count.lock().unwrap() += 1;
             // On another thread, like a real event.
-            let said = std::thread::spawn(move || drop(engine.stop_itself("robot", "its button")));
-            said.join().unwrap();
+            let stop = std::thread::spawn(move || drop(engine.stop_itself("robot", "its button")));
+            stop.join().unwrap();
         }
     });
     let stop_id = stop(&rig).await;

@@ -14,14 +14,14 @@ use crate::stop::{rig, stop};
 /// A watch that takes some time for its record.
 #[derive(Default)]
 struct Moving {
-    told: Arc<Mutex<Vec<String>>>,
+    records: Arc<Mutex<Vec<String>>>,
     takes: Option<Duration>,
     fails: bool,
 }
 
 impl MotionWatch for Moving {
     fn changed(&self, moving: &[&str]) {
-        self.told.lock().unwrap().push(moving.join(" "));
+        self.records.lock().unwrap().push(moving.join(" "));
     }
 
     fn recorded(&self) -> BoxFuture<'static, Result<(), String>> {
@@ -105,13 +105,13 @@ async fn a_call_that_moves_waits_for_its_record_for_a_second() {
 #[tokio::test(start_paused = true)]
 async fn motion_is_on_record_from_before_its_first_start_until_the_machine_rests() {
     let rig = rig();
-    let told: Arc<Mutex<Vec<String>>> = Arc::default();
+    let records: Arc<Mutex<Vec<String>>> = Arc::default();
     rig.engine.watch_motion(Arc::new(Moving {
-        told: told.clone(),
+        records: records.clone(),
         ..Moving::default()
     }));
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let (at_start, known) = (seen.clone(), told.clone());
+    let (at_start, known) = (seen.clone(), records.clone());
     rig.toolbox.hook(move |event| {
         if let Event::Started { .. } = event {
             at_start.lock().unwrap().push(known.lock().unwrap().clone());
@@ -119,12 +119,16 @@ async fn motion_is_on_record_from_before_its_first_start_until_the_machine_rests
     });
     rig.toolbox.tool("look", actions(&["look"]));
     rig.effect("look", Effect::Read).report().await;
-    assert_eq!(*told.lock().unwrap(), [] as [String; 0], "reading moves nothing");
+    assert_eq!(
+        *records.lock().unwrap(),
+        [] as [String; 0],
+        "reading moves nothing"
+    );
     let call = rig.motion("swing");
     rig.toolbox.until_started("swing").await;
     rig.end(&call, Cause::UserStop);
-    assert_eq!(*told.lock().unwrap(), ["robot"]);
+    assert_eq!(*records.lock().unwrap(), ["robot"]);
     call.report().await;
-    assert_eq!(*told.lock().unwrap(), ["robot", ""]);
+    assert_eq!(*records.lock().unwrap(), ["robot", ""]);
     assert_eq!(*seen.lock().unwrap(), [vec![], vec!["robot".to_owned()]]);
 }

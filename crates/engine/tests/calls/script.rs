@@ -116,14 +116,14 @@ pub(crate) struct Tool {
 impl Answer {
     pub(crate) fn answer(self) -> BoxFuture<'static, Result<(), NoAnswer>> {
         let closed = || Failure::new("ToolboxClosed", "it is closed");
-        let said = match self {
+        let reply = match self {
             Answer::Yes => Ok(()),
             Answer::No => Err(Failure::new("BackendError", "the button is still pressed").into()),
             Answer::Never => return std::future::pending().boxed(),
             Answer::Closed => Err(NoAnswer::Closed(closed())),
             Answer::SaysClosed => Err(NoAnswer::Failed(closed())),
         };
-        std::future::ready(said).boxed()
+        std::future::ready(reply).boxed()
     }
 }
 

@@ -340,13 +340,13 @@ async fn progress_is_told_in_order_and_never_after_the_end() {
     call.report().await;
     // The abandoned toolbox still reports progress.
     progress(some_progress());
-    let mut told = Vec::new();
+    let mut facts = Vec::new();
     while let Ok(step) = steps.try_recv() {
-        told.push((step.seq, kind(&step.fact)));
+        facts.push((step.seq, kind(&step.fact)));
     }
     let expected = ["wave", "action_started", "update", "action_ended"];
     let expected: Vec<_> = (1..).zip(expected.map(str::to_owned)).collect();
-    assert_eq!(told, expected);
+    assert_eq!(facts, expected);
 }
 
 #[tokio::test(start_paused = true)]

@@ -245,7 +245,7 @@ mod tests {
             bytes[18..20].copy_from_slice(&machine);
             bytes
         };
-        for (bytes, said) in [
+        for (bytes, expected) in [
             (with(2, 1, [183, 0]), "aarch64, 64 bits"),
             (with(1, 1, [40, 0]), "arm, 32 bits"),
             (with(1, 1, [3, 0]), "x86, 32 bits"),
@@ -257,12 +257,12 @@ mod tests {
         ] {
             fs::write(file.path(), &bytes).unwrap();
             let found = usable(file.path());
-            if said == ours {
+            if expected == ours {
                 continue;
             }
             let error = found.unwrap_err();
-            assert!(error.contains(said), "{error}");
-            assert!(said.starts_with("a file") || error.contains(&ours), "{error}");
+            assert!(error.contains(expected), "{error}");
+            assert!(expected.starts_with("a file") || error.contains(&ours), "{error}");
         }
         usable(&std::env::current_exe().unwrap()).unwrap();
     }

@@ -31,6 +31,8 @@ pub struct Greeter {
     pub env: BTreeMap<String, String>,
     /// The section with which a toolbox is opened to be inspected. Default: an empty one.
     pub section: Object,
+    /// How long an opened toolbox is listened to while it is inspected. Default: not longer than its tools take.
+    pub listens: Duration,
 }
 
 /// The section whose `env` the greeting uses while the toolbox's id is unknown: the one with the file's name.
@@ -66,6 +68,7 @@ impl Greeter {
             hello: HELLO_LIMIT,
             env: BTreeMap::new(),
             section: Object::new(),
+            listens: Duration::ZERO,
         }
     }
 

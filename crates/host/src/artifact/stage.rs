@@ -245,8 +245,8 @@ fn is_stale(folder: &Path) -> bool {
     match OpenOptions::new().read(true).open(folder.join(LOCK)) {
         Ok(file) => flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok(),
         Err(_) => {
-            let made = fs::metadata(folder).and_then(|found| found.modified());
-            made.is_ok_and(|made| made.elapsed().is_ok_and(|age| age > HALF_MADE))
+            let modified = fs::metadata(folder).and_then(|found| found.modified());
+            modified.is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age > HALF_MADE))
         }
     }
 }

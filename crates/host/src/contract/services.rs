@@ -18,7 +18,7 @@ pub struct Origin {
 /// A question that a toolbox asks on the bus.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// The number of the question, unique in this process.
+    /// The number of the question, unique in the process of the toolbox.
     pub id: u64,
     /// One of the manifest's `requests`.
     pub topic: String,

@@ -6,11 +6,12 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use ovos_toolbox_wire::{Effect, Failure, FailureKind, Object, ToolDefinition};
+use ovos_toolbox_wire::{Effect, Failure, Object, ToolDefinition};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use program::json;
+use program::payload::no_list;
 use schema::{ArgumentSchema, CompiledTool, OutputSchema, SchemaError, allows_objects};
 
 /// The tools of an open toolbox.
@@ -29,7 +30,7 @@ pub struct ToolSet {
 pub struct UnknownKeys {
     /// The tool's name, or its place in the list.
     pub name: String,
-    /// In the order of the definition.
+    /// The unknown keys, in the order of the definition.
     pub keys: Vec<String>,
 }
 
@@ -108,16 +109,16 @@ pub(crate) enum Maker {
 impl Maker {
     fn validates(self, tool: &Object) -> bool {
         let moves_nothing = matches!(tool.get("effect").and_then(Value::as_str), Some("read" | "write"));
-        moves_nothing && self.says(tool, "validates")
+        moves_nothing && self.declares(tool, "validates")
     }
 
-    /// Whether the schemas were written for another service: those of a toolbox that validates by itself are, also where
-    /// the service validates all the same, because the tool moves something.
+    /// Whether the schemas were written for another service. Those of a toolbox that validates its own calls were, even if the
+    /// service validates a call, too, because the tool moves something.
     fn is_foreign(self, tool: &Object) -> bool {
-        self.says(tool, "foreign") || self.says(tool, "validates")
+        self.declares(tool, "foreign") || self.declares(tool, "validates")
     }
 
-    fn says(self, tool: &Object, key: &str) -> bool {
+    fn declares(self, tool: &Object, key: &str) -> bool {
         self == Self::Program && tool.get(key) == Some(&Value::Bool(true))
     }
 }
@@ -125,7 +126,7 @@ impl Maker {
 /// Reads the list of tools of a toolbox.
 ///
 /// # Errors
-/// The text is no list of tools.
+/// The text is not a list of tools.
 pub(crate) fn read(json: &str, maker: Maker, motion: Motion) -> Result<ToolSet, Failure> {
     let list: List = json::read(json).map_err(|error| no_list(&error))?;
     let mut set = ToolSet::default();
@@ -155,14 +156,6 @@ pub(crate) fn read(json: &str, maker: Maker, motion: Motion) -> Result<ToolSet, 
         }
     }
     Ok(set)
-}
-
-/// The error for a text that is no list of tools.
-pub(crate) fn no_list(error: &serde_json::Error) -> Failure {
-    Failure::new(
-        FailureKind::ToolboxError,
-        format!("the tool list is not {{\"tools\": [...]}}: {error}"),
-    )
 }
 
 fn unknown_keys(tool: &Value) -> Vec<String> {
@@ -375,7 +368,7 @@ mod tests {
 
     #[test]
     fn only_a_program_has_schemas_of_another_service() {
-        for (said, maker, foreign) in [
+        for (keys, maker, foreign) in [
             (json!({"foreign": true}), Maker::Program, true),
             // Also where the service validates all the same.
             (json!({"validates": true}), Maker::Program, true),
@@ -386,10 +379,10 @@ mod tests {
                 json!({"name": "t", "effect": "motion", "argument_schema": {}, "output_schema": {}});
             tool.as_object_mut()
                 .unwrap()
-                .extend(said.as_object().unwrap().clone());
+                .extend(keys.as_object().unwrap().clone());
             let set = read(&json!({"tools": [tool]}).to_string(), maker, Motion::Halts).unwrap();
-            assert_eq!(set.tools[0].definition.foreign, foreign, "{said} {maker:?}");
-            assert_eq!(set.tools[0].is_native(), !foreign, "{said} {maker:?}");
+            assert_eq!(set.tools[0].definition.foreign, foreign, "{keys} {maker:?}");
+            assert_eq!(set.tools[0].is_native(), !foreign, "{keys} {maker:?}");
         }
     }
 

@@ -108,10 +108,10 @@ impl DoorKeeper {
             }
             () = stop.cancelled() => {
                 let group = i32::try_from(pid).ok().and_then(Pid::from_raw);
-                let told = group.map_or(Err(io::ErrorKind::NotFound.into()), |group| {
+                let signalled = group.map_or(Err(io::ErrorKind::NotFound.into()), |group| {
                     kill_process_group(group, Signal::TERM).map_err(io::Error::from)
                 });
-                if told.is_err() || process.end(END).await.is_none() {
+                if signalled.is_err() || process.end(END).await.is_none() {
                     tracing::warn!(door = self.name, "the door did not end and is killed");
                 }
                 None

@@ -4,7 +4,7 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ovos_toolbox_wire::{
@@ -33,6 +33,8 @@ use section::ProgramConfig;
 
 /// How long opening, listing and closing may take in all.
 const LIMIT: Duration = Duration::from_secs(20);
+/// How long a machine that was reached is given to say what it lacks.
+const COMPARING: Duration = Duration::from_secs(3);
 /// As [`LIMIT`], for a toolbox for which an interpreter imports packages.
 const PYTHON_LIMIT: Duration = Duration::from_secs(80);
 
@@ -52,6 +54,27 @@ pub struct Inspection {
     /// The toolboxes of a program that is several; then the keys above are about the program.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub toolboxes: Vec<Inspection>,
+    /// What it said last of its machine.
+    #[serde(skip)]
+    pub machine: Option<Object>,
+}
+
+/// What a file of a toolbox is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counterpart {
+    /// With nothing: the section `x-checks` of the configuration's schema.
+    Nothing,
+    /// With the machine that it describes, which is reached and not moved: the section `x-checks-live`.
+    Machine,
+}
+
+impl Counterpart {
+    fn key(self) -> &'static str {
+        match self {
+            Self::Nothing => "x-checks",
+            Self::Machine => "x-checks-live",
+        }
+    }
 }
 
 impl Inspection {
@@ -66,6 +89,20 @@ impl Inspection {
         Self {
             path: path.to_owned(),
             ..Self::default()
+        }
+    }
+
+    /// Notes what the machine lacks, or that it was not reached.
+    fn compares(&mut self) {
+        let said = |key: &str| self.machine.as_ref()?.get(key)?.as_str().map(str::to_owned);
+        let reason = said("reason").unwrap_or_else(|| "it does not say why".to_owned());
+        match said("state").as_deref() {
+            Some("connected") => {}
+            Some("degraded") => self.warnings.push(reason),
+            Some(_) => self.errors.push(reason),
+            None => self
+                .warnings
+                .push("it does not say whether its machine was reached".to_owned()),
         }
     }
 
@@ -117,14 +154,20 @@ pub async fn inspect(path: &Path, greeter: &Greeter) -> Inspection {
 /// this ending, with the section that it wants to be opened with for that.
 ///
 /// The configuration's schema of such a toolbox has `x-checks`: an ending, and a section in which the text `{file}` stands for
-/// the path of the file. By the rules of the boundary the toolbox moves nothing when it is opened.
+/// the path of the file; `x-checks-live` has the section with which the machine is reached. By the rules of the boundary the
+/// toolbox moves nothing when it is opened.
 ///
 /// # Errors
 /// No plugin checks files of this ending, or the path is not text.
 ///
 /// # Cancel safety
 /// The child is killed.
-pub async fn inspect_own(file: &Path, plugins: &[PathBuf], greeter: &Greeter) -> Result<Inspection, String> {
+pub async fn inspect_own(
+    file: &Path,
+    counterpart: Counterpart,
+    plugins: &[PathBuf],
+    greeter: &Greeter,
+) -> Result<Inspection, String> {
     let ending = file.extension().and_then(OsStr::to_str).unwrap_or_default();
     let path = std::path::absolute(file).map_err(|error| format!("{}: {error}", file.display()))?;
     let path = path.to_str().ok_or("the path is not UTF-8")?;
@@ -138,15 +181,22 @@ pub async fn inspect_own(file: &Path, plugins: &[PathBuf], greeter: &Greeter) ->
         let checks = manifest
             .config_schema
             .as_ref()
-            .map(|schema| &schema["x-checks"][ending]);
+            .map(|schema| &schema[counterpart.key()][ending]);
         let Some(Value::Object(section)) = checks.map(|section| naming(section, path)) else {
             continue;
         };
         let greeter = Greeter {
             section,
+            listens: match counterpart {
+                Counterpart::Nothing => Duration::ZERO,
+                Counterpart::Machine => COMPARING,
+            },
             ..greeter.clone()
         };
         let mut found = inspect(plugin, &greeter).await;
+        if counterpart == Counterpart::Machine && found.errors.is_empty() {
+            found.compares();
+        }
         file.clone_into(&mut found.path);
         return Ok(found);
     }
@@ -203,7 +253,7 @@ async fn try_out(
     host: Program,
     greeter: &Greeter,
 ) -> Result<(), String> {
-    let said = greeting::learn(&file, file.path(), &host, greeter).await?;
+    let greeting = greeting::learn(&file, file.path(), &host, greeter).await?;
     let process = ProcessSettings {
         program: greeter.program.clone(),
         file,
@@ -215,16 +265,24 @@ async fn try_out(
         stop: CancellationToken::new(),
     };
     let (open, limit) = how(entry, &greeter.section);
-    match said {
+    match greeting {
         Introduction::One(manifest) => {
             let manifest: Arc<Manifest> = Arc::from(manifest);
             found.offers(entry, &manifest);
-            let opening = Hosted::in_child(process, manifest.clone(), open, Arc::new(Silence));
-            try_in_time(found, (&manifest, &greeter.section), opening, limit).await;
+            let machine: Arc<Machine> = Arc::default();
+            let opening = Hosted::in_child(process, manifest.clone(), open, machine.clone());
+            try_in_time(
+                found,
+                (&manifest, &greeter.section, greeter.listens),
+                opening,
+                limit,
+            )
+            .await;
+            found.machine = machine.said();
         }
         Introduction::Several(offers) => {
             let name = entry.map_or("", |entry| &entry.name);
-            let started = CommonProcess::start(process, name, 1, Arc::new(Silence)).await;
+            let started = CommonProcess::start(process, name, 1, Arc::new(Machine::default())).await;
             let started = started.map_err(|failure| failure.to_string())?;
             for manifest in offers {
                 let manifest = match manifest::read(manifest.text()) {
@@ -236,8 +294,19 @@ async fn try_out(
                     }
                 };
                 let mut inside = Inspection::default();
-                let opening = Hosted::in_common(&started, manifest.clone(), open.clone(), Arc::new(Silence));
-                try_in_time(&mut inside, (&manifest, &greeter.section), opening, limit).await;
+                let opening = Hosted::in_common(
+                    &started,
+                    manifest.clone(),
+                    open.clone(),
+                    Arc::new(Machine::default()),
+                );
+                try_in_time(
+                    &mut inside,
+                    (&manifest, &greeter.section, greeter.listens),
+                    opening,
+                    limit,
+                )
+                .await;
                 inside.offers(entry, &manifest);
                 found.toolboxes.push(inside);
             }
@@ -255,8 +324,8 @@ pub(crate) async fn try_section(
 ) -> Vec<String> {
     let mut found = Inspection::default();
     let (open, limit) = how(None, section);
-    let opening = Hosted::in_child(process, Arc::clone(manifest), open, Arc::new(Silence));
-    try_in_time(&mut found, (manifest, section), opening, limit).await;
+    let opening = Hosted::in_child(process, Arc::clone(manifest), open, Arc::new(Machine::default()));
+    try_in_time(&mut found, (manifest, section, Duration::ZERO), opening, limit).await;
     found.errors
 }
 
@@ -292,11 +361,11 @@ fn look(path: &Path, found: &mut Inspection) -> Result<(), String> {
 /// Opens, lists and closes a toolbox; keeps what was found only if that took no longer than `limit`.
 async fn try_in_time(
     found: &mut Inspection,
-    (manifest, section): (&Manifest, &Object),
+    opened_as: (&Manifest, &Object, Duration),
     opening: impl Future<Output = Result<Hosted, Failure>>,
     limit: Duration,
 ) {
-    match tokio::time::timeout(limit, open_and_close(manifest, section, opening)).await {
+    match tokio::time::timeout(limit, open_and_close(opened_as, opening)).await {
         Ok(inside) => {
             found.tools = inside.tools;
             found.errors.extend(inside.errors);
@@ -325,10 +394,9 @@ fn how(entry: Option<&ProgramConfig>, section: &Object) -> (Open, Duration) {
     (open, LIMIT)
 }
 
-/// Inspects an opened toolbox and closes it.
+/// Inspects a toolbox that is opened with a section, gives it time to say what it lacks, and closes it.
 async fn open_and_close(
-    manifest: &Manifest,
-    section: &Object,
+    (manifest, section, listens): (&Manifest, &Object, Duration),
     opening: impl Future<Output = Result<Hosted, Failure>>,
 ) -> Inspection {
     let mut found = Inspection::default();
@@ -369,6 +437,7 @@ async fn open_and_close(
         }
         Err(failure) => found.errors.push(failure.to_string()),
     }
+    tokio::time::sleep(listens).await;
     if !toolbox.close().await {
         found
             .errors
@@ -420,10 +489,25 @@ fn advice(tool: &ToolDefinition) -> Vec<String> {
     advice
 }
 
-struct Silence;
+/// Hears what a toolbox says of its machine, and nothing else.
+#[derive(Default)]
+struct Machine(Mutex<Option<Object>>);
 
-impl HostServices for Silence {
-    fn event(&self, _: &Origin, _: Event) {}
+impl Machine {
+    fn said(&self) -> Option<Object> {
+        // The only change is that of one value.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl HostServices for Machine {
+    fn event(&self, _: &Origin, event: Event) {
+        if event.kind == "backend"
+            && let Some(Value::Object(said)) = event.data
+        {
+            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(said);
+        }
+    }
 
     fn request(&self, _: &Origin, _: Request) {}
 }

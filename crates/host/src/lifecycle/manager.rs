@@ -176,7 +176,7 @@ async fn list_again(shared: &Shared, origin: &Origin, event: Event) {
     };
     match instance.tools().await {
         Ok(tools) => {
-            opening::name_dropped(origin, &tools);
+            opening::log_dropped(origin, &tools);
             let mut copies = shared.copies();
             let slot = copies.slots.get_mut(&*origin.toolbox_id);
             if let Some(slot) = slot.filter(|slot| *slot.instance.origin() == *origin) {

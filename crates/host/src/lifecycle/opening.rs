@@ -48,7 +48,7 @@ pub(crate) async fn open(
         Some(program) if program.is_confined() => None,
         _ => content_folder(manager, &id).await,
     };
-    let ending = || Failure::new(FailureKind::ToolboxClosed, "the service is shutting down");
+    let shutting_down = || Failure::new(FailureKind::ToolboxClosed, "the service is shutting down");
     let origin = Origin {
         toolbox_id: id.as_str().into(),
         generation,
@@ -64,7 +64,7 @@ pub(crate) async fn open(
             manager.copies().instances.insert(origin, known);
             let tools = tokio::select! {
                 tools = instance.tools() => tools,
-                () = manager.stop.cancelled() => Err(ending()),
+                () = manager.stop.cancelled() => Err(shutting_down()),
             };
             (instance, tools)
         }
@@ -94,12 +94,12 @@ pub(crate) async fn open(
             async move { Ok(list(opened.await?).await) }.boxed()
         }
     };
-    // Entered now, because the toolbox's tools may change as soon as it has begun to open.
+    // Entered before the toolbox opens, because it may report changed tools as soon as it has begun to.
     manager.copies().instances.insert(origin.clone(), Weak::new());
     let opened = tokio::select! {
         opened = opening => opened,
-        // The opening in a process of its own is awaited until the process has ended.
-        () = manager.stop.cancelled(), if !has_process => Err(ending()),
+        // A toolbox with a process of its own ends its opening by itself, after the process has ended.
+        () = manager.stop.cancelled(), if !has_process => Err(shutting_down()),
     };
     let (instance, tools) = opened.map_err(|e| {
         manager.copies().forget(&origin);
@@ -107,7 +107,7 @@ pub(crate) async fn open(
     })?;
     match tools {
         Ok(tools) => {
-            name_dropped(&origin, &tools);
+            log_dropped(&origin, &tools);
             Ok(Slot {
                 source: source.clone(),
                 config: config.clone(),
@@ -118,8 +118,7 @@ pub(crate) async fn open(
         }
         Err(failure) => {
             manager.copies().forget(&origin);
-            let stays = manager.tracker.clone();
-            stays.spawn(async move { rest(&instance).await });
+            manager.tracker.spawn(async move { rest(&instance).await });
             Err(format!("toolbox `{id}` does not list its tools: {failure}"))
         }
     }
@@ -155,12 +154,12 @@ async fn content_folder(manager: &Shared, id: &str) -> Option<PathBuf> {
     let root = manager.settings.content_dir.clone()?;
     let (folder, name) = (root.join(id), id.to_owned());
     let making = tokio::task::spawn_blocking(move || private_folder(&root, &name));
-    let made = match tokio::time::timeout(FOLDER_PATIENCE, making).await {
-        Ok(Ok(made)) => made.map_err(|error| error.to_string()),
+    let result = match tokio::time::timeout(FOLDER_PATIENCE, making).await {
+        Ok(Ok(result)) => result.map_err(|error| error.to_string()),
         Ok(Err(error)) => Err(error.to_string()),
         Err(_) => Err("the disk does not respond".to_owned()),
     };
-    match made {
+    match result {
         Ok(()) => Some(folder),
         Err(error) => {
             let folder = folder.display();
@@ -171,7 +170,7 @@ async fn content_folder(manager: &Shared, id: &str) -> Option<PathBuf> {
 }
 
 /// Logs which tools cannot be used.
-pub(crate) fn name_dropped(origin: &Origin, tools: &ToolSet) {
+pub(crate) fn log_dropped(origin: &Origin, tools: &ToolSet) {
     let Origin {
         toolbox_id,
         generation,

@@ -54,7 +54,7 @@ impl CommonProgram {
             allow_sha256,
             offers,
         } = examined;
-        let (told, phase) = watch::channel(Phase::Starts(None));
+        let (phases, phase) = watch::channel(Phase::Starts(None));
         let end = manager.stop.child_token();
         let program = Arc::new(Self {
             entry,
@@ -84,7 +84,7 @@ impl CommonProgram {
             program: Arc::downgrade(&program),
             name: program.entry.name.clone(),
             process,
-            told,
+            phases,
             end,
         };
         manager.tracker.spawn(keeper.live());
@@ -99,7 +99,7 @@ struct ProgramKeeper {
     program: Weak<CommonProgram>,
     name: String,
     process: ProcessSettings,
-    told: watch::Sender<Phase>,
+    phases: watch::Sender<Phase>,
     end: CancellationToken,
 }
 
@@ -139,7 +139,7 @@ impl ProgramKeeper {
             } else {
                 tracing::error!(program = self.name, generation, reason = why, "a program ended");
             }
-            self.told.send_replace(next);
+            self.phases.send_replace(next);
             let wait = sleep(health.wait(settings.first_restart, settings.max_restart));
             if self.end.run_until_cancelled(wait).await.is_none() {
                 return;
@@ -150,7 +150,7 @@ impl ProgramKeeper {
     /// Serves one process until it ends. Returns why it died; `None` if the program was ended.
     async fn serve(&self, process: CommonProcess) -> Option<Death> {
         let process = Arc::new(process);
-        self.told.send_replace(Phase::Serves(process.clone()));
+        self.phases.send_replace(Phase::Serves(process.clone()));
         let death = tokio::select! {
             death = process.died() => death,
             () = self.end.cancelled() => {
@@ -199,7 +199,7 @@ impl ProgramKeeper {
             reason = why,
             "a program failed too often and is not restarted"
         );
-        self.told.send_replace(Phase::Down(Failure::new(
+        self.phases.send_replace(Phase::Down(Failure::new(
             FailureKind::ToolboxCrashed,
             why.clone(),
         )));

@@ -24,12 +24,15 @@ const SEPARATOR: char = ':';
 /// The result of a reload for all interpreters.
 #[derive(Default)]
 pub(crate) struct Pythons {
+    /// What became of each toolbox of an interpreter.
     pub(crate) offered: Vec<Offered>,
     /// The names of their programs, including the programs whose interpreter could not be asked this time.
     pub(crate) names: Vec<String>,
     /// The live toolboxes of interpreters that could not be asked this time.
     pub(crate) keeps: Vec<String>,
+    /// The entries that have to have an interpreter, and have none that can be used.
     pub(crate) failed: Vec<FailedFile>,
+    /// What was found for each entry.
     pub(crate) looked_at: Vec<LookedAt>,
 }
 
@@ -49,22 +52,22 @@ pub(crate) async fn offer_all(
                     passed_over: vec![reason.clone()],
                     unanswered: true,
                 };
-                pythons.unusable(manager, &entry, &found);
+                pythons.note_unusable(manager, &entry, &found);
                 pythons.looked_at.push(LookedAt { entry, found });
             }
             return pythons;
         }
     };
     let (greeter, folder) = (&manager.settings.greeter, manager.stage.folder());
-    let looked = join_all(entries.iter().map(|entry| look_in(entry, &host, greeter, folder)));
-    let Some(looked) = manager.stop.run_until_cancelled(looked).await else {
+    let searches = join_all(entries.iter().map(|entry| look_in(entry, &host, greeter, folder)));
+    let Some(searches) = manager.stop.run_until_cancelled(searches).await else {
         return pythons;
     };
     let mut programs: Vec<Arc<ProgramConfig>> = Vec::new();
-    for (entry, found) in entries.into_iter().zip(looked) {
+    for (entry, found) in entries.into_iter().zip(searches) {
         match &found.interpreter {
             Some(interpreter) => programs.extend(interpreter.programs(&entry, &host)),
-            None => pythons.unusable(manager, &entry, &found),
+            None => pythons.note_unusable(manager, &entry, &found),
         }
         pythons.looked_at.push(LookedAt { entry, found });
     }
@@ -79,8 +82,8 @@ pub(crate) async fn offer_all(
     pythons
 }
 
-/// The toolboxes that these entries may offer and that they host now, or that their interpreters listed last.
-pub(crate) fn had(manager: &Shared, entries: &[Arc<PythonConfig>]) -> HashSet<String> {
+/// The ids of the toolboxes that these entries may offer and host now, or that their interpreters listed last.
+pub(crate) fn known_toolboxes(manager: &Shared, entries: &[Arc<PythonConfig>]) -> HashSet<String> {
     let copies = manager.copies();
     let hosted = copies.slots.iter().filter_map(|(id, slot)| {
         let program = slot.source.program()?;
@@ -102,7 +105,7 @@ pub(crate) fn had(manager: &Shared, entries: &[Arc<PythonConfig>]) -> HashSet<St
 
 impl Pythons {
     /// Notes that an entry has no interpreter to offer toolboxes from.
-    fn unusable(&mut self, manager: &Shared, entry: &PythonConfig, found: &InterpreterSearch) {
+    fn note_unusable(&mut self, manager: &Shared, entry: &PythonConfig, found: &InterpreterSearch) {
         if found.unanswered {
             let copies = manager.copies();
             for (id, slot) in &copies.slots {
@@ -115,7 +118,9 @@ impl Pythons {
         }
         if entry.enabled == Switch::On {
             let why = match found.passed_over.as_slice() {
-                [] => "no python3 was found in $VIRTUAL_ENV/bin and PATH".to_owned(),
+                [] => {
+                    "there is no python3 in $VIRTUAL_ENV/bin or PATH: name one with `interpreter`".to_owned()
+                }
                 reasons => reasons.join("; "),
             };
             self.failed.push(FailedFile {

@@ -13,7 +13,7 @@ use crate::artifact::scan::{FailedFile, scan};
 use crate::lifecycle::claims::{Claims, Owner, Owners};
 use crate::lifecycle::examine::{Broken, Candidate, Finding, examine};
 use crate::lifecycle::program::offer;
-use crate::lifecycle::python::{had, offer_all};
+use crate::lifecycle::python::{known_toolboxes, offer_all};
 use crate::lifecycle::reads::compared;
 use crate::lifecycle::shared::Shared;
 use crate::lifecycle::status::ReloadReport;
@@ -37,8 +37,8 @@ pub(crate) async fn run(manager: &Arc<Shared>) -> ReloadReport {
     let pythons = (manager.settings.pythons)();
     // A toolbox that a program may still offer stays until all programs have answered, because it may be replaced. An
     // interpreter answers slowly and may offer any id, so only the toolboxes that it had before stay until then.
-    let had = had(manager, &pythons);
-    let may_be_offered = |id: &str| claims.may_be_offered(id) || had.contains(id);
+    let of_pythons = known_toolboxes(manager, &pythons);
+    let may_be_offered = |id: &str| claims.may_be_offered(id) || of_pythons.contains(id);
     let gone = others(manager, &tally.keep, |id| !may_be_offered(id));
     let removals = join_all(gone.iter().map(|id| remove(manager, id)));
     let swaps = join_all(candidates.into_iter().map(|candidate| swap(manager, candidate)));

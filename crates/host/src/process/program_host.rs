@@ -116,8 +116,8 @@ fn prepare(
     stand_alone().map_err(at("close the file descriptors that it inherited"))?;
     rustix::process::umask(Mode::from_raw_mode(0o077));
     let mut private = DirBuilder::new();
-    let made = private.recursive(true).mode(0o700).create(folder);
-    made.map_err(at("create its working directory"))?;
+    let created = private.recursive(true).mode(0o700).create(folder);
+    created.map_err(at("create its working directory"))?;
     match task {
         ProgramTask::Serve => place_sockets().map_err(at("move its sockets"))?,
         ProgramTask::SafeStop | ProgramTask::Answer => {}

@@ -85,11 +85,11 @@ pub(crate) fn allowed_environment() -> impl Iterator<Item = (OsString, OsString)
 
 struct Job {
     command: Command,
-    tell: Box<dyn FnOnce(io::Result<Child>) + Send>,
+    on_start: Box<dyn FnOnce(io::Result<Child>) + Send>,
 }
 
-/// Starts a process. `tell` gets the result on the spawner's thread and must return at once.
-pub(crate) fn spawn(command: Command, tell: impl FnOnce(io::Result<Child>) + Send + 'static) {
+/// Starts a process. `on_start` gets the result on the spawner's thread and must return at once.
+pub(crate) fn spawn(command: Command, on_start: impl FnOnce(io::Result<Child>) + Send + 'static) {
     /// `None` if the thread cannot be started. The queue is not bounded: each job takes a millisecond, and there is
     /// one for each toolbox that is opened or brought to rest.
     static SPAWNER: OnceLock<Option<Sender<Job>>> = OnceLock::new();
@@ -103,21 +103,21 @@ pub(crate) fn spawn(command: Command, tell: impl FnOnce(io::Result<Child>) + Sen
                     if let Ok(child) = &spawned {
                         descriptors::give_back(child.id());
                     }
-                    (job.tell)(spawned);
+                    (job.on_start)(spawned);
                 }
             });
         thread.ok().map(|_| jobs)
     });
     let job = Job {
         command,
-        tell: Box::new(tell),
+        on_start: Box::new(on_start),
     };
     let refused = match spawner {
         Some(jobs) => jobs.send(job).err().map(|refused| refused.0),
         None => Some(job),
     };
     if let Some(job) = refused {
-        (job.tell)(Err(io::Error::other(
+        (job.on_start)(Err(io::Error::other(
             "the thread that starts processes is not there",
         )));
     }
@@ -125,9 +125,10 @@ pub(crate) fn spawn(command: Command, tell: impl FnOnce(io::Result<Child>) + Sen
 
 /// As [`spawn`], and waits until the process is started.
 pub(crate) fn spawn_now(command: Command) -> io::Result<Child> {
-    let (tell, told) = channel();
-    spawn(command, move |spawned| drop(tell.send(spawned)));
-    told.recv()
+    let (sender, receiver) = channel();
+    spawn(command, move |spawned| drop(sender.send(spawned)));
+    receiver
+        .recv()
         .unwrap_or_else(|_| Err(io::Error::other("the thread that starts processes ended")))
 }
 
@@ -156,11 +157,11 @@ mod tests {
         command
             .args(["-c", "sleep 0.1; wc -c"])
             .stdin(program::input(&text).unwrap());
-        let said = command.output().unwrap();
+        let output = command.output().unwrap();
         assert_eq!(
-            String::from_utf8_lossy(&said.stdout).trim(),
+            String::from_utf8_lossy(&output.stdout).trim(),
             "1048576",
-            "{said:?}"
+            "{output:?}"
         );
     }
 }

@@ -27,15 +27,17 @@ impl StartedProcess {
     /// # Cancel safety
     /// The process is ended.
     pub(crate) async fn start(command: Command) -> io::Result<Self> {
-        let (tell, told) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         spawner::spawn(command, move |spawned| {
             let started = spawned.map(|child| Self {
                 child: scopeguard::guard(child, end),
             });
             // If the receiver is gone, the drop of the process here ends it.
-            drop(tell.send(started));
+            drop(sender.send(started));
         });
-        told.await.unwrap_or_else(|error| Err(io::Error::other(error)))
+        receiver
+            .await
+            .unwrap_or_else(|error| Err(io::Error::other(error)))
     }
 
     /// The process; from now on the caller has to end it.

@@ -195,7 +195,7 @@ async fn ask(file: &PluginFile, host: &Program, limit: Duration) -> Result<Hello
     let mut stderr = stderr.map(|pipe| pipe.take(MAX_STDERR_BYTES));
     // Read into a buffer of this function's, which keeps the last lines of a process that is given up.
     let mut written = Vec::new();
-    let heard = {
+    let greeting = {
         let complaints = async {
             if let Some(pipe) = &mut stderr {
                 _ = pipe.read_to_end(&mut written).await;
@@ -203,12 +203,12 @@ async fn ask(file: &PluginFile, host: &Program, limit: Duration) -> Result<Hello
             pending::<Infallible>().await
         };
         tokio::select! {
-            heard = timeout(limit, first_words(data)) => heard,
+            greeting = timeout(limit, first_words(data)) => greeting,
             never = complaints => match never {},
         }
     };
     let lines = |written: &[u8]| last_lines(&String::from_utf8_lossy(written));
-    let unheard = match heard {
+    let unheard = match greeting {
         Ok(Ok(Hello {
             refusal: Some(reason),
             ..

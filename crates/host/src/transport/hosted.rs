@@ -233,7 +233,7 @@ impl Hosted {
         let peer = self.peer.clone();
         async move {
             match answer.await {
-                Ok(said) => said,
+                Ok(reply) => reply,
                 Err(_) => Err(peer.closed_reason()),
             }
         }
@@ -267,7 +267,7 @@ impl Hosted {
         async move {
             if let Some(answer) = within(limit, answer).await {
                 return match answer {
-                    Ok(said) => said,
+                    Ok(reply) => reply,
                     Err(_) => Err(peer.closed_reason()),
                 };
             }

@@ -84,7 +84,7 @@ impl HostServices for KeptProcess {
 
 /// An open toolbox whose only request topic is `ask.time`.
 fn open(limits: Limits) -> (Hosted, Arc<KeptProcess>) {
-    let kept = Arc::new(KeptProcess::default());
+    let process = Arc::new(KeptProcess::default());
     let manifest = Manifest {
         id: "arm".to_owned(),
         requests: vec!["ask.time".to_owned()],
@@ -96,7 +96,12 @@ fn open(limits: Limits) -> (Hosted, Arc<KeptProcess>) {
         stop_epoch: 3,
         limits,
     };
-    let peer = Arc::new(Peer::new(&open, Arc::new(manifest), kept.clone(), kept.clone()));
+    let peer = Arc::new(Peer::new(
+        &open,
+        Arc::new(manifest),
+        process.clone(),
+        process.clone(),
+    ));
     let _opened = peer.will_open(0).unwrap();
     let answer = Answer::Ok(Functions {
         plan: true,
@@ -109,7 +114,7 @@ fn open(limits: Limits) -> (Hosted, Arc<KeptProcess>) {
         maker: Maker::Plugin,
         content_dir: None,
     };
-    (toolbox, kept)
+    (toolbox, process)
 }
 
 fn start(effect: Effect, stop_epoch: u64) -> Start {
@@ -197,10 +202,10 @@ async fn every_caller_is_told_once_how_the_toolbox_ended() {
 
 #[tokio::test]
 async fn an_abandoned_toolbox_can_still_be_halted() {
-    let (toolbox, kept) = open(Limits::default());
+    let (toolbox, process) = open(Limits::default());
     toolbox.peer.abandon();
     let halt = toolbox.halt(all());
-    let seq = kept.take().into_iter().find_map(|order| match order {
+    let seq = process.take().into_iter().find_map(|order| match order {
         Order::Halt { seq, .. } => Some(seq),
         _ => None,
     });
@@ -230,14 +235,14 @@ async fn a_start_that_must_not_begin_is_not_sent() {
         max_queued: 1,
         ..Limits::default()
     };
-    let (toolbox, kept) = open(limits);
+    let (toolbox, process) = open(limits);
     let old = toolbox.start(RunId(1), start(Effect::Motion, 2), None).await;
     assert_eq!(old, RunResult::Cancelled);
     assert_eq!(toolbox.counts().stale_starts, 1);
-    kept.full.store(true, Ordering::SeqCst);
+    process.full.store(true, Ordering::SeqCst);
     let refused = toolbox.start(RunId(2), start(Effect::Motion, 3), None).await;
     assert!(is_busy(&refused), "{refused:?}");
-    kept.full.store(false, Ordering::SeqCst);
+    process.full.store(false, Ordering::SeqCst);
     let _first = toolbox.start(RunId(3), start(Effect::Motion, 3), None);
     let refused = toolbox.start(RunId(4), start(Effect::Motion, 3), None).await;
     assert!(is_busy(&refused), "{refused:?}");
@@ -251,7 +256,7 @@ async fn a_start_that_must_not_begin_is_not_sent() {
     let _halt = toolbox.halt(all());
     let late = toolbox.start(RunId(5), start(Effect::Motion, 3), None).await;
     assert_eq!(late, RunResult::Cancelled);
-    let starts = kept.take();
+    let starts = process.take();
     let starts = starts.iter().filter(|order| matches!(order, Order::Start { .. }));
     assert_eq!(starts.count(), 1);
 }
@@ -262,10 +267,10 @@ fn is_busy(ended: &RunResult) -> bool {
 
 #[tokio::test]
 async fn a_run_that_no_caller_waits_for_is_given_up() {
-    let (toolbox, kept) = open(Limits::default());
+    let (toolbox, process) = open(Limits::default());
     drop(toolbox.start(RunId(1), start(Effect::Motion, 3), None));
     assert!(matches!(
-        kept.take()[..],
+        process.take()[..],
         [Order::Start { run: 1, .. }, Order::GiveUp { run: 1, .. }]
     ));
     // A run may still move something until the toolbox reports its end.
@@ -280,7 +285,7 @@ async fn a_question_to_the_bus_is_passed_on_or_refused_and_answered_once() {
         max_requests: 1,
         ..Limits::default()
     };
-    let (toolbox, kept) = open(limits);
+    let (toolbox, process) = open(limits);
     for (id, topic, data) in [
         (1, "ovos.tools.stop", json!({})),
         (2, "ask.time", json!("no object")),
@@ -289,14 +294,14 @@ async fn a_question_to_the_bus_is_passed_on_or_refused_and_answered_once() {
     ] {
         toolbox.peer.hear(request(id, topic, data));
     }
-    assert_eq!(*kept.requests.lock(), [3]);
+    assert_eq!(*process.requests.lock(), [3]);
     assert_eq!(toolbox.counts().refused_requests, 3);
     assert!(toolbox.respond(3, &Ok(json!({"hour": 7}))));
     assert!(
         !toolbox.respond(3, &Ok(json!({"hour": 8}))),
         "it is answered already"
     );
-    let answers: Vec<(u64, bool)> = kept
+    let answers: Vec<(u64, bool)> = process
         .take()
         .into_iter()
         .filter_map(|order| match order {
@@ -309,10 +314,10 @@ async fn a_question_to_the_bus_is_passed_on_or_refused_and_answered_once() {
 
 #[tokio::test]
 async fn a_tool_without_a_plan_is_asked_for_one_once() {
-    let (toolbox, kept) = open(Limits::default());
+    let (toolbox, process) = open(Limits::default());
     let args = Object::new();
     let plan = toolbox.plan("wave", &args);
-    let Some(Order::Plan { seq, .. }) = kept.take().pop() else {
+    let Some(Order::Plan { seq, .. }) = process.take().pop() else {
         panic!("it is asked")
     };
     let answer = Answer::Ok(Raw::of(&None));
@@ -320,5 +325,5 @@ async fn a_tool_without_a_plan_is_asked_for_one_once() {
     assert_eq!(plan.await, Ok(None));
     let again = toolbox.plan("wave", &args).now_or_never();
     assert_eq!(again, Some(Ok(None)));
-    assert!(kept.take().is_empty());
+    assert!(process.take().is_empty());
 }

@@ -75,7 +75,7 @@ pub(crate) struct Keeper {
     beat: Option<Instant>,
     unanswered: Option<Instant>,
     /// Whether it was reported that heartbeats are not answered.
-    told: bool,
+    silence_reported: bool,
     /// How long the child's threads had waited for a processor when the wait for a halt, and the wait for a heartbeat,
     /// began.
     halt_began: Option<Duration>,
@@ -120,7 +120,7 @@ impl Keeper {
                 beats: 0,
                 beat: None,
                 unanswered: None,
-                told: false,
+                silence_reported: false,
                 halt_began: None,
                 beat_began: None,
                 memory: Instant::now(),
@@ -206,7 +206,7 @@ impl Keeper {
             closed: view.closed.map(|(_, since)| since.elapsed()),
             armed: self.sockets.armed.load(Ordering::SeqCst),
             beat: self.beat.map(|beat| beat.elapsed()),
-            told: self.told,
+            silence_reported: self.silence_reported,
             used_mb: self.used,
         }
     }
@@ -270,7 +270,7 @@ impl Keeper {
     /// Reports that the toolboxes of the process do not answer. The process is not ended for this reason, because these
     /// toolboxes move nothing.
     fn tell(&mut self, reason: &str) {
-        self.told = true;
+        self.silence_reported = true;
         self.silence(true);
         tracing::warn!(program = self.id(), reason, "a program does not answer");
         for origin in self.keeping.members.iter().flat_map(|members| members.origins()) {
@@ -329,7 +329,7 @@ impl Keeper {
                 Err(e) => return Err(format!("its control connection broke: {e}")),
             }
             self.unanswered = None;
-            if std::mem::take(&mut self.told) {
+            if std::mem::take(&mut self.silence_reported) {
                 self.silence(false);
             }
             while let Some(body) = self.cutter.body().map_err(|e| e.to_string())? {

@@ -198,12 +198,12 @@ impl Peer {
     /// # Errors
     /// The toolbox is gone.
     pub(crate) fn will_open(&self, seq: u64) -> Result<oneshot::Receiver<Result<(), Failure>>, Failure> {
-        let (told, opened) = oneshot::channel();
+        let (sender, opened) = oneshot::channel();
         let mut state = self.lock();
         if let Some(refusal) = self.refusal(&state) {
             return Err(refusal.into_failure());
         }
-        state.opened = Some((seq, told));
+        state.opened = Some((seq, sender));
         Ok(opened)
     }
 
@@ -258,7 +258,7 @@ impl Peer {
         progress: Option<ProgressSink>,
     ) -> Result<oneshot::Receiver<RunResult>, Box<RunResult>> {
         let failed = |failure| Err(Box::new(RunResult::Reported(Completion::Error(failure))));
-        let (told, ended) = oneshot::channel();
+        let (sender, ended) = oneshot::channel();
         let full = self.lanes.is_full();
         let mut state = self.lock();
         if let Some(refusal) = self.refusal(&state) {
@@ -283,7 +283,7 @@ impl Peer {
             state.moving.insert(run);
         }
         let known = Run {
-            ended: told,
+            ended: sender,
             progress,
         };
         state.runs.insert(run, known);

@@ -27,8 +27,8 @@ impl SentRun {
     }
 
     /// Waits for the end of the run.
-    pub(super) async fn end(mut self, told: oneshot::Receiver<RunResult>) -> RunResult {
-        let ended = told.await;
+    pub(super) async fn end(mut self, receiver: oneshot::Receiver<RunResult>) -> RunResult {
+        let ended = receiver.await;
         self.done = true;
         // Every removal from the table reports the end. A lost run would be a bug, and must not make the call hang.
         let lost = |_| {

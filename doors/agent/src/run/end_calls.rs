@@ -29,21 +29,21 @@ impl Run<'_> {
         if end.is_of_people() || self.moved.is_empty() {
             return Vec::new();
         }
-        let (wanted, mut told) = self.find_calls().await;
+        let (wanted, mut end_calls) = self.find_calls().await;
         if wanted.is_empty() {
-            return told;
+            return end_calls;
         }
         if let Some(by) = self.hands.watch.check().await.filter(End::is_of_people) {
             *end = by;
-            return told;
+            return end_calls;
         }
         self.hands.ending = true;
         (self.hands.audience)(&News::Ending { end });
-        told.extend(join_all(wanted.iter().map(|wanted| self.carry_out(wanted))).await);
+        end_calls.extend(join_all(wanted.iter().map(|wanted| self.carry_out(wanted))).await);
         if let Some(by) = self.hands.interrupt.raised().filter(End::is_of_people) {
             *end = by;
         }
-        told
+        end_calls
     }
 
     /// Returns the calls for everything that the run moved, and those whose plan is refused.
@@ -94,25 +94,25 @@ impl Run<'_> {
             arguments: &Value::Object(arguments.clone()),
             waves,
         });
-        let came = self.hands.make(tool, arguments).await;
-        self.report(tool, arguments, &came)
+        let result = self.hands.make(tool, arguments).await;
+        self.report(tool, arguments, &result)
     }
 
-    fn report(&self, tool: &Registered, arguments: &Object, came: &CallResult) -> AgentEndCall {
+    fn report(&self, tool: &Registered, arguments: &Object, result: &CallResult) -> AgentEndCall {
         (self.hands.audience)(&News::CallEnded {
             name: &tool.name,
-            status: came.status,
-            text: &came.text,
-            ms: came.ms,
+            status: result.status,
+            text: &result.text,
+            ms: result.ms,
         });
         AgentEndCall {
             toolbox_id: tool.toolbox_id.clone(),
             name: tool.name.clone(),
             arguments: arguments.clone(),
-            call_id: came.call_id.clone(),
-            ok: came.status == Status::Completed,
-            text: came.text.clone(),
-            ms: came.ms,
+            call_id: result.call_id.clone(),
+            ok: result.status == Status::Completed,
+            text: result.text.clone(),
+            ms: result.ms,
         }
     }
 }

@@ -48,13 +48,13 @@ impl Run<'_> {
             Some(Target::Tool(tool)) => {
                 // The arguments do not matter: validation never prevents a stop.
                 let is_inner = asked.inner.is_some();
-                let given = asked.arguments.clone().ok().filter(|_| !is_inner);
-                let came = self.hands.make(tool, &given.unwrap_or_default()).await;
-                if came.failed() {
+                let arguments = asked.arguments.clone().ok().filter(|_| !is_inner);
+                let result = self.hands.make(tool, &arguments.unwrap_or_default()).await;
+                if result.failed() {
                     let stopped = self.stopped(StopTool::EmergencyStop).await;
-                    (format!("{} {}", came.text, stopped.text), stopped.failed, true)
+                    (format!("{} {}", result.text, stopped.text), stopped.failed, true)
                 } else {
-                    (came.text, false, true)
+                    (result.text, false, true)
                 }
             }
             _ => return None,

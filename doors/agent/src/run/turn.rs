@@ -128,7 +128,7 @@ impl Run<'_> {
                     continue;
                 }
             };
-            let given = Value::Object(arguments.clone());
+            let value = Value::Object(arguments.clone());
             let Some(target) = self.belt.target(&name).cloned() else {
                 self.refuse(line, &format!("UnknownTool: {}.", self.belt.unknown(&name)));
                 continue;
@@ -138,7 +138,7 @@ impl Run<'_> {
                 line.observation = json!("skipped: the call budget of this run is used up");
                 continue;
             }
-            if self.used.would_repeat(&name, &given) > budgets.repeats {
+            if self.used.would_repeat(&name, &value) > budgets.repeats {
                 self.refuse(line, "the same call was made too often");
                 return (prepared, Some(End::Budget(Spent::Repeats)));
             }
@@ -149,7 +149,7 @@ impl Run<'_> {
                     }
                 }
                 Target::Tool(tool) => {
-                    self.used.call(&name, &given);
+                    self.used.call(&name, &value);
                     let plan = if tool.effect == Effect::Read {
                         None
                     } else {
@@ -246,27 +246,27 @@ impl Run<'_> {
                 continue;
             }
             let moving = allowed.iter().any(|call| call.tool.effect == Effect::Motion);
-            let came = join_all(allowed.iter().map(|call| self.one(call))).await;
-            for (call, mut came) in allowed.into_iter().zip(came) {
-                if came.failed() {
+            let results = join_all(allowed.iter().map(|call| self.one(call))).await;
+            for (call, mut result) in allowed.into_iter().zip(results) {
+                if result.failed() {
                     failed = Some(call.tool.name.clone());
                 }
                 let claim = call.claim();
-                if came.began && claim.effect == Effect::Motion && !self.moved.contains(&claim) {
+                if result.began && claim.effect == Effect::Motion && !self.moved.contains(&claim) {
                     self.moved.push(claim);
                 }
-                self.record_result(call, &came);
-                if !came.pictures.is_empty() {
+                self.record_result(call, &result);
+                if !result.pictures.is_empty() {
                     self.pictures.push(prompt::pictures(
                         &call.tool.name,
-                        &std::mem::take(&mut came.pictures),
+                        &std::mem::take(&mut result.pictures),
                     ));
                 }
                 let line = &mut lines[call.at];
-                line.status = came.status;
-                line.call_id = came.call_id;
-                line.ms = came.ms;
-                line.observation = json!(prompt::cut(&came.text, self.settings.door.result_bytes));
+                line.status = result.status;
+                line.call_id = result.call_id;
+                line.ms = result.ms;
+                line.observation = json!(prompt::cut(&result.text, self.settings.door.result_bytes));
             }
             if moving && end.is_none() {
                 self.observe().await;
@@ -304,38 +304,42 @@ impl Run<'_> {
             arguments: &arguments,
             waves: &waves,
         });
-        let mut came = match &call.plan {
+        let mut call_result = match &call.plan {
             Some(plan) if self.settings.dry_run => {
                 let text = json!({"dry_run": true, "would": planned(plan)}).to_string();
                 CallResult::of_text(Status::Planned, &text)
             }
             _ => self.hands.make(&call.tool, &call.arguments).await,
         };
-        if let Some(result) = came.result.as_ref().filter(|_| !self.settings.blank.is_empty()) {
+        if let Some(result) = call_result
+            .result
+            .as_ref()
+            .filter(|_| !self.settings.blank.is_empty())
+        {
             let mut shown = result.clone();
             blanked(&mut shown, &self.settings.blank);
-            came.text = shown.to_string();
+            call_result.text = shown.to_string();
         }
         (self.hands.audience)(&News::CallEnded {
             name: &call.tool.name,
-            status: came.status,
-            text: &came.text,
-            ms: came.ms,
+            status: call_result.status,
+            text: &call_result.text,
+            ms: call_result.ms,
         });
-        came
+        call_result
     }
 
     /// Charges a call, and records what its result says about the world.
-    fn record_result(&mut self, call: &Ready, came: &CallResult) {
-        self.used.count_outcome(came.failed());
+    fn record_result(&mut self, call: &Ready, call_result: &CallResult) {
+        self.used.count_outcome(call_result.failed());
         let arguments = call.arguments_value();
-        if let Some(result) = &came.result {
+        if let Some(result) = &call_result.result {
             self.state.see(&arguments, result);
         }
         // If a vehicle counts its turning and distance itself, its numbers are charged, else the arguments of the call. A call
         // that failed may have moved the vehicle anyway.
         let is_measured = self.state.is_measured(&call.tool.toolbox_id, &arguments);
-        if call.tool.effect == Effect::Motion && came.call_id.is_some() && !is_measured {
+        if call.tool.effect == Effect::Motion && call_result.call_id.is_some() && !is_measured {
             // A call whose amount cannot be determined was refused before.
             self.used += call.charge().unwrap_or_default();
         }

@@ -11,7 +11,7 @@ use program::{Link, Notices};
 async fn the_end_of_the_task_that_keeps_a_server_is_told() {
     let panics = tokio::spawn(async { panic!("it was out of luck") });
     let ends = tokio::spawn(async {});
-    for (task, told) in [(panics, "it was out of luck"), (ends, "has changed")] {
+    for (task, expected) in [(panics, "it was out of luck"), (ends, "has changed")] {
         let (data, _service) = UnixStream::pair().unwrap();
         let (control, _service) = UnixStream::pair().unwrap();
         let notices = Arc::new(Notices::new(data, control).unwrap());
@@ -21,6 +21,6 @@ async fn the_end_of_the_task_that_keeps_a_server_is_told() {
         mount.task = task;
         let why = timeout(Duration::from_secs(10), mount.given_up()).await;
         let why = why.unwrap();
-        assert!(why.contains(told), "{why}");
+        assert!(why.contains(expected), "{why}");
     }
 }

@@ -28,7 +28,7 @@ const PACE: Duration = Duration::from_secs(1);
 /// Serves a connection to its end. Returns why it ended; `None` if the mount is closed.
 pub(crate) async fn serve(
     shared: &Arc<Shared>,
-    says: &watch::Sender<State>,
+    states: &watch::Sender<State>,
     connection: Connection,
 ) -> Option<String> {
     let Connection {
@@ -44,17 +44,17 @@ pub(crate) async fn serve(
     });
     let watches = async {
         if era == Era::Modern && changes {
-            watch_changes(&peer, &shared.heard).await;
+            watch_changes(&peer, &shared.notifications).await;
         }
-        // The end of the connection is noticed elsewhere.
+        // `service.waiting()` notices the end of the connection.
         std::future::pending().await
     };
     let mut ended = Box::pin(service.waiting());
-    // The end of a process is noticed without checks. If it hangs, its calls show it.
+    // A process needs no checks: its end is noticed, and calls without an answer show that it hangs.
     let is_checked = process.is_none();
     let why = tokio::select! {
         () = shared.end.cancelled() => None,
-        reason = renew(shared, says, &peer, &version, is_checked) => Some(reason),
+        reason = renew(shared, states, &peer, &version, is_checked) => Some(reason),
         reason = process_end(&mut process) => Some(reason),
         _ = &mut ended => Some("it closed the connection".to_owned()),
         reason = watches => reason,
@@ -80,16 +80,16 @@ pub(crate) async fn serve(
 async fn process_end(process: &mut Option<ServerProcess>) -> String {
     match process {
         Some(process) => process.ended().await,
-        // The end of a server without a process is never known.
+        // Nothing shows the end of a server without a process.
         None => std::future::pending().await,
     }
 }
 
-/// Asks for the tools: at the beginning, when they have changed, when a call was not answered, and from time to time if the end of
-/// the server is not noticed. Returns why the server gave no list.
+/// Asks for the tools at the beginning, when they have changed and when a call was not answered; and from time to time if nothing
+/// else shows the end of the server. Returns why the server gave no list.
 async fn renew(
     shared: &Shared,
-    says: &watch::Sender<State>,
+    states: &watch::Sender<State>,
     peer: &Peer<RoleClient>,
     version: &str,
     is_checked: bool,
@@ -107,11 +107,11 @@ async fn renew(
                 return format!("it did not list its tools within {} s", limit.as_secs_f64());
             }
         }
-        if !matches!(*says.borrow(), State::Ready(_)) {
-            says.send_replace(State::Ready(peer.clone()));
+        if !matches!(*states.borrow(), State::Ready(_)) {
+            states.send_replace(State::Ready(peer.clone()));
         }
         limit = tokio::select! {
-            () = shared.heard.changed.notified() => {
+            () = shared.notifications.changed.notified() => {
                 sleep(SETTLE).await;
                 sleep_until(asked + PACE).await;
                 startup
@@ -123,8 +123,8 @@ async fn renew(
     }
 }
 
-/// Receives the news of changed tools from a server of the modern era.
-async fn watch_changes(peer: &Peer<RoleClient>, heard: &Notifications) {
+/// Notes each change of the tools that a server of the modern era reports.
+async fn watch_changes(peer: &Peer<RoleClient>, notifications: &Notifications) {
     let mut delay = FIRST_RETRY;
     loop {
         let filter = SubscriptionFilter::builder().tools_list_changed().build();
@@ -132,7 +132,7 @@ async fn watch_changes(peer: &Peer<RoleClient>, heard: &Notifications) {
             while let Ok(Some(change)) = changes.next().await {
                 delay = FIRST_RETRY;
                 if matches!(change, ServerNotification::ToolListChangedNotification(_)) {
-                    heard.changed.notify_one();
+                    notifications.changed.notify_one();
                 }
             }
         }
@@ -142,6 +142,6 @@ async fn watch_changes(peer: &Peer<RoleClient>, heard: &Notifications) {
         sleep(delay).await;
         delay = (delay * 2).min(LAST_RETRY);
         // A change may have been missed meanwhile.
-        heard.changed.notify_one();
+        notifications.changed.notify_one();
     }
 }

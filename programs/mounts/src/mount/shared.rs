@@ -39,7 +39,7 @@ pub(crate) struct Shared {
     pub(super) token: Option<String>,
     pub(super) secrets: Arc<Secrets>,
     pub(super) reporter: Reporter,
-    pub(crate) heard: Arc<Notifications>,
+    pub(crate) notifications: Arc<Notifications>,
     pub(super) tools: Mutex<Arc<Tools>>,
     /// The number of calls that the server has now.
     pub(super) calls: watch::Sender<usize>,
@@ -74,11 +74,11 @@ impl Shared {
     /// Publishes the tools that the server lists.
     pub(crate) fn publish(&self, listed: &[Value], version: &str) {
         let tools = Tools::read(listed, &self.config).hiding(&self.secrets);
-        let mut told = format!("{} tools, MCP {version}", tools.definitions.len());
+        let mut summary = format!("{} tools, MCP {version}", tools.definitions.len());
         for problem in &tools.problems {
-            told = format!("{told}; {problem}");
+            summary = format!("{summary}; {problem}");
         }
-        let told = cut(&told);
+        let summary = cut(&summary);
         let old = self.tools();
         if old.problems != tools.problems {
             for problem in &tools.problems {
@@ -91,6 +91,6 @@ impl Shared {
         if changed {
             self.reporter.tools_changed();
         }
-        self.reporter.backend(Backend::Ready, &told);
+        self.reporter.backend(Backend::Ready, &summary);
     }
 }

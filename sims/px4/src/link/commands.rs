@@ -7,12 +7,13 @@ use mavlink::dialects::common::{
     PARAM_REQUEST_READ_DATA, PARAM_SET_DATA, PARAM_VALUE_DATA,
 };
 
-use super::{AUTOPILOT, CAMERA, Link, Stream, camera, telemetry};
+use super::{AUTOPILOT, CAMERA, Link, Outgoing, Stream, camera, telemetry};
 use crate::{
     log::Ack,
     log::{Cause, What},
     mode::Mode,
     params::Param,
+    quirks::Quirk,
     vehicle::{Vehicle, severity},
 };
 
@@ -79,23 +80,28 @@ impl Link {
         } else {
             self.run(vehicle, command)
         };
-        self.send_from(
-            component,
-            MavMessage::COMMAND_ACK(COMMAND_ACK_DATA {
-                command: id,
-                result: match ack {
-                    Ack::Accepted => MavResult::MAV_RESULT_ACCEPTED,
-                    Ack::TemporarilyRejected => MavResult::MAV_RESULT_TEMPORARILY_REJECTED,
-                    Ack::Denied => MavResult::MAV_RESULT_DENIED,
-                    Ack::Unsupported => MavResult::MAV_RESULT_UNSUPPORTED,
-                    Ack::Failed => MavResult::MAV_RESULT_FAILED,
-                },
-                progress: 0,
-                result_param2: 0,
-                target_system: self.peer.system,
-                target_component: self.peer.component,
-            }),
-        );
+        let message = MavMessage::COMMAND_ACK(COMMAND_ACK_DATA {
+            command: id,
+            result: match ack {
+                Ack::Accepted => MavResult::MAV_RESULT_ACCEPTED,
+                Ack::TemporarilyRejected => MavResult::MAV_RESULT_TEMPORARILY_REJECTED,
+                Ack::Denied => MavResult::MAV_RESULT_DENIED,
+                Ack::Unsupported => MavResult::MAV_RESULT_UNSUPPORTED,
+                Ack::Failed => MavResult::MAV_RESULT_FAILED,
+            },
+            progress: 0,
+            result_param2: 0,
+            target_system: self.peer.system,
+            target_component: self.peer.component,
+        });
+        if command.id == SET_MODE && vehicle.quirks.has(Quirk::LateModeAcks) {
+            self.late_acks += 1;
+            let late_s = 0.05 + f64::from(self.late_acks * 149 % 401) / 1000.0;
+            self.late
+                .push((vehicle.time() + late_s, Outgoing { component, message }));
+        } else {
+            self.send_from(component, message);
+        }
     }
 
     fn run_camera(&mut self, vehicle: &mut Vehicle, command: &Command) -> Ack {

@@ -401,3 +401,32 @@ fn without_texts_there_are_events_all_the_same() {
     assert_eq!(listener.announced(), None);
     assert!(!listener.wants_file(OPEN, 0, b"etc/extras/all_events.json")[0].ok);
 }
+
+#[test]
+fn a_late_acknowledgement_comes_after_the_change_of_mode() {
+    for (quirk, late) in [(false, false), (true, true)] {
+        let mut quirks = Quirks::all();
+        assert!(!quirks.has(Quirk::LateModeAcks));
+        quirks.set(Quirk::LateModeAcks, quirk);
+        let mut listener = Listener::new(quirks);
+        listener.hears(5.0);
+        let is_ack = |message: &MavMessage| matches!(message, MavMessage::COMMAND_ACK(_));
+        for sub_mode in [3.0, 5.0, 3.0] {
+            // AUTO (4) with LOITER (3) or RTL (5).
+            let answers = listener.asks(MavMessage::COMMAND_LONG(COMMAND_LONG_DATA {
+                command: MavCmd::MAV_CMD_DO_SET_MODE,
+                param1: 1.0,
+                param2: 4.0,
+                param3: sub_mode,
+                target_system: 1,
+                target_component: 1,
+                ..COMMAND_LONG_DATA::DEFAULT
+            }));
+            let mode = if sub_mode == 3.0 { Mode::Hold } else { Mode::Return };
+            assert_eq!(listener.vehicle.mode(), mode);
+            assert_eq!(answers.iter().any(is_ack), !late);
+            assert!(!listener.hears(0.04).iter().any(is_ack));
+            assert_eq!(listener.hears(0.45).iter().any(is_ack), late);
+        }
+    }
+}

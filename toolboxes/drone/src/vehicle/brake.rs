@@ -7,11 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use ovos_toolbox_sdk::prelude::Effect;
 use tokio::sync::oneshot;
 use tonic::transport::Channel;
 
 use super::command::Command;
 use super::lock::lock;
+use super::open_commands::OpenCommand;
 use super::rest::{Brake, BrakeObservation, Flight, SLOWING};
 use super::right::EndReason;
 use super::unit::Vehicle;
@@ -67,7 +69,7 @@ impl Vehicle {
 
     fn begin_brake(self: &Arc<Self>, emergency: bool) -> Braked {
         let heard = self.telemetry();
-        let (flight, commands) = {
+        let (flight, brake, open) = {
             let mut control = lock(&self.control);
             control.latched |= emergency;
             let echo = lock(&self.override_told).is_some_and(|told| told.elapsed() < ECHO);
@@ -87,7 +89,7 @@ impl Vehicle {
             ) {
                 return Braked::Nothing("it is not under our control");
             }
-            let idle = !heard.may_move() && self.under_way.borrow().all == 0
+            let idle = !heard.may_move() && !self.open_commands.borrow().any()
                 || heard.armed.is_none() && heard.heard.is_none();
             if idle {
                 return Braked::Nothing("it does not move");
@@ -97,26 +99,34 @@ impl Vehicle {
                 reposition: self.flies_in_hold(&heard),
                 stubborn: false,
             };
-            control.want(self.resting_mode(emergency));
+            let rest = self.resting_mode(emergency);
+            let (before, earlier) = {
+                let open = self.open_commands.borrow();
+                control.expect_late(open.modes());
+                (open.sent(), open.before(open.sent()))
+            };
+            control.want(rest);
             control.stops = emergency;
-            (flight, self.mode_commands.load(Ordering::SeqCst))
+            self.brakes.send_modify(|brakes| *brakes += 1);
+            let brake = Brake {
+                emergency,
+                rest,
+                number: *self.brakes.borrow(),
+                before,
+                earlier,
+                commands: self.mode_commands.load(Ordering::SeqCst),
+            };
+            (flight, brake, OpenCommand::of_brake(self, rest))
         };
         *lock(&self.braked_at_mps) = heard.pose().map(|pose| pose.speed());
         let channel = self.channel();
         let reachable = channel.is_some();
         let (tell, told) = oneshot::channel();
         let vehicle = Arc::clone(self);
-        let number = self.brakes.fetch_add(1, Ordering::SeqCst) + 1;
-        let brake = Brake {
-            emergency,
-            rest: self.resting_mode(emergency),
-            number,
-            commands,
-        };
-        self.spawn(async move { vehicle.come_to_rest(channel, flight, brake, tell).await });
+        self.spawn(async move { vehicle.come_to_rest(channel, flight, brake, open, tell).await });
         self.spawn(Arc::clone(self).tell_rest(brake));
         if reachable {
-            Braked::Sent(number, told)
+            Braked::Sent(brake.number, told)
         } else {
             Braked::Unreachable(format!(
                 "{}: there is no connection to the vehicle; it is braked as soon as it is connected again",
@@ -133,88 +143,129 @@ impl Vehicle {
         }
     }
 
+    /// Sends the commands at once, and then watches until the vehicle is at rest.
     async fn come_to_rest(
         self: Arc<Self>,
         channel: Option<Channel>,
         mut flight: Flight,
         brake: Brake,
+        open: OpenCommand,
         tell: oneshot::Sender<Result<(), String>>,
     ) {
-        // A command sent before the brake may be carried out after it. A setpoint cannot: it does not end Hold.
-        let mut overtaken = self.under_way.borrow().leading > 0;
         if let Some(channel) = channel {
             let first = self.command_rest(channel, brake.number, brake.rest, flight).await;
             flight.stubborn = first.is_ok();
             let _ = tell.send(first.map_err(|trouble| trouble.to_string()));
         }
-        // From here on only one brake watches at a time: a second brake waits until the first one has finished.
-        let _turn = self.braking.lock().await;
+        let began = self.watch_brake(flight, &brake, open).await;
+        if let Some(began) = began
+            && brake.emergency
+            && brake.rest == Mode::Hold
+        {
+            tokio::select! {
+                biased;
+                () = self.superseding(&brake) => {}
+                () = self.land_if_unstable(began, &brake) => {}
+            }
+        }
+    }
+
+    /// Repeats a brake until the vehicle is at rest, and each time that a command from before it has ended, because the
+    /// vehicle may have carried that one out after the brake. Returns since when the vehicle has known of the brake, or
+    /// `None` if another brake, call or party has priority.
+    async fn watch_brake(
+        self: &Arc<Self>,
+        mut flight: Flight,
+        brake: &Brake,
+        open: OpenCommand,
+    ) -> Option<tokio::time::Instant> {
+        let mut open = Some(open);
         let mut began = tokio::time::Instant::now();
         let mut repeats = 0;
+        let mut acknowledged = flight.stubborn;
+        // How many earlier commands were open when the brake was last sent.
+        let mut known = brake.earlier;
+        let mut commands = self.open_commands.subscribe();
         loop {
             if !self.is_heard() {
                 // Commands may have been lost, and a vehicle without a link flies on: wait until it is heard.
                 self.heard_again().await;
-                if self.superseded(&brake) {
-                    return;
+                (repeats, flight.stubborn, acknowledged) = (0, false, false);
+                // Once it has reported its mode, a takeover would be known, and it is braked at once.
+                let reported = self.hear_mode(Effect::Motion).await.is_ok();
+                known = self.earlier(brake) + usize::from(reported);
+            }
+            if self.superseded(brake) || self.knows_better(brake) {
+                return None;
+            }
+            if acknowledged && known == 0 {
+                drop(open.take());
+            }
+            let seen = tokio::select! {
+                biased;
+                () = self.superseding(brake) => return None,
+                _ = commands.wait_for(|open| open.before(brake.before) < known) => None,
+                seen = self.watch_rest(brake.rest) => Some(seen),
+            };
+            let again = match seen {
+                _ if !self.is_heard() => continue,
+                None => {
+                    flight.stubborn = false;
+                    true
                 }
-                repeats = 0;
-                flight.stubborn = false;
-            }
-            let mut under_way = self.under_way.subscribe();
-            let quiet = tokio::time::timeout(
-                Duration::from_secs(3),
-                under_way.wait_for(|unanswered| unanswered.all == 0),
-            );
-            let _ = quiet.await.is_ok();
-            if self.knows_better(&brake) {
-                return;
-            }
-            // The telemetry may be from before that command: repeat the brake without checking.
-            if let Some(channel) = self.channel().filter(|_| std::mem::take(&mut overtaken)) {
-                let again = self.command_rest(channel, brake.number, brake.rest, flight).await;
-                flight.stubborn |= again.is_ok();
-            }
-            match self.watch_rest(brake.rest).await {
-                BrakeObservation::Rest => {
+                // A command that ends this rest may be on its way.
+                Some(BrakeObservation::Rest) if known > 0 => false,
+                Some(BrakeObservation::Rest) if acknowledged || repeats == REPEATS => {
                     self.arrived();
-                    break;
+                    return Some(began);
                 }
-                BrakeObservation::Slowing => {}
-                BrakeObservation::Flying if !self.is_heard() => continue,
-                BrakeObservation::Flying if repeats == REPEATS => {
+                Some(BrakeObservation::Slowing) => false,
+                Some(BrakeObservation::Flying) if repeats == REPEATS && known == 0 => {
                     tracing::error!(vehicle = self.id, "the brake has no effect");
-                    break;
+                    return Some(began);
                 }
-                // By now the mode was reported again, so a takeover would be known.
-                BrakeObservation::Flying => {
-                    if self.knows_better(&brake) {
-                        return;
-                    }
-                    repeats += 1;
-                    flight.reposition |= self.flies_in_hold(&self.telemetry());
-                    if let Some(channel) = self.channel() {
-                        if !flight.stubborn {
-                            // No command has arrived so far.
-                            began = tokio::time::Instant::now();
-                        }
-                        let again = self.command_rest(channel, brake.number, brake.rest, flight).await;
-                        tracing::warn!(vehicle = self.id, ?again, "the brake was repeated");
-                        self.log.write(
-                            "brake",
-                            || ovos_toolbox_sdk::serde_json::json!({"vehicle": self.id, "brake": brake.number, "repeated": again.is_ok()}),
-                        );
-                        flight.stubborn |= again.is_ok();
-                    }
+                Some(BrakeObservation::Rest | BrakeObservation::Flying) => {
+                    repeats = REPEATS.min(repeats + 1);
+                    true
                 }
+            };
+            // By now the mode was reported again, so a takeover would be known.
+            if self.knows_better(brake) {
+                return None;
             }
-            if brake.emergency && self.clock.since(began) >= STABLE_WITHIN && self.is_heard() {
-                break;
+            if let Some(channel) = self.channel().filter(|_| again) {
+                flight.reposition |= self.flies_in_hold(&self.telemetry());
+                if !acknowledged {
+                    // No command has arrived so far.
+                    began = tokio::time::Instant::now();
+                }
+                known = self.earlier(brake);
+                let again = self.command_rest(channel, brake.number, brake.rest, flight).await;
+                tracing::warn!(vehicle = self.id, ?again, "the brake was repeated");
+                self.log.write(
+                    "brake",
+                    || ovos_toolbox_sdk::serde_json::json!({"vehicle": self.id, "brake": brake.number, "repeated": again.is_ok()}),
+                );
+                flight.stubborn |= again.is_ok();
+                acknowledged = again.is_ok();
+            }
+            let stable = self.clock.since(began) >= STABLE_WITHIN && self.is_heard();
+            if brake.emergency && known == 0 && stable {
+                return Some(began);
             }
         }
-        if brake.emergency && brake.rest == Mode::Hold {
-            self.land_if_unstable(began, &brake).await;
-        }
+    }
+
+    /// How many commands from before a brake may still be carried out.
+    fn earlier(&self, brake: &Brake) -> usize {
+        self.open_commands.borrow().before(brake.before)
+    }
+
+    /// Resolves when a later brake exists.
+    async fn superseding(&self, brake: &Brake) {
+        let mut brakes = self.brakes.subscribe();
+        // The sender lives as long as the vehicle.
+        let _ = brakes.wait_for(|last| *last != brake.number).await.is_ok();
     }
 
     /// Whether the vehicle is connected and telemetry arrives.
@@ -236,7 +287,7 @@ impl Vehicle {
 
     /// Whether a later brake exists; that one watches instead.
     pub(super) fn superseded(&self, brake: &Brake) -> bool {
-        self.brakes.load(Ordering::SeqCst) != brake.number
+        *self.brakes.borrow() != brake.number
     }
 
     /// Whether a later call or another party has priority: repeating Hold would end the landing that it has started.
@@ -247,7 +298,7 @@ impl Vehicle {
     }
 
     /// Lands a vehicle that does not hold, or that is as fast in the second oscillation about its stop as in the first.
-    async fn land_if_unstable(&self, began: tokio::time::Instant, brake: &Brake) {
+    async fn land_if_unstable(self: &Arc<Self>, began: tokio::time::Instant, brake: &Brake) {
         tokio::time::sleep_until(began + self.clock.wall(STABLE_WITHIN)).await;
         // The mode is reported once a second.
         self.clock.sleep(MODE_HEARD).await;

@@ -19,6 +19,10 @@ use super::telemetry::Telemetry;
 use super::unit::Vehicle;
 use crate::guard::{Mode, Refusal, refuse};
 
+/// How long a call waits for commands from before; a command ends after 10 s at the latest, a brake when it is
+/// acknowledged.
+const OPEN: Duration = Duration::from_secs(12);
+
 /// One call on a vehicle.
 pub(crate) struct Call {
     pub(crate) id: String,
@@ -83,7 +87,27 @@ impl Call {
         self.gate.show(content);
     }
 
-    /// Sends one command and waits for MAVSDK's answer. A command that would take the vehicle from a pilot is sent after
+    /// Waits until no command from before may be carried out any more: one of another call, or of a brake, would lead
+    /// the vehicle elsewhere.
+    ///
+    /// # Errors
+    /// The right to command was withdrawn, or a command stays open.
+    async fn nothing_open(&self) -> Result<(), Refusal> {
+        let mut open = self.vehicle.open_commands.subscribe();
+        let before = open.borrow().sent();
+        tokio::select! {
+            biased;
+            why = self.right.withdrawn() => Err(ended(&why)),
+            _ = open.wait_for(|open| open.before(before) == 0) => Ok(()),
+            () = tokio::time::sleep(OPEN) => refuse(
+                "unconfirmed",
+                format!("a command from before may still be carried out: the vehicle has not acknowledged it for {} s", OPEN.as_secs()),
+            ),
+        }
+    }
+
+    /// Sends one command and waits for MAVSDK's answer. A command of a motion call is sent after every command from
+    /// before has ended; a safe call does not wait. A command that would take the vehicle from a pilot is sent after
     /// the vehicle has reported its mode.
     ///
     /// # Errors
@@ -92,6 +116,9 @@ impl Call {
     /// # Cancel safety
     /// When dropped, a command that was sent stays sent; a brake waits for it and sends its own afterwards.
     pub(crate) async fn send(&self, command: Command) -> Result<(), Refusal> {
+        if self.effect == Effect::Motion && (command.takes_control() || matches!(command, Command::Arm)) {
+            self.nothing_open().await?;
+        }
         if command.takes_control() {
             tokio::select! {
                 biased;
@@ -113,6 +140,7 @@ impl Call {
                     if self.effect == Effect::Motion {
                         control.flies();
                     }
+                    control.expect_late(self.vehicle.open_commands.borrow().modes());
                     control.want(mode);
                     self.vehicle.note_mode_command(&command);
                 } else if matches!(command, Command::Disarm) {
@@ -211,6 +239,7 @@ impl Call {
             return self.send(command).await;
         };
         let words = vehicle.heard.borrow().texts_so_far;
+        let before = vehicle.open_commands.borrow().sent();
         let mut last = None;
         for attempt in 0..tries {
             // The first attempt is always sent: a goto has a new target in the same mode, and a hold ends it.
@@ -222,7 +251,7 @@ impl Call {
                     return Ok(());
                 }
             }
-            match self.send(command.clone()).await {
+            match self.send_last(&command, before).await {
                 Ok(()) => {}
                 Err(refusal) if matches!(refusal.code, "denied" | "unconfirmed") => {
                     last = Some(refusal);
@@ -252,6 +281,19 @@ impl Call {
                 ),
             ),
         }
+    }
+
+    /// Sends a command, and once more as soon as the commands before number `before` have ended: the vehicle may have
+    /// carried one of them out after this one.
+    async fn send_last(&self, command: &Command, before: u64) -> Result<(), Refusal> {
+        // A motion call has waited for them before it sends.
+        let open = self.effect != Effect::Motion && self.vehicle.open_commands.borrow().before(before) > 0;
+        self.send(command.clone()).await?;
+        if !open {
+            return Ok(());
+        }
+        self.nothing_open().await?;
+        self.send(command.clone()).await
     }
 
     /// Whether the vehicle holds its position already, so that nothing has to be sent. Its mode is watched from now on as

@@ -118,7 +118,7 @@ impl Command {
     }
 
     /// Time limit of the request: MAVSDK tries a command three times for half a second; transfers take longer.
-    fn limit(&self) -> Duration {
+    pub(super) fn limit(&self) -> Duration {
         match self {
             Self::Position { .. } | Self::Standstill => Duration::from_secs(1),
             Self::UploadMission(_) => Duration::from_secs(15),
@@ -135,16 +135,34 @@ impl Command {
     /// # Cancel safety
     /// When dropped, the command may or may not be carried out.
     pub(crate) async fn perform(self, channel: Channel) -> Result<(), Trouble> {
-        let (what, limit) = (self.what(), self.limit());
-        match tokio::time::timeout(limit, self.request(channel)).await {
-            Ok(Ok(answer)) => answer.judge(what),
-            Ok(Err(status)) => Err(Trouble::Server {
+        let (limit, unanswered) = (self.limit(), self.unanswered());
+        tokio::time::timeout(limit, self.answered(channel))
+            .await
+            .unwrap_or(Err(unanswered))
+    }
+
+    /// The error when the answer has not come within [`Command::limit`].
+    pub(super) fn unanswered(&self) -> Trouble {
+        Trouble::Server {
+            what: self.what(),
+            cause: format!("no answer within {} s", self.limit().as_secs()),
+        }
+    }
+
+    /// Like [`Command::perform`], without a time limit.
+    ///
+    /// # Errors
+    /// See [`Trouble`].
+    ///
+    /// # Cancel safety
+    /// As [`Command::perform`].
+    pub(super) async fn answered(self, channel: Channel) -> Result<(), Trouble> {
+        let what = self.what();
+        match self.request(channel).await {
+            Ok(answer) => answer.judge(what),
+            Err(status) => Err(Trouble::Server {
                 what,
                 cause: status.message().to_string(),
-            }),
-            Err(_) => Err(Trouble::Server {
-                what,
-                cause: format!("no answer within {} s", limit.as_secs()),
             }),
         }
     }

@@ -34,17 +34,6 @@ struct ModeRequest {
     reached: bool,
     /// The previous mode, which may still be reported until the wanted one is reached.
     before: Option<Mode>,
-    /// The mode requested before this one and not reached by then: the vehicle may still enter it until this time,
-    /// because MAVSDK may send the two commands in either order.
-    late: Option<(Mode, Instant)>,
-}
-
-impl ModeRequest {
-    /// Whether a command sent before this one may have led to `mode`.
-    fn may_be_late(&self, mode: Mode) -> bool {
-        self.late
-            .is_some_and(|(late, until)| late == mode && Instant::now() < until)
-    }
 }
 
 /// A takeover by another party, or by the autopilot itself.
@@ -106,6 +95,9 @@ fn is_failsafe(mode: Mode, heard: &Telemetry) -> bool {
 #[derive(Debug)]
 pub(crate) struct Control {
     wanted: Option<ModeRequest>,
+    /// Modes requested before that one which the vehicle may still enter until this time, because MAVSDK may send the
+    /// commands in another order.
+    late: Vec<(Mode, Instant)>,
     /// When a mode was last requested, even if the vehicle was already in that mode.
     requested: Option<Instant>,
     overridden: Option<OverrideCause>,
@@ -142,6 +134,7 @@ impl Default for Control {
     fn default() -> Self {
         Self {
             wanted: None,
+            late: Vec::new(),
             requested: None,
             overridden: None,
             stops: false,
@@ -207,18 +200,30 @@ impl Control {
             return;
         }
         self.may_disarm = matches!(mode, Mode::Land | Mode::ReturnToLaunch);
-        let late = self.wanted.and_then(|wanted| {
-            let unreached = !wanted.reached && wanted.mode != mode;
-            unreached
-                .then(|| (wanted.mode, Instant::now() + LATE))
-                .or(wanted.late)
-        });
+        let unreached = self
+            .wanted
+            .filter(|wanted| !wanted.reached && wanted.mode != mode);
+        self.expect_late(unreached.map(|wanted| wanted.mode).into_iter());
         self.wanted = Some(ModeRequest {
             mode,
             reached: false,
             before: self.last,
-            late,
         });
+    }
+
+    /// Records that the vehicle may still enter these modes after it has reached the one requested next.
+    pub(crate) fn expect_late(&mut self, modes: impl Iterator<Item = Mode>) {
+        let now = Instant::now();
+        self.late.retain(|(_, until)| now < *until);
+        self.late.extend(modes.map(|mode| (mode, now + LATE)));
+    }
+
+    /// Whether a command sent before the last one may have led to `mode`.
+    fn may_be_late(&self, mode: Mode) -> bool {
+        let now = Instant::now();
+        self.late
+            .iter()
+            .any(|(late, until)| *late == mode && now < *until)
     }
 
     /// Remembers that we are about to disarm.
@@ -229,6 +234,7 @@ impl Control {
     /// Accepts the present state after a failed request or a pilot's handover.
     pub(crate) fn settle(&mut self) {
         self.wanted = None;
+        self.late.clear();
         self.may_disarm = true;
     }
 
@@ -292,7 +298,6 @@ impl Control {
                 mode,
                 reached: true,
                 before: None,
-                late: None,
             });
         }
     }
@@ -403,7 +408,7 @@ impl Control {
             });
             return None;
         }
-        if wanted.may_be_late(mode) {
+        if self.may_be_late(mode) {
             // The brake or the call sends its command again.
             return None;
         }
@@ -420,11 +425,11 @@ impl Control {
         };
         if expected {
             if wanted.reached {
+                self.late.clear();
                 self.wanted = Some(ModeRequest {
                     mode,
                     reached: true,
                     before: None,
-                    late: None,
                 });
             }
             return None;

@@ -19,6 +19,7 @@ use tonic::transport::Channel;
 
 use super::command::{Command, Trouble};
 use super::lock::lock;
+use super::open_commands::OpenCommand;
 use super::unit::Vehicle;
 use crate::guard::{Mode, Refusal, refuse};
 use crate::mavsdk::mavlink_direct::mavlink_direct_service_client::MavlinkDirectServiceClient;
@@ -36,6 +37,10 @@ const MOTION_WAITS: Duration = Duration::from_millis(1500);
 const UNANSWERED: Duration = Duration::from_secs(1);
 /// Time limit of sending the request.
 const SENT: Duration = Duration::from_secs(1);
+
+/// How long mavsdk_server may take to carry a command out after the time limit of its request, which is longer than one of
+/// its two steps takes: each is tried for 2 s, and may wait for another command of the same number for as long.
+const OUTLASTS: Duration = Duration::from_secs(5);
 
 /// MAVLink's numbers: the autopilot's component, the command that requests a message, and the message.
 pub(super) const AUTOPILOT: u32 = 1;
@@ -96,16 +101,33 @@ impl Vehicle {
         }
     }
 
-    /// Sends a command, and right before it a request for the mode that the command ends.
+    /// Sends a command, and right before it a request for the mode that the command ends. The command stays open as long
+    /// as mavsdk_server has not answered, also past the time limit of the request.
     ///
     /// # Errors
     /// Like [`Command::perform`].
     ///
     /// # Cancel safety
     /// Like [`Command::perform`].
-    pub(super) async fn perform(&self, command: Command, channel: Channel) -> Result<(), Trouble> {
+    pub(super) async fn perform(
+        self: &Arc<Self>,
+        command: Command,
+        channel: Channel,
+        open: Option<OpenCommand>,
+    ) -> Result<(), Trouble> {
+        let (vehicle, unanswered, limit) = (Arc::clone(self), command.unanswered(), command.limit());
         let asked = command.takes_control().then(|| channel.clone());
-        after(self.request_mode(asked), command.perform(channel)).await
+        let mut answered =
+            Box::pin(async move { after(vehicle.request_mode(asked), command.answered(channel)).await });
+        if let Ok(done) = tokio::time::timeout(limit, &mut answered).await {
+            return done;
+        }
+        self.spawn(async move {
+            let answered = tokio::time::timeout(OUTLASTS, answered).await;
+            tracing::debug!(?answered, "the answer to a command came late, or never");
+            drop(open);
+        });
+        Err(unanswered)
     }
 
     /// Requests a heartbeat; it comes with the telemetry. Does nothing until the vehicle's number is known.
@@ -132,9 +154,9 @@ impl Vehicle {
         };
         let commands = self.mode_commands.load(Ordering::SeqCst);
         let until = Instant::now() + GIVES_BACK.max(self.clock.wall(GIVES_BACK));
-        let mut under_way = self.under_way.subscribe();
+        let mut open = self.open_commands.subscribe();
         // The command may not have arrived yet; its answer comes after the change of mode.
-        let quiet = under_way.wait_for(|unanswered| unanswered.leading == 0);
+        let quiet = open.wait_for(|open| !open.leads());
         let _ = tokio::time::timeout_at(until, quiet).await.is_ok();
         let Some(channel) = self.channel() else { return };
         let asked = Instant::now();

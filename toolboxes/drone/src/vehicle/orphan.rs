@@ -18,7 +18,7 @@ use super::recognise::{Expected, recognise};
 use super::rest::stop_place;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::geo::{Ned, length};
+use crate::geo::Ned;
 use crate::guard::{Braking, Mode};
 use crate::mavsdk::telemetry;
 use crate::mavsdk::telemetry::telemetry_service_client::TelemetryServiceClient;
@@ -30,8 +30,6 @@ const LOOK: Duration = Duration::from_millis(1200);
 const BRAKE: Asker<'static> = Asker::Brake(1);
 /// Time limit of writing the run log afterwards, whatever the disk does.
 const WRITTEN: Duration = Duration::from_millis(500);
-/// A vehicle slower than this is not on a flight to a position, metres per second.
-const STILL_MPS: f64 = 0.2;
 
 /// The collected telemetry.
 struct OrphanState {
@@ -180,11 +178,12 @@ impl OrphanState {
         }
     }
 
-    /// The command that ends a flight to a position in mode Hold, where another Hold has no effect.
+    /// The command that ends a flight to a position in mode Hold, where another Hold has no effect. That flight may have
+    /// begun just now, so that the vehicle is still slow.
     fn stop(&self, braking: Braking) -> Option<Command> {
         let (place, velocity) = (self.place?, self.velocity?);
         let in_hold = self.mode.is_none_or(|mode| mode == Mode::Hold);
-        (in_hold && length(velocity) > STILL_MPS).then(|| stop_place(place, velocity, 0.0, braking))
+        in_hold.then(|| stop_place(place, velocity, 0.0, braking))
     }
 }
 

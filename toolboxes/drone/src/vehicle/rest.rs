@@ -13,6 +13,7 @@ use super::command::Command;
 use super::command::Trouble;
 use super::lock::lock;
 use super::log_line::Asker;
+use super::open_commands::OpenCommand;
 use super::telemetry::Telemetry;
 use super::unit::Vehicle;
 use crate::geo::{Ned, Origin, distance};
@@ -67,6 +68,9 @@ pub(super) struct Brake {
     /// The mode in which it comes to rest.
     pub(super) rest: Mode,
     pub(super) number: u64,
+    /// The number of the next command when it began, and how many were open then.
+    pub(super) before: u64,
+    pub(super) earlier: usize,
     /// [`Vehicle::mode_commands`] when it began.
     pub(super) commands: u64,
 }
@@ -147,6 +151,7 @@ impl Vehicle {
             && present
             && heard.in_air == Some(true)
             && !self.repositioning.load(Ordering::SeqCst)
+            && !self.open_commands.borrow().leads()
             && heard.pose().is_some_and(still)
     }
 
@@ -164,7 +169,7 @@ impl Vehicle {
     /// # Cancel safety
     /// When dropped, the commands may or may not have been sent.
     pub(super) async fn command_rest(
-        &self,
+        self: &Arc<Self>,
         channel: Channel,
         brake: u64,
         rest: Mode,
@@ -201,7 +206,7 @@ impl Vehicle {
         held.and(stopped)
     }
 
-    async fn zero(&self, channel: Channel, brake: u64, flight: Flight) {
+    async fn zero(self: &Arc<Self>, channel: Channel, brake: u64, flight: Flight) {
         if flight.offboard {
             // The mode is requested anyway, even without an acknowledgement.
             let _ = self.send_brake(brake, Command::Standstill, channel).await;
@@ -213,14 +218,15 @@ impl Vehicle {
     /// # Errors
     /// Like [`Command::perform`].
     pub(super) async fn send_brake(
-        &self,
+        self: &Arc<Self>,
         brake: u64,
         command: Command,
         channel: Channel,
     ) -> Result<(), Trouble> {
         let by = Asker::Brake(brake);
         self.record_command(by, &command);
-        let done = self.perform(command.clone(), channel).await;
+        let open = OpenCommand::begin(self, &command);
+        let done = self.perform(command.clone(), channel, open).await;
         self.record_answer(by, &command, &done);
         done
     }
@@ -263,12 +269,14 @@ impl Vehicle {
     /// Whether telemetry shows that a stop takes effect.
     pub(crate) fn resting(&self) -> Resting {
         let heard = self.telemetry();
-        if heard.heard.is_none() || !heard.may_move() {
+        // What ends a rest may still be on its way.
+        let open = self.open_commands.borrow().leads();
+        if heard.heard.is_none() || !heard.may_move() && !open {
             return Resting::Yes;
         }
         let pose = heard.pose();
         match (heard.mode, pose) {
-            _ if !heard.link_ok() => {}
+            _ if !heard.link_ok() || open => {}
             (Some(Mode::Land), _) => return Resting::Yes,
             (Some(Mode::Hold), Some(pose)) if pose.speed() < SLOW_MPS => return Resting::Yes,
             (Some(Mode::Hold), Some(pose)) => {
@@ -308,8 +316,10 @@ impl Vehicle {
             heard_for += LOOKS;
             let heard = self.telemetry();
             let pose = heard.pose();
-            let slow = heard.mode == Some(brake.rest) && pose.is_some_and(|pose| pose.speed() < SLOW_MPS);
-            let stands = heard.armed == Some(false) || heard.on_ground();
+            let open = self.open_commands.borrow().leads();
+            let slow =
+                !open && heard.mode == Some(brake.rest) && pose.is_some_and(|pose| pose.speed() < SLOW_MPS);
+            let stands = !open && (heard.armed == Some(false) || heard.on_ground());
             slow_for = if slow && brake.rest == Mode::Hold {
                 slow_for + LOOKS
             } else {

@@ -194,7 +194,9 @@ impl Telemetry {
     pub(super) fn moved(&mut self, ned: Ned, velocity: Ned) {
         let now = Reading::now((ned, velocity));
         let over = self.clock.map_or(ACCELERATES, |clock| clock.wall(ACCELERATES));
-        self.velocities.push_back((now.at, velocity));
+        if velocity.iter().all(|part| part.is_finite()) {
+            self.velocities.push_back((now.at, velocity));
+        }
         while let Some((at, _)) = self.velocities.front()
             && now.at.duration_since(*at) > over
         {
@@ -353,6 +355,13 @@ impl Telemetry {
             return;
         };
         let (ned, velocity) = local.value;
+        // A vehicle without a fix says that it does not know where it is, with NaN or with zeros. The centre of a round
+        // fence would stay there.
+        let place_is_known = crate::guard::place(place.value.lat, place.value.lon).is_ok();
+        if !place_is_known || !ned.iter().all(|metres| metres.is_finite()) || !place.value.amsl_m.is_finite()
+        {
+            return;
+        }
         let standing = self.armed == Some(false) || self.on_ground();
         if self.origin.is_none() || standing && length(velocity) < 0.3 {
             self.origin = Some(Origin::from_fix(place.value.lat, place.value.lon, ned));
@@ -380,3 +389,6 @@ impl Telemetry {
         });
     }
 }
+
+#[cfg(test)]
+mod tests;

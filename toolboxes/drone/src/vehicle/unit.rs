@@ -18,6 +18,7 @@ use super::hover::Hover;
 use super::link_state::{ASLEEP, Link};
 use super::lock::lock;
 use super::log_line::{Asker, LoggedState};
+use super::open_commands::{OpenCommand, OpenCommands};
 use super::outside::Outside;
 use super::right::EndReason;
 use super::telemetry::{Battery, Telemetry};
@@ -38,6 +39,9 @@ const NAMED: Duration = Duration::from_millis(150);
 /// Greatest age of a battery's charge: vehicles report it every two seconds, less often over a slow radio.
 const BATTERY_MAX_AGE: Duration = Duration::from_secs(10);
 
+/// How long a close waits for open commands; the service gives a toolbox that it ends 2 s.
+const CLOSES: Duration = Duration::from_millis(1500);
+
 /// When a takeover of any vehicle was last reported to the service. The service then stops all vehicles, and only the
 /// time distinguishes that stop from a user's. Clones share the value.
 pub(crate) type Told = Arc<Mutex<Option<tokio::time::Instant>>>;
@@ -56,10 +60,9 @@ pub(crate) struct Vehicle {
     pub(super) control: Mutex<Control>,
     pub(super) flight: Mutex<Flight>,
     pub(super) hover: Mutex<Hover>,
-    pub(super) under_way: watch::Sender<OpenCommands>,
-    pub(super) braking: Arc<tokio::sync::Mutex<()>>,
-    /// Number of brakes so far; only the last one judges whether the vehicle is unstable.
-    pub(super) brakes: std::sync::atomic::AtomicU64,
+    pub(super) open_commands: watch::Sender<OpenCommands>,
+    /// Number of brakes so far; only the last one watches the vehicle.
+    pub(super) brakes: watch::Sender<u64>,
     pub(super) override_told: Told,
     /// The firmware version that it reports.
     pub(super) version: Mutex<Option<String>>,
@@ -112,9 +115,8 @@ impl Vehicle {
             control: Mutex::default(),
             flight: Mutex::default(),
             hover: Mutex::default(),
-            under_way: watch::Sender::default(),
-            braking: Arc::default(),
-            brakes: std::sync::atomic::AtomicU64::new(0),
+            open_commands: watch::Sender::default(),
+            brakes: watch::Sender::default(),
             override_told,
             version: Mutex::default(),
             port_warned: std::sync::Once::new(),
@@ -184,12 +186,24 @@ impl Vehicle {
         );
     }
 
-    /// Ends every task and child program.
+    /// Ends every task and child program, after the brake has followed every command that may still be carried out.
     ///
     /// # Cancel safety
-    /// When dropped, the tasks end anyway.
-    pub(crate) async fn close(&self) {
-        lock(&self.control).withdraw(&EndReason::Closed, true);
+    /// When dropped, the tasks do not end.
+    pub(crate) async fn close(self: &Arc<Self>) {
+        let latched = {
+            let mut control = lock(&self.control);
+            control.withdraw(&EndReason::Closed, true);
+            control.latched
+        };
+        let mut open = self.open_commands.subscribe();
+        if open.borrow().leads() {
+            if !latched {
+                drop(self.brake(false, "close"));
+            }
+            let ended = open.wait_for(|open| !open.leads());
+            let _ = tokio::time::timeout(CLOSES, ended).await.is_ok();
+        }
         self.closing.cancel();
         self.tasks.close();
         self.tasks.wait().await;
@@ -464,41 +478,14 @@ impl Vehicle {
             }));
             return told;
         };
-        let leads = !matches!(command, Command::Position { .. } | Command::Standstill);
-        self.under_way.send_modify(|unanswered| {
-            unanswered.all += 1;
-            unanswered.leading += usize::from(leads);
-        });
-        let guard = UnderWay(Arc::clone(self), leads);
+        let open = OpenCommand::begin(self, &command);
         let (vehicle, call_id) = (Arc::clone(self), call_id.to_string());
         self.spawn(async move {
-            let guard = guard;
-            let done = vehicle.perform(command.clone(), channel).await;
+            let done = vehicle.perform(command.clone(), channel, open).await;
             vehicle.record_answer(Asker::Call(&call_id), &command, &done);
-            drop(guard);
             // The receiver is gone when its call was dropped.
             let _ = tell.send(done);
         });
         told
-    }
-}
-
-/// Commands that were sent and not answered yet.
-#[derive(Debug, Default)]
-pub(super) struct OpenCommands {
-    pub(super) all: usize,
-    /// Those that are not setpoints; a vehicle that holds or lands ignores setpoints.
-    pub(super) leading: usize,
-}
-
-/// Counts one command as unanswered until this value is dropped. The flag is true if the command is not a setpoint.
-struct UnderWay(Arc<Vehicle>, bool);
-
-impl Drop for UnderWay {
-    fn drop(&mut self) {
-        self.0.under_way.send_modify(|unanswered| {
-            unanswered.all -= 1;
-            unanswered.leading -= usize::from(self.1);
-        });
     }
 }

@@ -21,6 +21,7 @@ mod heard;
 mod heights;
 #[path = "../support/hostile.rs"]
 mod hostile;
+mod late_steps;
 mod lines;
 mod mode_changes;
 mod mode_lag;

@@ -156,6 +156,70 @@ fn every_moving_tool_can_be_stopped_at_any_moment() {
     }
 }
 
+/// mavsdk_server leaves offboard mode first, and sends the flight to a position when that is acknowledged: after the
+/// commands of the stop.
+#[test]
+fn a_goto_that_is_sent_after_its_stop_is_stopped_too() {
+    let quirks = format!("{STEADY},late_mode_acks");
+    let Some(rig) = Rig::airborne(6.0, json!({"simulator": {"quirks": quirks}})) else {
+        return;
+    };
+    rig.sim(json!({"cmd": "set_drain", "pct_per_s": 0}));
+    let (_, goto) = moving().swap_remove(8);
+    let mut late = 0;
+    for (delay_ms, emergency) in [
+        (5, true),
+        (20, false),
+        (40, true),
+        (5, false),
+        (20, true),
+        (60, false),
+    ] {
+        ready(&rig);
+        // Leaves mode Hold.
+        rig.ok("turn_cw", json!({"deg": 10}));
+        let what = format!("goto_gps stopped after {delay_ms} ms (emergency {emergency})");
+        let sent = commands(&rig).len();
+        let run = rig
+            .harness
+            .start_action("goto_gps", action("goto_gps", &goto), json!({}))
+            .unwrap();
+        rig.until("the switch to hold", |rig| commands(rig).len() > sent);
+        let _ = run.wait_for(Duration::from_millis(delay_ms));
+        let from = rig.place();
+        rig.harness.halt(&["all"], emergency).unwrap();
+        run.cancel();
+        assert!(run.wait_for(Duration::from_secs(5)).is_some(), "{what}: no end");
+        rig.until("the goto and the stop", |rig| {
+            let names = commands(rig);
+            names[sent..].iter().filter(|name| *name == "reposition").count() >= 2
+        });
+        comes_to_rest(&rig, &what);
+        std::thread::sleep(Duration::from_millis(500));
+        comes_to_rest(&rig, &what);
+        let to = rig.place();
+        let on = (to[0] - from[0]).hypot(to[1] - from[1]);
+        // The stop's own flight to a position is late, too: the vehicle accelerates until then, and overshoots.
+        assert!(on < NEAR_M, "{what}: {on:.1} m on\n{}", rig.story());
+        late += usize::from(
+            commands(&rig)[sent..]
+                .iter()
+                .filter(|name| *name == "reposition")
+                .count()
+                >= 3,
+        );
+    }
+    assert!(late > 0, "no goto came after its stop\n{}", rig.story());
+}
+
+/// The commands that the vehicle was given, oldest first.
+fn commands(rig: &Rig) -> Vec<String> {
+    let log = rig.sim(json!({"cmd": "log", "since": 0, "limit": 100_000}));
+    let entries = log["log"].as_array().unwrap();
+    let named = entries.iter().filter_map(|entry| entry["name"].as_str());
+    named.map(ToString::to_string).collect()
+}
+
 #[test]
 fn the_brake_answers_with_what_the_vehicle_does() {
     let Some(rig) = Rig::airborne(6.0, json!({"simulator": {"quirks": STEADY}})) else {

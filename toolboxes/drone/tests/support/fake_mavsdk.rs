@@ -78,6 +78,13 @@ pub(crate) struct Sim {
     pub(crate) batteries: Option<Vec<(u32, f64)>>,
     /// Whether acknowledgements are lost: commands are carried out, and MAVSDK reports a timeout.
     pub(crate) unacknowledged: bool,
+    /// The next request of this name is held back before its last step, for this many seconds: mavsdk_server serves
+    /// requests side by side, keeps a command back while another of its number is unacknowledged, and sends a goto only
+    /// from the acknowledgement of its switch to Hold (`ActionImpl::goto_location_async`,
+    /// `MavlinkCommandSender::do_work`; MAVSDK 158e339).
+    pub(crate) held_back: Option<(&'static str, f64)>,
+    /// When the last step of a request that was held back reached the vehicle.
+    pub(crate) late_step_at: Option<f64>,
     setpoint: Option<Setpoint>,
     started: f64,
     heartbeat_due: f64,
@@ -117,6 +124,8 @@ impl FakeMavsdk {
                 height_error_m: 0.0,
                 batteries: Some(Vec::new()),
                 unacknowledged: false,
+                held_back: None,
+                late_step_at: None,
                 setpoint: None,
                 started: f64::NEG_INFINITY,
                 heartbeat_due: 0.0,
@@ -200,6 +209,34 @@ impl FakeMavsdk {
     async fn delay(&self) {
         let seconds = self.lock().delay_s;
         tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
+    }
+
+    /// Runs the last step of a request, later if it is held back, and whether or not the client still waits: the server
+    /// does not end a request whose client is gone.
+    async fn last_step<T: Send + 'static>(
+        &self,
+        request: &str,
+        step: impl FnOnce(&mut Sim) -> T + Send + 'static,
+    ) -> T {
+        let held_back = self.lock().held_back.take_if(|(name, _)| *name == request);
+        let Some((_, seconds)) = held_back else {
+            return step(&mut self.lock());
+        };
+        let fake = self.clone();
+        let late = tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
+            // Tried four times, half a second apart.
+            for _ in 0..3 {
+                if fake.lock().reachable() {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(500)).await;
+            }
+            let mut sim = fake.lock();
+            sim.late_step_at = sim.reachable().then(|| sim.vehicle.time());
+            step(&mut sim)
+        });
+        late.await.expect("a step does not panic")
     }
 
     /// A stream that reads the vehicle every `slow` seconds, or ten times a second without the quirk.

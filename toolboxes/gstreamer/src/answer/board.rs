@@ -29,9 +29,9 @@ pub(crate) struct Board {
 
 #[derive(Serialize, JsonSchema)]
 struct VideoInput {
-    /// What an element is given.
+    /// The device as an element takes it.
     device: String,
-    /// What people call it.
+    /// The name that people know.
     name: String,
     /// `hdmi-in`, `usb-cam`, `camera` or `gst`.
     #[serde(rename = "type")]
@@ -48,9 +48,9 @@ struct VideoInput {
 
 #[derive(Serialize, JsonSchema)]
 struct AudioInput {
-    /// What an element is given.
+    /// The device as an element takes it.
     device: String,
-    /// What people call it.
+    /// The name that people know.
     name: String,
     /// `hdmi-audio`, `usb-audio`, `analog` or `gst`.
     #[serde(rename = "type")]

@@ -191,11 +191,11 @@ pub(super) fn describe(factory: &gst::ElementFactory, info: &ElementInfo, custom
             let custom = plugin.as_ref().is_some_and(|plugin| custom.contains(plugin));
             (custom && is_media(factory, Media::Video)).then(|| "its plugin came with the board".to_owned())
         });
-    let made = sources(factory).find(|caps| !caps.is_any() && !caps.is_empty());
-    let first = made.as_ref().and_then(|caps| caps.structure(0));
+    let caps = sources(factory).find(|caps| !caps.is_any() && !caps.is_empty());
+    let first = caps.as_ref().and_then(|caps| caps.structure(0));
     let (bitrate_property, bitrate_unit, max_bitrate) = bitrate(&info.properties);
     Encoder {
-        codec: made.as_ref().map_or_else(|| info.name.clone(), codec_name),
+        codec: caps.as_ref().map_or_else(|| info.name.clone(), codec_name),
         media_type: first
             .map(|structure| structure.name().to_string())
             .unwrap_or_default(),
@@ -301,9 +301,9 @@ fn bitrate(properties: &Map<String, Value>) -> (Option<String>, Option<&'static 
 }
 
 /// The unit of a bitrate according to the text of its property.
-pub(crate) fn bitrate_unit(told: &str) -> Option<&'static str> {
-    let told = told.to_ascii_lowercase();
-    let says = |words: &[&str]| words.iter().any(|word| told.contains(word));
+pub(crate) fn bitrate_unit(blurb: &str) -> Option<&'static str> {
+    let blurb = blurb.to_ascii_lowercase();
+    let says = |words: &[&str]| words.iter().any(|word| blurb.contains(word));
     if says(&["kbit", "kbps", "kb/s", "kilobit"]) {
         Some("kbit/s")
     } else if says(&["bit/s", "bits/s", "bps", "bits per second", "bit per second"]) {

@@ -11,9 +11,9 @@ use crate::config::Config;
 /// A sound device.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct AudioDevice {
-    /// What an element is given, such as `hw:0,0`.
+    /// The device as an element takes it, such as `hw:0,0`.
     pub(crate) device: String,
-    /// What people call it.
+    /// The name that people know.
     pub(crate) name: String,
     /// The card it is on.
     #[serde(skip_serializing_if = "Option::is_none")]

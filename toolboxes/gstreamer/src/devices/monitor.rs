@@ -31,7 +31,7 @@ impl Monitor {
             monitor.add_filter(Some(class), None);
         }
         let started = Arc::new((Mutex::new(false), Condvar::new()));
-        let (starting, told) = (monitor.clone(), Arc::clone(&started));
+        let (starting, ready) = (monitor.clone(), Arc::clone(&started));
         let watching = move || {
             if starting.start().is_err() {
                 return;
@@ -39,8 +39,8 @@ impl Monitor {
             let present: Vec<gst::Device> = starting.devices().into_iter().collect();
             // Before anything that waits for the devices is answered.
             mouth.say(&Saying::Present(present.iter().map(named).collect()));
-            *told.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
-            told.1.notify_all();
+            *ready.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+            ready.1.notify_all();
             let bus = starting.bus();
             for message in bus.iter_timed(gst::ClockTime::NONE) {
                 match message.view() {

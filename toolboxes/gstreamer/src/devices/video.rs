@@ -15,9 +15,9 @@ use crate::policy::is_confined;
 /// A video input.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct VideoDevice {
-    /// What an element is given.
+    /// The device as an element takes it, such as `/dev/video0`.
     pub(crate) device: String,
-    /// What people call it.
+    /// The name that people know.
     pub(crate) name: String,
     /// `hdmi-in`, `usb-cam`, `camera` or `gst`, which only GStreamer knows.
     #[serde(rename = "type")]
@@ -32,23 +32,23 @@ pub(crate) struct VideoDevice {
     pub(crate) in_use_by: Option<String>,
     /// What comes in through the cable, such as `1920x1080@60`; null without one.
     pub(crate) current_signal: Option<String>,
-    /// The same in numbers.
+    /// The incoming signal in numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) signal: Option<Signal>,
-    /// The formats it gives, by their four letters.
+    /// The formats that it gives, by their four letters.
     pub(crate) formats: Vec<String>,
-    /// The same with sizes and rates.
+    /// The formats with their sizes and frame rates.
     pub(crate) format_details: Vec<Format>,
-    /// What drives it.
+    /// The kernel driver.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) driver: Option<String>,
-    /// Where it is connected.
+    /// Where it is connected, such as `usb-0000:00:14.0-2`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) bus: Option<String>,
-    /// The element that reads it, as GStreamer's device monitor says.
+    /// The element that reads it, according to GStreamer's device monitor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) element: Option<String>,
-    /// What that element can give.
+    /// The caps that this element can give.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) caps: Option<String>,
 }
@@ -128,7 +128,7 @@ fn hdmi_in(
     let mut answer = asked.as_ref().ok().cloned().unwrap_or_default();
     answer.signal = hdmi.or(answer.signal);
     let problem = match asked {
-        // Older kernels have no Video4Linux for the vdin; it counts as available if it can be opened.
+        // Older kernels have no Video4Linux for a vdin, which counts as available if it can be opened.
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::NOTTY.raw_os_error()) => None,
         Err(error) => Some(why(&error, path)),
         Ok(_) => None,
@@ -181,7 +181,7 @@ fn describe(
         Some(Incoming::Signal(signal)) => Some(signal),
         _ => None,
     };
-    let known = |text: String| (!text.is_empty()).then_some(text);
+    let unless_empty = |text: String| (!text.is_empty()).then_some(text);
     VideoDevice {
         device: device.to_owned(),
         name,
@@ -197,8 +197,8 @@ fn describe(
             .map(|format| format.fourcc.clone())
             .collect(),
         format_details: answer.formats,
-        driver: known(answer.driver),
-        bus: known(answer.bus),
+        driver: unless_empty(answer.driver),
+        bus: unless_empty(answer.bus),
         element: None,
         caps: None,
     }
@@ -211,8 +211,8 @@ pub(super) fn why(error: &io::Error, path: &Path) -> String {
         io::ErrorKind::PermissionDenied
             if is_confined() && rustix::fs::access(path, Access::READ_OK | Access::WRITE_OK).is_ok() =>
         {
-            "the service keeps this toolbox from it: it is not in `devices`, or was plugged in after the toolbox was started; \
-             `ovos-tools reload` starts it again"
+            "the service does not let this toolbox open it: it is not in `devices`, or it was plugged in after the toolbox was \
+             started; add it to `devices`, or restart the toolbox with `ovos-tools reload`"
                 .to_owned()
         }
         io::ErrorKind::PermissionDenied => format!(
@@ -221,7 +221,7 @@ pub(super) fn why(error: &io::Error, path: &Path) -> String {
         ),
         io::ErrorKind::NotFound => "the device is gone".to_owned(),
         _ if error.raw_os_error() == Some(rustix::io::Errno::BUSY.raw_os_error()) => {
-            "another program uses it".to_owned()
+            "another program uses it: close that program".to_owned()
         }
         _ => format!("it does not answer: {error}"),
     }
@@ -249,9 +249,9 @@ mod tests {
     use crate::config::Section;
 
     /// A fake kernel with given answers. It answers once about `video0`, which streams afterwards.
-    struct Told(HashMap<&'static str, Result<Answer, i32>>, AtomicBool);
+    struct Answers(HashMap<&'static str, Result<Answer, i32>>, AtomicBool);
 
-    impl Probe for Told {
+    impl Probe for Answers {
         fn ask(&self, path: &Path) -> io::Result<Answer> {
             let name = path.file_name().unwrap().to_str().unwrap();
             assert!(
@@ -312,7 +312,7 @@ mod tests {
             signal: Some(incoming),
             ..Answer::default()
         };
-        let told = Told(
+        let devices = Answers(
             HashMap::from([
                 ("video0", Ok(camera.clone())),
                 ("video1", Err(rustix::io::Errno::ACCESS.raw_os_error())),
@@ -330,7 +330,7 @@ mod tests {
             ..Section::default()
         })
         .unwrap();
-        let inquiry = Inquiry::new(told);
+        let inquiry = Inquiry::new(devices);
         let before = list(&config, &inquiry, &|_| None);
         assert!(before[0].available, "{:?}", before[0]);
         let found = list(&config, &inquiry, &|device| {

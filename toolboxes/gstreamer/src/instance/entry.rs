@@ -120,7 +120,7 @@ impl Instance {
     }
 
     pub(super) fn hold(&self, process: Option<Arc<RoleProcess>>) {
-        self.lock().heard = process.as_ref().map(|_| std::time::Instant::now());
+        self.lock().last_word = process.as_ref().map(|_| std::time::Instant::now());
         *self.process.lock().unwrap_or_else(PoisonError::into_inner) = process;
     }
 
@@ -153,7 +153,7 @@ impl Instance {
             playing_s: view.playing_since.map(|since| rounded(since.elapsed())),
             files_finished: view.finished,
             last_error: view.error.clone(),
-            messages: view.said.iter().cloned().collect(),
+            messages: view.messages.iter().cloned().collect(),
         }
     }
 }

@@ -227,7 +227,7 @@ impl Keeper {
 
     /// Notes what the process says.
     fn hear(&self, word: Word, run: &mut Run) {
-        self.instance.lock().heard = Some(Instant::now());
+        self.instance.lock().last_word = Some(Instant::now());
         match word {
             Word::Made(_) => {}
             Word::Phase(phase) => self.enter(phase),
@@ -302,13 +302,13 @@ impl Keeper {
     }
 
     fn fail(&self, element: &str, message: &str, debug: Option<&str>) {
-        let said = {
+        let error = {
             let mut view = self.instance.lock();
-            let said = view.say("error", element, message, debug);
-            view.error = Some(said.clone());
-            said
+            let error = view.say("error", element, message, debug);
+            view.error = Some(error.clone());
+            error
         };
-        let data = json!({"error": said});
+        let data = json!({"error": error});
         self.table
             .tell("pipeline_error", Severity::Error, &self.instance, data);
     }

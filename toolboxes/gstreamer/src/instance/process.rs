@@ -52,9 +52,9 @@ pub(super) fn begin(
     pipeline: String,
     inputs: SyncSender<Input>,
 ) -> Result<Arc<RoleProcess>, ToolError> {
-    let hear = move |heard| {
+    let hear = move |event| {
         // Fails when nothing waits for it any more.
-        _ = inputs.send(match heard {
+        _ = inputs.send(match event {
             RoleEvent::Word(word) => Input::Word(word),
             RoleEvent::End(how) => Input::Gone(how),
         });
@@ -79,7 +79,7 @@ pub(super) fn made(
     let until = Instant::now() + MAKING;
     let failure = loop {
         match inputs.recv_timeout(until.saturating_duration_since(Instant::now())) {
-            Ok(Input::Word(Word::Made(Ok(made)))) => return Ok(made),
+            Ok(Input::Word(Word::Made(Ok(pipeline)))) => return Ok(pipeline),
             Ok(Input::Word(Word::Made(Err(error)))) => break Some(error),
             Ok(Input::Word(_)) => {}
             Ok(Input::Command(order, reply)) => {
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn a_crash_is_attributed_to_what_was_under_way() {
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        for (reached, threads, element, said) in [
+        for (reached, threads, element, expected) in [
             (&[][..], &[][..], "sink", "'sink' was being started"),
             (&[("sink", 2)], &[], "queue", "'queue' was being started"),
             (
@@ -216,7 +216,7 @@ mod tests {
             }
             let (found, text) = progress.crash("signal 11 (SIGSEGV)");
             assert_eq!(found, element, "{text}");
-            assert!(text.contains(said) && text.contains("SIGSEGV"), "{text}");
+            assert!(text.contains(expected) && text.contains("SIGSEGV"), "{text}");
         }
     }
 }

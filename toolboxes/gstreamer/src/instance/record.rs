@@ -28,9 +28,9 @@ pub(crate) struct Declared {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct List {
     version: u32,
-    /// Whether the toolbox was closed after writing this; otherwise its process crashed.
+    /// Whether this was written when the toolbox was closed. If not, its process crashed after it.
     pub(crate) closed: bool,
-    /// Number of the next instance.
+    /// The number of the next instance.
     #[serde(default)]
     pub(crate) next: u64,
     pub(crate) instances: Vec<Declared>,
@@ -45,7 +45,7 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Sets the file's path and makes its folder.
+    /// Makes the folder of the file.
     ///
     /// # Errors
     /// The folder cannot be made.
@@ -71,13 +71,13 @@ impl Store {
             Ok(list) if list.version == VERSION => list,
             other => {
                 let why = match other {
-                    Ok(list) => format!("it is of version {}", list.version),
+                    Ok(list) => format!("it has version {}, expected {VERSION}", list.version),
                     Err(error) => error.to_string(),
                 };
                 let aside = self.path.with_extension("json.unreadable");
-                tracing::warn!(path = %self.path.display(), why, aside = %aside.display(), "the list of pipelines is put aside");
+                tracing::warn!(path = %self.path.display(), why, aside = %aside.display(), "the list of pipelines cannot be used and is renamed");
                 if let Err(error) = std::fs::rename(&self.path, &aside) {
-                    tracing::warn!(%error, "it cannot be put aside");
+                    tracing::warn!(%error, "the unusable list of pipelines cannot be renamed");
                 }
                 empty()
             }

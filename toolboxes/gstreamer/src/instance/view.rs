@@ -16,12 +16,12 @@ pub(crate) struct View {
     pub(crate) playing_since: Option<Instant>,
     pub(crate) restarts: u32,
     /// When its process last said something; `None` while it has none.
-    pub(crate) heard: Option<Instant>,
+    pub(crate) last_word: Option<Instant>,
     pub(crate) error: Option<Message>,
     /// Why it ended, in a word or two.
     pub(crate) reason: Option<String>,
     /// Newest last.
-    pub(crate) said: VecDeque<Message>,
+    pub(crate) messages: VecDeque<Message>,
     pub(crate) clockwork: Clockwork,
     pub(crate) devices: Vec<String>,
     pub(crate) writes: Vec<std::path::PathBuf>,
@@ -30,7 +30,7 @@ pub(crate) struct View {
 }
 
 /// Number of messages kept.
-const MOST_SAID: usize = 20;
+const MAX_MESSAGES: usize = 20;
 /// Silence of the process, which otherwise speaks twice a second, after which an instance counts as stuck.
 const STUCK_AFTER: Duration = Duration::from_secs(5);
 
@@ -41,10 +41,10 @@ impl View {
             started: Instant::now(),
             playing_since: None,
             restarts: 0,
-            heard: None,
+            last_word: None,
             error: None,
             reason: None,
-            said: VecDeque::new(),
+            messages: VecDeque::new(),
             clockwork: Clockwork::default(),
             devices: Vec::new(),
             writes: Vec::new(),
@@ -53,22 +53,22 @@ impl View {
     }
 
     pub(crate) fn say(&mut self, kind: &str, element: &str, message: &str, debug: Option<&str>) -> Message {
-        let said = Message {
+        let entry = Message {
             kind: kind.to_owned(),
             element: element.to_owned(),
             message: message.to_owned(),
             debug: debug.map(str::to_owned),
             at_s: (self.started.elapsed().as_secs_f64() * 1000.0).round() / 1000.0,
         };
-        if self.said.len() == MOST_SAID {
-            self.said.pop_front();
+        if self.messages.len() == MAX_MESSAGES {
+            self.messages.pop_front();
         }
-        self.said.push_back(said.clone());
-        said
+        self.messages.push_back(entry.clone());
+        entry
     }
 
     /// Whether an element holds up the thread of its process.
     pub(crate) fn is_stuck(&self) -> bool {
-        self.heard.is_some_and(|heard| heard.elapsed() >= STUCK_AFTER)
+        self.last_word.is_some_and(|last| last.elapsed() >= STUCK_AFTER)
     }
 }

@@ -8,6 +8,6 @@ use std::io::ErrorKind;
 ///
 /// A confinement that the toolbox's section requests may allow more, and does not count.
 pub(crate) fn is_confined() -> bool {
-    let told = std::env::var_os("OVOS_TOOLBOX_CONFINED").is_some_and(|told| told == "1");
-    told && fs::read_dir("/").is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
+    let stated = std::env::var_os("OVOS_TOOLBOX_CONFINED").is_some_and(|value| value == "1");
+    stated && fs::read_dir("/").is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
 }

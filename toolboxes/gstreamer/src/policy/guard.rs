@@ -13,19 +13,19 @@ use super::Policy;
 use super::access::{Kind, of_property};
 use super::refusal::Refusal;
 
-/// Watches a checked pipeline in NULL state until it is finalized. The pipeline's threads call `told`, which must not
+/// Watches a checked pipeline in NULL state until it is finalized. The pipeline's threads call `report`, which must not
 /// block.
 pub(crate) fn watch(
     pipeline: &gst::Pipeline,
     policy: &Arc<Policy>,
-    told: impl Fn(Refusal) + Send + Sync + 'static,
+    report: impl Fn(Refusal) + Send + Sync + 'static,
 ) {
-    let told = Arc::new(told);
-    let (judge, tell) = (Arc::clone(policy), Arc::clone(&told));
+    let report = Arc::new(report);
+    let (judge, report_element) = (Arc::clone(policy), Arc::clone(&report));
     pipeline.connect_deep_element_added(move |_, _, element| {
         if let Err(refusal) = judge.examine(element) {
             disarm(element);
-            tell(refusal);
+            report_element(refusal);
         }
     });
     let judge = Arc::clone(policy);
@@ -35,7 +35,7 @@ pub(crate) fn watch(
         };
         if let Err(refusal) = judge.examine_property(element, property) {
             blank(element, property);
-            told(refusal);
+            report(refusal);
         }
     });
 }
@@ -92,17 +92,17 @@ mod tests {
 
     /// The critical messages of GLib in this thread during `work`.
     fn criticals(work: impl FnOnce()) -> Vec<String> {
-        let said = Arc::new(Mutex::new(Vec::new()));
-        let (heard, own) = (Arc::clone(&said), std::thread::current().id());
+        let messages = Arc::new(Mutex::new(Vec::new()));
+        let (sink, own) = (Arc::clone(&messages), std::thread::current().id());
         let level = glib::LogLevels::LEVEL_CRITICAL;
         let handler = glib::log_set_handler(Some("GStreamer"), level, false, false, move |_, _, text| {
             if std::thread::current().id() == own {
-                heard.lock().unwrap().push(text.to_owned());
+                sink.lock().unwrap().push(text.to_owned());
             }
         });
         work();
         glib::log_remove_handler(Some("GStreamer"), handler);
-        said.lock().unwrap().clone()
+        messages.lock().unwrap().clone()
     }
 
     /// A linked source and sink pad; pushed data that arrives is an error.
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn what_is_stopped_gives_and_takes_no_data_and_breaks_nothing() {
         gst::init().unwrap();
-        let said = criticals(|| {
+        let messages = criticals(|| {
             for at_sink in [false, true] {
                 let (source, sink) = pads();
                 stop(if at_sink { &sink } else { &source });
@@ -144,7 +144,7 @@ mod tests {
                 assert_eq!(sink.pull_range(0, 4).unwrap_err(), gst::FlowError::Eos);
             }
         });
-        assert_eq!(said, Vec::<String>::new());
+        assert_eq!(messages, Vec::<String>::new());
     }
 
     #[test]

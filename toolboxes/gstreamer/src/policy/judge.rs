@@ -1,7 +1,7 @@
 //! Checks of values by their kind.
 //!
-//! Judges a description before anything is made from it, because some elements open a file or look up a host (`udpsink`) as soon as a
-//! property is set, and the values of the elements made from it. Read [`Policy::check_text`] and [`Policy::examine_one`].
+//! Some elements open a file or look up a host (`udpsink`) as soon as a property is set, so a description is judged before anything is
+//! made from it. Then the values of the elements that were made from it are judged. Read [`Policy::check_text`] and [`Policy::examine_one`].
 
 use std::path::PathBuf;
 
@@ -40,7 +40,7 @@ impl Policy {
             let checked = self.judge_text(Kind::File(None), unknown, name, &mut Uses::default());
             return checked.map_err(|refusal| refusal.on(name, None));
         }
-        // Without a factory the parser makes nothing.
+        // The parser makes no element without its factory.
         let Some(factory) = gst::ElementFactory::find(name).and_then(|factory| factory.load().ok()) else {
             return Ok(());
         };
@@ -83,7 +83,7 @@ impl Policy {
     ) -> Result<(), Refusal> {
         let kind = access::of_property(property);
         if kind == Kind::Redirect {
-            follow_nothing(element, property);
+            switch_off_redirects(element, property);
         }
         let site = Site {
             role,
@@ -91,11 +91,11 @@ impl Policy {
             allowed: self.allowed.contains(&factory_name(element)),
             depth,
         };
-        if self.lets(kind, site) {
+        if self.needs_no_check(kind, site) {
             return Ok(());
         }
         if !property.flags().contains(glib::ParamFlags::READABLE) {
-            // Checked in the text.
+            // The text of the description was checked.
             if site.allowed || self.sealed || matches!(kind, Kind::Unlisted | Kind::Pairs | Kind::Files) {
                 return Ok(());
             }
@@ -105,12 +105,12 @@ impl Policy {
             ));
         }
         let value = element.property_value(property.name());
-        // Without a number for "none" a descriptor is always set.
+        // A property that takes no negative number, which would mean none, always has a descriptor.
         let least = property
             .downcast_ref::<glib::ParamSpecInt>()
             .map(glib::ParamSpecInt::minimum);
         if kind == Kind::Descriptor && least.is_some_and(|least| least >= 0) {
-            return Err(open_file());
+            return Err(open_descriptor());
         }
         if kind == Kind::Unlisted && text_of(&value) == text_of(property.default_value()) {
             return Ok(());
@@ -125,7 +125,7 @@ impl Policy {
         self.judge_value(kind, Site { port, ..site }, &value, uses)?;
         if kind == Kind::Device && role == Role::Sink {
             // A sound card can play and record at the same time, for two pipelines.
-            let played = |device: String| {
+            let for_playback = |device: String| {
                 let bare = device.starts_with("hw:") && !device.ends_with("(playback)");
                 if bare {
                     format!("{device} (playback)")
@@ -135,7 +135,7 @@ impl Policy {
             };
             uses.devices = std::mem::take(&mut uses.devices)
                 .into_iter()
-                .map(played)
+                .map(for_playback)
                 .collect();
         }
         Ok(())
@@ -149,7 +149,7 @@ impl Policy {
         value: &glib::Value,
         uses: &mut Uses,
     ) -> Result<(), Refusal> {
-        if self.lets(kind, site) {
+        if self.needs_no_check(kind, site) {
             return Ok(());
         }
         if let Ok(element) = value.get::<Option<gst::Element>>() {
@@ -187,8 +187,9 @@ impl Policy {
         }
     }
 
-    /// Whether a value needs no look. A descriptor always does: it is open already, so the kernel does not guard it.
-    fn lets(&self, kind: Kind, site: Site) -> bool {
+    /// Whether a value needs no check. A descriptor needs one even in a confined process: it is open already, so the kernel does not
+    /// check it.
+    fn needs_no_check(&self, kind: Kind, site: Site) -> bool {
         match kind {
             Kind::Nothing | Kind::Redirect => true,
             Kind::Unlisted => self.sealed,
@@ -203,7 +204,7 @@ impl Policy {
     fn judge_text(&self, kind: Kind, site: Site, text: &str, uses: &mut Uses) -> Result<(), Refusal> {
         // For a network source or sink an empty address means every interface; elsewhere it means none.
         let everywhere = kind == Kind::Host && matches!(site.role, Role::Source | Role::Sink);
-        if self.lets(kind, site) || (text.is_empty() && !everywhere) {
+        if self.needs_no_check(kind, site) || (text.is_empty() && !everywhere) {
             return Ok(());
         }
         if site.depth > MOST_NESTED {
@@ -231,7 +232,7 @@ impl Policy {
                 Ok(())
             }
             Kind::Descriptor if text.trim().parse::<i64>().is_ok_and(|number| number < 0) => Ok(()),
-            Kind::Descriptor => Err(open_file()),
+            Kind::Descriptor => Err(open_descriptor()),
             Kind::Description => self.check_text(text, site.depth + 1),
             Kind::Factory => gst::ElementFactory::find(text).map_or(Ok(()), |factory| {
                 self.check_factory(&factory)
@@ -279,7 +280,7 @@ impl Policy {
     fn check_words(&self, text: &str, site: Site, uses: &mut Uses) -> Result<(), Refusal> {
         let ends = |c: char| c.is_whitespace() || c.is_control() || ",;|\"'=(){}[]<>\\".contains(c);
         let mut about = None;
-        // GStreamer may state a type: `location=(string)/x`. The last word is none.
+        // GStreamer may state a type: `location=(string)/x`. The empty word at the end is for a name that nothing follows.
         let words = text
             .split(ends)
             .filter(|word| !word.is_empty() && *word != "string");
@@ -331,8 +332,8 @@ fn is_plain(text: &str) -> bool {
         || text.parse::<f64>().is_ok()
 }
 
-/// Switches redirects off, because the server decides where they lead.
-fn follow_nothing(element: &gst::Element, redirects: &glib::ParamSpec) {
+/// Switches redirects off, because a server decides where they lead.
+fn switch_off_redirects(element: &gst::Element, redirects: &glib::ParamSpec) {
     if element.property::<bool>(redirects.name()) {
         element.set_property(redirects.name(), false);
     }
@@ -342,7 +343,8 @@ fn text_of(value: &glib::Value) -> Option<PathBuf> {
     value.get::<Option<PathBuf>>().ok().flatten()
 }
 
-/// Whether it is a codec's default file name without a folder: the process stands in the scratch folder.
+/// Whether a value is the default file name of a codec. Without a folder such a file is in the scratch folder, the working
+/// directory of the process, so it does no harm.
 fn is_own_scratch(property: &glib::ParamSpec, value: &glib::Value, kind: Kind, role: Role) -> bool {
     let Kind::File(_) = kind else { return false };
     let now = text_of(value).unwrap_or_default();
@@ -370,7 +372,7 @@ fn number(value: &glib::Value) -> Option<i64> {
     number.or_else(|_| value.get::<u64>().map(wide)).ok()
 }
 
-fn open_file() -> Refusal {
+fn open_descriptor() -> Refusal {
     Refusal::new("it uses an open file descriptor of the service", "allow_elements")
 }
 

@@ -28,35 +28,50 @@ impl Roots {
         }
     }
 
-    /// Completes the path at a place of a description: below the first folder if it is relative, below the home after `~/`.
+    /// Completes the path at a place of a description, see [`Roots::complete`].
     pub(super) fn place(&self, description: &mut String, at: usize, path: &str, access: Access) {
+        let whole = self.complete(path, access);
+        let Some(rest) = path.strip_prefix("~/").or(Some(path)) else {
+            return;
+        };
+        let Some(folder) = whole
+            .strip_suffix(rest)
+            .filter(|folder| !folder.is_empty() && whole != path)
+        else {
+            return;
+        };
         let quoted = description[at..].starts_with(['"', '\'']);
         let at = at + usize::from(quoted);
-        // An address, or a name in a system of its own, is no path.
-        let is_path = !path.is_empty() && !path.starts_with('/') && !path.contains(':');
-        let (folder, length) = if path.starts_with("~/") {
-            (std::env::home_dir(), 2)
-        } else if is_path {
-            let roots = if access == Access::Read {
-                &self.read
-            } else {
-                &self.write
-            };
-            (roots.first().cloned(), 0)
-        } else {
-            return;
-        };
-        let Some(folder) = folder.filter(|folder| folder.is_absolute()) else {
-            return;
-        };
         let mut before = String::new();
-        for letter in folder.display().to_string().chars() {
+        for letter in folder.chars() {
             if !(letter.is_alphanumeric() || "/-_.".contains(letter)) {
                 before.push('\\');
             }
             before.push(letter);
         }
-        description.replace_range(at..at + length, &(before + "/"));
+        description.replace_range(at..at + path.len() - rest.len(), &before);
+    }
+
+    /// The whole of a path: below the first folder if it is relative, below the home after `~/`.
+    pub(super) fn complete(&self, path: &str, access: Access) -> String {
+        // An address, or a name in a system of its own, is no path.
+        let is_relative = !path.is_empty() && !path.starts_with('/') && !path.contains(':');
+        let (folder, rest) = match path.strip_prefix("~/") {
+            Some(rest) => (std::env::home_dir(), rest),
+            None if is_relative => {
+                let roots = if access == Access::Read {
+                    &self.read
+                } else {
+                    &self.write
+                };
+                (roots.first().cloned(), path)
+            }
+            None => (None, path),
+        };
+        match folder.filter(|folder| folder.is_absolute()) {
+            Some(folder) => format!("{}/{rest}", folder.display()),
+            None => path.to_owned(),
+        }
     }
 
     /// Whether `text` may be accessed in this way.

@@ -41,9 +41,7 @@ async fn record(context: Context<Gstreamer>, args: RecordPipeline) -> Result<Rec
     let folder = folder.ok_or_else(|| {
         ToolError::bad_args("no folder may be written: see `write_roots` in the configuration of gstreamer")
     })?;
-    let path = args
-        .path
-        .map_or_else(|| new_recording(folder), |path| folder.join(path));
+    let path = args.path.unwrap_or_else(|| new_recording(folder));
     let text = path.display().to_string();
     let checked = toolbox.policy.check_output(&text, "record");
     let path = checked.map_err(|refusal| refusal.denial())?;
@@ -73,16 +71,28 @@ struct StoppedRecording {
     path: PathBuf,
     /// Whether the file is complete.
     file_finished: bool,
+    /// Why it is not, and what to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trouble: Option<String>,
 }
 
 async fn stop_recording(
     context: Context<Gstreamer>,
     args: StopRecording,
 ) -> Result<StoppedRecording, ToolError> {
-    let instances = &context.toolbox().instances;
-    let file = instances.stop_recording(&args.instance_id, args.path).await?;
+    let toolbox = context.toolbox();
+    let whole = |path: PathBuf| {
+        let checked = toolbox
+            .policy
+            .check_output(&path.display().to_string(), "stop_recording");
+        // One that may not be written is no recording, which is what the error says then.
+        checked.unwrap_or(path)
+    };
+    let path = args.path.map(whole);
+    let file = toolbox.instances.stop_recording(&args.instance_id, path).await?;
     Ok(StoppedRecording {
         path: file.path,
-        file_finished: file.finished,
+        file_finished: file.trouble.is_none(),
+        trouble: file.trouble,
     })
 }

@@ -73,8 +73,8 @@ fn position(graph: &Graph<'_>, from: &gst::Element, to: &gst::Element) -> Option
 fn later(graph: &Graph<'_>, link: &LinkText) -> Option<Never> {
     let (from, pad) = graph.endpoint(&link.from)?;
     let (to, _) = graph.endpoint(&link.to)?;
-    let made = from.src_pads().iter().any(|pad| leads_to(pad, to));
-    if made {
+    let is_linked = from.src_pads().iter().any(|pad| leads_to(pad, to));
+    if is_linked {
         return None;
     }
     let templates = from.pad_template_list();

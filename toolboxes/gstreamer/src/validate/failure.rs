@@ -2,6 +2,7 @@
 
 use gst::prelude::*;
 
+use super::address::WrongAddress;
 use super::caps::Never;
 use super::graph::{Graph, factory_name};
 use super::open::OpenEnd;
@@ -112,6 +113,17 @@ pub(super) fn open_end(end: &OpenEnd, text: &str, normalized: &str) -> Validatio
     }
 }
 
+/// The answer for an element that cannot start with the address that it has.
+pub(super) fn address(wrong: &WrongAddress, text: &str, normalized: &str) -> Validation {
+    Validation {
+        error: Some(wrong.error.clone()),
+        error_kind: Some(Kind::BadValue),
+        position: wrong.at.and_then(|at| position(text, normalized, at)),
+        suggestion: Some(wrong.suggestion.clone()),
+        ..Validation::default()
+    }
+}
+
 /// The answer for incompatible caps.
 pub(super) fn caps(never: &Never, text: &str, normalized: &str, graph: &Graph<'_>) -> Validation {
     let name = |element: &gst::Element| {
@@ -155,8 +167,8 @@ fn no_property(quoted: &[&str], description: &Description) -> (Option<usize>, Op
     let [property, element, ..] = quoted else {
         return (None, None);
     };
-    let (set, made) = find_property(description, element, property);
-    let near = made.and_then(|made| nearest_property(&made, property));
+    let (set, example) = find_property(description, element, property);
+    let near = example.and_then(|example| nearest_property(&example, property));
     (
         set.map(|set| set.at),
         Some(match near {
@@ -171,9 +183,9 @@ fn bad_value(quoted: &[&str], description: &Description) -> (Option<usize>, Opti
     let [property, element, rest @ ..] = quoted else {
         return (None, None);
     };
-    let (set, made) = find_property(description, element, property);
-    let suggestion = made.and_then(|made| {
-        let spec = made.find_property(property)?;
+    let (set, example) = find_property(description, element, property);
+    let suggestion = example.and_then(|example| {
+        let spec = example.find_property(property)?;
         expected(&spec, rest.first().copied().unwrap_or_default())
     });
     (set.map(|set| set.value_at), suggestion)
@@ -187,10 +199,10 @@ fn find_property<'d>(
 ) -> (Option<&'d PropertyText>, Option<gst::Element>) {
     let found = find(description, element).map(|index| &description.elements[index]);
     let set = found.and_then(|found| found.properties.iter().find(|set| set.name == property));
-    let made = found
+    let example = found
         .and_then(|found| make(&found.factory))
         .or_else(|| make(element));
-    (set, made)
+    (set, example)
 }
 
 /// The values that a property accepts.
@@ -236,6 +248,13 @@ fn link(message: &str, quoted: &[&str], description: &Description) -> (Option<us
     if let ([name, ..], true) = (quoted, message.contains("element named")) {
         return unknown_name(name, description);
     }
+    if let ([caps, ..], true) = (quoted, message.contains("could not parse caps")) {
+        let link = description
+            .links
+            .iter()
+            .find(|link| link.caps.as_deref() == Some(caps));
+        return (link.map(|link| link.at), Some(unread_caps(caps)));
+    }
     let Some((from, rest)) = message
         .split_once("could not link ")
         .and_then(|(_, rest)| rest.split_once(" to "))
@@ -247,7 +266,7 @@ fn link(message: &str, quoted: &[&str], description: &Description) -> (Option<us
         Endpoint::Element(index, _) => {
             let factory = &description.elements[*index].factory;
             match description.given_name(*index) {
-                Some(given) => given == name,
+                Some(actual) => actual == name,
                 None => is_default_name(factory, name),
             }
         }
@@ -353,6 +372,17 @@ fn filter(description: &Description, gives: &gst::Caps) -> Option<String> {
         }
     }
     None
+}
+
+/// What to do about caps that cannot be read.
+fn unread_caps(caps: &str) -> String {
+    let mut words = caps.split_whitespace().peekable();
+    while let (Some(word), Some(next)) = (words.next(), words.peek()) {
+        if next.contains('=') && !word.ends_with([',', ';', '=']) {
+            return format!("put a comma between '{word}' and '{next}'");
+        }
+    }
+    "caps are written as video/x-raw,format=I420,width=320,height=240,framerate=30/1".to_owned()
 }
 
 /// The words that caps have in a field of a media type.
@@ -462,7 +492,7 @@ fn between(gives: &gst::Caps, takes: &gst::Caps) -> Option<String> {
 }
 
 /// The media types of caps, without their fields if there are many.
-fn brief(caps: &gst::Caps) -> String {
+pub(super) fn brief(caps: &gst::Caps) -> String {
     if caps.is_any() {
         return "anything".to_owned();
     }

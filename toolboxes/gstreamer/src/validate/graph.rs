@@ -9,7 +9,8 @@ pub(super) struct Graph<'a> {
     pub(super) description: &'a Description,
     /// Every element except plain bins; includes caps filters.
     pub(super) elements: Vec<gst::Element>,
-    /// For each element of the text except bins, its index in `elements`; empty if they could not be matched.
+    /// Pairs of an element's index in the text and in `elements`, for every element of the text except bins. Empty if one of them
+    /// has no match.
     matched: Vec<(usize, usize)>,
 }
 
@@ -32,12 +33,12 @@ impl<'a> Graph<'a> {
 
     /// The factories of the elements in the text, in order.
     pub(super) fn factories(&self) -> Vec<String> {
-        let written = |index: usize| {
+        let is_in_text = |index: usize| {
             factory_name(&self.elements[index]) != "capsfilter"
                 || self.matched.iter().any(|(_, element)| *element == index)
         };
         (0..self.elements.len())
-            .filter(|index| written(*index))
+            .filter(|index| is_in_text(*index))
             .map(|index| factory_name(&self.elements[index]))
             .collect()
     }
@@ -51,7 +52,7 @@ impl<'a> Graph<'a> {
         self.description.elements.get(*text)
     }
 
-    /// The element that an element of the text became.
+    /// The element that was made from the element at this index of the text.
     pub(super) fn endpoint_element(&self, text: usize) -> Option<&gst::Element> {
         let (_, index) = self.matched.iter().find(|(matched, _)| *matched == text)?;
         Some(&self.elements[*index])
@@ -76,7 +77,8 @@ impl<'a> Graph<'a> {
     }
 }
 
-/// Collects elements; the parser puts new ones at the front of a bin's list.
+/// Collects the elements of a bin in the order of the text. The list is read backwards, because the parser puts each new element
+/// at its front.
 fn collect(bin: &gst::Bin, elements: &mut Vec<gst::Element>) {
     for child in bin.children().into_iter().rev() {
         match child.downcast::<gst::Bin>() {
@@ -87,7 +89,7 @@ fn collect(bin: &gst::Bin, elements: &mut Vec<gst::Element>) {
     }
 }
 
-/// The factory's name, which is what the text contains; empty if there is none.
+/// The name of an element's factory, as the text has it; empty if the element has none.
 pub(super) fn factory_name(element: &gst::Element) -> String {
     element
         .factory()
@@ -101,8 +103,8 @@ pub(super) fn class(element: &gst::Element) -> String {
         .map_or_else(String::new, |factory| factory.klass().to_owned())
 }
 
-/// Matches two lists in the order of the text; the parser has added caps filters, and a bin's elements are listed with
-/// the bin.
+/// Finds the element that was made from each element of the text. Both lists are in the order of the text, but their indexes
+/// differ: the parser adds caps filters, and the text lists a bin beside its elements.
 fn match_up(elements: &[gst::Element], description: &Description) -> Vec<(usize, usize)> {
     let mut matched: Vec<(usize, usize)> = Vec::new();
     for (text_index, text) in description.elements.iter().enumerate() {

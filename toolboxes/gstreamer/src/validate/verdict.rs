@@ -67,8 +67,8 @@ pub(crate) struct Position {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct Warning {
     /// `open_end`, `no_queue_after_tee`, `no_caller`, `unit`, `no_parser`, `blocked_live_source`, `no_raw_caps`,
-    /// `unaligned_datagrams`, `out_of_range`, `deprecated`, `missing_file`, `missing_device`, `device_in_use` or
-    /// `unknown_peer`.
+    /// `unaligned_datagrams`, `out_of_range`, `deprecated`, `missing_file`, `not_a_file`, `other_format`, `missing_device`,
+    /// `device_in_use` or `unknown_peer`.
     pub(crate) kind: &'static str,
     /// The element it is about, as it is called in the pipeline.
     pub(crate) element: String,

@@ -1,12 +1,14 @@
 //! Warnings about pipelines that parse but probably do not work as intended.
 
+use std::io::Read as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use gst::prelude::*;
 use gst_base::prelude::*;
 
 use super::datagram;
-use super::failure::called;
+use super::failure::{brief, called};
 use super::graph::{Graph, class, factory_name};
 use super::open::OpenEnd;
 use super::verdict::Warning;
@@ -233,14 +235,14 @@ fn unparsed(encoder: &gst::Element) -> Option<(gst::Element, String)> {
             return None;
         }
         if is("Muxer") {
-            let made = encoder.static_pad("src")?.pad_template()?.caps().clone();
+            let output = encoder.static_pad("src")?.pad_template()?.caps().clone();
             let parser = gst::ElementFactory::factories_with_type(
                 gst::ElementFactoryType::PARSER,
                 gst::Rank::MARGINAL,
             )
             .into_iter()
             .filter(|factory| {
-                factory.klass().split('/').any(|part| part == "Video") && factory.can_sink_any_caps(&made)
+                factory.klass().split('/').any(|part| part == "Video") && factory.can_sink_any_caps(&output)
             })
             .max_by_key(|factory| i32::from(factory.rank()))?;
             return Some((next, parser.name().to_string()));
@@ -405,7 +407,40 @@ fn file(element: &gst::Element, path: &str, warnings: &mut Vec<Warning>) {
             called(element)
         );
         warn(warnings, "missing_file", element, message);
+    } else if !pattern && Path::new(path).is_dir() {
+        let message = format!("'{path}' of '{}' is a folder: name a file in it", called(element));
+        warn(warnings, "not_a_file", element, message);
+    } else if reads
+        && !pattern
+        && let Some((holds, next, takes)) = unfit(element, path)
+    {
+        let message = format!(
+            "'{path}' holds {holds}, and '{next}' takes {takes}: put a demuxer, a parser or decodebin between them"
+        );
+        warn(warnings, "other_format", element, message);
     }
+}
+
+/// How much of a file is looked at for its format, in bytes.
+const BEGINNING: u64 = 64 << 10;
+
+/// What a file holds if the element that reads it cannot take that: the format, the element, and what it takes.
+fn unfit(source: &gst::Element, path: &str) -> Option<(String, String, String)> {
+    let peer = source.static_pad("src")?.peer()?;
+    let takes = peer.query_caps(None);
+    let file = std::fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
+        .open(path)
+        .ok()?;
+    if takes.is_any() || takes.is_empty() || !file.metadata().is_ok_and(|file| file.is_file()) {
+        return None;
+    }
+    let mut beginning = Vec::new();
+    file.take(BEGINNING).read_to_end(&mut beginning).ok()?;
+    let (holds, certainty) = gst_base::type_find_helper_for_data(None::<&gst::Object>, &beginning).ok()?;
+    let fits = certainty < gst::TypeFindProbability::Likely || holds.can_intersect(&takes);
+    (!fits).then_some((brief(&holds), called(&peer.parent_element()?), brief(&takes)))
 }
 
 /// Whether a peer has to answer: true for a client of a connection-oriented protocol, not for a listener or UDP.

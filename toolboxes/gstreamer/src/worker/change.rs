@@ -10,8 +10,10 @@ use gst::glib;
 use gst::prelude::*;
 use ovos_toolbox_sdk::prelude::*;
 
+use crate::catalog::range;
 use crate::order::Changed;
 use crate::policy::Policy;
+use crate::suggest::nearest_property;
 
 /// Sets a property of a running pipeline, if the policy allows it. Blocks as long as the element does.
 ///
@@ -33,25 +35,26 @@ pub(super) fn set(
                 names(pipeline).join(", ")
             ))
         })?;
-    let spec = found
-        .find_property(property)
-        .ok_or_else(|| ToolError::bad_args(format!("{element} has no property {property}")))?;
+    let spec = found.find_property(property).ok_or_else(|| {
+        let near = nearest_property(&found, property);
+        let hint = near.map_or_else(String::new, |near| format!(": did you mean {near}?"));
+        ToolError::bad_args(format!("{element} has no property {property}{hint}"))
+    })?;
     let flags = spec.flags();
     if !flags.contains(glib::ParamFlags::WRITABLE) || flags.contains(glib::ParamFlags::CONSTRUCT_ONLY) {
         return Err(ToolError::bad_args(format!(
             "{property} of {element} cannot be written"
         )));
     }
-    let new = to_value(&spec, value).ok_or_else(|| {
+    let unfit = || {
         ToolError::bad_args(format!(
-            "{property} of {element}: {value} is not a {}",
-            spec.value_type()
+            "{property} of {element} is {value}: expected {}",
+            expected(&spec)
         ))
-    })?;
-    if let Some(range) = outside(&spec, &new) {
-        return Err(ToolError::bad_args(format!(
-            "{property} of {element} is {value}: expected {range}"
-        )));
+    };
+    let new = to_value(&spec, value).ok_or_else(unfit)?;
+    if is_outside(&spec, &new) {
+        return Err(unfit());
     }
     policy
         .check_property(&found, property, &new)
@@ -96,8 +99,15 @@ pub(super) fn names(pipeline: &gst::Pipeline) -> Vec<String> {
 /// Converts JSON to a property's type; strings use the syntax of gst-launch-1.0.
 fn to_value(spec: &glib::ParamSpec, value: &Value) -> Option<glib::Value> {
     let kind = spec.value_type();
+    let is_whole = |number: &f64| number.fract() == 0.0 && number.abs() < 2.0_f64.powi(53);
     let text = match value {
         Value::String(text) => text.clone(),
+        // A client may know only one kind of number.
+        Value::Number(number)
+            if number.is_f64() && number.as_f64().is_some_and(|number| is_whole(&number)) =>
+        {
+            format!("{:.0}", number.as_f64().unwrap_or_default())
+        }
         Value::Bool(_) | Value::Number(_) => value.to_string(),
         Value::Null if kind == glib::Type::STRING => return Some(None::<&str>.to_value()),
         _ => return None,
@@ -112,16 +122,37 @@ fn to_value(spec: &glib::ParamSpec, value: &Value) -> Option<glib::Value> {
     glib::Value::deserialize(&text, kind).ok()
 }
 
-/// The range of a property, if a number is outside it.
-fn outside(spec: &glib::ParamSpec, value: &glib::Value) -> Option<String> {
-    fn check<T: Copy + PartialOrd + std::fmt::Display>(value: T, least: T, most: T) -> Option<String> {
-        // NaN is in no range.
-        (!(least..=most).contains(&value)).then(|| format!("{least} to {most}"))
+/// What a property takes, in words.
+fn expected(spec: &glib::ParamSpec) -> String {
+    let of = spec.value_type();
+    if let Some(class) = glib::EnumClass::with_type(of) {
+        let words: Vec<&str> = class.values().iter().map(glib::EnumValue::nick).collect();
+        return format!("one of {}", words.join(", "));
+    }
+    let kind = match of {
+        glib::Type::BOOL => "true or false".to_owned(),
+        glib::Type::I32 | glib::Type::U32 | glib::Type::I64 | glib::Type::U64 => "a whole number".to_owned(),
+        glib::Type::F32 | glib::Type::F64 => "a number".to_owned(),
+        other => format!("a {}, as gst-launch-1.0 writes it", other.name()),
+    };
+    match range(spec) {
+        Some((least, most)) => format!("{kind} from {least} to {most}"),
+        None => kind,
+    }
+}
+
+/// Whether a number is outside of a property's range.
+fn is_outside(spec: &glib::ParamSpec, value: &glib::Value) -> bool {
+    // NaN is in no range.
+    fn check<T: PartialOrd>(value: T, least: T, most: T) -> bool {
+        !(least..=most).contains(&value)
     }
     macro_rules! range {
         ($spec:ty) => {
             if let Some(spec) = spec.downcast_ref::<$spec>() {
-                return check(value.get().ok()?, spec.minimum(), spec.maximum());
+                return value
+                    .get()
+                    .is_ok_and(|value| check(value, spec.minimum(), spec.maximum()));
             }
         };
     }
@@ -133,7 +164,7 @@ fn outside(spec: &glib::ParamSpec, value: &glib::Value) -> Option<String> {
     range!(glib::ParamSpecULong);
     range!(glib::ParamSpecFloat);
     range!(glib::ParamSpecDouble);
-    None
+    false
 }
 
 fn to_json(value: &glib::Value) -> Value {

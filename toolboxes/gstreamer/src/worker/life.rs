@@ -14,6 +14,7 @@ use ovos_toolbox_sdk::Mouth;
 use ovos_toolbox_sdk::prelude::*;
 
 use super::change::set;
+use super::headers::Headers;
 use super::inbox::{Inbox, Input};
 use super::meters::Meters;
 use super::recording::{Failures, Recording};
@@ -43,6 +44,7 @@ pub(super) struct Player {
     target: gst::State,
     recordings: Vec<Recording>,
     failures: Failures,
+    headers: Headers,
     /// Deadline of the end of stream.
     stopping: Option<Instant>,
 }
@@ -57,6 +59,7 @@ impl Player {
     ) -> Self {
         Self {
             meters: Meters::of(&pipeline),
+            headers: Headers::of(&pipeline),
             policy,
             pipeline,
             mouth,
@@ -218,7 +221,15 @@ impl Player {
             }
             MessageView::Eos(_) => {
                 self.say("eos", &from, "end of stream", None);
-                if self.recordings.iter().all(Recording::is_whole) {
+                let troubles: Vec<String> = self
+                    .recordings
+                    .iter()
+                    .filter_map(|one| one.check().err())
+                    .collect();
+                for trouble in &troubles {
+                    self.say("warning", "record", trouble, None);
+                }
+                if troubles.is_empty() {
                     self.mouth.say(&Word::Finished);
                 }
                 return Some(if self.stopping.is_some() {
@@ -352,7 +363,13 @@ impl Player {
                 Err(ToolError::busy("the pipeline is being stopped"))
             }
             Command::Record { path } => {
-                let recording = Recording::start(&self.policy, &self.pipeline, path, self.failures.clone());
+                let recording = Recording::start(
+                    &self.policy,
+                    &self.pipeline,
+                    path,
+                    &self.headers,
+                    self.failures.clone(),
+                );
                 recording.map(|recording| {
                     self.recordings.push(recording);
                     Value::Null
@@ -404,8 +421,8 @@ impl Player {
         let (pipeline, mouth) = (self.pipeline.clone(), self.mouth.clone());
         let finish = move || {
             let path = recording.path().to_owned();
-            let finished = recording.stop(&pipeline);
-            let answer = serde_json::to_value(RecordedFile { path, finished }).map_err(ToolError::from);
+            let trouble = recording.stop(&pipeline).err();
+            let answer = serde_json::to_value(RecordedFile { path, trouble }).map_err(ToolError::from);
             mouth.say(&Word::Answer { id, answer });
         };
         let finishing = std::thread::Builder::new().spawn(finish);

@@ -206,8 +206,8 @@ impl Meter {
         reason = "counts of seconds, far below 2^52, and not below zero"
     )]
     fn owed(&self) -> u64 {
-        let given = self.buffers.load(Ordering::Relaxed) as f64;
-        (self.pace().due - given - self.nominal().unwrap_or(0.0)).max(0.0) as u64
+        let passed = self.buffers.load(Ordering::Relaxed) as f64;
+        (self.pace().due - passed - self.nominal().unwrap_or(0.0)).max(0.0) as u64
     }
 
     fn tick(&self, playing: bool) {

@@ -52,6 +52,11 @@ pub(super) fn take(
                         with_video(pipeline)
                     ))
                 })?;
+            if pipeline.current_state() == gst::State::Paused {
+                return Err(ToolError::busy(
+                    "the pipeline is paused, so no picture comes: use resume_pipeline first",
+                ));
+            }
             (element, next_sample(&pad)?)
         }
     };

@@ -13,6 +13,8 @@ use std::time::Duration;
 use gst::prelude::*;
 use ovos_toolbox_sdk::prelude::ToolError;
 
+use super::headers::{self, Headers};
+use super::tap::{Tap, container, misfit, taps};
 use crate::policy::Policy;
 
 /// A branch that writes a file.
@@ -62,20 +64,6 @@ const MOST_WAITING: u32 = 32 << 20;
 /// How long a recording may take to be taken out of the stream, and its file to be finished then.
 const FINISH: Duration = Duration::from_secs(10);
 
-/// What may be recorded as it is: the caps, and what has to parse it before a muxer.
-const ENCODED: [(&str, &str); 10] = [
-    ("video/x-h264", "h264parse"),
-    ("video/x-h265", "h265parse"),
-    ("video/x-vp8", "identity"),
-    ("video/x-vp9", "identity"),
-    ("video/x-av1", "identity"),
-    ("image/jpeg", "identity"),
-    ("audio/mpeg", "aacparse"),
-    ("audio/x-opus", "identity"),
-    ("audio/x-vorbis", "identity"),
-    ("audio/x-flac", "flacparse"),
-];
-
 impl Recording {
     /// Begins to record the encoded streams of a pipeline, at most one of video and one of sound. Blocks until they are linked.
     ///
@@ -85,24 +73,17 @@ impl Recording {
         policy: &Policy,
         pipeline: &gst::Pipeline,
         path: PathBuf,
+        headers: &Headers,
         failures: Failures,
     ) -> Result<Self, ToolError> {
-        let muxer = muxer(&path)?;
+        let (extension, muxer) = container(&path)?;
         let taps = taps(pipeline);
         if taps.is_empty() {
             return Err(ToolError::bad_args(
                 "this pipeline has no encoded video or sound to record: add an encoder, such as x264enc",
             ));
         }
-        let wrong = |error: &dyn std::fmt::Display| {
-            ToolError::new("PipelineError", format!("cannot record: {error}"))
-        };
         let bin = gst::Bin::with_name(&format!("{NAME}{}", uuid::Uuid::new_v4().simple()));
-        let make = |factory: &str| {
-            gst::ElementFactory::make(factory)
-                .build()
-                .map_err(|error| wrong(&error))
-        };
         let (mux, sink) = (make(muxer)?, make("filesink")?);
         if mux.has_property("offset-to-zero") {
             // The others do it by themselves.
@@ -110,39 +91,18 @@ impl Recording {
         }
         sink.set_property("location", path.to_str());
         sink.set_property("async", false);
-        bin.add_many([&mux, &sink]).map_err(|error| wrong(&error))?;
-        mux.link(&sink).map_err(|error| wrong(&error))?;
+        bin.add_many([&mux, &sink]).map_err(wrong)?;
+        mux.link(&sink).map_err(wrong)?;
         let mut ends = Vec::new();
-        for (_, parser) in &taps {
-            let (queue, parser) = (make("queue")?, make(parser)?);
-            // A folder that is too slow costs the recording pictures, never the stream. Not measured in time, which the queue takes
-            // to begin at zero: it would leave out the first picture of a recording that begins later.
-            queue.set_property_from_str("leaky", "downstream");
-            queue.set_property("max-size-buffers", 0_u32);
-            queue.set_property("max-size-time", 0_u64);
-            queue.set_property("max-size-bytes", MOST_WAITING);
-            bin.add_many([&queue, &parser]).map_err(|error| wrong(&error))?;
-            gst::Element::link_many([&queue, &parser, &mux]).map_err(|error| wrong(&error))?;
-            // What goes wrong behind it, such as a full disk, is not told to the stream.
-            let entry = match gst::ElementFactory::make("errorignore").build() {
-                Ok(guard) => {
-                    bin.add(&guard).map_err(|error| wrong(&error))?;
-                    guard.link(&queue).map_err(|error| wrong(&error))?;
-                    guard
-                }
-                Err(_) => queue,
-            };
-            let inner = entry
-                .static_pad("sink")
-                .ok_or_else(|| wrong(&"a queue has no pad"))?;
-            let end = gst::GhostPad::with_target(&inner).map_err(|error| wrong(&error))?;
-            bin.add_pad(&end).map_err(|error| wrong(&error))?;
-            ends.push(end.upcast::<gst::Pad>());
+        for tap in &taps {
+            let end = entry(&bin, &mux, tap).map_err(wrong)?;
+            let end = end.filter(|end| end.query_caps(None).can_intersect(&tap.caps));
+            ends.push(end.ok_or_else(|| misfit(extension, tap))?);
         }
         policy
             .examine(bin.upcast_ref())
             .map_err(|refusal| refusal.denial())?;
-        pipeline.add(&bin).map_err(|error| wrong(&error))?;
+        pipeline.add(&bin).map_err(wrong)?;
         let mut recording = Self {
             path,
             bin,
@@ -151,21 +111,24 @@ impl Recording {
             failures,
         };
         if recording.bin.sync_state_with_parent().is_err() {
-            recording.stop(pipeline);
+            recording.remove(pipeline);
             return Err(wrong(
-                &"the file cannot be written; the messages in `pipeline_status` say why",
+                "the file cannot be written; the messages in `pipeline_status` say why",
             ));
         }
-        for ((pad, _), end) in taps.into_iter().zip(ends) {
-            let linked = tee_behind(pipeline, &pad).and_then(|tee| {
-                recording.begun.push(from_key_frame(&end));
+        for (tap, end) in taps.into_iter().zip(ends) {
+            let linked = tee_behind(pipeline, &tap.pad).and_then(|tee| {
+                recording.begun.push(from_key_frame(&end, headers.from(&tap.pad)));
                 let branch = tee.request_pad_simple("src_%u")?;
                 branch.link(&end).ok()?;
                 Some(branch)
             });
             let Some(branch) = linked else {
-                recording.stop(pipeline);
-                return Err(wrong(&format!("no branch can be put behind '{}'", pad.name())));
+                let path = recording.path.clone();
+                // It is not finished, but removed: it was made for this recording.
+                _ = recording.stop(pipeline);
+                _ = std::fs::remove_file(path);
+                return Err(wrong(format!("no branch can be put behind '{}'", tap.pad.name())));
             };
             recording.links.push((branch, end));
         }
@@ -176,25 +139,41 @@ impl Recording {
         &self.path
     }
 
-    /// Whether the file has everything since the first key frame of each stream. Known once the end of the stream has gone through.
-    pub(super) fn is_whole(&self) -> bool {
-        !self.begun.is_empty()
-            && self.begun.iter().all(|begun| begun.load(Ordering::Relaxed))
-            && !self.failures.has(&self.bin)
+    /// Checks that the file has everything since the first key frame of each stream. Known once the end of the stream has gone
+    /// through.
+    ///
+    /// # Errors
+    /// It has not, and why.
+    pub(super) fn check(&self) -> Result<(), String> {
+        if !self.begun.iter().all(|begun| begun.load(Ordering::Relaxed)) {
+            return Err(
+                "no key frame came, with which a recording begins: record for longer, or let the encoder make one more often, \
+                 such as with key-int-max=50"
+                    .to_owned(),
+            );
+        }
+        if self.failures.has(&self.bin) {
+            return Err(
+                "an element of the recording failed: see the messages in `pipeline_status`".to_owned(),
+            );
+        }
+        Ok(())
     }
 
-    /// Finishes the file while the stream goes on. Returns whether the end of the stream has gone through it in time and the file is
-    /// whole. Blocks for some seconds at most.
-    pub(super) fn stop(mut self, pipeline: &gst::Pipeline) -> bool {
+    /// Finishes the file while the stream goes on. Blocks for some seconds at most.
+    ///
+    /// # Errors
+    /// The file is not complete, and why.
+    pub(super) fn stop(mut self, pipeline: &gst::Pipeline) -> Result<(), String> {
         if self.links.is_empty() {
             // Nothing has come in, so no end comes either.
             self.remove(pipeline);
-            return false;
+            return Err("nothing was linked to it".to_owned());
         }
-        let (tell, told) = sync_channel(1);
+        let (sender, receiver) = sync_channel(1);
         let mut sinks = self.bin.iterate_sinks();
         while let Ok(Some(sink)) = sinks.next() {
-            let (Some(pad), tell) = (sink.static_pad("sink"), tell.clone()) else {
+            let (Some(pad), sender) = (sink.static_pad("sink"), sender.clone()) else {
                 continue;
             };
             pad.add_probe(gst::PadProbeType::EVENT_DOWNSTREAM, move |pad, info| {
@@ -203,7 +182,7 @@ impl Recording {
                     .is_some_and(|event| event.type_() == gst::EventType::Eos);
                 if is_end {
                     // The first suffices.
-                    _ = tell.try_send(pad.clone());
+                    _ = sender.try_send(pad.clone());
                 }
                 gst::PadProbeReturn::Ok
             });
@@ -225,16 +204,19 @@ impl Recording {
             std::thread::spawn(move || end.send_event(gst::event::Eos::new()));
         }
         if !is_free {
-            // The stream still goes through it: without it the stream would end. The file is finished with the pipeline.
-            return false;
+            // Without it the stream would end.
+            return Err(
+                "the stream still goes through it: the file is finished with the pipeline".to_owned(),
+            );
         }
-        let end = told.recv_timeout(FINISH);
+        let end = receiver.recv_timeout(FINISH);
         if let Ok(sink) = &end {
             // The end is on its way into the sink, which writes what it has kept so far only then. The lock is had when it has.
             drop(sink.stream_lock());
         }
         self.remove(pipeline);
-        end.is_ok() && self.is_whole()
+        end.map_err(|_| format!("its end did not arrive in the file within {} s", FINISH.as_secs()))?;
+        self.check()
     }
 
     fn remove(&self, pipeline: &gst::Pipeline) {
@@ -245,57 +227,52 @@ impl Recording {
     }
 }
 
-/// The muxer for a file's name.
-fn muxer(path: &Path) -> Result<&'static str, ToolError> {
-    let extension = path
-        .extension()
-        .and_then(|extension| extension.to_str())
-        .unwrap_or_default();
-    Ok(match extension {
-        "mkv" => "matroskamux",
-        "webm" => "webmmux",
-        "mp4" => "mp4mux",
-        "mov" => "qtmux",
-        "ts" => "mpegtsmux",
-        _ => {
-            let name = path.display();
-            return Err(ToolError::bad_args(format!(
-                "{name} does not name a container: expected a file name that ends in .mkv, .mp4, .mov, .ts or .webm"
-            )));
-        }
-    })
+fn wrong(error: impl std::fmt::Display) -> ToolError {
+    ToolError::new("PipelineError", format!("cannot record: {error}"))
 }
 
-/// The pads behind which the encoded streams are, one of video and one of sound, and the parser of each.
-fn taps(pipeline: &gst::Pipeline) -> Vec<(gst::Pad, &'static str)> {
-    let mut found: Vec<(gst::Pad, &'static str, bool)> = Vec::new();
-    let mut elements = pipeline.iterate_recurse();
-    while let Ok(Some(element)) = elements.next() {
-        let klass = element
-            .factory()
-            .and_then(|factory| factory.metadata("klass").map(str::to_owned));
-        if element.parent().as_ref() != Some(pipeline.upcast_ref())
-            || klass.is_none_or(|klass| !klass.contains("Encoder"))
-        {
-            continue;
-        }
-        for pad in element.src_pads() {
-            let caps = pad.current_caps();
-            let name = caps
-                .as_ref()
-                .and_then(|caps| caps.structure(0))
-                .map(|structure| structure.name().as_str());
-            let known = ENCODED.iter().find(|(caps, _)| Some(*caps) == name);
-            let Some((caps, parser)) = known.filter(|_| pad.is_linked()) else {
-                continue;
-            };
-            let is_sound = caps.starts_with("audio");
-            if found.iter().all(|(_, _, other)| *other != is_sound) {
-                found.push((pad, *parser, is_sound));
-            }
-        }
+fn make(factory: &str) -> Result<gst::Element, ToolError> {
+    gst::ElementFactory::make(factory).build().map_err(wrong)
+}
+
+/// The way of a stream into the muxer. `None` if the muxer does not take it.
+fn entry(bin: &gst::Bin, mux: &gst::Element, tap: &Tap) -> Result<Option<gst::Pad>, gst::glib::BoolError> {
+    let queue = gst::ElementFactory::make("queue").build()?;
+    // A folder that is too slow costs the recording pictures, never the stream. Not measured in time, which the queue takes
+    // to begin at zero: it would leave out the first picture of a recording that begins later.
+    queue.set_property_from_str("leaky", "downstream");
+    queue.set_property("max-size-buffers", 0_u32);
+    queue.set_property("max-size-time", 0_u64);
+    queue.set_property("max-size-bytes", MOST_WAITING);
+    let parser = match tap.parser {
+        Some(parser) => gst::ElementFactory::make(parser).build()?,
+        // The muxer gives a pad of the right kind to what says what it is.
+        None => gst::ElementFactory::make("capsfilter")
+            .property("caps", gst::Caps::new_empty_simple(tap.name()))
+            .build()?,
+    };
+    bin.add_many([&queue, &parser])?;
+    queue.link(&parser)?;
+    if parser.link(mux).is_err() {
+        return Ok(None);
     }
-    found.into_iter().map(|(pad, parser, _)| (pad, parser)).collect()
+    // What goes wrong behind it, such as a full disk, is not told to the stream.
+    let first = match gst::ElementFactory::make("errorignore").build() {
+        Ok(guard) => {
+            bin.add(&guard)?;
+            guard.link(&queue)?;
+            guard
+        }
+        Err(_) => queue,
+    };
+    let Some(inner) = first.static_pad("sink") else {
+        return Ok(None);
+    };
+    let end = gst::GhostPad::builder_with_target(&inner)?
+        .name(if tap.is_sound() { "sound" } else { "picture" })
+        .build();
+    bin.add_pad(&end)?;
+    Ok(Some(end.upcast()))
 }
 
 /// The tee behind a pad, which is put there if there is none.
@@ -323,7 +300,7 @@ fn tee_behind(pipeline: &gst::Pipeline, pad: &gst::Pad) -> Option<gst::Element> 
 
 /// Does something while no buffer goes through a pad. False if that does not come in time: it is done later then.
 fn when_idle(pad: &gst::Pad, at_most: Duration, act: impl FnOnce(&gst::Pad) + Send + 'static) -> bool {
-    let (tell, told) = sync_channel(1);
+    let (sender, receiver) = sync_channel(1);
     let act = std::sync::Mutex::new(Some(act));
     pad.add_probe(gst::PadProbeType::IDLE, move |pad, _| {
         let act = act
@@ -333,29 +310,38 @@ fn when_idle(pad: &gst::Pad, at_most: Duration, act: impl FnOnce(&gst::Pad) + Se
         if let Some(act) = act {
             act(pad);
             // Nothing waits any more after the time limit.
-            _ = tell.try_send(());
+            _ = sender.try_send(());
         }
         gst::PadProbeReturn::Remove
     });
-    told.recv_timeout(at_most).is_ok()
+    receiver.recv_timeout(at_most).is_ok()
 }
 
 /// Lets nothing through before the first key frame, and asks the encoder for one, which may have none soon. It asks again
-/// after some frames: an encoder takes two requests in short order for one. Returns what becomes true with that frame.
-fn from_key_frame(pad: &gst::Pad) -> Arc<AtomicBool> {
-    /// After how many frames it asks again.
+/// after 10, 40, 130 frames and so on: an encoder takes two requests in short order for one, and x265enc makes a picture that is
+/// no key frame when it is asked, and the next key frame only as many frames later as its `key-int-max`. `headers` come before
+/// the first key frame. Returns what becomes true with it.
+fn from_key_frame(pad: &gst::Pad, headers: Vec<u8>) -> Arc<AtomicBool> {
     const PATIENCE: u64 = 10;
-    let (begun, dropped) = (Arc::<AtomicBool>::default(), AtomicU64::new(0));
+    let (begun, dropped, ask_at) = (Arc::<AtomicBool>::default(), AtomicU64::new(0), AtomicU64::new(0));
     let has_begun = Arc::clone(&begun);
     pad.add_probe(gst::PadProbeType::BUFFER, move |pad, info| {
         let is_delta = info
             .buffer()
             .is_some_and(|buffer| buffer.flags().contains(gst::BufferFlags::DELTA_UNIT));
-        if !is_delta || has_begun.load(Ordering::Relaxed) {
-            has_begun.store(true, Ordering::Relaxed);
+        if has_begun.load(Ordering::Relaxed) {
             return gst::PadProbeReturn::Ok;
         }
-        if dropped.fetch_add(1, Ordering::Relaxed).is_multiple_of(PATIENCE) {
+        if !is_delta {
+            has_begun.store(true, Ordering::Relaxed);
+            if let (Some(caps), Some(buffer)) = (pad.current_caps(), info.buffer_mut()) {
+                headers::prepend(&headers, &caps, buffer);
+            }
+            return gst::PadProbeReturn::Ok;
+        }
+        let missed = dropped.fetch_add(1, Ordering::Relaxed);
+        if missed == ask_at.load(Ordering::Relaxed) {
+            ask_at.store(3 * missed + PATIENCE, Ordering::Relaxed);
             let request = gst_video::UpstreamForceKeyUnitEvent::builder().all_headers(true);
             pad.push_event(request.build());
         }

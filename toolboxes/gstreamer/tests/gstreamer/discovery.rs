@@ -338,8 +338,8 @@ fn answers_about_encoders_fit_and_one_encoder_has_all() {
     let unknown = toolbox
         .call("get_encoder_info", json!({"encoder": "x246enc"}))
         .unwrap_err();
-    let said = unknown.to_string();
-    assert!(said.contains("x264enc") && said.contains("h265"), "{said}");
+    let text = unknown.to_string();
+    assert!(text.contains("x264enc") && text.contains("h265"), "{text}");
 }
 
 #[test]

@@ -105,8 +105,8 @@ fn a_path_without_a_folder_is_below_the_first_root() {
         assert_eq!(checked["valid"], json!(true), "{text}: {checked}");
         let started = rig.ok("start_pipeline", json!({"pipeline": text, "wait_ms": 30_000}));
         let path = first.join(file);
-        let said = std::path::PathBuf::from(started["files"][0].as_str().unwrap());
-        assert_eq!(said, path, "{text}");
+        let file = std::path::PathBuf::from(started["files"][0].as_str().unwrap());
+        assert_eq!(file, path, "{text}");
         let id = started["instance_id"].as_str().unwrap();
         rig.status_until(id, "end", |status| status["state"] == "ended");
         assert!(std::fs::metadata(&path).unwrap().len() > 0, "{text}");
@@ -194,11 +194,11 @@ fn what_bins_make_later_is_judged_too() {
         ),
     ] {
         let failure = rig.fails("start_pipeline", json!({"pipeline": pipeline, "wait_ms": 30_000}));
-        let said = failure.to_string();
-        assert!(said.contains(wanted), "{pipeline}: {said}");
+        let text = failure.to_string();
+        assert!(text.contains(wanted), "{pipeline}: {text}");
         assert_ne!(
             failure.kind, "PermissionError",
-            "{pipeline} was refused before it had begun: {said}"
+            "{pipeline} was refused before it had begun: {text}"
         );
         assert!(!outside.exists(), "{pipeline} wrote outside");
         let stolen = std::fs::read_to_string(&inside).unwrap_or_default();

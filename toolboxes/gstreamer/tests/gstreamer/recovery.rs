@@ -150,8 +150,8 @@ fn a_pipeline_that_crashes_is_reported_with_its_element_and_costs_only_itself() 
     ] {
         let failure = rig.fails("start_pipeline", args.clone());
         assert_eq!(failure.kind, "PipelineError", "{args}: {failure}");
-        for said in ["bomb", "signal"] {
-            assert!(failure.message.contains(said), "{args}: {failure}");
+        for part in ["bomb", "signal"] {
+            assert!(failure.message.contains(part), "{args}: {failure}");
         }
     }
     // One that is to be started again waits longer each time.

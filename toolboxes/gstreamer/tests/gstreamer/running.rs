@@ -156,18 +156,44 @@ fn properties_are_changed_while_it_runs() {
         set("e", "bitrate", json!(600)).unwrap(),
         json!({"before": 300, "now": 600})
     );
+    // As a client writes it that has one kind of number.
+    assert_eq!(set("e", "bitrate", json!(700.0)).unwrap()["now"], 700);
     assert_eq!(set("v", "pattern", json!("snow")).unwrap()["now"], "snow");
     assert_eq!(set("shown", "sync", json!(false)).unwrap()["now"], false);
-    for (element, property, value, said) in [
+    for (element, property, value, expected) in [
         ("nobody", "bitrate", json!(1), "no element nobody"),
         ("e", "nothing", json!(1), "has no property nothing"),
-        ("e", "bitrate", json!("much"), "is not a"),
-        ("e", "bitrate", json!(-5), "expected 1 to 2048000"),
-        ("e", "bitrate", json!(4_000_000), "expected 1 to 2048000"),
+        ("e", "bitrat", json!(1), "did you mean bitrate?"),
+        (
+            "e",
+            "bitrate",
+            json!("much"),
+            "expected a whole number from 1 to 2048000",
+        ),
+        (
+            "e",
+            "bitrate",
+            json!(600.5),
+            "expected a whole number from 1 to 2048000",
+        ),
+        (
+            "e",
+            "bitrate",
+            json!(-5),
+            "expected a whole number from 1 to 2048000",
+        ),
+        (
+            "e",
+            "bitrate",
+            json!(4_000_000),
+            "expected a whole number from 1 to 2048000",
+        ),
+        ("v", "pattern", json!("snwo"), "expected one of smpte, snow"),
+        ("shown", "sync", json!("maybe"), "expected true or false"),
         ("end", "last-sample", json!("x"), "cannot be written"),
     ] {
         let failure = set(element, property, value).unwrap_err();
-        assert!(failure.message.contains(said), "{failure}");
+        assert!(failure.message.contains(expected), "{failure}");
     }
 }
 
@@ -234,7 +260,14 @@ fn pictures_and_graphs_are_taken() {
             assert_eq!(data, picture);
         }
     }
-    for (args, kind, said) in [
+    // A path that is not absolute is below the folder for recordings, as in a pipeline.
+    let shot = rig.ok("take_snapshot", json!({"instance_id": id, "path": "below.jpg"}));
+    assert_eq!(shot["path"], json!(rig.rec("below.jpg")));
+    rig.ok("pause_pipeline", json!({"instance_id": id}));
+    let failure = rig.fails("take_snapshot", json!({"instance_id": id, "element": "v"}));
+    assert!(failure.message.contains("use resume_pipeline first"), "{failure}");
+    rig.ok("resume_pipeline", json!({"instance_id": id}));
+    for (args, kind, expected) in [
         (
             json!({"instance_id": id, "element": "e2"}),
             "ValueError",
@@ -260,7 +293,7 @@ fn pictures_and_graphs_are_taken() {
     ] {
         let failure = rig.fails("take_snapshot", args.clone());
         assert_eq!(failure.kind, kind, "{args}: {failure}");
-        assert!(failure.message.contains(said), "{args}: {failure}");
+        assert!(failure.message.contains(expected), "{args}: {failure}");
     }
     let graph = rig.ok(
         "pipeline_graph",

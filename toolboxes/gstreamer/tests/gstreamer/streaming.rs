@@ -108,27 +108,27 @@ fn a_listener_that_goes_away_is_told() {
 /// A separate receiver that decodes and reports each frame.
 struct Listener {
     child: Child,
-    said: std::path::PathBuf,
+    output: std::path::PathBuf,
     _dir: tempfile::TempDir,
 }
 
 impl Listener {
     fn start(port: u16) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let said = dir.path().join("said");
+        let output = dir.path().join("said");
         let child = Command::new("gst-launch-1.0")
             .args(["-v", "srtsrc"])
             .arg(format!("uri=srt://127.0.0.1:{port}?mode=listener"))
             .args(["!", "tsdemux", "!", "h264parse", "!", "avdec_h264"])
             .args(["!", "fakesink", "name=end", "silent=false", "sync=false"])
             .stdin(Stdio::null())
-            .stdout(std::fs::File::create(&said).unwrap())
+            .stdout(std::fs::File::create(&output).unwrap())
             .stderr(Stdio::null())
             .spawn()
             .expect("gst-launch-1.0 is needed");
         let listener = Self {
             child,
-            said,
+            output,
             _dir: dir,
         };
         // It has bound its port when binding it fails here.
@@ -141,8 +141,8 @@ impl Listener {
     }
 
     fn frames(&self) -> usize {
-        let said = std::fs::read(&self.said).unwrap_or_default();
-        String::from_utf8_lossy(&said)
+        let output = std::fs::read(&self.output).unwrap_or_default();
+        String::from_utf8_lossy(&output)
             .matches("last-message = chain")
             .count()
     }

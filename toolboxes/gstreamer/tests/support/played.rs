@@ -74,7 +74,7 @@ impl DeviceProviderImpl for ProviderInner {
     /// The test says line by line what happens; the first line before the provider has started.
     fn start(&self) -> Result<(), gst::LoggableError> {
         let path = std::env::var_os(DEVICES).unwrap();
-        let mut said = BufReader::new(UnixStream::connect(path).unwrap()).lines();
+        let mut orders = BufReader::new(UnixStream::connect(path).unwrap()).lines();
         let provider = self.obj().clone();
         let device = Device::new();
         let obey = move |line: String| match line.as_str() {
@@ -82,8 +82,8 @@ impl DeviceProviderImpl for ProviderInner {
             "remove" => provider.device_remove(&device),
             _ => {}
         };
-        obey(said.next().unwrap().unwrap());
-        std::thread::spawn(move || said.map_while(Result::ok).for_each(obey));
+        obey(orders.next().unwrap().unwrap());
+        std::thread::spawn(move || orders.map_while(Result::ok).for_each(obey));
         Ok(())
     }
 

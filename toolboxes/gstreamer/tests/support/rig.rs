@@ -207,13 +207,17 @@ pub fn build_faulty(folder: &Path) -> PathBuf {
     let flags = String::from_utf8(flags.stdout).unwrap();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/faulty.c");
     let plugin = folder.join("libgstfaulty.so");
-    let made = Command::new("cc")
+    let output = Command::new("cc")
         .args(["-shared", "-fPIC", "-O1", "-Wall", "-o"])
         .arg(&plugin)
         .arg(source)
         .args(flags.split_whitespace())
         .output()
         .expect("a C compiler is needed");
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     plugin
 }

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use ros_graph::error::GraphError;
 use serde_json::Value;
 
 use super::seek::{Seek, Sought};
@@ -42,6 +43,9 @@ pub(super) trait Link: Send + Sync + 'static {
     /// How long a velocity holds in this process without a repetition.
     const LEASE: Duration;
 
+    /// What is said of a robot that hears us and sends nothing.
+    const SILENT: &str = SILENT;
+
     /// Sends a velocity without waiting for an answer.
     fn say(&self, velocity: &Velocity) -> Result<(), RosError>;
 
@@ -54,6 +58,11 @@ pub(super) trait Link: Send + Sync + 'static {
     /// Whether the robot has stopped sending its state, although the network still shows a reader.
     fn is_silent(&self) -> bool {
         false
+    }
+
+    /// What the robot lacks of what its file says.
+    fn lacks(&self) -> Option<String> {
+        None
     }
 
     /// Why the robot cannot move now, if it reports that.
@@ -93,10 +102,16 @@ struct Shared<L> {
     link: OnceLock<L>,
     /// Why its network cannot be joined.
     refusal: Mutex<Option<RosError>>,
+    /// What its graph lacks as long as it was not seen, where that is known.
+    doubt: Mutex<Option<RosError>>,
     notify: Notify,
 }
 
 impl<L> Shared<L> {
+    fn doubt(&self) -> Option<RosError> {
+        self.doubt.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     fn refusal(&self) -> Option<RosError> {
         let refusal = self.refusal.lock().unwrap_or_else(PoisonError::into_inner);
         refusal.clone()
@@ -122,10 +137,10 @@ where
 
     fn is_there(&self, link: &L) -> bool {
         let there = link.is_there();
-        let other = link
-            .fits()
-            .err()
-            .filter(|error| matches!(error, RosError::OtherType { .. }));
+        let unfit = link.fits().err().filter(|_| !there);
+        let graph = unfit.clone().filter(|error| matches!(error, RosError::Graph(_)));
+        *self.shared.doubt.lock().unwrap_or_else(PoisonError::into_inner) = graph;
+        let other = unfit.filter(|error| matches!(error, RosError::OtherType { .. }));
         self.tried(other.filter(|_| !there).map_or(Ok(()), Err));
         there
     }
@@ -159,6 +174,10 @@ impl<L: Link> Watched for Shared<L> {
         self.link.get().is_some_and(Link::is_there)
     }
 
+    fn lacks(&self) -> Option<String> {
+        self.link.get().and_then(Link::lacks)
+    }
+
     fn changed(&self, there: bool) {
         match (there, self.link.get()) {
             (true, Some(link)) => link.came(),
@@ -166,9 +185,13 @@ impl<L: Link> Watched for Shared<L> {
             (_, None) => {}
         }
         let silent = self.link.get().is_some_and(Link::is_silent);
+        let lacks = Watched::lacks(self);
         let (state, reason) = match there {
-            true => (BackendState::Connected, "the robot receives commands"),
-            false if silent => (BackendState::Lost, SILENT),
+            true => match &lacks {
+                None => (BackendState::Connected, "the robot receives commands"),
+                Some(lacks) => (BackendState::Degraded, lacks.as_str()),
+            },
+            false if silent => (BackendState::Lost, L::SILENT),
             false => (
                 BackendState::Lost,
                 "the robot no longer receives commands; check its power and the network",
@@ -192,6 +215,7 @@ impl<L: Link> Remote<L> {
                 name: name.to_owned(),
                 link: OnceLock::new(),
                 refusal: Mutex::default(),
+                doubt: Mutex::default(),
                 notify,
             }),
             seek: OnceLock::new(),
@@ -221,6 +245,9 @@ impl<L: Link> Remote<L> {
                 return Err(self.failed(refusal));
             }
             if Instant::now() >= end {
+                if let Some(doubt) = self.shared.doubt() {
+                    return Err(self.away(&doubt.to_string()));
+                }
                 return Err(self.away(&format!(
                     "no robot in DDS domain {} receives commands; check the robot's power, ros.domain and ros.interfaces",
                     self.ros.domain
@@ -388,7 +415,12 @@ impl<L: Link> Remote<L> {
     }
 
     /// Sends a velocity for the length of a lease, and waits for the answer where there is one.
-    async fn tell(&self, link: &L, velocity: &Velocity, control: &Control) -> Result<(), ActionError> {
+    pub(super) async fn tell(
+        &self,
+        link: &L,
+        velocity: &Velocity,
+        control: &Control,
+    ) -> Result<(), ActionError> {
         let asked = self.command(control, || {
             // The lease begins before the velocity is sent, so that the robot never walks without an end.
             if let Some(watch) = self.watch.get() {
@@ -409,6 +441,12 @@ impl<L: Link> Remote<L> {
             .command(|| self.brake(link))?
             .map_err(|error| self.failed(error))?;
         control.sleep(Duration::from_millis(200)).await
+    }
+
+    /// Says zero from another task, which may outlive the call that made it.
+    pub(super) fn sayer(&self) -> impl Fn() + Send + 'static {
+        let shared = Arc::clone(&self.shared);
+        move || shared.stop()
     }
 
     fn brake(&self, link: &L) -> Result<(), RosError> {
@@ -486,8 +524,10 @@ impl<L: Link> Remote<L> {
     /// # Errors
     /// The robot is there, and reads other types than are spoken here.
     pub(super) fn unseen(&self) -> Result<(), ActionError> {
-        match self.shared.refusal() {
-            Some(refusal @ RosError::OtherType { .. }) => Err(self.failed(refusal)),
+        match self.shared.refusal().or_else(|| self.shared.doubt()) {
+            Some(refusal @ (RosError::OtherType { .. } | RosError::Graph(GraphError::OtherType { .. }))) => {
+                Err(self.failed(refusal))
+            }
             _ => Ok(()),
         }
     }
@@ -497,10 +537,11 @@ impl<L: Link> Remote<L> {
         match self
             .shared
             .refusal()
-            .or(other.filter(|error| matches!(error, RosError::OtherType { .. })))
+            .or(other.filter(|error| matches!(error, RosError::OtherType { .. } | RosError::Graph(_))))
+            .or_else(|| self.shared.doubt())
         {
             Some(refusal) => self.failed(refusal),
-            None if self.link().is_some_and(Link::is_silent) => self.away(SILENT),
+            None if self.link().is_some_and(Link::is_silent) => self.away(L::SILENT),
             None => self
                 .away("the robot does not receive commands; check its power, the network, ros.domain and ros.interfaces"),
         }

@@ -264,12 +264,43 @@ impl StandIn {
                 self.drive(*velocity, *duration, control).await?;
                 return Ok(ActionOutput::said("base moved"));
             }
-            Some(Motion::Lift(_) | Motion::GoTo(_)) | None => {}
+            Some(Motion::GoTo(to)) => {
+                let (to, begun) = (to.clone(), self.place());
+                let way = (to.x - begun.x).hypot(to.y - begun.y);
+                let pace = self
+                    .capabilities
+                    .base
+                    .as_ref()
+                    .map_or(0.3, |base| base.usual_linear);
+                let lasting = Duration::from_secs_f64((way / pace).min(3600.0));
+                // It stands where it is while it finds its way: what is around it does not see it pass.
+                self.moved(control, |body, now| {
+                    body.drive(now, Velocity::default(), Duration::ZERO);
+                    Ok(lasting)
+                })
+                .await?;
+                control.command(|| {
+                    let mut body = self.body();
+                    (body.from.x, body.from.y) = (to.x, to.y);
+                    body.from.heading = to.heading.to_radians();
+                })?;
+                return Ok(ActionOutput::said("it is there").with("goal", to.shown()));
+            }
+            Some(Motion::Lift(_)) | None => {}
         }
         if let Some((grip, _)) = action.step.grip() {
             return self.grip(on, grip, control).await;
         }
         let said = match action.step {
+            Step::Own { ref name, .. } => {
+                return Ok(
+                    ActionOutput::said(format!("{name} is done")).note("it is simulated: nothing was done")
+                );
+            }
+            Step::Read { what } => {
+                let output = ActionOutput::said("it is simulated, and tells nothing of its own");
+                return Ok(output.with(what.as_str(), Value::Null));
+            }
             Step::Stop {} => "the robot stands",
             Step::SelfTest { .. } | Step::PingAll {} => {
                 "it is simulated, and there is nothing that could fail"

@@ -48,7 +48,7 @@ impl Serialize for Gid {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let length = match self.distro {
             Distro::Humble => 24,
-            Distro::Jazzy => 16,
+            Distro::Jazzy | Distro::Kilted => 16,
         };
         // A tuple is an array of fixed length on the wire.
         let mut tuple = serializer.serialize_tuple(length)?;

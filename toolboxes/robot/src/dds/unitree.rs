@@ -18,6 +18,7 @@ pub const RESPONSE: (&str, &str) = ("unitree_api", "Response");
 pub const LOW_COMMAND: (&str, &str) = ("unitree_hg", "LowCmd");
 pub const LOW_STATE: (&str, &str) = ("unitree_hg", "LowState");
 pub const HAND_COMMAND: (&str, &str) = ("unitree_hg", "HandCmd");
+pub const SPORT_MODE_STATE: (&str, &str) = ("unitree_go", "SportModeState");
 
 /// Numbers of the functions of the services `sport` and `arm`.
 pub mod api {
@@ -25,6 +26,20 @@ pub mod api {
     pub const SET_FSM_ID: i64 = 7101;
     pub const SET_VELOCITY: i64 = 7105;
     pub const ARM_ACTION: i64 = 7106;
+}
+
+/// Numbers of the functions of a Go2's service `sport`.
+pub mod go2 {
+    pub const DAMP: i64 = 1001;
+    pub const BALANCE_STAND: i64 = 1002;
+    pub const STOP_MOVE: i64 = 1003;
+    pub const STAND_UP: i64 = 1004;
+    pub const STAND_DOWN: i64 = 1005;
+    pub const RECOVERY_STAND: i64 = 1006;
+    pub const MOVE: i64 = 1008;
+    pub const HELLO: i64 = 1016;
+    pub const STRETCH: i64 = 1017;
+    pub const HEART: i64 = 1036;
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -206,13 +221,65 @@ pub struct LowState {
     pub crc: u32,
 }
 
+/// What a Go2 says of its orientation.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Go2Imu {
+    pub quaternion: [f32; 4],
+    pub gyroscope: [f32; 3],
+    pub accelerometer: [f32; 3],
+    /// Radians.
+    pub rpy: [f32; 3],
+    pub temperature: u8,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TimeSpec {
+    pub sec: i32,
+    pub nanosec: u32,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PathPoint {
+    pub t_from_start: f32,
+    pub x: f32,
+    pub y: f32,
+    pub yaw: f32,
+    pub vx: f32,
+    pub vy: f32,
+    pub vyaw: f32,
+}
+
+/// What a Go2 says of where it is, and how fast.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SportModeState {
+    pub stamp: TimeSpec,
+    pub error_code: u32,
+    pub imu_state: Go2Imu,
+    pub mode: u8,
+    pub progress: f32,
+    pub gait_type: u8,
+    pub foot_raise_height: f32,
+    /// Metres, counted from where it was switched on.
+    pub position: [f32; 3],
+    pub body_height: f32,
+    /// Metres a second.
+    pub velocity: [f32; 3],
+    /// Radians a second.
+    pub yaw_speed: f32,
+    pub range_obstacle: [f32; 4],
+    pub foot_force: [i16; 4],
+    pub foot_position_body: [f32; 12],
+    pub foot_speed_body: [f32; 12],
+    pub path_point: [PathPoint; 10],
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HandCmd {
     pub motor_cmd: Vec<MotorCmd>,
     pub reserve: [u32; 4],
 }
 
-/// Asks one of the G1's services.
+/// Asks one of the services of a G1 or a Go2.
 #[derive(Clone)]
 pub struct Rpc {
     service: &'static str,
@@ -286,7 +353,7 @@ impl Rpc {
         let request = request(self.next_id(), api_id, parameter, false);
         let asked = self.waiting.expect(
             request.header.identity.id.to_string(),
-            format!("G1 {} function {api_id}", self.service),
+            format!("Unitree {} function {api_id}", self.service),
             format!("/api/{}/request", self.service),
             self.timeout,
         );

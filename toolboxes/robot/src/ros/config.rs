@@ -40,8 +40,10 @@ pub enum Distro {
     /// What the K1 and the G1 have.
     #[default]
     Humble,
-    /// Iron, Jazzy and newer.
+    /// Iron and Jazzy.
     Jazzy,
+    /// Kilted and newer.
+    Kilted,
 }
 
 impl RosConfig {

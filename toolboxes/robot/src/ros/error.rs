@@ -70,6 +70,9 @@ pub enum RosError {
         /// The meaning of the code.
         meaning: &'static str,
     },
+    /// What the graph of the robot says.
+    #[error(transparent)]
+    Graph(#[from] ros_graph::error::GraphError),
     /// The connection was closed.
     #[error("the connection to the robot was closed")]
     Closed,

@@ -23,7 +23,11 @@ pub(crate) trait Watched: Send + Sync + 'static {
     fn stop(&self);
     /// Whether the robot is there.
     fn is_there(&self) -> bool;
-    /// The robot has appeared or gone.
+    /// What a robot that is there lacks.
+    fn lacks(&self) -> Option<String> {
+        None
+    }
+    /// The robot has appeared or gone, or lacks something else than before.
     fn changed(&self, there: bool);
 }
 
@@ -119,6 +123,7 @@ impl Drop for Watch {
 
 fn run(shared: &Shared, watched: &dyn Watched) {
     let mut there = None;
+    let mut lacked = None;
     let mut next_look = Instant::now();
     loop {
         let now = Instant::now();
@@ -147,13 +152,16 @@ fn run(shared: &Shared, watched: &dyn Watched) {
         if next_look <= now {
             drop(state);
             let found = watched.is_there();
+            let lacks = watched.lacks().filter(|_| found);
             // A robot that was never there has not gone.
-            if there.replace(found).unwrap_or(false) != found {
-                if found {
-                    shared.has_come();
-                }
+            let came_or_went = there.replace(found).unwrap_or(false) != found;
+            if came_or_went && found {
+                shared.has_come();
+            }
+            if came_or_went || lacks != lacked {
                 watched.changed(found);
             }
+            lacked = lacks;
             next_look = Instant::now() + LOOK;
             continue;
         }

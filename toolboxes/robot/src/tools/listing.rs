@@ -23,6 +23,8 @@ pub(super) struct Listing<'a> {
     pub(super) category: &'static str,
     pub(super) audience: Audience,
     pub(super) tools: Vec<Tool<Robots>>,
+    /// The names of the tools that were added.
+    pub(super) names: BTreeSet<String>,
 }
 
 impl<'a> Listing<'a> {
@@ -33,6 +35,7 @@ impl<'a> Listing<'a> {
             category: "",
             audience: Audience::Model,
             tools: Vec::new(),
+            names: BTreeSet::new(),
         }
     }
 
@@ -53,10 +56,10 @@ impl<'a> Listing<'a> {
     /// the tool needs.
     pub(super) fn add_with<A>(
         &mut self,
-        name: &'static str,
+        name: &str,
         effect: Effect,
-        needs: fn(&Capabilities) -> bool,
-        graph: for<'u> fn(&'u Unit, A) -> Planned<'u>,
+        needs: impl Fn(&Capabilities) -> bool + Clone + Send + Sync + 'static,
+        graph: impl for<'u> Fn(&'u Unit, A) -> Planned<'u> + Clone + Send + Sync + 'static,
         (arguments, for_models): (Value, Value),
     ) where
         A: DeserializeOwned + JsonSchema + 'static,
@@ -64,6 +67,7 @@ impl<'a> Listing<'a> {
         if !self.robots.units().iter().any(|unit| needs(unit.capabilities())) {
             return;
         }
+        self.names.insert(name.to_owned());
         let for_models = without_short_texts(&arguments, object(for_models));
         let tool = Tool::dynamic(
             name,
@@ -72,13 +76,15 @@ impl<'a> Listing<'a> {
             output_schema::<ToolOutput>(),
             run::run_value,
         );
+        let (made_again, concluded) = (graph.clone(), name.to_owned());
+        let named = concluded.clone();
         let plan = move |robots: &Robots, args: Object| {
             let (unit, args) = robots.unit_of::<A>(args)?;
             if let Some(reason) = &unit.refusal {
                 return Err(ToolError::new("NotConfigured", reason));
             }
             if !needs(unit.capabilities()) {
-                return Err(tool_error(unit.lacks(name)));
+                return Err(tool_error(unit.lacks(named.as_str())));
             }
             graph(unit, args)?.actions()
         };
@@ -86,11 +92,11 @@ impl<'a> Listing<'a> {
             let (unit, args) = robots.unit_of::<A>(args)?;
             // The graph is made again for its notes. A graph that would be refused by now (`Graph::refused`) has notes,
             // too.
-            let (notes, speak) = graph(unit, args).map_or_else(
+            let (notes, speak) = made_again(unit, args).map_or_else(
                 |_| (Vec::new(), None),
                 |graph| (graph.notes().to_vec(), graph.spoken().map(str::to_owned)),
             );
-            Ok(conclude(unit, name, &report, notes, speak))
+            Ok(conclude(unit, &concluded, &report, notes, speak))
         };
         self.tools
             .push(self.listed(tool).for_models(for_models).plan(plan).conclude(end));

@@ -1,4 +1,4 @@
-//! The K1 and the G1: every tool, and what reaches a robot made of the published Cyclone DDS.
+//! The K1, the G1, the Go2 and bases in ROS: every tool, and what reaches a robot made of the published Cyclone DDS.
 
 #![allow(
     clippy::unwrap_used,
@@ -27,9 +27,11 @@ mod every_tool;
 mod falls;
 mod followed;
 mod gestures;
+mod go2;
 mod graph;
 mod late;
 mod readers;
+mod ros_base;
 mod silence;
 mod success;
 mod types;

@@ -1,6 +1,6 @@
 """A robot made of the published Cyclone DDS:
 dds_robot.py k1_topics|k1_topics_blind|k1_topics_base|k1_topics_stamped|k1_topics_text|k1_topics_both|k1_rpc|g1|
-g1_late_arms DOMAIN.
+g1_late_arms|go2 DOMAIN.
 
 The K1 of `k1_topics_blind` hears its topics and does not say where its joints are, that of `k1_topics_base` hears nothing but
 velocities. That of `k1_topics_stamped` reads them as geometry_msgs/TwistStamped, as TurtleBot 3 and newer versions of Nav2
@@ -21,6 +21,9 @@ asked for meanwhile is refused (7400); some actions are held afterwards, for 20 
 the same action are refused then (7401). The vendor gives no figure for a single action: the 3 s here and the 0.5 s of the
 release are ours. Whether the release is refused, too, while an action is under way is not documented: here it is, which is
 the harder case. That the arms' weight is joint 29 is from the vendor's example and not from its package.
+
+A Go2 follows its last velocity for ever: how long the real one does is not documented, and this is the harder case. It says where it
+is fifty times a second, and does not move while it lies (`stuck 1`).
 """
 
 import json
@@ -469,6 +472,48 @@ def g1(arms_after=0):
     every(0.02, lambda: tell(state, low))
 
 
+def go2():
+    """Made of the vendor's own package: its message types, topics and numbers of functions."""
+    from unitree_sdk2py.core.channel_name import ChannelType, GetServerChannelName
+    from unitree_sdk2py.go2.sport import sport_api
+    from unitree_sdk2py.idl.default import unitree_go_msg_dds__SportModeState_
+    from unitree_sdk2py.idl.unitree_api.msg.dds_ import Request_, Response_, ResponseHeader_, ResponseStatus_
+    from unitree_sdk2py.idl.unitree_go.msg.dds_ import SportModeState_
+    from unitree_sdk2py.rpc.internal import RPC_ERR_SERVER_API_NOT_IMPL
+
+    name = sport_api.SPORT_SERVICE_NAME
+    known = {number for key, number in vars(sport_api).items() if key.startswith("SPORT_API_ID_")}
+    responses = writer(GetServerChannelName(name, ChannelType.SEND), Response_)
+    state = writer("rt/sportmodestate", SportModeState_)
+    here, speed = unitree_go_msg_dds__SportModeState_(), [0.0, 0.0, 0.0]
+
+    def request(message):
+        identity = message.header.identity
+        parameter = json.loads(message.parameter) if message.parameter else {}
+        if identity.api_id == sport_api.SPORT_API_ID_MOVE:
+            speed[:] = [parameter["x"], parameter["y"], parameter["z"]]
+            say(topic=name, velocity=speed)
+        elif identity.api_id == sport_api.SPORT_API_ID_STOPMOVE:
+            speed[:] = [0.0, 0.0, 0.0]
+            say(topic=name, velocity=speed)
+        else:
+            say(topic=name, api=identity.api_id, known=identity.api_id in known)
+        if not (asked["silent"] or message.header.policy.noreply):
+            code = asked["status"] if identity.api_id in known else RPC_ERR_SERVER_API_NOT_IMPL
+            responses.write(Response_(ResponseHeader_(identity, ResponseStatus_(code)), "", []))
+
+    def walk():
+        x, y, turn = [0.0] * 3 if asked["stuck"] else speed
+        here.position[0] += x * 0.02
+        here.position[1] += y * 0.02
+        here.imu_state.rpy[2] += turn * 0.02
+        here.velocity, here.yaw_speed = [x, y, 0.0], turn
+        tell(state, here)
+
+    hear(GetServerChannelName(name, ChannelType.RECV), Request_, request)
+    every(0.02, walk)
+
+
 ROBOTS = {
     "k1_topics": k1_topics,
     "k1_topics_blind": lambda: k1_topics(tells=False),
@@ -478,6 +523,7 @@ ROBOTS = {
     "k1_topics_both": lambda: k1_topics(velocity_types=(Twist, TwistStamped)),
     "k1_rpc": k1_rpc,
     "g1": g1,
+    "go2": go2,
     "g1_late_arms": lambda: g1(arms_after=2),
 }
 ROBOTS[sys.argv[1]]()

@@ -1,5 +1,7 @@
 //! Robots in files of their owner.
 
+use std::path::Path;
+
 use ovos_toolbox_sdk::testing::Harness;
 use robot::robots::Robots;
 use robot::shelf::{Shelf, kind_of};
@@ -121,6 +123,44 @@ fn every_robot_of_servos_can_be_rehearsed() {
     }
 }
 
+#[test]
+fn every_base_can_be_rehearsed_with_its_own_tools() {
+    for (kind, own, args) in [
+        ("turtlebot3", "motor_power_on", json!({})),
+        ("create3", "undock", json!({})),
+        ("nav2-base", "navigate_to", json!({"x": 1.0, "y": 0.5})),
+        ("unitree-go2", "stand_up", json!({})),
+    ] {
+        let robot = json!({"kind": kind, "simulated": true, "sim": {"time_scale": 50}});
+        let harness = Harness::open::<Robots>(json!({"robots": {"it": robot}})).unwrap();
+        let walk = json!({"direction": "forward", "speed": 0.2, "duration": 1.0});
+        for (tool, args) in [("walk", walk), (own, args)] {
+            let done = harness.invoke(tool, args).unwrap();
+            assert_eq!(
+                (&done["success"], &done["data"]["simulated"]),
+                (&json!(true), &json!(true)),
+                "{kind} {tool}: {done:#}"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_unverified_file_is_one_and_says_so() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("robots/unverified");
+    let entries = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let files: Vec<_> = entries
+        .filter(|path| path.extension().is_some_and(|ending| ending == "toml"))
+        .collect();
+    assert!(!files.is_empty());
+    for file in files {
+        let kind = kind_of(&file).unwrap_or_else(|error| panic!("{error}"));
+        assert!(kind.description.contains("unverified"), "{}", file.display());
+    }
+}
+
 /// The file on the page for owners is one that works.
 #[test]
 fn the_file_on_the_page_is_a_robot() {
@@ -164,13 +204,13 @@ fn a_wrong_file_says_what_is_wrong() {
             change("driver = \"feetech\"", "driver = \"fetech\""),
             vec![
                 "line 3",
-                "no driver \"fetech\", expected one of booster, feetech, unitree",
+                "no driver \"fetech\", expected one of booster, feetech, ros, unitree",
                 "did you mean \"feetech\"?",
             ],
         ),
         (
             change("driver = \"feetech\"\n", ""),
-            vec!["driver: missing; expected one of booster, feetech, unitree"],
+            vec!["driver: missing; expected one of booster, feetech, ros, unitree"],
         ),
         (
             change("name = \"my-arm\"", "name = \"other\""),

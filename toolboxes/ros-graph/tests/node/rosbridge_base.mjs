@@ -1,15 +1,16 @@
-// A base behind a small rosbridge, as rosbridge_suite 2 speaks: rosbridge_base.mjs NODE_MODULES [PORT]. roslib judges it
+// A base behind a small rosbridge, as rosbridge_suite 2 speaks: rosbridge_base.mjs NODE_MODULES [PORT [drives]]. roslib judges it
 // (roslib_judge.mjs). It prints its port, then a line of JSON for everything that reaches it. /odom comes at 20 Hz, /scan has an
 // infinity, /cmd_vel is a Twist that it hears, /deaf nothing hears. Services: /motor_power, /slow (never answers), rosapi.
+// Its odometry grows by itself; one that `drives` follows its last velocity for ever.
 // The action /navigate_to_pose takes 0.1 s a metre and can be cancelled. `drop` on standard input ends all connections, and
 // `away N` refuses new ones for N milliseconds.
 import path from 'node:path';
 import readline from 'node:readline';
 import { createRequire } from 'node:module';
 
-const [modules, port] = process.argv.slice(2);
+const [modules, port, drives] = process.argv.slice(2);
 const { WebSocketServer } = createRequire(path.join(modules, 'index.js'))('ws');
-const say = (frame) => console.log(JSON.stringify({ t: performance.now() / 1000, ...frame }));
+const say = (frame) => console.log(JSON.stringify({ t: Number(process.hrtime.bigint()) / 1e9, ...frame }));
 
 const TOPICS = {
   '/odom': 'nav_msgs/msg/Odometry',
@@ -24,6 +25,7 @@ const type = (fieldnames, fieldtypes, name = '') => ({
 });
 const goals = new Map();
 let x = 0;
+let speed = 0;
 
 const rosapi = {
   topics: () => ({ topics: Object.keys(TOPICS), types: Object.values(TOPICS) }),
@@ -70,7 +72,7 @@ const odometry = () => ({
   header: { stamp: { sec: 0, nanosec: 0 }, frame_id: 'odom' },
   child_frame_id: 'base_link',
   pose: { pose: pose(x).pose, covariance: Array(36).fill(0) },
-  twist: { twist: { linear: { x: 0, y: 0, z: 0 }, angular: { x: 0, y: 0, z: 0 } }, covariance: Array(36).fill(0) },
+  twist: { twist: { linear: { x: speed, y: 0, z: 0 }, angular: { x: 0, y: 0, z: 0 } }, covariance: Array(36).fill(0) },
 });
 const scan = () => ({
   header: { stamp: { sec: 0, nanosec: 0 }, frame_id: 'laser' }, angle_min: -1, angle_max: 1, angle_increment: 0.5,
@@ -103,7 +105,10 @@ server.on('connection', (socket) => {
     } else if (op === 'advertise' || op === 'unadvertise') {
       say({ [op]: topic, as: message.type });
     } else if (op === 'publish') {
-      if (topic === '/cmd_vel') say({ cmd_vel: message.msg.linear.x });
+      if (topic === '/cmd_vel') {
+        if (drives) speed = message.msg.linear.x;
+        say({ cmd_vel: message.msg.linear.x });
+      }
     } else if (op === 'call_service') {
       const { service } = message;
       try {
@@ -150,7 +155,7 @@ function run({ id, action, args }, send) {
   }, 100);
 }
 
-setInterval(() => { x += 0.01; }, 50);
+setInterval(() => { x += drives ? speed * 0.05 : 0.01; }, 50);
 readline.createInterface({ input: process.stdin }).on('line', (line) => {
   const [word, number] = line.split(' ');
   if (word === 'away') refusedUntil = Date.now() + Number(number);

@@ -1,9 +1,11 @@
-"""A base made of the published Cyclone DDS, as ROS 2 Humble has it on the wire: base_cyclonedds.py KIND DOMAIN.
+"""A base made of the published Cyclone DDS, as ROS 2 Humble has it on the wire: base_cyclonedds.py KIND DOMAIN [drives].
 
-KIND says how it hears /cmd_vel: `twist`, `stamped`, `both`, or `deaf` (not at all). It prints a line of JSON for everything
-that reaches it. It publishes /odom at 20 Hz (best effort), /battery_state and /scan at 5 Hz, serves /motor_power
+KIND says how it hears /cmd_vel: `twist`, `stamped`, `both`, `text` (std_msgs/String), or `deaf` (not at all). It prints a line of
+JSON for everything that reaches it. It publishes /odom at 20 Hz (best effort), /battery_state and /scan at 5 Hz, serves /motor_power
 (std_srvs/SetBool) and /slow (never answers), and has the action /navigate_to_pose, which takes 0.1 s for each metre and can be
-cancelled; `stubborn` bases take a cancel and go on. `quit` on standard input ends it, `silent` ends what it publishes.
+cancelled; `stubborn` bases take a cancel and go on. Its odometry grows by itself; one that `drives` follows its last velocity for
+ever, and has the actions /dock and /undock and the service /e_stop of a Create 3. On standard input `quit` ends it, `silent` ends
+what it publishes, `stuck` its wheels, `wall` is 0.2 m ahead from now on, and it `misses` its dock.
 """
 
 import json
@@ -41,6 +43,7 @@ Point = make("geometry_msgs/msg/Point", x=float64, y=float64, z=float64)
 Quaternion = make("geometry_msgs/msg/Quaternion", x=float64, y=float64, z=float64, w=float64)
 Pose = make("geometry_msgs/msg/Pose", position=Point, orientation=Quaternion)
 PoseStamped = make("geometry_msgs/msg/PoseStamped", header=Header, pose=Pose)
+Text = make("std_msgs/msg/String", data=str)
 Twist = make("geometry_msgs/msg/Twist", linear=Vector3, angular=Vector3)
 TwistStamped = make("geometry_msgs/msg/TwistStamped", header=Header, twist=Twist)
 PoseCov = make("geometry_msgs/msg/PoseWithCovariance", pose=Pose, covariance=array[float64, 36])
@@ -69,21 +72,6 @@ Trigger = [
     make("std_srvs/srv/Trigger_Request", **HEADER, filler=uint8),
     make("std_srvs/srv/Trigger_Response", **HEADER, success=bool, message=str),
 ]
-Goal = make("nav2_msgs/action/NavigateToPose_Goal", pose=PoseStamped, behavior_tree=str)
-Empty = make("std_msgs/msg/Empty", filler=uint8)
-Feedback = make(
-    "nav2_msgs/action/NavigateToPose_Feedback", current_pose=PoseStamped, navigation_time=Duration,
-    estimated_time_remaining=Duration, number_of_recoveries=int16, distance_remaining=float32,
-)
-FeedbackMessage = make("nav2_msgs/action/NavigateToPose_FeedbackMessage", goal_id=UUID, feedback=Feedback)
-SendGoal = [
-    make("nav2_msgs/action/NavigateToPose_SendGoal_Request", **HEADER, goal_id=UUID, goal=Goal),
-    make("nav2_msgs/action/NavigateToPose_SendGoal_Response", **HEADER, accepted=bool, stamp=Time),
-]
-GetResult = [
-    make("nav2_msgs/action/NavigateToPose_GetResult_Request", **HEADER, goal_id=UUID),
-    make("nav2_msgs/action/NavigateToPose_GetResult_Response", **HEADER, status=int8, result=Empty),
-]
 CancelGoal = [
     make("action_msgs/srv/CancelGoal_Request", **HEADER, goal_info=GoalInfo),
     make("action_msgs/srv/CancelGoal_Response", **HEADER, return_code=int8, goals_canceling=sequence[GoalInfo]),
@@ -96,7 +84,6 @@ participant = DomainParticipant(int(sys.argv[2]))
 printing = threading.Lock()
 ended = threading.Event()
 silent = threading.Event()
-cancelled, goals = set(), set()
 
 
 def say(**frame):
@@ -144,11 +131,24 @@ def pose(x, y):
     return PoseStamped(Header(zero_time(), "map"), Pose(Point(x, y, 0.0), Quaternion(0.0, 0.0, 0.0, 1.0)))
 
 
+speed = [0.0, 0.0]
+drives = sys.argv[3:] == ["drives"]
+place = [0.0, 0.0, 0.0]
+stuck, wall, misses = threading.Event(), threading.Event(), threading.Event()
+
+
+def command(told, **frame):
+    speed[:] = [told.linear.x, told.angular.z]
+    say(**frame, turn=told.angular.z)
+
+
 held = []
 if kind in ("twist", "both", "stubborn"):
-    held.append(hear("rt/cmd_vel", Twist, lambda m: say(twist=m.linear.x)))
+    held.append(hear("rt/cmd_vel", Twist, lambda m: command(m, twist=m.linear.x)))
 if kind in ("stamped", "both"):
-    held.append(hear("rt/cmd_vel", TwistStamped, lambda m: say(stamped=m.twist.linear.x)))
+    held.append(hear("rt/cmd_vel", TwistStamped, lambda m: command(m.twist, stamped=m.twist.linear.x)))
+if kind == "text":
+    held.append(hear("rt/cmd_vel", Text, lambda m: say(text=m.data)))
 
 
 def power(request):
@@ -159,29 +159,34 @@ def power(request):
 held.append(serve("motor_power", SetBool, power))
 held.append(serve("slow", Trigger, lambda request: None))
 
-feedback = writer("rt/navigate_to_pose/_action/feedback", FeedbackMessage)
 
+def pursue(name, of, fields, steps, report, outcome):
+    """The action `name`, whose goals take a tenth of a second a step. A goal without steps is not accepted."""
+    goal_type, result_type, feedback_type = (make(f"{of}_{part}", **fields[part]) for part in ("Goal", "Result", "Feedback"))
+    message = make(f"{of}_FeedbackMessage", goal_id=UUID, feedback=feedback_type)
+    send_goal = [
+        make(f"{of}_SendGoal_Request", **HEADER, goal_id=UUID, goal=goal_type),
+        make(f"{of}_SendGoal_Response", **HEADER, accepted=bool, stamp=Time),
+    ]
+    get_result = [
+        make(f"{of}_GetResult_Request", **HEADER, goal_id=UUID),
+        make(f"{of}_GetResult_Response", **HEADER, status=int8, result=result_type),
+    ]
+    feedback = writer(f"rt/{name}/_action/feedback", message)
+    goals, cancelled, ends = set(), set(), {}
 
-def navigate(request):
-    identity = bytes(request.goal_id.uuid)
-    point = request.goal.pose.pose.position
-    accepted = math.hypot(point.x, point.y) < 1000
-    if accepted:
-        goals.add(identity)
-        say(goal=point.x, id=identity.hex())
-        run(request.goal_id, point.x)
-    return [accepted, zero_time()]
+    def send(request):
+        identity = bytes(request.goal_id.uuid)
+        distance = steps(request.goal)
+        if distance is not None:
+            goals.add(identity)
+            ends[identity] = [threading.Event(), 0]
+            say(goal=distance, id=identity.hex(), action=name)
+            threading.Thread(target=work, args=(request.goal_id, distance), daemon=True).start()
+        return [distance is not None, zero_time()]
 
-
-ends = {}
-
-
-def run(goal_id, distance):
-    identity = bytes(goal_id.uuid)
-    ends[identity] = [threading.Event(), 0]
-
-    def work():
-        left = distance
+    def work(goal_id, distance):
+        identity, left = bytes(goal_id.uuid), distance
         while left > 0:
             time.sleep(0.1)
             left -= 1
@@ -189,36 +194,68 @@ def run(goal_id, distance):
                 ends[identity][1] = 5
                 say(canceled=identity.hex())
                 break
-            feedback.write(FeedbackMessage(goal_id, Feedback(pose(distance - left, 0.0), Duration(0, 0), Duration(0, 0), 0, left)))
+            feedback.write(message(goal_id, feedback_type(*report(distance, left))))
         else:
             ends[identity][1] = 4
             say(reached=identity.hex())
         goals.discard(identity)
         ends[identity][0].set()
 
-    threading.Thread(target=work, daemon=True).start()
+    def result(request):
+        end = ends.get(bytes(request.goal_id.uuid))
+        if end is None:
+            return [0, result_type(*outcome(0))]
+        end[0].wait()
+        return [end[1], result_type(*outcome(end[1]))]
+
+    def cancel(request):
+        identity = bytes(request.goal_info.goal_id.uuid)
+        chosen = set(goals) if identity == bytes(16) else {identity} & goals
+        cancelled.update(chosen)
+        say(cancel=[identity.hex() for identity in chosen], all=identity == bytes(16))
+        infos = [GoalInfo(UUID(list(identity)), zero_time()) for identity in chosen]
+        return [0 if chosen or identity == bytes(16) else 3, infos]
+
+    held.append(serve(f"{name}/_action/send_goal", send_goal, send))
+    held.append(serve(f"{name}/_action/get_result", get_result, result))
+    held.append(serve(f"{name}/_action/cancel_goal", CancelGoal, cancel))
 
 
-def result(request):
-    end = ends.get(bytes(request.goal_id.uuid))
-    if end is None:
-        return [0, Empty(0)]
-    end[0].wait()
-    return [end[1], Empty(0)]
+def way(goal):
+    point = goal.pose.pose.position
+    return point.x if math.hypot(point.x, point.y) < 1000 else None
 
 
-def cancel(request):
-    identity = bytes(request.goal_info.goal_id.uuid)
-    chosen = set(goals) if identity == bytes(16) else {identity} & goals
-    cancelled.update(chosen)
-    say(cancel=[identity.hex() for identity in chosen], all=identity == bytes(16))
-    infos = [GoalInfo(UUID(list(identity)), zero_time()) for identity in chosen]
-    return [0 if chosen or identity == bytes(16) else 3, infos]
+NAVIGATE = {
+    "Goal": {"pose": PoseStamped, "behavior_tree": str},
+    "Result": {"filler": uint8},
+    "Feedback": {
+        "current_pose": PoseStamped, "navigation_time": Duration, "estimated_time_remaining": Duration,
+        "number_of_recoveries": int16, "distance_remaining": float32,
+    },
+}
+pursue(
+    "navigate_to_pose", "nav2_msgs/action/NavigateToPose", NAVIGATE, way,
+    lambda distance, left: [pose(distance - left, 0.0), Duration(0, 0), Duration(0, 0), 0, left], lambda status: [0],
+)
+if drives:
+    # What a Create 3 has besides: it sees no dock once it `misses` it.
+    EStop = [
+        make("irobot_create_msgs/srv/EStop_Request", **HEADER, e_stop_on=bool),
+        make("irobot_create_msgs/srv/EStop_Response", **HEADER, success=bool, message=str),
+    ]
 
+    def stops(request):
+        say(e_stop=request.e_stop_on)
+        return [True, ""]
 
-held.append(serve("navigate_to_pose/_action/send_goal", SendGoal, navigate))
-held.append(serve("navigate_to_pose/_action/get_result", GetResult, result))
-held.append(serve("navigate_to_pose/_action/cancel_goal", CancelGoal, cancel))
+    held.append(serve("e_stop", EStop, stops))
+    for name, docks, seen in (("dock", True, {"sees_dock": bool}), ("undock", False, {"filler": uint8})):
+        docking = {"Goal": {"filler": uint8}, "Result": {"is_docked": bool}, "Feedback": seen}
+        pursue(
+            name, f"irobot_create_msgs/action/{name.capitalize()}", docking, lambda goal: 10,
+            lambda distance, left, docks=docks: [docks], lambda status, docks=docks: [docks and status == 4 and not misses.is_set()],
+        )
 
 odometry = writer("rt/odom", Odometry, BEST_EFFORT)
 battery = writer("rt/battery_state", BatteryState)
@@ -226,7 +263,7 @@ scan = writer("rt/scan", LaserScan, BEST_EFFORT)
 
 
 def publish():
-    count = 0
+    count, last = 0, time.monotonic()
     while not ended.is_set():
         time.sleep(0.05)
         if silent.is_set():
@@ -234,12 +271,25 @@ def publish():
         count += 1
         header = Header(zero_time(), "odom")
         covariance = [0.0] * 36
-        still = Twist(Vector3(0.0, 0.0, 0.0), Vector3(0.0, 0.0, 0.0))
-        here = Pose(Point(count / 100, 0.0, 0.0), Quaternion(0.0, 0.0, 0.0, 1.0))
-        odometry.write(Odometry(header, "base_link", PoseCov(here, covariance), TwistCov(still, covariance)))
+        ahead, turn = [0.0, 0.0] if stuck.is_set() or not drives else speed
+        now = time.monotonic()
+        if drives:
+            place[2] += turn * (now - last)
+            place[0] += ahead * math.cos(place[2]) * (now - last)
+            place[1] += ahead * math.sin(place[2]) * (now - last)
+        else:
+            place[0] = count / 100
+        last = now
+        moving = Twist(Vector3(ahead, 0.0, 0.0), Vector3(0.0, 0.0, turn))
+        half = place[2] / 2
+        here = Pose(Point(place[0], place[1], 0.0), Quaternion(0.0, 0.0, math.sin(half), math.cos(half)))
+        odometry.write(Odometry(header, "base_link", PoseCov(here, covariance), TwistCov(moving, covariance)))
         if count % 4 == 0:
             battery.write(BatteryState(header, 12.1, math.nan, -0.5, 1.0, 2.0, 2.0, 0.5, 2, 1, 3, True, [4.0, 4.0], [], "", "a1"))
-            scan.write(LaserScan(header, -1.5, 1.5, 0.5, 0.0, 0.2, 0.1, 10.0, [1.0, math.inf, math.nan, 0.1], []))
+            ranges = [1.0, math.inf, math.nan, 0.1]
+            if drives:
+                ranges = [1.0, 1.0, 1.0, 0.2 if wall.is_set() else 5.0]
+            scan.write(LaserScan(header, -1.5, 0.0, 0.5, 0.0, 0.2, 0.1, 10.0, ranges, []))
 
 
 threading.Thread(target=publish, daemon=True).start()
@@ -247,6 +297,12 @@ say(ready=True)
 for line in sys.stdin:
     if line.strip() == "silent":
         silent.set()
+    if line.strip() == "stuck":
+        stuck.set()
+    if line.strip() == "wall":
+        wall.set()
+    if line.strip() == "misses":
+        misses.set()
     if line.strip() == "quit":
         break
 ended.set()

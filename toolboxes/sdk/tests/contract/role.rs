@@ -17,25 +17,25 @@ const DEADLINE: Duration = Duration::from_secs(60);
 fn start(role: &str) -> (RoleProcess, Receiver<RoleEvent<String>>) {
     role_host(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/contract/role.sh"));
     role_env("ROLE_TESTS", std::env::current_exe().unwrap());
-    let (tell, told) = channel();
-    let hear = move |heard| {
+    let (sender, receiver) = channel();
+    let hear = move |event| {
         // The test may have ended.
-        _ = tell.send(heard);
+        _ = sender.send(event);
     };
-    (RoleProcess::start(role, &[], hear).unwrap(), told)
+    (RoleProcess::start(role, &[], hear).unwrap(), receiver)
 }
 
-fn word(told: &Receiver<RoleEvent<String>>) -> String {
-    match told.recv_timeout(DEADLINE).unwrap() {
+fn word(receiver: &Receiver<RoleEvent<String>>) -> String {
+    match receiver.recv_timeout(DEADLINE).unwrap() {
         RoleEvent::Word(word) => word,
         RoleEvent::End(how) => panic!("it ended: {how}"),
     }
 }
 
 /// How the process ended; what it still says is left out.
-fn end(told: &Receiver<RoleEvent<String>>) -> String {
+fn end(receiver: &Receiver<RoleEvent<String>>) -> String {
     loop {
-        if let RoleEvent::End(how) = told.recv_timeout(DEADLINE).unwrap() {
+        if let RoleEvent::End(how) = receiver.recv_timeout(DEADLINE).unwrap() {
             return how;
         }
     }
@@ -48,42 +48,42 @@ fn what_is_told_is_answered_and_the_end_of_each_role_is_heard() {
         ("role::panicking", None, "exit code 101"),
         ("role::aborting", None, "signal 6 (SIGABRT)"),
     ] {
-        let (process, told) = start(role);
-        assert_eq!(word(&told), "it runs", "{role}");
+        let (process, receiver) = start(role);
+        assert_eq!(word(&receiver), "it runs", "{role}");
         process.tell(&"a word").unwrap();
-        assert_eq!(word(&told), "a word", "{role}");
+        assert_eq!(word(&receiver), "a word", "{role}");
         if let Some(last) = told_last {
             process.tell(&last).unwrap();
         }
-        assert_eq!(end(&told), expected, "{role}");
+        assert_eq!(end(&receiver), expected, "{role}");
         assert!(
-            told.recv_timeout(DEADLINE).is_err(),
+            receiver.recv_timeout(DEADLINE).is_err(),
             "{role}: the end is the last"
         );
     }
-    let (_process, told) = start("role::unknown");
-    assert_eq!(end(&told), "exit code 101");
+    let (_process, receiver) = start("role::unknown");
+    assert_eq!(end(&receiver), "exit code 101");
 }
 
 #[test]
 fn a_process_is_killed_when_it_is_dropped_or_reads_nothing() {
     for role in ["role::echoing", "role::deaf", "role::talking"] {
-        let (process, told) = start(role);
-        word(&told);
+        let (process, receiver) = start(role);
+        word(&receiver);
         drop(process);
         // One that waits may see the end of its leash before the signal comes.
-        let how = end(&told);
+        let how = end(&receiver);
         assert!(
             how == "signal 9 (SIGKILL)" || how.is_empty() && role != "role::deaf",
             "{role}: {how}"
         );
     }
-    let (process, told) = start("role::deaf");
-    word(&told);
+    let (process, receiver) = start("role::deaf");
+    word(&receiver);
     let long = "x".repeat(1 << 20);
     let refused = (0..64).find_map(|_| process.tell(&long).err());
     assert!(refused.is_some());
-    assert_eq!(end(&told), "signal 9 (SIGKILL)");
+    assert_eq!(end(&receiver), "signal 9 (SIGKILL)");
 }
 
 #[test]
@@ -102,16 +102,16 @@ fn no_process_outlives_a_toolbox_that_is_killed() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut said = BufReader::new(toolbox.stdout.take().unwrap()).lines();
-        assert!(said.any(|line| line.unwrap().contains("it runs")), "{role}");
+        let mut lines = BufReader::new(toolbox.stdout.take().unwrap()).lines();
+        assert!(lines.any(|line| line.unwrap().contains("it runs")), "{role}");
         toolbox.kill().unwrap();
         toolbox.wait().unwrap();
         // The process in the role has the other end of it, too: it ends with the last of them.
         let mut held = toolbox.stderr.take().unwrap();
-        let (tell, told) = channel();
-        std::thread::spawn(move || tell.send(held.read_to_end(&mut Vec::new()).is_ok()));
+        let (sender, receiver) = channel();
+        std::thread::spawn(move || sender.send(held.read_to_end(&mut Vec::new()).is_ok()));
         assert_eq!(
-            told.recv_timeout(DEADLINE),
+            receiver.recv_timeout(DEADLINE),
             Ok(true),
             "{role} outlives its toolbox"
         );
@@ -122,8 +122,8 @@ fn no_process_outlives_a_toolbox_that_is_killed() {
 #[ignore = "another test starts it in a process of its own, which is killed"]
 fn the_toolbox_that_is_killed() {
     let Ok(role) = std::env::var("ROLE") else { return };
-    let (_process, told) = start(&role);
-    word(&told);
+    let (_process, receiver) = start(&role);
+    word(&receiver);
     println!("it runs");
     loop {
         std::thread::park();
@@ -133,8 +133,8 @@ fn the_toolbox_that_is_killed() {
 /// Says back what it is told, until it is told to end.
 fn echo(leash: Leash) {
     leash.mouth().say(&"it runs");
-    while let Some(told) = leash.hear::<String>().filter(|told| told != "end") {
-        leash.mouth().say(&told);
+    while let Some(word) = leash.hear::<String>().filter(|word| word != "end") {
+        leash.mouth().say(&word);
     }
 }
 

@@ -39,9 +39,9 @@ fn what_moves_has_a_halt() {
     let careless = Harness::open::<Careless>(json!({})).unwrap();
     careless.halt(&["all"], true).unwrap();
     let listed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| careless.tools().len()));
-    let said = *listed.unwrap_err().downcast::<String>().unwrap();
+    let message = *listed.unwrap_err().downcast::<String>().unwrap();
     assert_eq!(
-        said,
+        message,
         "tool swing is of effect motion, and the toolbox has no halt"
     );
 }

@@ -135,13 +135,13 @@ impl Asker<'_> {
         let cannot = |error: std::io::Error| Silent::Cannot(format!("cannot be started: {error}"));
         let mut started = StartedProcess::start(command).await.map_err(cannot)?;
         let (stdout, stderr) = (started.child.stdout.take(), started.child.stderr.take());
-        let heard = async {
-            let heard = tokio::join!(all_of(stdout), last_of(stderr));
-            (heard, started.end(END).await)
+        let output = async {
+            let output = tokio::join!(all_of(stdout), last_of(stderr));
+            (output, started.end(END).await)
         };
         let slow = || format!("did not list its packages within {} s", self.limit.as_secs());
-        let heard = timeout(self.limit, heard).await;
-        let ((list, complaints), status) = heard.map_err(|_| Silent::ThisTime(slow()))?;
+        let output = timeout(self.limit, output).await;
+        let ((list, complaints), status) = output.map_err(|_| Silent::ThisTime(slow()))?;
         let Some(status) = status else {
             return Err(Silent::ThisTime(
                 "did not end after it listed its packages".to_owned(),

@@ -70,10 +70,10 @@ mod tests {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut said = String::new();
+        let mut line = String::new();
         let mut out = BufReader::new(outer.stdout.take().unwrap());
-        out.read_line(&mut said).unwrap();
-        assert_eq!(said, "ready\n");
+        out.read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
         let used = memory_mb(outer.id());
         assert!((64..640).contains(&used), "{used} MiB");
         drop(outer.stdin.take());

@@ -68,7 +68,7 @@ pub(super) struct Facts {
     /// The last heartbeat was sent.
     pub(super) beat: Option<Duration>,
     /// Whether it was reported that heartbeats are not answered.
-    pub(super) told: bool,
+    pub(super) silence_reported: bool,
     /// The memory that the process used when it was last read, in MiB.
     pub(super) used_mb: u64,
 }
@@ -119,8 +119,8 @@ pub(super) fn decide(facts: &Facts, limits: &Limits) -> Action {
         && let Some(wait) = facts.unanswered
     {
         // A process that does not read gets no second heartbeat: heartbeats would pile up.
-        let tells = !facts.told && wait.is_late(limits.silence);
-        return if tells {
+        let is_due = !facts.silence_reported && wait.is_late(limits.silence);
+        return if is_due {
             Action::Tell(silent(limits))
         } else {
             Action::Wait
@@ -361,7 +361,7 @@ mod tests {
                 1000,
             ),
             (
-                facts(|f| (f.armed, f.unanswered, f.told) = (true, waits(99_000, 0), true)),
+                facts(|f| (f.armed, f.unanswered, f.silence_reported) = (true, waits(99_000, 0), true)),
                 Action::Wait,
                 1000,
             ),

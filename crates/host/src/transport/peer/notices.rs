@@ -24,9 +24,9 @@ impl Peer {
                 let opened = answer::into_result(brief(answer));
                 let mut state = self.lock();
                 // Only the first answer counts: the functions of a toolbox do not change afterwards.
-                if let Some((_, told)) = state.opened.take_if(|(asked, _)| *asked == seq) {
+                if let Some((_, sender)) = state.opened.take_if(|(asked, _)| *asked == seq) {
                     state.functions = opened.as_ref().ok().copied();
-                    _ = told.send(opened.map(drop).map_err(|unanswered| unanswered.into_failure()));
+                    _ = sender.send(opened.map(drop).map_err(|unanswered| unanswered.into_failure()));
                 }
             }
             Notice::Tools { seq, answer } => self.answered(seq, answer),
@@ -98,11 +98,11 @@ impl Peer {
                 Answer::Ok(value) => value.text().len(),
                 Answer::Error(_) | Answer::Lost(_) => 0,
             };
-            let said = match self.too_long("the answer", long) {
+            let result = match self.too_long("the answer", long) {
                 None => answer::into_result(answer).map(Raw::into_text),
                 Some(failure) => Err(Box::new(failure.into())),
             };
-            _ = reply.send(said.map_err(|unanswered| *unanswered));
+            _ = reply.send(result.map_err(|unanswered| *unanswered));
         }
     }
 

@@ -35,9 +35,9 @@ fn check(schema: &Value, effect: Effect, args: &str, expected: Result<(&str, &[&
 
 /// A tool of one argument `v`, which moves.
 #[track_caller]
-fn one(v: &Value, given: &str, expected: Result<&str, &str>) {
+fn one(v: &Value, input: &str, expected: Result<&str, &str>) {
     let schema = json!({"type": "object", "properties": {"v": v}});
-    let args = format!(r#"{{"v": {given}}}"#);
+    let args = format!(r#"{{"v": {input}}}"#);
     check(
         &schema,
         Effect::Motion,
@@ -171,7 +171,7 @@ fn lists_and_objects_are_read_from_text_where_they_are_wanted() {
     let maybe = json!({"anyOf": [numbers, {"type": "null"}]});
     let pose = json!({"anyOf": [{"type": "string"}, numbers]});
     let anything = json!({"type": ["string", "array", "object"]});
-    for (v, given, expected) in [
+    for (v, input, expected) in [
         (&numbers, r#""[1, 2]""#, Ok(r#"{"v":[1.0,2.0]}"#)),
         (&numbers, r#"" [] ""#, Ok(r#"{"v":[]}"#)),
         (
@@ -210,7 +210,7 @@ fn lists_and_objects_are_read_from_text_where_they_are_wanted() {
         (&anything, r#""[1]""#, Ok(r#"{"v":"[1]"}"#)),
         (&json!({}), r#""[1]""#, Ok(r#"{"v":"[1]"}"#)),
     ] {
-        one(v, given, expected);
+        one(v, input, expected);
     }
     // What is read from a text is bound by the same limits, and costs little.
     let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
@@ -236,7 +236,7 @@ fn flags_words_and_units() {
     let side = json!({"type": "string", "enum": ["left", "right", "ÄRM"], "default": "left"});
     let odd = json!({"type": "string", "enum": ["k", "K", "m"]});
     let mixed = json!({"enum": ["on", 1]});
-    for (v, given, expected) in [
+    for (v, input, expected) in [
         (
             &number,
             "true",
@@ -267,7 +267,7 @@ fn flags_words_and_units() {
         (&odd, r#""M""#, Ok(r#"{"v":"m"}"#)),
         (&mixed, r#""On""#, Ok(r#"{"v":"on"}"#)),
     ] {
-        one(v, given, expected);
+        one(v, input, expected);
     }
     // Two words that differ in case alone are not folded.
     let twice = json!({"type": "string", "enum": ["ab", "AB"]});
@@ -445,7 +445,7 @@ fn every_shipped_tool_reads_the_forms_of_clients_alike() {
             }
         }
         for (name, property) in schema["properties"].as_object().unwrap() {
-            let given = accepted(property);
+            let accepted_value = accepted(property);
             let anything = ["type", "enum", "anyOf"]
                 .iter()
                 .all(|key| property.get(key).is_none());
@@ -481,7 +481,7 @@ fn every_shipped_tool_reads_the_forms_of_clients_alike() {
                             .find(|one| takes(one, "array") || takes(one, "object"))
                             .unwrap(),
                     ),
-                    None => given.clone(),
+                    None => accepted_value.clone(),
                 };
                 let as_text = read(&with(name, json!(list.to_string())));
                 assert_eq!(as_text, read(&with(name, list)), "{tool}.{name}");
@@ -503,9 +503,9 @@ fn every_shipped_tool_reads_the_forms_of_clients_alike() {
                     }
                 }
             }
-            if let Some(word) = given.as_str().filter(|_| property["enum"].is_array()) {
+            if let Some(word) = accepted_value.as_str().filter(|_| property["enum"].is_array()) {
                 rows[4] += 1;
-                let same = read(&with(name, given.clone()));
+                let same = read(&with(name, accepted_value.clone()));
                 assert_eq!(
                     read(&with(name, json!(word.to_uppercase()))),
                     same,

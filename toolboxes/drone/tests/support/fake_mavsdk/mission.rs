@@ -104,12 +104,12 @@ impl MissionService for FakeMavsdk {
     }
 
     async fn start_mission(&self, _: Request<StartMissionRequest>) -> Answered<StartMissionResponse> {
-        let mission_result = if self.lock().reachable() {
-            let ack = self.lock().vehicle.set_mode(Mode::Mission, Cause::Command);
-            self.late(result(ack)).await
-        } else {
-            self.late(None).await
+        let step = |sim: &mut Sim| {
+            let reachable = sim.reachable();
+            reachable.then(|| sim.vehicle.set_mode(Mode::Mission, Cause::Command))
         };
+        let ack = self.last_step("mission", step).await;
+        let mission_result = self.late(ack.and_then(result)).await;
         Ok(StartMissionResponse { mission_result }.into())
     }
 

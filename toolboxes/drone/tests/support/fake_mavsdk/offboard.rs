@@ -39,11 +39,13 @@ impl Sim {
 #[tonic::async_trait]
 impl OffboardService for FakeMavsdk {
     async fn start(&self, _: Request<StartRequest>) -> Answered<StartResponse> {
-        let offboard_result = if self.lock().reachable() {
-            self.lock().start_offboard()
-        } else {
-            tokio::time::sleep(std::time::Duration::from_secs(2)).await;
-            result(6, "Timeout")
+        let step = |sim: &mut Sim| sim.reachable().then(|| sim.start_offboard());
+        let offboard_result = match self.last_step("offboard", step).await {
+            Some(done) => done,
+            None => {
+                tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+                result(6, "Timeout")
+            }
         };
         Ok(StartResponse { offboard_result }.into())
     }

@@ -14,8 +14,8 @@ use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
 
 use super::probe::{Answer, Format, Incoming, Probe, Signal, Size, SizeRange};
 
-/// Limit of an enumeration, for a driver that repeats itself forever.
-const MOST: u32 = 128;
+/// The largest number of formats, sizes or rates that are asked for, because some drivers repeat the last one forever.
+const MAX_ANSWERS: u32 = 128;
 
 const CAN_CAPTURE: u32 = 0x0000_0001;
 const CAN_CAPTURE_PLANES: u32 = 0x0000_1000;
@@ -190,14 +190,14 @@ impl Probe for Kernel {
     }
 }
 
-/// The text up to the NUL, or all of it if a driver omitted that.
+/// The text up to the NUL, or all of it if the driver omits the NUL.
 fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).trim().to_owned()
 }
 
 fn formats(device: &File, kind: u32) -> Vec<Format> {
-    (0..MOST)
+    (0..MAX_ANSWERS)
         .map_while(|index| {
             let question = FormatDescription {
                 index,
@@ -206,12 +206,12 @@ fn formats(device: &File, kind: u32) -> Vec<Format> {
             };
             ask::<ENUM_FMT, _>(device, question).ok()
         })
-        .map(|found| {
-            let (sizes, size_range) = sizes(device, found.fourcc);
+        .map(|format| {
+            let (sizes, size_range) = sizes(device, format.fourcc);
             Format {
-                fourcc: text(&found.fourcc),
-                description: text(&found.description),
-                compressed: found.flags & COMPRESSED != 0,
+                fourcc: text(&format.fourcc),
+                description: text(&format.description),
+                compressed: format.flags & COMPRESSED != 0,
                 sizes,
                 size_range,
             }
@@ -221,17 +221,17 @@ fn formats(device: &File, kind: u32) -> Vec<Format> {
 
 fn sizes(device: &File, fourcc: [u8; 4]) -> (Vec<Size>, Option<SizeRange>) {
     let mut sizes = Vec::new();
-    for index in 0..MOST {
+    for index in 0..MAX_ANSWERS {
         let question = FrameSize {
             index,
             fourcc,
             ..FrameSize::zero()
         };
-        let Ok(found) = ask::<ENUM_FRAMESIZES, _>(device, question) else {
+        let Ok(answer) = ask::<ENUM_FRAMESIZES, _>(device, question) else {
             break;
         };
-        let [a, b, c, d, e, f] = found.sizes;
-        if found.kind != DISCRETE {
+        let [a, b, c, d, e, f] = answer.sizes;
+        if answer.kind != DISCRETE {
             let range = SizeRange {
                 min_width: a,
                 min_height: d,
@@ -252,7 +252,7 @@ fn sizes(device: &File, fourcc: [u8; 4]) -> (Vec<Size>, Option<SizeRange>) {
 
 /// Frames per second, from the frame intervals.
 fn rates(device: &File, fourcc: [u8; 4], width: u32, height: u32) -> Vec<String> {
-    (0..MOST)
+    (0..MAX_ANSWERS)
         .map_while(|index| {
             let question = FrameInterval {
                 index,
@@ -261,8 +261,8 @@ fn rates(device: &File, fourcc: [u8; 4], width: u32, height: u32) -> Vec<String>
                 height,
                 ..FrameInterval::zero()
             };
-            let found = ask::<ENUM_FRAMEINTERVALS, _>(device, question).ok()?;
-            (found.kind == DISCRETE).then(|| format!("{}/{}", found.intervals[1], found.intervals[0]))
+            let answer = ask::<ENUM_FRAMEINTERVALS, _>(device, question).ok()?;
+            (answer.kind == DISCRETE).then(|| format!("{}/{}", answer.intervals[1], answer.intervals[0]))
         })
         .collect()
 }
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_of_a_signal_is_its_clock_by_its_pixels() {
+    fn the_rate_of_a_signal_is_its_clock_divided_by_its_pixels() {
         let hd = Timings {
             width: 1920,
             height: 1080,

@@ -211,8 +211,8 @@ fn a_toolbox_that_is_killed_leaves_no_worker_and_no_port_behind() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let said = BufReader::new(toolbox.stdout.take().unwrap()).lines();
-    assert!(said.map_while(Result::ok).any(|line| line.contains("it plays")));
+    let lines = BufReader::new(toolbox.stdout.take().unwrap()).lines();
+    assert!(lines.map_while(Result::ok).any(|line| line.contains("it plays")));
     let workers = children_of(&toolbox.id().to_string());
     assert!(!workers.is_empty() && !is_free(port));
     toolbox.kill().unwrap();

@@ -138,7 +138,8 @@ fn recordings_come_and_go_without_a_gap_in_the_stream_and_each_file_plays() {
             "{failure}"
         );
         listener.hears(50);
-        let stopped = rig.ok("stop_recording", json!({"instance_id": id, "path": files[0]}));
+        let named = files[0].file_name().unwrap().to_str();
+        let stopped = rig.ok("stop_recording", json!({"instance_id": id, "path": named}));
         assert_eq!(stopped["path"], json!(files[0]));
         let status = rig.status(&id);
         assert_eq!(
@@ -161,7 +162,7 @@ fn what_cannot_be_recorded_is_refused_and_plays_on() {
     let encoded = format!("{ENCODED} ! fakesink");
     // The kernel refuses a name as long as that, once the recording is under way.
     let long = rig.rec(&format!("{}.mkv", "x".repeat(300)));
-    for (pipeline, path, kind, said) in [
+    for (pipeline, path, kind, expected) in [
         (bare, rig.rec("a.mkv"), "ValueError", "add an encoder"),
         (
             bare,
@@ -176,7 +177,7 @@ fn what_cannot_be_recorded_is_refused_and_plays_on() {
         let id = rig.start(pipeline);
         let failure = rig.fails("record", json!({"instance_id": id, "path": path}));
         assert_eq!(failure.kind, kind, "{failure}");
-        assert!(failure.message.contains(said), "{failure}");
+        assert!(failure.message.contains(expected), "{failure}");
         assert!(!path.exists(), "{}", path.display());
         // The stream goes on, and nothing of the recording is left in it.
         let frames = |status: &serde_json::Value| status["flows"][0]["buffers"].as_u64().unwrap();
@@ -203,6 +204,84 @@ fn a_recording_without_a_frame_is_not_called_finished() {
             let stopped = rig.ok(tool, json!({"instance_id": id}));
             let finished = stopped.get("file_finished").or(stopped.get("files_finished"));
             assert_eq!(finished, Some(&json!(false)), "{tool} {container}: {stopped}");
+            let status = rig.toolbox().call("pipeline_status", json!({"instance_id": id}));
+            let text = format!("{stopped} {status:?}");
+            assert!(text.contains("no key frame came"), "{tool} {container}: {text}");
         }
     }
+}
+
+/// What is encoded goes into every container that takes it; another one is refused, with those that do, before a file is made.
+#[test]
+fn every_codec_is_recorded_into_the_containers_that_hold_it() {
+    let rig = Rig::new();
+    let video = |encoder: &str| {
+        let raw = "video/x-raw,width=64,height=64,framerate=25/1,format=I420";
+        format!("videotestsrc is-live=true ! {raw} ! {encoder} ! fakesink")
+    };
+    let sound = |encoder: &str| {
+        let raw = "audio/x-raw,rate=48000,channels=2";
+        format!("audiotestsrc is-live=true ! {raw} ! audioconvert ! {encoder} ! fakesink")
+    };
+    let h264 = video("x264enc tune=zerolatency key-int-max=500");
+    let both = format!("{h264} {}", sound("avenc_aac"));
+    let rows = [
+        (h264, "mkv mp4 mov ts", "webm", ".mkv or .mp4"),
+        // Asked for a key frame, it makes a picture that is none; so a recording waits for the next.
+        (
+            video("x265enc tune=zerolatency key-int-max=20"),
+            "mkv mp4 ts",
+            "webm",
+            ".mkv",
+        ),
+        (
+            video("vp8enc deadline=1 keyframe-max-dist=500"),
+            "mkv webm",
+            "ts",
+            ".webm",
+        ),
+        (
+            video("vp9enc deadline=1 keyframe-max-dist=500"),
+            "mkv webm mp4",
+            "ts",
+            ".webm",
+        ),
+        (video("jpegenc"), "mkv mov", "webm", ".mkv"),
+        (sound("avenc_aac"), "mkv mp4 ts", "webm", ".ts"),
+        (sound("lamemp3enc"), "mkv mp4 ts", "webm", ".ts"),
+        (sound("opusenc"), "mkv webm mp4 ts", "", ""),
+        (sound("vorbisenc"), "mkv webm", "mp4", ".webm"),
+        (sound("flacenc"), "mkv", "ts", ".mkv"),
+        (both, "mkv mp4 ts", "webm", ".mkv"),
+    ];
+    let record = |(pipeline, holding, other, hint): (String, &str, &str, &str)| {
+        let id = rig.start(&pipeline);
+        let count = |status: &serde_json::Value| status["flows"][0]["buffers"].as_u64().unwrap_or(0);
+        rig.status_until(&id, "data", |status| count(status) > 2);
+        for container in holding.split_whitespace() {
+            let file = rig.rec(&format!("{id}.{container}"));
+            let row = format!("{pipeline}: {container}");
+            rig.ok("record", json!({"instance_id": id, "path": file}));
+            let before = count(&rig.status(&id));
+            rig.status_until(&id, "more data", |status| count(status) > before + 45);
+            let stopped = rig.ok("stop_recording", json!({"instance_id": id}));
+            assert_eq!(stopped["file_finished"], true, "{row}: {stopped}");
+            assert!(super::stopping::duration(&file) > 0.5, "{row}");
+        }
+        if !other.is_empty() {
+            let file = rig.rec(&format!("{id}.{other}"));
+            let failure = rig.fails("record", json!({"instance_id": id, "path": file}));
+            assert_eq!(failure.kind, "ValueError", "{pipeline}: {failure}");
+            assert!(failure.message.contains(hint), "{pipeline}: {failure}");
+            assert!(!file.exists(), "{pipeline}: {other}");
+        }
+        assert_eq!(rig.status(&id)["state"], "playing", "{pipeline}");
+        rig.ok("stop_pipeline", json!({"instance_id": id}));
+    };
+    let record = &record;
+    std::thread::scope(|scope| {
+        for row in rows {
+            scope.spawn(move || record(row));
+        }
+    });
 }

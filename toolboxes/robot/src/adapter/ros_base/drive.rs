@@ -1,0 +1,204 @@
+//! Driving a base: as far as its odometry says, and into nothing that its scan shows.
+
+use std::time::{Duration, Instant};
+
+use super::base::{Outcome, RosBase};
+use super::channels::ScanChannel;
+use super::link::{BaseLink, SILENCE};
+use super::readings::Trip;
+use crate::action::Velocity;
+use crate::adapter::remote::Link;
+use crate::adapter::{ActionError, ActionOutput, Control};
+use crate::step::Step;
+
+/// How fast a base slows down before the end of its way, in m/s² and rad/s².
+const BRAKING: (f64, f64) = (0.3, 1.5);
+/// The slowest that it goes there, in m/s and rad/s.
+const CREEPING: (f64, f64) = (0.03, 0.15);
+/// This near to its end a way has ended, in metres and radians.
+const NEAR: (f64, f64) = (0.01, 0.02);
+/// A base that has gone less than a tenth of its way by then does not move.
+const BEGINS: Duration = Duration::from_millis(1500);
+/// How long a base is given to come to rest.
+const RESTS: Duration = Duration::from_secs(1);
+
+/// How far a drive goes: metres, or radians of a turn. A drive for a time has no such end.
+fn way(step: &Step, velocity: &Velocity, duration: Duration) -> Option<f64> {
+    let speed = velocity.x.hypot(velocity.y).max(velocity.turn.abs());
+    matches!(step, Step::BaseMove { .. } | Step::BaseRotate(_)).then_some(speed * duration.as_secs_f64())
+}
+
+fn times(velocity: &Velocity, factor: f64) -> Velocity {
+    Velocity {
+        x: velocity.x * factor,
+        y: velocity.y * factor,
+        turn: velocity.turn * factor,
+    }
+}
+
+/// What is nearer in the way than it may be.
+fn in_the_way(link: &BaseLink, scan: &ScanChannel, velocity: &Velocity) -> Option<String> {
+    if velocity.x.hypot(velocity.y) < 1e-6 {
+        return None;
+    }
+    let Some(seen) = link.told.scan.fresh() else {
+        return Some(format!(
+            "nothing has come on {} for {} s: it does not drive without seeing its way; check the scanner",
+            scan.topic,
+            SILENCE.as_secs()
+        ));
+    };
+    let free = seen.free(velocity.y.atan2(velocity.x), scan.half_width)?;
+    (free <= scan.keep_free).then(|| {
+        format!(
+            "something is {free:.2} m away in its way, nearer than {} m: it stands",
+            scan.keep_free
+        )
+    })
+}
+
+impl RosBase {
+    /// Drives at a velocity: to the end of the way where the base measures it, for the time otherwise.
+    pub(super) async fn drive(
+        &self,
+        step: &Step,
+        (velocity, duration): (Velocity, Duration),
+        control: &Control,
+    ) -> Outcome {
+        let link = self.remote.there(control).await?;
+        let start = Instant::now();
+        let mut trip = match (&self.config.odometry, link.told.odometry.fresh()) {
+            (Some(_), None) => return Err(self.remote.away(BaseLink::SILENT)),
+            (_, here) => here.map(Trip::new),
+        };
+        let driven = self
+            .follow(
+                link,
+                way(step, &velocity, duration),
+                (velocity, duration),
+                trip.as_mut(),
+                control,
+            )
+            .await;
+        // A stop is sent after a failure, too. If the action has lost the right to command, the halt sends the stop.
+        let seconds = start.elapsed().as_secs_f64();
+        let stopped = self.remote.stand(control).await;
+        driven.and(stopped)?;
+        let output = ActionOutput::said("the base moved").with("duration_s", (seconds * 10.0).round() / 10.0);
+        let Some(mut trip) = trip else {
+            return Ok(output.note("the robot does not measure its way: it drove for a time"));
+        };
+        let rests = Instant::now() + RESTS;
+        loop {
+            if let Some(now) = link.told.odometry.fresh() {
+                trip.at(now);
+            }
+            if trip.is_at_rest() {
+                break;
+            }
+            if Instant::now() >= rests {
+                return Err(self.trouble(format!(
+                    "it was told to stand, and its odometry says a second later that it still moves; stop it by its own button \
+                     and look what else publishes {}",
+                    self.config.velocity.topic
+                )));
+            }
+            control.sleep(BaseLink::AGAIN).await?;
+        }
+        let rounded = |value: f64, parts: f64| (value * parts).round() / parts + 0.0;
+        let (metres, degrees) = (
+            rounded(trip.metres(), 1000.0),
+            rounded(trip.turned().to_degrees(), 10.0),
+        );
+        let said = match velocity.turn == 0.0 {
+            true => format!("drove {metres:.2} m"),
+            false => format!("turned {degrees:.0} degrees"),
+        };
+        Ok(ActionOutput {
+            message: said,
+            ..output
+        }
+        .with("distance_m", metres)
+        .with("turned_degrees", degrees))
+    }
+
+    async fn follow(
+        &self,
+        link: &BaseLink,
+        way: Option<f64>,
+        (velocity, duration): (Velocity, Duration),
+        mut trip: Option<&mut Trip>,
+        control: &Control,
+    ) -> Result<(), ActionError> {
+        let turns = velocity.turn != 0.0;
+        let of = |pair: (f64, f64)| if turns { pair.1 } else { pair.0 };
+        let full = velocity.x.hypot(velocity.y).max(velocity.turn.abs()).max(1e-6);
+        let measured = way.filter(|_| trip.is_some());
+        let limit = match measured {
+            // A base that slips, or brakes longer, may take longer; the plan allows it half as much again and 3 s.
+            Some(_) => duration.mul_f64(1.5) + Duration::from_secs(2),
+            None => duration,
+        };
+        let start = Instant::now();
+        loop {
+            if let Some(scan) = &self.config.scan
+                && let Some(what) = in_the_way(link, scan, &velocity)
+            {
+                return Err(self.trouble(what));
+            }
+            let passed = start.elapsed();
+            let mut gone = None;
+            if let Some(trip) = trip.as_mut() {
+                if let Some(now) = link.told.odometry.fresh() {
+                    trip.at(now);
+                }
+                let way = if turns { trip.turned().abs() } else { trip.metres() };
+                if passed > BEGINS && way < 0.1 * full * passed.min(duration).as_secs_f64() {
+                    return Err(self.trouble(format!(
+                        "the base does not move: after {:.1} s its odometry says {}",
+                        passed.as_secs_f64(),
+                        shown(way, turns)
+                    )));
+                }
+                gone = Some(way);
+            }
+            let mut speed = full;
+            let mut done = passed.as_secs_f64() / duration.as_secs_f64().max(1e-3);
+            if let (Some(way), Some(gone)) = (measured, gone) {
+                let left = way - gone;
+                if left <= of(NEAR) {
+                    return Ok(());
+                }
+                speed = (2.0 * of(BRAKING) * left)
+                    .sqrt()
+                    .clamp(of(CREEPING).min(full), full);
+                done = gone / way;
+            }
+            if passed >= limit {
+                return match measured.zip(gone) {
+                    Some((way, gone)) => Err(self.trouble(format!(
+                        "its odometry says {} of {} after {:.1} s",
+                        shown(gone, turns),
+                        shown(way, turns),
+                        passed.as_secs_f64()
+                    ))),
+                    None => Ok(()),
+                };
+            }
+            self.remote
+                .tell(link, &times(&velocity, speed / full), control)
+                .await?;
+            control.progress(done.clamp(0.0, 1.0), "driving");
+            control
+                .sleep(BaseLink::AGAIN.min(limit.saturating_sub(passed)))
+                .await?;
+        }
+    }
+}
+
+fn shown(way: f64, turns: bool) -> String {
+    match turns {
+        true => format!("{:.0} degrees", way.to_degrees()),
+        false => format!("{way:.2} m"),
+    }
+}

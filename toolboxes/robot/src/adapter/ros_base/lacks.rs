@@ -1,0 +1,72 @@
+//! What a base lacks of what its file says: topics that nothing publishes, actions and services that nothing serves.
+//!
+//! Owns the comparison of the file with the graph. A base that lacks something moves all the same. Read [`Lacks`].
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use ros_graph::graph::Graph;
+
+use super::channels::RosBaseConfig;
+
+/// The pause between two comparisons.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// What is wrong, by the name in the graph.
+#[derive(Default)]
+pub(super) struct Lacks(Mutex<BTreeMap<String, String>>);
+
+impl Lacks {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
+        // Every change is one insertion, or one removal.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes what is wrong with a name, or that nothing is.
+    pub(super) fn note(&self, name: &str, wrong: Option<String>) {
+        match wrong {
+            Some(wrong) => drop(self.lock().insert(name.to_owned(), wrong)),
+            None => drop(self.lock().remove(name)),
+        }
+    }
+
+    /// What is wrong, in order of the names.
+    pub(super) fn said(&self) -> Option<String> {
+        let all: Vec<String> = self.lock().values().cloned().collect();
+        (!all.is_empty()).then(|| all.join("; "))
+    }
+}
+
+/// Compares the actions and the services of a file with the graph, for as long as it is polled.
+pub(super) async fn compare(graph: &dyn Graph, config: &RosBaseConfig, lacks: &Lacks) {
+    let mut missed: Vec<String> = Vec::new();
+    loop {
+        // A carrier that does not list them says nothing of them.
+        if let Ok(found) = graph.entities().await {
+            let served = [
+                ("action", config.actions(), found.actions),
+                ("service", config.services(), found.services),
+            ];
+            let mut missing = Vec::new();
+            for (what, wanted, found) in served {
+                for name in wanted {
+                    let is_missing = found.iter().all(|one| one.name != name);
+                    // The graph is not known whole at once: what is missing twice is missing.
+                    let wrong = is_missing && missed.contains(&name);
+                    lacks.note(
+                        &name,
+                        wrong.then(|| {
+                            format!(
+                                "nothing serves the {what} {name}: start it on the robot, or check its name"
+                            )
+                        }),
+                    );
+                    missing.extend(is_missing.then_some(name));
+                }
+            }
+            missed = missing;
+        }
+        tokio::time::sleep(AGAIN).await;
+    }
+}

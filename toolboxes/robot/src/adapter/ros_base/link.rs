@@ -1,0 +1,323 @@
+//! The connection to a base: its graph, whether it hears velocities, and what it told last.
+
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use ros_graph::cdr::Cdr;
+use ros_graph::dds::{Dds, DdsConfig};
+use ros_graph::error::GraphError;
+use ros_graph::graph::Graph;
+use ros_graph::inbox::Bounds;
+use ros_graph::library::Library;
+use ros_graph::rosbridge::Rosbridge;
+use ros_graph::velocity::{Speed, Velocity as Channel};
+use serde_json::Value;
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinHandle;
+
+use super::channels::RosBaseConfig;
+use super::goals::Goals;
+use super::lacks::{Lacks, compare};
+use super::readings::{Battery, Odometry, Scan};
+use crate::action::Velocity;
+use crate::adapter::remote::Link;
+use crate::dds::asked::DdsRequest;
+use crate::ros::RosError;
+
+/// The pause between two looks whether the base still hears.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long a channel that was found may keep quiet before it counts as silent.
+pub(super) const SILENCE: Duration = Duration::from_secs(1);
+/// How long a topic is looked for before it is looked for again.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What came last on a channel, and when.
+pub(super) struct Newest<T>(Mutex<Option<(Instant, T)>>);
+
+impl<T> Default for Newest<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T: Clone> Newest<T> {
+    fn put(&self, value: T) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), value));
+    }
+
+    /// The value and its age.
+    pub(super) fn get(&self) -> Option<(Duration, T)> {
+        let newest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        newest.as_ref().map(|(at, value)| (at.elapsed(), value.clone()))
+    }
+
+    /// The value, unless the channel is silent.
+    pub(super) fn fresh(&self) -> Option<T> {
+        self.get()
+            .filter(|(age, _)| *age < SILENCE)
+            .map(|(_, value)| value)
+    }
+
+    fn is_silent(&self) -> bool {
+        self.get().is_some_and(|(age, _)| age >= SILENCE)
+    }
+}
+
+/// What a base tells.
+#[derive(Default)]
+pub(super) struct Readings {
+    pub(super) odometry: Newest<Odometry>,
+    /// Where it was in the frame in which it finds its way, and what its odometry was then.
+    pub(super) pose: Newest<(Odometry, Odometry)>,
+    pub(super) battery: Newest<Battery>,
+    pub(super) scan: Newest<Scan>,
+    /// Degrees by joint.
+    pub(super) joints: Newest<serde_json::Map<String, Value>>,
+}
+
+/// The graph of a base. Dropping it leaves the graph.
+pub(super) struct BaseLink {
+    pub(super) graph: Arc<dyn Graph>,
+    pub(super) told: Arc<Readings>,
+    pub(super) goals: Arc<Goals>,
+    channel: Arc<Mutex<Result<Arc<Channel>, GraphError>>>,
+    lacks: Arc<Lacks>,
+    measures: bool,
+    runtime: Option<Runtime>,
+}
+
+impl Drop for BaseLink {
+    fn drop(&mut self) {
+        // The last holder may be a task of another runtime, where waiting is not allowed.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// A runtime for one graph: what it carries does not wait for what else the toolbox does.
+pub(super) fn runtime(name: &str) -> Result<Runtime, RosError> {
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_name(format!("ros-{name}"))
+        .enable_all()
+        .build();
+    runtime.map_err(|error| {
+        RosError::Graph(GraphError::Join {
+            carrier: "the graph".to_owned(),
+            reason: error.to_string(),
+        })
+    })
+}
+
+/// Joins the graph in which a base is.
+pub(super) async fn join(config: &RosBaseConfig) -> Result<Arc<dyn Graph>, RosError> {
+    let mut library = Library::shipped(config.distribution()).map_err(GraphError::from)?;
+    for folder in &config.interfaces {
+        library.add_folder(folder).map_err(GraphError::from)?;
+    }
+    if let Some(url) = &config.rosbridge {
+        return Ok(Arc::new(Rosbridge::connect(url, library, Cdr::default()).await?));
+    }
+    config.ros.check()?;
+    let dds = DdsConfig {
+        domain: config.ros.domain,
+        interfaces: config.ros.interfaces.clone(),
+    };
+    Ok(Arc::new(Dds::join(&dds, library, Cdr::default())?))
+}
+
+impl BaseLink {
+    pub(super) fn open(name: &str, config: &RosBaseConfig) -> Result<Self, RosError> {
+        let runtime = runtime(name)?;
+        let graph = runtime.block_on(join(config))?;
+        let told: Arc<Readings> = Arc::default();
+        let unheard = GraphError::Unheard {
+            topic: config.velocity.topic.clone(),
+        };
+        let channel = Arc::new(Mutex::new(Err(unheard)));
+        runtime.spawn(keep(Arc::clone(&graph), config.clone(), Arc::clone(&channel)));
+        let hears: [(Option<&String>, Heard); 5] = [
+            (config.odometry.as_ref(), |told, message, _| {
+                Odometry::read(message).map(|read| told.odometry.put(read))
+            }),
+            (
+                config
+                    .navigate
+                    .as_ref()
+                    .and_then(|navigate| navigate.pose.as_ref()),
+                |told, message, _| {
+                    let (_, then) = told.odometry.get().unwrap_or_default();
+                    Odometry::read(message).map(|read| told.pose.put((read, then)))
+                },
+            ),
+            (config.battery.as_ref(), |told, message, _| {
+                told.battery.put(Battery::read(message));
+                Some(())
+            }),
+            (
+                config.scan.as_ref().map(|scan| &scan.topic),
+                |told, message, ahead| Scan::read(message, ahead).map(|read| told.scan.put(read)),
+            ),
+            (config.joints.as_ref(), |told, message, _| {
+                joints(message).map(|read| told.joints.put(read))
+            }),
+        ];
+        let lacks: Arc<Lacks> = Arc::default();
+        runtime.spawn({
+            let (graph, config, lacks) = (Arc::clone(&graph), config.clone(), Arc::clone(&lacks));
+            async move { compare(graph.as_ref(), &config, &lacks).await }
+        });
+        let ahead = config.scan.as_ref().map_or(0.0, |scan| scan.ahead);
+        for (topic, heard) in hears {
+            if let Some(topic) = topic.cloned() {
+                let (graph, told, lacks) = (Arc::clone(&graph), Arc::clone(&told), Arc::clone(&lacks));
+                runtime.spawn(async move {
+                    hear(graph.as_ref(), &topic, &lacks, |message| {
+                        heard(&told, message, ahead)
+                    })
+                    .await;
+                });
+            }
+        }
+        Ok(Self {
+            graph,
+            told,
+            goals: Arc::default(),
+            channel,
+            lacks,
+            measures: config.odometry.is_some(),
+            runtime: Some(runtime),
+        })
+    }
+
+    /// Runs work of the graph to its end, also where the action that began it is dropped.
+    pub(super) fn spawn<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Option<JoinHandle<T>> {
+        // It is there until the link is dropped.
+        self.runtime.as_ref().map(|runtime| runtime.spawn(work))
+    }
+
+    /// The channel of velocities, where the base hears one.
+    ///
+    /// # Errors
+    /// Nothing listens, or it listens to another type.
+    pub(super) fn channel(&self) -> Result<Arc<Channel>, GraphError> {
+        let channel = self
+            .channel
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()?;
+        channel.heard()?;
+        Ok(channel)
+    }
+}
+
+/// Keeps the message of a topic; `None` where it is not of the kind.
+type Heard = fn(&Readings, &Value, f64) -> Option<()>;
+
+/// Hears a topic for as long as it is polled.
+async fn hear(graph: &dyn Graph, topic: &str, lacks: &Lacks, heard: impl Fn(&Value) -> Option<()>) {
+    let bounds = Bounds {
+        messages: 1,
+        ..Bounds::default()
+    };
+    let mut said = None;
+    loop {
+        let error = match graph.subscribe(topic, None, bounds, PATIENCE).await {
+            Ok(mut subscription) => loop {
+                match subscription.newest(PATIENCE).await {
+                    Ok(message) if heard(&message.value).is_none() => {
+                        break GraphError::OtherType {
+                            name: topic.to_owned(),
+                            expected: "the type of its channel".to_owned(),
+                            found: vec![subscription.type_name().to_string()],
+                        };
+                    }
+                    Ok(_) => lacks.note(topic, None),
+                    // A slow topic, such as that of a battery, is heard again.
+                    Err(GraphError::Silent { .. }) => {}
+                    Err(error) => break error,
+                }
+            },
+            Err(error) => error,
+        };
+        lacks.note(topic, Some(error.to_string()));
+        if said.as_ref() != Some(&error) {
+            tracing::warn!(topic, %error, "nothing is heard");
+            said = Some(error);
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// Keeps the channel of velocities in the type that the base hears.
+async fn keep(
+    graph: Arc<dyn Graph>,
+    config: RosBaseConfig,
+    kept: Arc<Mutex<Result<Arc<Channel>, GraphError>>>,
+) {
+    loop {
+        let now = kept.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if !now.is_ok_and(|channel| channel.heard().is_ok()) {
+            // A publisher that is new has to be known to the base before it is heard: less patience would give up each.
+            let opened = Channel::open(graph.as_ref(), config.velocity(), PATIENCE).await;
+            *kept.lock().unwrap_or_else(PoisonError::into_inner) = opened.map(Arc::new);
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// Degrees by joint, of sensor_msgs/JointState.
+fn joints(message: &Value) -> Option<serde_json::Map<String, Value>> {
+    let (names, positions) = (message["name"].as_array()?, message["position"].as_array()?);
+    let each = names.iter().zip(positions).filter_map(|(name, position)| {
+        let degrees = (position.as_f64()?.to_degrees() * 10.0).round() / 10.0;
+        Some((name.as_str()?.to_owned(), degrees.into()))
+    });
+    Some(each.collect())
+}
+
+impl Link for BaseLink {
+    const AGAIN: Duration = Duration::from_millis(50);
+    const LEASE: Duration = Duration::from_millis(300);
+    const SILENT: &str = "the robot is silent: its odometry has not come for a second; check its power, and that what publishes its \
+                          odometry runs";
+
+    fn say(&self, velocity: &Velocity) -> Result<(), RosError> {
+        let channel = self
+            .channel
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()?;
+        channel.say(Speed {
+            forward: velocity.x,
+            left: velocity.y,
+            turn: velocity.turn,
+        })?;
+        Ok(())
+    }
+
+    fn tell(&self, velocity: &Velocity) -> Result<Option<DdsRequest>, RosError> {
+        self.say(velocity).map(|()| None)
+    }
+
+    fn is_there(&self) -> bool {
+        self.channel().is_ok() && (!self.measures || self.told.odometry.fresh().is_some())
+    }
+
+    fn is_silent(&self) -> bool {
+        self.channel().is_ok() && self.told.odometry.is_silent()
+    }
+
+    fn lacks(&self) -> Option<String> {
+        self.lacks.said()
+    }
+
+    fn fits(&self) -> Result<(), RosError> {
+        self.channel().map(drop).map_err(RosError::Graph)
+    }
+}

@@ -1,0 +1,261 @@
+//! What a base tells of itself, read from its messages. Pure.
+
+use serde_json::Value;
+
+use crate::bearing::half_circle;
+use crate::spot::Spot;
+
+/// Where a base is, and how fast it goes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Odometry {
+    /// Metres.
+    pub(super) x: f64,
+    /// Metres.
+    pub(super) y: f64,
+    /// Radians, counter-clockwise.
+    pub(super) heading: f64,
+    /// Metres per second, in any direction.
+    pub(super) speed: f64,
+    /// Radians per second.
+    pub(super) turn: f64,
+}
+
+impl Odometry {
+    /// From nav_msgs/Odometry, or a pose with its header alone.
+    pub(super) fn read(message: &Value) -> Option<Self> {
+        let pose = &message["pose"]["pose"];
+        let [x, y] = ["x", "y"].map(|key| pose["position"][key].as_f64());
+        let [qx, qy, qz, qw] = ["x", "y", "z", "w"].map(|key| pose["orientation"][key].as_f64());
+        let (qx, qy, qz, qw) = (qx?, qy?, qz?, qw?);
+        let twist = &message["twist"]["twist"];
+        let linear = ["x", "y"].map(|key| twist["linear"][key].as_f64().unwrap_or_default());
+        Some(Self {
+            x: x?,
+            y: y?,
+            heading: (2.0 * (qw * qz + qx * qy)).atan2(1.0 - 2.0 * (qy * qy + qz * qz)),
+            speed: linear[0].hypot(linear[1]),
+            turn: twist["angular"]["z"].as_f64().unwrap_or_default(),
+        })
+    }
+
+    /// Where this is after the way from one odometry to another.
+    pub(super) fn moved(&self, from: &Self, to: &Self) -> Self {
+        let (sin, cos) = (self.heading - from.heading).sin_cos();
+        let (x, y) = (to.x - from.x, to.y - from.y);
+        Self {
+            x: self.x + x * cos - y * sin,
+            y: self.y + x * sin + y * cos,
+            heading: self.heading + to.heading - from.heading,
+            ..self.clone()
+        }
+    }
+
+    /// In a frame of this name, to the millimetre and a tenth of a degree.
+    pub(super) fn spot(&self, frame: &str) -> Spot {
+        let rounded = |value: f64, parts: f64| (value * parts).round() / parts + 0.0;
+        Spot {
+            frame: frame.to_owned(),
+            x: rounded(self.x, 1000.0),
+            y: rounded(self.y, 1000.0),
+            heading: rounded(self.degrees(), 10.0),
+        }
+    }
+
+    /// Degrees, above -180 to 180.
+    fn degrees(&self) -> f64 {
+        half_circle(self.heading.to_degrees())
+    }
+}
+
+/// How far a base has gone since it was somewhere.
+#[derive(Clone, Debug)]
+pub(super) struct Trip {
+    start: Odometry,
+    last: Odometry,
+    /// Radians, also beyond a full turn.
+    turned: f64,
+}
+
+impl Trip {
+    pub(super) fn new(start: Odometry) -> Self {
+        Self {
+            last: start.clone(),
+            start,
+            turned: 0.0,
+        }
+    }
+
+    /// Has to be told more than twice in a turn.
+    pub(super) fn at(&mut self, now: Odometry) {
+        self.turned += half_circle((now.heading - self.last.heading).to_degrees()).to_radians();
+        self.last = now;
+    }
+
+    /// Metres, as the crow flies.
+    pub(super) fn metres(&self) -> f64 {
+        (self.last.x - self.start.x).hypot(self.last.y - self.start.y)
+    }
+
+    /// Radians, counter-clockwise.
+    pub(super) fn turned(&self) -> f64 {
+        self.turned
+    }
+
+    /// Whether the base has come to rest.
+    pub(super) fn is_at_rest(&self) -> bool {
+        self.last.speed < 0.01 && self.last.turn.abs() < 0.02
+    }
+}
+
+/// What a base says of its battery.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Battery {
+    pub(super) percent: Option<f64>,
+    pub(super) volts: Option<f64>,
+    pub(super) charges: Option<bool>,
+}
+
+impl Battery {
+    pub(super) fn read(message: &Value) -> Self {
+        let tenth = |value: f64| (value * 10.0).round() / 10.0;
+        let share = message["percentage"].as_f64().filter(|share| *share >= 0.0);
+        Self {
+            // The definition has 0 to 1; some bases send 0 to 100.
+            percent: share.map(|share| tenth(if share > 1.0 { share } else { share * 100.0 })),
+            volts: message["voltage"].as_f64().map(tenth),
+            charges: match message["power_supply_status"].as_u64() {
+                Some(1 | 4) => Some(true),
+                Some(2 | 3) => Some(false),
+                _ => None,
+            },
+        }
+    }
+}
+
+/// What lies around a base.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Scan {
+    /// Metres from the scanner: ahead and to the left.
+    points: Vec<[f64; 2]>,
+    /// How far it sees, in metres.
+    pub(super) reach: f64,
+}
+
+impl Scan {
+    /// `ahead` is where straight ahead is, in the angles of the scan, in degrees.
+    pub(super) fn read(message: &Value, ahead: f64) -> Option<Self> {
+        let number = |key: &str| message[key].as_f64();
+        let (first, step) = (number("angle_min")?, number("angle_increment")?);
+        let (least, reach) = (number("range_min")?, number("range_max")?);
+        let mut angle = first - ahead.to_radians();
+        let mut points = Vec::new();
+        for range in message["ranges"].as_array()? {
+            // An infinity is a text, and means that nothing is there.
+            if let Some(range) = range.as_f64().filter(|range| (least..=reach).contains(range)) {
+                points.push([range * angle.cos(), range * angle.sin()]);
+            }
+            angle += step;
+        }
+        Some(Self { points, reach })
+    }
+
+    /// How far it is to what lies in a way of this direction and width, in metres; `None` where nothing was seen. `towards` is
+    /// in radians from straight ahead.
+    pub(super) fn free(&self, towards: f64, half_width: f64) -> Option<f64> {
+        let (sin, cos) = towards.sin_cos();
+        let along = self.points.iter().filter_map(|[x, y]| {
+            let (along, across) = (x * cos + y * sin, y * cos - x * sin);
+            (along > 0.0 && across.abs() <= half_width).then_some(along)
+        });
+        along.min_by(f64::total_cmp)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::f64::consts::{FRAC_PI_2, PI};
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn odometry(x: f64, heading: f64) -> Odometry {
+        let (z, w) = (heading / 2.0).sin_cos();
+        Odometry::read(&json!({
+            "pose": {"pose": {"position": {"x": x, "y": 0.0}, "orientation": {"x": 0.0, "y": 0.0, "z": z, "w": w}}},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_trip_counts_metres_and_whole_turns() {
+        let mut trip = Trip::new(odometry(1.0, 3.0));
+        for step in 1..=80 {
+            trip.at(odometry(
+                1.0 - f64::from(step) / 100.0,
+                3.0 + f64::from(step) / 10.0,
+            ));
+        }
+        assert!((trip.metres() - 0.8).abs() < 1e-9, "{}", trip.metres());
+        assert!((trip.turned() - 8.0).abs() < 1e-9, "{}", trip.turned());
+        assert!((odometry(0.0, PI - 0.1).degrees() - 174.27).abs() < 0.01);
+        assert_eq!(Odometry::read(&json!({"pose": {}})), None);
+        // A place on the map, a quarter turn to the left of what the wheels count from, after a metre straight ahead.
+        let there = odometry(5.0, FRAC_PI_2).moved(&odometry(1.0, 0.0), &odometry(2.0, 0.0));
+        let Spot { x, y, heading, .. } = there.spot("map");
+        assert_eq!((x, y, heading), (5.0, 1.0, 90.0));
+    }
+
+    #[test]
+    fn a_battery_is_in_percent_however_it_is_sent() {
+        for (share, status, percent, charges) in [
+            (json!(0.5), 2, Some(50.0), Some(false)),
+            (json!(87.0), 1, Some(87.0), Some(true)),
+            (json!("NaN"), 0, None, None),
+            (json!(-1.0), 4, None, Some(true)),
+        ] {
+            let message = json!({"percentage": share, "voltage": 12.06, "power_supply_status": status});
+            let battery = Battery::read(&message);
+            assert_eq!(
+                battery,
+                Battery {
+                    percent,
+                    volts: Some(12.1),
+                    charges
+                },
+                "{message}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_way_is_free_up_to_the_nearest_thing_in_it() {
+        // From straight right to straight left: a wall at 2 m, something at 0.5 m straight ahead, and nothing to the right.
+        let ranges = json!(["Infinity", 2.0, 0.5, 2.0, "NaN", 0.01]);
+        let message = json!({
+            "angle_min": -FRAC_PI_2, "angle_increment": FRAC_PI_2 / 2.0, "range_min": 0.1, "range_max": 10.0, "ranges": ranges
+        });
+        let scan = Scan::read(&message, 0.0).unwrap();
+        for (towards, half_width, free) in [
+            (0.0, 0.2, Some(0.5)),
+            (FRAC_PI_2, 0.2, None),
+            (FRAC_PI_2 / 2.0, 0.2, Some(2.0)),
+            (PI, 0.2, None),
+            (FRAC_PI_2 / 2.0, 0.4, Some(0.5 / 2_f64.sqrt())),
+        ] {
+            let found = scan.free(towards, half_width);
+            let same = match (found, free) {
+                (Some(found), Some(free)) => (found - free).abs() < 1e-9,
+                (found, free) => found == free,
+            };
+            assert!(same, "{towards} {half_width}: {found:?}, expected {free:?}");
+        }
+        // A scanner that is mounted a quarter turn to the left.
+        let turned = Scan::read(&message, -90.0).unwrap();
+        assert_eq!(
+            turned.free(FRAC_PI_2, 0.2).map(|free| (free * 10.0).round()),
+            Some(5.0)
+        );
+        assert_eq!(Scan::read(&json!({}), 0.0), None);
+    }
+}

@@ -1,0 +1,77 @@
+//! The same base over rosbridge, as the published roslib takes it for one.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use super::{Scene, driven, now};
+use crate::peers::{Peer, python};
+
+fn scene() -> Option<Scene> {
+    python()?;
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ros-graph/tests/node/rosbridge_base.mjs");
+    let venv = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv-node");
+    let (node, modules) = (venv.join("bin/node"), venv.join("node_modules"));
+    if !modules.join("ws").exists() {
+        skip::skip(
+            ".venv-node",
+            "it is not there, or without ws: run scripts/venv.sh",
+        );
+        return None;
+    }
+    let mut command = Command::new(node);
+    command.arg(tests).arg(modules).args(["0", "drives"]);
+    let base = Peer::run("rosbridge_base.mjs", command);
+    let ready: Value = serde_json::from_str(&base.until("ready")).unwrap();
+    let url = format!("ws://127.0.0.1:{}", ready["port"]);
+    let channels = json!({
+        "rosbridge": url, "ros": {"discovery_ms": 8000}, "navigate": {"action": "/navigate_to_pose"},
+    });
+    Some(driven(base, "nav2-base", channels))
+}
+
+#[test]
+fn a_base_over_rosbridge_goes_as_far_as_its_odometry_says() {
+    let Some(scene) = scene() else { return };
+    let forward = json!({"direction": "forward", "distance": 0.3});
+    let done = scene.harness.invoke("move_base", forward).unwrap();
+    assert_eq!(done["success"], true, "{done:#}");
+    let measured = done["data"]["distance_m"].as_f64().unwrap();
+    assert!((measured - 0.3).abs() < 0.05, "{done:#}");
+    let there = scene
+        .harness
+        .invoke("navigate_to", json!({"x": 3.0, "y": 0.0}))
+        .unwrap();
+    assert_eq!(there["success"], true, "{there:#}");
+}
+
+#[test]
+fn a_stop_over_rosbridge_reaches_the_base_and_its_goal() {
+    let Some(scene) = scene() else { return };
+    let walk = json!({"direction": "forward", "speed": 0.2, "duration": 30.0});
+    let run = scene.start("walk", walk.clone());
+    scene.moves();
+    let since = now();
+    scene.harness.cancel(run.id());
+    scene.harness.halt(&["base"], false).unwrap();
+    let late = scene.rests_after(since);
+    println!("rosbridge: the first zero {late:.1} ms after the halt");
+    assert!(late < 200.0, "{late} ms");
+    let _ = run.wait();
+
+    let goal = scene.start("navigate_to", json!({"x": 500.0, "y": 0.0}));
+    scene.base.until("\"goal\"");
+    scene.harness.safe_stop(scene.config.clone()).unwrap();
+    scene.base.until("\"canceled\"");
+    let _ = goal.wait();
+
+    // The connection breaks: nothing goes on as if it were heard.
+    let lost = scene.start("walk", walk);
+    scene.base.wait("a velocity again", |_| {
+        scene.told().last().filter(|(_, speed)| *speed > 0.0).map(drop)
+    });
+    scene.base.say("away 3000");
+    let ended = lost.wait().result();
+    assert!(!ended.is_ok_and(|done| done["success"] == true));
+}
