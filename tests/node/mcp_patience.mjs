@@ -24,7 +24,7 @@ async function client(patience, part) {
   const call = (name, args, timeout = patience * 1000) =>
     client.callTool({ name, arguments: args }, undefined, { timeout });
   const begin = async (seconds) => {
-    const motion = { subsystems: [part], step_ms: 2, steps: seconds * 500, timeout_ms: 300000 };
+    const motion = { subsystems: [part], step_ms: 2, steps: seconds * 125, timeout_ms: 300000 };
     const result = await call("assemble", motion);
     expect(!result.isError && result.structuredContent.state === "running", result);
     return result.structuredContent.call_id;

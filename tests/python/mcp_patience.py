@@ -20,7 +20,8 @@ STILL = 0.5
 
 
 def motion(part, seconds):
-    return {"subsystems": [part], "step_ms": 2, "steps": seconds * 500, "timeout_ms": 300_000}
+    """In four waves, each of so many steps."""
+    return {"subsystems": [part], "step_ms": 2, "steps": seconds * 125, "timeout_ms": 300_000}
 
 
 async def handle(session, part, seconds, patience):
@@ -52,7 +53,7 @@ async def is_waited_for(session, patience):
         waits += 1
         if result.structured_content.get("state") != "running":
             break
-        assert "wave 1 of 1" in result.content[0].text, result
+        assert " of 4: " in result.content[0].text, result
     assert not result.is_error and result.structured_content["success"] is True, result
     assert waits >= 2 and 3 < time.monotonic() - begun < 30, waits
     # It can be asked for once more.
@@ -85,7 +86,7 @@ async def is_left(session, patience):
 
 
 async def gives_up(session, patience):
-    """A request that was not answered yet and is given up ends its motion, as ever. So does a `wait_call`."""
+    """A request that was not answered yet and is given up ends its motion, as ever."""
     part = PARTS[patience]
     call_id = await handle(session, part, 60, patience)
     begun = time.monotonic()

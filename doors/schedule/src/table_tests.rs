@@ -73,9 +73,9 @@ fn in_a_calm_year_each_schedule_fires_at_each_of_its_times() {
         assert_eq!(firings(&deeds).len(), deeds.len(), "missed: {deeds:?}");
     }
     let counts: Vec<(&str, u64)> = counts.iter().map(|(id, count)| (id.as_str(), *count)).collect();
-    // 2026 has 261 days from Monday to Friday, and no 29 February.
+    // 2026 has 261 days from Monday to Friday, and no 29 February. The hours at both ends of it count.
     let expected = [
-        ("hourly", 8760),
+        ("hourly", 8761),
         ("often", 52_560),
         ("once", 1),
         ("watch", 8760),
