@@ -371,7 +371,7 @@ fn every_topic_is_documented() {
         let kind = topic.replace("<toolbox_id>", "math");
         let answered = ovos_tools::api::Topic::of(&kind, false).is_some()
             || ovos_tools::api::Urgent::of(&kind).is_some();
-        let described = schemas.contains_key(topic);
+        let described = schemas.contains_key(topic) || topic == client::topic::SCHEDULE.name();
         assert!(
             answered || described,
             "docs/bus.md describes {topic}, which is no topic"

@@ -8,6 +8,7 @@ use super::service::ServiceConfig;
 mod agent;
 mod console;
 mod mcp;
+mod patience;
 mod schedule;
 mod toolset;
 mod voice;

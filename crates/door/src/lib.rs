@@ -23,6 +23,7 @@ mod door;
 pub mod find;
 mod guide;
 mod listing;
+mod long_call_answers;
 mod long_call_tool;
 mod long_calls;
 mod page;

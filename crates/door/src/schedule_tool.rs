@@ -148,7 +148,11 @@ impl ScheduleTool {
 }
 
 fn refused(error: &str) -> Answer {
-    let (kind, message) = error.split_once(": ").unwrap_or(("RuntimeError", error));
+    let (kind, message) = error
+        .split_once(": ")
+        .map_or((json!(FailureKind::RuntimeError), error), |(kind, message)| {
+            (json!(kind), message)
+        });
     Answer::failure(error, json!({"error": {"kind": kind, "message": message}}))
 }
 

@@ -18,9 +18,9 @@ use serde_json::{Value, json};
 
 use crate::answer;
 use crate::call_request::{CallRequest, Calls, Outcome};
+use crate::guarded::guarded;
 use crate::patience::patience;
 use crate::presence::{Farewell, farewell};
-use crate::server::guarded;
 use crate::shared::Door;
 
 /// How often a client should ask for a task, in milliseconds.

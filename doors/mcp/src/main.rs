@@ -16,6 +16,7 @@ mod confirm;
 mod content;
 mod early_answer;
 mod find_tools;
+mod guarded;
 mod hosts;
 mod http;
 mod lines;

@@ -1,11 +1,9 @@
 //! Answers the requests of clients: one handler for every transport and both eras of the protocol.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use door::find::CALL_TOOL;
 use door::{Turn, own_id, stop};
-use futures_util::FutureExt as _;
 use ovos_toolbox_wire::Effect;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CompleteRequestMethod,
@@ -23,6 +21,7 @@ use crate::answer;
 use crate::call_request::{CallRequest, Calls};
 use crate::confirm::call_asking;
 use crate::find_tools;
+use crate::guarded::guarded;
 use crate::listing::{self, Owner};
 use crate::long_calls;
 use crate::presence::{is_at_stdio, is_modern};
@@ -186,18 +185,6 @@ impl Session {
 /// Whether the client of a request has a session, as all have but those of the modern era over HTTP.
 fn has_session(context: &RequestContext<RoleServer>) -> bool {
     is_at_stdio(context) || !is_modern(context)
-}
-
-/// Gives an answer even if our own code panics. Without this the library would leave the request unanswered.
-pub(crate) async fn guarded<T>(
-    what: &str,
-    answer: impl Future<Output = Result<T, ErrorData>>,
-) -> Result<T, ErrorData> {
-    AssertUnwindSafe(answer).catch_unwind().await.unwrap_or_else(|_| {
-        tracing::error!("{what} panicked");
-        let text = format!("{what} failed because of a bug of ovos-tools-mcp: its log says more");
-        Err(ErrorData::internal_error(text, None))
-    })
 }
 
 impl ServerHandler for Session {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use super::toolset::{Toolset, at, socket};
 use crate::reader::Reader;
@@ -34,7 +34,7 @@ pub struct McpDoor {
     #[serde(with = "Whole::<1024, 16_777_216>")]
     pub result_bytes: usize,
     /// How soon a call is answered, with its outcome or with a handle. `None`: in 4 s; later for clients that are known to wait.
-    #[serde(rename = "reply_within_ms", with = "patience")]
+    #[serde(rename = "reply_within_ms", with = "super::patience")]
     pub reply_within: Option<Duration>,
     /// How long a call that was answered with a handle goes on after its client asked for it.
     #[serde(rename = "lease_ms", with = "Millis::<100, 600_000>")]
@@ -81,26 +81,5 @@ impl McpDoor {
         reader.refuse(&path, &door, rest, &Toolset::KEYS);
         let toolset = Toolset::read(reader, "mcp");
         Self { toolset, ..door }
-    }
-}
-
-/// A time in milliseconds, or null.
-mod patience {
-    use super::{Deserialize as _, Deserializer, Duration, Millis, Serialize as _};
-    use serde::Serializer;
-    use serde::de::Error as _;
-    use serde_json::Value;
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
-        match Value::deserialize(from)? {
-            Value::Null => Ok(None),
-            written => Millis::<100, 600_000>::deserialize(written)
-                .map(Some)
-                .map_err(D::Error::custom),
-        }
-    }
-
-    pub(super) fn serialize<S: Serializer>(time: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
-        time.map(|time| time.as_millis()).serialize(to)
     }
 }
