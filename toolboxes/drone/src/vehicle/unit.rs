@@ -189,8 +189,9 @@ impl Vehicle {
     /// Ends every task and child program, after the brake has followed every command that may still be carried out.
     ///
     /// # Cancel safety
-    /// When dropped, the tasks do not end.
+    /// When dropped, the tasks end anyway.
     pub(crate) async fn close(self: &Arc<Self>) {
+        let tasks_end = self.closing.clone().drop_guard();
         let latched = {
             let mut control = lock(&self.control);
             control.withdraw(&EndReason::Closed, true);
@@ -204,7 +205,7 @@ impl Vehicle {
             let ended = open.wait_for(|open| !open.leads());
             let _ = tokio::time::timeout(CLOSES, ended).await.is_ok();
         }
-        self.closing.cancel();
+        drop(tasks_end);
         self.tasks.close();
         self.tasks.wait().await;
     }
