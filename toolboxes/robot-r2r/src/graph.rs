@@ -20,7 +20,6 @@ use ros_graph::graph::{
 };
 use ros_graph::inbox::{Bounds, Inbox};
 use ros_graph::library::Library;
-use ros_graph::shape::Shape;
 use serde_json::Value;
 use tokio::sync::watch;
 

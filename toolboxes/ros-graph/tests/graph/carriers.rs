@@ -61,8 +61,9 @@ async fn a_service_answers_its_caller_or_the_call_says_why_not() {
         let power =
             |on: Value| async move { graph.call("/motor_power", &json!({ "data": on }), PATIENCE).await };
         assert_eq!(power(json!(true)).await.unwrap()["success"], true, "{name}");
-        // Each answer is that of its own request, also where many are under way.
-        let calls = (0..30).map(|number| async move {
+        // Each answer is that of its own request, also where many are under way. A server of ROS keeps ten requests that wait.
+        let many = if name == "rclpy" { 10 } else { 30 };
+        let calls = (0..many).map(|number| async move {
             let answer = power(json!(number % 3 == 0)).await.unwrap();
             assert_eq!(answer["success"], json!(number % 3 == 0), "{name}");
         });
