@@ -397,7 +397,8 @@ def is_read_aloud(browser):
         page.emulate_media(color_scheme=theme)
         for view in [*VIEWS, "tools/testbed/assemble"]:
             go(page, view)
-            found = Axe().run(page)
+            # The theme changes colours and nothing else.
+            found = Axe().run(page, options=None if theme == "light" else {"runOnly": ["color-contrast"]})
             assert found.violations_count == 0, f"{view}, {theme}: {found.generate_report()}"
     page.context.close()
 
