@@ -3,7 +3,7 @@
 //! Buses, services and responders run in separate processes; this one is the client. Variants are measured alternately,
 //! round by round, so that ratios hold on a busy machine where absolute values do not. `make bench` builds what it
 //! needs and runs it; it takes about nine minutes. `cargo bench --bench end_to_end -- agent opm` runs some of it: `stop`,
-//! `lists`, `brake`, `embedded`, `isolation`, `mcp`, `agent`, `opm`, `mounts`, `python`, `start`, `weight`.
+//! `lists`, `brake`, `embedded`, `isolation`, `console`, `mcp`, `agent`, `opm`, `mounts`, `python`, `start`, `weight`.
 #![allow(clippy::print_stdout, reason = "a bench prints its figures")]
 #![allow(
     clippy::unwrap_used,
@@ -15,6 +15,7 @@
 mod support {
     pub(crate) mod agent;
     pub(crate) mod brake;
+    pub(crate) mod console;
     pub(crate) mod contest;
     pub(crate) mod crash;
     pub(crate) mod door;
@@ -47,19 +48,21 @@ use std::time::Instant;
 
 use support::table::Table;
 use support::{
-    agent, brake, door, embedded, isolation, lists, mounts, opm, peers, published, start, stop, weight,
+    agent, brake, console, door, embedded, isolation, lists, mounts, opm, peers, published, start, stop,
+    weight,
 };
 
 /// Adds rows to the table.
 type Rows = fn(&mut Table) -> io::Result<()>;
 
 /// The parts, in the order of the table.
-const PARTS: [(&str, Rows); 12] = [
+const PARTS: [(&str, Rows); 13] = [
     ("stop", stop::rows),
     ("lists", lists::rows),
     ("brake", brake::rows),
     ("embedded", embedded::rows),
     ("isolation", isolation::rows),
+    ("console", console::rows),
     ("mcp", door::rows),
     ("agent", agent::rows),
     ("opm", opm::rows),

@@ -29,16 +29,13 @@ pub(crate) enum BusKind {
 /// A process and its home directory.
 pub(crate) struct Peer {
     pub(crate) process: Process,
-    _sandbox: Sandbox,
+    pub(crate) sandbox: Sandbox,
 }
 
 impl Peer {
     pub(crate) fn start(name: &str, sandbox: Sandbox, command: Command) -> Self {
         let process = Process::start(name, &sandbox, command);
-        Self {
-            process,
-            _sandbox: sandbox,
-        }
+        Self { process, sandbox }
     }
 }
 
@@ -57,10 +54,7 @@ impl Bus {
             BusKind::Python => python::module("ovos_messagebus", &sandbox),
         };
         process.until("bus that answers", |_| Wire::join(port).ok());
-        let _peer = Peer {
-            process,
-            _sandbox: sandbox,
-        };
+        let _peer = Peer { process, sandbox };
         Self { port, _peer }
     }
 
@@ -79,10 +73,7 @@ impl Bus {
         process.until("responder", |process| {
             process.output().contains("ready").then_some(())
         });
-        Peer {
-            process,
-            _sandbox: sandbox,
-        }
+        Peer { process, sandbox }
     }
 
     /// Starts the published service with testbed's Python counterpart, which has `grown` additional tools.
@@ -116,6 +107,13 @@ impl Bus {
         let mut command = service_command(&sandbox);
         command.arg("--plugins").arg(plugins);
         Peer::start("ovos-tools", sandbox, command)
+    }
+
+    /// Starts our service with testbed in a home of its own.
+    pub(crate) fn serve_in(&self, sandbox: Sandbox) -> Peer {
+        let mut command = service_command(&sandbox);
+        command.arg("--plugins").arg(plugins("bench-plugins"));
+        self.lists(Peer::start("ovos-tools", sandbox, command), "add", 1)
     }
 
     /// A home with these sections of the configuration.

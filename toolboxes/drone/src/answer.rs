@@ -165,6 +165,14 @@ pub(crate) mod shapes {
         amsl_m: f64,
     }
 
+    /// The fence, in metres north and east in the local frame: a circle or corners.
+    #[derive(Serialize, JsonSchema)]
+    pub(crate) struct FencePlace {
+        centre_m: Option<[f64; 2]>,
+        radius_m: Option<f64>,
+        corners_m: Option<Vec<[f64; 2]>>,
+    }
+
     macro_rules! answers {
         ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $kind:ty,)* })*) => {$(
             $(#[$doc])*
@@ -290,6 +298,8 @@ pub(crate) mod shapes {
             position: Option<Position>,
             /// Where heights and the return are counted from; null when it is not known.
             home: Option<HomePosition>,
+            /// What it may not leave; null when it is not known where that is.
+            fence: Option<FencePlace>,
             /// What the last flight or search was asked to do, such as `find red cup`.
             goal: Option<String>,
             /// What was seen last.

@@ -5,7 +5,7 @@ use ovos_toolbox_sdk::prelude::*;
 use super::arguments::NoArgs;
 use crate::answer::{Outcome, Reply};
 use crate::geo::compass_deg;
-use crate::guard::{self, Health, Mode, Row, refuse};
+use crate::guard::{self, Fence, Health, Mode, Row, refuse};
 use crate::vehicle::{Call, Link};
 
 /// The reason while a new connection has no health report yet.
@@ -125,7 +125,22 @@ pub(crate) async fn vehicle_state(call: &Call, _: &Row, _: NoArgs) -> Outcome {
             "amsl_m": round(home.amsl_m, 1),
         })
     });
-    Ok(reply.with("position", position).with("home", home))
+    let fence = facts.home.map(|home| match &call.vehicle.config.fence {
+        Fence::RadiusM(radius) => json!({
+            "centre_m": home.centre.map(|metres| round(metres, 2)),
+            "radius_m": radius,
+        }),
+        Fence::Polygon(corners) => json!({
+            "corners_m": corners
+                .iter()
+                .map(|[lat, lon]| home.origin.local(*lat, *lon).map(|metres| round(metres, 2)))
+                .collect::<Vec<_>>(),
+        }),
+    });
+    Ok(reply
+        .with("position", position)
+        .with("home", home)
+        .with("fence", fence))
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -105,6 +105,15 @@ fn where_it_is_reads_back_as_what_a_flight_takes() {
             (state["home"]["lat"].as_f64().unwrap() - 47.397_742).abs() < 1e-5,
             "{state}"
         );
+        // It flies within the fence, whose middle is where it was first heard.
+        let fence = &state["fence"];
+        assert!(
+            fence["radius_m"].as_f64().is_some_and(|metres| metres > 7.0),
+            "{state}"
+        );
+        for at in [0, 1] {
+            assert!(fence["centre_m"][at].as_f64().unwrap().abs() < 1.0, "{state}");
+        }
     });
 }
 
