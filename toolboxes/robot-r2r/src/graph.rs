@@ -1,7 +1,7 @@
 //! A graph of ROS that an installation carries, over r2r: one node and the thread that spins it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -23,16 +23,13 @@ use ros_graph::library::Library;
 use serde_json::Value;
 use tokio::sync::watch;
 
+use crate::orders::{Order, Orders, QUEUE, Spun, lost};
 use crate::wire::{R2rPublisher, read};
 
 /// How long one spin lasts: nothing is heard later than this.
 const SPIN: Duration = Duration::from_millis(5);
 /// The pause between two looks at the graph.
 const LOOK: Duration = Duration::from_millis(100);
-/// Orders that may wait for the thread.
-const QUEUE: usize = 256;
-/// How long the thread may take to make an endpoint.
-const MAKING: Duration = Duration::from_secs(2);
 /// Feedback that may wait.
 const FEEDBACK: Bounds = Bounds {
     messages: 32,
@@ -40,14 +37,6 @@ const FEEDBACK: Bounds = Bounds {
 };
 const CARRIER: &str = "r2r";
 
-/// What the thread has: the node stays on the thread that made it.
-pub(crate) struct Spun {
-    pub(crate) node: Node,
-    spawner: LocalSpawner,
-    actions: HashMap<String, r2r::ActionClientUntyped>,
-}
-
-type Order = Box<dyn FnOnce(&mut Spun) + Send>;
 /// The types of each topic, as ROS writes them.
 type Types = Arc<Mutex<HashMap<String, Vec<String>>>>;
 
@@ -57,43 +46,6 @@ pub struct R2rGraph {
     library: Library,
     types: Types,
     thread: Option<JoinHandle<()>>,
-}
-
-/// Orders to the thread. Clones give orders to the same one.
-#[derive(Clone)]
-pub(crate) struct Orders(Arc<Mutex<Option<SyncSender<Order>>>>);
-
-impl Orders {
-    /// Has the thread do something, soon.
-    pub(crate) fn give(&self, order: impl FnOnce(&mut Spun) + Send + 'static) -> Result<(), GraphError> {
-        let orders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let orders = orders.as_ref().ok_or(GraphError::Closed)?;
-        orders.try_send(Box::new(order)).map_err(|_| GraphError::Busy {
-            what: "orders that wait for the node",
-            limit: QUEUE,
-        })
-    }
-
-    /// Has the thread make something, and waits for it.
-    async fn make<T: Send + 'static>(
-        &self,
-        name: &str,
-        make: impl FnOnce(&mut Spun) -> r2r::Result<T> + Send + 'static,
-    ) -> Result<T, GraphError> {
-        let (made, result) = oneshot::channel();
-        self.give(move |spun| drop(made.send(make(spun))))?;
-        match tokio::time::timeout(MAKING, result).await {
-            Ok(Ok(made)) => made.map_err(|error| lost(name, error)),
-            _ => Err(GraphError::Closed),
-        }
-    }
-}
-
-pub(crate) fn lost(name: &str, error: impl ToString) -> GraphError {
-    GraphError::Lost {
-        name: name.to_owned(),
-        reason: error.to_string(),
-    }
 }
 
 impl R2rGraph {
@@ -355,7 +307,7 @@ impl Graph for R2rGraph {
                 spawn(&spun.spawner, hear.map(drop));
                 Ok(ending)
             });
-            let held = Held(ending.await?);
+            let held = AbortOnDrop(ending.await?);
             let (types, name) = (Arc::clone(&self.types), topic.to_owned());
             let sources = move || {
                 types
@@ -445,9 +397,9 @@ impl Spun {
 }
 
 /// Ends a subscription when it is dropped.
-struct Held(AbortHandle);
+struct AbortOnDrop(AbortHandle);
 
-impl Drop for Held {
+impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         self.0.abort();
     }

@@ -5,6 +5,7 @@
 //! as before, because the messages are in no ROS installation. Read [`R2rGraph`].
 
 mod graph;
+mod orders;
 mod wire;
 
 use std::sync::{Arc, OnceLock};

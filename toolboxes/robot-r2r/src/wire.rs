@@ -11,7 +11,7 @@ use ros_graph::graph::{Publisher, Reply};
 use ros_graph::shape::Shape;
 use serde_json::Value;
 
-use crate::graph::{Orders, lost};
+use crate::orders::{Orders, lost};
 
 /// How long a reader must have been known before it hears what is published.
 const SETTLE: Duration = Duration::from_millis(200);

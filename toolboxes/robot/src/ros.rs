@@ -11,6 +11,7 @@ pub(crate) mod config;
 pub(crate) mod error;
 mod graph_backend;
 pub mod message;
+pub(crate) mod network;
 pub(crate) mod path;
 pub(crate) mod watch;
 

@@ -116,7 +116,7 @@ impl Vehicle {
                 earlier,
                 commands: self.mode_commands.load(Ordering::SeqCst),
             };
-            (flight, brake, OpenCommand::of_brake(self, rest))
+            (flight, brake, OpenCommand::of_brake(&self.open_commands, rest))
         };
         *lock(&self.braked_at_mps) = heard.pose().map(|pose| pose.speed());
         let channel = self.channel();

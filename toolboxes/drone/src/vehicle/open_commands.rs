@@ -7,10 +7,10 @@
 //! [`OpenCommands`].
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+
+use tokio::sync::watch;
 
 use super::command::Command;
-use super::unit::Vehicle;
 use crate::guard::Mode;
 
 /// The open commands of one vehicle: those of its calls, and those of its brakes.
@@ -53,27 +53,27 @@ impl OpenCommands {
 
 /// One open command, until this value is dropped.
 pub(super) struct OpenCommand {
-    vehicle: Arc<Vehicle>,
+    all: watch::Sender<OpenCommands>,
     /// `None`: a setpoint.
     leads: Option<u64>,
 }
 
 impl OpenCommand {
     /// Counts a command; `None` if it neither moves nor arms the vehicle.
-    pub(super) fn begin(vehicle: &Arc<Vehicle>, command: &Command) -> Option<Self> {
+    pub(super) fn begin(all: &watch::Sender<OpenCommands>, command: &Command) -> Option<Self> {
         let setpoint = matches!(command, Command::Position { .. } | Command::Standstill);
         let leads = command.takes_control() || matches!(command, Command::Arm);
-        (setpoint || leads).then(|| Self::count(vehicle, leads.then(|| command.mode())))
+        (setpoint || leads).then(|| Self::count(all, leads.then(|| command.mode())))
     }
 
     /// Counts a brake that may have to repeat its commands.
-    pub(super) fn of_brake(vehicle: &Arc<Vehicle>, rest: Mode) -> Self {
-        Self::count(vehicle, Some(Some(rest)))
+    pub(super) fn of_brake(all: &watch::Sender<OpenCommands>, rest: Mode) -> Self {
+        Self::count(all, Some(Some(rest)))
     }
 
-    fn count(vehicle: &Arc<Vehicle>, leads: Option<Option<Mode>>) -> Self {
+    fn count(all: &watch::Sender<OpenCommands>, leads: Option<Option<Mode>>) -> Self {
         let mut number = 0;
-        vehicle.open_commands.send_modify(|open| {
+        all.send_modify(|open| {
             number = open.sent;
             open.sent += 1;
             match leads {
@@ -82,7 +82,7 @@ impl OpenCommand {
             }
         });
         Self {
-            vehicle: Arc::clone(vehicle),
+            all: all.clone(),
             leads: leads.map(|_| number),
         }
     }
@@ -90,7 +90,7 @@ impl OpenCommand {
 
 impl Drop for OpenCommand {
     fn drop(&mut self) {
-        self.vehicle.open_commands.send_modify(|open| match self.leads {
+        self.all.send_modify(|open| match self.leads {
             Some(number) => drop(open.leading.remove(&number)),
             None => open.setpoints -= 1,
         });

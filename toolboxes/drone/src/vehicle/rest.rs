@@ -225,7 +225,7 @@ impl Vehicle {
     ) -> Result<(), Trouble> {
         let by = Asker::Brake(brake);
         self.record_command(by, &command);
-        let open = OpenCommand::begin(self, &command);
+        let open = OpenCommand::begin(&self.open_commands, &command);
         let done = self.perform(command.clone(), channel, open).await;
         self.record_answer(by, &command, &done);
         done

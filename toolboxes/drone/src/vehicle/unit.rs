@@ -479,7 +479,7 @@ impl Vehicle {
             }));
             return told;
         };
-        let open = OpenCommand::begin(self, &command);
+        let open = OpenCommand::begin(&self.open_commands, &command);
         let (vehicle, call_id) = (Arc::clone(self), call_id.to_string());
         self.spawn(async move {
             let done = vehicle.perform(command.clone(), channel, open).await;

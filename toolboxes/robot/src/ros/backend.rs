@@ -1,15 +1,10 @@
 //! The transport of ROS topics.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
-use ros_graph::error::GraphError;
-use ros_graph::library::Library;
-
-use super::carrier;
 use super::config::RosConfig;
 use super::error::RosError;
-use super::graph_backend::GraphBackend;
 use super::message::{Float64MultiArray, JointState, Kind, RosMessage, Twist, TwistStamped};
 use crate::dds::{Participant, Publisher};
 
@@ -46,17 +41,6 @@ pub trait RosBackend: Send + Sync {
 
     /// Ends threads and leaves the network.
     fn close(&self);
-}
-
-/// Joins the network: in the graph of a carrier that was linked in, over DDS otherwise.
-pub(crate) fn join(config: &RosConfig, node: &str) -> Result<Arc<dyn RosBackend>, RosError> {
-    Ok(match carrier::linked(config)? {
-        Some(join) => {
-            let library = Library::shipped(config.distribution()).map_err(GraphError::from)?;
-            Arc::new(GraphBackend::over(node, join(node, library)?)?)
-        }
-        None => Arc::new(DdsBackend::join(config, node)?),
-    })
 }
 
 /// The built-in backend: DDS, without a ROS installation.

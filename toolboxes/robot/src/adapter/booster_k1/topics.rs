@@ -9,8 +9,8 @@ use crate::action::Velocity;
 use crate::adapter::remote::node_name;
 use crate::capability::Capabilities;
 use crate::dds::latest::LastWord;
-use crate::ros::backend::join;
 use crate::ros::message::{Float64MultiArray, Twist, TwistStamped, Vector3};
+use crate::ros::network::join;
 use crate::ros::{Kind, RosBackend, RosError, RosMessage};
 use crate::subsystem::Subsystem;
 
