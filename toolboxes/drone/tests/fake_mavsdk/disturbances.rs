@@ -181,3 +181,63 @@ fn a_lost_position_ends_the_call() {
 fn a_lost_link_ends_the_call() {
     disturb(&DISTURBANCES[5]);
 }
+
+/// What happens while the vehicle brakes for a stop. Who took it over keeps it, and what it does otherwise is a rest.
+#[test]
+fn a_disturbance_of_a_stop_is_no_reason_to_fly() {
+    let seed = 23;
+    let mut random = fastrand::Rng::with_seed(seed);
+    for disturbance in DISTURBANCES {
+        for (tool, args) in moving().into_iter().skip(5).take(3) {
+            for emergency in [false, true] {
+                let (before_s, delay_s) = (1.0 + random.f64() * 3.0, random.f64() * 2.0);
+                let what = format!(
+                    "{}, {delay_s:.2} s after a stop (emergency {emergency}) of {tool} after {before_s:.2} s",
+                    disturbance.name
+                );
+                eprintln!("{what}");
+                let args = args.clone();
+                fly(
+                    json!({}),
+                    World {
+                        things: Vec::new(),
+                        ..World::default()
+                    },
+                    |paused| async move {
+                        paused.take_off(5.0).await;
+                        let call = paused.fleet.call(tool, args);
+                        tokio::pin!(call);
+                        let early = tokio::time::timeout(Duration::from_secs_f64(before_s), &mut call).await;
+                        assert!(early.is_err(), "{what}: {early:?}");
+                        paused.fleet.halt(emergency).await.expect("sent");
+                        assert_eq!(call.await["code"], "stopped", "{what}");
+                        paused.pass(delay_s).await;
+                        (disturbance.happen)(&mut paused.fake.lock());
+                        // The modes are reported every 20 ms, the arming once a second.
+                        paused.pass(1.2).await;
+                        let (known, mode) = (paused.time(), paused.mode());
+                        paused.pass(25.0).await;
+                        let sent = paused.commands_since(known);
+                        let rests = ["set_mode hold", "reposition", "land"];
+                        assert!(
+                            if disturbance.hands_off {
+                                sent.is_empty() && (paused.mode() == mode || mode != Mode::Posctl)
+                            } else {
+                                sent.iter().all(|name| rests.contains(&name.as_str()))
+                            },
+                            "{what}: then it sent {sent:?} in {mode:?}\n{}",
+                            paused.story()
+                        );
+                        let moves = px4_sim::geo::length(paused.fake.lock().vehicle.body().velocity);
+                        let mode = paused.mode();
+                        assert!(
+                            moves < 0.5 || mode == Mode::Return || mode == Mode::Land,
+                            "{what}: {moves:.1} m/s in {mode:?}\n{}",
+                            paused.story()
+                        );
+                    },
+                );
+            }
+        }
+    }
+}
