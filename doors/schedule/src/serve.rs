@@ -133,7 +133,7 @@ impl Scheduler {
         };
         for deed in deeds {
             match deed {
-                Deed::Fire(schedule) => self.fire(schedule),
+                Deed::Fire(schedule) => self.fire(*schedule),
                 Deed::Missed {
                     schedule_id,
                     due_ms,

@@ -73,7 +73,7 @@ pub(crate) struct Schedule {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Deed {
     /// The schedule is due: make its call.
-    Fire(Schedule),
+    Fire(Box<Schedule>),
     /// It was due at this time and did not fire.
     Missed {
         schedule_id: String,
@@ -290,7 +290,7 @@ fn fire(schedule: &mut Schedule, due_ms: Millis) -> Deed {
     if schedule.times == Some(0) {
         schedule.next_ms = None;
     }
-    Deed::Fire(schedule.clone())
+    Deed::Fire(Box::new(schedule.clone()))
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ fn table(zone: &FixedOffset) -> Table {
 
 fn firings(deeds: &[Deed]) -> Vec<&Schedule> {
     let fired = deeds.iter().filter_map(|deed| match deed {
-        Deed::Fire(schedule) => Some(schedule),
+        Deed::Fire(schedule) => Some(&**schedule),
         Deed::Missed { .. } => None,
     });
     fired.collect()
