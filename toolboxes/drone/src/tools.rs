@@ -175,7 +175,7 @@ pub(crate) fn entries() -> std::slice::Iter<'static, Entry> {
             "The drone's battery: percent, volts, minutes left.";
         "vehicle_state" telemetry::vehicle_state, NoArgs, FlightState,
             {"goal": null, "last_detection": null, "rotation_accum_deg": 0.0, "forward_accum_m": 0.0, "flight_rotation_deg": 0.0, "flight_forward_m": 0.0,
-             "position": null, "home": null, "plan_id": null, "replans": 0,
+             "position": null, "home": null, "fence": null, "plan_id": null, "replans": 0,
              "safety": {}, "limits": {}},
             "The drone's position, home, compass heading, height, speed, goal and limits.";
         "log" telemetry::log, telemetry::LogArgs, Plain, {},

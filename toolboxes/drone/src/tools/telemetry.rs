@@ -129,8 +129,11 @@ pub(crate) async fn vehicle_state(call: &Call, _: &Row, _: NoArgs) -> Outcome {
         Fence::RadiusM(radius) => json!({
             "centre_m": home.centre.map(|metres| round(metres, 2)),
             "radius_m": radius,
+            "corners_m": null,
         }),
         Fence::Polygon(corners) => json!({
+            "centre_m": null,
+            "radius_m": null,
             "corners_m": corners
                 .iter()
                 .map(|[lat, lon]| home.origin.local(*lat, *lon).map(|metres| round(metres, 2)))
