@@ -20,7 +20,7 @@ pub(crate) use element::is_deprecated;
 pub(crate) use encoder::{Codec, Encoder, Media, bitrate_unit, field_values};
 pub(crate) use error::CatalogError;
 
-pub(crate) use property::{is_deprecated as is_deprecated_property, is_out_of_range, range};
+pub(crate) use property::{is_deprecated as is_deprecated_property, is_out_of_range, range, to_json};
 pub(crate) use search::{Query, Rank, SearchResult};
 pub(crate) use sheet::Sheet;
 

@@ -1,5 +1,7 @@
 //! Properties, from their specifications.
 
+use std::path::PathBuf;
+
 use gst::glib;
 use gst::prelude::*;
 use ovos_toolbox_sdk::prelude::*;
@@ -231,7 +233,7 @@ fn enum_values(of: glib::Type) -> Option<Vec<EnumValue>> {
 
 /// A value as JSON: numbers, booleans and strings as they are, an enumeration by its short name, everything else in
 /// GStreamer's notation; null if that is not possible.
-pub(super) fn to_json(value: &glib::Value) -> Value {
+pub(crate) fn to_json(value: &glib::Value) -> Value {
     macro_rules! plain {
         ($($of:ty),*) => {
             $(if let Ok(value) = value.get::<$of>() {
@@ -239,7 +241,11 @@ pub(super) fn to_json(value: &glib::Value) -> Value {
             })*
         };
     }
-    plain!(bool, i32, u32, i64, u64, i8, u8, f64, Option<String>);
+    plain!(bool, i32, u32, i64, u64, i8, u8, f64);
+    // Not as a string, because it may not be UTF-8.
+    if let Ok(text) = value.get::<Option<PathBuf>>() {
+        return json!(text.map(|text| text.to_string_lossy().into_owned()));
+    }
     if let Ok(value) = value.get::<f32>() {
         // Through text, so that 1.4 does not become 1.399999976158142.
         return value

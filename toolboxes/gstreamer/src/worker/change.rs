@@ -4,13 +4,12 @@
 //! and would be a panic in the bindings. Read [`set`].
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
 
 use gst::glib;
 use gst::prelude::*;
 use ovos_toolbox_sdk::prelude::*;
 
-use crate::catalog::range;
+use crate::catalog::{range, to_json};
 use crate::order::Changed;
 use crate::policy::Policy;
 use crate::suggest::nearest_property;
@@ -165,32 +164,4 @@ fn is_outside(spec: &glib::ParamSpec, value: &glib::Value) -> bool {
     range!(glib::ParamSpecFloat);
     range!(glib::ParamSpecDouble);
     false
-}
-
-fn to_json(value: &glib::Value) -> Value {
-    if let Ok(number) = value.get::<i32>() {
-        return json!(number);
-    }
-    if let Ok(number) = value.get::<u32>() {
-        return json!(number);
-    }
-    if let Ok(number) = value.get::<i64>() {
-        return json!(number);
-    }
-    if let Ok(number) = value.get::<u64>() {
-        return json!(number);
-    }
-    if let Ok(number) = value.get::<f64>() {
-        return json!(number);
-    }
-    if let Ok(truth) = value.get::<bool>() {
-        return json!(truth);
-    }
-    // Not as a string, because it may not be UTF-8.
-    if let Ok(text) = value.get::<Option<PathBuf>>() {
-        return json!(text.map(|text| text.to_string_lossy().into_owned()));
-    }
-    value
-        .serialize()
-        .map_or(Value::Null, |text| Value::String(text.to_string()))
 }
