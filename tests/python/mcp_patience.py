@@ -15,8 +15,8 @@ PARTS = {3: "left_arm", 5: "right_arm", 10: "gantry"}
 LEASE = 4
 # Far more than it takes; the promise is measured and printed, and a machine full of tests may stand still for a second.
 REST = 1.5
-# Hundreds of steps.
-STILL = 0.5
+# Hundreds of steps; a machine full of tests may stand still for a second.
+STILL = 1.5
 
 
 def motion(part, seconds):

@@ -189,7 +189,7 @@ fn a_robots_joints_stop_within_a_fifth_of_a_radian_of_a_cancel() {
     if mcp_python().is_none() {
         return;
     }
-    let stage = Stage::with(&json!({}), &[plugins_with("robot")]);
+    let stage = Stage::with(&json!({ "reply_within_ms": 600_000 }), &[plugins_with("robot")]);
     let listening = Listening::start(&stage);
     let (door, bus) = (binary(), stage.scene.url());
     let arguments = [door.to_str().unwrap(), &bus, &listening.url, &listening.token];
