@@ -241,7 +241,7 @@ fn accepted(refused: &serde_json::Error) -> String {
 }
 
 /// Returns the known name most similar to `written` without regard to case, if its similarity is at least 0.6. Of equals, it is the
-/// first one.
+/// last one.
 ///
 /// ```
 /// use ovos_tools_config::nearest;
@@ -255,6 +255,6 @@ pub fn nearest(written: &str, known: impl IntoIterator<Item = String>) -> Option
     let written = written.to_lowercase();
     let likeness = |name: &str| strsim::normalized_damerau_levenshtein(&written, &name.to_lowercase());
     let rated = known.into_iter().map(|name| (likeness(&name), name));
-    let (likeness, name) = rated.reduce(|best, next| if next.0 > best.0 { next } else { best })?;
+    let (likeness, name) = rated.reduce(|best, next| if next.0 >= best.0 { next } else { best })?;
     (likeness >= 0.6).then_some(name)
 }
