@@ -251,7 +251,7 @@ fn after_people_and_stops_nothing_is_called() {
         ]);
         let mut agent = start(&stage.scene, &model, "hover", &[]);
         agent.until("it hovers", |agent| {
-            agent.output().contains("done takeoff").then_some(())
+            agent.output().contains("hold {").then_some(())
         });
         act(&mut stage, &agent);
         let ended = end(agent);
