@@ -149,7 +149,7 @@ impl R2rGraph {
                     Err(error) => return drop(accepted.send(Err(error))),
                 };
                 if accepted.send(Ok(handle.clone())).is_err() {
-                    // Whoever has sent it is gone: it goes on for nobody.
+                    // Its caller is gone: nothing waits for this goal.
                     let _ = handle.cancel().map(|cancel| spawn(&spawner, cancel.map(drop)));
                 }
                 let fill = async move {

@@ -31,9 +31,7 @@ impl Roots {
     /// Completes the path at a place of a description, see [`Roots::complete`].
     pub(super) fn place(&self, description: &mut String, at: usize, path: &str, access: Access) {
         let whole = self.complete(path, access);
-        let Some(rest) = path.strip_prefix("~/").or(Some(path)) else {
-            return;
-        };
+        let rest = path.strip_prefix("~/").unwrap_or(path);
         let Some(folder) = whole
             .strip_suffix(rest)
             .filter(|folder| !folder.is_empty() && whole != path)

@@ -284,7 +284,7 @@ fn what_was_not_done_is_said_and_never_a_success() {
     }
 }
 
-/// A goal that is accepted after the stop is cancelled all the same: no goal goes on for nobody.
+/// A goal that is accepted after the stop is cancelled all the same: no goal goes on without its call.
 #[test]
 fn a_goal_that_is_accepted_after_the_stop_is_cancelled() {
     for emergency in [false, true] {

@@ -129,7 +129,7 @@ async fn a_goal_is_followed_to_its_end_cancelled_or_refused() {
         let again = cancelled.cancel(PATIENCE).await.unwrap();
         assert_eq!(again.status, GoalStatus::Canceled, "{name}");
 
-        // An empty cancel is for every goal, whoever has sent it.
+        // An empty cancel is for every goal, those of other clients too.
         let both = [send(far).await.unwrap(), send(far - 1).await.unwrap()];
         scene.graph.cancel_all(action, PATIENCE).await.unwrap();
         for goal in both {

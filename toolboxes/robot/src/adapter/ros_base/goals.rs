@@ -1,4 +1,4 @@
-//! The goals that a base pursues: each is ended by a stop, whoever waits for it.
+//! The goals that a base pursues: each is ended by a stop, also one that a call still waits for.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -82,7 +82,7 @@ pub(super) async fn cancel(goals: &[Arc<Goal>]) -> Result<(), GraphError> {
     ends.into_iter().try_for_each(|end| end.map(drop))
 }
 
-/// Cancels every goal of these actions, whoever has sent it. An action that is not there pursues nothing.
+/// Cancels every goal of these actions, those of other clients too. An action that is not there pursues nothing.
 ///
 /// # Errors
 /// An action is there, and has not taken the cancel; the others have.
