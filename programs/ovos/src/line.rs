@@ -85,6 +85,11 @@ impl Line {
         self.ears.said.lock().iter().map(|(id, _)| id.clone()).collect()
     }
 
+    /// Whether something was said in a session.
+    pub(crate) fn is_spoken_in(&self, session_id: &str) -> bool {
+        self.ears.said.lock().iter().any(|(id, _)| id == session_id)
+    }
+
     /// Hears these topics from now on.
     ///
     /// # Errors

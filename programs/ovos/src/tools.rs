@@ -18,7 +18,8 @@ use crate::{media, question, speech, volume};
 
 /// Who calls.
 pub(crate) struct Call {
-    /// The session of the request, if it named one.
+    /// The session of the request, if somewhere a person speaks in it. The sessions of programs, such as doors, have no voice: what
+    /// they say is said by the device.
     pub(crate) session_id: Option<String>,
     /// The language of that session.
     pub(crate) lang: Option<String>,
@@ -210,7 +211,7 @@ pub(crate) fn plan(name: &str, args: Object) -> Result<Plan, Failure> {
 pub(crate) async fn work(line: Line, start: Start) -> Result<Value, Failure> {
     let tool = find(&start.action.name)?;
     let call = Call {
-        session_id: start.call.session_id,
+        session_id: start.call.session_id.filter(|id| line.is_spoken_in(id)),
         lang: start.call.lang,
     };
     (tool.work)(line, call, start.action.params).await
