@@ -52,7 +52,9 @@ impl Stage {
         let mut command = self.scene.sandbox.command(python);
         command.arg("-u").arg(script).args(args);
         let mut device = Process::start("ovos-device", &self.scene.sandbox, command);
-        device.until("a device", |device| device.output().contains("READY").then_some(()));
+        device.until("a device", |device| {
+            device.output().contains("READY").then_some(())
+        });
         let client = &mut Client::connect(self.scene.port);
         device.until("a voice", |_| {
             let ready = client.ask("mycroft.audio.is_alive", &json!({}));
@@ -77,14 +79,19 @@ impl Stage {
     fn bad(&mut self, name: &str, args: &Value) -> String {
         let answer = self.call(name, args);
         let error = answer["error"].as_str();
-        error.unwrap_or_else(|| panic!("{name} {args}: {answer}")).to_owned()
+        error
+            .unwrap_or_else(|| panic!("{name} {args}: {answer}"))
+            .to_owned()
     }
 }
 
 #[test]
 fn committed_tools_are_what_the_toolbox_lists() {
     let program = Path::new(env!("CARGO_BIN_EXE_ovos-tools")).with_file_name("ovos-tools-ovos");
-    let listed = std::process::Command::new(program).arg("--tools").output().unwrap();
+    let listed = std::process::Command::new(program)
+        .arg("--tools")
+        .output()
+        .unwrap();
     let listed = String::from_utf8(listed.stdout).unwrap();
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/toolboxes/ovos.json");
     if std::env::var_os("UPDATE_SCHEMAS").is_some() {
@@ -113,12 +120,20 @@ fn where_nothing_answers_nothing_is_said_to_be_done() {
         ("control_media", json!({"action": "pause"}), "start ovos-media"),
         ("get_volume", json!({}), "start ovos-PHAL"),
         ("now_playing", json!({}), "start ovos-media"),
-        ("play_media", json!({"uri": "https://radio.example/live"}), "start ovos-media"),
+        (
+            "play_media",
+            json!({"uri": "https://radio.example/live"}),
+            "start ovos-media",
+        ),
         ("set_volume", json!({"percent": 50}), "start ovos-PHAL"),
         ("speak", json!({"text": "Hello."}), "start ovos-audio"),
     ];
     tools.sort();
-    assert_eq!(tools, cases.each_ref().map(|(name, ..)| *name), "a row for each tool");
+    assert_eq!(
+        tools,
+        cases.each_ref().map(|(name, ..)| *name),
+        "a row for each tool"
+    );
     for (name, args, why) in cases {
         let error = stage.bad(name, &args);
         assert!(
@@ -163,7 +178,10 @@ fn the_published_audio_service_speaks_and_each_outcome_is_what_it_did() {
         assert_eq!(sent["result"]["outcome"], "sent", "{sent}");
         let announced = stage.good("announce", &json!({"text": "Dinner.", "session_id": "all"}));
         let outcomes = announced["sessions"].as_array().unwrap();
-        let outcomes: Vec<_> = outcomes.iter().map(|one| (&one["session_id"], &one["outcome"])).collect();
+        let outcomes: Vec<_> = outcomes
+            .iter()
+            .map(|one| (&one["session_id"], &one["outcome"]))
+            .collect();
         assert_eq!(
             outcomes,
             [
@@ -204,7 +222,9 @@ fn the_published_plugin_sets_the_volume_and_is_asked_whether_it_did() {
 /// The next utterance is the answer, in the way that the newest and the stable ovos-core hand it over.
 #[test]
 fn the_published_core_hands_over_the_answer_to_a_question() {
-    let Some(script_python) = skills_python() else { return };
+    let Some(script_python) = skills_python() else {
+        return;
+    };
     for core_python in [skills_python(), stable_python()] {
         let Some(core_python) = core_python else { return };
         let stage = Stage::new();

@@ -13,6 +13,8 @@ from wire import Wire
 wire = Wire(sys.argv[1])
 user = User({})
 user.bus.on("mycroft.audio.is_ready", lambda message: user.bus.emit(message.response({"status": True})))
+
+
 def unmatched():
     """How many utterances no intent took."""
     return sum(frame["type"] == "complete_intent_failure" for frame in wire.heard)

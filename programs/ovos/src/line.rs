@@ -36,6 +36,15 @@ const BUS_WAIT: Duration = Duration::from_secs(3);
 /// How long a service may take to answer.
 pub(crate) const ANSWER_WAIT: Duration = Duration::from_secs(2);
 
+/// Who calls.
+pub(crate) struct Call {
+    /// The session of the request, if somewhere a person speaks in it. The sessions of programs, such as doors, have no voice: what
+    /// they say is said by the device.
+    pub(crate) session_id: Option<String>,
+    /// The language of that session.
+    pub(crate) lang: Option<String>,
+}
+
 /// The connection. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Line {

@@ -6,8 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::{Duration, Instant, sleep};
 
-use crate::line::Line;
-use crate::tools::Call;
+use crate::line::{Call, Line};
 
 /// How long the player may take to do what it is told.
 const DONE_WAIT: Duration = Duration::from_secs(5);

@@ -10,9 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::line::{Line, SKILL_ID, now};
+use crate::line::{Call, Line, SKILL_ID, now};
 use crate::speech::Speech;
-use crate::tools::Call;
 
 /// The user's "stop", by its new and its old topic, and what takes back the questions of skills.
 const STOPS: [&str; 3] = ["ovos.stop", "mycroft.stop", "mycroft.skills.abort_question"];

@@ -10,8 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::line::{Hearing, Line, SKILL_ID, is_about};
-use crate::tools::Call;
+use crate::line::{Call, Hearing, Line, SKILL_ID, is_about};
 
 /// What is heard of speech, by its old and its new topic. The first two are about the text that begins.
 const BEGINS: [&str; 3] = [

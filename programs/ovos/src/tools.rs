@@ -13,17 +13,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::line::Line;
+use crate::line::{Call, Line};
 use crate::{media, question, speech, volume};
-
-/// Who calls.
-pub(crate) struct Call {
-    /// The session of the request, if somewhere a person speaks in it. The sessions of programs, such as doors, have no voice: what
-    /// they say is said by the device.
-    pub(crate) session_id: Option<String>,
-    /// The language of that session.
-    pub(crate) lang: Option<String>,
-}
 
 type Work = Pin<Box<dyn Future<Output = Result<Value, Failure>> + Send>>;
 

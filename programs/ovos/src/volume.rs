@@ -6,8 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::time::{Duration, Instant, sleep};
 
-use crate::line::{ANSWER_WAIT, Line};
-use crate::tools::Call;
+use crate::line::{ANSWER_WAIT, Call, Line};
 
 /// How far what a mixer says may be from what it was set to, in percent: some have few steps.
 const STEP: u32 = 3;
