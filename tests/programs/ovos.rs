@@ -22,6 +22,11 @@ struct Stage {
 
 impl Stage {
     fn new() -> Self {
+        Self::with_player("true")
+    }
+
+    /// `player` is what plays sounds on this machine.
+    fn with_player(player: &str) -> Self {
         let scene = Scene::new(&json!({}));
         let program = Path::new(env!("CARGO_BIN_EXE_ovos-tools")).with_file_name("ovos-tools-ovos");
         assert!(
@@ -31,8 +36,7 @@ impl Stage {
         );
         scene.configure(
             &json!({ "programs": { "ovos": { "command": program, "args": ["--bus", scene.url()] } } }),
-            // What plays sounds on this machine.
-            &json!({ "play_wav_cmdline": "true", "disable_ocp": true }),
+            &json!({ "play_wav_cmdline": player, "disable_ocp": true }),
         );
         let bus = scene.bus(BusKind::Embedded);
         let mut client = Client::connect(scene.port);
@@ -197,6 +201,58 @@ fn the_published_audio_service_speaks_and_each_outcome_is_what_it_did() {
         );
         let told = stage.good("control_media", &json!({"action": "pause"}));
         assert_eq!(told["confirmed"], false);
+    }
+}
+
+/// It has no backend here, so that it cannot play anything, whatever it says at first.
+#[test]
+fn the_published_player_is_believed_when_it_plays_and_not_before() {
+    let Some(python) = audio_python() else { return };
+    let mut stage = Stage::new();
+    let mut command = stage.scene.sandbox.command(python);
+    command.args(["-m", "ovos_media"]);
+    let mut media = Process::start("ovos-media", &stage.scene.sandbox, command);
+    media.until("a player", |_| {
+        let playing = stage.call("now_playing", &json!({}));
+        (playing["result"]["state"] == "stopped").then_some(())
+    });
+    let told = json!({"uri": "https://radio.example/live", "title": "Radio"});
+    let error = stage.bad("play_media", &told);
+    assert!(
+        error.contains("StateError: ovos-media was told to play it"),
+        "{error}"
+    );
+    for action in ["pause", "resume", "next", "previous"] {
+        let error = stage.bad("control_media", &json!({"action": action}));
+        assert!(error.contains("nothing is playing"), "{action}: {error}");
+    }
+    let stopped = stage.good("control_media", &json!({"action": "stop"}));
+    assert_eq!(
+        (&stopped["state"], &stopped["player"]),
+        (&json!("stopped"), &json!("ovos-media"))
+    );
+}
+
+#[test]
+fn a_text_ends_with_its_call() {
+    for python in [audio_python(), stable_python()] {
+        let Some(python) = python else { return };
+        let mut stage = Stage::with_player("sleep 300");
+        let _device = stage.device(python, &[]);
+        let request = json!({"name": "speak", "args": {"text": "A long story."}, "toolbox_id": "ovos", "call_id": "story"});
+        stage.client.send("ovos.tools.invoke", &request);
+        let is = |frame: &Value, kind: &str| (frame["type"] == kind).then_some(());
+        stage.client.until("a beginning", |frame| {
+            is(frame, "recognizer_loop:audio_output_start")
+        });
+        stage
+            .client
+            .send("ovos.tools.cancel", &json!({"call_id": "story"}));
+        stage
+            .client
+            .until("an end", |frame| is(frame, "recognizer_loop:audio_output_end"));
+        let answer = stage.client.settled("story");
+        assert!(answer.to_string().contains("CancelledError"), "{answer}");
     }
 }
 

@@ -63,8 +63,11 @@ pub(crate) struct Playing {
 #[serde(rename_all = "snake_case")]
 enum State {
     Stopped,
+    Loading,
     Playing,
     Paused,
+    /// It was told to play something that it cannot play.
+    Failed,
 }
 
 /// Who plays.
@@ -125,7 +128,7 @@ pub(crate) async fn play(line: Line, _: Call, args: PlayMediaArgs) -> Result<Pla
 /// Controls what is played.
 pub(crate) async fn control(line: Line, _: Call, args: ControlMediaArgs) -> Result<Playing, Failure> {
     let before = look(&line).await?;
-    let is_idle = before.state == Some(State::Stopped);
+    let is_idle = matches!(before.state, Some(State::Stopped | State::Failed));
     if is_idle && args.action != Action::Stop {
         let text = "nothing is playing; play_media plays an address";
         return Err(Failure::new(FailureKind::StateError, text));
@@ -166,6 +169,10 @@ async fn until(
                 Some(State::Playing) => "plays",
                 Some(State::Paused) => "is paused",
                 Some(State::Stopped) => "plays nothing",
+                Some(State::Loading) => "still loads it",
+                Some(State::Failed) => {
+                    "cannot play that: the address is wrong, or no backend of it plays such a stream"
+                }
                 None => "does not say what it does",
             };
             let text = format!(
@@ -188,10 +195,14 @@ async fn look(line: &Line) -> Result<Playing, Failure> {
         .ask(status, json!({}), &["ovos.common_play.status.response"])
         .await?
     {
-        let state = match answer.data.get("player_state").and_then(Value::as_u64) {
-            Some(0) => Some(State::Stopped),
-            Some(1) => Some(State::Playing),
-            Some(2) => Some(State::Paused),
+        let number = |key: &str| answer.data.get(key).and_then(Value::as_u64);
+        // It says that it plays also while it loads something (2), and what is invalid (8).
+        let state = match (number("player_state"), number("media_state")) {
+            (Some(1), Some(8)) => Some(State::Failed),
+            (Some(1), Some(2)) => Some(State::Loading),
+            (Some(1), _) => Some(State::Playing),
+            (Some(2), _) => Some(State::Paused),
+            (Some(0), _) => Some(State::Stopped),
             _ => None,
         };
         return Ok(Playing {
