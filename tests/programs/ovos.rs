@@ -61,7 +61,7 @@ impl Stage {
         });
         let client = &mut Client::connect(self.scene.port);
         device.until("a voice", |_| {
-            let ready = client.ask("mycroft.audio.is_alive", &json!({}));
+            let ready = client.ask("mycroft.audio.is_ready", &json!({}));
             (ready["status"] == true).then_some(())
         });
         device
