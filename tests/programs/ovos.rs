@@ -36,7 +36,11 @@ impl Stage {
         );
         scene.configure(
             &json!({ "programs": { "ovos": { "command": program, "args": ["--bus", scene.url()] } } }),
-            &json!({ "play_wav_cmdline": player, "disable_ocp": true }),
+            &json!({
+                "play_wav_cmdline": player, "disable_ocp": true,
+                // Ours gives way to a tool of the same name.
+                "PHAL": { "ovos-phal-plugin-tools": { "testbed": { "tools": { "deny": ["ask"] } } } },
+            }),
         );
         let bus = scene.bus(BusKind::Embedded);
         let mut client = Client::connect(scene.port);
