@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
-use rustdds::Timestamp;
 use rustdds::dds::WriteError;
+use rustdds::{RTPSEntity, Timestamp};
 use serde_json::Value;
 
 use super::names::dds_type;
@@ -33,6 +33,9 @@ pub(super) struct TopicPublisher {
 impl TopicPublisher {
     /// Whether a reader of the type is there, and has been for long enough.
     fn readers(&self) -> Result<bool, GraphError> {
+        if self.participant.is_closed() {
+            return Err(GraphError::Closed);
+        }
         let endpoints = self.participant.peers.now();
         let readers = of_topic(&endpoints.readers, &self.dds_topic);
         let own = dds_type(&self.shape.name);
@@ -54,11 +57,15 @@ impl TopicPublisher {
     }
 }
 
+impl Drop for TopicPublisher {
+    fn drop(&mut self) {
+        let writer = self.writer.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.participant.node.gone(writer.guid());
+    }
+}
+
 impl Publisher for TopicPublisher {
     fn publish(&self, value: &Value) -> Result<(), GraphError> {
-        if self.participant.is_closed() {
-            return Err(GraphError::Closed);
-        }
         self.readers()?;
         let bytes = self.cdr.encode(&self.shape, value)?;
         let raw = Raw {
