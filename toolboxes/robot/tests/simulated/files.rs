@@ -111,7 +111,7 @@ fn every_robot_of_servos_can_be_rehearsed() {
         ("booster-k1", "nod"),
         ("unitree-g1", "wave"),
     ] {
-        let robot = json!({"kind": kind, "simulated": true});
+        let robot = json!({"kind": kind, "simulated": true, "sim": {"time_scale": 50}});
         let harness = Harness::open::<Robots>(json!({"robots": {"it": robot}})).unwrap();
         assert!(names(&harness).iter().any(|name| name == has), "{kind}");
         let done = harness.invoke("go_to_pose", json!({"pose": "ready"})).unwrap();
