@@ -14,6 +14,7 @@ mod raw;
 mod service;
 
 use std::collections::BTreeSet;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -170,6 +171,7 @@ impl Graph for Dds {
                 topic: topic.to_owned(),
                 dds_topic,
                 made: Instant::now(),
+                known: AtomicBool::new(false),
             });
             Ok(publisher)
         }

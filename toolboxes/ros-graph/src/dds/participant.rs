@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::node::Node;
 use super::peers::Peers;
-use super::raw::{Raw, RawAdapter, Reader, Writer};
+use super::raw::{Raw, RawAdapter, Reader, Writer, greet};
 use crate::error::GraphError;
 
 /// How a domain is joined.
@@ -133,6 +133,10 @@ impl Participant {
             .publisher
             .create_datawriter_no_key::<Raw, RawAdapter>(&topic, Some(policies))
             .map_err(|error| unusable(name, error))?;
+        // To a late reader, what is kept is said again.
+        if quality.reliable && !quality.keeps && !greet(&writer) {
+            return Err(unusable(name, "the writer takes nothing"));
+        }
         self.node.writes(writer.guid());
         Ok(writer)
     }

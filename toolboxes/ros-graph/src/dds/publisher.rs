@@ -1,5 +1,6 @@
 //! What sends on one topic of DDS.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -10,8 +11,8 @@ use serde_json::Value;
 
 use super::names::dds_type;
 use super::participant::Participant;
-use super::peers::{Endpoint, SETTLE, of_topic, types};
-use super::raw::{Raw, Writer};
+use super::peers::{Endpoint, MUTE, SETTLE, of_topic, types};
+use super::raw::{Raw, Writer, is_known};
 use crate::cdr::{Cdr, Order};
 use crate::error::GraphError;
 use crate::graph::{Publisher, Reply};
@@ -28,10 +29,12 @@ pub(super) struct TopicPublisher {
     pub(super) topic: String,
     pub(super) dds_topic: String,
     pub(super) made: Instant,
+    /// Whether the readers have known the writer since there were some.
+    pub(super) known: AtomicBool,
 }
 
 impl TopicPublisher {
-    /// Whether a reader of the type is there, and has been for long enough.
+    /// Whether a reader of the type is there, has been for long enough, and knows the writer.
     fn readers(&self) -> Result<bool, GraphError> {
         if self.participant.is_closed() {
             return Err(GraphError::Closed);
@@ -41,6 +44,7 @@ impl TopicPublisher {
         let own = dds_type(&self.shape.name);
         let ours: Vec<&&Endpoint> = readers.iter().filter(|reader| reader.dds_type == own).collect();
         if ours.is_empty() {
+            self.known.store(false, Ordering::SeqCst);
             return Err(match readers.is_empty() {
                 true => GraphError::Unheard {
                     topic: self.topic.clone(),
@@ -52,8 +56,14 @@ impl TopicPublisher {
                 },
             });
         }
-        let settled = |reader: &&&Endpoint| reader.since.elapsed() >= SETTLE;
-        Ok(self.made.elapsed() >= SETTLE && ours.iter().any(settled))
+        let have_been = |time: Duration| {
+            self.made.elapsed() >= time && ours.iter().any(|reader| reader.since.elapsed() >= time)
+        };
+        let is_known = || is_known(&self.writer.lock().unwrap_or_else(PoisonError::into_inner));
+        // What was said a moment ago is not acknowledged yet, and makes no reader a stranger.
+        let known = have_been(SETTLE) && (self.known.load(Ordering::SeqCst) || have_been(MUTE) || is_known());
+        self.known.fetch_or(known, Ordering::SeqCst);
+        Ok(known)
     }
 }
 
