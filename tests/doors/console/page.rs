@@ -7,9 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::console::{binary, start};
-use crate::mcp::browser::browser;
 use crate::support::client::Client;
+use crate::support::console::{address, binary, browser, serving};
 use crate::support::process::{DEADLINE, Process, free_port};
 use crate::support::python::console_python;
 use crate::support::scene::{Scene, ready};
@@ -94,26 +93,6 @@ impl Stage {
     }
 }
 
-/// A console whose page listens.
-fn serving(scene: &Scene) -> Process {
-    let mut console = start(scene);
-    console.until("page", |console| {
-        console.log().contains("the page is at").then_some(())
-    });
-    // What is no terminal may be a log.
-    assert!(!console.log().contains("#token"), "{}", console.log());
-    console
-}
-
-/// What `ovos-tools console address` prints first.
-fn address(scene: &Scene, options: &[&str]) -> String {
-    let mut command = scene.sandbox.command(binary());
-    let out = command.arg("address").args(options).output().unwrap();
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    let said = String::from_utf8(out.stdout).unwrap();
-    said.lines().next().unwrap().to_owned()
-}
-
 #[test]
 fn a_person_sees_runs_approves_stops_and_looks_back_in_a_browser() {
     let Some(browser) = browser() else { return };
@@ -157,8 +136,8 @@ fn a_person_sees_runs_approves_stops_and_looks_back_in_a_browser() {
         let answer = stage.client.ask("ovos.tools.invoke", &again);
         approved = answer["result"]["text"] == "hello";
     }
-    let said = browser.finish();
-    assert!(approved && said.contains("done"), "{said}");
+    let text = browser.finish();
+    assert!(approved && text.contains("done"), "{text}");
     // What ran when the stop came did not go on.
     let status = stage.client.ask("ovos.tools.status", &json!({}));
     assert_eq!(status["calls"], json!([]));
@@ -422,8 +401,8 @@ fn beyond_loopback_the_page_has_tls_and_a_phone_is_led_there() {
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/console_tls.py"))
         .arg(&url)
         .arg(scene.sandbox.path("state/ovos-tools/console-certificate.pem"));
-    let said = Process::start("tls", &scene.sandbox, command).finish();
-    assert!(said.contains("done"), "{said}");
+    let text = Process::start("tls", &scene.sandbox, command).finish();
+    assert!(text.contains("done"), "{text}");
 
     // A page for this machine only says what a phone needs.
     scene.configure(
@@ -436,7 +415,7 @@ fn beyond_loopback_the_page_has_tls_and_a_phone_is_led_there() {
         .args(["address", "--qr"])
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&out.stderr);
-    assert_eq!(out.status.code(), Some(5), "{said}");
-    assert!(said.contains("service.doors.console.address"), "{said}");
+    let text = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(5), "{text}");
+    assert!(text.contains("service.doors.console.address"), "{text}");
 }
