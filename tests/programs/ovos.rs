@@ -198,7 +198,7 @@ fn media_do_what_they_are_told_or_the_call_fails() {
     player.until("a player", |player| {
         player.output().contains("READY").then_some(())
     });
-    let play = |uri: &str, title: &str| json!({"uri": uri, "title": title});
+    let play = |uri: &str, title: &str| json!({"uri": uri, "name": title});
     let action = |action: &str| json!({"action": action});
     for (tool, args, state, title) in [
         (
