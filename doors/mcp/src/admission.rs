@@ -14,6 +14,9 @@ use crate::early_answer::Answer;
 use crate::grant::{Grant, Scope, Scopes};
 use crate::issuer::{Issuer, NoClaims};
 
+/// The endpoint.
+pub(crate) const PATH: &str = "/mcp";
+
 /// Where a protected resource tells who protects it (RFC 9728).
 const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
@@ -67,7 +70,7 @@ impl Admission {
     pub(crate) fn metadata(&self, path: &str) -> Option<Response<Answer>> {
         let protection = self.protection.as_ref()?;
         let of = path.strip_prefix(WELL_KNOWN)?;
-        let is_one = ["", crate::http::PATH, protection.path()].contains(&of.trim_end_matches('/'));
+        let is_one = ["", PATH, protection.path()].contains(&of.trim_end_matches('/'));
         is_one.then(|| {
             let metadata = json!({
                 "resource": protection.config.public_url,

@@ -146,12 +146,58 @@ impl Called<'_> {
 
 #[cfg(test)]
 mod tests {
-    use config::Allowed;
+    use client::payload::{ExportedTool, ToolMeta};
+    use config::{Allowed, Toolset};
     use door::find::CALL_TOOL;
     use serde_json::json;
 
     use super::*;
-    use crate::listing::tests::{door, listing_of};
+
+    fn door() -> McpDoor {
+        McpDoor {
+            toolset: Toolset::default(),
+            sign_in: None,
+            start: false,
+            output_schemas: false,
+            run_steps: false,
+            find_tools: false,
+            schedule: false,
+            warn_list_bytes: 1024,
+            result_bytes: 1024,
+            reply_within: None,
+            lease: std::time::Duration::from_secs(30),
+            http_address: ([127, 0, 0, 1], 8765).into(),
+            http_hosts: Vec::new(),
+            http_origins: Vec::new(),
+            http_token: true,
+            token_file: "/nowhere/token".into(),
+        }
+    }
+
+    fn listing_of(tools: &[(&str, Effect)]) -> Listing {
+        let tool = |(name, effect): &(&str, Effect)| {
+            json!({
+                "name": name,
+                "description": "",
+                "inputSchema": {"type": "object"},
+                "tool": ExportedTool {
+                    name: (*name).to_owned(),
+                    toolbox_id: "arm".to_owned(),
+                    meta: ToolMeta {
+                        exported: (*name).to_owned(),
+                        category: None,
+                        effect: *effect,
+                        audience: ovos_toolbox_wire::Audience::Model,
+                        timeout_ms: None,
+                        subsystems: None,
+                        agent_end: Vec::new(),
+                    },
+                },
+            })
+        };
+        let tools = tools.iter().map(tool).collect();
+        Listing::new(&tools, &Toolset::default(), &[])
+    }
 
     fn scopes(text: &str) -> Scopes {
         let named = |scope: &Scope| text.split(' ').any(|word| word == scope.as_str());

@@ -23,7 +23,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::admission::Admission;
+use crate::admission::{Admission, PATH};
 use crate::answer::{self, INVALID_PARAMS, INVALID_REQUEST, refused};
 use crate::arrival::{self, Arrival, MODERN, Stop};
 use crate::early_answer::{Answer, respond_early};
@@ -34,8 +34,6 @@ use crate::padding::{Moving, narrow_socket};
 use crate::presence::{Connection, Watched};
 use crate::sessions::Sessions;
 use crate::shared::Door;
-
-pub(crate) const PATH: &str = "/mcp";
 
 /// How many connections may be open.
 const CONNECTIONS: usize = 256;

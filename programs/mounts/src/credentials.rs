@@ -26,7 +26,7 @@ pub(crate) struct Credentials {
 
 /// What is in the file.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct CredentialsFile {
     server: String,
     credentials: StoredCredentials,
     /// The issuer as it was when the owner signed in: the token is renewed there and nowhere else.
@@ -74,7 +74,7 @@ impl Credentials {
     /// The file cannot be written.
     pub(crate) fn keep_metadata(&self, metadata: AuthorizationMetadata) -> Result<(), AuthError> {
         match self.read()? {
-            Some(kept) => self.write(&Kept {
+            Some(kept) => self.write(&CredentialsFile {
                 metadata: Some(metadata),
                 ..kept
             }),
@@ -82,20 +82,20 @@ impl Credentials {
         }
     }
 
-    fn read(&self) -> Result<Option<Kept>, AuthError> {
+    fn read(&self) -> Result<Option<CredentialsFile>, AuthError> {
         let text = match fs::read(&self.path) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(self.failed(&error)),
         };
         // The text of the error of serde may show what is there.
-        let kept: Kept = serde_json::from_slice(&text)
+        let kept: CredentialsFile = serde_json::from_slice(&text)
             .map_err(|_| self.failed(&"it is damaged: remove it and sign in again"))?;
         self.learn(&kept.credentials);
         Ok(Some(kept).filter(|kept| kept.server == self.server))
     }
 
-    fn write(&self, kept: &Kept) -> Result<(), AuthError> {
+    fn write(&self, kept: &CredentialsFile) -> Result<(), AuthError> {
         self.learn(&kept.credentials);
         let text = serde_json::to_vec(kept).map_err(|error| self.failed(&error))?;
         config::write_atomically(&self.path, &text, None).map_err(|error| self.failed(&error))
@@ -125,7 +125,7 @@ impl CredentialStore for Credentials {
 
     async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
         let metadata = self.read()?.and_then(|kept| kept.metadata);
-        self.write(&Kept {
+        self.write(&CredentialsFile {
             server: self.server.clone(),
             credentials,
             metadata,

@@ -90,7 +90,9 @@ async fn sign_in(name: &str, options: &Options) -> Result<(), String> {
 
     let challenge = match tools(&mount, &credentials).await {
         Ok(tools) => {
-            say(&format!("{name} needs no signing in: it lists {tools} tools\n"));
+            say(&format!(
+                "{name} does not ask for signing in: it lists {tools} tools\n"
+            ));
             return Ok(());
         }
         Err(NoConnection {

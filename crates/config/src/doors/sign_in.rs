@@ -47,7 +47,7 @@ impl Allowed {
 
 /// `sign_in` as it is written.
 #[derive(Default, Serialize, Deserialize)]
-struct Written {
+struct SignInKeys {
     #[serde(deserialize_with = "issuer")]
     issuer: Option<String>,
     #[serde(deserialize_with = "public_url")]
@@ -60,7 +60,7 @@ impl SignIn {
     /// Reads the key `sign_in` of a door. `None` without an issuer.
     pub(super) fn read(reader: &mut Reader<'_>, door: &'static str) -> Option<Self> {
         let path = at(&[door, "sign_in"]);
-        let written = reader.closed(&path, Written::default());
+        let written = reader.closed(&path, SignInKeys::default());
         match (written.issuer, written.public_url) {
             (Some(issuer), Some(public_url)) => Some(Self {
                 issuer,
