@@ -144,9 +144,20 @@ fn at(name: &str, line: usize) -> String {
 pub(crate) fn taught(message: &str) -> String {
     let mut message = message.trim().replace('\n', "; ");
     // The parser names types of ours.
-    if let Some((said, kind)) = message.split_once("expected struct ") {
-        let rest = kind.trim_start_matches(char::is_alphanumeric);
-        message = format!("{said}expected a table{rest}");
+    for (kind, plain) in [
+        ("struct ", "a table"),
+        ("u", "a whole number"),
+        ("i", "a whole number"),
+        ("f", "a number"),
+    ] {
+        let Some((said, named)) = message.split_once(&format!("expected {kind}")) else {
+            continue;
+        };
+        let rest = named.trim_start_matches(char::is_alphanumeric);
+        let name = &named[..named.len() - rest.len()];
+        if kind == "struct " || matches!(name, "8" | "16" | "32" | "64" | "size") {
+            message = format!("{said}expected {plain}{rest}");
+        }
     }
     let mut names = message.split('`').skip(1).step_by(2);
     let unknown = message.starts_with("unknown field") || message.starts_with("unknown variant");
@@ -213,6 +224,18 @@ mod tests {
             (
                 "invalid type: string \"/scan\", expected struct ScanChannel",
                 "invalid type: string \"/scan\", expected a table",
+            ),
+            (
+                "invalid type: map, expected u64",
+                "invalid type: map, expected a whole number",
+            ),
+            (
+                "invalid type: map, expected f32 here",
+                "invalid type: map, expected a number here",
+            ),
+            (
+                "invalid value, expected usual words",
+                "invalid value, expected usual words",
             ),
         ] {
             assert_eq!(taught(said), expected);

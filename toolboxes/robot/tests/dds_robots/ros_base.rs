@@ -13,6 +13,7 @@ use rustix::process::Signal;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
+use crate::each;
 use crate::peers::{LOOPBACK, Peer, domain, python};
 
 /// A base and the toolbox that drives it, alone in a domain.
@@ -202,9 +203,16 @@ fn a_base_tells_of_itself_and_has_its_own_tools() {
 #[test]
 fn what_was_not_done_is_said_and_never_a_success() {
     type Meet = fn(&str) -> Option<Scene>;
+    type Row = (
+        &'static str,
+        Meet,
+        &'static str,
+        Option<&'static str>,
+        &'static str,
+    );
     let dds: Meet = |kind| scene(kind, "turtlebot3");
     let rosbridge: Meet = over_rosbridge::scene;
-    for (carrier, meet, kind, said, expected) in [
+    let rows: [Row; 11] = [
         ("dds", dds, "twist", Some("stuck"), "does not move"),
         ("dds", dds, "twist", Some("wall"), "in its way"),
         ("dds", dds, "twist", Some("silent"), "silent"),
@@ -234,8 +242,9 @@ fn what_was_not_done_is_said_and_never_a_success() {
             None,
             "/cmd_vel is std_msgs/msg/String in the graph",
         ),
-    ] {
-        let Some(scene) = meet(kind) else { continue };
+    ];
+    let check = |&(carrier, meet, kind, said, expected): &Row| {
+        let Some(scene) = meet(kind) else { return };
         let case = format!("{carrier}, {kind} {said:?}");
         let walk = json!({"direction": "forward", "speed": 0.2, "duration": 20.0});
         let ended = match said {
@@ -281,7 +290,9 @@ fn what_was_not_done_is_said_and_never_a_success() {
                 (zeros.count() >= 3).then_some(())
             });
         }
-    }
+    };
+    // More bases at a time fall silent on a machine that is busy.
+    rows.chunks(3).for_each(|some| each(some, &check));
 }
 
 /// A goal that is accepted after the stop is cancelled all the same: no goal goes on without its call.

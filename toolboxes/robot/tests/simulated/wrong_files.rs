@@ -357,7 +357,10 @@ fn a_wrong_file_says_what_is_wrong() {
             Some("channels: answer_ms: null is no value"),
         ),
         (json!({"pots": {}}), Some("did you mean `ports`?")),
-        (json!({"answer_ms": "20"}), Some("channels: invalid type")),
+        (
+            json!({"answer_ms": "20"}),
+            Some("channels.answer_ms: invalid type: string \"20\", expected a whole number"),
+        ),
     ] {
         let read = Shelf::default()
             .find("so101")
