@@ -16,7 +16,7 @@ use tokio::task::LocalSet;
 use tokio_util::sync::CancellationToken;
 
 use super::peers::Peers;
-use super::raw::{Raw, RawAdapter, Reader, Writer};
+use super::raw::{Raw, RawAdapter, Reader, Writer, greet};
 use crate::error::GraphError;
 
 /// How a domain is joined.
@@ -122,9 +122,14 @@ impl Participant {
     pub(super) fn writer(&self, name: &str, dds_type: &str, quality: Quality) -> Result<Writer, GraphError> {
         let policies = quality.policies();
         let topic = self.topic(name, dds_type, &policies)?;
-        self.publisher
+        let writer = self
+            .publisher
             .create_datawriter_no_key::<Raw, RawAdapter>(&topic, Some(policies))
-            .map_err(|error| unusable(name, error))
+            .map_err(|error| unusable(name, error))?;
+        match !quality.reliable || greet(&writer) {
+            true => Ok(writer),
+            false => Err(unusable(name, "the writer takes nothing")),
+        }
     }
 
     /// Reads a topic of DDS until `end`; `deliver` runs on the participant's thread and returns soon.

@@ -13,6 +13,9 @@ use super::names::ros_type;
 /// How long two endpoints must have known each other before one of them hears what the other writes.
 pub(super) const SETTLE: Duration = Duration::from_millis(200);
 
+/// A reader that has not acknowledged anything by then is not waited for any more: it does not live, or does not tell.
+pub(super) const MUTE: Duration = Duration::from_secs(2);
+
 /// The endpoints are looked at this often where no event says that they changed.
 const AGAIN: Duration = Duration::from_millis(500);
 

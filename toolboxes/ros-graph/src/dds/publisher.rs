@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::names::dds_type;
 use super::participant::Participant;
-use super::peers::{Endpoint, SETTLE, of_topic, types};
-use super::raw::{Raw, Writer};
+use super::peers::{Endpoint, MUTE, SETTLE, of_topic, types};
+use super::raw::{Raw, Writer, is_known};
 use crate::cdr::{Cdr, Order};
 use crate::error::GraphError;
 use crate::graph::{Publisher, Reply};
@@ -31,7 +31,7 @@ pub(super) struct TopicPublisher {
 }
 
 impl TopicPublisher {
-    /// Whether a reader of the type is there, and has been for long enough.
+    /// Whether a reader of the type is there, has been for long enough, and knows the writer.
     fn readers(&self) -> Result<bool, GraphError> {
         let endpoints = self.participant.peers.now();
         let readers = of_topic(&endpoints.readers, &self.dds_topic);
@@ -49,8 +49,11 @@ impl TopicPublisher {
                 },
             });
         }
-        let settled = |reader: &&&Endpoint| reader.since.elapsed() >= SETTLE;
-        Ok(self.made.elapsed() >= SETTLE && ours.iter().any(settled))
+        let have_been = |time: Duration| {
+            self.made.elapsed() >= time && ours.iter().any(|reader| reader.since.elapsed() >= time)
+        };
+        let is_known = || is_known(&self.writer.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok(have_been(SETTLE) && (have_been(MUTE) || is_known()))
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::convert::Infallible;
 
-use rustdds::RepresentationIdentifier;
 use rustdds::bytes::Bytes;
 use rustdds::no_key::{
     DataWriter, Decode, DefaultDecoder, DeserializerAdapter, SerializerAdapter, SimpleDataReader,
 };
+use rustdds::{GUID, RepresentationIdentifier, WriteOptionsBuilder};
 
 use crate::cdr::Order;
 
@@ -27,6 +27,27 @@ pub(super) struct RawDecoder;
 
 pub(super) type Reader = SimpleDataReader<Raw, RawAdapter>;
 pub(super) type Writer = DataWriter<Raw, RawAdapter>;
+
+/// Gives a new reliable writer something that readers acknowledge as soon as they know the writer: a sample for a reader that
+/// there is not, which is sent to none. What is written before a reader knows its writer is lost to it.
+pub(super) fn greet(writer: &Writer) -> bool {
+    let nothing = Raw {
+        bytes: Vec::new(),
+        order: Order::Little,
+    };
+    let to_none = WriteOptionsBuilder::new()
+        .to_single_reader(GUID::GUID_UNKNOWN)
+        .build();
+    writer.write_with_options(nothing, to_none).is_ok()
+}
+
+/// Whether every reliable reader has acknowledged what was written, and so knows the writer. It does not wait.
+pub(super) fn is_known(writer: &Writer) -> bool {
+    matches!(
+        writer.wait_for_acknowledgments(std::time::Duration::ZERO),
+        Ok(true)
+    )
+}
 
 impl DeserializerAdapter<Raw> for RawAdapter {
     type Error = Infallible;

@@ -5,14 +5,14 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustdds::rpc::SampleIdentity;
 use rustdds::{GUID, RTPSEntity, WriteOptionsBuilder};
 use tokio::sync::oneshot;
 
-use super::peers::{Endpoint, Peers, SETTLE, of_topic};
-use super::raw::{Raw, Writer};
+use super::peers::{Endpoint, MUTE, Peers, SETTLE, of_topic};
+use super::raw::{Raw, Writer, is_known};
 use crate::cdr::Order;
 use crate::error::GraphError;
 use crate::shape::Shape;
@@ -64,6 +64,8 @@ pub(super) struct Client {
     id: [u8; 8],
     made: Instant,
     open: Mutex<OpenRequests>,
+    /// The server that has known the writer.
+    known: Mutex<Option<GUID>>,
     peers: Peers,
 }
 
@@ -95,6 +97,7 @@ impl Client {
             id,
             made: Instant::now(),
             open: Mutex::default(),
+            known: Mutex::default(),
             peers,
         }
     }
@@ -110,11 +113,24 @@ impl Client {
         let hears = of_topic(&endpoints.readers, &self.topics[0]);
         let answers = of_topic(&endpoints.writers, &self.topics[1]);
         let (hears, answers) = (hears.first()?, answers.first()?);
-        let settled = |endpoint: &Endpoint| endpoint.since.elapsed() >= SETTLE;
+        let have_been = |time: Duration| {
+            let settled = |endpoint: &Endpoint| endpoint.since.elapsed() >= time;
+            self.made.elapsed() >= time && settled(hears) && settled(answers)
+        };
         Some(Server {
             convention: Convention::of(&hears.guid),
-            settled: self.made.elapsed() >= SETTLE && settled(hears) && settled(answers),
+            settled: have_been(SETTLE) && (self.knows(hears.guid) || have_been(MUTE)),
         })
+    }
+
+    /// Whether the reader of a server knows the writer: what is written before that is lost to it.
+    fn knows(&self, server: GUID) -> bool {
+        // The only change is that of one value.
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if *known != Some(server) && is_known(&self.writer) {
+            *known = Some(server);
+        }
+        *known == Some(server)
     }
 
     /// Sends a request, and returns what its answer comes through.

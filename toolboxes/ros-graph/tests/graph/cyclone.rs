@@ -236,3 +236,48 @@ async fn a_type_that_is_asked_for_must_be_the_one_in_the_graph() {
         "{error}"
     );
 }
+
+/// A peer that learns of us late, because it is frozen while we open what hears it, loses neither what it says nor what it is told.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_lost_where_a_peer_is_late() {
+    for what in ["feedback", "reply", "publish"] {
+        let Some(scene) = cyclone("twist") else { return };
+        let graph = &scene.graph;
+        // What is in the graph is known when the odometry is.
+        graph
+            .subscribe("/odom", None, Bounds::default(), PATIENCE)
+            .await
+            .unwrap();
+        scene.peer.signal(rustix::process::Signal::STOP);
+        let work = async {
+            match what {
+                "feedback" => {
+                    let goal = graph
+                        .send_goal("/navigate_to_pose", &ahead(3.0), PATIENCE)
+                        .await
+                        .unwrap();
+                    let first = goal.feedback(PATIENCE).await.unwrap().unwrap();
+                    assert_eq!(first["distance_remaining"], 2.0);
+                }
+                "reply" => {
+                    let answer = graph.call("/motor_power", &json!({"data": true}), PATIENCE).await;
+                    assert_eq!(answer.unwrap()["success"], true);
+                }
+                _ => {
+                    let twist = name("geometry_msgs/msg/Twist");
+                    let velocity = graph.publisher("/cmd_vel", &twist).await.unwrap();
+                    velocity.ready(PATIENCE).await.unwrap();
+                    velocity.publish(&json!({"linear": {"x": 0.25}})).unwrap();
+                    scene.heard("twist", &json!(0.25));
+                }
+            }
+        };
+        let thaw = async {
+            // Longer than two endpoints need to know each other.
+            let still = graph.subscribe("/nothing", None, Bounds::default(), SHORT).await;
+            assert!(still.is_err());
+            scene.peer.signal(rustix::process::Signal::CONT);
+        };
+        tokio::join!(work, thaw);
+    }
+}

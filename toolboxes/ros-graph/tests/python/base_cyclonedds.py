@@ -109,6 +109,19 @@ def writer(topic, of, quality=RELIABLE):
     return DataWriter(participant, Topic(participant, topic, of), quality)
 
 
+def hears(client, out):
+    """Waits until the participant of a client hears a writer, as servers of ROS do: what is written before that is lost."""
+    end = time.monotonic() + 10
+    # A client is the second half of its writer's id, which begins with the last bytes of the participant's.
+    participant = client.to_bytes(8, "little")[:4]
+    while time.monotonic() < end:
+        readers = (out.get_matched_subscription_data(reader) for reader in out.get_matched_subscriptions())
+        if any(reader is not None and reader.key.bytes[8:12] == participant for reader in readers):
+            return
+        time.sleep(0.002)
+    say(unheard=str(out.topic.name))
+
+
 def serve(name, types, answer):
     replies = writer(f"rr/{name}Reply", types[1])
 
@@ -116,6 +129,7 @@ def serve(name, types, answer):
         def work():
             fields = answer(request)
             if fields is not None:
+                hears(request.client, replies)
                 replies.write(types[1](request.client, request.number, *fields))
 
         threading.Thread(target=work, daemon=True).start()
@@ -186,11 +200,13 @@ def pursue(name, of, fields, steps, report, outcome):
             goals.add(identity)
             ends[identity] = [threading.Event(), 0]
             say(goal=distance, id=identity.hex(), action=name)
-            threading.Thread(target=work, args=(request.goal_id, distance), daemon=True).start()
+            threading.Thread(target=work, args=(request, distance), daemon=True).start()
         return [distance is not None, zero_time()]
 
-    def work(goal_id, distance):
-        identity, left = bytes(goal_id.uuid), distance
+    def work(request, distance):
+        goal_id, left = request.goal_id, distance
+        identity = bytes(goal_id.uuid)
+        hears(request.client, feedback)
         while left > 0:
             time.sleep(0.1)
             left -= 1
