@@ -164,7 +164,7 @@ fn shipped(id: &str) -> Vec<ToolDefinition> {
 
 #[test]
 fn every_tool_says_whose_it_is() {
-    for id in ["robot", "drone"] {
+    for id in ["robot", "ros", "drone"] {
         for tool in shipped(id) {
             let text = tool.description.to_lowercase();
             assert!(text.contains(id), "{id}: {} says {text:?}", tool.name);
