@@ -4,30 +4,13 @@ mod history;
 mod kills;
 mod page;
 
-use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::support::process::{DEADLINE, Process};
+use crate::support::process::DEADLINE;
 use crate::support::scene::Scene;
-
-/// The console's program, beside the service's.
-fn binary() -> PathBuf {
-    let service = Path::new(env!("CARGO_BIN_EXE_ovos-tools"));
-    let console = service.with_file_name("ovos-tools-console");
-    assert!(
-        console.exists(),
-        "no {}: cargo build --package ovos-tools-console",
-        console.display()
-    );
-    console
-}
-
-fn start(scene: &Scene) -> Process {
-    Process::start("console", &scene.sandbox, scene.sandbox.command(binary()))
-}
 
 /// What `ovos-tools history` with these arguments says: its exit code, stdout and stderr.
 fn history(scene: &Scene, arguments: &[&str]) -> (i32, String, String) {

@@ -1,6 +1,6 @@
 //! The MCP door with real clients from PyPI, in both eras of the protocol and over both transports, against the real service.
 
-pub(crate) mod browser;
+mod browser;
 mod clients;
 mod conformance;
 mod door;

@@ -235,7 +235,7 @@ impl Service {
 }
 
 /// The newest build of the toolbox beside the service.
-fn built() -> Option<PathBuf> {
+pub(crate) fn built() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_BIN_EXE_ovos-tools"))
         .parent()
         .unwrap()

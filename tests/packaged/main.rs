@@ -10,6 +10,7 @@
 
 mod drone;
 mod gstreamer;
+mod page;
 mod robot;
 #[path = "../support/lib.rs"]
 #[allow(dead_code, reason = "each test program uses its part")]

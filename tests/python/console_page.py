@@ -16,51 +16,12 @@ import time
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect, sync_playwright
 
+from console_person import VIEWS, errors, go, no_errors, open_page, stop_button
+
 BROWSER, URL, VIEWER, PICTURES, OVOS_TOOLS, CONSOLE_PID = sys.argv[1:]
 PAGE = URL.split("#")[0]
-VIEWS = {
-    "health": "Toolboxes",
-    "machines": "Robots",
-    "tools": "Tools",
-    "live": "Live",
-    "approvals": "Approvals",
-    "history": "History",
-}
-
-expect.set_options(timeout=20_000)
 pictures = pathlib.Path(PICTURES)
 pictures.mkdir(parents=True, exist_ok=True)
-errors = []
-
-
-def open_page(browser, url, **options):
-    context = browser.new_context(**options)
-    page = context.new_page()
-    page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.goto(url)
-    return page
-
-
-def no_errors(when):
-    assert not errors, f"{when}: {errors}"
-
-
-def go(page, view):
-    """By clicking, as a person does."""
-    view, *tool = view.split("/")
-    page.get_by_role("navigation").get_by_role("link", name=re.compile(f"^{VIEWS[view]}")).click()
-    if tool:
-        toolbox, name = tool
-        section = page.locator("section").filter(has=page.get_by_role("heading", name=toolbox, exact=True))
-        section.get_by_role("link", name=name, exact=True).click()
-        expect(page.get_by_role("heading", name=re.compile(f"^{name} "))).to_be_visible()
-    else:
-        expect(page.get_by_role("heading", name=VIEWS[view], exact=True)).to_be_visible()
-
-
-def stop_button(page):
-    return page.get_by_role("button", name="STOP", exact=True)
 
 
 def signs_in(browser):
@@ -141,104 +102,6 @@ def takes_pictures(page):
         go(page, view)
         page.screenshot(path=pictures / f"{view}-wide.png")
     page.set_viewport_size({"width": 1280, "height": 720})
-
-
-# What the tools of a drone, a robot and a camera say, as they were recorded from the simulators that come with the service.
-RECORDED = {
-    "vehicle_state": {
-        "ok": True,
-        "simulated": True,
-        "state": {"vehicle": "drone", "alt_m": 4.0, "mode": "HOLD", "armed": True, "in_air": True},
-        "safety": {"battery_pct": 87, "gps_ok": True, "link_ok": True, "pilot_override": None},
-        "limits": {"max_alt_m": 30.0},
-        "goal": "find red cup",
-        "home": {"north_m": 0.0, "east_m": 0.0},
-        "fence": {"centre_m": [0.0, 0.0], "radius_m": 40.0, "corners_m": None},
-    },
-    "motor_status": {
-        "success": True,
-        "data": {
-            "simulated": True,
-            "odometry": {"x_m": 1.5, "y_m": 0.5, "heading_degrees": 30.0, "moving": False},
-            "motors": [
-                {"bus": "left", "id": 2, "name": "shoulder", "answers": True, "position": -45.0, "temperature_c": 28.0, "voltage_v": 7.4, "torque": True, "moving": True},
-                {"bus": "left", "id": 7, "name": "front", "answers": True, "position": None, "temperature_c": 28.0, "voltage_v": 7.4, "torque": False, "moving": False},
-                {"bus": "left", "id": 10, "name": "lift", "answers": True, "position": 150.0, "temperature_c": 28.0, "voltage_v": 7.4, "torque": False, "moving": False},
-                {"bus": "right", "id": 1, "name": "pan", "answers": False, "position": None},
-            ],
-        },
-    },
-    "get_running_instances": {"instances": [{"instance_id": "i1", "name": "door camera"}], "ended": []},
-    "list_video_devices": {"devices": []},
-    "take_snapshot": {"path": "/tmp/a.png"},
-}
-# One red point.
-PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8DwHwAFAAH/iZk9HQAAAABJRU5ErkJggg=="
-
-
-def sees_machines(browser):
-    page = open_page(browser, URL)
-    expect(stop_button(page)).to_be_visible()
-    asked = []
-
-    def tools(route):
-        answer = route.fetch()
-        found = answer.json()
-        for name in RECORDED:
-            effect = "write" if name == "take_snapshot" else "read"
-            properties = {"subsystem": {"type": "string"}} if name == "motor_status" else {}
-            found["tools"].append({"name": name, "toolbox_id": "machine", "description": "", "meta": {"effect": effect}, "argument_schema": {"type": "object", "properties": properties}})
-        route.fulfill(response=answer, json=found)
-
-    def run(route):
-        wanted = route.request.post_data_json
-        asked.append(wanted)
-        result = dict(RECORDED[wanted["name"]])
-        if wanted["name"] == "vehicle_state":
-            flown = sum(1 for one in asked if one["name"] == "vehicle_state")
-            result["position"] = {"north_m": 6.0 * flown, "east_m": 3.0 * flown, "alt_m": 4.0, "speed_mps": 1.2, "heading_deg": 27.0}
-        content = [{"type": "image", "mime_type": "image/png", "data": PICTURE}] if wanted["name"] == "take_snapshot" else []
-        route.fulfill(json={"result": result, "content": content})
-
-    page.route("**/api/tools", tools)
-    page.route("**/api/run", run)
-    go(page, "machines")
-    # A joint has its value, a wheel has none, and a servo that is silent is named.
-    row = page.get_by_role("row")
-    expect(row.filter(has_text="shoulder")).to_contain_text(re.compile("-45.0°.*moves.*28 °C · 7.4 V · powered", re.S))
-    expect(row.filter(has_text="lift")).to_contain_text("150.0 mm")
-    expect(row.filter(has_text="front").locator(".dial")).to_have_count(0)
-    expect(row.filter(has_text="pan")).to_contain_text("does not answer")
-    expect(page.get_by_role("img", name="machine is -0.5 m to the right and 1.5 m ahead of its start")).to_be_visible()
-    # The drone leaves a track in its fence.
-    expect(page.get_by_text(re.compile("^(12|18|24).0 m north"))).to_be_visible()
-    expect(page.locator(".map .way")).to_have_count(1)
-    expect(page.locator(".map .fence")).to_have_count(1)
-    expect(page.get_by_text("find red cup")).to_be_visible()
-    # A picture is taken only when it is asked for.
-    assert not [one for one in asked if one["name"] == "take_snapshot"]
-    page.get_by_role("button", name="Picture of door camera").click()
-    expect(page.get_by_role("img", name="door camera")).to_be_visible()
-    [taken] = [one for one in asked if one["name"] == "take_snapshot"]
-    assert taken["args"] == {"instance_id": "i1", "inline": True} and "call_id" not in taken, taken
-    looks = [one for one in asked if one["name"] != "take_snapshot"]
-    assert all(one["call_id"].startswith("console-look-") for one in looks), looks
-    for theme in ["light", "dark"]:
-        page.emulate_media(color_scheme=theme)
-        page.evaluate("scrollTo(0, 0)")
-        page.screenshot(path=pictures / f"robots-{theme}.png", full_page=True)
-    page.set_viewport_size({"width": 360, "height": 740})
-    page.screenshot(path=pictures / "robots-phone.png", full_page=True)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 360
-    # Nothing is asked for while another view is shown.
-    go(page, "health")
-    before = len(asked)
-    expect(page.get_by_role("heading", name="testbed ready", exact=True)).to_be_visible()
-    page.get_by_role("navigation").get_by_role("link", name="History").click()
-    expect(page.locator("tbody tr").first).to_be_visible()
-    assert len(asked) <= before + 2, asked[before:]
-    no_errors("the machines")
-    page.context.close()
 
 
 def tools_change_while_they_are_looked_at(page):
@@ -411,7 +274,6 @@ with sync_playwright() as playwright:
         sees_toolboxes(page)
         plans_and_runs(page)
         sees_what_runs(page)
-        sees_machines(browser)
         tools_change_while_they_are_looked_at(page)
         a_console_that_dies_comes_back(page)
         takes_pictures(page)

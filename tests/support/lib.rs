@@ -1,6 +1,7 @@
 //! What the tests of the service share: processes, a bus, a service on it, clients of it, and the packages and fixtures they need.
 
 pub(crate) mod client;
+pub(crate) mod console;
 pub(crate) mod contract;
 pub(crate) mod figures;
 pub(crate) mod fixture;

@@ -30,9 +30,9 @@ export function Plan({ waves, states = {} }) {
     ),
   );
   const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
-  const told = waves.map((wave, at) => `${T.plan.wave(at + 1)}: ${wave.map((action) => action.id).join(", ")}`).join(". ");
+  const label = waves.map((wave, at) => `${T.plan.wave(at + 1)}: ${wave.map((action) => action.id).join(", ")}`).join(". ");
   return html`<div class="scroll" tabindex="0" role="group" aria-label=${T.plan.title}>
-    <svg class="plan" role="img" aria-label=${told} width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`}>
+    <svg class="plan" role="img" aria-label=${label} width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`}>
       ${waves.map((_, at) => html`<text class="wave" x=${at * (BOX.width + BOX.across) + 2} y="16">${T.plan.wave(at + 1)}</text>`)}
       ${edges.map((path) => html`<path class="edge" d=${path} />`)}
       ${waves.flat().map((action) => {

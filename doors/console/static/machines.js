@@ -78,8 +78,8 @@ export function Plot({ title, place, heading, track, home, fence, across, up }) 
     const first = Math.ceil((middle[at] - wide / 2) / step);
     return Array.from({ length: Math.floor((middle[at] + wide / 2) / step) - first + 1 }, (_, line) => (first + line) * step);
   };
-  const told = place ? T.machines.at(title, place[0].toFixed(1), across, place[1].toFixed(1), up) : T.machines.nowhere;
-  return html`<svg class="map" role="img" aria-label=${told} viewBox=${`0 0 ${size} ${size}`}>
+  const label = place ? T.machines.at(title, place[0].toFixed(1), across, place[1].toFixed(1), up) : T.machines.nowhere;
+  return html`<svg class="map" role="img" aria-label=${label} viewBox=${`0 0 ${size} ${size}`}>
     ${lines(0).map((at) => html`<path class="grid" d=${`M${x(at)} 0V${size}`} />`)} ${lines(1).map((at) => html`<path class="grid" d=${`M0 ${y(at)}H${size}`} />`)}
     ${fence?.radius ? html`<circle class="fence" cx=${x(fence.centre[0])} cy=${y(fence.centre[1])} r=${(fence.radius / wide) * size} />` : null}
     ${fence?.corners ? html`<path class="fence" d=${`${path(fence.corners)}Z`} />` : null}
@@ -93,24 +93,25 @@ export function Plot({ title, place, heading, track, home, fence, across, up }) 
 
 const number = (value, unit, digits = 1) => (typeof value === "number" ? `${value.toFixed(digits)}${unit === "°" ? "" : " "}${unit}` : "–");
 
-// The joints of an answer of motor_status: of servos with their health, or values by part and name.
+// The joints of an answer of motor_status: of servos by `bus:id` with their health, or values by part and name. A servo that is silent is
+// missing, and the answer's error names it.
 export function jointsOf(data) {
-  if (Array.isArray(data?.motors)) {
-    return data.motors.map((motor) => ({
-      part: motor.bus || "",
+  if (data?.motors) {
+    return Object.entries(data.motors).map(([label, motor]) => ({
+      part: label.split(":")[0],
       bus: true,
-      name: motor.name || String(motor.id),
+      name: motor.name || label,
       value: motor.position,
       unit: (motor.name || "").startsWith("lift") ? "mm" : "°",
-      told: motor.answers === false ? T.machines.silent : [number(motor.temperature_c, "°C", 0), number(motor.voltage_v, "V"), motor.torque ? T.machines.powered : T.machines.limp].join(" · "),
-      bad: motor.answers === false,
+      state: [number(motor.temperature, "°C", 0), number(motor.voltage, "V"), motor.torque ? T.machines.powered : T.machines.limp, ...(motor.alarms || [])].join(" · "),
+      bad: (motor.alarms || []).length > 0,
       moving: motor.moving === true,
     }));
   }
   return Object.entries(data?.positions || {}).flatMap(([part, of]) =>
     typeof of === "number"
-      ? [{ part, name: part, value: of, unit: part === "lift" ? "mm" : "°", told: "" }]
-      : Object.entries(of || {}).map(([name, value]) => ({ part, name, value, unit: part === "lift" ? "mm" : "°", told: "" })),
+      ? [{ part, name: part, value: of, unit: part === "lift" ? "mm" : "°", state: "" }]
+      : Object.entries(of || {}).map(([name, value]) => ({ part, name, value, unit: part === "lift" ? "mm" : "°", state: "" })),
   );
 }
 
@@ -144,7 +145,7 @@ function Joints({ joints }) {
                     >`
                   : null}
               </td>
-              <td>${joint.moving ? html`<b>${T.machines.moving}</b> ` : null}${joint.told}</td>
+              <td>${joint.moving ? html`<b>${T.machines.moving}</b> ` : null}${joint.state}</td>
             </tr>`;
           })}
         </tbody>
@@ -240,7 +241,10 @@ function Pictures({ app, snapshot, devices, instances }) {
     setTrouble("");
     show({ title: source.title });
     try {
-      const answer = await post("run", { toolbox_id: snapshot.toolbox_id, name: snapshot.name, args: { ...source.args, inline: true } });
+      const request = { toolbox_id: snapshot.toolbox_id, name: snapshot.name, args: { ...source.args, inline: true } };
+      let answer = await post("run", request);
+      // The button says what it does: to press it is to confirm it.
+      if (answer.confirm) answer = await post("run", { ...request, confirm: answer.confirm.token });
       if (answer.error) throw new Error(answer.error);
       show({ title: source.title, content: answer.content, at: new Date() });
     } catch (error) {

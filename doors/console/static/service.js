@@ -92,15 +92,15 @@ export const clock = (us) => new Date(us / 1000).toLocaleString("sv-SE");
 const LOOK = "console-look-";
 export const lookId = () => LOOK + crypto.randomUUID();
 
-// A call as the history has it; what facts have told meanwhile stays.
+// A call as the history has it; the facts that arrived meanwhile stay.
 export function takeCall(calls, call) {
   const known = calls.get(call.call);
   if (!known) {
     calls.set(call.call, { ...call, number: call.call });
     return;
   }
-  const told = new Set(known.facts.map((fact) => fact.number));
-  known.facts = [...call.facts.filter((fact) => !told.has(fact.number)), ...known.facts].sort((a, b) => a.number - b.number);
+  const numbers = new Set(known.facts.map((fact) => fact.number));
+  known.facts = [...call.facts.filter((fact) => !numbers.has(fact.number)), ...known.facts].sort((a, b) => a.number - b.number);
 }
 
 // The calls that facts tell of, by number.

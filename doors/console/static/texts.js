@@ -61,7 +61,6 @@ export const T = {
     joint: "Joint",
     position: "Position",
     state: "State",
-    silent: "does not answer",
     powered: "powered",
     limp: "no power",
     moving: "moves",

@@ -6,8 +6,9 @@ use std::time::Instant;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::console::{binary, history, lines, start, until};
+use crate::console::{history, lines, until};
 use crate::support::client::Client;
+use crate::support::console::{binary, start};
 use crate::support::process::DEADLINE;
 use crate::support::scene::Scene;
 use crate::support::service::BusKind;

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::console::{lines, start, until};
+use crate::console::{lines, until};
+use crate::support::console::start;
 use crate::support::process::DEADLINE;
 use crate::support::scene::Scene;
 

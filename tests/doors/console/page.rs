@@ -7,9 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::console::{binary, start};
-use crate::mcp::browser::browser;
 use crate::support::client::Client;
+use crate::support::console::{address, binary, browser, serving};
 use crate::support::process::{DEADLINE, Process, free_port};
 use crate::support::python::console_python;
 use crate::support::scene::{Scene, ready};
@@ -92,26 +91,6 @@ impl Stage {
         let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
         (status, answer)
     }
-}
-
-/// A console whose page listens.
-fn serving(scene: &Scene) -> Process {
-    let mut console = start(scene);
-    console.until("page", |console| {
-        console.log().contains("the page is at").then_some(())
-    });
-    // What is no terminal may be a log.
-    assert!(!console.log().contains("#token"), "{}", console.log());
-    console
-}
-
-/// What `ovos-tools console address` prints first.
-fn address(scene: &Scene, options: &[&str]) -> String {
-    let mut command = scene.sandbox.command(binary());
-    let out = command.arg("address").args(options).output().unwrap();
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    let said = String::from_utf8(out.stdout).unwrap();
-    said.lines().next().unwrap().to_owned()
 }
 
 #[test]

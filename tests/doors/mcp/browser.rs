@@ -1,24 +1,11 @@
 //! Web pages as clients, in a real browser.
 
-use std::path::PathBuf;
-
 use serde_json::{Value, json};
 
 use crate::mcp::door::{Listening, Stage};
+use crate::support::console::browser;
 use crate::support::process::Process;
 use crate::support::python::node;
-
-/// The browser, or `None` where `scripts/setup.sh --with-browser` could not install it.
-pub(crate) fn browser() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path)
-        .map(|folder| folder.join("chromium"))
-        .find(|program| program.exists());
-    if found.is_none() {
-        skip::skip("chromium", "it is not installed: scripts/setup.sh --with-browser");
-    }
-    found
-}
 
 #[test]
 fn a_page_of_a_listed_origin_uses_the_door_and_one_of_another_cannot() {

@@ -260,7 +260,7 @@ pub(crate) mod shapes {
             branches: Vec<String>,
         }
         Health {
-            /// The firmware, such as `1.17.0`; null when it was not told.
+            /// The firmware, such as `1.17.0`; null while the vehicle has not reported it.
             px4_version: Option<String>,
             /// GPS and home position.
             gps_ok: bool,

@@ -17,7 +17,7 @@ use crate::guard::{self, Caller, Facts, Refusal};
 use crate::reserve::keep_watch;
 use crate::run_log::RunLog;
 use crate::tools::{self, Entry, Job, VEHICLE};
-use crate::vehicle::{Braked, Gate, Link, Outside, Reach, Told, Vehicle};
+use crate::vehicle::{Braked, Gate, Link, Outside, OverrideReport, Reach, Vehicle};
 
 /// The vehicles of one toolbox.
 pub struct Fleet {
@@ -144,7 +144,7 @@ impl Fleet {
             || json!({"version": env!("CARGO_PKG_VERSION"), "config": &config}),
         );
         let config = Arc::new(config);
-        let told = Told::default();
+        let reported = OverrideReport::default();
         let make = |own: VehicleConfig| {
             Vehicle::new(
                 Arc::clone(&config),
@@ -152,7 +152,7 @@ impl Fleet {
                 clock,
                 log.clone(),
                 Arc::clone(&outside),
-                Arc::clone(&told),
+                Arc::clone(&reported),
             )
         };
         let vehicles = config.vehicles().into_iter().map(make).collect();
@@ -258,7 +258,7 @@ impl Fleet {
             let one = match one {
                 Braked::Nothing(_) | Braked::Foreign(_) => Ok(()),
                 Braked::Unreachable(why) => Err(why),
-                Braked::Sent(_, told) => told
+                Braked::Sent(_, acknowledgement) => acknowledgement
                     .await
                     .unwrap_or_else(|_| Err("the toolbox closes".to_string())),
             };

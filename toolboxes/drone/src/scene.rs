@@ -277,15 +277,15 @@ impl SceneStore {
         let ranges = ranges
             .iter()
             .map(|(metres, at)| (*metres, at.elapsed().as_secs_f64()));
-        let told: Vec<(f64, f64)> = seen.chain(ranges).collect();
-        let fresh = told.iter().filter(|(_, age)| *age <= limit);
+        let readings: Vec<(f64, f64)> = seen.chain(ranges).collect();
+        let fresh = readings.iter().filter(|(_, age)| *age <= limit);
         let frame = match side {
             Side::Ahead => "front",
             Side::Behind => "rear",
         };
         match fresh.map(|(metres, _)| *metres).reduce(f64::min) {
             Some(metres) => Ok(metres),
-            None if !told.is_empty() => Err(format!("the obstacle data is older than {limit:.1} s")),
+            None if !readings.is_empty() => Err(format!("the obstacle data is older than {limit:.1} s")),
             None => match elsewhere.first() {
                 Some((other, _)) => Err(format!(
                     "obstacle data has come for the frame {other} and none for {frame}"

@@ -120,7 +120,7 @@ impl Toolbox for Drone {
                 Braked::Nothing(_) | Braked::Foreign(_) => {}
                 Braked::Unreachable(why) => result = Err(ToolError::msg(why)),
                 // Sent; the brake itself watches for a late acknowledgement.
-                Braked::Sent(_, told) => result = result.and(acknowledged(told, until)),
+                Braked::Sent(_, acknowledgement) => result = result.and(acknowledged(acknowledgement, until)),
             }
         }
         result
@@ -181,11 +181,11 @@ impl Drone {
 
 /// Waits for an acknowledgement within the service's time limit. A missing one is no error.
 fn acknowledged(
-    mut told: ovos_toolbox_sdk::tokio::sync::oneshot::Receiver<Result<(), String>>,
+    mut acknowledgement: ovos_toolbox_sdk::tokio::sync::oneshot::Receiver<Result<(), String>>,
     until: Instant,
 ) -> Result<(), ToolError> {
     loop {
-        match told.try_recv() {
+        match acknowledgement.try_recv() {
             Ok(answer) => return answer.map_err(ToolError::msg),
             Err(ovos_toolbox_sdk::tokio::sync::oneshot::error::TryRecvError::Closed) => return Ok(()),
             Err(ovos_toolbox_sdk::tokio::sync::oneshot::error::TryRecvError::Empty) => {}
@@ -319,13 +319,13 @@ fn conclude(toolbox: &Drone, entry: &Entry, args: &Value, report: &Report) -> Va
     {
         return output;
     }
-    let said = action.and_then(|action| action.error.as_ref());
-    if let Some(answer) = said.and_then(|error| error.data.clone())
+    let error = action.and_then(|action| action.error.as_ref());
+    if let Some(answer) = error.and_then(|error| error.data.clone())
         && answer.get("ok").is_some()
     {
         return answer;
     }
-    let bad_args = said.is_some_and(|error| error.kind == "ValueError");
+    let bad_args = error.is_some_and(|error| error.kind == "ValueError");
     let vehicle = toolbox
         .fleet
         .vehicle(entry.row.effect, args)
@@ -342,11 +342,11 @@ fn conclude(toolbox: &Drone, entry: &Entry, args: &Value, report: &Report) -> Va
         (_, CallOutcome::Stopped) => ("stopped", "an emergency stop ended the call".to_string()),
         _ if bad_args => (
             "bad_args",
-            said.map(|error| error.message.clone()).unwrap_or_default(),
+            error.map(|error| error.message.clone()).unwrap_or_default(),
         ),
         _ => (
             "failed",
-            said.map_or_else(|| "the call failed".to_string(), ToString::to_string),
+            error.map_or_else(|| "the call failed".to_string(), ToString::to_string),
         ),
     };
     let state = vehicle.map(|vehicle| answer::state(&vehicle.id, &vehicle.facts()));

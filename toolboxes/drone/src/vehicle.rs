@@ -42,4 +42,4 @@ pub(crate) use orphan::stop_from_nothing;
 pub(crate) use outside::{Gate, Outside};
 pub(crate) use rest::Resting;
 pub(crate) use telemetry::Telemetry;
-pub(crate) use unit::{Told, Vehicle};
+pub(crate) use unit::{OverrideReport, Vehicle};

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::store::{FORMAT, StoreError};
 
-/// How many calls under way are told of at a time.
+/// How many calls under way an answer has at most.
 const UNDER_WAY: usize = 200;
 
 /// Which calls are wanted.

@@ -298,7 +298,7 @@ pub(crate) async fn emergency_brake(call: &Call, _: &Row, _: NoArgs) -> Outcome 
         Braked::Nothing(why) => Ok(Reply::done(format!("nothing to stop: {why}"))),
         Braked::Foreign(taken) => refuse(taken.code(), taken.how),
         Braked::Unreachable(why) => refuse("link_down", why),
-        Braked::Sent(_, told) => match told.await {
+        Braked::Sent(_, acknowledgement) => match acknowledgement.await {
             Ok(Ok(())) => Ok(Reply::done("the vehicle has acknowledged the brake")),
             Ok(Err(why)) => refuse("unconfirmed", why),
             Err(_) => refuse("closed", "the toolbox closes"),

@@ -41,8 +41,8 @@ pub(crate) fn for_models(entry: &Entry, vehicles: &[&str], limits: &Limits) -> O
         };
         let mut shown = bounds(range.min, range.max);
         // Once is enough.
-        let said = format!(", {} to {}.", shown["minimum"], shown["maximum"]);
-        if let Some(short) = text.as_str().and_then(|text| text.strip_suffix(&said)) {
+        let ending = format!(", {} to {}.", shown["minimum"], shown["maximum"]);
+        if let Some(short) = text.as_str().and_then(|text| text.strip_suffix(&ending)) {
             shown["description"] = json!(format!("{short}."));
         }
         patch.insert(range.arg.to_owned(), shown);

@@ -9,7 +9,7 @@ use crate::guard::{self, Fence, Health, Mode, Row, refuse};
 use crate::vehicle::{Call, Link};
 
 /// The reason while a new connection has no health report yet.
-const UNHEARD: &str = "the vehicle has not told its health yet";
+const UNHEARD: &str = "the vehicle has not reported its health yet";
 /// Greatest length of a log entry, characters.
 const LOG_CHARS: usize = 2000;
 

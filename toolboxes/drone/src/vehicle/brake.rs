@@ -72,7 +72,7 @@ impl Vehicle {
         let (flight, brake, open) = {
             let mut control = lock(&self.control);
             control.latched |= emergency;
-            let echo = lock(&self.override_told).is_some_and(|told| told.elapsed() < ECHO);
+            let echo = lock(&self.override_reported).is_some_and(|at| at.elapsed() < ECHO);
             let landing = (!emergency || echo) && control.safe_calls > 0;
             if let Some(taken) = control.overridden()
                 && (!emergency || echo)
@@ -121,12 +121,16 @@ impl Vehicle {
         *lock(&self.braked_at_mps) = heard.pose().map(|pose| pose.speed());
         let channel = self.channel();
         let reachable = channel.is_some();
-        let (tell, told) = oneshot::channel();
+        let (acknowledge, acknowledgement) = oneshot::channel();
         let vehicle = Arc::clone(self);
-        self.spawn(async move { vehicle.come_to_rest(channel, flight, brake, open, tell).await });
+        self.spawn(async move {
+            vehicle
+                .come_to_rest(channel, flight, brake, open, acknowledge)
+                .await
+        });
         self.spawn(Arc::clone(self).tell_rest(brake));
         if reachable {
-            Braked::Sent(brake.number, told)
+            Braked::Sent(brake.number, acknowledgement)
         } else {
             Braked::Unreachable(format!(
                 "{}: there is no connection to the vehicle; it is braked as soon as it is connected again",
@@ -150,12 +154,12 @@ impl Vehicle {
         mut flight: Flight,
         brake: Brake,
         open: OpenCommand,
-        tell: oneshot::Sender<Result<(), String>>,
+        acknowledge: oneshot::Sender<Result<(), String>>,
     ) {
         if let Some(channel) = channel {
             let first = self.command_rest(channel, brake.number, brake.rest, flight).await;
             flight.stubborn = first.is_ok();
-            let _ = tell.send(first.map_err(|trouble| trouble.to_string()));
+            let _ = acknowledge.send(first.map_err(|trouble| trouble.to_string()));
         }
         let began = self.watch_brake(flight, &brake, open).await;
         if let Some(began) = began

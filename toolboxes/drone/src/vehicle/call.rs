@@ -269,14 +269,14 @@ impl Call {
             }
         }
         lock(&vehicle.control).settle();
-        let said = vehicle.heard.borrow().words_since(words);
-        let said = said.map_or(String::new(), |words| format!("; the vehicle says: {words}"));
+        let reason = vehicle.heard.borrow().words_since(words);
+        let reason = reason.map_or(String::new(), |words| format!("; the vehicle says: {words}"));
         match last {
-            Some(refusal) => refuse(refusal.code, format!("{}{said}", refusal.msg)),
+            Some(refusal) => refuse(refusal.code, format!("{}{reason}", refusal.msg)),
             None => refuse(
                 "mode_refused",
                 format!(
-                    "the vehicle acknowledged and did not change its mode to {}{said}",
+                    "the vehicle acknowledged and did not change its mode to {}{reason}",
                     mode.name()
                 ),
             ),
@@ -341,18 +341,18 @@ impl Call {
             return;
         }
         let braked = self.vehicle.brake(false, &self.id);
-        if let Braked::Sent(_, told) = braked
+        if let Braked::Sent(_, acknowledgement) = braked
             && self.heard_still().is_ok()
         {
             // Waits, so that this brake does not overtake the next call. The brake itself repeats a failed command.
-            let _ = told.await;
+            let _ = acknowledgement.await;
         }
     }
 
     /// The vehicle's status texts since text `number`, as the end of a sentence.
     pub(crate) fn quoted_since(&self, number: u64) -> String {
-        let said = self.vehicle.heard.borrow().words_since(number);
-        said.map_or(String::new(), |words| format!("; the vehicle says: {words}"))
+        let reason = self.vehicle.heard.borrow().words_since(number);
+        reason.map_or(String::new(), |words| format!("; the vehicle says: {words}"))
     }
 }
 

@@ -278,8 +278,8 @@ impl Control {
     /// Looks for what names the last takeover.
     fn name(&mut self, heard: &Telemetry) {
         let Some((mode, wanted)) = self.unsure else { return };
-        let told = heard.present.is_some_and(|present| present.mode == mode);
-        if !told && heard.failsafe_words().is_none() {
+        let reported = heard.present.is_some_and(|present| present.mode == mode);
+        if !reported && heard.failsafe_words().is_none() {
             return;
         }
         self.unsure = None;
@@ -436,8 +436,8 @@ impl Control {
         }
         self.wanted = None;
         let failsafe = is_failsafe(mode, heard);
-        let told = heard.present.is_some_and(|present| present.mode == mode);
-        let unsure = !failsafe && !told && !mode.is_manual();
+        let reported = heard.present.is_some_and(|present| present.mode == mode);
+        let unsure = !failsafe && !reported && !mode.is_manual();
         Some(ForeignChange {
             unsure: unsure.then_some((mode, wanted.mode)),
             ..ForeignChange::changed(mode, wanted.mode, failsafe)

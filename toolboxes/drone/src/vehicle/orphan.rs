@@ -142,7 +142,7 @@ impl<'a> Story<'a> {
             return;
         };
         let (lines, clock) = (std::mem::take(&mut *lock(&self.lines)), self.clock);
-        let (tell, told) = oneshot::channel();
+        let (acknowledge, acknowledgement) = oneshot::channel();
         // A separate thread, because the runtime waits for its blocking threads when it ends.
         std::thread::spawn(move || {
             let written = RunLog::open(&folder, clock).map(|log| {
@@ -151,9 +151,9 @@ impl<'a> Story<'a> {
                 }
                 log.close();
             });
-            let _ = tell.send(written);
+            let _ = acknowledge.send(written);
         });
-        let written = tokio::time::timeout(WRITTEN, told).await;
+        let written = tokio::time::timeout(WRITTEN, acknowledgement).await;
         if !matches!(written, Ok(Ok(Ok(())))) {
             tracing::warn!(
                 vehicle = self.id,

@@ -108,11 +108,11 @@ async fn upload(vehicle: &Arc<Vehicle>, channel: Channel) {
                 .is_some_and(|result| result.result == 1)
         }) {
             vehicle.clock.sleep(Duration::from_secs(1)).await;
-            let said = vehicle.heard.borrow().words_since(words).unwrap_or_default();
-            if said.to_lowercase().contains("geofence invalid") {
+            let words = vehicle.heard.borrow().words_since(words).unwrap_or_default();
+            if words.to_lowercase().contains("geofence invalid") {
                 tracing::error!(
                     vehicle = vehicle.id,
-                    said,
+                    words,
                     "the vehicle ignores its fence; ours is checked"
                 );
             }

@@ -331,14 +331,14 @@ impl Vehicle {
             }
             let moved_m = from.zip(pose).map(|(from, pose)| distance(from, pose.ned));
             let round = |value: f64| (value * 10.0).round() / 10.0;
-            let told = ovos_toolbox_sdk::serde_json::json!({
+            let report = ovos_toolbox_sdk::serde_json::json!({
                 "vehicle": self.id, "brake": brake.number, "emergency": brake.emergency, "mode": heard.mode,
                 "after_s": round(self.clock.since(began).as_secs_f64()), "moved_m": moved_m.map(round),
                 "speed_mps": pose.map(|pose| round(pose.speed())),
             });
             let kind = if rests { "at_rest" } else { "not_at_rest" };
-            self.log.write(kind, || told.clone());
-            self.event(kind, told);
+            self.log.write(kind, || report.clone());
+            self.event(kind, report);
             return;
         }
     }

@@ -172,12 +172,12 @@ pub(super) fn listen(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut Jo
         |heard, message| {
             if let Some(battery) = message.battery {
                 let remaining = f64::from(battery.time_remaining_s);
-                let told = Battery {
+                let battery_state = Battery {
                     pct: percent(battery.remaining_percent.into()),
                     voltage_v: battery.voltage_v.into(),
                     remaining_s: (remaining.is_finite() && remaining > 0.0).then_some(remaining),
                 };
-                heard.batteries.insert(battery.id, Reading::now(told));
+                heard.batteries.insert(battery.id, Reading::now(battery_state));
             }
         }
     );
@@ -488,10 +488,10 @@ fn range_sensors(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut JoinSe
 
 /// MAVSDK reports 0 to 100; forks have reported 0 to 1 or hundredths of a percent. Any other value means an unknown
 /// charge.
-fn percent(said: f64) -> f64 {
-    match said {
-        said if (0.0..=100.0).contains(&said) => said,
-        said if said > 100.0 && said <= 10_000.0 => said / 100.0,
+fn percent(reported: f64) -> f64 {
+    match reported {
+        reported if (0.0..=100.0).contains(&reported) => reported,
+        reported if reported > 100.0 && reported <= 10_000.0 => reported / 100.0,
         _ => f64::NAN,
     }
 }

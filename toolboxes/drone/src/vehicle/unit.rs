@@ -44,7 +44,7 @@ const CLOSES: Duration = Duration::from_millis(1500);
 
 /// When a takeover of any vehicle was last reported to the service. The service then stops all vehicles, and only the
 /// time distinguishes that stop from a user's. Clones share the value.
-pub(crate) type Told = Arc<Mutex<Option<tokio::time::Instant>>>;
+pub(crate) type OverrideReport = Arc<Mutex<Option<tokio::time::Instant>>>;
 
 /// One vehicle.
 pub(crate) struct Vehicle {
@@ -63,7 +63,7 @@ pub(crate) struct Vehicle {
     pub(super) open_commands: watch::Sender<OpenCommands>,
     /// Number of brakes so far; only the last one watches the vehicle.
     pub(super) brakes: watch::Sender<u64>,
-    pub(super) override_told: Told,
+    pub(super) override_reported: OverrideReport,
     /// The firmware version that it reports.
     pub(super) version: Mutex<Option<String>>,
     /// Warns once about the open port of its server.
@@ -97,7 +97,7 @@ impl Vehicle {
         clock: Clock,
         log: RunLog,
         outside: Arc<dyn Outside>,
-        override_told: Told,
+        override_reported: OverrideReport,
     ) -> Arc<Self> {
         Arc::new(Self {
             id: own.id.clone(),
@@ -117,7 +117,7 @@ impl Vehicle {
             hover: Mutex::default(),
             open_commands: watch::Sender::default(),
             brakes: watch::Sender::default(),
-            override_told,
+            override_reported,
             version: Mutex::default(),
             port_warned: std::sync::Once::new(),
             simulated: std::sync::atomic::AtomicBool::new(false),
@@ -383,7 +383,7 @@ impl Vehicle {
             self.spawn(async move { vehicle.give_back(mode).await });
         }
         if takeover.first {
-            *lock(&self.override_told) = Some(tokio::time::Instant::now());
+            *lock(&self.override_reported) = Some(tokio::time::Instant::now());
         }
         if !takeover.unsure {
             self.report_taken(&takeover.taken, takeover.first);
@@ -449,14 +449,14 @@ impl Vehicle {
                 "link",
                 || json!({"vehicle": self.id, "state": state, "reason": reason}),
             );
-            let mut told = json!({"vehicle": self.id, "state": state, "reason": reason,
+            let mut event = json!({"vehicle": self.id, "state": state, "reason": reason,
                 "simulated": self.is_simulated()});
             // The event of a lone vehicle names no unit, so that it applies to every call, also to one that names no
             // vehicle.
             if self.config.vehicles().len() > 1 {
-                told["unit"] = json!(self.id);
+                event["unit"] = json!(self.id);
             }
-            self.outside.event("backend", told);
+            self.outside.event("backend", event);
         }
     }
 
@@ -470,14 +470,14 @@ impl Vehicle {
         call_id: &str,
         command: Command,
     ) -> oneshot::Receiver<Result<(), Trouble>> {
-        let (tell, told) = oneshot::channel();
+        let (acknowledge, acknowledgement) = oneshot::channel();
         let Some(channel) = self.channel() else {
             let cause = "there is no connection".to_string();
-            let _ = tell.send(Err(Trouble::Server {
+            let _ = acknowledge.send(Err(Trouble::Server {
                 what: "command",
                 cause,
             }));
-            return told;
+            return acknowledgement;
         };
         let open = OpenCommand::begin(&self.open_commands, &command);
         let (vehicle, call_id) = (Arc::clone(self), call_id.to_string());
@@ -485,8 +485,8 @@ impl Vehicle {
             let done = vehicle.perform(command.clone(), channel, open).await;
             vehicle.record_answer(Asker::Call(&call_id), &command, &done);
             // The receiver is gone when its call was dropped.
-            let _ = tell.send(done);
+            let _ = acknowledge.send(done);
         });
-        told
+        acknowledgement
     }
 }

@@ -120,7 +120,7 @@ fn a_vehicle_that_is_not_armable_is_never_without_a_reason() {
         paused.pass(8.0).await;
         // After a link loss the earlier health does not count.
         for (tells_health, why) in [
-            (false, "the vehicle has not told its health yet"),
+            (false, "the vehicle has not reported its health yet"),
             (true, "not well: magnetometer"),
         ] {
             paused.fake.lock().tells_health = tells_health;

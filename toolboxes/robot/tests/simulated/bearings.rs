@@ -236,3 +236,24 @@ fn the_workshop_and_the_settings_are_for_people() {
         assert_eq!(tool.audience == Audience::Person, is_for_people, "{}", tool.name);
     }
 }
+
+#[test]
+fn the_angle_of_a_wheel_is_that_of_its_turn_in_degrees() {
+    let robot = robot();
+    let mut angles = Vec::new();
+    for _ in 0..4 {
+        done(
+            &robot,
+            "move_base",
+            json!({"direction": "forward", "distance": 0.13}),
+        );
+        let status = done(&robot, "motor_status", json!({"subsystem": "base"}));
+        let motors = found(&status, "motors").and_then(Value::as_object).unwrap();
+        angles.extend(motors.values().map(|motor| motor["position"].as_f64().unwrap()));
+    }
+    let within = |angle: &&f64| (0.0..360.0).contains(*angle);
+    assert!(angles.iter().all(|angle| within(&angle)), "{angles:?}");
+    // They turned, and not by steps.
+    let widest = angles.iter().fold(0.0_f64, |most, angle| most.max(*angle));
+    assert!(widest > 45.0, "{angles:?}");
+}

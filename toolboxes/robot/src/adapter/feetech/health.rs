@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::servo::exact;
+use super::servo::{TURN, exact};
 use super::{Feetech, tenth};
 use crate::adapter::{ActionError, ActionOutput, Control};
 use crate::capability::BusName;
@@ -151,13 +151,15 @@ impl Feetech {
         (!unread.is_empty()).then(|| format!("these motors do not answer: {}", unread.join(", ")))
     }
 
-    /// A servo's health with its position in degrees or millimetres.
+    /// A servo's health with its position in degrees or millimetres, and that of a wheel in degrees of its turn.
     pub(super) fn told(&self, bus: BusName, id: u8, health: &Health) -> Value {
         let mut told = json!(health);
-        if let Some(servo) = self.layout.servo(bus, id) {
-            told["position"] = json!(tenth(servo.value(health.position)));
-            told["speed"] = json!(tenth(exact(health.speed) / servo.scale));
-        }
+        let (position, scale) = match self.layout.servo(bus, id) {
+            Some(servo) => (servo.value(health.position), servo.scale),
+            None => (exact(health.position) * 360.0 / TURN, TURN / 360.0),
+        };
+        told["position"] = json!(tenth(position));
+        told["speed"] = json!(tenth(exact(health.speed) / scale));
         told
     }
 
