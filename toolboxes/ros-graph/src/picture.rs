@@ -77,7 +77,7 @@ pub struct Picture {
     pub range: Option<(f64, f64)>,
 }
 
-enum Read {
+enum Raster {
     Colour(RgbImage),
     Grey(GrayImage, Option<(f64, f64)>),
 }
@@ -138,12 +138,12 @@ fn compressed(format: &str, data: Vec<u8>, most: u32) -> Result<Picture, Picture
             grey(width, height, &depths)
                 .ok_or_else(|| wrong("its size is not that of its points".to_owned()))?
         }
-        other => Read::Colour(other.to_rgb8()),
+        other => Raster::Colour(other.to_rgb8()),
     };
     shown(&read, most)
 }
 
-fn raw(message: &Value, data: &[u8]) -> Result<Read, PictureError> {
+fn raw(message: &Value, data: &[u8]) -> Result<Raster, PictureError> {
     let number = |field: &'static str| message[field].as_u64().ok_or(PictureError::Field(field));
     let (width, height, step) = (number("width")?, number("height")?, number("step")?);
     let encoding = message["encoding"]
@@ -178,7 +178,7 @@ fn raw(message: &Value, data: &[u8]) -> Result<Read, PictureError> {
         .chunks_exact(step)
         .take(usize::try_from(height).map_err(|_| wrong())?);
     let points = lines.flat_map(|line| &line[..used]).copied();
-    let colour = |bytes: Vec<u8>| RgbImage::from_raw(columns, rows, bytes).map(Read::Colour);
+    let colour = |bytes: Vec<u8>| RgbImage::from_raw(columns, rows, bytes).map(Raster::Colour);
     let ordered = |order: [usize; 3], each: usize| {
         let bytes: Vec<u8> = points.clone().collect();
         colour(
@@ -194,7 +194,7 @@ fn raw(message: &Value, data: &[u8]) -> Result<Read, PictureError> {
         "bgr8" | "8UC3" => ordered([2, 1, 0], 3),
         "bgra8" => ordered([2, 1, 0], 4),
         "mono8" | "8UC1" => {
-            GrayImage::from_raw(columns, rows, points.collect()).map(|grey| Read::Grey(grey, None))
+            GrayImage::from_raw(columns, rows, points.collect()).map(|grey| Raster::Grey(grey, None))
         }
         "yuv422" | "uyvy" => colour(of_pairs(&points.collect::<Vec<u8>>(), [1, 3, 0, 2])),
         "yuv422_yuy2" | "yuyv" => colour(of_pairs(&points.collect::<Vec<u8>>(), [0, 2, 1, 3])),
@@ -263,7 +263,7 @@ fn byte(value: f32) -> u8 {
 }
 
 /// A picture of numbers: the least is black, the greatest white; what is no number, and zero as depths have it, is black.
-fn grey(width: u32, height: u32, values: &[f64]) -> Option<Read> {
+fn grey(width: u32, height: u32, values: &[f64]) -> Option<Raster> {
     let known = || {
         values
             .iter()
@@ -279,22 +279,22 @@ fn grey(width: u32, height: u32, values: &[f64]) -> Option<Read> {
         false => 0,
     };
     let grey = GrayImage::from_raw(width, height, values.iter().map(shade).collect())?;
-    Some(Read::Grey(grey, Some((least, most))))
+    Some(Raster::Grey(grey, Some((least, most))))
 }
 
-fn shown(read: &Read, most: u32) -> Result<Picture, PictureError> {
+fn shown(read: &Raster, most: u32) -> Result<Picture, PictureError> {
     let original = match read {
-        Read::Colour(colour) => colour.dimensions(),
-        Read::Grey(grey, _) => grey.dimensions(),
+        Raster::Colour(colour) => colour.dimensions(),
+        Raster::Grey(grey, _) => grey.dimensions(),
     };
     let (width, height) = within(original, most);
     let mut jpeg = Vec::new();
     let mut encoder = JpegEncoder::new_with_quality(&mut jpeg, QUALITY);
     let (written, range) = match read {
-        Read::Colour(colour) if original == (width, height) => (encoder.encode_image(colour), None),
-        Read::Colour(colour) => (encoder.encode_image(&thumbnail(colour, width, height)), None),
-        Read::Grey(grey, range) if original == (width, height) => (encoder.encode_image(grey), *range),
-        Read::Grey(grey, range) => (encoder.encode_image(&thumbnail(grey, width, height)), *range),
+        Raster::Colour(colour) if original == (width, height) => (encoder.encode_image(colour), None),
+        Raster::Colour(colour) => (encoder.encode_image(&thumbnail(colour, width, height)), None),
+        Raster::Grey(grey, range) if original == (width, height) => (encoder.encode_image(grey), *range),
+        Raster::Grey(grey, range) => (encoder.encode_image(&thumbnail(grey, width, height)), *range),
     };
     written.map_err(|error| PictureError::Write(error.to_string()))?;
     Ok(Picture {
