@@ -115,9 +115,9 @@ robot (1 tool)
     ] {
         let (ran, _) = ask(arguments, "ovos.tools.list", &tools()).await;
         assert_eq!(ran.code, 1, "{arguments:?}");
-        let said = meant.map(|name| format!("; did you mean {name:?}?;"));
-        match said {
-            Some(said) => assert!(ran.err.contains(&said), "{arguments:?}: {}", ran.err),
+        let output = meant.map(|name| format!("; did you mean {name:?}?;"));
+        match output {
+            Some(output) => assert!(ran.err.contains(&output), "{arguments:?}: {}", ran.err),
             None => assert!(!ran.err.contains("did you mean"), "{arguments:?}: {}", ran.err),
         }
     }

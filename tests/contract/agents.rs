@@ -130,6 +130,16 @@ fn a_persona_asks_by_voice_before_the_arm_moves() {
 }
 
 #[test]
+fn an_utterance_has_the_arm_wave_later_through_a_persona() {
+    let Some(python) = skills_python() else { return };
+    let trace = json!({ "five": { "sim": { "time_scale": 4, "trace": "TRACE" } } });
+    let doors = json!({ "schedule": { "start": true } });
+    let robot = RobotScene::with(&json!({ "doors": doors }), &trace);
+    let said = spoken(python, "agents_later.py", &robot);
+    assert!(said.contains("the robot waves in one minute"), "{said}");
+}
+
+#[test]
 fn a_skill_asks_waves_and_stops_in_real_intents() {
     let Some(python) = skills_python() else { return };
     let confirm = json!({ "who": "bus", "effects": ["motion"], "decide": "confirm" });

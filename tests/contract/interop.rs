@@ -15,29 +15,29 @@ fn readme_examples(kind: BusKind) {
     let bus = Bus::start(kind);
     let service = Service::start(&bus);
     let sandbox = Sandbox::with_bus(bus.port());
-    let said = script("readme_example.py", &[], &sandbox).finish();
+    let text = script("readme_example.py", &[], &sandbox).finish();
     for expected in [
         "\nResult: {'result': 42}\n",
         "{'name': 'add', 'description': '",
         "'toolbox_id': 'testbed'}",
     ] {
         assert!(
-            said.contains(expected),
-            "no {expected:?} in\n{said}\n{}",
+            text.contains(expected),
+            "no {expected:?} in\n{text}\n{}",
             service.log()
         );
     }
     for tool in ["add", "echo", "ping", "slow", "fail", "bad_output"] {
-        let lines = said
+        let lines = text
             .lines()
             .filter(|line| line.starts_with(&format!("{tool} — ")))
             .count();
-        assert_eq!(lines, 1, "`{tool}` in the list\n{said}");
+        assert_eq!(lines, 1, "`{tool}` in the list\n{text}");
     }
     assert_eq!(
-        said.lines().filter(|line| line.starts_with("dup — ")).count(),
+        text.lines().filter(|line| line.starts_with("dup — ")).count(),
         2,
-        "{said}"
+        "{text}"
     );
 }
 
@@ -63,8 +63,8 @@ fn bus_client(kind: BusKind) {
         client.output().contains("RESTART THE BUS").then_some(())
     });
     bus.restart();
-    let said = client.finish();
-    assert!(said.contains("the bus client noticed nothing"), "{said}");
+    let text = client.finish();
+    assert!(text.contains("the bus client noticed nothing"), "{text}");
 }
 
 /// Checks bus_client.py itself: a test that the published bus does not pass is wrong.
@@ -115,10 +115,10 @@ fn the_command_line_works_with_the_reference() {
     ] {
         let mut command = sandbox.command(env!("CARGO_BIN_EXE_ovos-tools"));
         command.args(arguments).args(["--bus", &bus.url()]);
-        let said = Process::start("command-line", &sandbox, command).finish();
+        let text = Process::start("command-line", &sandbox, command).finish();
         assert!(
-            said.contains(expected),
-            "{arguments:?}: no {expected:?} in\n{said}\n{}",
+            text.contains(expected),
+            "{arguments:?}: no {expected:?} in\n{text}\n{}",
             service.log()
         );
     }
@@ -148,13 +148,13 @@ fn phal_logs_which_services_answer() {
         let bus = Bus::start(BusKind::Embedded);
         let mut services: Vec<Service> = (0..ours).map(|_| Service::start(&bus)).collect();
         services.extend((0..others).map(|_| Service::reference(&bus)));
-        let said = script("phal_looks.py", &[], &Sandbox::with_bus(bus.port())).finish();
+        let text = script("phal_looks.py", &[], &Sandbox::with_bus(bus.port())).finish();
         for part in [none, one, two, other].iter().chain(expected) {
             let wanted = expected.contains(part);
             assert_eq!(
-                said.contains(part),
+                text.contains(part),
                 wanted,
-                "{ours} and {others}: {part:?} in\n{said}"
+                "{ours} and {others}: {part:?} in\n{text}"
             );
         }
     }
@@ -181,7 +181,7 @@ fn every_difference_to_the_reference_is_listed() {
     if subject_is_reference() {
         args.push("--same");
     }
-    let said = script("differential.py", &args, &Sandbox::new()).finish();
-    println!("{said}");
+    let text = script("differential.py", &args, &Sandbox::new()).finish();
+    println!("{text}");
     drop((theirs, ours));
 }

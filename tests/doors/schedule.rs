@@ -206,6 +206,37 @@ fn a_stop_suspends_what_moves_until_a_person_resumes_it() {
     }
 }
 
+/// Whenever the door ends between: what an emergency stop came before does not run, and is not caught up.
+#[test]
+fn an_emergency_stop_between_holds_through_restarts_of_the_door() {
+    for (is_down, restarts) in [(false, false), (false, true), (true, true)] {
+        let mut stage = Stage::new(true);
+        let mut door = stage.door();
+        let asked = stage.client.ask(ADD, &json!({"call": motion(), "in_seconds": 4}));
+        if is_down {
+            door.kill();
+            let stopped = stage.client.ask("ovos.tools.stop", &json!({}));
+            assert!(stopped["toolboxes"][0]["stop_id"].is_string(), "{stopped}");
+        } else {
+            stage.client.send("ovos.tools.stop", &json!({}));
+            stage.event("schedules_suspended");
+        }
+        if restarts {
+            door.kill();
+            door = stage.door();
+        }
+        let missed = stage.event("schedule_missed");
+        let why = missed["why"].as_str().unwrap();
+        assert!(
+            missed["schedule_id"] == asked["schedule_id"] && why.contains("suspended: an emergency stop"),
+            "down {is_down}, restarts {restarts}: {missed}"
+        );
+        stage.client.ask(RESUME, &json!({"schedule_id": "all"}));
+        assert_eq!(stage.client.ask(LIST, &json!({}))["schedules"], json!([]));
+        drop(door);
+    }
+}
+
 #[test]
 fn what_cannot_be_scheduled_is_refused_with_the_reason() {
     let mut stage = Stage::new(true);

@@ -61,8 +61,8 @@ fn a_robot_a_drone_and_a_camera_are_seen_and_stopped_in_a_browser() {
         .arg(address(&scene, &[]))
         .arg(root.join("target/console-pictures"))
         .arg(if gstreamer.is_some() { "yes" } else { "no" });
-    let said = Process::start("browser", &scene.sandbox, command).finish();
-    assert!(said.contains("done"), "{said}\n{}", service.log());
+    let output = Process::start("browser", &scene.sandbox, command).finish();
+    assert!(output.contains("done"), "{output}\n{}", service.log());
     let status = client.ask("ovos.tools.status", &json!({}));
     assert_eq!(status["calls"], json!([]));
 }

@@ -13,6 +13,7 @@ mod hostile;
 mod in_rust;
 mod life;
 mod mounts;
+mod ovos;
 mod python_toolboxes;
 mod scene;
 mod several;

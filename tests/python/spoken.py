@@ -6,7 +6,7 @@ import time
 
 from ovos_bus_client import Message, MessageBusClient
 
-from scripted_model import Model, of_readme
+from scripted_model import LOOP, Model, of_readme
 
 DEADLINE = 60
 CONFIG = os.environ["XDG_CONFIG_HOME"]
@@ -72,9 +72,12 @@ class User:
 class PersonaUser(User):
     """One who speaks to the persona of the package's README, whose model is a script."""
 
-    def __init__(self, conf=None):
+    def __init__(self, conf=None, toolbox=None):
+        """`toolbox` is more of the toolbox's section."""
         self.model = Model()
+        persona = self.model.persona()
+        persona[LOOP]["ovos-tools-toolbox"].update(toolbox or {})
         os.makedirs(f"{CONFIG}/ovos_persona")
         with open(f"{CONFIG}/ovos_persona/robot.json", "w") as file:
-            json.dump(self.model.persona(), file)
+            json.dump(persona, file)
         super().__init__({**of_readme("intents"), **(conf or {})})

@@ -72,18 +72,32 @@ const DOORS: &[(&str, &[&str])] = &[
 ];
 
 /// The same for the programs that are crates. One has the configuration's types, because the service reads its mounts for it.
-/// It has the schemas, because it drops what the service refuses of those of a server.
-const PROGRAMS: &[(&str, &[&str])] = &[(
-    "mounts",
-    &[
-        "config",
-        "ovos-toolbox-wire",
-        "program",
-        "protocol",
-        "schema",
-        "signals",
-    ],
-)];
+/// It has the schemas, because it drops what the service refuses of those of a server. The other is a client of the bus, and says its
+/// tools as authors of toolboxes do.
+const PROGRAMS: &[(&str, &[&str])] = &[
+    (
+        "mounts",
+        &[
+            "config",
+            "ovos-toolbox-wire",
+            "program",
+            "protocol",
+            "schema",
+            "signals",
+        ],
+    ),
+    (
+        "ovos",
+        &[
+            "bus",
+            "config",
+            "ovos-toolbox-sdk",
+            "ovos-toolbox-wire",
+            "program",
+            "protocol",
+        ],
+    ),
+];
 
 /// The crates for authors, which `scripts/registry.sh` packs.
 const FOR_AUTHORS: &[&str] = &[

@@ -17,9 +17,9 @@ fn without_a_bus_it_says_what_to_do_and_waits_for_one() {
     let scene = Scene::new(&json!({}));
     let mut service = scene.service_started(&[]);
     until_said(&mut service, "Try: ");
-    let said = service.output();
+    let text = service.output();
     for part in [scene.url().as_str(), "ovos-messagebus", "--embedded-bus auto"] {
-        assert!(said.contains(part), "no {part:?} in\n{said}");
+        assert!(text.contains(part), "no {part:?} in\n{text}");
     }
     until_said(
         &mut service,

@@ -174,10 +174,10 @@ fn motion_is_halted(kind: BusKind) {
     stage.client.invoke("ping", &json!({}));
     for call_id in &calls {
         let answer = stage.client.only_answer(call_id);
-        let said = answer.to_string();
+        let output = answer.to_string();
         assert!(
-            answer["result"]["success"] == false || said.contains("the bus was disconnected"),
-            "{said}"
+            answer["result"]["success"] == false || output.contains("the bus was disconnected"),
+            "{output}"
         );
     }
     assert_eq!(stage.client.only_answer("slow")["result"]["seconds"], 2.0);

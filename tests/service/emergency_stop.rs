@@ -188,8 +188,8 @@ fn from_the_command_line_while_the_bus_is_frozen() {
     let mut stage = stage();
     stage.bus.signal(Signal::STOP);
     // The control socket answers in the place of the bus.
-    let said = stage.scene.ours("stop", &["stop", "--timeout", "2"]).finish();
-    assert!(said.contains("ovos-tools resume testbed stop-"), "{said}");
+    let output = stage.scene.ours("stop", &["stop", "--timeout", "2"]).finish();
+    assert!(output.contains("ovos-tools resume testbed stop-"), "{output}");
     assert_still(from_first(&stage.scene.motors(), &["emergency"]).unwrap());
     stage.bus.signal(Signal::CONT);
     check_stopped(&mut stage);
@@ -198,8 +198,8 @@ fn from_the_command_line_while_the_bus_is_frozen() {
 #[test]
 fn from_the_command_line_over_the_bus() {
     let mut stage = stage();
-    let said = stage.scene.ours("stop", &["stop"]).finish();
-    assert!(said.contains("ovos-tools resume testbed stop-"), "{said}");
+    let output = stage.scene.ours("stop", &["stop"]).finish();
+    assert!(output.contains("ovos-tools resume testbed stop-"), "{output}");
     check_stopped(&mut stage);
 }
 

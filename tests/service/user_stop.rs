@@ -45,8 +45,8 @@ fn moves(subsystem: &str) -> Value {
 fn check(stop: &str, session: Option<&str>, ended: &[&str]) {
     let mut stage = stage();
     let context = session.map_or(json!({}), |id| json!({ "session": { "session_id": id } }));
-    let said = json!({ "type": stop, "data": {}, "context": context });
-    stage.mine.send_text(&said.to_string());
+    let output = json!({ "type": stop, "data": {}, "context": context });
+    stage.mine.send_text(&output.to_string());
     for (call_id, subsystem) in [("mine", "left_arm"), ("other", "right_arm")] {
         let client = if call_id == "mine" {
             &mut stage.mine
@@ -120,8 +120,8 @@ fn it_does_not_end_a_safe_call() {
     let mut stage = stage();
     stage.mine.call("brake", "brake", &json!({ "ms": 700 }));
     stage.mine.until_call("brake", "running");
-    let said = json!({ "type": "ovos.stop", "data": {}, "context": {} });
-    stage.mine.send_text(&said.to_string());
+    let output = json!({ "type": "ovos.stop", "data": {}, "context": {} });
+    stage.mine.send_text(&output.to_string());
     stage.mine.until_answered([&"brake".to_owned()]);
     assert_eq!(stage.mine.only_answer("brake")["result"]["held_ms"], 700);
 }

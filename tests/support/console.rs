@@ -38,8 +38,8 @@ pub(crate) fn address(scene: &Scene, options: &[&str]) -> String {
     let mut command = scene.sandbox.command(binary());
     let out = command.arg("address").args(options).output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    let said = String::from_utf8(out.stdout).unwrap();
-    said.lines().next().unwrap().to_owned()
+    let text = String::from_utf8(out.stdout).unwrap();
+    text.lines().next().unwrap().to_owned()
 }
 
 /// The browser, or `None` where `scripts/setup.sh --with-browser` could not install it.

@@ -77,6 +77,18 @@ pub(crate) fn skills_python() -> Option<&'static Path> {
     is_wanted().then(|| PYTHON.get_or_init(|| find(".venv-skills", &["skills"])).as_path())
 }
 
+/// The same for the interpreter with the newest ovos-audio and ovos-media, and the plugin for the volume.
+pub(crate) fn audio_python() -> Option<&'static Path> {
+    static PYTHON: OnceLock<PathBuf> = OnceLock::new();
+    is_wanted().then(|| PYTHON.get_or_init(|| find(".venv-audio", &["audio"])).as_path())
+}
+
+/// The same for the interpreter with the stable releases of ovos-core and ovos-audio.
+pub(crate) fn stable_python() -> Option<&'static Path> {
+    static PYTHON: OnceLock<PathBuf> = OnceLock::new();
+    is_wanted().then(|| PYTHON.get_or_init(|| find(".venv-stable", &["stable"])).as_path())
+}
+
 fn is_wanted() -> bool {
     let wanted = std::env::var_os("OVOS_TOOLS_SKIP_PYTHON").is_none();
     if !wanted {

@@ -25,8 +25,8 @@ impl StalledDisk {
             .args([&library, &source])
             .output()
             .expect("a C compiler (cc) is needed for this test: apt install gcc");
-        let said = String::from_utf8_lossy(&compiled.stderr);
-        assert!(compiled.status.success(), "cc stalled_disk.c: {said}");
+        let text = String::from_utf8_lossy(&compiled.stderr);
+        assert!(compiled.status.success(), "cc stalled_disk.c: {text}");
         Self {
             library,
             stalls: sandbox.path("stalls"),

@@ -252,10 +252,14 @@ impl Scheduler {
     fn take(self: &Arc<Self>, request: Request) {
         let this = Arc::clone(self);
         self.door.tasks.spawn(async move {
-            let answer = match this.answer(&request).await {
+            let mut answer = match this.answer(&request).await {
                 Ok(answer) => answer,
                 Err(error) => json!({ "error": error }),
             };
+            // Clients of the service know their answers by it.
+            if let Some(call_id) = request.data().get("call_id") {
+                answer["call_id"] = call_id.clone();
+            }
             if let Err(error) = this.door.client.answer(&request, &answer) {
                 tracing::warn!(%error, topic = request.topic(), "a request got no answer");
             }

@@ -191,6 +191,23 @@ class ToolsClient:
         """The toolboxes, the calls under way, and the service itself: the data of the answer to `ovos.tools.status`."""
         return dict(self._ask("status", {}))
 
+    def schedule(self, name: str, args: Optional[Mapping[str, Any]] = None, *, toolbox_id: Optional[str] = None,
+                 message: Optional[Message] = None, **when: Any) -> Dict[str, Any]:
+        """Asks for a call later. `when` has one of `in_seconds`, `at`, `every_seconds`, `cron` and `on_event`, and may have `times` and
+        `title`. The answer has the `schedule_id` and the `next` times. message: the request that it is for. NoAnswer where the
+        service does not run its schedule door.
+        """
+        call = _named(name, toolbox_id, args=dict(args or {}))
+        return _of_schedules(self._ask("schedule", {"call": call, **when}, message=message))
+
+    def schedules(self, message: Optional[Message] = None) -> List[Dict[str, Any]]:
+        """The schedules that the one who asks may see."""
+        return list(self._ask("schedule.list", {}, message=message).get("schedules", ()))
+
+    def cancel_schedule(self, schedule_id: str, message: Optional[Message] = None) -> Dict[str, Any]:
+        """Removes a schedule, and ends its call if that runs."""
+        return _of_schedules(self._ask("schedule.cancel", {"schedule_id": schedule_id}, message=message))
+
     def say(self, topic: str, data: Optional[Mapping[str, Any]] = None) -> None:
         """Says something that has no answer. Raises BusAway."""
         self._check_open()
@@ -313,13 +330,13 @@ class ToolsClient:
         """The message that a request is for: the one that is being handled, unless the client has a context of its own."""
         return Message("", {}, dict(self._context)) if self._context is not None else dig_for_message()
 
-    def _ask(self, what: str, data: Dict[str, Any], wait: float = ASK) -> Mapping[str, Any]:
+    def _ask(self, what: str, data: Dict[str, Any], wait: float = ASK, message: Optional[Message] = None) -> Mapping[str, Any]:
         """The data of the answer to a question."""
         self._check_open()
         call_id, topic = _new_id(), f"{PREFIX}{what}"
         answers: "queue.SimpleQueue[Answer]" = queue.SimpleQueue()
         with self._asking(call_id, answers):
-            self._emit(topic, {**data, "call_id": call_id}, self._handled())
+            self._emit(topic, {**data, "call_id": call_id}, message or self._handled())
             end = time.monotonic() + wait
             while True:
                 try:
@@ -408,6 +425,10 @@ def _named(name: str, toolbox_id: Optional[str], **more: Any) -> Dict[str, Any]:
     if toolbox_id is not None:
         request["toolbox_id"] = toolbox_id
     return request
+
+
+def _of_schedules(answer: Mapping[str, Any]) -> Dict[str, Any]:
+    return {key: value for key, value in answer.items() if key != "call_id"}
 
 
 def _new_id() -> str:

@@ -113,7 +113,7 @@ class Service:
         if effect == "motion":
             client.say(BEAT)
             beat = partial(_beat, client)
-        call = client.start(name, args, message=Message("", {}, self._context(request_of)), on_wait=beat, **more)
+        call = client.start(name, args, message=self.request(request_of), on_wait=beat, **more)
         try:
             self._calls[call] = (session_of(request_of), skill_of(request_of)) if request_of is not None else ("", None)
             try:
@@ -126,6 +126,17 @@ class Service:
             with self._ended:
                 self._calls.pop(call, None)
                 self._ended.notify_all()
+
+    def schedule(self, name: str, toolbox_id: str, args: Dict[str, Any], when: Dict[str, Any],
+                 request_of: Optional[Message]) -> Dict[str, Any]:
+        """Asks for a call later, for a request of the user. Raises ToolsError."""
+        # What it does later is not known to be harmless.
+        self.check_goes_on("motion", request_of)
+        return self.client.schedule(name, args, toolbox_id=toolbox_id, message=self.request(request_of), **when)
+
+    def request(self, request_of: Optional[Message]) -> Message:
+        """What is asked for a user's request is sent as one that is derived from this."""
+        return Message("", {}, self._context(request_of))
 
     def check_goes_on(self, effect: str, request_of: Optional[Message]) -> None:
         """Raises ToolsError for what changes or moves something for a request that the user has stopped."""

@@ -10,6 +10,7 @@ from ovos_plugin_manager.templates.agent_tools import AgentTool, ToolBox, ToolOu
 from ovos_tools_client import CallResult, ConfirmationRequired, ToolsError
 from ovos_utils.log import LOG
 
+from .later import tools as later_tools
 from .models import Arguments, Output, arguments_model
 from .prompt import PROMPT, described
 from .service import Service
@@ -17,7 +18,7 @@ from .toolset import Tool, Toolset
 from .voice import Unasked, Voice
 
 TOOLBOX_ID = "ovos-tools-toolbox"
-KEYS = {"tools", "toolboxes", "effects", "audience", "timeout_ms", "ask_by_voice"}
+KEYS = {"tools", "toolboxes", "effects", "audience", "timeout_ms", "ask_by_voice", "schedule"}
 #: Programs that host toolboxes for a tools service. Mirrored there, the service would offer each of its tools twice.
 HOSTS = ("ovos_tools_python", "ovos_phal_plugin_tools")
 #: Seconds for which the list of tools is believed without asking the service whether it changed.
@@ -33,7 +34,7 @@ NOTHING: Dict[str, Any] = {"type": "object", "properties": {}}
 class OVOSToolsToolBox(ToolBox):
     """All tools of the service that the configuration permits, and two stops that are always there.
 
-    Config: `tools`, `toolboxes`, `effects` with `allow` and `deny` each; `audience`; `timeout_ms` of a call; `ask_by_voice`. A wrong value raises
+    Config: `tools`, `toolboxes`, `effects` with `allow` and `deny` each; `audience`; `timeout_ms` of a call; `ask_by_voice`; `schedule`. A wrong value raises
     ValueError, so that the loader leaves the toolbox out rather than offer too much.
     """
 
@@ -47,6 +48,9 @@ class OVOSToolsToolBox(ToolBox):
         self._asks_by_voice = config.get("ask_by_voice", True)
         if not isinstance(self._asks_by_voice, bool):
             raise ValueError(f"`ask_by_voice` is {self._asks_by_voice!r}; expected true or false")
+        self._schedules = config.get("schedule", False)
+        if not isinstance(self._schedules, bool):
+            raise ValueError(f"`schedule` is {self._schedules!r}; expected true or false")
         if unknown := sorted(set(config) - KEYS):
             LOG.warning(f"{TOOLBOX_ID} reads no {', '.join(unknown)}; known: {', '.join(sorted(KEYS))}")
         self._hosted = any(host in sys.modules for host in HOSTS)
@@ -57,6 +61,7 @@ class OVOSToolsToolBox(ToolBox):
         self._refreshing = threading.RLock()
         self._own = {} if self._hosted else self._own_tools()
         self._mirrored: Dict[str, AgentTool] = {}
+        self._of_service: Dict[str, Tool] = {}
         self._seen: Any = None
         self._changes = -1
         self._asked = float("-inf")
@@ -136,6 +141,7 @@ class OVOSToolsToolBox(ToolBox):
             exported = self._service.client.export("openai", detail=True)
             tools = self._toolset.select(exported, set(self._own), self.toolbox_id)
             self._changes, self._seen = changes, seen
+            self._of_service = {tool.shown: tool for tool in tools}
             self._mirrored = {tool.shown: self._agent_tool(tool) for tool in tools}
             self._warn_of_size()
         except ToolsError as error:
@@ -253,7 +259,8 @@ class OVOSToolsToolBox(ToolBox):
                 "cancel. Nothing stays locked: tools can be called again.",
                 self._stop_moving),
         )
-        return {tool.name: tool for tool in tools}
+        later = tuple(later_tools(self._service, lambda name: self._of_service.get(name), lambda: dig_for_message(STACK)))
+        return {tool.name: tool for tool in (*tools, *(later if self._schedules else ()))}
 
     def _emergency_stop(self) -> str:
         advice = "Tell the user at once to use the machine's own switch."

@@ -23,11 +23,11 @@ fn ids(calls: &[Value]) -> Vec<&str> {
 #[test]
 fn what_happened_while_the_console_was_down_is_there_afterwards_and_is_found_by_every_filter() {
     let scene = Scene::new(&json!({"doors": {"console": {"address": "127.0.0.1:0"}}}));
-    let (code, _, said) = history(&scene, &[]);
+    let (code, _, text) = history(&scene, &[]);
     assert_eq!(code, 5);
     assert!(
-        said.contains("no history yet") && said.contains("ovos-tools console"),
-        "{said}"
+        text.contains("no history yet") && text.contains("ovos-tools console"),
+        "{text}"
     );
 
     let _bus = scene.bus(BusKind::Embedded);
@@ -41,8 +41,8 @@ fn what_happened_while_the_console_was_down_is_there_afterwards_and_is_found_by_
     };
     invoke(&mut client, "first", "ping", json!({}));
     let mut console = start(&scene);
-    until(&scene, &["--json"], "first call", |said| {
-        said.contains("\"first\"")
+    until(&scene, &["--json"], "first call", |text| {
+        text.contains("\"first\"")
     });
     console.kill();
     // While it is down: a call that works, one that fails, and another run of the service.
@@ -55,8 +55,8 @@ fn what_happened_while_the_console_was_down_is_there_afterwards_and_is_found_by_
     invoke(&mut client, "console-look-1", "ping", json!({}));
     invoke(&mut client, "third", "ping", json!({}));
     let _console = start(&scene);
-    until(&scene, &["--json"], "third call", |said| {
-        said.contains("\"third\"")
+    until(&scene, &["--json"], "third call", |text| {
+        text.contains("\"third\"")
     });
 
     for (filter, expected) in [
@@ -127,14 +127,14 @@ fn the_oldest_go_when_there_is_too_much_and_another_format_is_named() {
         );
     }
     let mut console = start(&scene);
-    until(&scene, &["--json", "--limit", "1"], "last call", |said| {
-        said.contains("call-299")
+    until(&scene, &["--json", "--limit", "1"], "last call", |text| {
+        text.contains("call-299")
     });
     let calls = until(
         &scene,
         &["--json", "--limit", "1000"],
         "oldest calls that went",
-        |said| said.contains("call-299") && !said.contains("call-000"),
+        |text| text.contains("call-299") && !text.contains("call-000"),
     );
     assert!(calls.lines().count() < 300);
     console.kill();

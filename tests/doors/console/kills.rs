@@ -86,13 +86,16 @@ fn serve(stream: UnixStream, lines: &[String], sent: &AtomicUsize, most: usize) 
     let mut known = after.is_some();
     let mut out = &stream;
     for line in lines {
-        let said: Value = serde_json::from_str(line).unwrap();
-        if let Some(id) = said["start"]["id"].as_str() {
+        let output: Value = serde_json::from_str(line).unwrap();
+        if let Some(id) = output["start"]["id"].as_str() {
             run = id.to_owned();
         } else if let Some((of, number)) = after
             && known
         {
-            let last = said["number"].as_u64().or(said["lost"]["to"].as_u64()).unwrap();
+            let last = output["number"]
+                .as_u64()
+                .or(output["lost"]["to"].as_u64())
+                .unwrap();
             known = run != of || last < number.parse().unwrap();
             continue;
         }
@@ -149,8 +152,8 @@ fn no_kill_loses_a_fact_or_writes_one_twice() {
         .filter_map(|(run, number)| Some((run, number?)))
         .collect();
     let last = "3-999";
-    until(&scene, &["show", last, "--json"], "last call", |said| {
-        said.matches("\"wave\"").count() >= 4
+    until(&scene, &["show", last, "--json"], "last call", |output| {
+        output.matches("\"wave\"").count() >= 4
     });
     let found: Vec<(u64, u64)> = lines(&scene, &["export"])
         .iter()

@@ -136,8 +136,8 @@ fn a_person_sees_runs_approves_stops_and_looks_back_in_a_browser() {
         let answer = stage.client.ask("ovos.tools.invoke", &again);
         approved = answer["result"]["text"] == "hello";
     }
-    let said = browser.finish();
-    assert!(approved && said.contains("done"), "{said}");
+    let text = browser.finish();
+    assert!(approved && text.contains("done"), "{text}");
     // What ran when the stop came did not go on.
     let status = stage.client.ask("ovos.tools.status", &json!({}));
     assert_eq!(status["calls"], json!([]));
@@ -401,8 +401,8 @@ fn beyond_loopback_the_page_has_tls_and_a_phone_is_led_there() {
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/console_tls.py"))
         .arg(&url)
         .arg(scene.sandbox.path("state/ovos-tools/console-certificate.pem"));
-    let said = Process::start("tls", &scene.sandbox, command).finish();
-    assert!(said.contains("done"), "{said}");
+    let text = Process::start("tls", &scene.sandbox, command).finish();
+    assert!(text.contains("done"), "{text}");
 
     // A page for this machine only says what a phone needs.
     scene.configure(
@@ -415,7 +415,7 @@ fn beyond_loopback_the_page_has_tls_and_a_phone_is_led_there() {
         .args(["address", "--qr"])
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&out.stderr);
-    assert_eq!(out.status.code(), Some(5), "{said}");
-    assert!(said.contains("service.doors.console.address"), "{said}");
+    let text = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(5), "{text}");
+    assert!(text.contains("service.doors.console.address"), "{text}");
 }

@@ -93,9 +93,11 @@ fn check_compares_a_file_with_the_robot() {
     let scene = Scene::new(&json!({}));
     let plugins = plugins_with("robot");
     scene.configure(&json!({ "plugins_dir": [plugins] }), &json!({}));
-    for (kind, code, expected) in [
+    for (kind, odometry, elsewhere, code, expected) in [
         (
             "twist",
+            "/odom",
+            false,
             0,
             &[
                 "walk",
@@ -103,16 +105,37 @@ fn check_compares_a_file_with_the_robot() {
                 "topic /imaginary",
             ][..],
         ),
-        ("deaf", 1, &["nothing subscribes to /cmd_vel"]),
-        ("text", 1, &["/cmd_vel is std_msgs/msg/String in the graph"]),
+        (
+            "twist",
+            "/odometry",
+            false,
+            1,
+            &["/odometry is away: no odometry has come on it"],
+        ),
+        (
+            "twist",
+            "/odom",
+            true,
+            1,
+            &["nothing else is in it; check the robot's power, ros.domain"],
+        ),
+        ("deaf", "/odom", false, 1, &["nothing subscribes to /cmd_vel"]),
+        (
+            "text",
+            "/odom",
+            false,
+            1,
+            &["/cmd_vel is std_msgs/msg/String in the graph"],
+        ),
     ] {
         let domain = domain();
         let Some(base) = base(kind, domain) else { return };
+        let named = if elsewhere { super::peers::domain() } else { domain };
         let file = scene.sandbox.path("my-base.toml");
         let text = format!(
             "name = \"my-base\"\ndriver = \"ros\"\n\n[parts]\nbase = {{ kind = \"differential\", max_linear = 0.3, max_lateral = 0, \
-             max_angular = 1.0, usual_linear = 0.2 }}\n\n[channels]\nodometry = \"/odom\"\nbattery = \"/imaginary\"\n\n[channels.ros]\n\
-             domain = {domain}\ninterfaces = [\"127.0.0.1\"]\n\n[channels.tools.dock]\nabout = \"Dock\"\naction = \"/charge\"\n"
+             max_angular = 1.0, usual_linear = 0.2 }}\n\n[channels]\nodometry = \"{odometry}\"\nbattery = \"/imaginary\"\n\n[channels.ros]\n\
+             domain = {named}\ninterfaces = [\"127.0.0.1\"]\n\n[channels.tools.dock]\nabout = \"Dock\"\naction = \"/charge\"\n"
         );
         std::fs::write(&file, text).unwrap();
         let checked = scene

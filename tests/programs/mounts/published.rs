@@ -112,8 +112,8 @@ fn the_persona_servers_tools_are_mounted_through_both_of_its_doors() {
     for door in ["lines", "web"] {
         scene.until_tools(door, 2);
         let answer = scene.call(door, "evaluate_expression", &json!({ "expression": "6*7" }));
-        let said = answer["result"]["content"].as_str().unwrap();
-        let said: Value = serde_json::from_str(said).unwrap();
-        assert_eq!(said["result"], 42.0, "{door}: {answer}");
+        let output = answer["result"]["content"].as_str().unwrap();
+        let output: Value = serde_json::from_str(output).unwrap();
+        assert_eq!(output["result"], 42.0, "{door}: {answer}");
     }
 }

@@ -217,6 +217,6 @@ fn with_the_published_service_switched_off_each_request_has_one_answer() {
                 print(bus.wait_for_response(ask, timeout=10).data)\n";
     let mut command = sandbox.command(python);
     command.args(["-c", asks]);
-    let said = Process::start("client", &sandbox, command).finish();
-    assert!(said.contains("'name': 'read_file', 'result': "), "{said}");
+    let output = Process::start("client", &sandbox, command).finish();
+    assert!(output.contains("'name': 'read_file', 'result': "), "{output}");
 }

@@ -19,7 +19,7 @@ use futures_util::StreamExt;
 use robot::action::Action;
 use robot::adapter::{Adapter, Control};
 use robot::dds::Participant;
-use robot::dds::booster::{REQUEST, REQUESTS, RESPONSE, RESPONSES, RpcReqMsg, RpcRespMsg};
+use robot::dds::booster::{REQUEST, REQUESTS, RESPONSE, RESPONSES, RpcMsg};
 use robot::driver::DrivenRobot;
 use robot::ros::RosConfig;
 use robot::shelf::Shelf;
@@ -176,10 +176,10 @@ fn k1(runtime: &tokio::runtime::Runtime) {
     let ros = json!({"domain": fastrand::u16(10..230), "interfaces": ["127.0.0.1"]});
     let network: RosConfig = serde_json::from_value(ros.clone()).expect("a configuration");
     let robot = Participant::join(&network, "k1").expect("a participant");
-    let answers = robot.publish::<RpcRespMsg>(RESPONSES, RESPONSE).expect("a topic");
-    let answer = move |request: RpcReqMsg| {
+    let answers = robot.publish::<RpcMsg>(RESPONSES, RESPONSE).expect("a topic");
+    let answer = move |request: RpcMsg| {
         let header = json!({"status": 0}).to_string();
-        let _ = answers.publish(RpcRespMsg {
+        let _ = answers.publish(RpcMsg {
             uuid: request.uuid,
             header,
             body: "{}".to_owned(),
@@ -214,23 +214,23 @@ fn bare_dds(runtime: &tokio::runtime::Runtime, network: &RosConfig) -> f64 {
         })
         .history(History::KeepLast { depth: 10 })
         .build();
-    let topic = |name: &str, (package, kind): (&str, &str)| {
-        let kind = format!("{package}::msg::dds_::{kind}_");
+    let topic = |name: &str, of: &str| {
+        let kind = format!("{}_", of.replace("/msg/", "::msg::dds_::"));
         participant
             .create_topic(format!("rt{name}"), kind, &quality, TopicKind::NoKey)
             .expect("a topic")
     };
     let (requests, responses) = (topic(REQUESTS, REQUEST), topic(RESPONSES, RESPONSE));
     let publisher = participant.create_publisher(&quality).expect("a publisher");
-    let writer: DataWriterCdr<RpcReqMsg> = publisher
+    let writer: DataWriterCdr<RpcMsg> = publisher
         .create_datawriter_no_key_cdr(&requests, None)
         .expect("a writer");
     let subscriber = participant.create_subscriber(&quality).expect("a subscriber");
-    let reader: SimpleDataReaderCdr<RpcRespMsg> = subscriber
+    let reader: SimpleDataReaderCdr<RpcMsg> = subscriber
         .create_simple_datareader_no_key(&responses, None)
         .expect("a reader");
     let mut stream = Box::pin(reader.as_async_stream());
-    let ask = |number: usize| RpcReqMsg {
+    let ask = |number: usize| RpcMsg {
         uuid: number.to_string(),
         header: json!({"api_id": 2018}).to_string(),
         body: String::new(),

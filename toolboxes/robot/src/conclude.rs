@@ -112,7 +112,7 @@ pub fn conclude(
     unit: &Unit,
     tool: &str,
     report: &Report,
-    mut notes: Vec<String>,
+    planned: Vec<String>,
     speak: Option<String>,
 ) -> ToolOutput {
     let mut outputs: Vec<(String, ActionResult)> = report.actions.iter().filter_map(done).collect();
@@ -127,11 +127,13 @@ pub fn conclude(
         .filter_map(|(_, output)| output.trouble.clone())
         .collect();
     let success = all && something && troubles.is_empty();
-    for (_, output) in &outputs {
-        for note in &output.notes {
-            if !notes.iter().any(|known| says_the_same(known, note)) {
-                notes.push(note.clone());
-            }
+    let told = outputs
+        .iter()
+        .flat_map(|(_, output)| output.notes.iter().cloned());
+    let mut notes: Vec<String> = Vec::new();
+    for note in planned.into_iter().chain(told) {
+        if !notes.iter().any(|known| says_the_same(known, &note)) {
+            notes.push(note);
         }
     }
     let mut data = ToolData {

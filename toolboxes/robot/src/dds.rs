@@ -1,215 +1,260 @@
-//! A participant in a DDS domain, which is what ROS 2 topics and the robots' own interfaces are made of.
+//! A participant in a graph of ROS: what robots with their own interfaces, and a K1 behind its topics, are spoken to through.
 //!
-//! Owns one participant, the ROS node that it announces, and one thread on which discovery and subscriptions run, so
-//! that neither needs the runtime of its caller. Publishing never blocks. A publisher is ready when a reader has been
-//! there for 200 ms: an earlier message is lost, because the reader does not know the writer yet. Read
-//! [`Participant`].
+//! Owns the graph that was joined and the threads on which subscriptions run, so that neither needs the runtime of its
+//! caller. Messages are types of ours that name the fields they use; the whole of each type is a text
+//! (`interfaces/vendors.txt`). Publishing never blocks. A publisher is ready when a reader has been there for 200 ms: an
+//! earlier message is lost, because the reader does not know the writer yet. Read [`Participant`].
 
 pub mod asked;
 pub mod booster;
 pub(crate) mod latest;
-mod node;
-mod peers;
+mod number;
 pub(crate) mod shout;
 pub mod unitree;
 
-use std::collections::BTreeSet;
+use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use futures_util::future::LocalBoxFuture;
-use futures_util::{FutureExt, StreamExt};
+use futures_util::FutureExt;
 use ovos_toolbox_sdk::Essential;
-use rustdds::dds::WriteError;
-use rustdds::no_key::{DataWriterCdr, SimpleDataReaderCdr};
-use rustdds::policy::{Durability, History, Reliability};
-use rustdds::{
-    DomainParticipant, DomainParticipantBuilder, QosPolicies, QosPolicyBuilder, RTPSEntity, Timestamp, Topic,
-    TopicKind,
-};
+use ros_graph::dds::Dds;
+pub(crate) use ros_graph::dds::SETTLE;
+use ros_graph::definition::TypeName;
+use ros_graph::error::GraphError;
+use ros_graph::graph::{Graph, Subscription};
+use ros_graph::inbox::Bounds;
+use ros_graph::library::Library;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::runtime::Builder;
-use tokio::sync::mpsc;
-use tokio::task::LocalSet;
-use tokio_util::sync::CancellationToken;
+use tokio::runtime::Runtime;
 
-use self::node::Announcement;
-use self::peers::{Matched, lock};
-pub use self::peers::{Peers, SETTLE};
+use crate::ros::carrier;
 use crate::ros::config::RosConfig;
 use crate::ros::error::RosError;
 
-/// The pause between two looks at the readers.
-const LOOK: Duration = Duration::from_millis(5);
+/// How long the carrier may take for what it does at once.
+const AT_ONCE: Duration = Duration::from_secs(2);
+/// The pause before a topic that cannot be heard is tried again.
+const AGAIN: Duration = Duration::from_millis(500);
+/// The pause between two messages of which only the newest counts.
+const PACE: Duration = Duration::from_millis(10);
 
-/// A participant in a DDS domain. Dropping it leaves the domain.
+/// The vendors' own messages.
+const VENDORS: &str = include_str!("../interfaces/vendors.txt");
+
+/// A participant in a graph. Dropping it leaves the graph.
 pub struct Participant {
-    participant: DomainParticipant,
-    publisher: rustdds::Publisher,
-    subscriber: rustdds::Subscriber,
-    node: Mutex<Announcement>,
-    matched: Matched,
-    tasks: mpsc::Sender<Task>,
-    end: CancellationToken,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    carrier: Carrier,
+    /// `None` when it was closed.
+    runtime: Mutex<Option<Runtime>>,
     closed: Arc<AtomicBool>,
 }
 
-/// Makes a future on the participant's thread: a future of the library stays on the thread that made it.
-type Task = Box<dyn FnOnce() -> LocalBoxFuture<'static, ()> + Send>;
+/// What carries the graph.
+#[derive(Clone)]
+enum Carrier {
+    Dds(Dds),
+    Linked(Arc<dyn Graph>),
+}
 
-/// Tasks that wait to be started: an adapter starts fewer than ten.
-const TASKS: usize = 64;
+impl Carrier {
+    fn graph(&self) -> &dyn Graph {
+        match self {
+            Self::Dds(dds) => dds,
+            Self::Linked(graph) => graph.as_ref(),
+        }
+    }
+
+    async fn hear(
+        &self,
+        topic: &str,
+        of: &TypeName,
+        reliable: bool,
+        bounds: Bounds,
+    ) -> Result<Subscription, GraphError> {
+        match self {
+            Self::Dds(dds) => dds.hear(topic, of, reliable, bounds),
+            Self::Linked(graph) => graph.subscribe(topic, Some(of), bounds, Duration::ZERO).await,
+        }
+    }
+}
 
 /// Publishes one topic. Clones publish to the same one.
-pub struct Publisher<M: Serialize> {
-    writer: Arc<Mutex<DataWriterCdr<M>>>,
-    readers: Peers,
+pub struct Publisher<M> {
+    publisher: Arc<dyn ros_graph::graph::Publisher>,
     topic: String,
     closed: Arc<AtomicBool>,
+    message: PhantomData<fn(M)>,
 }
 
-impl<M: Serialize> Clone for Publisher<M> {
+impl<M> Clone for Publisher<M> {
     fn clone(&self) -> Self {
         Self {
-            writer: Arc::clone(&self.writer),
-            readers: self.readers.clone(),
+            publisher: Arc::clone(&self.publisher),
             topic: self.topic.clone(),
             closed: Arc::clone(&self.closed),
+            message: PhantomData,
         }
     }
 }
 
 impl Participant {
-    /// Joins the domain as a node of this name.
+    /// Joins a domain over DDS as a node of this name; the vendors' messages are in no installation of ROS.
     ///
     /// # Errors
     /// The domain, an interface or the name cannot be used.
     pub fn join(config: &RosConfig, name: &str) -> Result<Self, RosError> {
-        let failed = |what: &str, why: String| RosError::Join {
-            domain: config.domain,
-            reason: format!("{what}: {why}"),
-        };
-        let participant = join(config)?;
-        let quality = quality(true);
-        let publisher = participant
-            .create_publisher(&quality)
-            .map_err(|error| failed("publisher", error.to_string()))?;
-        let subscriber = participant
-            .create_subscriber(&quality)
-            .map_err(|error| failed("subscriber", error.to_string()))?;
-        let node = Announcement::new(&participant, name, config.distro)
-            .map_err(|error| failed("node", error.to_string()))?;
-        let (tasks, started) = mpsc::channel::<Task>(TASKS);
-        let end = CancellationToken::new();
-        let runtime = Builder::new_current_thread()
-            .enable_time()
-            .build()
-            .map_err(|error| failed("runtime", error.to_string()))?;
-        let matched = Matched::default();
-        let thread = std::thread::Builder::new()
-            .name(format!("dds-{name}"))
-            .spawn({
-                let (participant, matched, end) = (participant.clone(), matched.clone(), end.clone());
-                move || {
-                    let work = run(started, participant, matched);
-                    LocalSet::new().block_on(&runtime, end.run_until_cancelled(work).map(drop))
-                }
-            })
-            .map_err(|error| failed("thread", error.to_string()))?;
-        Ok(Self {
-            participant,
-            publisher,
-            subscriber,
-            node: Mutex::new(node),
-            matched,
-            tasks,
-            end,
-            thread: Mutex::new(Some(thread)),
-            closed: Arc::new(AtomicBool::new(false)),
-        })
+        let dds = carrier::dds(config, library(config)?)?;
+        dds.announce(name)?;
+        Self::over(name, Carrier::Dds(dds))
     }
 
-    /// Publishes a topic by its ROS name: `/cmd_vel` is `rt/cmd_vel` in DDS.
+    /// Joins a graph of standard messages: by the carrier that was linked in, over DDS otherwise.
     ///
     /// # Errors
-    /// The name cannot be used.
-    pub fn publish<M: Serialize>(&self, topic: &str, kind: (&str, &str)) -> Result<Publisher<M>, RosError> {
-        let handle = topic_of(&self.participant, topic, kind, &quality(true))?;
-        let writer = self
-            .publisher
-            .create_datawriter_no_key_cdr(&handle, None)
-            .map_err(|error| unusable(topic, error))?;
-        let guid = writer.guid();
-        lock(&self.node).writes(guid);
+    /// As of [`Participant::join`].
+    pub(crate) fn join_graph(config: &RosConfig, name: &str) -> Result<Self, RosError> {
+        match carrier::linked(config)? {
+            Some(join) => Self::over(name, Carrier::Linked(join(name, library(config)?)?)),
+            None => Self::join(config, name),
+        }
+    }
+
+    fn over(name: &str, carrier: Carrier) -> Result<Self, RosError> {
+        let participant = Self {
+            carrier,
+            runtime: Mutex::new(Some(carrier::runtime(name)?)),
+            closed: Arc::default(),
+        };
+        if let Carrier::Dds(dds) = &participant.carrier {
+            let (left, closed) = (dds.left(), Arc::clone(&participant.closed));
+            participant.start(async move {
+                left.await;
+                assert!(
+                    closed.load(Ordering::SeqCst),
+                    "the thread of the domain has ended"
+                );
+            })?;
+        }
+        Ok(participant)
+    }
+
+    /// Publishes a topic by its ROS name, in a type such as `geometry_msgs/msg/Twist`.
+    ///
+    /// # Errors
+    /// The name cannot be used, or others hear it in other types alone.
+    pub fn publish<M: Serialize>(&self, topic: &str, of: &str) -> Result<Publisher<M>, RosError> {
+        let of: TypeName = of.parse().map_err(GraphError::from)?;
+        let (carrier, name) = (self.carrier.clone(), topic.to_owned());
+        let publisher = self.wait(async move { carrier.graph().publisher(&name, &of).await })?;
         Ok(Publisher {
-            writer: Arc::new(Mutex::new(writer)),
-            readers: self.matched.of(guid, dds_type(kind)),
+            publisher,
             topic: topic.to_owned(),
             closed: Arc::clone(&self.closed),
+            message: PhantomData,
         })
     }
 
-    /// The types under which others read a topic, as ROS writes them: `geometry_msgs/Twist`.
-    #[must_use]
-    pub fn heard_as(&self, topic: &str) -> Vec<String> {
-        heard_as(&self.participant, topic)
+    /// The types under which others read a topic: `geometry_msgs/Twist`.
+    pub(crate) fn heard_as(&self, topic: &str) -> Vec<String> {
+        // A carrier that has a domain or a node knows them at once.
+        let found = self.carrier.graph().heard_as(topic).now_or_never();
+        let types = found.and_then(Result::ok).unwrap_or_default();
+        types.iter().map(|of| of.replace("/msg/", "/")).collect()
     }
 
-    /// Hears a topic by its ROS name; `deliver` runs on the participant's thread and returns soon. Returns the topic's
-    /// writers; dropping them changes nothing.
+    /// What tells whether that which others publish on a topic of this type is heard by now.
     ///
     /// # Errors
-    /// The name cannot be used.
-    pub fn subscribe<M: DeserializeOwned + Send + 'static>(
+    /// The name of the type cannot be used.
+    pub(crate) fn hears(
         &self,
         topic: &str,
-        kind: (&str, &str),
-        reliable: bool,
-        deliver: impl Fn(M) + Send + Sync + 'static,
-    ) -> Result<Peers, RosError> {
-        let handle = topic_of(&self.participant, topic, kind, &quality(reliable))?;
-        let reader: SimpleDataReaderCdr<M> = self
-            .subscriber
-            .create_simple_datareader_no_key(&handle, None)
-            .map_err(|error| unusable(topic, error))?;
-        lock(&self.node).reads(reader.guid());
-        let writers = self.matched.of(reader.guid(), dds_type(kind));
-        let name = topic.to_owned();
-        self.start(move || async move {
-            let mut stream = Box::pin(reader.as_async_stream());
-            while let Some(message) = stream.next().await {
-                match message {
-                    Ok(message) => deliver(message.into_value()),
-                    Err(error) => tracing::warn!(topic = name, %error, "a message that cannot be read"),
-                }
-            }
-        })?;
-        Ok(writers)
+        of: &str,
+    ) -> Result<impl Fn() -> bool + Send + Sync + 'static, RosError> {
+        let (carrier, topic) = (self.carrier.clone(), topic.to_owned());
+        let of: TypeName = of.parse().map_err(GraphError::from)?;
+        Ok(move || matches!(&carrier, Carrier::Dds(dds) if dds.is_written(&topic, &of)))
     }
 
-    /// Runs a task on the participant's thread; it ends with the participant.
+    /// Hears every message of a topic; `deliver` runs on a thread of the participant and returns soon.
+    ///
+    /// # Errors
+    /// The name of the type cannot be used, or the participant is closed.
+    pub fn subscribe<M: DeserializeOwned + 'static>(
+        &self,
+        topic: &str,
+        of: &str,
+        reliable: bool,
+        deliver: impl Fn(M) + Send + Sync + 'static,
+    ) -> Result<(), RosError> {
+        self.hear(topic, of, reliable, None, deliver)
+    }
+
+    /// Hears a topic on which much is said: the newest message, a hundred times a second at most.
+    ///
+    /// # Errors
+    /// As of [`Participant::subscribe`].
+    pub(crate) fn follow<M: DeserializeOwned + 'static>(
+        &self,
+        topic: &str,
+        of: &str,
+        deliver: impl Fn(M) + Send + Sync + 'static,
+    ) -> Result<(), RosError> {
+        self.hear(topic, of, false, Some(PACE), deliver)
+    }
+
+    fn hear<M: DeserializeOwned + 'static>(
+        &self,
+        topic: &str,
+        of: &str,
+        reliable: bool,
+        pace: Option<Duration>,
+        deliver: impl Fn(M) + Send + Sync + 'static,
+    ) -> Result<(), RosError> {
+        let carrier = self.carrier.clone();
+        let (topic, of): (String, TypeName) = (topic.to_owned(), of.parse().map_err(GraphError::from)?);
+        self.start(async move {
+            loop {
+                if let Ok(heard) = carrier.hear(&topic, &of, reliable, Bounds::default()).await {
+                    listen(heard, pace, &deliver).await;
+                }
+                tokio::time::sleep(AGAIN).await;
+            }
+        })
+    }
+
+    /// Runs a task on a thread of the participant; it ends with the participant.
     ///
     /// # Errors
     /// The participant is closed.
-    pub fn start<F: Future<Output = ()> + 'static>(
-        &self,
-        task: impl FnOnce() -> F + Send + 'static,
-    ) -> Result<(), RosError> {
-        self.tasks
-            .try_send(Box::new(move || Box::pin(task())))
-            .map_err(|_| RosError::Closed)
+    pub fn start(&self, task: impl Future<Output = ()> + Send + 'static) -> Result<(), RosError> {
+        let runtime = self.runtime.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(runtime.as_ref().ok_or(RosError::Closed)?.spawn(essential(task)));
+        Ok(())
     }
 
-    /// Ends the thread; nothing is heard or published afterwards.
+    /// Waits for the carrier from any thread, also from one of a runtime.
+    fn wait<T: Send + 'static>(
+        &self,
+        asked: impl Future<Output = Result<T, GraphError>> + Send + 'static,
+    ) -> Result<T, RosError> {
+        let (answer, answered) = sync_channel(1);
+        self.start(async move { drop(answer.send(asked.await)) })?;
+        Ok(answered
+            .recv_timeout(AT_ONCE)
+            .unwrap_or(Err(GraphError::Closed))?)
+    }
+
+    /// Ends the threads; nothing is heard or published afterwards.
     pub fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
-        self.end.cancel();
-        if let Some(thread) = lock(&self.thread).take() {
-            let _ = thread.join();
+        let runtime = self.runtime.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(runtime) = runtime {
+            runtime.shutdown_background();
         }
     }
 }
@@ -220,12 +265,11 @@ impl Drop for Participant {
     }
 }
 
-/// The work of the participant's thread: discovery, and the tasks that are started.
-async fn run(mut started: mpsc::Receiver<Task>, participant: DomainParticipant, matched: Matched) {
-    tokio::task::spawn_local(essential(matched.follow(participant)));
-    while let Some(task) = started.recv().await {
-        tokio::task::spawn_local(essential(task()));
-    }
+/// The types of the standard messages, and of the vendors'.
+fn library(config: &RosConfig) -> Result<Library, RosError> {
+    let mut library = Library::shipped(config.distribution()).map_err(GraphError::from)?;
+    library.add_texts(VENDORS).map_err(GraphError::from)?;
+    Ok(library)
 }
 
 /// A robot that is not heard any more looks alive: a panic of a task ends the process.
@@ -234,83 +278,25 @@ async fn essential(task: impl Future<Output = ()>) {
     task.await;
 }
 
-/// Joins the domain of a configuration.
-fn join(config: &RosConfig) -> Result<DomainParticipant, RosError> {
-    config.check()?;
-    let mut builder = DomainParticipantBuilder::new(config.domain);
-    if !config.interfaces.is_empty() {
-        builder = builder.with_only_networks(config.interfaces.iter().copied());
-    }
-    builder.build().map_err(|error| RosError::Join {
-        domain: config.domain,
-        reason: error.to_string(),
-    })
-}
-
-/// The quality of service that ROS uses by default; a reader that is not reliable hears reliable and other writers
-/// alike.
-fn quality(reliable: bool) -> QosPolicies {
-    let reliability = match reliable {
-        // A write fails at once where no subscriber acknowledges.
-        true => Reliability::Reliable {
-            max_blocking_time: rustdds::Duration::ZERO,
-        },
-        false => Reliability::BestEffort,
-    };
-    QosPolicyBuilder::new()
-        .reliability(reliability)
-        .durability(Durability::Volatile)
-        .history(History::KeepLast { depth: 10 })
-        .build()
-}
-
-/// The topic of a ROS name, with the name and type that ROS gives it in DDS.
-fn topic_of(
-    participant: &DomainParticipant,
-    name: &str,
-    kind: (&str, &str),
-    quality: &QosPolicies,
-) -> Result<Topic, RosError> {
-    let dds_name = dds_name(name)?;
-    participant
-        .create_topic(dds_name, dds_type(kind), quality, TopicKind::NoKey)
-        .map_err(|error| unusable(name, error))
-}
-
-/// `geometry_msgs/Twist` is `geometry_msgs::msg::dds_::Twist_`.
-fn dds_type((package, kind): (&str, &str)) -> String {
-    format!("{package}::msg::dds_::{kind}_")
-}
-
-/// The types under which others read a topic, as ROS writes them, each once.
-fn heard_as(participant: &DomainParticipant, topic: &str) -> Vec<String> {
-    let Ok(name) = dds_name(topic) else {
-        return Vec::new();
-    };
-    let readers = participant.discovered_readers();
-    let readers = readers.iter().map(|reader| &reader.subscription_topic_data);
-    let types = readers.filter(|reader| reader.topic_name == name).map(|reader| {
-        let dds_type = reader.type_name().replace("::msg::dds_::", "/");
-        dds_type.strip_suffix('_').unwrap_or(&dds_type).to_owned()
-    });
-    types.collect::<BTreeSet<String>>().into_iter().collect()
-}
-
-/// `/cmd_vel` and `cmd_vel` are `rt/cmd_vel`: our nodes are in the root namespace.
-fn dds_name(name: &str) -> Result<String, RosError> {
-    let relative = name.strip_prefix('/').unwrap_or(name);
-    let is_word = |word: &str| {
-        word.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
-            && word
-                .chars()
-                .all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
-    };
-    match relative.split('/').all(is_word) {
-        true => Ok(format!("rt/{relative}")),
-        false => Err(unusable(
-            name,
-            "expected words of letters, digits and underscores with / between them, such as /robot/cmd_vel",
-        )),
+/// Delivers what is heard until the subscription has failed.
+async fn listen<M: DeserializeOwned>(mut heard: Subscription, pace: Option<Duration>, deliver: &impl Fn(M)) {
+    loop {
+        let message = match pace {
+            Some(_) => heard.newest(AT_ONCE).await,
+            None => heard.next(AT_ONCE).await,
+        };
+        match message.map(|message| serde_json::from_value(message.value)) {
+            Ok(Ok(message)) => deliver(message),
+            Ok(Err(error)) => {
+                tracing::warn!(of = %heard.type_name(), %error, "a message that cannot be read")
+            }
+            Err(error @ GraphError::Codec(_)) => tracing::warn!(%error, "a message that cannot be read"),
+            Err(GraphError::Silent { .. } | GraphError::Lost { .. }) => {}
+            Err(_) => return,
+        }
+        if let Some(pace) = pace {
+            tokio::time::sleep(pace).await;
+        }
     }
 }
 
@@ -323,13 +309,6 @@ pub(crate) fn radians(degrees: f64) -> f32 {
     degrees.to_radians() as f32
 }
 
-fn unusable(topic: &str, reason: impl ToString) -> RosError {
-    RosError::Topic {
-        topic: topic.to_owned(),
-        reason: reason.to_string(),
-    }
-}
-
 impl<M: Serialize> Publisher<M> {
     /// Sends a message to the subscribers that are there. Never blocks.
     ///
@@ -339,44 +318,24 @@ impl<M: Serialize> Publisher<M> {
         if self.closed.load(Ordering::SeqCst) {
             return Err(RosError::Closed);
         }
-        lock(&self.writer)
-            .write(message, Some(Timestamp::now()))
-            .map_err(|error| unusable(&self.topic, why(&error)))
-    }
-
-    /// Whether a reader has been there for long enough to hear what is published now.
-    #[must_use]
-    pub fn is_ready(&self) -> bool {
-        self.readers.are_ready()
-    }
-
-    /// Waits until a reader has been there for long enough.
-    ///
-    /// # Errors
-    /// There was none within `patience`.
-    ///
-    /// # Cancel safety
-    /// Safe.
-    pub async fn ready(&self, patience: Duration) -> Result<(), RosError> {
-        let end = Instant::now() + patience;
-        while !self.is_ready() {
-            if Instant::now() >= end {
-                return Err(RosError::NoReader {
-                    topic: self.topic.clone(),
-                    waited: patience,
-                });
-            }
-            tokio::time::sleep(LOOK).await;
+        let value = serde_json::to_value(message).map_err(|error| RosError::Topic {
+            topic: self.topic.clone(),
+            reason: error.to_string(),
+        })?;
+        match self.publisher.publish(&value) {
+            // What nothing hears is lost, as on any topic.
+            Ok(()) | Err(GraphError::Unheard { .. } | GraphError::OtherType { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
         }
-        Ok(())
     }
 }
 
-fn why<D>(error: &WriteError<D>) -> &'static str {
-    // The error carries the whole message.
-    match error {
-        WriteError::WouldBlock { .. } => "the queue is full: no subscriber acknowledges",
-        WriteError::Poisoned { .. } | WriteError::Internal { .. } => "the participant has failed",
-        _ => "it was not accepted",
+impl<M> Publisher<M> {
+    /// Whether a reader has been there for long enough to hear what is published now.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        // Without patience it is answered at once.
+        let ready = self.publisher.ready(Duration::ZERO).now_or_never();
+        ready.is_some_and(|ready| ready.is_ok())
     }
 }

@@ -154,7 +154,17 @@ impl RobotKind {
             table(changes).map_err(|key| wrong(&format!("{key}: null is no value; leave the key out")))?;
         let mut channels = self.channels.clone();
         overlay(&mut channels, changes);
-        (self.read)(channels).map_err(|error| wrong(error.message()))
+        (self.read)(channels).map_err(|error| {
+            let said = error.to_string();
+            // The parser names the keys in a line of its own.
+            match said.trim().rsplit_once("\nin `") {
+                Some((message, keys)) => {
+                    let entry = format!("{label}.{}", keys.trim_end_matches('`'));
+                    ModelError::parse(&self.origin, format!("{entry}: {}", taught(message)))
+                }
+                None => wrong(error.message()),
+            }
+        })
     }
 
     /// The robot's parts, poses and routines, before the driver fits them to what its channels reach.

@@ -6,6 +6,7 @@
 mod action;
 mod domain;
 mod names;
+mod node;
 mod participant;
 mod peers;
 mod publisher;
@@ -13,6 +14,7 @@ mod raw;
 mod service;
 
 use std::collections::BTreeSet;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -23,12 +25,14 @@ pub use self::domain::Dds;
 use self::names::{dds_name, dds_type};
 pub use self::participant::DdsConfig;
 use self::participant::Quality;
+pub use self::peers::SETTLE;
 use self::peers::{Endpoint, of_topic, types};
 use self::publisher::TopicPublisher;
 use crate::definition::{Definition, TypeName};
 use crate::error::GraphError;
 use crate::graph::{Entities, Goal, Graph, Publisher, Reply, Subscription, one_type};
 use crate::inbox::{Bounds, Inbox};
+use crate::shape::Shape;
 
 /// What a reader asks for, so that every writer can offer it.
 fn quality_of(writers: &[&Endpoint]) -> Quality {
@@ -37,6 +41,64 @@ fn quality_of(writers: &[&Endpoint]) -> Quality {
         reliable: all(|writer| writer.reliable),
         keeps: all(|writer| writer.keeps),
         depth: 10,
+    }
+}
+
+impl Dds {
+    /// Hears a topic in a type that is known here, whether or not something publishes it yet. What is not `reliable` hears every
+    /// publisher, and none waits for it.
+    ///
+    /// # Errors
+    /// The name cannot be used, or the type has no definition here.
+    pub fn hear(
+        &self,
+        topic: &str,
+        of: &TypeName,
+        reliable: bool,
+        bounds: Bounds,
+    ) -> Result<Subscription, GraphError> {
+        let quality = Quality {
+            reliable,
+            keeps: false,
+            depth: 10,
+        };
+        self.listen(topic, of.clone(), &self.known(of)?, quality, bounds)
+    }
+
+    /// Whether what a publisher of this topic and type says is heard: it has been there for long enough.
+    #[must_use]
+    pub fn is_written(&self, topic: &str, of: &TypeName) -> bool {
+        let endpoints = self.inner.participant.peers.now();
+        let dds_topic = dds_name("rt", topic, "").unwrap_or_default();
+        let mut writers = of_topic(&endpoints.writers, &dds_topic).into_iter();
+        writers.any(|writer| writer.dds_type == dds_type(of) && writer.since.elapsed() >= SETTLE)
+    }
+
+    fn listen(
+        &self,
+        topic: &str,
+        of: TypeName,
+        shape: &Arc<Shape>,
+        quality: Quality,
+        bounds: Bounds,
+    ) -> Result<Subscription, GraphError> {
+        let dds_topic = dds_name("rt", topic, "")?;
+        let inbox = Arc::new(Inbox::new(bounds));
+        let guard = self.fill(&dds_topic, shape, quality, &inbox)?;
+        let (peers, own) = (self.inner.participant.peers.clone(), dds_type(&of));
+        let sources = move || {
+            let endpoints = peers.now();
+            of_topic(&endpoints.writers, &dds_topic)
+                .iter()
+                .any(|writer| writer.dds_type == own)
+        };
+        Ok(Subscription::new(
+            topic,
+            of,
+            inbox,
+            Box::new(sources),
+            Box::new(guard),
+        ))
     }
 }
 
@@ -75,22 +137,15 @@ impl Graph for Dds {
             };
             let of = one_type(topic, of, &found)?;
             let shape = self.shape(&of, &of, hash).await?;
-            let inbox = Arc::new(Inbox::new(bounds));
-            let guard = self.fill(&dds_topic, &shape, quality, &inbox)?;
-            let (peers, own) = (self.inner.participant.peers.clone(), dds_type(&of));
-            let sources = move || {
-                let endpoints = peers.now();
-                of_topic(&endpoints.writers, &dds_topic)
-                    .iter()
-                    .any(|writer| writer.dds_type == own)
-            };
-            Ok(Subscription::new(
-                topic,
-                of,
-                inbox,
-                Box::new(sources),
-                Box::new(guard),
-            ))
+            self.listen(topic, of, &shape, quality, bounds)
+        }
+        .boxed()
+    }
+
+    fn heard_as<'a>(&'a self, topic: &'a str) -> Reply<'a, BTreeSet<String>> {
+        async move {
+            let endpoints = self.inner.participant.peers.now();
+            Ok(types(&of_topic(&endpoints.readers, &dds_name("rt", topic, "")?)))
         }
         .boxed()
     }
@@ -120,6 +175,7 @@ impl Graph for Dds {
                 topic: topic.to_owned(),
                 dds_topic,
                 made: Instant::now(),
+                known: AtomicBool::new(false),
             });
             Ok(publisher)
         }

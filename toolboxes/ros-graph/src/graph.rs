@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -40,6 +41,17 @@ pub trait Graph: Send + Sync {
         bounds: Bounds,
         patience: Duration,
     ) -> Reply<'a, Subscription>;
+
+    /// The types in which others hear a topic, as the graph writes them; none where nothing hears it.
+    fn heard_as<'a>(&'a self, topic: &'a str) -> Reply<'a, BTreeSet<String>> {
+        async move {
+            let topics = self.entities().await?.topics;
+            let found = topics.into_iter().find(|found| found.name == topic);
+            let heard = found.filter(|topic| topic.sinks != Some(0));
+            Ok(heard.map(|topic| topic.types).unwrap_or_default())
+        }
+        .boxed()
+    }
 
     /// Announces a topic, on which nothing is sent yet.
     ///

@@ -41,10 +41,22 @@ impl Library {
     /// A shipped definition cannot be read, which a test rules out.
     pub fn shipped(distribution: Distribution) -> Result<Self, TypeError> {
         let mut library = Self::empty();
-        for (name, text) in distribution.texts() {
-            library.add_text(&name.parse()?, text)?;
+        for package in distribution.packages() {
+            library.add_texts(package)?;
         }
         Ok(library)
+    }
+
+    /// Adds several texts of such files, each below a line `==> package/kind/name`; what comes before the first is a comment.
+    ///
+    /// # Errors
+    /// A name or a text is not of the language; what came before it is added.
+    pub fn add_texts(&mut self, texts: &str) -> Result<(), TypeError> {
+        for interface in texts.split("==> ").skip(1) {
+            let (name, text) = interface.split_once('\n').unwrap_or((interface, ""));
+            self.add_text(&name.parse()?, text)?;
+        }
+        Ok(())
     }
 
     /// Adds the text of a `.msg`, `.srv` or `.action` file.

@@ -43,16 +43,13 @@ impl Distribution {
         }
     }
 
-    /// The name and the text of each interface. One that comes later takes the place of one that came before.
-    pub(crate) fn texts(self) -> impl Iterator<Item = (&'static str, &'static str)> {
+    /// The texts of each package. One that comes later takes the place of one that came before.
+    pub(crate) fn packages(self) -> impl Iterator<Item = &'static str> {
         let layers: &[&[&str]] = match self {
             Self::Humble => &[HUMBLE],
             Self::Jazzy => &[HUMBLE, JAZZY],
             Self::Kilted => &[HUMBLE, JAZZY, KILTED],
         };
-        layers.iter().copied().flatten().flat_map(|package| {
-            let interfaces = package.split("==> ").skip(1);
-            interfaces.filter_map(|interface| interface.split_once('\n'))
-        })
+        layers.iter().copied().flatten().copied()
     }
 }

@@ -8,17 +8,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::asked::{DdsRequest, OpenRequests, Verdict};
+use super::number::float;
 use super::{Participant, Publisher};
 use crate::ros::error::RosError;
 
 pub const REQUESTS: &str = "/LocoApiTopicReq";
 pub const RESPONSES: &str = "/LocoApiTopicResp";
-pub const REQUEST: (&str, &str) = ("booster_msgs", "RpcReqMsg");
-pub const RESPONSE: (&str, &str) = ("booster_msgs", "RpcRespMsg");
-pub const LOW_STATE: (&str, &str) = ("booster_interface", "LowState");
-pub const LOW_COMMAND: (&str, &str) = ("booster_interface", "LowCmd");
+pub const REQUEST: &str = "booster_msgs/msg/RpcReqMsg";
+pub const RESPONSE: &str = "booster_msgs/msg/RpcRespMsg";
+pub const LOW_STATE: &str = "booster_interface/msg/LowState";
+pub const LOW_COMMAND: &str = "booster_interface/msg/LowCmd";
 pub const FALL_DOWN: &str = "/fall_down";
-pub const FALL_DOWN_STATE: (&str, &str) = ("booster_interface", "FallDownState");
+pub const FALL_DOWN_STATE: &str = "booster_interface/msg/FallDownState";
 
 /// Numbers of the functions of the K1's motion service.
 pub mod api {
@@ -34,43 +35,24 @@ pub mod api {
     pub const ROTATE_HEAD_WITH_TIME: i64 = 2043;
 }
 
+/// A request, or the response to one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct RpcReqMsg {
+pub struct RpcMsg {
     pub uuid: String,
     pub header: String,
     pub body: String,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct RpcRespMsg {
-    pub uuid: String,
-    pub header: String,
-    pub body: String,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ImuState {
-    pub rpy: [f32; 3],
-    pub gyro: [f32; 3],
-    pub acc: [f32; 3],
-}
-
+/// A joint, as far as it is read here.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MotorState {
-    pub mode: i8,
+    /// Radians.
+    #[serde(deserialize_with = "float")]
     pub q: f32,
-    pub dq: f32,
-    pub ddq: f32,
-    pub tau_est: f32,
-    pub temperature: i8,
-    pub lost: u32,
-    pub reserve: [u32; 2],
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LowState {
-    pub imu_state: ImuState,
-    pub motor_state_parallel: Vec<MotorState>,
     pub motor_state_serial: Vec<MotorState>,
 }
 
@@ -102,7 +84,7 @@ pub struct LowCmd {
 /// Asks the K1's motion service.
 #[derive(Clone)]
 pub struct Rpc {
-    requests: Publisher<RpcReqMsg>,
+    requests: Publisher<RpcMsg>,
     waiting: OpenRequests,
     timeout: Duration,
 }
@@ -116,7 +98,7 @@ impl Rpc {
         let requests = participant.publish(REQUESTS, REQUEST)?;
         let waiting = OpenRequests::default();
         let answered = waiting.clone();
-        participant.subscribe(RESPONSES, RESPONSE, true, move |response: RpcRespMsg| {
+        participant.subscribe(RESPONSES, RESPONSE, true, move |response: RpcMsg| {
             answered.answered(&response.uuid, verdict(&response));
         })?;
         Ok(Self {
@@ -127,7 +109,7 @@ impl Rpc {
     }
 
     #[must_use]
-    pub fn requests(&self) -> &Publisher<RpcReqMsg> {
+    pub fn requests(&self) -> &Publisher<RpcMsg> {
         &self.requests
     }
 
@@ -152,7 +134,7 @@ impl Rpc {
     }
 }
 
-fn verdict(response: &RpcRespMsg) -> Verdict {
+fn verdict(response: &RpcMsg) -> Verdict {
     let header: Value = serde_json::from_str(&response.header).unwrap_or_default();
     match header["status"].as_i64().unwrap_or(-1) {
         0 => Ok(serde_json::from_str(&response.body).unwrap_or_default()),
@@ -160,7 +142,7 @@ fn verdict(response: &RpcRespMsg) -> Verdict {
     }
 }
 
-pub(crate) fn request(api_id: i64, body: &Value, expect_response: bool) -> (String, RpcReqMsg) {
+pub(crate) fn request(api_id: i64, body: &Value, expect_response: bool) -> (String, RpcMsg) {
     let uuid = uuid::Uuid::from_u128(fastrand::u128(..)).to_string();
     // The header has the keys of today's SDK and of older firmwares; each robot reads the keys that it knows.
     let header =
@@ -171,7 +153,7 @@ pub(crate) fn request(api_id: i64, body: &Value, expect_response: bool) -> (Stri
     } else {
         body.to_string()
     };
-    (uuid.clone(), RpcReqMsg { uuid, header, body })
+    (uuid.clone(), RpcMsg { uuid, header, body })
 }
 
 fn meaning(status: i64) -> &'static str {

@@ -18,10 +18,10 @@ pub(crate) struct Latest<M> {
 
 impl<M: DeserializeOwned + Send + 'static> Latest<M> {
     /// Hears a topic by its ROS name.
-    pub(crate) fn of(participant: &Participant, topic: &str, kind: (&str, &str)) -> Result<Self, RosError> {
+    pub(crate) fn of(participant: &Participant, topic: &str, of: &str) -> Result<Self, RosError> {
         let (message, last_word) = (Arc::new(Mutex::new(None)), LastWord::default());
         let (heard, word) = (Arc::clone(&message), last_word.clone());
-        participant.subscribe(topic, kind, false, move |message: M| {
+        participant.follow(topic, of, move |message: M| {
             word.heard();
             *heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(message);
         })?;

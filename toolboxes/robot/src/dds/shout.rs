@@ -1,56 +1,50 @@
 //! One topic, published at once by a new process: the stop after the toolbox's process has died.
 //!
-//! It has no ROS node, no subscriptions and no thread of its own, so that readers hear it sooner.
+//! It has no ROS node and no subscriptions, so that readers hear it sooner.
 
 use std::time::{Duration, Instant};
 
-use rustdds::DomainParticipant;
-use rustdds::no_key::DataWriterCdr;
+use futures_util::FutureExt;
+use ros_graph::dds::Dds;
+use ros_graph::definition::TypeName;
+use ros_graph::error::GraphError;
+use ros_graph::graph::{Graph, Publisher};
 use serde::Serialize;
+use std::sync::Arc;
 
-use super::{dds_type, join, quality, topic_of, unusable};
+use super::library;
+use crate::ros::carrier;
 use crate::ros::config::RosConfig;
 use crate::ros::error::RosError;
 
 /// How long it publishes once there is a subscriber.
 const LASTING: Duration = Duration::from_millis(250);
+
 /// Publishes one topic until a subscriber has heard it.
-pub(crate) struct Shout<M: Serialize> {
-    participant: DomainParticipant,
-    writer: DataWriterCdr<M>,
+pub(crate) struct Shout {
+    publisher: Arc<dyn Publisher>,
     topic: String,
-    dds_type: String,
+    /// Left when this is dropped.
+    _dds: Dds,
 }
 
-impl<M: Serialize> Shout<M> {
+impl Shout {
     /// Joins the domain for a topic by its ROS name.
-    pub(crate) fn open(config: &RosConfig, topic: &str, kind: (&str, &str)) -> Result<Self, RosError> {
-        let participant = join(config)?;
-        let quality = quality(true);
-        let handle = topic_of(&participant, topic, kind, &quality)?;
-        let writer = participant
-            .create_publisher(&quality)
-            .and_then(|publisher| publisher.create_datawriter_no_key_cdr(&handle, None))
-            .map_err(|error| unusable(topic, error))?;
+    pub(crate) fn open(config: &RosConfig, topic: &str, of: &str) -> Result<Self, RosError> {
+        let dds = carrier::dds(config, library(config)?)?;
+        let of: TypeName = of.parse().map_err(GraphError::from)?;
+        // The type is known, so that nothing is waited for.
+        let publisher = dds.publisher(topic, &of).now_or_never();
         Ok(Self {
-            participant,
-            writer,
+            publisher: publisher.unwrap_or(Err(GraphError::Closed))?,
             topic: topic.to_owned(),
-            dds_type: dds_type(kind),
+            _dds: dds,
         })
-    }
-
-    /// Whether there is a subscriber of this type, settled or not.
-    fn is_heard(&self) -> bool {
-        let name = super::dds_name(&self.topic).unwrap_or_default();
-        let readers = self.participant.discovered_readers();
-        let mut readers = readers.iter().map(|reader| &reader.subscription_topic_data);
-        readers.any(|reader| reader.topic_name == name && *reader.type_name() == self.dds_type)
     }
 
     /// Publishes these messages every `again` until a subscriber has been there for a while; blocks for at most
     /// `patience`. It does not wait for a reader to settle: a message that is lost does no harm.
-    pub(crate) fn say(
+    pub(crate) fn say<M: Serialize>(
         &self,
         patience: Duration,
         again: Duration,
@@ -60,11 +54,16 @@ impl<M: Serialize> Shout<M> {
         let mut heard = None;
         loop {
             for message in messages() {
-                // A full queue means that no subscriber acknowledges yet.
-                let _ = self.writer.write(message, None);
-            }
-            if heard.is_none() && self.is_heard() {
-                heard = Some(Instant::now());
+                let value = serde_json::to_value(message).map_err(|error| RosError::Topic {
+                    topic: self.topic.clone(),
+                    reason: error.to_string(),
+                })?;
+                match self.publisher.publish(&value) {
+                    Err(GraphError::Unheard { .. } | GraphError::OtherType { .. }) => {}
+                    // A full queue means that no subscriber acknowledges yet.
+                    Ok(()) | Err(GraphError::Lost { .. }) => drop(heard.get_or_insert_with(Instant::now)),
+                    Err(error) => return Err(error.into()),
+                }
             }
             match heard {
                 Some(heard) if heard.elapsed() >= LASTING => return Ok(()),

@@ -10,15 +10,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::asked::{DdsRequest, OpenRequests, Verdict};
-use super::{Participant, Peers, Publisher};
+use super::number::float;
+use super::{Participant, Publisher};
 use crate::ros::error::RosError;
 
-pub const REQUEST: (&str, &str) = ("unitree_api", "Request");
-pub const RESPONSE: (&str, &str) = ("unitree_api", "Response");
-pub const LOW_COMMAND: (&str, &str) = ("unitree_hg", "LowCmd");
-pub const LOW_STATE: (&str, &str) = ("unitree_hg", "LowState");
-pub const HAND_COMMAND: (&str, &str) = ("unitree_hg", "HandCmd");
-pub const SPORT_MODE_STATE: (&str, &str) = ("unitree_go", "SportModeState");
+pub const REQUEST: &str = "unitree_api/msg/Request";
+pub const RESPONSE: &str = "unitree_api/msg/Response";
+pub const LOW_COMMAND: &str = "unitree_hg/msg/LowCmd";
+pub const LOW_STATE: &str = "unitree_hg/msg/LowState";
+pub const HAND_COMMAND: &str = "unitree_hg/msg/HandCmd";
+pub const SPORT_MODE_STATE: &str = "unitree_go/msg/SportModeState";
 
 /// Numbers of the functions of the services `sport` and `arm`.
 pub mod api {
@@ -49,20 +50,13 @@ pub struct RequestIdentity {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct RequestLease {
-    pub id: i64,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RequestPolicy {
-    pub priority: i32,
     pub noreply: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RequestHeader {
     pub identity: RequestIdentity,
-    pub lease: RequestLease,
     pub policy: RequestPolicy,
 }
 
@@ -70,7 +64,6 @@ pub struct RequestHeader {
 pub struct Request {
     pub header: RequestHeader,
     pub parameter: String,
-    pub binary: Vec<u8>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -88,7 +81,6 @@ pub struct ResponseHeader {
 pub struct Response {
     pub header: ResponseHeader,
     pub data: String,
-    pub binary: Vec<i8>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -102,32 +94,28 @@ pub struct MotorCmd {
     pub reserve: u32,
 }
 
-/// 35 motors. Two arrays, because serde knows none longer than 32; on the wire they are one.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct MotorCmds([MotorCmd; 32], [MotorCmd; 3]);
+/// The motors of a command.
+pub const MOTORS: usize = 35;
 
-impl MotorCmds {
-    #[must_use]
-    pub fn get(&self, motor: usize) -> Option<&MotorCmd> {
-        self.0.iter().chain(&self.1).nth(motor)
-    }
-
-    pub fn get_mut(&mut self, motor: usize) -> Option<&mut MotorCmd> {
-        self.0.iter_mut().chain(&mut self.1).nth(motor)
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = &MotorCmd> {
-        self.0.iter().chain(&self.1)
-    }
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LowCmd {
     pub mode_pr: u8,
     pub mode_machine: u8,
-    pub motor_cmd: MotorCmds,
+    pub motor_cmd: Vec<MotorCmd>,
     pub reserve: [u32; 4],
     pub crc: u32,
+}
+
+impl Default for LowCmd {
+    fn default() -> Self {
+        Self {
+            mode_pr: 0,
+            mode_machine: 0,
+            motor_cmd: vec![MotorCmd::default(); MOTORS],
+            reserve: [0; 4],
+            crc: 0,
+        }
+    }
 }
 
 impl LowCmd {
@@ -143,7 +131,7 @@ impl LowCmd {
     pub fn checksum(&self) -> u32 {
         let mut bytes = Vec::with_capacity(1000);
         bytes.extend([self.mode_pr, self.mode_machine, 0, 0]);
-        for motor in self.motor_cmd.iter() {
+        for motor in &self.motor_cmd {
             bytes.extend([motor.mode, 0, 0, 0]);
             for value in [motor.q, motor.dq, motor.tau, motor.kp, motor.kd] {
                 bytes.extend(value.to_le_bytes());
@@ -170,113 +158,48 @@ pub fn checksum(bytes: &[u8]) -> u32 {
     })
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ImuState {
-    pub quaternion: [f32; 4],
-    pub gyroscope: [f32; 3],
-    pub accelerometer: [f32; 3],
-    pub rpy: [f32; 3],
-    pub temperature: i16,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// A motor, as far as it is read here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 pub struct MotorState {
-    pub mode: u8,
+    /// Radians.
+    #[serde(deserialize_with = "float")]
     pub q: f32,
-    pub dq: f32,
-    pub ddq: f32,
+    #[serde(deserialize_with = "float")]
     pub tau_est: f32,
     pub temperature: [i16; 2],
+    #[serde(deserialize_with = "float")]
     pub vol: f32,
-    pub sensor: [u32; 2],
     pub motorstate: u32,
-    pub reserve: [u32; 4],
 }
 
-/// 35 motors, as in [`MotorCmds`].
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct MotorStates([MotorState; 32], [MotorState; 3]);
-
-impl MotorStates {
-    #[must_use]
-    pub fn get(&self, motor: usize) -> Option<&MotorState> {
-        self.0.iter().chain(&self.1).nth(motor)
-    }
-
-    pub fn get_mut(&mut self, motor: usize) -> Option<&mut MotorState> {
-        self.0.iter_mut().chain(&mut self.1).nth(motor)
-    }
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 pub struct LowState {
-    pub version: [u32; 2],
-    pub mode_pr: u8,
     pub mode_machine: u8,
-    pub tick: u32,
-    pub imu_state: ImuState,
-    pub motor_state: MotorStates,
-    pub wireless_remote: ([u8; 32], [u8; 8]),
-    pub reserve: [u32; 4],
-    pub crc: u32,
+    pub motor_state: Vec<MotorState>,
 }
 
 /// What a Go2 says of its orientation.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 pub struct Go2Imu {
-    pub quaternion: [f32; 4],
-    pub gyroscope: [f32; 3],
-    pub accelerometer: [f32; 3],
     /// Radians.
     pub rpy: [f32; 3],
-    pub temperature: u8,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct TimeSpec {
-    pub sec: i32,
-    pub nanosec: u32,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct PathPoint {
-    pub t_from_start: f32,
-    pub x: f32,
-    pub y: f32,
-    pub yaw: f32,
-    pub vx: f32,
-    pub vy: f32,
-    pub vyaw: f32,
 }
 
 /// What a Go2 says of where it is, and how fast.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 pub struct SportModeState {
-    pub stamp: TimeSpec,
-    pub error_code: u32,
     pub imu_state: Go2Imu,
-    pub mode: u8,
-    pub progress: f32,
-    pub gait_type: u8,
-    pub foot_raise_height: f32,
     /// Metres, counted from where it was switched on.
     pub position: [f32; 3],
-    pub body_height: f32,
     /// Metres a second.
     pub velocity: [f32; 3],
     /// Radians a second.
     pub yaw_speed: f32,
-    pub range_obstacle: [f32; 4],
-    pub foot_force: [i16; 4],
-    pub foot_position_body: [f32; 12],
-    pub foot_speed_body: [f32; 12],
-    pub path_point: [PathPoint; 10],
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct HandCmd {
     pub motor_cmd: Vec<MotorCmd>,
-    pub reserve: [u32; 4],
 }
 
 /// Asks one of the services of a G1 or a Go2.
@@ -284,7 +207,8 @@ pub struct HandCmd {
 pub struct Rpc {
     service: &'static str,
     requests: Publisher<Request>,
-    responses: Peers,
+    /// Whether the robot's answers are heard.
+    heard: Arc<dyn Fn() -> bool + Send + Sync>,
     waiting: OpenRequests,
     next: Arc<AtomicI64>,
     timeout: Duration,
@@ -306,12 +230,12 @@ impl Rpc {
         let deliver = move |response: Response| {
             answered.answered(&response.header.identity.id.to_string(), verdict(&response));
         };
-        let responses =
-            participant.subscribe(&format!("/api/{service}/response"), RESPONSE, true, deliver)?;
+        let answers = format!("/api/{service}/response");
+        participant.subscribe(&answers, RESPONSE, true, deliver)?;
         Ok(Self {
             service,
             requests,
-            responses,
+            heard: Arc::new(participant.hears(&answers, RESPONSE)?),
             waiting,
             // The ids differ from those of another process that asks the same robot.
             next: Arc::new(AtomicI64::new(fastrand::i64(1 << 40..1 << 60))),
@@ -322,9 +246,7 @@ impl Rpc {
     /// Whether the robot hears requests and we hear its answers. Before that, a request or an answer may be lost.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        // Both are called, because each notes since when it has been ready.
-        let (asks, hears) = (self.requests.is_ready(), self.responses.are_ready());
-        asks && hears
+        self.requests.is_ready() && (self.heard)()
     }
 
     #[must_use]
@@ -367,11 +289,9 @@ pub(crate) fn request(id: i64, api_id: i64, parameter: &Value, noreply: bool) ->
     Request {
         header: RequestHeader {
             identity: RequestIdentity { id, api_id },
-            lease: RequestLease::default(),
-            policy: RequestPolicy { priority: 0, noreply },
+            policy: RequestPolicy { noreply },
         },
         parameter: parameter.to_string(),
-        binary: Vec::new(),
     }
 }
 
@@ -446,10 +366,10 @@ mod tests {
         let empty = LowCmd::default();
         assert_eq!(empty.checksum(), checksum(&[0; 1000]));
         let mut moved = LowCmd::default();
-        moved.motor_cmd.get_mut(34).unwrap().kd = 1.5;
+        moved.motor_cmd[34].kd = 1.5;
         assert_ne!(moved.checksum(), empty.checksum());
         let sealed = moved.clone().sealed();
         assert_eq!(sealed.crc, moved.checksum());
-        assert!(moved.motor_cmd.get(35).is_none());
+        assert_eq!(moved.motor_cmd.len(), MOTORS);
     }
 }

@@ -66,26 +66,73 @@ impl ModelError {
     /// The error with the line at which its entry begins.
     #[must_use]
     pub(crate) fn located(mut self, text: &str) -> Self {
-        let (name, what) = match &mut self {
+        let (name, entry) = match &mut self {
             Self::Parse { name, message } => {
                 let entry = message.split_once(':').map_or("", |(entry, _)| entry);
-                let last = entry.rsplit('.').next().unwrap_or_default();
-                (name, last.to_owned())
+                (name, entry.to_owned())
             }
             Self::Position { name, what, .. } => (name, what.clone()),
         };
-        let begins = |line: &str| {
-            // `wave = {...}` in a table, or `[poses.wave]`.
-            let line = line.trim().trim_start_matches('[');
-            let key = line.split(['=', ']']).next().unwrap_or_default();
-            let last = key.rsplit('.').next().unwrap_or_default();
-            last.trim().trim_matches(['"', '\'']) == what
-        };
-        if let Some(line) = text.lines().position(begins) {
-            *name = at(name, line + 1);
+        if let Some(line) = line_of(text, &entry) {
+            *name = at(name, line);
         }
         self
     }
+}
+
+/// The line of an entry such as `parts.right_arm.gripper.open`: its own, or that of what it stands in, before one of another table
+/// that has the same key.
+fn line_of(text: &str, entry: &str) -> Option<usize> {
+    let wanted: Vec<&str> = entry.split('.').collect();
+    let mut table: Vec<&str> = Vec::new();
+    let mut best = None;
+    for (before, line) in text.lines().enumerate() {
+        let Some((keys, is_table)) = keys_of(line.trim()) else {
+            continue;
+        };
+        let path = match is_table {
+            true => keys,
+            false => table.iter().copied().chain(keys).collect(),
+        };
+        let same_key = path.last() == wanted.last();
+        let rank = if path == wanted {
+            (4, 0)
+        } else if path.len() > 1 && wanted.starts_with(&path) {
+            (3, path.len())
+        } else if same_key && path.first() == wanted.first() {
+            (2, 0)
+        } else if wanted.starts_with(&path) {
+            (1, 0)
+        } else {
+            (0, 0)
+        };
+        let is_candidate = rank.0 > 0 || same_key;
+        if is_candidate && best.is_none_or(|(other, _)| rank > other) {
+            best = Some((rank, before + 1));
+        }
+        if is_table {
+            table = path;
+        }
+    }
+    best.map(|(_, line)| line)
+}
+
+/// The keys that a line begins: those of a table, or of a value in the table before it.
+fn keys_of(line: &str) -> Option<(Vec<&str>, bool)> {
+    let table = line.trim_start_matches('[');
+    let is_table = table != line;
+    let (keys, _) = table.split_once(if is_table { ']' } else { '=' })?;
+    let keys: Vec<&str> = keys
+        .split('.')
+        .map(|key| key.trim().trim_matches(['"', '\'']))
+        .collect();
+    let is_key = |key: &&str| {
+        !key.is_empty()
+            && key
+                .chars()
+                .all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | ' '))
+    };
+    keys.iter().all(is_key).then_some((keys, is_table))
 }
 
 /// A place in a file.
@@ -95,7 +142,12 @@ fn at(name: &str, line: usize) -> String {
 
 /// The message of a parser, in one line, with the accepted name that is nearest to an unknown one.
 pub(crate) fn taught(message: &str) -> String {
-    let message = message.trim().replace('\n', "; ");
+    let mut message = message.trim().replace('\n', "; ");
+    // The parser names types of ours.
+    if let Some((said, kind)) = message.split_once("expected struct ") {
+        let rest = kind.trim_start_matches(char::is_alphanumeric);
+        message = format!("{said}expected a table{rest}");
+    }
     let mut names = message.split('`').skip(1).step_by(2);
     let unknown = message.starts_with("unknown field") || message.starts_with("unknown variant");
     let Some(given) = names.next().filter(|_| unknown) else {
@@ -122,6 +174,31 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_entry_is_found_where_it_stands() {
+        let text = "name = \"x\"\n[parts.left_arm]\njoints = [\n    { name = \"open\", min = 0 },\n]\n[parts.right_arm]\n\
+                    gripper = { joint = 2, open = 50 }\n[[channels.buses]]\nmotors = [\n]\n[keyframes]\nopen = [0]\n\
+                    \"two words\" = [1]\n[point]\njoint = 0\n[places.cup]\nat = [0]\n";
+        for (entry, line) in [
+            ("name", Some(1)),
+            ("parts.right_arm.gripper.open", Some(7)),
+            ("parts.right_arm.gripper.joint", Some(7)),
+            ("parts.right_arm.joints", Some(6)),
+            ("parts.left_arm.joints.open.min", Some(3)),
+            ("channels.buses", Some(8)),
+            ("channels.motors", Some(9)),
+            ("keyframes.open", Some(12)),
+            ("open", Some(12)),
+            ("two words", Some(13)),
+            ("point.joint", Some(15)),
+            ("places.cup.at", Some(17)),
+            ("cup", Some(16)),
+            ("nothing", None),
+        ] {
+            assert_eq!(line_of(text, entry), line, "{entry}");
+        }
+    }
+
+    #[test]
     fn an_unknown_word_is_answered_with_the_nearest() {
         for (said, expected) in [
             (
@@ -133,6 +210,10 @@ mod tests {
                 "unknown variant `zzz`, expected `hold` or `damp`",
             ),
             ("missing field `name`", "missing field `name`"),
+            (
+                "invalid type: string \"/scan\", expected struct ScanChannel",
+                "invalid type: string \"/scan\", expected a table",
+            ),
         ] {
             assert_eq!(taught(said), expected);
         }

@@ -37,7 +37,7 @@ pub(crate) fn linked(config: &RosConfig) -> Result<Option<Join>, RosError> {
     Ok(Some(*join))
 }
 
-/// Joins the graph of a domain.
+/// Joins the graph of a domain as a node of this name.
 ///
 /// # Errors
 /// As of [`linked`]; or the domain or an interface cannot be used.
@@ -45,12 +45,33 @@ pub(crate) fn join(config: &RosConfig, name: &str, library: Library) -> Result<A
     if let Some(join) = linked(config)? {
         return Ok(join(name, library)?);
     }
+    let dds = dds(config, library)?;
+    dds.announce(name)?;
+    Ok(Arc::new(dds))
+}
+
+/// Joins the graph for one stop: where the carrier allows it without a name, because it is heard sooner then.
+///
+/// # Errors
+/// As of [`join`].
+pub(crate) fn visit(config: &RosConfig, name: &str, library: Library) -> Result<Arc<dyn Graph>, RosError> {
+    match linked(config)? {
+        Some(join) => Ok(join(name, library)?),
+        None => Ok(Arc::new(dds(config, library)?)),
+    }
+}
+
+/// Joins a domain over DDS, without a name.
+///
+/// # Errors
+/// The domain or an interface cannot be used.
+pub(crate) fn dds(config: &RosConfig, library: Library) -> Result<Dds, RosError> {
     config.check()?;
     let dds = DdsConfig {
         domain: config.domain,
         interfaces: config.interfaces.clone(),
     };
-    Ok(Arc::new(Dds::join(&dds, library, Cdr::default())?))
+    Ok(Dds::join(&dds, library, Cdr::default())?)
 }
 
 /// Brings a base to rest without an instance: says zero in every type that its topic is heard in. Blocks for a little more than
@@ -67,7 +88,7 @@ pub(crate) fn stand(
     let runtime = runtime(name)?;
     let library = Library::shipped(config.distribution()).map_err(GraphError::from)?;
     let stood = runtime.block_on(async {
-        let graph = join(config, name, library)?;
+        let graph = visit(config, name, library)?;
         Ok(Velocity::shout_zero(graph.as_ref(), velocity, patience).await?)
     });
     runtime.shutdown_background();

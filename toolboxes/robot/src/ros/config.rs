@@ -55,7 +55,11 @@ impl RosConfig {
                 reason: "a domain is 0 to 232".to_owned(),
             });
         }
-        let addresses = self.addresses();
+        // To list them takes some milliseconds, which the stop after a crash has not to spare.
+        let addresses = match self.interfaces.is_empty() {
+            true => BTreeSet::new(),
+            false => self.addresses(),
+        };
         match self.interfaces.iter().find(|named| !addresses.contains(named)) {
             // Without the address the library would join all the same, and would neither hear nor be heard.
             Some(missing) => Err(RosError::Join {

@@ -12,7 +12,7 @@ use ovos_toolbox_sdk::testing::Harness;
 use robot::dds::Participant;
 use robot::dds::booster::{
     FALL_DOWN, FALL_DOWN_STATE, FallDownState, LOW_COMMAND, LOW_STATE, LowCmd, LowState, MotorState, REQUEST,
-    REQUESTS, RESPONSE, RESPONSES, RpcReqMsg, RpcRespMsg,
+    REQUESTS, RESPONSE, RESPONSES, RpcMsg,
 };
 use robot::robots::Robots;
 use robot::ros::RosConfig;
@@ -30,10 +30,10 @@ impl Robot {
     fn start(config: &RosConfig) -> Self {
         let participant = Participant::join(config, "k1").unwrap();
         let asked: Arc<Mutex<Vec<(i64, Value)>>> = Arc::default();
-        let answers = participant.publish::<RpcRespMsg>(RESPONSES, RESPONSE).unwrap();
+        let answers = participant.publish::<RpcMsg>(RESPONSES, RESPONSE).unwrap();
         let joints = Arc::new(Mutex::new(vec![MotorState::default(); 22]));
         let (heard, head) = (Arc::clone(&asked), Arc::clone(&joints));
-        let answer = move |request: RpcReqMsg| {
+        let answer = move |request: RpcMsg| {
             let header: Value = serde_json::from_str(&request.header).unwrap();
             let api = header["api_id"].as_i64().unwrap();
             let body: Value = serde_json::from_str(&request.body).unwrap_or_default();
@@ -51,7 +51,7 @@ impl Robot {
             };
             let header = json!({ "status": status }).to_string();
             answers
-                .publish(RpcRespMsg {
+                .publish(RpcMsg {
                     uuid: request.uuid,
                     header,
                     body,
@@ -77,13 +77,11 @@ impl Robot {
         let fallen = Arc::new(AtomicBool::new(true));
         let falls = Arc::clone(&fallen);
         participant
-            .start(move || async move {
+            .start(async move {
                 loop {
                     let motors = joints.lock().unwrap().clone();
                     let low = LowState {
-                        motor_state_serial: motors.clone(),
-                        motor_state_parallel: motors,
-                        ..LowState::default()
+                        motor_state_serial: motors,
                     };
                     let _ = state.publish(low);
                     let down = falls.load(Ordering::SeqCst);

@@ -39,7 +39,7 @@ fn nothing_succeeds_where_no_servo_answers() {
     let faults = [Fault::Absent, Fault::Mute, Fault::BadChecksum, Fault::Noise];
     each(&faults, |&fault| {
         let body = Body::new();
-        let (harness, _folder) = open(&body, 20);
+        let (harness, _folder) = open(&body, 8);
         all(&body, fault);
         // A word of the toolbox, and what is in its files.
         let words = ["enable_degraded_mode"];

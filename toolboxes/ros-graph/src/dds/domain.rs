@@ -71,6 +71,34 @@ impl Dds {
         })
     }
 
+    /// Tells the tools of ROS that what is read and written here belongs to the node of this name, in the root namespace.
+    ///
+    /// # Errors
+    /// The library has no `rmw_dds_common`, or the topic of nodes cannot be used.
+    pub fn announce(&self, name: &str) -> Result<(), GraphError> {
+        let shape = self.known(&TypeName::new(
+            "rmw_dds_common",
+            Kind::Message,
+            "ParticipantEntitiesInfo",
+        ))?;
+        let participant = &self.inner.participant;
+        let quality = Quality {
+            reliable: true,
+            keeps: true,
+            depth: 1,
+        };
+        let writer = participant.writer("ros_discovery_info", &dds_type(&shape.name), quality)?;
+        participant
+            .node
+            .announce(participant.guid(), name, writer, shape, self.inner.cdr);
+        Ok(())
+    }
+
+    /// Completes when nothing is heard any more: the graph was left, or what carries it has failed.
+    pub fn left(&self) -> impl Future<Output = ()> + Send + 'static {
+        self.inner.participant.closed()
+    }
+
     /// Waits until `found` finds what it looks for, `patience` at most.
     pub(super) async fn wait<T>(
         &self,
@@ -95,7 +123,7 @@ impl Dds {
         tokio::spawn(async move { end.run_until_cancelled(work).await });
     }
 
-    fn known(&self, name: &TypeName) -> Result<Arc<Shape>, TypeError> {
+    pub(super) fn known(&self, name: &TypeName) -> Result<Arc<Shape>, TypeError> {
         self.inner
             .library
             .read()

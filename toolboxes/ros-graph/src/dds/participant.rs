@@ -9,12 +9,16 @@ use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
 use rustdds::policy::{Durability, History, Reliability};
 use rustdds::rpc::SampleIdentity;
-use rustdds::{DomainParticipant, DomainParticipantBuilder, QosPolicies, QosPolicyBuilder, Topic, TopicKind};
+use rustdds::{
+    DomainParticipant, DomainParticipantBuilder, GUID, QosPolicies, QosPolicyBuilder, RTPSEntity, Topic,
+    TopicKind,
+};
 use tokio::runtime::Builder;
 use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 use tokio_util::sync::CancellationToken;
 
+use super::node::Node;
 use super::peers::Peers;
 use super::raw::{Raw, RawAdapter, Reader, Writer, greet};
 use crate::error::GraphError;
@@ -48,6 +52,7 @@ pub(super) struct Participant {
     publisher: rustdds::Publisher,
     subscriber: rustdds::Subscriber,
     pub(super) peers: Peers,
+    pub(super) node: Node,
     tasks: mpsc::Sender<Task>,
     end: CancellationToken,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -91,8 +96,9 @@ impl Participant {
             .spawn({
                 let (participant, peers, end) = (participant.clone(), peers.clone(), end.clone());
                 move || {
+                    let lost = end.clone();
                     let work = async move {
-                        tokio::task::spawn_local(peers.follow(participant));
+                        tokio::task::spawn_local(vital(lost, peers.follow(participant)));
                         while let Some(task) = begun.recv().await {
                             tokio::task::spawn_local(task());
                         }
@@ -106,6 +112,7 @@ impl Participant {
             publisher,
             subscriber,
             peers,
+            node: Node::default(),
             tasks,
             end,
             thread: Mutex::new(Some(thread)),
@@ -126,10 +133,12 @@ impl Participant {
             .publisher
             .create_datawriter_no_key::<Raw, RawAdapter>(&topic, Some(policies))
             .map_err(|error| unusable(name, error))?;
-        match !quality.reliable || greet(&writer) {
-            true => Ok(writer),
-            false => Err(unusable(name, "the writer takes nothing")),
+        // To a late reader, what is kept is said again.
+        if quality.reliable && !quality.keeps && !greet(&writer) {
+            return Err(unusable(name, "the writer takes nothing"));
         }
+        self.node.writes(writer.guid());
+        Ok(writer)
     }
 
     /// Reads a topic of DDS until `end`; `deliver` runs on the participant's thread and returns soon.
@@ -147,7 +156,9 @@ impl Participant {
             .subscriber
             .create_simple_datareader_no_key(&topic, Some(policies))
             .map_err(|error| unusable(name, error))?;
-        let name = name.to_owned();
+        let (name, guid) = (name.to_owned(), reader.guid());
+        self.node.reads(guid);
+        let (node, lost) = (self.node.clone(), self.end.clone());
         let task = move || {
             let listen = async move {
                 let mut stream = Box::pin(reader.as_async_stream());
@@ -161,7 +172,8 @@ impl Participant {
                     }
                 }
             };
-            end.run_until_cancelled_owned(listen).map(drop).boxed_local()
+            let heard = end.run_until_cancelled_owned(listen);
+            vital(lost, heard.map(move |_| node.gone(guid))).boxed_local()
         };
         self.tasks
             .try_send(Box::new(task))
@@ -171,6 +183,29 @@ impl Participant {
     pub(super) fn is_closed(&self) -> bool {
         self.end.is_cancelled()
     }
+
+    /// Completes when nothing is heard any more: it was closed, or its thread has panicked.
+    pub(super) fn closed(&self) -> impl Future<Output = ()> + Send + 'static {
+        self.end.clone().cancelled_owned()
+    }
+
+    pub(super) fn guid(&self) -> GUID {
+        self.participant.guid()
+    }
+}
+
+/// Closes the participant where its work panics: one that hears nothing any more would look alive.
+async fn vital(end: CancellationToken, work: impl Future<Output = ()>) {
+    struct Vital(CancellationToken);
+    impl Drop for Vital {
+        fn drop(&mut self) {
+            if std::thread::panicking() {
+                self.0.cancel();
+            }
+        }
+    }
+    let _vital = Vital(end);
+    work.await;
 }
 
 impl Drop for Participant {

@@ -11,7 +11,7 @@ use rustdds::{DomainParticipant, GUID, QosPolicies, RTPSEntity, StatusEvented};
 use super::names::ros_type;
 
 /// How long two endpoints must have known each other before one of them hears what the other writes.
-pub(super) const SETTLE: Duration = Duration::from_millis(200);
+pub const SETTLE: Duration = Duration::from_millis(200);
 
 /// A reader that has not acknowledged anything by then is not waited for any more: it does not live, or does not tell.
 pub(super) const MUTE: Duration = Duration::from_secs(2);

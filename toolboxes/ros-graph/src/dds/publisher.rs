@@ -1,11 +1,12 @@
 //! What sends on one topic of DDS.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
-use rustdds::Timestamp;
 use rustdds::dds::WriteError;
+use rustdds::{RTPSEntity, Timestamp};
 use serde_json::Value;
 
 use super::names::dds_type;
@@ -28,16 +29,22 @@ pub(super) struct TopicPublisher {
     pub(super) topic: String,
     pub(super) dds_topic: String,
     pub(super) made: Instant,
+    /// Whether the readers have known the writer since there were some.
+    pub(super) known: AtomicBool,
 }
 
 impl TopicPublisher {
     /// Whether a reader of the type is there, has been for long enough, and knows the writer.
     fn readers(&self) -> Result<bool, GraphError> {
+        if self.participant.is_closed() {
+            return Err(GraphError::Closed);
+        }
         let endpoints = self.participant.peers.now();
         let readers = of_topic(&endpoints.readers, &self.dds_topic);
         let own = dds_type(&self.shape.name);
         let ours: Vec<&&Endpoint> = readers.iter().filter(|reader| reader.dds_type == own).collect();
         if ours.is_empty() {
+            self.known.store(false, Ordering::SeqCst);
             return Err(match readers.is_empty() {
                 true => GraphError::Unheard {
                     topic: self.topic.clone(),
@@ -53,15 +60,22 @@ impl TopicPublisher {
             self.made.elapsed() >= time && ours.iter().any(|reader| reader.since.elapsed() >= time)
         };
         let is_known = || is_known(&self.writer.lock().unwrap_or_else(PoisonError::into_inner));
-        Ok(have_been(SETTLE) && (have_been(MUTE) || is_known()))
+        // What was said a moment ago is not acknowledged yet, and makes no reader a stranger.
+        let known = have_been(SETTLE) && (self.known.load(Ordering::SeqCst) || have_been(MUTE) || is_known());
+        self.known.fetch_or(known, Ordering::SeqCst);
+        Ok(known)
+    }
+}
+
+impl Drop for TopicPublisher {
+    fn drop(&mut self) {
+        let writer = self.writer.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.participant.node.gone(writer.guid());
     }
 }
 
 impl Publisher for TopicPublisher {
     fn publish(&self, value: &Value) -> Result<(), GraphError> {
-        if self.participant.is_closed() {
-            return Err(GraphError::Closed);
-        }
         self.readers()?;
         let bytes = self.cdr.encode(&self.shape, value)?;
         let raw = Raw {

@@ -4,7 +4,11 @@ use ros_graph::velocity::VelocityConfig;
 use serde::Deserialize;
 
 use crate::adapter::{ActionError, Estop};
-use crate::ros::{Kind, RosConfig};
+use crate::ros::RosConfig;
+
+const TWIST: &str = "geometry_msgs/Twist";
+/// The type of a velocity that says when it was said.
+pub(super) const TWIST_STAMPED: &str = "geometry_msgs/TwistStamped";
 
 /// The channels of a K1.
 #[derive(Clone, Debug, Deserialize)]
@@ -72,11 +76,11 @@ impl VelocityType {
     }
 
     /// The types that are spoken.
-    pub(super) fn kinds(self) -> &'static [Kind] {
+    pub(super) fn kinds(self) -> &'static [&'static str] {
         match self {
-            Self::Auto => &[Kind::Twist, Kind::TwistStamped],
-            Self::Twist => &[Kind::Twist],
-            Self::TwistStamped => &[Kind::TwistStamped],
+            Self::Auto => &[TWIST, TWIST_STAMPED],
+            Self::Twist => &[TWIST],
+            Self::TwistStamped => &[TWIST_STAMPED],
         }
     }
 }

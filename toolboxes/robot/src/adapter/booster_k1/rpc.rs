@@ -15,7 +15,7 @@ use crate::adapter::Notify;
 use crate::adapter::remote::node_name;
 use crate::adapter::walker::Hands;
 use crate::dds::asked::DdsRequest;
-use crate::dds::booster::{LOW_COMMAND, LOW_STATE, LowCmd, LowState, MotorCmd, Rpc, RpcReqMsg, api, request};
+use crate::dds::booster::{LOW_COMMAND, LOW_STATE, LowCmd, LowState, MotorCmd, Rpc, RpcMsg, api, request};
 use crate::dds::latest::Latest;
 use crate::dds::{Participant, Publisher, radians};
 use crate::ros::RosError;
@@ -332,7 +332,7 @@ impl RpcLink {
         let (rpc, routines, end) = (self.rpc.clone(), self.routines.clone(), end.clone());
         // The end request is sent already. If this task cannot be started, the request stays on the list, and the next
         // halt sends it again.
-        let _ = self.participant.start(move || async move {
+        let _ = self.participant.start(async move {
             for time in 1..=TIMES {
                 let Err(error) = asked.answer().await else {
                     routines.ended(&end, newest);
@@ -354,7 +354,7 @@ impl RpcLink {
 }
 
 /// The requests of a stop without an instance: walking ends first, then power, then the robot's own routines.
-pub(super) fn stops(damp: bool) -> Vec<RpcReqMsg> {
+pub(super) fn stops(damp: bool) -> Vec<RpcMsg> {
     let mut stops = vec![request(api::MOVE, &move_body(&Velocity::default()), false).1];
     if damp {
         stops.push(request(api::CHANGE_MODE, &json!({"mode": 0}), false).1);

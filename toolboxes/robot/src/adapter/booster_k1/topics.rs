@@ -3,24 +3,30 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::config::{BoosterK1Config, Topics, VelocityType};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::config::{BoosterK1Config, TWIST_STAMPED, Topics, VelocityType};
 use super::sent::LastAngles;
 use crate::action::Velocity;
 use crate::adapter::remote::node_name;
 use crate::capability::Capabilities;
+use crate::clock::since_1970;
 use crate::dds::latest::LastWord;
-use crate::ros::message::{Float64MultiArray, Twist, TwistStamped, Vector3};
-use crate::ros::network::join;
-use crate::ros::{Kind, RosBackend, RosError, RosMessage};
+use crate::dds::{Participant, Publisher};
+use crate::ros::RosError;
 use crate::subsystem::Subsystem;
+
+/// The type of positions, which are degrees.
+const POSITIONS: &str = "std_msgs/Float64MultiArray";
 
 /// A K1 behind its four topics.
 pub(in crate::adapter) struct TopicsLink {
-    backend: Arc<dyn RosBackend>,
+    participant: Participant,
     topics: Topics,
     velocity_type: VelocityType,
     /// The topics that were announced, each with the type that the robot reads.
-    announced: Mutex<BTreeMap<String, Kind>>,
+    announced: Mutex<BTreeMap<String, (&'static str, Publisher<Value>)>>,
     capabilities: Capabilities,
     /// Joint angles in radians, by the robot's names.
     joints: Arc<Mutex<HashMap<String, f64>>>,
@@ -29,28 +35,40 @@ pub(in crate::adapter) struct TopicsLink {
     sent: LastAngles,
 }
 
+/// sensor_msgs/JointState, as far as it is read here.
+#[derive(Deserialize)]
+struct JointState {
+    name: Vec<String>,
+    position: Vec<Value>,
+}
+
 impl TopicsLink {
     pub(super) fn open(
         name: &str,
         config: &BoosterK1Config,
         capabilities: Capabilities,
     ) -> Result<Self, RosError> {
-        let backend = join(&config.ros, &node_name(name))?;
+        let participant = Participant::join_graph(&config.ros, &node_name(name))?;
         let topics = config.topics.clone();
         let joints = Arc::new(Mutex::new(HashMap::new()));
         let heard = Arc::clone(&joints);
         let last_word = LastWord::default();
         let word = last_word.clone();
-        let deliver = Box::new(move |message| {
-            if let RosMessage::JointState(state) = message {
+        participant.follow(
+            &topics.joints,
+            "sensor_msgs/JointState",
+            move |state: JointState| {
                 word.heard();
                 let mut known = heard.lock().unwrap_or_else(PoisonError::into_inner);
-                known.extend(state.name.into_iter().zip(state.position));
-            }
-        });
-        backend.subscribe(&topics.joints, Kind::JointState, deliver)?;
+                let positions = state
+                    .position
+                    .iter()
+                    .map(|angle| angle.as_f64().unwrap_or(f64::NAN));
+                known.extend(state.name.into_iter().zip(positions));
+            },
+        )?;
         Ok(Self {
-            backend,
+            participant,
             topics,
             velocity_type: config.velocity_type,
             announced: Mutex::default(),
@@ -72,43 +90,37 @@ impl TopicsLink {
     }
 
     pub(super) fn velocity(&self, velocity: &Velocity) -> Result<(), RosError> {
-        let twist = Twist {
-            linear: Vector3 {
-                x: velocity.x,
-                y: velocity.y,
-                z: 0.0,
-            },
-            angular: Vector3 {
-                z: velocity.turn,
-                ..Vector3::default()
-            },
-        };
+        let twist = json!({
+            "linear": {"x": velocity.x, "y": velocity.y, "z": 0.0}, "angular": {"x": 0.0, "y": 0.0, "z": velocity.turn}
+        });
         let topic = &self.topics.velocity;
-        let message = match self.announced(topic) {
-            Some(Kind::TwistStamped) => RosMessage::TwistStamped(TwistStamped::now(twist)),
-            _ => RosMessage::Twist(twist),
+        let Some((kind, publisher)) = self.announced(topic) else {
+            return Err(RosError::Unheard { topic: topic.clone() });
         };
-        self.backend.publish(topic, message)
+        publisher.publish(match kind {
+            TWIST_STAMPED => {
+                let now = since_1970();
+                let stamp = json!({"sec": now.as_secs(), "nanosec": now.subsec_nanos()});
+                json!({"header": {"stamp": stamp, "frame_id": "base_link"}, "twist": twist})
+            }
+            _ => twist,
+        })
     }
 
-    fn announced(&self, topic: &str) -> Option<Kind> {
+    fn announced(&self, topic: &str) -> Option<(&'static str, Publisher<Value>)> {
         let announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner);
-        announced.get(topic).copied()
+        announced.get(topic).cloned()
     }
 
     /// Announces a topic with the one of these types that the robot reads.
-    fn announce(&self, topic: &str, offered: &[Kind]) -> Result<(), RosError> {
-        let found = self.backend.heard_as(topic);
+    fn announce(&self, topic: &str, offered: &'static [&'static str]) -> Result<Publisher<Value>, RosError> {
+        let found = self.participant.heard_as(topic);
         let mut kinds = offered.to_vec();
-        kinds.retain(|kind| found.contains(&kind.ros_name()));
+        kinds.retain(|kind| found.iter().any(|found| found == kind));
         let other = |remedy| RosError::OtherType {
             topic: topic.to_owned(),
             found: found.join(" and "),
-            expected: offered
-                .iter()
-                .map(|kind| kind.ros_name())
-                .collect::<Vec<_>>()
-                .join(" or "),
+            expected: offered.join(" or "),
             remedy,
         };
         let kind = match kinds.as_slice() {
@@ -122,16 +134,20 @@ impl TopicsLink {
             _ => return Err(other("say in velocity_type which of them the robot obeys")),
         };
         let mut announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner);
-        if announced.get(topic) != Some(&kind) {
-            self.backend.advertise(topic, kind)?;
-            announced.insert(topic.to_owned(), kind);
+        if let Some((_, publisher)) = announced.get(topic).filter(|(known, _)| *known == kind) {
+            return Ok(publisher.clone());
         }
-        Ok(())
+        // The old one goes first: a name never has two types of ours.
+        announced.remove(topic);
+        let publisher: Publisher<Value> = self.participant.publish(topic, kind)?;
+        announced.insert(topic.to_owned(), (kind, publisher.clone()));
+        Ok(publisher)
     }
 
     /// Why the robot cannot be told a velocity.
     pub(super) fn fits(&self) -> Result<(), RosError> {
         self.announce(&self.topics.velocity, self.velocity_type.kinds())
+            .map(drop)
     }
 
     /// Sends an arm or the head to angles in degrees; fails where nothing on the robot hears it.
@@ -143,8 +159,7 @@ impl TopicsLink {
     /// Whether something on the robot moves an arm or the head.
     pub(super) fn hears(&self, on: Subsystem) -> Result<(), RosError> {
         let topic = self.topic(on);
-        self.announce(topic, &[Kind::Float64MultiArray])?;
-        match self.backend.is_heard(topic) {
+        match self.announce(topic, &[POSITIONS])?.is_ready() {
             true => Ok(()),
             false => Err(RosError::Unheard {
                 topic: topic.to_owned(),
@@ -155,16 +170,16 @@ impl TopicsLink {
     /// Sends an arm or the head to angles in degrees, even where nothing hears it any more. One that was never told
     /// anything is told nothing.
     pub(super) fn positions(&self, on: Subsystem, positions: &[f64]) -> Result<(), RosError> {
-        if self.announced(self.topic(on)).is_none() {
+        let Some((_, publisher)) = self.announced(self.topic(on)) else {
             return Ok(());
-        }
+        };
         let label = match on {
             Subsystem::Gantry => "head",
             arm => arm.as_str(),
         };
-        let array = Float64MultiArray::labelled(label, positions.to_vec());
-        self.backend
-            .publish(self.topic(on), RosMessage::Float64MultiArray(array))
+        let size = positions.len();
+        let values = json!({"label": label, "size": size, "stride": size});
+        publisher.publish(json!({"layout": {"dim": [values], "data_offset": 0}, "data": positions}))
     }
 
     fn topic(&self, on: Subsystem) -> &str {
@@ -188,10 +203,11 @@ impl TopicsLink {
         // Arms and head are announced early, so that the robot knows their writers when they are needed.
         for topic in [&self.topics.head, &self.topics.arm] {
             if self.announced(topic).is_none() {
-                let _ = self.announce(topic, &[Kind::Float64MultiArray]);
+                let _ = self.announce(topic, &[POSITIONS]);
             }
         }
-        self.fits().is_ok() && self.backend.is_heard(&self.topics.velocity)
+        let velocity = self.announce(&self.topics.velocity, self.velocity_type.kinds());
+        velocity.is_ok_and(|publisher| publisher.is_ready())
     }
 
     /// The measured angles of an arm or the head, where the robot names its joints as the model does
@@ -210,6 +226,6 @@ impl TopicsLink {
     }
 
     pub(super) fn close(&self) {
-        self.backend.close();
+        self.participant.close();
     }
 }

@@ -76,7 +76,7 @@ impl Driver for RosBaseConfig {
         };
         let runtime = carrier::runtime(robot.name).map_err(failed)?;
         let stopped: Result<(), RosError> = runtime.block_on(async {
-            let graph = join(robot.name, self).await?;
+            let graph = join(robot.name, self, carrier::visit).await?;
             let (config, actions) = (self.velocity(), self.actions());
             let zero = Velocity::shout_zero(graph.as_ref(), &config, PATIENCE);
             // At the same time: a goal outlives what has sent it, and moves the base again.

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt;
 use ros_graph::cdr::Cdr;
 use ros_graph::error::GraphError;
 use ros_graph::graph::Graph;
@@ -22,7 +23,7 @@ use super::readings::{Battery, Odometry, Scan};
 use crate::action::Velocity;
 use crate::adapter::remote::{Link, node_name};
 use crate::dds::asked::DdsRequest;
-use crate::ros::{RosError, carrier};
+use crate::ros::{RosConfig, RosError, carrier};
 
 /// The pause between two looks whether the base still hears.
 const LOOK: Duration = Duration::from_millis(100);
@@ -82,7 +83,9 @@ pub(super) struct BaseLink {
     pub(super) goals: Arc<Goals>,
     channel: Arc<Mutex<Result<Arc<Channel>, GraphError>>>,
     lacks: Arc<Lacks>,
-    measures: bool,
+    odometry: Option<String>,
+    /// The domain, of a base that is not behind a rosbridge.
+    domain: Option<u16>,
     runtime: Option<Runtime>,
 }
 
@@ -95,22 +98,25 @@ impl Drop for BaseLink {
     }
 }
 
+/// How a graph over DDS is joined.
+pub(super) type Join = fn(&RosConfig, &str, Library) -> Result<Arc<dyn Graph>, RosError>;
+
 /// Joins the graph in which a base is.
-pub(super) async fn join(name: &str, config: &RosBaseConfig) -> Result<Arc<dyn Graph>, RosError> {
+pub(super) async fn join(name: &str, config: &RosBaseConfig, join: Join) -> Result<Arc<dyn Graph>, RosError> {
     let mut library = Library::shipped(config.ros.distribution()).map_err(GraphError::from)?;
     for folder in &config.interfaces {
         library.add_folder(folder).map_err(GraphError::from)?;
     }
     match &config.rosbridge {
         Some(url) => Ok(Arc::new(Rosbridge::connect(url, library, Cdr::default()).await?)),
-        None => carrier::join(&config.ros, &node_name(name), library),
+        None => join(&config.ros, &node_name(name), library),
     }
 }
 
 impl BaseLink {
     pub(super) fn open(name: &str, config: &RosBaseConfig) -> Result<Self, RosError> {
         let runtime = carrier::runtime(name)?;
-        let graph = runtime.block_on(join(name, config))?;
+        let graph = runtime.block_on(join(name, config, carrier::join))?;
         let told: Arc<Readings> = Arc::default();
         let unheard = GraphError::Unheard {
             topic: config.velocity.topic.clone(),
@@ -166,7 +172,8 @@ impl BaseLink {
             goals: Arc::default(),
             channel,
             lacks,
-            measures: config.odometry.is_some(),
+            odometry: config.odometry.clone(),
+            domain: config.rosbridge.is_none().then_some(config.ros.domain),
             runtime: Some(runtime),
         })
     }
@@ -178,6 +185,18 @@ impl BaseLink {
     ) -> Option<JoinHandle<T>> {
         // It is there until the link is dropped.
         self.runtime.as_ref().map(|runtime| runtime.spawn(work))
+    }
+
+    /// What is wrong where nothing else is in the domain.
+    fn alone(&self) -> Option<GraphError> {
+        let domain = self.domain?;
+        // A carrier that is in a domain knows its graph at once.
+        let found = self.graph.entities().now_or_never()?.ok()?;
+        found.topics.is_empty().then(|| GraphError::Join {
+            carrier: format!("DDS domain {domain}"),
+            reason: "nothing else is in it; check the robot's power, ros.domain and ros.interfaces"
+                .to_owned(),
+        })
     }
 
     /// The channel of velocities, where the base hears one.
@@ -285,7 +304,7 @@ impl Link for BaseLink {
     }
 
     fn is_there(&self) -> bool {
-        self.channel().is_ok() && (!self.measures || self.told.odometry.fresh().is_some())
+        self.channel().is_ok() && (self.odometry.is_none() || self.told.odometry.fresh().is_some())
     }
 
     fn is_silent(&self) -> bool {
@@ -297,6 +316,18 @@ impl Link for BaseLink {
     }
 
     fn fits(&self) -> Result<(), RosError> {
-        self.channel().map(drop).map_err(RosError::Graph)
+        match (self.channel(), &self.odometry) {
+            (Err(unheard @ GraphError::Unheard { .. }), _) => Err(self.alone().unwrap_or(unheard)),
+            (Err(error), _) => Err(error),
+            (Ok(_), Some(topic)) if self.told.odometry.get().is_none() => Err(GraphError::Lost {
+                name: topic.clone(),
+                reason:
+                    "no odometry has come on it; start what publishes it on the robot, or name its topic in \
+                         channels.odometry"
+                        .to_owned(),
+            }),
+            (Ok(_), _) => Ok(()),
+        }
+        .map_err(RosError::Graph)
     }
 }

@@ -278,7 +278,7 @@ impl Arms {
 
     fn waist(&self) -> [f32; 3] {
         let state = self.state.lock();
-        let angle = |joint| {
+        let angle = |joint: usize| {
             state
                 .as_ref()
                 .and_then(|state| state.motor_state.get(joint))
@@ -335,7 +335,6 @@ impl Arms {
         });
         let command = HandCmd {
             motor_cmd: motors.collect(),
-            reserve: [0; 4],
         };
         self.hands[usize::from(!left)].publish(command)?;
         Ok(close)

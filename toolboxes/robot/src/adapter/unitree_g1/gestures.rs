@@ -98,7 +98,7 @@ impl Gestures {
         let mut asked = self.release()?;
         let (rpc, under_way) = (self.rpc.clone(), Arc::clone(&self.under_way));
         // The release is sent already. If no task can be started, the release is not repeated.
-        let _ = self.participant.start(move || async move {
+        let _ = self.participant.start(async move {
             let end = Instant::now() + LONGEST;
             while let Err(error) = asked.answer().await {
                 if Instant::now() >= end || *under_way.now() != number {

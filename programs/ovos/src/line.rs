@@ -1,0 +1,272 @@
+//! The connection to the bus: sends messages, hears topics, and remembers who speaks in which session. Read [`Line`].
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use bus::{
+    BusClient, BusHandler, ClientConfig, Connection, DEFAULT_SESSION_ID, Envelope, Message, Utf8Bytes,
+};
+use config::BusConfig;
+use ovos_toolbox_wire::{Failure, FailureKind, Object};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// The name under which OVOS knows the toolbox, as it knows skills.
+pub(crate) const SKILL_ID: &str = "ovos-tools.ovos";
+
+/// The key of the context by which a message is known as the answer to one of ours: OVOS keeps the context of a request.
+const MARK: &str = "ovos_tools_mark";
+
+/// How the utterances of people arrive, by their old and their new topic.
+const UTTERANCES: [&str; 2] = ["recognizer_loop:utterance", "ovos.utterance.handle"];
+
+/// How many sessions are remembered.
+const SESSIONS: usize = 64;
+
+/// How many messages may wait to be heard.
+const WAITING: usize = 256;
+
+/// How long the bus may be away before a call fails.
+const BUS_WAIT: Duration = Duration::from_secs(3);
+
+/// How long a service may take to answer.
+pub(crate) const ANSWER_WAIT: Duration = Duration::from_secs(2);
+
+/// Who calls.
+pub(crate) struct Call {
+    /// The session of the request, if somewhere a person speaks in it. The sessions of programs, such as doors, have no voice: what
+    /// they say is said by the device.
+    pub(crate) session_id: Option<String>,
+    /// The language of that session.
+    pub(crate) lang: Option<String>,
+}
+
+/// The connection. Clones share it.
+#[derive(Clone)]
+pub(crate) struct Line {
+    bus: BusClient,
+    ears: Arc<Ears>,
+}
+
+impl Line {
+    /// Connects in the background.
+    pub(crate) fn start(address: &BusConfig, tasks: &TaskTracker, shutdown: CancellationToken) -> Self {
+        let ears = Arc::new(Ears::default());
+        let config = ClientConfig {
+            extra_ca: address.ssl_cert.clone(),
+            drop_above: address.max_message_bytes,
+            ..ClientConfig::new(address.url.clone())
+        };
+        let bus = BusClient::start(config, ears.clone(), tasks, shutdown);
+        Self { bus, ears }
+    }
+
+    /// A message to the device, or to the client of a named session as an answer to what was said in it last.
+    pub(crate) fn message(&self, topic: &str, data: Value, session_id: Option<&str>) -> Message {
+        let Value::Object(data) = data else {
+            return Message::new(topic, Object::new());
+        };
+        let known = session_id.and_then(|id| self.ears.said_in(id));
+        let mut message = match known {
+            Some(said) => said.reply(topic, data),
+            None => {
+                let mut message = Message::new(topic, data);
+                let session = json!({ "session_id": session_id.unwrap_or(DEFAULT_SESSION_ID) });
+                message.context.insert("session".to_owned(), session);
+                message.context.insert("source".to_owned(), SKILL_ID.into());
+                message
+            }
+        };
+        // The utterance itself may have been handled by now.
+        message.context.shift_remove("utterance_id");
+        message.context.insert("skill_id".to_owned(), SKILL_ID.into());
+        let mark = uuid::Uuid::new_v4().to_string();
+        message.context.insert(MARK.to_owned(), mark.into());
+        message
+    }
+
+    /// The sessions in which something was said since the start, without the default one.
+    pub(crate) fn sessions(&self) -> Vec<String> {
+        self.ears.said.lock().iter().map(|(id, _)| id.clone()).collect()
+    }
+
+    /// Whether something was said in a session.
+    pub(crate) fn is_spoken_in(&self, session_id: &str) -> bool {
+        self.ears.said.lock().iter().any(|(id, _)| id == session_id)
+    }
+
+    /// Hears these topics from now on.
+    ///
+    /// # Errors
+    /// There is no connection to the bus, and there was none within [`BUS_WAIT`].
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub(crate) async fn hear<T: Into<String>>(
+        &self,
+        topics: impl IntoIterator<Item = T>,
+    ) -> Result<Hearing, Failure> {
+        let mut connection = self.bus.connection();
+        if timeout(BUS_WAIT, connection.wait_for(Connection::is_up))
+            .await
+            .is_err()
+        {
+            return Err(no_bus());
+        }
+        let (heard, messages) = mpsc::channel(WAITING);
+        let topics = topics.into_iter().map(Into::into).collect();
+        self.ears.open.lock().push(Ear { topics, heard });
+        Ok(Hearing(messages))
+    }
+
+    /// Sends a message.
+    ///
+    /// # Errors
+    /// The bus is away: nothing was sent.
+    pub(crate) fn send(&self, message: &Message) -> Result<(), Failure> {
+        self.bus
+            .notify(message.to_text())
+            .then_some(())
+            .ok_or_else(no_bus)
+    }
+
+    /// Asks a question of the device, which is answered under one of these topics. `None` if nothing answers within
+    /// [`ANSWER_WAIT`].
+    ///
+    /// # Errors
+    /// The bus is away.
+    ///
+    /// # Cancel safety
+    /// The question may have been sent.
+    pub(crate) async fn ask(
+        &self,
+        topic: &str,
+        data: Value,
+        answers: &[&str],
+    ) -> Result<Option<Message>, Failure> {
+        let until = Instant::now() + ANSWER_WAIT;
+        let mut hearing = self.hear(answers.iter().copied()).await?;
+        let question = self.message(topic, data, None);
+        self.send(&question)?;
+        hearing.until(until, |message| is_about(&question, message)).await
+    }
+}
+
+/// Whether a message was derived from one of ours.
+pub(crate) fn is_about(ours: &Message, message: &Message) -> bool {
+    message.context.get(MARK) == ours.context.get(MARK)
+}
+
+fn no_bus() -> Failure {
+    let text = "the bus is away, so nothing was sent; try again when it is back";
+    Failure::new(FailureKind::RuntimeError, text)
+}
+
+/// Seconds since 1970, as OVOS writes times.
+pub(crate) fn now() -> f64 {
+    SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_secs_f64()
+}
+
+/// The messages under some topics.
+pub(crate) struct Hearing(mpsc::Receiver<Message>);
+
+impl Hearing {
+    /// The first message that fits. `None` if there is none in time.
+    ///
+    /// # Errors
+    /// The connection to the bus broke.
+    ///
+    /// # Cancel safety
+    /// Safe: nothing that fits is lost.
+    pub(crate) async fn until(
+        &mut self,
+        end: Instant,
+        mut fits: impl FnMut(&Message) -> bool,
+    ) -> Result<Option<Message>, Failure> {
+        loop {
+            match timeout_at(end, self.0.recv()).await {
+                Err(_) => return Ok(None),
+                Ok(Some(message)) if fits(&message) => return Ok(Some(message)),
+                Ok(Some(_)) => {}
+                Ok(None) => {
+                    let text = "the connection to the bus broke, so it is not known what became of it";
+                    return Err(Failure::new(FailureKind::RuntimeError, text));
+                }
+            }
+        }
+    }
+}
+
+/// Those who hear, and what was said last in each named session, the newest at the end.
+#[derive(Default)]
+struct Ears {
+    open: Mutex<Vec<Ear>>,
+    said: Mutex<Vec<(String, Message)>>,
+}
+
+struct Ear {
+    topics: Vec<String>,
+    heard: mpsc::Sender<Message>,
+}
+
+impl Ears {
+    fn said_in(&self, session_id: &str) -> Option<Message> {
+        let said = self.said.lock();
+        said.iter()
+            .find(|(id, _)| id == session_id)
+            .map(|(_, said)| said.clone())
+    }
+
+    fn remember(&self, said: &Message) {
+        let Some(id) = said.session_id() else { return };
+        let head = Message {
+            data: Object::new(),
+            ..said.clone()
+        };
+        let mut said = self.said.lock();
+        said.retain(|(other, _)| other != id);
+        if said.len() == SESSIONS {
+            said.remove(0);
+        }
+        said.push((id.to_owned(), head));
+    }
+}
+
+impl BusHandler for Ears {
+    fn frame(&self, text: Utf8Bytes) {
+        let Some(kind) = Envelope::kind_of(&text) else {
+            return;
+        };
+        let is_said = UTTERANCES.contains(&&*kind);
+        let mut open = self.open.lock();
+        open.retain(|ear| !ear.heard.is_closed());
+        let wants = |ear: &&Ear| ear.topics.iter().any(|topic| *topic == *kind);
+        if !is_said && !open.iter().any(|ear| wants(&ear)) {
+            return;
+        }
+        let Ok(message) = Message::parse(&text) else {
+            return;
+        };
+        for ear in open.iter().filter(wants) {
+            // One that does not read its messages loses the newest.
+            _ = ear.heard.try_send(message.clone());
+        }
+        if is_said {
+            self.remember(&message);
+        }
+    }
+
+    fn connected(&self) {}
+
+    fn disconnected(&self, _: &str) {
+        self.open.lock().clear();
+    }
+
+    fn instead(&self, _: &str, _: &str) -> Option<String> {
+        None
+    }
+}

@@ -1,0 +1,241 @@
+//! A spoken question and its answer, in the way that skills of OVOS ask (`get_response`): ovos-core hands the next utterance of the
+//! session to the one that waits for it. Read [`ask`].
+
+use std::time::Duration;
+
+use bus::Message;
+use ovos_toolbox_sdk::schemars::JsonSchema;
+use ovos_toolbox_wire::{Failure, FailureKind};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::line::{Call, Line, SKILL_ID, now};
+use crate::speech::Speech;
+
+/// The user's "stop", by its new and its old topic, and what takes back the questions of skills.
+const STOPS: [&str; 3] = ["ovos.stop", "mycroft.stop", "mycroft.skills.abort_question"];
+
+/// The user begins to speak, or has ended, by the old and the new topics.
+const RECORDS: [&str; 4] = [
+    "recognizer_loop:record_begin",
+    "recognizer_loop:record_end",
+    "ovos.listener.record.started",
+    "ovos.listener.record.ended",
+];
+
+/// What means that there will be no answer, in the languages of ovos-workshop's `cancel.voc` and in those next to it.
+const CANCELS: &[&str] = &[
+    "abbrechen",
+    "annula",
+    "annule",
+    "annule ça",
+    "annuleer",
+    "annulla",
+    "cancel",
+    "cancela",
+    "cancelar",
+    "forget it",
+    "laat maar",
+    "laisse tomber",
+    "lascia perdere",
+    "never mind",
+    "nevermind",
+    "oublie ça",
+    "olvídalo",
+    "vergiss es",
+];
+
+/// How long a question holds the session, at most: OVOS forgets it then.
+const HELD: f64 = 300.0;
+
+/// Ask the user a question aloud, and wait for the answer that the user says.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AskArgs {
+    /// What is asked.
+    #[schemars(length(min = 1, max = 1000))]
+    question: String,
+    /// Its language, such as en-US. By default that of the user.
+    lang: Option<String>,
+    /// How long the user has to begin to answer, in seconds from the end of the question.
+    #[serde(default = "wait")]
+    #[schemars(range(min = 3, max = 60))]
+    wait_seconds: u32,
+}
+
+fn wait() -> u32 {
+    20
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct AskOutput {
+    outcome: AskOutcome,
+    /// What the user said; null without an answer.
+    answer: Option<String>,
+}
+
+/// answered: see answer. no_answer: the user said nothing in time. cancelled: the user said "stop" or "cancel".
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum AskOutcome {
+    Answered,
+    NoAnswer,
+    Cancelled,
+}
+
+/// Asks in the session of the call.
+pub(crate) async fn ask(line: Line, call: Call, args: AskArgs) -> Result<AskOutput, Failure> {
+    let answers = format!("{SKILL_ID}.converse.get_response");
+    let topics = STOPS.iter().chain(&RECORDS).copied().chain([answers.as_str()]);
+    let mut hearing = line.hear(topics).await?;
+    let lang = args.lang.or(call.lang);
+    let hold = Hold::take(&line, call.session_id.as_deref()).await?;
+    let mut data = json!({"utterance": args.question, "expect_response": true, "meta": {"skill": SKILL_ID}});
+    if let Some(lang) = lang {
+        data["lang"] = lang.into();
+    }
+    let mut speech = Speech::send(&line, hold.message("speak", data)).await?;
+    let session = call.session_id.as_deref();
+    let wait = Duration::from_secs(u64::from(args.wait_seconds));
+    let is_answer = |message: &Message| {
+        let is_stop = STOPS.contains(&message.kind.as_str()) && stops(message, session);
+        is_stop || (message.kind == answers && message.session_id() == session)
+    };
+    // An answer may come before the question has ended.
+    let early = tokio::select! {
+        biased;
+        heard = hearing.until(Instant::now() + HEARD_AT_ALL, is_answer) => heard?,
+        finished = speech.finish() => { finished?; None }
+    };
+    let mut heard = early;
+    let mut end = Instant::now() + wait;
+    while heard.is_none() {
+        let news = |message: &Message| {
+            is_answer(message)
+                || (RECORDS.contains(&message.kind.as_str()) && message.session_id() == session)
+        };
+        match hearing.until(end, news).await? {
+            None => break,
+            Some(message) if is_answer(&message) => heard = Some(message),
+            // The user is speaking.
+            Some(_) => end = Instant::now() + wait,
+        }
+    }
+    let said = heard.as_ref().filter(|heard| heard.kind == answers);
+    let said = said.and_then(|heard| heard.data.get("utterances")?.get(0)?.as_str());
+    let outcome = match (&heard, said) {
+        (_, Some(said)) if !CANCELS.contains(&plain(said).as_str()) => AskOutcome::Answered,
+        (None, _) => AskOutcome::NoAnswer,
+        _ => AskOutcome::Cancelled,
+    };
+    Ok(AskOutput {
+        outcome,
+        answer: said.map(str::to_owned),
+    })
+}
+
+/// Longer than any question is heard.
+const HEARD_AT_ALL: Duration = Duration::from_secs(3600);
+
+/// Whether a stop is about a question in this session. A stop without a session is about all, and one that takes back questions names
+/// whose.
+fn stops(message: &Message, session: Option<&str>) -> bool {
+    let of = message.data.get("skill_id").and_then(Value::as_str);
+    let is_of_session = message.session_id().is_none() || message.session_id() == session;
+    is_of_session && of.is_none_or(|of| of == SKILL_ID)
+}
+
+fn plain(said: &str) -> String {
+    let said = said.trim().trim_end_matches(['.', '!']);
+    said.to_lowercase()
+}
+
+/// The next utterance of a session is for us, until this is dropped.
+struct Hold {
+    line: Line,
+    session_id: Option<String>,
+    /// The session with what stable and newest ovos-core look for in it.
+    session: Option<Value>,
+}
+
+impl Hold {
+    /// Takes the session.
+    ///
+    /// # Errors
+    /// No ovos-core answers, or the bus is away.
+    async fn take(line: &Line, session_id: Option<&str>) -> Result<Self, Failure> {
+        let topic = "intent.service.active_skills.get";
+        let answer = line
+            .ask(topic, json!({}), &["intent.service.active_skills.reply"])
+            .await?;
+        let Some(answer) = answer else {
+            let text = format!(
+                "nothing answers {topic}, so no answer of the user would arrive here, and nothing was asked; start ovos-core"
+            );
+            return Err(Failure::new(FailureKind::StateError, text));
+        };
+        let mut hold = Self {
+            line: line.clone(),
+            session_id: session_id.map(str::to_owned),
+            session: None,
+        };
+        let known = hold.line.message("", json!({}), session_id);
+        let mut session = known.context.get("session").cloned().unwrap_or_default();
+        let others = answer.data.get("skills").and_then(Value::as_array);
+        let others = others.into_iter().flatten().filter_map(Value::as_str);
+        hold_in(&mut session, others, now());
+        hold.session = Some(session);
+        // ovos-core 2 finds who waits among the skills that are active, newer ones among those that the session names. The client of
+        // a named session takes both from what is said to it.
+        for (topic, data) in [
+            ("intent.service.skills.activate", json!({"skill_id": SKILL_ID})),
+            ("ovos.session.sync", json!({})),
+            (
+                "skill.converse.get_response.enable",
+                json!({"skill_id": SKILL_ID}),
+            ),
+        ] {
+            line.send(&hold.message(topic, data))?;
+        }
+        Ok(hold)
+    }
+
+    fn message(&self, topic: &str, data: Value) -> Message {
+        let mut message = self.line.message(topic, data, self.session_id.as_deref());
+        if let Some(session) = &self.session {
+            message.context.insert("session".to_owned(), session.clone());
+        }
+        message
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        // As it was before.
+        self.session = None;
+        for topic in [
+            "skill.converse.get_response.disable",
+            "intent.service.skills.deactivate",
+        ] {
+            _ = self
+                .line
+                .send(&self.message(topic, json!({"skill_id": SKILL_ID})));
+        }
+    }
+}
+
+/// Writes into a session that we wait for its next utterance. `others` are those who may take utterances without that.
+fn hold_in<'a>(session: &mut Value, others: impl Iterator<Item = &'a str>, now: f64) {
+    let ids: Vec<&str> = std::iter::once(SKILL_ID)
+        .chain(others.filter(|other| *other != SKILL_ID))
+        .collect();
+    let handlers: Vec<Value> = ids
+        .iter()
+        .map(|id| json!({"skill_id": id, "activated_at": now}))
+        .collect();
+    session["converse_handlers"] = handlers.into();
+    session["response_mode"] = json!({"skill_id": SKILL_ID, "expires_at": now + HELD});
+    session["active_skills"] = ids.iter().map(|id| json!([id, now])).collect();
+    session["utterance_states"] = json!({SKILL_ID: "response"});
+}

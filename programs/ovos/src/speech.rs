@@ -1,0 +1,336 @@
+//! Speech: a text is spoken by the device (ovos-audio), or by the client of a named session. Read [`Speech`].
+
+use std::time::Duration;
+
+use bus::{DEFAULT_SESSION_ID, Message};
+use futures_util::future::join_all;
+use ovos_toolbox_sdk::schemars::JsonSchema;
+use ovos_toolbox_wire::{Failure, FailureKind};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::line::{Call, Hearing, Line, SKILL_ID, is_about};
+
+/// What is heard of speech, by its old and its new topic. The first two are about the text that begins.
+const BEGINS: [&str; 3] = [
+    "recognizer_loop:utterance_start",
+    "recognizer_loop:audio_output_start",
+    "ovos.audio.output.started",
+];
+const ENDS: [&str; 2] = ["recognizer_loop:audio_output_end", "ovos.audio.output.ended"];
+
+/// Ends speech. Both ovos-audio 1 and 2 know it by its old name.
+const STOP: &str = "mycroft.audio.speech.stop";
+
+/// How long a text may wait until it is spoken: it is synthesized, and other texts come first.
+const BEGIN_WAIT: Duration = Duration::from_secs(30);
+
+/// How long one text may take.
+const END_WAIT: Duration = Duration::from_secs(90);
+
+/// How long the client of a session may take to report that it speaks. Many never do.
+const REPORT_WAIT: Duration = Duration::from_secs(3);
+
+/// The word that means every session.
+const ALL: &str = "all";
+
+/// Say a text aloud to the user who makes the request.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SpeakArgs {
+    /// What is said.
+    #[schemars(length(min = 1, max = 4000))]
+    text: String,
+    /// Its language, such as en-US. By default that of the user.
+    lang: Option<String>,
+    /// Whether to wait until all of it was said, and not only until it begins.
+    #[serde(default = "yes")]
+    wait: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct SpeakOutput {
+    /// spoken: all of it was said. begun: it is being said. sent: the client of the session was told, and does not report whether
+    /// it speaks.
+    outcome: Outcome,
+    /// The text.
+    text: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Outcome {
+    Spoken,
+    Begun,
+    Sent,
+}
+
+/// Announce a text aloud, to the device itself, to one session or to all of them, without expecting an answer.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AnnounceArgs {
+    /// What is said.
+    #[schemars(length(min = 1, max = 4000))]
+    text: String,
+    /// Its language, such as en-US.
+    lang: Option<String>,
+    /// Where: `default` is the device itself, `all` is that and each session in which something was said, any other is a session.
+    #[serde(default = "device")]
+    session_id: String,
+}
+
+fn device() -> String {
+    DEFAULT_SESSION_ID.to_owned()
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct AnnounceOutput {
+    /// Where it was announced.
+    sessions: Vec<Announced>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Announced {
+    session_id: String,
+    /// begun: it is being said. sent: the client of the session was told, and does not report whether it speaks. failed: see error.
+    outcome: AnnounceOutcome,
+    error: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum AnnounceOutcome {
+    Begun,
+    Sent,
+    Failed,
+}
+
+/// Says a text in the session of the call.
+pub(crate) async fn speak(line: Line, call: Call, args: SpeakArgs) -> Result<SpeakOutput, Failure> {
+    let lang = args.lang.or(call.lang);
+    let mut speech = Speech::begin(
+        &line,
+        call.session_id.as_deref(),
+        &args.text,
+        lang.as_deref(),
+        false,
+    )
+    .await?;
+    let mut outcome = speech.begun().await?;
+    if outcome == Outcome::Begun && args.wait {
+        speech.ended().await?;
+        outcome = Outcome::Spoken;
+    }
+    speech.is_left = true;
+    Ok(SpeakOutput {
+        outcome,
+        text: args.text,
+    })
+}
+
+/// Says a text in some sessions.
+pub(crate) async fn announce(line: Line, _: Call, args: AnnounceArgs) -> Result<AnnounceOutput, Failure> {
+    let mut ids = vec![args.session_id];
+    if ids[0] == ALL {
+        ids = vec![device()];
+        ids.extend(line.sessions());
+    }
+    let is_one = ids.len() == 1;
+    let announced = ids.into_iter().map(|session_id| {
+        let (line, text, lang) = (&line, &args.text, args.lang.as_deref());
+        async move {
+            let named = (session_id != DEFAULT_SESSION_ID).then_some(session_id.as_str());
+            let outcome = begin_and_leave(line, named, text, lang).await;
+            (session_id, outcome)
+        }
+    });
+    let mut sessions = Vec::new();
+    for (session_id, outcome) in join_all(announced).await {
+        let (outcome, error) = match outcome {
+            Ok(Outcome::Sent) => (AnnounceOutcome::Sent, None),
+            Ok(_) => (AnnounceOutcome::Begun, None),
+            Err(failure) if is_one => return Err(failure),
+            Err(failure) => (
+                AnnounceOutcome::Failed,
+                Some(format!("{}: {}", failure.kind, failure.message)),
+            ),
+        };
+        sessions.push(Announced {
+            session_id,
+            outcome,
+            error,
+        });
+    }
+    Ok(AnnounceOutput { sessions })
+}
+
+async fn begin_and_leave(
+    line: &Line,
+    session_id: Option<&str>,
+    text: &str,
+    lang: Option<&str>,
+) -> Result<Outcome, Failure> {
+    let mut speech = Speech::begin(line, session_id, text, lang, false).await?;
+    let outcome = speech.begun().await?;
+    speech.is_left = true;
+    Ok(outcome)
+}
+
+/// A text that was sent to be spoken. Dropped before it has ended, or is left to itself, it is taken back.
+pub(crate) struct Speech {
+    line: Line,
+    asked: Message,
+    hearing: Option<Hearing>,
+    has_begun: bool,
+    is_left: bool,
+}
+
+impl Speech {
+    /// Sends a text. `expects` opens the microphone when it was said.
+    ///
+    /// # Errors
+    /// Nothing on this device speaks, or the bus is away: nothing was sent.
+    ///
+    /// # Cancel safety
+    /// Nothing was sent.
+    pub(crate) async fn begin(
+        line: &Line,
+        session_id: Option<&str>,
+        text: &str,
+        lang: Option<&str>,
+        expects: bool,
+    ) -> Result<Self, Failure> {
+        let mut data = json!({"utterance": text, "expect_response": expects, "meta": {"skill": SKILL_ID}});
+        if let Some(lang) = lang {
+            data["lang"] = lang.into();
+        }
+        let asked = line.message("speak", data, session_id);
+        Self::send(line, asked).await
+    }
+
+    /// As [`begin`](Self::begin), with a message `speak`.
+    pub(crate) async fn send(line: &Line, asked: Message) -> Result<Self, Failure> {
+        if asked.session_id().is_none() {
+            check_audio(line).await?;
+        }
+        let hearing = line.hear(BEGINS.iter().chain(&ENDS).copied()).await?;
+        line.send(&asked)?;
+        Ok(Self {
+            line: line.clone(),
+            asked,
+            hearing: Some(hearing),
+            has_begun: false,
+            is_left: false,
+        })
+    }
+
+    /// Waits until the text is being said. Clients of named sessions may not report that.
+    async fn begun(&mut self) -> Result<Outcome, Failure> {
+        let is_device = self.asked.session_id().is_none();
+        let wait = if is_device { BEGIN_WAIT } else { REPORT_WAIT };
+        let asked = &self.asked;
+        let Some(hearing) = &mut self.hearing else {
+            return Ok(Outcome::Sent);
+        };
+        let begins = |message: &Message| BEGINS.contains(&message.kind.as_str()) && is_about(asked, message);
+        let begun = hearing.until(Instant::now() + wait, begins).await?;
+        self.has_begun = begun.is_some();
+        match (begun, is_device) {
+            (Some(_), _) => Ok(Outcome::Begun),
+            (None, false) => Ok(Outcome::Sent),
+            (None, true) => {
+                let text = format!(
+                    "ovos-audio has not begun to say it within {wait:?}; its log (~/.local/state/mycroft/audio.log) says why, most \
+                     often that the voice (tts) failed"
+                );
+                Err(Failure::new(FailureKind::TimeoutError, text))
+            }
+        }
+    }
+
+    /// Waits until the text was said.
+    async fn ended(&mut self) -> Result<(), Failure> {
+        let asked = &self.asked;
+        let Some(hearing) = &mut self.hearing else {
+            return Ok(());
+        };
+        // Where another text follows at once, the end is that of the last one.
+        let ends = |message: &Message| {
+            ENDS.contains(&message.kind.as_str()) && message.session_id() == asked.session_id()
+        };
+        match hearing.until(Instant::now() + END_WAIT, ends).await? {
+            Some(_) => Ok(()),
+            None => {
+                let text = format!("it began, and no end of it was reported within {END_WAIT:?}");
+                Err(Failure::new(FailureKind::TimeoutError, text))
+            }
+        }
+    }
+
+    /// Waits until the text was said, as far as that is reported.
+    pub(crate) async fn finish(&mut self) -> Result<(), Failure> {
+        if self.begun().await? == Outcome::Begun {
+            self.ended().await?;
+        }
+        self.is_left = true;
+        Ok(())
+    }
+}
+
+impl Drop for Speech {
+    fn drop(&mut self) {
+        if self.is_left {
+            return;
+        }
+        let stop = stop_of(&self.asked);
+        if self.has_begun {
+            _ = self.line.send(&stop);
+            return;
+        }
+        // What waits to be spoken cannot be taken back: it is ended when it begins.
+        let (line, asked, hearing) = (self.line.clone(), self.asked.clone(), self.hearing.take());
+        if let (Some(mut hearing), Ok(runtime)) = (hearing, tokio::runtime::Handle::try_current()) {
+            runtime.spawn(async move {
+                let until = Instant::now() + BEGIN_WAIT;
+                if let Ok(Some(_)) = hearing.until(until, |message| is_about(&asked, message)).await {
+                    _ = line.send(&stop);
+                }
+            });
+        }
+    }
+}
+
+fn stop_of(asked: &Message) -> Message {
+    Message {
+        kind: STOP.to_owned(),
+        data: Default::default(),
+        context: asked.context.clone(),
+    }
+}
+
+/// Checks that ovos-audio is there and can speak.
+async fn check_audio(line: &Line) -> Result<(), Failure> {
+    let answer = line
+        .ask(
+            "mycroft.audio.is_ready",
+            json!({}),
+            &["mycroft.audio.is_ready.response"],
+        )
+        .await?;
+    let text = match answer.map(|answer| answer.data.get("status") == Some(&Value::Bool(true))) {
+        Some(true) => return Ok(()),
+        Some(false) => {
+            "ovos-audio is running, but has no voice (tts) that works; nothing was said. Its log says why, and `tts` in mycroft.conf \
+             chooses another"
+        }
+        None => {
+            "nothing answers mycroft.audio.is_ready, so nothing on this device can speak, and nothing was said; start ovos-audio"
+        }
+    };
+    Err(Failure::new(FailureKind::StateError, text))
+}

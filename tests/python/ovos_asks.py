@@ -1,0 +1,64 @@
+"""The tool `ask` through ovos-core: answers, silence, "cancel" and "stop" are different outcomes: ovos_asks.py URL.
+
+The one who speaks here also stands for ovos-audio.
+"""
+import sys
+import time
+
+from ovos_bus_client import Message
+
+from spoken import DEADLINE, User
+from wire import Wire
+
+wire = Wire(sys.argv[1])
+user = User({})
+user.bus.on("mycroft.audio.is_ready", lambda message: user.bus.emit(message.response({"status": True})))
+
+
+def unmatched():
+    """How many utterances no intent took."""
+    return sum(frame["type"] == "complete_intent_failure" for frame in wire.heard)
+
+
+def ask(question, then, session="default", wait=3):
+    """The result of the question, after which the user does `then`."""
+    frame = {"type": "ovos.tools.invoke", "context": {"session": {"session_id": session}, "ident": question},
+             "data": {"name": "ask", "args": {"question": question, "wait_seconds": wait}, "toolbox_id": "ovos"}}
+    wire.send(frame)
+    assert user.hears(session) == question
+    then()
+    answer = wire.wait(lambda frame: frame["type"] == "ovos.tools.invoke.response"
+                       and frame["context"].get("ident") == question, DEADLINE)
+    return answer["data"].get("result", answer["data"])
+
+
+says = lambda text, session="default": lambda: user.say(text, session)
+# The second time it works as well as the first.
+for number in (1, 2):
+    result = ask(f"Tea or coffee, {number}?", says("tea please"), wait=20)
+    assert result == {"outcome": "answered", "answer": "tea please"}, result
+assert not unmatched(), "the answer is an utterance for others, too"
+result = ask("Milk?", says("never mind"), wait=20)
+assert result == {"outcome": "cancelled", "answer": "never mind"}, result
+result = ask("Sugar?", lambda: None)
+assert result == {"outcome": "no_answer", "answer": None}, result
+result = ask("Honey?", lambda: user.bus.emit(Message("mycroft.stop")), wait=20)
+assert result == {"outcome": "cancelled", "answer": None}, result
+
+# After the question an utterance is one for the intents again. ovos-core reads messages in several threads, so the first one may overtake
+# the end of the question.
+before, end = unmatched(), time.monotonic() + DEADLINE
+while unmatched() == before:
+    assert time.monotonic() < end, "the utterance after the question is still held"
+    user.say("purple bananas", "default")
+    try:
+        wire.wait(lambda frame: unmatched() > before, 5)
+    except TimeoutError:
+        pass
+
+# In a named session, where the client keeps the session.
+user.say("hello", "kitchen")
+wire.fence()
+result = ask("Lemon?", says("yes", "kitchen"), session="kitchen", wait=20)
+assert result == {"outcome": "answered", "answer": "yes"}, result
+print("the user is asked")
