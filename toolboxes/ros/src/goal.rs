@@ -83,16 +83,17 @@ pub(crate) async fn goal(context: Context<Ros>, args: GoalArgs) -> Result<GoalOu
                 }
             }
         }
+        let mut newest = None;
         while let Ok(Some(feedback)) = goal.feedback(Duration::ZERO).await {
-            last = Some(CUTS[2].apply(&feedback));
+            newest = Some(CUTS[2].apply(&feedback));
         }
-        if let Some(feedback) = &last {
-            let text = feedback.to_string();
+        if let Some(feedback) = newest {
             context.report(&Progress {
                 fraction: None,
-                message: Some(text.chars().take(300).collect()),
+                message: Some(feedback.to_string().chars().take(300).collect()),
                 data: Some(feedback.clone()),
             });
+            last = Some(feedback);
         }
     };
     held.ended();

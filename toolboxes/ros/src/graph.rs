@@ -17,6 +17,8 @@ use ros_graph::shape::Shape;
 
 use crate::config::Config;
 
+/// The name of the node in the graph.
+const NODE: &str = "ovos_tools_ros";
 /// How long a graph that was just joined is given to show what is in it.
 const KNOWN: Duration = Duration::from_secs(2);
 /// So long nothing new has come where it is known.
@@ -87,7 +89,10 @@ pub(crate) async fn join(config: &Config) -> Result<Arc<dyn Graph>, GraphError> 
                 domain: config.domain,
                 interfaces: config.interfaces.clone(),
             };
-            Arc::new(Dds::join(&dds, library, Cdr::default())?)
+            let graph = Dds::join(&dds, library, Cdr::default())?;
+            // The tools of ROS show who speaks here.
+            graph.announce(NODE)?;
+            Arc::new(graph)
         }
     })
 }

@@ -131,24 +131,17 @@ pub(crate) async fn publish(context: Context<Ros>, args: PublishArgs) -> Result<
     })
 }
 
-/// The one type of a topic that something hears.
+/// The one type in which something hears a topic.
 async fn heard_as(graph: &dyn Graph, topic: &str) -> Result<TypeName, ToolError> {
-    let entities = graph.entities().await?;
-    let found = entities.topics.into_iter().find(|found| found.name == topic);
-    let Some(found) = found else {
-        return Err(GraphError::Unheard {
-            topic: topic.to_owned(),
-        }
-        .into());
-    };
-    let types: Vec<String> = found.types.into_iter().collect();
+    let types: Vec<String> = graph.heard_as(topic).await?.into_iter().collect();
     match types.as_slice() {
         [only] => Ok(only.parse()?),
-        [] => Err(ToolError::bad_args(format!(
-            "the type of {topic} is not told: give type"
-        ))),
+        [] => Err(GraphError::Unheard {
+            topic: topic.to_owned(),
+        }
+        .into()),
         several => Err(ToolError::bad_args(format!(
-            "{topic} has several types: give type as one of {}",
+            "{topic} is heard in several types: give type as one of {}",
             several.join(", ")
         ))),
     }

@@ -52,11 +52,7 @@ async fn end_topic(graph: Arc<dyn Graph>, topic: String, rule: PublishRule) -> R
     let mut ended: Vec<String> = Vec::new();
     let mut outcome = Ok(());
     while start.elapsed() < STOPPING {
-        let topics = graph.entities().await?.topics;
-        let heard = topics
-            .into_iter()
-            .find(|found| found.name == topic && found.sinks != Some(0));
-        for of in heard.into_iter().flat_map(|found| found.types) {
+        for of in graph.heard_as(&topic).await? {
             if !ended.contains(&of) {
                 outcome = outcome.and(end_type(graph.as_ref(), &topic, &rule, &of).await);
                 ended.push(of);

@@ -280,3 +280,17 @@ fn a_goal_that_takes_too_long_is_cancelled() {
     );
     scene.until("canceled", |said| said.len() == 1);
 }
+
+#[test]
+fn a_goal_that_is_accepted_after_the_stop_is_cancelled() {
+    let Some(scene) = cyclone("twist", "") else {
+        return;
+    };
+    scene.peer.say("hesitates");
+    let action = scene.action("ros_goal", ahead(500.0)).unwrap().unwrap();
+    let run = scene.ros.start_action("ros_goal", action, json!({})).unwrap();
+    scene.until("asked", |said| !said.is_empty());
+    scene.ros.halt(&["all"], true).unwrap();
+    assert!(run.wait().result().is_err());
+    scene.until("canceled", |said| said.len() == 1);
+}
